@@ -64,3 +64,15 @@ def test_retired_phrases_are_gone() -> None:
         if phrase in line
     ]
     assert not places
+
+
+def test_a_percentage_has_a_space_before_its_sign() -> None:
+    # Python's own format of one has none; in a style sheet it is a length
+    bare = re.compile(r"(?<!width:)\{[^{}]*:\.\d+%\}")
+    places = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for folder in ("extension", "labs", "monitors")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for match in bare.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert not places, "write units.share(ratio)"

@@ -36,7 +36,12 @@ from warpbook_monitors.memory.post_mortem import FailedAllocation
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Comparison
 from warpbook_monitors.trace.live import Live
-from warpbook_monitors.trace.report_view import ReportView
+from warpbook_monitors.trace.report_view import (
+    FigureGroup,
+    LabelledFigure,
+    ReportTable,
+    ReportView,
+)
 from warpbook_monitors.trace.timeline_answers import (
     TimelineDetails,
     TimelineMatches,
@@ -66,6 +71,7 @@ __all__ = [
     "Device",
     "DeviceHolders",
     "DeviceReceipt",
+    "DeviceReceiptView",
     "DeviceSpan",
     "Devices",
     "Error",
@@ -85,12 +91,14 @@ __all__ = [
     "Outlook",
     "PostMortem",
     "Receipt",
+    "ReceiptView",
     "KeptRecord",
     "RecordKind",
     "RecordList",
     "Replay",
     "ServerMessage",
     "SpanStatistics",
+    "SpanView",
     "StateNow",
     "Subscribe",
     "TimelineDetails",
@@ -167,7 +175,7 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     #: id of the cell in the notebook, where the frontend told the kernel
     cell_id: str | None
     execution_count: int | None
-    #: first line of the cell
+    #: the name of `-o`, else the line of the cell that tells most
     title: Annotated[str, Meta(max_length=200)]
     started_ms: float
     #: of a code that is running: when this was told
@@ -302,6 +310,33 @@ class DeviceReceipt(Struct, frozen=True):
     verdict: Verdict | None = None
 
 
+class DeviceReceiptView(Struct, frozen=True):
+    """One GPU of a receipt, as it is shown."""
+
+    #: "GPU 0"; its id where it is no longer there
+    name: str
+    #: this run beside the one before; None where the device is no longer there
+    table: ReportTable | None
+    #: what slowed it, worst first
+    conditions: tuple[Condition, ...]
+    notes: tuple[str, ...]
+
+
+class ReceiptView(Struct, frozen=True):
+    """A receipt as it is shown: worded by the server, drawn by kernel and page."""
+
+    #: the line under the cell: with the run before, and what to do if it was held back
+    cell_line: str
+    #: something held it back, so that a trace is offered
+    is_held_back: bool
+    figures: tuple[LabelledFigure, ...]
+    devices: tuple[DeviceReceiptView, ...]
+    #: what torch counted, one for each GPU
+    allocators: tuple[FigureGroup, ...]
+    #: what holds for every GPU
+    notes: tuple[str, ...]
+
+
 class Receipt(Struct, frozen=True, tag="receipt"):
     """What a cell cost, from the server's history; no trace was taken."""
 
@@ -313,6 +348,8 @@ class Receipt(Struct, frozen=True, tag="receipt"):
     line: str
     #: the same cell's run before, without its own "previous"
     previous: Receipt | None = None
+    #: the server makes it; None within "previous"
+    view: ReceiptView | None = None
 
 
 class Alerts(Struct, frozen=True, tag="alerts"):
@@ -370,6 +407,16 @@ class RecordList(Struct, frozen=True):
     has_more: bool
 
 
+class SpanView(Struct, frozen=True):
+    """One device over a span, as it is shown."""
+
+    device: str
+    #: what matters most
+    figures: tuple[LabelledFigure, ...]
+    #: how much of it readings cover; empty where that is all of it
+    coverage: str
+
+
 class SpanStatistics(Struct, frozen=True):
     """Answer of `GET .../api/v1/history/span?from_ms=&to_ms=`: all devices."""
 
@@ -378,6 +425,8 @@ class SpanStatistics(Struct, frozen=True):
     devices: tuple[DeviceSpan, ...]
     #: in words, if the history does not hold all of the span
     note: str
+    #: of the devices that are there; a kernel is given none
+    views: tuple[SpanView, ...] = ()
 
 
 class DetailColumn(Struct, frozen=True):

@@ -583,6 +583,14 @@ export interface DeviceReceipt {
   readonly verdict: Verdict | null;
 }
 
+/** One GPU of a receipt, as it is shown. */
+export interface DeviceReceiptView {
+  readonly name: string;
+  readonly table: ReportTable | null;
+  readonly conditions: Condition[];
+  readonly notes: string[];
+}
+
 /** One device over a span. */
 export interface DeviceSpan {
   readonly device: string;
@@ -1178,6 +1186,17 @@ export interface Receipt {
   readonly devices: DeviceReceipt[];
   readonly line: string;
   readonly previous: Receipt | null;
+  readonly view: ReceiptView | null;
+}
+
+/** A receipt as it is shown: worded by the server, drawn by kernel and page. */
+export interface ReceiptView {
+  readonly cell_line: string;
+  readonly is_held_back: boolean;
+  readonly figures: LabelledFigure[];
+  readonly devices: DeviceReceiptView[];
+  readonly allocators: FigureGroup[];
+  readonly notes: string[];
 }
 
 /** Answer of `GET .../api/v1/records`: what was found, the newest first. */
@@ -1280,6 +1299,14 @@ export interface SpanStatistics {
   readonly to_ms: number;
   readonly devices: DeviceSpan[];
   readonly note: string;
+  readonly views: SpanView[];
+}
+
+/** One device over a span, as it is shown. */
+export interface SpanView {
+  readonly device: string;
+  readonly figures: LabelledFigure[];
+  readonly coverage: string;
 }
 
 /** Answer of `GET .../api/v1/state` and of the ingest: the newest frame. */

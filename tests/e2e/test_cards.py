@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from playwright.sync_api import WebSocketRoute, expect
 
 from tests.e2e.lab import TOUR, LabPage
+from warpbook.protocol import Device, Receipt
+from warpbook.server.receipt_view import view_of_receipt
 
 GIB = 2**30
 ATTACK = "<img src=x onerror=window.attacked=1>"
@@ -66,6 +69,7 @@ def receipt(
         "devices": [{"span": span, "shared": False, "notes": []}],
         "line": f"{wall_ms / 1000:.1f} s",
         "previous": None,
+        "view": None,
     }
 
 
@@ -81,6 +85,9 @@ def test_a_receipt_stands_beside_the_run_before(
     # the list has only the newest, and the lab is shared
     told = receipt(gpu, now_ms, 5_000, 690)
     told["previous"] = receipt(gpu, now_ms - 60_000, 9_000, 300)
+    devices = [msgspec.convert(device, Device) for device in hello["devices"]]
+    view = view_of_receipt(msgspec.convert(told, Receipt), devices)
+    told["view"] = msgspec.to_builtins(view)
     routes[-1].send(json.dumps(told))
     link = page.dashboard.locator(".wb-cells .wb-link", has_text="train(<img")
     page.open_drawer(link.click)
@@ -89,7 +96,7 @@ def test_a_receipt_stands_beside_the_run_before(
     power = page.drawer.locator("tr", has_text="Mean power")
     expect(power.locator("td")).to_have_text(["Mean power", "690\u00a0W", "300\u00a0W"])
     energy = page.drawer.locator("tr", has_text="Energy")
-    expect(energy).to_contain_text("3.45\u00a0kJ, counted by the GPU")
+    expect(energy).to_contain_text("3,450\u00a0J, counted by the GPU")
     expect(page.drawer).to_contain_text("Nobody else held memory on it.")
     expect(page.drawer).to_contain_text("3.00\u00a0GiB")
     page.page.screenshot(path=screenshots / "receipt-previous.png")

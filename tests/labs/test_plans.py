@@ -99,7 +99,7 @@ def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(
     source = "def square(x):\n    print('at', x)\n    return x * x + (x != 2)\n"
     result = check_plan(lab, source, seed=7)
     assert (result.status, result.right, result.of) == ("failed", 2, 8)
-    assert "square: 2 of 8 correct, 75% are required." in result.message
+    assert "square: 2 of 8 correct, 75 % are required." in result.message
     first, second, *_ = result.cases
     assert first.message == (
         "It is 2; right is 1. It came from line 3. It was asked square(1)"

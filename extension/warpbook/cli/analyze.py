@@ -12,16 +12,12 @@ from pathlib import Path
 import msgspec
 
 from warpbook.cli import html_report, ncu, versus
-from warpbook_monitors import units
+from warpbook.reports.text import report_lines
 from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
-from warpbook_monitors.changes.words import heading
-from warpbook_monitors.plain_text import joined, labelled
-from warpbook_monitors.trace import tables
+from warpbook_monitors.plain_text import joined
 from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.columns import Columns
-from warpbook_monitors.trace.cpu import words as cpu_words
 from warpbook_monitors.trace.errors import TraceFileError
-from warpbook_monitors.trace.figure_groups import advice, groups
 from warpbook_monitors.trace.file_profile import profile_of
 from warpbook_monitors.trace.nsight.ncu import looks_like_ncu
 from warpbook_monitors.trace.ranks.collectives import collectives_of
@@ -36,6 +32,7 @@ from warpbook_monitors.trace.report import (
     report,
 )
 from warpbook_monitors.trace.run import Run
+from warpbook_monitors.trace.trace_view import view_of_trace
 
 #: a day
 _MOST_MS = 86_400_000.0
@@ -158,7 +155,7 @@ def _times_ms(text: str) -> list[float]:
 def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str]:
     """Write a report; the files are the traces', by the identity of their reports."""
     if isinstance(whole, TraceReport):
-        yield from _one(whole)
+        yield from report_lines(view_of_trace(whole))
         return
     numbers = {each.rank for each in whole.ranks}
     are_ranks = None not in numbers and len(numbers) == len(whole.ranks)
@@ -168,47 +165,4 @@ def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str
     for name, each in zip(names, whole.ranks, strict=True):
         yield ""
         yield f"Rank {name}" if are_ranks else name
-        yield from _one(each)
-
-
-def _one(found: TraceReport) -> Iterator[str]:
-    yield f"{found.verdict.kind}: {found.verdict.sentence}"
-    if found.bare is not None:
-        yield f"Time: {found.bare.sentence}."
-    cautions = () if found.bare is None else found.bare.cautions
-    for warning in (*found.completeness.warnings, *cautions):
-        yield f"! {warning}"
-    for change in found.changes:
-        yield ""
-        yield heading(change)
-        yield f"    {change.sentence}"
-        yield f"    {change.evidence}"
-        yield from (f"        {line}" for line in change.sketch.splitlines())
-    yield ""
-    for each in found.findings:
-        yield f"{units.share(each.share)} {each.kind}: {each.evidence}"
-        lab = "" if each.lab is None else f" Lab: {each.lab}."
-        yield f"    {advice(each)}{lab}"
-    yield ""
-    yield f"GPU: {found.gpu or ('not known' if found.cpu is None else 'none at work')}"
-    metrics = found.metrics
-    matched, recorded = found.completeness.matched, found.gpu_recorded
-    of_gpu = groups(metrics, matched, recorded, found.bare)
-    for group in (*cpu_words.groups(found.cpu), *(() if found.cpu else of_gpu)):
-        yield ""
-        yield group.title
-        yield from labelled([(figure.label, figure.value) for figure in group.figures])
-    parts = tables.annotated_parts(found.annotations)
-    told = [parts, tables.operators(found.operators)]
-    if found.gpu_recorded:
-        told = [
-            tables.kernels(found.kernels),
-            tables.kernel_work(metrics),
-            tables.roofline(found.roofline),
-            tables.copies(found.copies),
-            tables.sync_points(metrics),
-            tables.idle_places(metrics),
-            *told,
-            tables.streams(metrics),
-        ]
-    yield from tables.as_lines(each for each in told if each.rows)
+        yield from report_lines(view_of_trace(each))

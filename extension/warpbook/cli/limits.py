@@ -13,6 +13,7 @@ from importlib import util
 import msgspec
 
 from warpbook.cli.errors import CommandError
+from warpbook_monitors import units
 from warpbook_monitors.plain_text import aligned, joined
 from warpbook_monitors.python_path import NOWHERE, own_path
 from warpbook_monitors.trace.ceilings import DTYPE_LABELS, ceilings
@@ -109,7 +110,7 @@ def _row(
 ) -> tuple[str, str, str, str]:
     if peak is None:
         return what, _rate(rate, unit), "", ""
-    return what, _rate(rate, unit), _rate(peak, unit), f"{rate / peak:.0%}"
+    return what, _rate(rate, unit), _rate(peak, unit), f"{units.share(rate / peak)}"
 
 
 def _rate(rate: float, unit: str) -> str:

@@ -136,10 +136,11 @@ def _text(whole: Versus) -> Iterator[str]:
 
 
 def _comparable(found: Comparability, least: float) -> Iterator[str]:
-    yield f"The same work: {found.score:.0%}, at least {least:.0%} are needed"
+    needed = f"at least {units.share(least)} are needed"
+    yield f"The same work: {units.share(found.score)}, {needed}"
     rows = [("", "the same", "old", "new")]
     for part in found.parts:
-        same = "not known" if part.score is None else f"{part.score:.0%}"
+        same = "not known" if part.score is None else f"{units.share(part.score)}"
         was, now = (shortened(one, _NAME_LENGTH) for one in (part.before, part.after))
         rows.append((f"  {part.name}", same, was, now))
     yield from aligned(rows)

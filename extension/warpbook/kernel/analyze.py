@@ -12,6 +12,7 @@ from typing import Any, Union
 from IPython import get_ipython
 from IPython.display import display
 
+from warpbook.kernel.cell import prompt_number
 from warpbook.kernel.job import Job
 from warpbook.kernel.kernel_limits import KernelLimits
 from warpbook.kernel.profile import Notice, Profile
@@ -78,7 +79,7 @@ def _hand_in(shell: Any, profile: Profile, found: FileProfile) -> None:
         kernel_id=kernel_id(shell),
         notebook=notebook_path(),
         cell_id=None,
-        execution_count=getattr(shell, "execution_count", None),
+        execution_count=prompt_number(shell),
         title=profile.title,
         started_ms=read_ms,
         ended_ms=read_ms,

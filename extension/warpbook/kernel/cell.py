@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-_MAX_TITLE_LENGTH = 200
+#: characters
+MOST_TITLE = 200
 
 
 def cell_title(lines: list[str]) -> str:
     """Give the first line that says anything."""
     first = next((line.strip() for line in lines if line.strip()), "")
-    return first[:_MAX_TITLE_LENGTH]
+    return first[:MOST_TITLE]
+
+
+def prompt_number(shell: Any) -> int | None:
+    """Give the number of the cell that runs, as its prompt shows it.
+
+    IPython 9 counts on before a cell runs and IPython 8 after it; its display hook
+    knows which.
+    """
+    number: int | None = getattr(
+        getattr(shell, "displayhook", None), "prompt_count", None
+    )
+    return number
 
 
 def cell_status(result: Any) -> Literal["ok", "error", "interrupted"]:

@@ -6,15 +6,17 @@ import dataclasses
 import importlib
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from IPython.display import display
 
 from warpbook.kernel.allocator import gpu_uuid
+from warpbook.kernel.cell import prompt_number
 from warpbook.kernel.gpuprof_options import Options
 from warpbook.kernel.profile import Notice, Profile
+from warpbook.kernel.report_title import report_title
 from warpbook.kernel.runs import Finished, Runs
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.timeline_handover import timelines
@@ -37,6 +39,8 @@ class Ran:
     status: Literal["ok", "error", "interrupted"]
     cell_id: str | None = None
     execution_count: int | None = None
+    #: of a cell, with its lines as they are numbered; empty where nobody needs it
+    code: str = ""
 
 
 class Delivery:
@@ -81,6 +85,7 @@ class Delivery:
             finished = _with_trials(finished, try_changes)
         if runs.not_saved is not None:
             display(Notice(runs.not_saved))
+        ran = replace(ran, title=_title(ran, options, finished.figures))
         profile = Profile(
             finished.figures, ran.title, finished.window_ms, _gpus(finished)
         )
@@ -109,7 +114,7 @@ class Delivery:
             options.share,
             title=title,
             cell_id=cell_id,
-            execution_count=getattr(self._shell, "execution_count", None),
+            execution_count=prompt_number(self._shell),
             quiet=options.quiet,
             shapes=options.shapes,
         )
@@ -159,6 +164,14 @@ class Delivery:
             return
         if timeline_events is not None:
             timelines.hand_over(self._link, report.id, events, run)
+
+
+def _title(ran: Ran, options: Options, figures: CellProfile) -> str:
+    """Name the line that took most, where the lines' times are known."""
+    if options.output is not None or not figures.lines or not ran.code:
+        return ran.title
+    times_ms = {row.line: row.host_ms for row in figures.lines}
+    return report_title(ran.code.splitlines(), times_ms)
 
 
 def _with_trials(

@@ -28,7 +28,7 @@ from IPython.core.magic import no_var_expand
 from IPython.core.magic_arguments import magic_arguments, parse_argstring
 
 from warpbook.kernel.bare_times import CellTimes
-from warpbook.kernel.cell import cell_status, cell_title, did_nothing
+from warpbook.kernel.cell import cell_status, did_nothing
 from warpbook.kernel.code_span import CodeSpan
 from warpbook.kernel.delivery import Delivery, Ran
 from warpbook.kernel.gpuprof_options import Options, arguments, checked
@@ -41,6 +41,7 @@ from warpbook.kernel.gpuprof_source import (
     with_values_apart,
 )
 from warpbook.kernel.profile import Profile
+from warpbook.kernel.report_title import report_title
 from warpbook.kernel.runs import Runs
 from warpbook.kernel.server_link import ServerLink
 from warpbook_monitors.trace.cell_profile import CellProfile
@@ -170,9 +171,7 @@ class CellProfiler:
             options, lines = Options(), ["%%gpuprof", *lines]
         if options is not None:
             try:
-                self._session = self._begin(
-                    options, lines, cell_title(lines[1:]), cell_id
-                )
+                self._session = self._begin(options, lines, cell_id)
             except KeyboardInterrupt:
                 # IPython would run the cell all the same
                 self._is_interrupted = True
@@ -213,7 +212,7 @@ class CellProfiler:
         if cell is None:
             return self._run_line(options, code)
         lines = cell.splitlines()
-        session = self._session = self._begin(options, lines, cell_title(lines))
+        session = self._session = self._begin(options, lines)
         session.is_nested = True
         result = None
         try:
@@ -229,7 +228,7 @@ class CellProfiler:
         once = run_line(self._shell, code)
         if options.lines:
             raise UsageError("--lines is for the lines of a cell: use %%gpuprof.")
-        session = self._session = self._begin(options, [code], cell_title([code]))
+        session = self._session = self._begin(options, [code])
         session.is_unprepared = False
         session.is_nested = True
         status = cell_status(None)
@@ -264,6 +263,7 @@ class CellProfiler:
             cell_status(result),
             session.cell_id,
             getattr(result, "execution_count", None),
+            session.code,
         )
         previous = self._previous.get(session.key)
         profile = self._delivery.deliver(
@@ -299,11 +299,11 @@ class CellProfiler:
         self,
         options: Options,
         source: list[str],
-        title: str,
         cell_id: str | None = None,
     ) -> Session:
         """Start to record; if that fails, the code runs and the report says why."""
         key = cell_id or "\n".join(source[1:])
+        title = options.output or report_title(source)
         # a cell without a statement ends no code
         self._span.end = None
         timed = None

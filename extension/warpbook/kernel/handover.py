@@ -14,7 +14,6 @@ from warpbook.kernel.allocator import gpu_uuid
 from warpbook.kernel.late_output import LateOutput
 from warpbook.kernel.receipt_line import no_receipt, receipt_line
 from warpbook.kernel.server_link import LinkError, ServerLink
-from warpbook.kernel.trace_offer import offer
 from warpbook.protocol import CellRun
 
 #: so long after a cell its reply is out, and no thread is in its way
@@ -78,7 +77,7 @@ class Handover:
                 self._tell_once(pending, str(problem))
                 continue
             self.trouble = ""
-            if offer(receipt):
+            if receipt.view is not None and receipt.view.is_held_back:
                 self.suspect = pending
             if pending.output is not None:
                 pending.output.update(receipt_line(receipt))

@@ -9,6 +9,7 @@ from typing import Any
 
 from IPython.core.getipython import get_ipython
 
+from warpbook.kernel.cell import prompt_number
 from warpbook.kernel.profile import Notice, Profile
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.timeline_handover import timelines
@@ -67,7 +68,7 @@ def report_of(
         kernel_id=kernel_id(shell),
         notebook=notebook_path(),
         cell_id=None,
-        execution_count=getattr(shell, "execution_count", None),
+        execution_count=prompt_number(shell),
         title=title,
         started_ms=window_ms[0],
         ended_ms=window_ms[1],

@@ -51,7 +51,7 @@ class LiveCell:
             shell: None outside of IPython.
             link: the way to the dashboard.
             share: of the time, what profiling may take.
-            title: the code's first line.
+            title: what the report is called.
             cell_id: of the cell, where the frontend tells it.
             execution_count: of the cell.
             quiet: show nothing but what went wrong.

@@ -96,8 +96,8 @@ class Windows:
         cause = self._causes[kind]
         return CellVerdict(
             kind,
-            f"{over} {shares[kind]:.0%} of the time is {kind}, the most in the one "
-            f"after {units.duration(cause.at_ms)}: {cause.finding.evidence} "
+            f"{over} {units.share(shares[kind])} of the time is {kind}, the most in "
+            f"the one after {units.duration(cause.at_ms)}: {cause.finding.evidence} "
             f"{cause.finding.change}",
         )
 

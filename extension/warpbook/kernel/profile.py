@@ -37,7 +37,7 @@ class Profile:
 
         Args:
             figures: what the run adds up to.
-            title: the code's first line.
+            title: what it is called: `-o`'s name, or a line of the code.
             window_ms: when it ran, as Unix time.
             gpus: UUIDs of the GPUs that worked.
         """

@@ -208,8 +208,8 @@ def _cell(device: Device, reading: Reading | None, name: str) -> str:
     if name == "power_watts":
         return f"{value:.0f} W"
     if name == "temperature_celsius":
-        return f"{value:.0f}°C"
-    return units.share(value).replace(" ", "")
+        return f"{value:.0f} °C"
+    return units.share(value)
 
 
 def _notes(gpus: Sequence[tuple[Device, Reading | None]]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from warpbook_monitors.trace.tables import as_lines
 
 def report_text(view: ReportView, notes: Sequence[str] = ()) -> str:
     """Write the whole report; the notes follow the figures."""
-    return joined(_lines(view, notes))
+    return joined(report_lines(view, notes))
 
 
 def document_text(
@@ -27,7 +27,8 @@ def document_text(
     return joined([said, *notes, *as_lines(tables)])
 
 
-def _lines(view: ReportView, notes: Sequence[str]) -> Iterator[str]:
+def report_lines(view: ReportView, notes: Sequence[str] = ()) -> Iterator[str]:
+    """Write a report line by line, in the order of the view."""
     if view.headline is not None:
         headline = view.headline
         yield f"{headline.kind}: {headline.cause} {headline.change}".rstrip()
@@ -45,19 +46,19 @@ def _lines(view: ReportView, notes: Sequence[str]) -> Iterator[str]:
         yield ""
         yield "Tried on copies"
         yield from (f"{trial.name}: {trial.sentence}" for trial in view.trials)
+    if view.lines is not None:
+        yield from as_lines([view.lines])
     if view.causes:
         yield ""
         yield "What explains the time"
         for cause in view.causes:
             yield from _cause(cause)
+    for section in view.sections:
+        yield from as_lines(section.tables)
     for group in view.groups:
         yield ""
         yield group.title
         yield from _labelled(group.figures)
-    if view.lines is not None:
-        yield from as_lines([view.lines])
-    for section in view.sections:
-        yield from as_lines(section.tables)
 
 
 def _labelled(figures: Sequence[LabelledFigure]) -> list[str]:

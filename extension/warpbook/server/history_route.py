@@ -17,6 +17,7 @@ from warpbook.server.parameters import Name, NameList, Span, Theme
 from warpbook.server.reports import Reports
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
+from warpbook.server.span_figures import span_view
 from warpbook_monitors.history.seconds import SECOND_MS
 
 #: of a detail: more than any chart has pixels
@@ -52,7 +53,8 @@ class SpanHandler(PastHandler):
         devices = dict(enumerate(self._broadcaster.devices))
         spans = await self._past.spans(span.from_ms, span.to_ms, devices)
         note = self._past.missing(span.from_ms, span.to_ms)
-        answer = SpanStatistics(span.from_ms, span.to_ms, spans, note)
+        views = tuple(map(span_view, devices.values(), spans))
+        answer = SpanStatistics(span.from_ms, span.to_ms, spans, note, views)
         self.finish_json(encode(answer))
 
 

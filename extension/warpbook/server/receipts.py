@@ -22,6 +22,7 @@ from warpbook.protocol import (
 from warpbook.server.attribution import is_device
 from warpbook.server.history import Past
 from warpbook.server.holders import HolderWatch
+from warpbook.server.receipt_view import view_of_receipt
 from warpbook.server.receipt_words import SHORTEST_MS, Whose, notes, one_line
 from warpbook.server.record_forms import decode_receipt, receipt_record
 from warpbook.server.records import Records
@@ -161,7 +162,7 @@ class Receipts(StreamPart):
             ArchiveError: they can't be read.
         """
         messages = await self._records.newest("receipt", MAX_RECEIPTS)
-        found = await asyncio.to_thread(_decoded, messages)
+        found = await asyncio.to_thread(self._viewed, messages)
         news = [each for each in found if each.cell.id not in self._kept]
         present = list(self._kept.items())
         self._kept = OrderedDict(
@@ -177,7 +178,29 @@ class Receipts(StreamPart):
             if _is_same_run(kept.cell, run):
                 return replace(kept, previous=await self._previous(kept.cell))
         older = await self._older(run, run.ended_ms)
-        return next((kept for kept in older if _is_same_run(kept.cell, run)), None)
+        same = next((kept for kept in older if _is_same_run(kept.cell, run)), None)
+        return None if same is None else self._with_view(same)
+
+    async def find_kept(self, receipt_id: str) -> Receipt | None:
+        """Find a receipt by its id, on disk.
+
+        Raises:
+            ArchiveError: the disk can't be read.
+        """
+        message = await self._records.message("receipt", receipt_id)
+        viewed = self._viewed([] if message is None else [message])
+        return next(iter(viewed), None)
+
+    def _viewed(self, messages: Iterable[bytes]) -> list[Receipt]:
+        return [self._with_view(receipt) for receipt in _decoded(messages)]
+
+    def _with_view(self, receipt: Receipt) -> Receipt:
+        """Add what is shown; a receipt of an older warpbook has none."""
+        if receipt.view is not None:
+            return receipt
+        return replace(
+            receipt, view=view_of_receipt(receipt, self._broadcaster.devices)
+        )
 
     def _make_room(self) -> None:
         while len(self._kept) > MAX_RECEIPTS:
@@ -206,7 +229,7 @@ class Receipts(StreamPart):
         previous = await self._previous(run)
         is_replay = bool(gpus) and not own
         line = one_line(run, receipts, previous, whose, is_replay)
-        return Receipt(run, wall_ms, receipts, line, previous)
+        return self._with_view(Receipt(run, wall_ms, receipts, line, previous))
 
     async def _holders_after(self, run: CellRun) -> Holders | None:
         """Who holds memory since the cell ended; None if that was long ago."""
@@ -252,10 +275,10 @@ class Receipts(StreamPart):
         """The receipt of the same cell's run before."""
         for kept in reversed(self._kept.values()):
             if kept.cell.ended_ms <= run.started_ms and _is_same_cell(kept.cell, run):
-                return kept
+                return replace(kept, view=None)
         for kept in await self._older(run, run.started_ms):
             if kept.cell.ended_ms <= run.started_ms and _is_same_cell(kept.cell, run):
-                return replace(kept, previous=None)
+                return replace(kept, previous=None, view=None)
         return None
 
     async def _older(self, run: CellRun, before_ms: float) -> list[Receipt]:

@@ -10,9 +10,10 @@ from msgspec import Meta, Struct
 from msgspec.json import Decoder
 from tornado import web
 
-from warpbook.protocol import CellBand, RecordKind
+from warpbook.protocol import CellBand, CellReport, Receipt, RecordKind
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.parameters import NoQuery, UnixMs, read_json
+from warpbook.server.receipts import Receipts
 from warpbook.server.record_forms import band_record
 from warpbook.server.records import Records
 from warpbook.server.reports import Reports
@@ -35,11 +36,16 @@ _BANDS: Decoder[tuple[CellBand, ...]] = Decoder(
 
 class _Handler(Handler):
     def initialize(  # type: ignore[override]
-        self, broadcaster: Broadcaster, reports: Reports, records: Records
+        self,
+        broadcaster: Broadcaster,
+        reports: Reports,
+        records: Records,
+        receipts: Receipts,
     ) -> None:
         """Take what is kept."""
         super().initialize(broadcaster, reports)
         self._records = records
+        self._receipts = receipts
 
 
 class RecordsQuery(Struct, frozen=True):
@@ -119,7 +125,7 @@ class RecordHandler(_Handler):
     async def get(self, kind: RecordKind, record_id: str) -> None:
         """Give the message as views were sent it; of a cell, as a page handed it in.
 
-        A report comes as views are sent it today.
+        A report and a receipt come as views are sent them today.
         """
         try:
             message = await self._message(kind, record_id)
@@ -130,9 +136,13 @@ class RecordHandler(_Handler):
         self.finish_json(message)
 
     async def _message(self, kind: RecordKind, record_id: str) -> bytes | None:
-        report = await self._reports.find(record_id) if kind == "report" else None
-        if report is not None:
-            return encode(report)
+        shown: CellReport | Receipt | None = None
+        if kind == "report":
+            shown = await self._reports.find(record_id)
+        elif kind == "receipt":
+            shown = await self._receipts.find_kept(record_id)
+        if shown is not None:
+            return encode(shown)
         return await self._records.message(kind, record_id)
 
 

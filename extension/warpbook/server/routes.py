@@ -82,7 +82,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
     shared = {"broadcaster": parts.broadcaster, "reports": parts.reports}
     past = {**shared, "past": parts.past}
     timelines = {**shared, "timelines": parts.timelines}
-    records = {**shared, "records": parts.records}
+    records = {**shared, "records": parts.records, "receipts": parts.receipts}
     probe = {"readiness": parts.readiness}
     stream = {"past": parts.past, "max_viewers": max_viewers}
     trace_files = {**shared, "trace_files": parts.trace_files}

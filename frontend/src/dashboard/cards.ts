@@ -154,14 +154,14 @@ export class Cards implements CellActions {
 
   private receiptContent(receipt: Receipt) {
     const { cell } = receipt;
-    const { store, statements } = this.stream;
+    const { statements } = this.stream;
     const margin = receipt.wall_ms * 0.1;
     const report = [...statements.reports.values()].find(
       each =>
         each.kernel_id === cell.kernel_id &&
         each.execution_count === cell.execution_count
     );
-    return receiptContent(receipt, store.devices, {
+    return receiptContent(receipt, {
       zoom: () =>
         this.viewport.show({
           fromMs: cell.started_ms - margin,

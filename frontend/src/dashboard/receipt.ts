@@ -1,20 +1,19 @@
-/** What a cell cost, as a card: this run beside the one before. */
+/** What a cell cost, as a card: drawn as the server has worded it. */
 
 import { h } from '../dom';
-import { clip, when, duration, text } from '../format';
+import { clip, when, unbroken } from '../format';
 import type {
-  Allocator,
   CellReport,
-  Device,
-  DeviceReceipt,
+  DeviceReceiptView,
+  FigureGroup,
   Receipt
 } from '../protocol';
-import { deviceLabel } from '../words';
+import { phrase, trans } from '../translation';
 import type { Content } from './content';
 import { card } from './content';
-import { conditionList, coverage, keyFigures } from './span';
+import { conditionList } from './span';
 import { figures, table } from './table';
-import { phrase, trans } from '../translation';
+import { labelled, notes, word } from './worded';
 
 export interface ReceiptActions {
   /** Show the time of the run on the charts. */
@@ -27,19 +26,10 @@ export interface ReceiptActions {
 /** The card of a receipt. */
 export function receiptContent(
   receipt: Receipt,
-  devices: readonly Device[],
   actions: ReceiptActions
 ): Content {
-  const { cell, previous } = receipt;
+  const { cell, view } = receipt;
   const status = cell.status === 'ok' ? '' : ` · ${cell.status}`;
-  const wall = duration(receipt.wall_ms);
-  // what holds for every device is said once, below them
-  const common = new Set(
-    receipt.devices[0]?.notes.filter(note =>
-      receipt.devices.every(({ notes }) => notes.includes(note))
-    )
-  );
-  const before = previous === null ? null : duration(previous.wall_ms);
   return card(
     trans.__('Receipt: %1', clip(cell.title, 80) || '(empty)'),
     h(
@@ -47,7 +37,7 @@ export function receiptContent(
       { class: 'wb-note' },
       `${when(cell.started_ms)} to ${when(cell.ended_ms)}${status}`
     ),
-    h('p', { class: 'wb-receipt-line' }, clip(receipt.line, 400)),
+    h('p', { class: 'wb-receipt-line' }, unbroken(clip(receipt.line, 400))),
     h(
       'div',
       { class: 'wb-controls' },
@@ -58,22 +48,18 @@ export function receiptContent(
       ),
       ...traceOffer(actions)
     ),
-    figures([
-      [
-        trans.__('Wall time'),
-        before === null ? wall : `${wall} (before: ${before})`
-      ],
-      [trans.__('GPU time'), trans.__('unknown without a trace')]
-    ]),
-    h(
-      'div',
-      { class: 'wb-tables' },
-      ...receipt.devices.map(each =>
-        deviceReceipt(each, receipt, devices, common)
-      ),
-      ...cell.allocators.map(allocatorFigures)
-    ),
-    ...[...common].map(note => h('p', { class: 'wb-note' }, clip(note, 300)))
+    ...(view === null
+      ? []
+      : [
+          figures(labelled(view.figures)),
+          h(
+            'div',
+            { class: 'wb-tables' },
+            ...view.devices.map(deviceReceipt),
+            ...view.allocators.map(allocatorFigures)
+          ),
+          ...notes(view.notes)
+        ])
   );
 }
 
@@ -100,64 +86,30 @@ function traceOffer(actions: ReceiptActions): Node[] {
       ];
 }
 
-function deviceReceipt(
-  { span, shared, notes }: DeviceReceipt,
-  { previous }: Receipt,
-  devices: readonly Device[],
-  common: ReadonlySet<string>
-): HTMLElement {
-  const device = devices.find(({ id }) => id === span.device);
-  const name =
-    device === undefined ? clip(span.device, 60) : deviceLabel(device, devices);
-  const earlier = previous?.devices.find(
-    each => each.span.device === span.device
-  );
-  const now = device === undefined ? [] : keyFigures(device, span);
-  const then = new Map(
-    device === undefined || earlier === undefined
-      ? []
-      : keyFigures(device, earlier.span)
-  );
+function deviceReceipt(device: DeviceReceiptView): HTMLElement {
+  const name = clip(device.name, 60);
   return h(
     'section',
     { class: 'wb-card', 'aria-label': trans.__('What it cost on %1', name) },
     h('h4', {}, name),
-    earlier === undefined
-      ? figures(now)
+    device.table === null
+      ? null
       : table(
-          trans.__('Against the same cell’s run before'),
-          ['', trans.__('This run'), trans.__('Before')],
-          now.map(([label, value]) => [label, value, then.get(label) ?? '–'])
+          word(device.table.title),
+          ['', ...device.table.header.map(word)],
+          device.table.rows.map(row => row.map(({ text }) => word(text)))
         ),
-    conditionList(span),
-    coverage(span),
-    // the server's notes say it where others did, or may have
-    shared === false
-      ? h('p', { class: 'wb-note' }, trans.__('Nobody else held memory on it.'))
-      : null,
-    ...notes
-      .filter(note => !common.has(note))
-      .map(note => h('p', { class: 'wb-note' }, clip(note, 300)))
+    conditionList(device),
+    ...notes(device.notes)
   );
 }
 
 /** What torch counted in the kernel, which is the cell's own. */
-function allocatorFigures(allocator: Allocator): HTMLElement {
+function allocatorFigures(group: FigureGroup): HTMLElement {
   return h(
     'section',
     { class: 'wb-card', 'aria-label': trans.__('What torch counted') },
-    h('h4', {}, `torch, cuda:${allocator.index}`),
-    figures([
-      [
-        trans.__('Peak in the cell'),
-        text(allocator.peak_allocated_bytes, 'bytes')
-      ],
-      [
-        trans.__('Allocated after it'),
-        text(allocator.allocated_bytes, 'bytes')
-      ],
-      [trans.__('Reserved after it'), text(allocator.reserved_bytes, 'bytes')],
-      [trans.__('Allocation retries'), String(allocator.retries)]
-    ])
+    h('h4', {}, clip(group.title, 60)),
+    figures(labelled(group.figures))
   );
 }

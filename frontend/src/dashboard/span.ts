@@ -2,26 +2,14 @@
 
 import type { Span } from '../chart/viewport';
 import { h } from '../dom';
-import { clip, when, duration, NONE, quantity, text } from '../format';
-import type { Device, DeviceSpan, SpanStatistics } from '../protocol';
+import { clip, when, duration, text } from '../format';
+import type { Device, DeviceSpan, SpanStatistics, SpanView } from '../protocol';
 import { deviceHeading } from '../words';
 import type { Content } from './content';
 import { card } from './content';
 import { figures, table } from './table';
-import { mark, trans } from '../translation';
-
-/** What is told first, and which of the statistics. */
-const KEY_FIGURES: readonly (readonly [string, string, 'mean' | 'most'])[] = [
-  ['gpu_utilization_ratio', mark('GPU utilization (NVML)'), 'mean'],
-  ['sm_active_ratio', mark('SM active'), 'mean'],
-  ['tensor_active_ratio', mark('Tensor'), 'mean'],
-  ['dram_active_ratio', mark('DRAM'), 'mean'],
-  ['cpu_ratio', mark('CPU'), 'mean'],
-  ['memory_used_bytes', mark('Peak memory'), 'most'],
-  ['power_watts', mark('Mean power'), 'mean']
-];
-/** Below this, readings are missing and not only at the edges. */
-const COVERED = 0.95;
+import { trans } from '../translation';
+import { labelled, notes } from './worded';
 
 /** Name a span as its card is named. */
 export function spanTitle({ fromMs, toMs }: Span): string {
@@ -44,7 +32,7 @@ export function spanContent(
     const device = devices.find(({ id }) => id === each.device);
     return device === undefined || device.kind === 'monitor'
       ? []
-      : [deviceSpan(device, devices, each)];
+      : [deviceSpan(device, devices, each, statistics.views)];
   });
   return card(
     trans.__('Statistics of %1', spanTitle(span)),
@@ -59,8 +47,10 @@ export function spanContent(
 function deviceSpan(
   device: Device,
   devices: readonly Device[],
-  span: DeviceSpan
+  span: DeviceSpan,
+  views: readonly SpanView[]
 ): HTMLElement {
+  const view = views.find(each => each.device === span.device);
   const name = deviceHeading(device, devices);
   const rows = device.metrics.flatMap(({ name, label, unit }) => {
     const metric = span.metrics[name];
@@ -86,8 +76,8 @@ function deviceSpan(
           )
         ]
       : [
-          figures(keyFigures(device, span)),
-          coverage(span),
+          figures(labelled(view?.figures ?? [])),
+          ...notes(view?.coverage ? [view.coverage] : []),
           conditionList(span),
           h(
             'details',
@@ -115,68 +105,16 @@ function deviceSpan(
   );
 }
 
-/** The figures of a device that matter most. */
-export function keyFigures(
-  device: Device,
-  span: DeviceSpan
-): [string, string][] {
-  const known = KEY_FIGURES.flatMap(([name, label, which]) => {
-    const metric = device.metrics.find(each => each.name === name);
-    const value = span.metrics[name];
-    if (metric === undefined || value === undefined || value[which] === null) {
-      return [];
-    }
-    const figure: [string, string] = [
-      trans.__(label),
-      text(value[which], metric.unit)
-    ];
-    return [figure];
-  });
-  return device.kind === 'host'
-    ? known
-    : [...known, [trans.__('Energy'), energy(span)]];
-}
-
-/** Say how much of the span readings cover, if not all; null if they do. */
-export function coverage(span: DeviceSpan): HTMLElement | null {
-  const shares = KEY_FIGURES.flatMap(([name]) => {
-    const metric = span.metrics[name];
-    return metric === undefined || metric.mean === null
-      ? []
-      : [metric.covered_ratio];
-  });
-  const least = Math.min(...shares);
-  return least < COVERED
-    ? h(
-        'p',
-        { class: 'wb-note' },
-        trans.__('Readings cover %1 of the span.', text(least, 'ratio'))
-      )
-    : null;
-}
-
-/** Energy and what it rests upon: "1.23 kJ, counted". */
-export function energy({
-  energy_joules: joules,
-  energy_basis: basis
-}: DeviceSpan): string {
-  if (joules === null) {
-    return `${NONE} (unknown)`;
-  }
-  const { digits, unit } = quantity(joules, 'joules');
-  return basis === 'counter'
-    ? trans.__('%1, counted by the GPU', `${digits}\u00a0${unit}`)
-    : trans.__('about %1, estimated from the power', `${digits}\u00a0${unit}`);
-}
-
 /** What slowed a device, worst first; nothing where nothing did. */
-export function conditionList(span: DeviceSpan): HTMLElement | null {
-  return span.conditions.length === 0
+export function conditionList({
+  conditions
+}: Pick<DeviceSpan, 'conditions'>): HTMLElement | null {
+  return conditions.length === 0
     ? null
     : h(
         'ul',
         { class: 'wb-conditions', 'aria-label': trans.__('Health') },
-        ...span.conditions.map(({ severity, sentence }) =>
+        ...conditions.map(({ severity, sentence }) =>
           h('li', { 'data-severity': severity }, clip(sentence, 300))
         )
       );

@@ -819,6 +819,13 @@ export const isDeviceReceipt: Shape<types.DeviceReceipt> = check.record<types.De
   verdict: null,
 });
 
+export const isDeviceReceiptView: Shape<types.DeviceReceiptView> = check.record<types.DeviceReceiptView>({
+  name: check.text,
+  table: check.optional(isReportTable),
+  conditions: check.list(isCondition, 100),
+  notes: check.list(check.text, 30),
+});
+
 export const isDevices: Shape<types.Devices> = check.record<types.Devices>({
   type: check.oneOf('devices'),
   time_ms: check.number,
@@ -962,6 +969,15 @@ export const isPostMortem: Shape<types.PostMortem> = check.record<types.PostMort
   sentence: check.text,
 });
 
+export const isReceiptView: Shape<types.ReceiptView> = check.record<types.ReceiptView>({
+  cell_line: check.text,
+  is_held_back: check.flag,
+  figures: check.list(isLabelledFigure, 20),
+  devices: check.list(isDeviceReceiptView, 200),
+  allocators: check.list(isFigureGroup, 200),
+  notes: check.list(check.text, 20),
+});
+
 export const isReceipt: Shape<types.Receipt> = check.record<types.Receipt>({
   type: check.oneOf('receipt'),
   cell: isCellRun,
@@ -969,8 +985,10 @@ export const isReceipt: Shape<types.Receipt> = check.record<types.Receipt>({
   devices: check.list(isDeviceReceipt, 200),
   line: check.text,
   previous: check.optional(value => isReceipt(value)),
+  view: check.optional(isReceiptView),
 }, {
   previous: null,
+  view: null,
 });
 
 export const isRecordList: Shape<types.RecordList> = check.record<types.RecordList>({
@@ -978,11 +996,20 @@ export const isRecordList: Shape<types.RecordList> = check.record<types.RecordLi
   has_more: check.flag,
 });
 
+export const isSpanView: Shape<types.SpanView> = check.record<types.SpanView>({
+  device: check.text,
+  figures: check.list(isLabelledFigure, 20),
+  coverage: check.text,
+});
+
 export const isSpanStatistics: Shape<types.SpanStatistics> = check.record<types.SpanStatistics>({
   from_ms: check.number,
   to_ms: check.number,
   devices: check.list(isDeviceSpan, 200),
   note: check.text,
+  views: check.list(isSpanView, 200),
+}, {
+  views: [],
 });
 
 export const isVerdicts: Shape<types.Verdicts> = check.record<types.Verdicts>({

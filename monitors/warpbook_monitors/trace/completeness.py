@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.trace.artefacts import profilers_spans
 from warpbook_monitors.trace.calls import Calls, named
 from warpbook_monitors.trace.cell_profile import Completeness
@@ -88,8 +89,8 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
         )
     elif profiler_ns > _MOST_PROFILER_SHARE * window_ns:
         refusal = (
-            f"{profiler_ns / window_ns:.0%} of the window was the profiler's own work, "
-            "so nothing can be concluded. Profile again, or a longer run."
+            f"{units.share(profiler_ns / window_ns)} of the window was the profiler's "
+            "own work, so nothing can be concluded. Profile again, or a longer run."
         )
     elif len(on_gpu) and not launches and _busy_ns(on_gpu) < window_ns / 2:
         refusal = (

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.advice import computed_better, copied_better
 from warpbook_monitors.trace.figures import (
@@ -112,8 +113,8 @@ def judge(
             tool = ": look at the longest with Nsight Compute"
         return CellVerdict(
             "unknown",
-            f"Kernels took {untold:.0%} of the window of which neither operator nor "
-            f"launch tells what limits them{tool}.{advice}",
+            f"Kernels took {units.share(untold)} of the window of which neither "
+            f"operator nor launch tells what limits them{tool}.{advice}",
             advice.strip(),
         )
     if kind not in shares:
@@ -182,9 +183,12 @@ def _causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
     yield from _kernel_causes(metrics, window_ns, has_fp8)
 
 
+def _of_window(ratio: float) -> str:
+    return f"{units.share(ratio)} of the window"
+
+
 def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     idle = metrics.idle
-    share = "{:.0%} of the window"
     sync = max(metrics.sync_points, key=lambda each: each.stall_ns, default=None)
     if sync is not None and idle.host_synchronize_ns:
         yield (
@@ -196,7 +200,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
                 idle.host_synchronize_ns,
                 sum(each.time_ns for each in metrics.sync_points),
             ),
-            f"The GPU idled {share.format(idle.host_synchronize_ns / window_ns)} "
+            f"The GPU idled {_of_window(idle.host_synchronize_ns / window_ns)} "
             f"because the host had waited for it, mostly in {_place(sync)}, and had "
             "nothing queued.",
             "Wait less often: keep results on the GPU and read them once at the end.",
@@ -206,7 +210,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         "cuda-graphs",
         idle.host_launching_ns,
         idle.host_launching_ns,
-        f"The GPU idled {share.format(idle.host_launching_ns / window_ns)} while the "
+        f"The GPU idled {_of_window(idle.host_launching_ns / window_ns)} while the "
         f"host launched {metrics.launches:,} "
         f"piece{'s' if metrics.launches != 1 else ''} of work one by one, "
         f"{_time(round(metrics.launch.cost_median_ns or 0))} a launch"
@@ -221,7 +225,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         None if are_launched_as_one else "cuda-graphs",
         idle.kernel_wait_ns,
         idle.kernel_wait_ns,
-        f"The GPU idled {share.format(idle.kernel_wait_ns / window_ns)} going from one "
+        f"The GPU idled {_of_window(idle.kernel_wait_ns / window_ns)} going from one "
         f"piece of work to the next, {pieces:,} of them close behind one another.",
         _FUSE if are_launched_as_one else _LAUNCH_LESS,
     )
@@ -237,7 +241,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         "read-the-trace",
         other,
         other,
-        f"The GPU idled {share.format(other / window_ns)} while the host did other "
+        f"The GPU idled {_of_window(other / window_ns)} while the host did other "
         f"work, most of it {where} ({_time(parts[where])})"
         f"{_mostly(metrics, 'other')}.",
         _WARM_UP if parts[where] == idle.host_api_ns else _MOVE_OFF,
@@ -252,9 +256,9 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         idle_ns,
         None,
         # a launch that was not recorded counts here, too
-        f"The GPU idled {idle_ns / window_ns:.0%} of the window although, as far as is "
-        "known, its next work was queued or being launched: it waited for an event of "
-        "another stream, a host function, memory or the launching call.",
+        f"The GPU idled {units.share(idle_ns / window_ns)} of the window although, as "
+        "far as is known, its next work was queued or being launched: it waited for an "
+        "event of another stream, a host function, memory or the launching call.",
         "See in the timeline what else ends where these gaps end.",
     )
 
@@ -293,9 +297,9 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             lab,
             exposed_ns,
             exposed_ns,
-            f"Copies between host and GPU took {exposed_ns / window_ns:.0%} of the "
-            f"window with no compute kernel beside them, mostly {slow.direction} "
-            f"({slow.host_memory or 'unknown'} memory){rate}.",
+            f"Copies between host and GPU took {units.share(exposed_ns / window_ns)} "
+            f"of the window with no compute kernel beside them, mostly "
+            f"{slow.direction} ({slow.host_memory or 'unknown'} memory){rate}.",
             change,
         )
     device_ns = metrics.exposed_copy_ns - exposed_ns
@@ -304,8 +308,8 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         "roofline",
         device_ns,
         device_ns,
-        f"Copies within device memory took {device_ns / window_ns:.0%} of the window "
-        "with no compute kernel beside them.",
+        f"Copies within device memory took {units.share(device_ns / window_ns)} of the "
+        "window with no compute kernel beside them.",
         "Copy less: avoid .clone(), .contiguous() and concatenation in a loop.",
     )
     yield (
@@ -314,15 +318,15 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         metrics.exposed_communication_ns,
         metrics.exposed_communication_ns,
         f"Communication between GPUs took "
-        f"{metrics.exposed_communication_ns / window_ns:.0%} of the window with "
-        f"nothing computed beside it ({_time(metrics.communication_ns)} in all).",
+        f"{units.share(metrics.exposed_communication_ns / window_ns)} of the window "
+        f"with nothing computed beside it ({_time(metrics.communication_ns)} in all).",
         "Overlap it with the backward pass, send larger buckets, or send less (bf16).",
     )
 
 
 def _kernel_causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
     for each in metrics.kernel_work:
-        share = f"{each.time_ns / window_ns:.0%} of the window"
+        share = _of_window(each.time_ns / window_ns)
         gain_ns, rate = None, ""
         # what was reached here is a better bound than what a datasheet promises
         reachable = each.of_ceiling if each.of_measured is None else each.of_measured
@@ -330,10 +334,11 @@ def _kernel_causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[
             gain_ns = round(each.time_ns * (1 - reachable))
         told = []
         if each.of_ceiling is not None:
-            told.append(f"{each.of_ceiling:.0%} of the datasheet's ceiling")
+            told.append(f"{units.share(each.of_ceiling)} of the datasheet's ceiling")
         if each.of_measured is not None:
             told.append(
-                f"{each.of_measured:.0%} of what this GPU was measured to reach"
+                f"{units.share(each.of_measured)} of what this GPU was measured to "
+                "reach"
             )
         if told:
             rate = f", at {', '.join(told)}"

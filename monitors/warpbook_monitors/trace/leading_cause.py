@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from warpbook_monitors import units
 from warpbook_monitors.trace.figures import Finding
 from warpbook_monitors.verdict_kinds import Kind
 
@@ -69,7 +70,9 @@ def leads_alone(kind: Kind, shares: Shares) -> bool:
 
 def in_words(shares: Shares) -> str:
     """Name the three largest with their shares."""
-    return ", ".join(f"{kind} ({share:.0%})" for kind, share in [*shares.items()][:3])
+    return ", ".join(
+        f"{kind} ({units.share(share)})" for kind, share in [*shares.items()][:3]
+    )
 
 
 def _leading(shares: Shares, close: float, clear: float) -> Kind:

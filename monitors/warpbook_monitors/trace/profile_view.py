@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from warpbook_monitors import units
+from warpbook_monitors.changes.change import Change
 from warpbook_monitors.changes.words import heading
 from warpbook_monitors.trace import figure_groups, tables
+from warpbook_monitors.trace.bare_run import BareRun
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.cpu import words as cpu_words
+from warpbook_monitors.trace.figures import Finding
 from warpbook_monitors.trace.headline_figures import headline_figures
 from warpbook_monitors.trace.leading_cause import shares_by_kind
 from warpbook_monitors.trace.report_view import (
@@ -31,16 +36,16 @@ def view_of(profile: CellProfile) -> ReportView:
     """Put what a profile says into words, figures and tables."""
     return ReportView(
         headline=_headline(profile),
-        time=_time_bar(profile),
+        time=time_bar(profile.findings, profile.bare),
         figures=figure_groups.labelled_figures(headline_figures(profile)),
         warnings=_warnings(profile),
-        changes=_changes(profile),
+        changes=change_views(profile.changes),
         trials=tuple(
             TrialView(trial.name, trial.outcome, trial.sentence)
             for trial in profile.trials
         ),
         lines=tables.lines(profile.lines) if profile.lines else None,
-        causes=_causes(profile),
+        causes=cause_views(profile.findings),
         sections=_sections(profile),
         groups=_groups(profile),
     )
@@ -53,7 +58,8 @@ def _headline(profile: CellProfile) -> Headline | None:
     return Headline(verdict.kind, verdict.cause, verdict.change)
 
 
-def _causes(profile: CellProfile) -> tuple[CauseView, ...]:
+def cause_views(findings: Sequence[Finding]) -> tuple[CauseView, ...]:
+    """Word the causes, in their order."""
     return tuple(
         CauseView(
             finding.kind,
@@ -63,13 +69,13 @@ def _causes(profile: CellProfile) -> tuple[CauseView, ...]:
             figure_groups.advice(finding),
             finding.lab,
         )
-        for finding in profile.findings
+        for finding in findings
     )
 
 
-def _time_bar(profile: CellProfile) -> TimeBar | None:
+def time_bar(findings: Sequence[Finding], bare: BareRun | None) -> TimeBar | None:
     """Divide the time without the profiler by its causes."""
-    shares = shares_by_kind(profile.findings)
+    shares = shares_by_kind(findings)
     total = sum(shares.values())
     if not total:
         return None
@@ -80,7 +86,7 @@ def _time_bar(profile: CellProfile) -> TimeBar | None:
         parts.append((None, "not explained", 1 - total))
     whole = max(total, 1.0)
     return TimeBar(
-        _time_title(profile),
+        _time_title(bare),
         tuple(
             TimePart(kind, f"{name} {units.share(share / whole)}", share / whole)
             for kind, name, share in parts
@@ -88,14 +94,15 @@ def _time_bar(profile: CellProfile) -> TimeBar | None:
     )
 
 
-def _time_title(profile: CellProfile) -> str:
-    if profile.bare is None:
+def _time_title(bare: BareRun | None) -> str:
+    if bare is None:
         return "Where the time of this run goes"
-    time = units.duration(profile.bare.time_ns / 1e6)
+    time = units.duration(bare.time_ns / 1e6)
     return f"Where the {time} without the profiler go"
 
 
-def _changes(profile: CellProfile) -> tuple[ChangeView, ...]:
+def change_views(changes: Sequence[Change]) -> tuple[ChangeView, ...]:
+    """Word the changes, in their order."""
     return tuple(
         ChangeView(
             change.name,
@@ -105,7 +112,7 @@ def _changes(profile: CellProfile) -> tuple[ChangeView, ...]:
             change.sketch,
             change.lab,
         )
-        for change in profile.changes
+        for change in changes
     )
 
 
@@ -125,7 +132,7 @@ def _warnings(profile: CellProfile) -> tuple[str, ...]:
 
 def _sections(profile: CellProfile) -> tuple[TableSection, ...]:
     metrics = profile.metrics
-    work = _with_rows(
+    work = with_rows(
         tables.kernels(profile.kernels),
         None if metrics is None else tables.kernel_work(metrics),
         tables.steps(profile.steps),
@@ -136,7 +143,7 @@ def _sections(profile: CellProfile) -> tuple[TableSection, ...]:
         tables.operators(profile.operators),
         tables.roofline(profile.roofline),
     )
-    waits = _with_rows(
+    waits = with_rows(
         None if metrics is None else tables.sync_points(metrics),
         None if metrics is None else tables.idle_places(metrics),
         None if metrics is None else tables.streams(metrics),
@@ -144,6 +151,13 @@ def _sections(profile: CellProfile) -> tuple[TableSection, ...]:
         tables.memory(profile.memory),
         tables.memory_peaks(profile.memory_curves),
     )
+    return sections_of(work, waits)
+
+
+def sections_of(
+    work: tuple[ReportTable, ...], waits: tuple[ReportTable, ...]
+) -> tuple[TableSection, ...]:
+    """Put tables that have rows below their titles."""
     sections = (
         TableSection("Kernels and operators", work),
         TableSection("Waits, copies and memory", waits),
@@ -151,5 +165,6 @@ def _sections(profile: CellProfile) -> tuple[TableSection, ...]:
     return tuple(section for section in sections if section.tables)
 
 
-def _with_rows(*candidates: ReportTable | None) -> tuple[ReportTable, ...]:
+def with_rows(*candidates: ReportTable | None) -> tuple[ReportTable, ...]:
+    """Leave out tables that have nothing to tell."""
     return tuple(table for table in candidates if table is not None and table.rows)

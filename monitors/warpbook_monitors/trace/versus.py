@@ -200,9 +200,10 @@ def _refusal(old: _Read, new: _Read, alike: Comparability, asked: Asked) -> str:
         key=lambda part: part.score or 0.0,
     )
     return (
-        f"These traces are not of the same work: {alike.score:.0%} comparable, and "
-        f"{asked.least_score:.0%} are needed. Most unlike: {least.name} "
-        f"({least.before} before, {least.after} now, {least.score:.0%} the same)."
+        f"These traces are not of the same work: {units.share(alike.score)} "
+        f"comparable, and {units.share(asked.least_score)} are needed. Most unlike: "
+        f"{least.name} ({least.before} before, {least.after} now, "
+        f"{units.share(least.score or 0.0)} the same)."
     )
 
 

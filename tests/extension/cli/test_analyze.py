@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import warpbook
 from tests.extension.cli.conftest import COMMAND
 from tests.monitors.trace import written
 from warpbook.cli.main import main
@@ -27,8 +28,8 @@ def test_the_verdict_comes_first_and_the_figures_follow(
 ) -> None:
     assert main(["analyze", trace("tiny_kernels")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("launch-bound: The GPU idled 81% of the window")
-    assert lines[1].startswith("Time: 2.97 ms to 9.04 ms without the profiler")
+    assert lines[0].startswith("launch-bound: The GPU idled 81 % of the window")
+    assert lines[2].startswith("Time  2.97 ms to 9.04 ms without the profiler")
     assert any(
         line.split()[-2:] == ["800,", "800"] for line in lines if "matched" in line
     )
@@ -101,6 +102,27 @@ def test_a_window_of_which_the_profiler_took_nothing_is_told_alone(
     assert main(["analyze", str(tmp_path / "t.json")]) == 0
     text = capsys.readouterr().out
     assert "– less the profiler's part" not in text and "Window" in text
+
+
+def test_sections_are_in_the_order_of_the_report_in_a_notebook(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    titles = (
+        "What to change",
+        "What explains the time",
+        "Operators on the host",
+        "Operators under the roofline",
+        "Stream idle time by cause",
+        "Copies and memsets",
+        "Time of the GPU",
+        "Launches and waits",
+    )
+    assert main(["analyze", trace("train_fp32")]) == 0
+    of_file = capsys.readouterr().out
+    of_notebook = repr(warpbook.analyze(trace("train_fp32")))
+    for text in (of_file, of_notebook):
+        places = [text.index(f"\n{title}") for title in titles]
+        assert places == sorted(places)
 
 
 def test_json_has_the_keys_that_others_rely_on(
@@ -261,7 +283,7 @@ def test_a_terminal_without_these_letters_shows_the_rest(
         capture_output=True,
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"launch-bound: The GPU idled 81% of the window" in done.stdout
+    assert b"launch-bound: The GPU idled 81 % of the window" in done.stdout
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

@@ -29,6 +29,7 @@ from warpbook.protocol import (
     Receipt,
     StateNow,
 )
+from warpbook.server.receipt_view import view_of_receipt
 
 
 @pytest.fixture
@@ -113,6 +114,8 @@ def ingest(monkeypatch: pytest.MonkeyPatch, shell: Any) -> Iterator[Ingest]:
                     remembered.line,
                     remembered.previous,
                 )
+                view = view_of_receipt(receipt, [])
+                receipt = msgspec.structs.replace(receipt, view=view)
                 self.answer(200, msgspec.json.encode(receipt))
             elif self.path.endswith("/timeline"):
                 # it may be of a report of the test before

@@ -51,7 +51,20 @@ def test_with_a_server_its_figures_are_printed(shell: Any, ingest: Any) -> None:
     lines = text.splitlines()
     assert lines[0] == "GPU 0: NVIDIA H200, 150 GiB"
     row = lines[3].split()
-    assert row == ["GPU", "0", "0.3%", "—", "—", "100%", "12.0", "GiB", "—", "—"]
+    assert row == [
+        "GPU",
+        "0",
+        "0.3",
+        "%",
+        "—",
+        "—",
+        "100",
+        "%",
+        "12.0",
+        "GiB",
+        "—",
+        "—",
+    ]
     assert "\ntensor, DRAM, power, temp on GPU 0: not read on this GPU.\n" in text
     assert metrics.UTILIZATION_NOTE in text
     assert text.endswith("Read by the Jupyter server.")
@@ -66,7 +79,7 @@ def test_a_page_gets_the_same_as_a_table(shell: Any, ingest: Any) -> None:
     text = printed(shell)
     html = shell.display_pub.outputs[-1]["data"]["text/html"]
     assert html.count("<table") == 1 and html.count("<tr>") == 2
-    for shown in ("GPU 0", "0.3%", "12.0 GiB", "Read by the Jupyter server."):
+    for shown in ("GPU 0", "0.3 %", "12.0 GiB", "Read by the Jupyter server."):
         assert shown in text and shown in html
     assert "<img" not in html and "<b>" not in html
     assert "&lt;img src=x&gt;" in html and "&lt;b&gt;note" in html

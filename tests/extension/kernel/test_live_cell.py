@@ -101,7 +101,9 @@ def test_the_report_grows_while_the_cell_runs(
     assert {report.status for report in while_it_ran} == {"running"}
     assert len({report.id for report in ingest.reports}) == 1
     assert (last.status, last.cell_id) == ("ok", "cell-1")
-    assert last.title == "steps = 0"
+    assert last.title == "p"
+    numbers = {report.execution_count for report in ingest.reports}
+    assert numbers == {reply["execution_count"]}
     assert len(while_it_ran[-1].live.windows) >= 1
     assert len(last.live.windows) >= 2
     assert (last.live.steps, last.live.steps_by) == (steps, "optimizer")

@@ -11,6 +11,7 @@ from warpbook.kernel.durations import Durations
 from warpbook.kernel.live_plan import Plan
 from warpbook.kernel.live_text import line, words
 from warpbook.kernel.live_windows import Profiled, Windows
+from warpbook_monitors import units
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.chrome import read_chrome_trace
@@ -120,7 +121,7 @@ def test_the_verdict_is_of_all_windows_by_their_time() -> None:
     share = sum(
         each.share for each in launch_bound.findings if each.kind == "launch-bound"
     )
-    said = f"Over 1 window {share:.0%} of the time is launch-bound"
+    said = f"Over 1 window {units.share(share)} of the time is launch-bound"
     assert windows.verdict.sentence.startswith(said)
     # the trace of copies is longer
     copies = add(windows, "pinned_h2d", 5000.0)

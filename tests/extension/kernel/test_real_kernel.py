@@ -34,6 +34,29 @@ def test_a_cell_in_a_real_kernel(kernel: Any, ingest: Any) -> None:
     assert ingest.reports[-1].status == "error"
 
 
+def test_a_report_is_called_by_the_line_that_tells_most(
+    kernel: Any, ingest: Any
+) -> None:
+    kernel.run("import torch, time")
+    cells = {
+        "# all of it\nimport torch\nif torch is not None:\n    x = torch.ones(3)\n": (
+            "x = torch.ones(3)"
+        ),
+        "def work(n):\n    return torch.ones(n)\n\nn = 3\nwith torch.no_grad():\n"
+        "    y = work(\n        n)": "y = work( n)",
+        "n = 3\nn": "n = 3",
+        "# nothing but this": "# nothing but this",
+    }
+    for cell, title in cells.items():
+        reply, _ = kernel.run(f"%%gpuprof -q\n{cell}")
+        assert ingest.reports[-1].title == title
+        assert ingest.reports[-1].execution_count == reply["execution_count"]
+    kernel.run("%%gpuprof -q --lines\ntorch.ones(3)\ntime.sleep(0.05)\ntorch.ones(3)")
+    assert ingest.reports[-1].title == "time.sleep(0.05)"
+    kernel.run("%%gpuprof -q -o bf16\nimport time\ntime.sleep(0)")
+    assert ingest.reports[-1].title == "bf16"
+
+
 def test_a_repeated_cell_in_a_real_kernel(kernel: Any, ingest: Any) -> None:
     reply, outputs = kernel.run(
         "%%gpuprof -q -r 2 --lines -o p\nimport asyncio, torch\n"

@@ -63,13 +63,22 @@ class Tags(HTMLParser):
 
 def test_the_headline_holds_the_figures() -> None:
     text = bundle(profile())["text/plain"]
-    assert text.startswith("launch-bound: The GPU idled 81% of the window")
+    assert text.startswith("launch-bound: The GPU idled 81 % of the window")
     assert re.search(r"Time +2.97 ms to 9.04 ms without the profiler, estimated", text)
     # of the window that the file's profiler recorded
     assert "NVIDIA H200 busy 7.2 % of the time (803 µs)" in text
     assert re.search(r"Kernels +800 in 803 µs", text)
     assert re.search(r"Launches +800, 3.61 ms in the calls; 800 seen", text)
     assert "profiler's own work" in text
+
+
+@pytest.mark.parametrize(
+    "trace", sorted(TRACES.glob("*.json.gz")), ids=lambda p: p.stem
+)
+def test_sentences_and_figures_write_percentages_alike(trace: Path) -> None:
+    text = bundle(profile(trace.name.removesuffix(".json.gz")))["text/plain"]
+    assert re.search(r"\d %", text)
+    assert not re.search(r"\d%", text)
 
 
 def test_copies_show_pinned_size_and_rate() -> None:

@@ -3,8 +3,12 @@
 import json
 
 from tests.extension.server.test_difference import profiled
-from warpbook.protocol import CellReport
-from warpbook.server.record_forms import decode_report
+from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook.server.record_forms import (
+    decode_receipt,
+    decode_report,
+    receipt_record,
+)
 from warpbook.server.reports import Reports
 from warpbook.server.selection import encode
 
@@ -32,3 +36,25 @@ async def test_fields_that_came_later_are_told() -> None:
     told = json.loads(news[0])
     assert set(LATER) <= set(told["profile"])
     assert isinstance(decode_report(news[0]), CellReport)
+
+
+async def test_an_older_receipt_is_sent_with_its_view(
+    jp_fetch, jp_serverapp, connect, ingest
+) -> None:
+    hello = await (await connect()).next("hello")
+    run = {
+        **{"id": "r-1", "protocol": PROTOCOL_VERSION, "kernel_id": "k"},
+        **{"notebook": "a.ipynb", "cell_id": "c", "execution_count": 1},
+        **{"title": "f()", "status": "ok"},
+        **{"started_ms": hello["time_ms"] - 2500, "ended_ms": hello["time_ms"] - 500},
+    }
+    receipt = json.loads((await ingest("/v1/cells", run)).body)
+    del receipt["view"]
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    older = decode_receipt(json.dumps(receipt).encode())
+    await app._records.keep(
+        (receipt_record(older, False), json.dumps(receipt).encode())
+    )
+    path = ("warpbook", "api", "v1", "records", "receipt", "r-1")
+    told = json.loads((await jp_fetch(*path)).body)
+    assert told["view"]["figures"][0] == {"label": "Wall time", "value": "2.00 s"}

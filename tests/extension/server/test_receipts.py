@@ -146,6 +146,12 @@ async def test_a_receipt_says_what_the_cell_took_and_against_the_run_before(
     assert "GPU time without a trace is unknown" in notes
     assert "whole device" in notes
 
+    assert second.view is not None
+    (power,) = (
+        row for row in second.view.devices[0].table.rows if row[0].text == "Mean power"
+    )
+    assert [cell.text for cell in power[1:]] == ["400 W", "400 W"]
+
     late = await connect()
     ids = [(await late.next("receipt"))["cell"]["id"] for _ in range(2)]
     assert ids == ["r-1", "r-2"]

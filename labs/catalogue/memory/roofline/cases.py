@@ -239,4 +239,5 @@ def _off(answer: float, right: float, share: float, unit: str) -> str:
         return ""
     if share == _EXACT:
         return f"It is {answer:,.12g} {unit}; right is {right:,.12g}."
-    return f"It is {answer:,.4g} {unit}; right is {right:,.4g}, within {share:.0%}."
+    within = f"within {100 * share:.0f} %"
+    return f"It is {answer:,.4g} {unit}; right is {right:,.4g}, {within}."

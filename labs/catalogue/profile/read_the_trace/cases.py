@@ -333,7 +333,9 @@ def judge(question: Question, answer: Any) -> str:
         return f"It is {answer}; right is {said.line}. {said.first[0].evidence}"
     if answer == said.verdict.kind:
         return ""
-    shares = ", ".join(f"{kind} {share:.0%}" for kind, share in said.shares.items())
+    shares = ", ".join(
+        f"{kind} {100 * share:.0f} %" for kind, share in said.shares.items()
+    )
     words = f"It is {answer[:30]!r}; right is {said.verdict.kind!r}."
     return f"{words} Of the window: {shares or 'nothing'}."
 
@@ -359,5 +361,5 @@ def _times(pieces: list[dict[str, Any]]) -> dict[str, int]:
 def _off(answer: float, right: int, why: str = "") -> str:
     if math.isclose(answer, right, rel_tol=0, abs_tol=_CLOSE * abs(right)):
         return ""
-    words = f"It is {answer:,.0f} ns; right is {right:,}, within {_CLOSE:.0%}."
+    words = f"It is {answer:,.0f} ns; right is {right:,}, within {100 * _CLOSE:.0f} %."
     return f"{words} {why}".strip()

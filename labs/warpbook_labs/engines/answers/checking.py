@@ -209,7 +209,7 @@ def _failed(plan: Plan, asked: Sequence[tuple[Put, CaseResult]]) -> str:
         right[put.function.name] += case.passed
     words = [
         f"{each.name}: {right[each.name]:,} of {of[each.name]:,} correct"
-        f"{f', {each.share:.0%} are required' if each.share < 1 else ''}."
+        f"{f', {100 * each.share:.0f} % are required' if each.share < 1 else ''}."
         for each in plan.functions
         if right[each.name] < each.share * of[each.name]
     ]

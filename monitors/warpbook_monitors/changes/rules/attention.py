@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.operators import Operators
@@ -87,7 +88,7 @@ def _proposal(
     evidence_text = (
         f"Product, softmax and product are kernels of their own {calls}, and write "
         f"{'×'.join(map(str, one.scores))} scores to memory: "
-        f"{evidence.share(time_ns):.0%} of the bare run."
+        f"{units.share(evidence.share(time_ns))} of the bare run."
     )
     title = "Use torch.nn.functional.scaled_dot_product_attention."
     if in_math:

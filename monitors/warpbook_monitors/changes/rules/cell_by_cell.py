@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.cell_code import CellCode
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
@@ -64,8 +65,8 @@ def _proposal(
         evidence=(
             f"{operators.name(int(calls[0]))} is called {len(calls):,} times, each "
             f"with {per_step:.0f} kernels of its own: "
-            f"{evidence.share(evidence.time_ns(launched)):.0%} of the bare run on the "
-            "GPU, and a launch for each on the host."
+            f"{units.share(evidence.share(evidence.time_ns(launched)))} of the bare "
+            "run on the GPU, and a launch for each on the host."
         ),
         ways=ways,
         is_bound=True,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.trace.columns import NONE, Int64s
@@ -60,9 +61,9 @@ def contention(evidence: Evidence) -> Iterator[Proposal]:
         name="contention",
         title="Sort by index first, or add up within blocks, before adding to memory.",
         evidence=(
-            f"{name} takes {evidence.share(longest_ns):.0%} of the bare run and moves "
-            f"its data at {of_ceiling:.1%} of the memory's ceiling, as additions to "
-            "few addresses do."
+            f"{name} takes {units.share(evidence.share(longest_ns))} of the bare run "
+            f"and moves its data at {units.share(of_ceiling)} of the memory's ceiling, "
+            "as additions to few addresses do."
         ),
         ways=None,
         reason="How many indices are the same is not in the trace.",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.cell_code import CellCode
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
@@ -128,7 +129,7 @@ def _algorithms(evidence: Evidence) -> Iterator[Proposal]:
             title=f"Try it with {sketch}.",
             evidence=(
                 f"Line {line} leaves the faster algorithms out, and {what} take "
-                f"{evidence.share(time_ns):.0%} of the bare run."
+                f"{units.share(evidence.share(time_ns))} of the bare run."
             ),
             ways=None,
             reason=_UNTRIED,

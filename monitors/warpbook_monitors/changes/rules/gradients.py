@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
@@ -49,8 +50,8 @@ def gradients(evidence: Evidence) -> Iterator[Proposal]:
         title=found.title,
         evidence=(
             f"{len(events):,} all-reduces of {np.median(took_ns) / 1e3:,.0f} µs each "
-            f"in the median leave {evidence.share(exposed_ns):.0%} of the bare run "
-            "with nothing computed beside them."
+            f"in the median leave {units.share(evidence.share(exposed_ns))} of the "
+            "bare run with nothing computed beside them."
         ),
         ways=ways,
         is_bound=True,

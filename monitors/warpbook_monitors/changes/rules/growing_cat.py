@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.cell_code import CellCode, written
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
@@ -92,7 +93,7 @@ def _proposal(
             f"{_CAT} is called {calls:,} times on a result that grows"
             + (f" to {largest.elements:,} elements" if largest.elements else "")
             + ": each call copies all of it again, which takes "
-            f"{evidence.share(time_ns):.0%} of the bare run on the GPU."
+            f"{units.share(evidence.share(time_ns))} of the bare run on the GPU."
         ),
         ways=ways,
         is_bound=not is_read,

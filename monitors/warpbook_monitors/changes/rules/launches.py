@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.repeated_work import period_of
@@ -104,7 +105,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         ),
         evidence=(
             f"The host launches {len(launched):,} kernels, copies and memsets one by "
-            f"one{repeated}; the GPU idles for {idle:.0%} of the bare run."
+            f"one{repeated}; the GPU idles for {units.share(idle)} of the bare run."
         ),
         ways=ways,
         is_bound=bool(reason),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.operators import sizes
 from warpbook_monitors.changes.proposal import Proposal
@@ -69,7 +70,7 @@ def layout(evidence: Evidence) -> Iterator[Proposal]:
         evidence=(
             f"{len(events):,} kernels turn the axes of tensors around convolutions"
             f"{f', the longest of {sizes(dims[:2])}' if dims else ''}: "
-            f"{evidence.share(time_ns):.0%} of the bare run."
+            f"{units.share(evidence.share(time_ns))} of the bare run."
         ),
         ways=ways,
         reason="All layers in between must keep channels_last.",
@@ -103,8 +104,9 @@ def _of_each_channel(evidence: Evidence) -> Iterator[Proposal]:
         title="Keep model and input in channels_last.",
         evidence=(
             f"{len(events):,} convolutions of each channel by itself, of "
-            f"{sizes(first.dims[:2])}, take {evidence.share(time_ns):.0%} of the bare "
-            "run in torch's general kernel; of channels_last cuDNN has its own."
+            f"{sizes(first.dims[:2])}, take {units.share(evidence.share(time_ns))} of "
+            "the bare run in torch's general kernel; of channels_last cuDNN has its "
+            "own."
         ),
         ways=ways,
         is_bound=True,

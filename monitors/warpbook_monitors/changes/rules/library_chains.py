@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.kernel_runs import drop, launched, runs
@@ -64,8 +65,8 @@ def _of_cupy(evidence: Evidence) -> Iterator[Proposal]:
         title="Fuse the operations into one kernel with cupy.fuse.",
         evidence=(
             f"{kernels:,} kernels of CuPy pass over arrays of one size one after the "
-            f"other ({shown}), which takes {evidence.share(time_ns):.0%} of the bare "
-            "run."
+            f"other ({shown}), which takes {units.share(evidence.share(time_ns))} of "
+            "the bare run."
         ),
         ways=ways,
         reason="This holds if each step takes the result of the one before.",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.kernel_runs import launched, runs
@@ -97,7 +98,8 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
         title="Fuse the chain into one kernel with torch.compile.",
         evidence=(
             f"{kernels:,} kernels pass over the same tensors one after the other "
-            f"({shown}), which takes {evidence.share(time_ns):.0%} of the bare run."
+            f"({shown}), which takes {units.share(evidence.share(time_ns))} of the "
+            "bare run."
         ),
         ways=ways,
         is_bound=chip is None or draws,

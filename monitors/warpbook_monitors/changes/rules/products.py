@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.chip import Chip, Span
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.operators import sizes
@@ -184,8 +185,8 @@ def _faster(
         title=title,
         evidence=(
             f"{what[0].upper()}{what[1:]}, the longest {longest.by.name} of "
-            f"{sizes(longest.by.operands.dims)}: {evidence.share(time_ns):.0%} of the "
-            "bare run."
+            f"{sizes(longest.by.operands.dims)}: "
+            f"{units.share(evidence.share(time_ns))} of the bare run."
         ),
         ways=ways,
         operator=longest.by.name,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_monitors import units
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
@@ -45,7 +46,8 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
         title="Copy from pinned memory, with non_blocking=True.",
         evidence=(
             f"{count} to the GPU carry {size(size_bytes)} from pageable memory at "
-            f"{rate(per_second, 'B')}: {evidence.share(time_ns):.0%} of the bare run."
+            f"{rate(per_second, 'B')}: {units.share(evidence.share(time_ns))} of the "
+            "bare run."
         ),
         ways=ways,
         is_bound=chip is None or chip.copy_pinned(size_bytes) is None,

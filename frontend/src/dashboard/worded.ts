@@ -1,0 +1,47 @@
+/** Figures and notes that the server has worded, with their labels looked up. */
+
+import { h } from '../dom';
+import { clip, unbroken } from '../format';
+import type { LabelledFigure } from '../protocol';
+import { mark, trans } from '../translation';
+
+/** The server's words that the catalogue has; what a program is called is no word. */
+const WORDS: ReadonlySet<string> = new Set([
+  mark('Wall time'),
+  mark('GPU time'),
+  mark('GPU utilization (NVML)'),
+  mark('SM active'),
+  mark('Tensor'),
+  mark('DRAM'),
+  mark('CPU'),
+  mark('Peak memory'),
+  mark('Mean power'),
+  mark('Energy'),
+  mark('This run'),
+  mark('Before'),
+  mark('Against the same cell’s run before'),
+  mark('Nobody else held memory on it.'),
+  mark('Peak in the cell'),
+  mark('Allocated after it'),
+  mark('Reserved after it'),
+  mark('Allocation retries')
+]);
+
+/** Words of the server in the language of the page, where it has them. */
+export function word(words: string): string {
+  return WORDS.has(words) ? trans.__(words) : unbroken(clip(words, 300));
+}
+
+/** Rows of figures: what the server calls them in the language of the page. */
+export function labelled(
+  figures: readonly LabelledFigure[]
+): [string, string][] {
+  return figures.map(({ label, value }) => [word(label), word(value)]);
+}
+
+/** What makes figures unsure, a paragraph each. */
+export function notes(sentences: readonly string[]): HTMLElement[] {
+  return sentences.map(sentence =>
+    h('p', { class: 'wb-note' }, word(sentence))
+  );
+}

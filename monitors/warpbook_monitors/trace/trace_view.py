@@ -1,0 +1,78 @@
+"""The report of a trace file as a report that can be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpbook_monitors.trace import figure_groups, tables
+from warpbook_monitors.trace.cpu import words as cpu_words
+from warpbook_monitors.trace.profile_view import (
+    cause_views,
+    change_views,
+    sections_of,
+    time_bar,
+    with_rows,
+)
+from warpbook_monitors.trace.report import TraceReport
+from warpbook_monitors.trace.report_view import (
+    FigureGroup,
+    Headline,
+    ReportView,
+    TableSection,
+)
+
+
+def view_of_trace(report: TraceReport) -> ReportView:
+    """Put what a trace file says into words, figures and tables."""
+    verdict = report.verdict
+    cautions = () if report.bare is None else report.bare.cautions
+    return ReportView(
+        headline=Headline(verdict.kind, verdict.cause, verdict.change),
+        time=time_bar(report.findings, report.bare),
+        figures=figure_groups.labelled_figures(_figures(report)),
+        warnings=(*report.completeness.warnings, *cautions),
+        changes=change_views(report.changes),
+        trials=(),
+        lines=None,
+        causes=cause_views(report.findings),
+        sections=_sections(report),
+        groups=_groups(report),
+    )
+
+
+def _figures(report: TraceReport) -> Iterator[tuple[str, str]]:
+    if report.bare is not None:
+        yield "Time", report.bare.sentence
+    unknown = "not known" if report.cpu is None else "none at work"
+    yield "GPU", report.gpu or unknown
+
+
+def _groups(report: TraceReport) -> tuple[FigureGroup, ...]:
+    if report.cpu is not None:
+        return cpu_words.groups(report.cpu)
+    return figure_groups.groups(
+        report.metrics, report.completeness.matched, report.gpu_recorded, report.bare
+    )
+
+
+def _sections(report: TraceReport) -> tuple[TableSection, ...]:
+    metrics = report.metrics
+    of_host = (
+        tables.annotated_parts(report.annotations),
+        tables.operators(report.operators),
+    )
+    if not report.gpu_recorded:
+        return sections_of(with_rows(*of_host), ())
+    work = with_rows(
+        tables.kernels(report.kernels),
+        tables.kernel_work(metrics),
+        *of_host,
+        tables.roofline(report.roofline),
+    )
+    waits = with_rows(
+        tables.sync_points(metrics),
+        tables.idle_places(metrics),
+        tables.streams(metrics),
+        tables.copies(report.copies),
+    )
+    return sections_of(work, waits)
