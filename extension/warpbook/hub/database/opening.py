@@ -14,7 +14,7 @@ from warpbook.hub.database import dialect, settings
 from warpbook_monitors.database.format_steps import Steps
 
 #: of the newest step `schema_N`
-FORMAT = 1
+FORMAT = 2
 
 
 class HubDatabase:
