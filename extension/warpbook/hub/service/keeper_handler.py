@@ -42,7 +42,10 @@ class KeeperHandler(ServiceHandler):
             words = bounded(str(problem), 300)
             raise BadRequest(f"The message can't be read: {words}") from None
         now_ms = self.service.clock.now_ms()
-        self.finish_json(await self.service.write(lambda c: answer(c, now_ms, message)))
+        answered = await self.service.write(
+            lambda connection: answer(connection, now_ms, message), tells_pages=False
+        )
+        self.finish_json(answered)
 
 
 def _server(connection: Connection, now_ms: int, message: ServerRequest) -> OwnLease:
