@@ -13,13 +13,6 @@ _POLL_S = 1.0
 _FREE_S = 10.0
 
 
-def parser(program: str) -> argparse.ArgumentParser:
-    """Describe the words of magic and command."""
-    described = argparse.ArgumentParser(program, exit_on_error=False)
-    add_options(described)
-    return described
-
-
 def add_options(described: argparse.ArgumentParser) -> None:
     """Describe the options."""
     described.add_argument("action", nargs="?", choices=ACTIONS, default="status")
@@ -61,7 +54,8 @@ def words(lease: HubLease) -> str:
     """Say how it stands."""
     note = f" {lease.note}" if lease.note else ""
     if lease.state == "held":
-        return f"{lease.name} is yours for {lease.left_s // 60} more minutes.{note}"
+        minutes = (lease.left_s + 59) // 60
+        return f"{lease.name} is yours for {minutes} more minutes.{note}"
     if lease.state == "ending":
         return f"{lease.name} is taken back.{note}"
     if lease.state == "waiting":

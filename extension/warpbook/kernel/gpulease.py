@@ -1,13 +1,14 @@
 """`%gpulease`: takes, extends and gives back a GPU of the class hub."""
 
+# IPython's decorators have no types
+# mypy: disallow-untyped-decorators=False
 from __future__ import annotations
 
 import os
-import shlex
 import sys
-from argparse import ArgumentError
 from typing import Any
 
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
 from warpbook import gpu_lease
@@ -17,16 +18,19 @@ from warpbook.kernel.profile import Notice
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
+@magic_arguments()
+@argument("action", nargs="?", choices=gpu_lease.ACTIONS, default="status")
+@argument("--minutes", type=int, default=20, help="10 to 30")
+@argument("--gpu", default="", metavar="NAME", help="any if left out")
+@argument("--course", default="", metavar="ID", help="if you are of several")
+@argument("--wait", action="store_true", help="until it is there, however long")
 def gpulease(line: str) -> None:
-    """Take (`%gpulease take`), extend or return a GPU of the hub, or look."""
+    """Take, extend or return a GPU of the class hub, or say how it stands."""
+    options = parse_argstring(gpulease, line)
     try:
-        options = gpu_lease.parser("%gpulease").parse_args(shlex.split(line))
         lease = gpu_lease.do(options)
-    except (ArgumentError, HubProblem, ValueError) as problem:
+    except HubProblem as problem:
         display(Notice(str(problem)))
-        return
-    except SystemExit:
-        # `--help` and what argparse refuses were told by it
         return
     display(Notice(f"{gpu_lease.words(lease)}{_shown(lease)}"))
 

@@ -7,11 +7,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requests
+from playwright.sync_api import expect, sync_playwright
 
 from tests.hub.core.test_keeper import (
     HOLDER,
@@ -23,7 +26,10 @@ from tests.hub.core.test_keeper import (
     needs_root,
 )
 from tests.hub.service.class_hub import COURSE, SUBMIT, ClassHub, Visitor, class_hub
-from tests.programs import environment, wait_for
+from tests.hub.service.test_story import Tab, serious
+from tests.programs import environment, free_port, program, running, wait_for
+from warpbook.hub.keeper.client import KeeperClient
+from warpbook.hub.lease_protocol import KeptGpu, Report
 
 __all__ = ["children", "device"]
 GPUS = f"courses/{COURSE}/gpus"
@@ -62,6 +68,12 @@ def keeper(hub: ClassHub, device: str) -> Iterator[subprocess.Popen[bytes]]:
             yield process
         finally:
             process.terminate()
+
+
+def report(hub: ClassHub, *gpus: KeptGpu) -> None:
+    """Report once, as a keeper of GPUs that a test says things of."""
+    token = (hub.folder / "hub" / "keeper_token").read_text()
+    KeeperClient(hub.inner_url, token).report(Report("node7", gpus, 600_000))
 
 
 def state_of(visitor: Visitor) -> dict:
@@ -161,6 +173,148 @@ def test_a_terminal_and_a_stopped_keeper(lease_hub: LeaseHub, device: str) -> No
         assert gpulease("extend", "--minutes", "30")["left_s"] > 20 * 60
         gpulease("return")
         until(holder, "none")
+
+
+def test_the_page_is_for_everybody(lease_hub: LeaseHub) -> None:
+    hub = lease_hub.hub
+    h100 = KeptGpu("GPU-1", "H100 <b>", "", True, True, 1_000)
+    l4 = KeptGpu("GPU-2", "L4", "", True, None, None)
+    unfit = KeptGpu("GPU-3", "T4", "open to everybody", False, None, None)
+    report(hub, h100, l4, unfit)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program("chromium"), args=["--no-sandbox"]
+        )
+        learner, staff = (
+            Tab(browser, hub, HOLDER, "dark"),
+            Tab(browser, hub, "grace", "light"),
+        )
+        page = learner.open("/gpus")
+        page.locator("select[name=model]").select_option("H100 <b>")
+        page.get_by_role("button", name="Take a GPU").click()
+        expect(page.get_by_text("number 1 in the line for H100 <b>")).to_be_visible()
+        expect(page.get_by_text("Free now: H100 <b>, L4")).to_be_visible()
+        assert serious(page) == []
+        report(hub, h100, l4, unfit)
+        page.reload()
+        expect(page.get_by_text("10 more minutes")).to_be_visible()
+        assert serious(page) == []
+        page = staff.open("/gpus")
+        expect(page.locator("#board")).to_contain_text(HOLDER)
+        expect(page.locator("#board")).to_contain_text("open to everybody")
+        page.get_by_text("Reserve GPUs").click()
+        page.get_by_label("Session").fill("Monday's <i>exercise</i>")
+        page.get_by_role("button", name="Reserve").click()
+        expect(page.locator("#sessions tbody")).to_contain_text("<i>exercise</i>")
+        assert serious(page) == []
+        page = learner.open("/gpus")
+        page.get_by_role("button", name="Give it back").click()
+        expect(page.get_by_text("is taken back. You gave it back.")).to_be_visible()
+        report(hub, h100, l4, unfit)
+        assert learner.complaints == []
+        assert staff.complaints == []
+        browser.close()
+
+
+SPAWNER_HUB = """
+import os
+from warpbook.hub.running.lease_spawner import LeaseSpawner
+c = get_config()
+c.JupyterHub.bind_url = os.environ["T_URL"]
+c.JupyterHub.hub_bind_url = os.environ["T_HUB_URL"]
+c.ConfigurableHTTPProxy.api_url = os.environ["T_PROXY_URL"]
+c.JupyterHub.authenticator_class = "dummy"
+c.Authenticator.allow_all = True
+c.JupyterHub.db_url = "sqlite://"
+c.JupyterHub.cookie_secret = bytes(32)
+c.JupyterHub.spawner_class = LeaseSpawner
+c.LeaseSpawner.service_url = os.environ["T_SERVICE"]
+c.LeaseSpawner.keeper_token_file = os.environ["T_TOKEN"]
+c.LeaseSpawner.lease_course = os.environ["T_COURSE"]
+# a server that only says what it was started with
+c.Spawner.cmd = ["/bin/sh", "-c", "env > " + os.environ["T_TOLD"] + "; exit 3"]
+"""
+
+
+@needs_root
+def test_a_server_is_started_with_a_gpu_or_told_its_place(
+    lease_hub: LeaseHub, tmp_path: Path
+) -> None:
+    hub, other = lease_hub.hub, lease_hub.other
+    gpu = KeptGpu("GPU-spawn", "H100", "", True, None, None)
+    other.done(f"{GPUS}/take", {"minutes": 10, "model": ""})
+    report(hub, gpu)
+    assert state_of(other)["gpu"] == "GPU-spawn"
+    with tempfile.TemporaryDirectory() as folder, spawner_hub(hub, Path(folder)) as url:
+        session = requests.Session()
+        session.trust_env = False
+
+        def form(path: str, **values: str) -> requests.Response:
+            at = session.get(f"{url}{path}", timeout=60)
+            assert at.ok, at.text
+            xsrf = session.cookies.get("_xsrf", path="/hub/")
+            return session.post(
+                f"{url}{path}", data={**values, "_xsrf": xsrf}, timeout=60
+            )
+
+        form("/hub/login", username=HOLDER, password="x")
+        assert 'name="gpu_minutes"' in session.get(f"{url}/hub/spawn", timeout=60).text
+        form("/hub/spawn", gpu_minutes="10")
+
+        def told() -> str | None:
+            page = session.get(f"{url}/hub/spawn-pending/{HOLDER}", timeout=60).text
+            return page if "You keep your place" in page else None
+
+        page = wait_for("the place in the line", told, 60)
+        assert "number 1 in the line, for about 10 minutes" in page
+        assert not Path(folder, "told").exists()
+        # it comes, and the next start has it
+        other.done(f"{GPUS}/return")
+        for _ in range(2):
+            report(hub, gpu)
+        form("/hub/spawn", gpu_minutes="10")
+        environment_of = wait_for(
+            "the server",
+            lambda: Path(folder, "told").exists() and Path(folder, "told").read_text(),
+            60,
+        )
+        assert "CUDA_VISIBLE_DEVICES=GPU-spawn" in environment_of.splitlines()
+        session.close()
+    lease_hub.holder.done(f"{GPUS}/return")
+    report(hub, gpu)
+
+
+@contextlib.contextmanager
+def spawner_hub(hub: ClassHub, folder: Path) -> Iterator[str]:
+    """Run a JupyterHub whose servers are those of accounts of this machine."""
+    folder.chmod(0o777)
+    config = folder / "config.py"
+    config.write_text(SPAWNER_HUB)
+    url = f"http://127.0.0.1:{free_port()}"
+    env = environment(
+        PYTHONPATH=os.pathsep.join(sys.path),
+        HOME=str(folder),
+        T_URL=url,
+        T_HUB_URL=f"http://127.0.0.1:{free_port()}",
+        T_PROXY_URL=f"http://127.0.0.1:{free_port()}",
+        T_SERVICE=hub.inner_url,
+        T_TOKEN=str(hub.folder / "hub" / "keeper_token"),
+        T_COURSE=COURSE,
+        T_TOLD=str(folder / "told"),
+    )
+    env["PATH"] += f"{os.pathsep}{program('configurable-http-proxy').parent}"
+    command = [sys.executable, "-m", "jupyterhub", "-f", str(config)]
+    log = folder / "hub.log"
+    with running(command, env, log) as process:
+
+        def is_up() -> bool | None:
+            assert process.poll() is None, log.read_text()[-4000:]
+            with contextlib.suppress(requests.ConnectionError):
+                return requests.get(f"{url}/hub/health", timeout=5).ok or None
+            return None
+
+        wait_for("the spawner's hub", is_up, 60)
+        yield url
 
 
 def test_the_keepers_address_is_the_keepers(lease_hub: LeaseHub) -> None:
