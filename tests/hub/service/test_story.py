@@ -197,7 +197,7 @@ def look_through(tab: Tab, submission: str) -> None:
     is_staff = "grace" in tab.page.locator(".who").inner_text()
     paths = ["", f"/submissions/{submission}"]
     if is_staff:
-        paths += ["/class", "/queue", "/people", "/appeals", "/log", "/data"]
+        paths += ["/gpus", "/class", "/queue", "/people", "/appeals", "/log", "/data"]
         paths += ["/publish", "/publish?catalogue=matmul"]
     for path in paths:
         assert serious(tab.open(path)) == [], path
