@@ -178,6 +178,7 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
     plans = import_module("warpbook.hub.running.plan")
     proxies = import_module("warpbook.hub.running.proxy")
     folder = (asked.folder or plans.default_folder()).absolute()
+    lease_gpus = _lease_gpus(asked)
     instructors = [name.strip().lower() for name in asked.instructor]
     if not instructors:
         instructors = _instructors_before(folder) or [_own_name(asked.users)]
@@ -211,7 +212,7 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
         vault=os.environ.get("WARPBOOK_LABS_VAULT", ""),
         subdomain_host=asked.subdomain_host.rstrip("/"),
         notebooks_use_gpu=asked.notebooks_use_gpu,
-        lease_gpus=_lease_gpus(asked),
+        lease_gpus=lease_gpus,
         lease_idle_min=asked.lease_idle_min,
         **accounts,
     )
