@@ -144,6 +144,31 @@ def test_what_has_it_open_is_asked_and_then_ended(device: str, children) -> None
 
 
 @needs_root
+def test_who_refuses_to_be_looked_at_is_ended_too(device: str) -> None:
+    """On Linux the folder of such a process in `/proc` is root's."""
+    kept = Kept(device)
+    kept.turn(HOLDER)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        # one that has changed its account can't be dumped, until it starts a program
+        try:
+            os.setgroups([])
+            os.setuid(uid(HOLDER))
+            os.open(device, os.O_RDWR)
+            os.write(writer, b"open")
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(writer)
+    assert os.read(reader, 4) == b"open"
+    os.close(reader)
+    kept.turn()
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGTERM
+
+
+@needs_root
 def test_memory_that_is_mapped_holds_a_device(device: str, children) -> None:
     """A descriptor may be closed while what it mapped is used on."""
     path = f"{device}-zero"

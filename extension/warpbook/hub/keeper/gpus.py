@@ -8,6 +8,7 @@ import time
 
 from msgspec import Struct
 
+from warpbook.hub.keeper.holders import real_uid
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml.gate import call
 
@@ -83,7 +84,7 @@ def energy_mj(gpu: Gpu) -> int | None:
 
 def _uid(pid: int) -> int | None:
     try:
-        return os.stat(f"/proc/{pid}").st_uid
+        return real_uid(pid)
     except OSError:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import stat
@@ -66,12 +67,27 @@ def signal_holders(
                 os.close(descriptor)
 
 
+def real_uid(pid: int) -> int:
+    """Give the account that a process is of, also where it runs a setuid program.
+
+    The owner of its folder in `/proc` is root for whoever refuses to be dumped.
+
+    Raises:
+        OSError: it has gone.
+    """
+    with open(f"/proc/{pid}/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"Uid:"):
+                return int(line.split()[1])
+    raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+
+
 def _processes() -> Iterator[Holder]:
     own = os.getpid()
     for name in os.listdir("/proc"):
         if name.isdecimal() and int(name) != own:
             with contextlib.suppress(OSError):
-                yield Holder(int(name), os.stat(f"/proc/{name}").st_uid)
+                yield Holder(int(name), real_uid(int(name)))
 
 
 def _open_devices(pid: int) -> set[int]:
