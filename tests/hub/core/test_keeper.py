@@ -144,17 +144,15 @@ def test_what_has_it_open_is_asked_and_then_ended(device: str, children) -> None
 
 
 @needs_root
-def test_who_refuses_to_be_looked_at_is_ended_too(device: str) -> None:
-    """On Linux the folder of such a process in `/proc` is root's."""
+def test_a_setuid_program_is_its_callers(device: str) -> None:
+    """What a learner gives a descriptor to may act as root: it is ended, too."""
     kept = Kept(device)
     kept.turn(HOLDER)
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        # one that has changed its account can't be dumped, until it starts a program
         try:
-            os.setgroups([])
-            os.setuid(uid(HOLDER))
+            os.setresuid(uid(HOLDER), 0, 0)
             os.open(device, os.O_RDWR)
             os.write(writer, b"open")
             signal.pause()
@@ -163,6 +161,7 @@ def test_who_refuses_to_be_looked_at_is_ended_too(device: str) -> None:
     os.close(writer)
     assert os.read(reader, 4) == b"open"
     os.close(reader)
+    assert os.stat(f"/proc/{child}").st_uid == 0
     kept.turn()
     _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGTERM

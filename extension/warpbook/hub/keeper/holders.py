@@ -70,7 +70,7 @@ def signal_holders(
 def real_uid(pid: int) -> int:
     """Give the account that a process is of, also where it runs a setuid program.
 
-    The owner of its folder in `/proc` is root for whoever refuses to be dumped.
+    The owner of its folder in `/proc` is root then.
 
     Raises:
         OSError: it has gone.
