@@ -20,6 +20,9 @@ from tests.hub.core.course import Classroom, classroom, facts  # noqa: E402
 from warpbook.hub.course.publications import extend  # noqa: E402
 from warpbook.hub.database.dialect import APPLICATION_ID  # noqa: E402
 from warpbook.hub.database.opening import FORMAT  # noqa: E402
+from warpbook.hub.lease_protocol import KeptGpu, Report  # noqa: E402
+from warpbook.hub.leases import asking, calendar, granting  # noqa: E402
+from warpbook.hub.leases.calendar import GpuSession  # noqa: E402
 from warpbook.hub.work.decisions import appeal, override  # noqa: E402
 
 
@@ -50,8 +53,23 @@ def fill(room: Classroom) -> None:
         override(connection, room.now_ms, room.instructor, *points)
         note = "The race is not mine."
         appeal(connection, room.now_ms, room.people["ada"], order.job, note)
+    _lease(room)
     # of an older lease, so it is refused
     room.finish(grader, msgspec.structs.replace(order, fence=99))
+
+
+def _lease(room: Classroom) -> None:
+    """Have a GPU reserved and leased."""
+    gpu = KeptGpu("GPU-leased", "H100", "", True, None, 1_000)
+    start_ms = room.now_ms + 3_600_000
+    session = GpuSession("", "gpu101", "exercise", 1, start_ms, start_ms + 3_600_000)
+    with room.database.write() as connection:
+        report = Report("node", (gpu,), 600_000)
+        granting.report(connection, room.now_ms, report)
+        person = room.people["ada"]
+        asking.take(connection, room.now_ms, "gpu101", person, 20)
+        granting.report(connection, room.now_ms, report)
+        calendar.reserve(connection, room.now_ms, room.instructor, session)
 
 
 if __name__ == "__main__":

@@ -124,6 +124,20 @@ class HubLab(Struct, frozen=True):
     attempts_left: int | None
 
 
+class HubLease(Struct, frozen=True):
+    """How it stands with one's lease of a GPU."""
+
+    #: "none", "waiting", "held" or "ending"
+    state: str
+    gpu: str
+    name: str
+    left_s: int
+    #: in the line, from 1
+    place: int
+    eta_s: int | None
+    note: str
+
+
 class _Problem(Struct, frozen=True):
     error: str = ""
 
@@ -249,6 +263,23 @@ class ClassHub:
             HubProblem: the hub does not tell.
         """
         return self._get(f"courses/{quote(course)}/labs", list[HubLab])
+
+    def lease(self, course: str, what: str = "", **values: Any) -> HubLease:
+        """Take, extend or give back a GPU, or look.
+
+        Args:
+            course: for which it is used.
+            what: "take", "extend" or "return"; empty to look.
+            values: `minutes` (10 to 30), and of "take" `model`, a GPU's name.
+
+        Raises:
+            HubProblem: the hub does not do it.
+        """
+        path = f"courses/{quote(course)}/gpus"
+        if not what:
+            return self._get(path, HubLease)
+        body = msgspec.json.encode(values)
+        return self._ask(f"{path}/{what}", HubLease, body)
 
     def _get(self, path: str, kind: type[Answered]) -> Answered:
         return self._ask(path, kind, None)

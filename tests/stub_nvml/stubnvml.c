@@ -344,6 +344,7 @@ ret nvmlDeviceGetHandleByUUID(const char *wanted, dev **d) {
 }
 
 ret nvmlDeviceGetIndex(dev *d, unsigned *i) { ENTER(d); *i = d->index; return SUCCESS; }
+ret nvmlDeviceGetMinorNumber(dev *d, unsigned *i) { ENTER(d); *i = d->index; return SUCCESS; }
 ret nvmlDeviceGetName(dev *d, char *b, unsigned n) {
   ENTER_ANY(d);
   if (!is_instance(d)) return text(b, n, g->name);

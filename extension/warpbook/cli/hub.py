@@ -116,6 +116,22 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "and end; `env`: the address is in WARPBOOK_HUB_DATABASE",
     )
     parser.add_argument(
+        "--lease-gpu",
+        action="append",
+        default=[],
+        metavar="DEVICE",
+        help="a GPU's node, such as /dev/nvidia0, that people lease for their "
+        "notebooks; more than once for more; needs --users system",
+    )
+    parser.add_argument(
+        "--lease-idle-min",
+        type=int,
+        default=10,
+        metavar="N",
+        help="end a lease after so many minutes without work on the GPU; it warns at "
+        "half of that; 0: leases may idle (default: 10)",
+    )
+    parser.add_argument(
         "--restore", type=Path, metavar="FILE", help="put a backup in place first"
     )
     parser.set_defaults(run=run)
@@ -174,6 +190,7 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
     plans = import_module("warpbook.hub.running.plan")
     proxies = import_module("warpbook.hub.running.proxy")
     folder = (asked.folder or plans.default_folder()).absolute()
+    lease_gpus = _lease_gpus(asked)
     instructors = [name.strip().lower() for name in asked.instructor]
     if not instructors:
         instructors = _instructors_before(folder) or [_own_name(asked.users)]
@@ -207,9 +224,33 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
         vault=os.environ.get("WARPBOOK_LABS_VAULT", ""),
         subdomain_host=asked.subdomain_host.rstrip("/"),
         notebooks_use_gpu=asked.notebooks_use_gpu,
+        lease_gpus=lease_gpus,
+        lease_idle_min=asked.lease_idle_min,
         **accounts,
     )
     return plan
+
+
+def _lease_gpus(asked: argparse.Namespace) -> tuple[str, ...]:
+    """Give the nodes of the GPUs that are leased.
+
+    Raises:
+        CommandError: they can't be leased by this hub.
+    """
+    paths = tuple(dict.fromkeys(os.path.realpath(path) for path in asked.lease_gpu))
+    if paths and asked.users != "system":
+        raise CommandError(
+            "--lease-gpu gives a GPU to one account, and all learners of a demo have "
+            "the same. Start the hub with --users system."
+        )
+    if paths and asked.notebooks_use_gpu:
+        raise CommandError("--lease-gpu and --notebooks-use-gpu exclude each other.")
+    for path in paths:
+        if not os.path.exists(path):
+            raise CommandError(f"{path}: there is no such device.")
+    if not 0 <= asked.lease_idle_min <= 24 * 60:
+        raise CommandError("--lease-idle-min is 0 to 1440.")
+    return paths
 
 
 def _is_host(url: str) -> bool:

@@ -23,6 +23,7 @@ _COMMANDS = (
     "record",
     "agent",
     "analyze",
+    "gpulease",
     "limits",
     "labs",
     "backup",

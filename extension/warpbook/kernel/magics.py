@@ -8,6 +8,7 @@ from typing import Any
 from warpbook.kernel.bare_times import CellTimes
 from warpbook.kernel.code_span import CodeSpan
 from warpbook.kernel.gpu import Gpu
+from warpbook.kernel.gpulease import gpulease
 from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
 from warpbook.kernel.lab_magic import lab
@@ -18,6 +19,7 @@ _MAGICS = (
     ("cell", "gpuprof"),
     ("line", "gpuprof"),
     ("line", "gpu"),
+    ("line", "gpulease"),
     ("line", "gpuwatch"),
     ("cell", "lab"),
 )
@@ -40,6 +42,7 @@ def load(shell: Any) -> None:
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link, profiler.profile_next)
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")
+    shell.register_magic_function(gpulease, "line", "gpulease")
     shell.register_magic_function(lab, "cell", "lab")
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)

@@ -2,6 +2,7 @@
 
 import { watchTable } from './class_table';
 import { fillTimes, watchForms } from './forms';
+import { refresh } from './fragments';
 import { follow } from './live';
 import { course } from './page';
 import { showTimes } from './times';
@@ -10,6 +11,10 @@ showTimes(document);
 fillTimes(document);
 watchForms();
 watchTable();
+const TIME_LEFT_MS = 10_000;
+if (document.querySelector('[data-live~="gpus"]') !== null) {
+  setInterval(() => void refresh(), TIME_LEFT_MS);
+}
 if (course !== '') {
   void follow();
 }

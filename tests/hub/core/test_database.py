@@ -73,8 +73,11 @@ def test_each_format_follows_the_one_before_or_all_stays(
     HubDatabase(path).close()
     before = columns(path)
     scripts = {
-        "schema_2.sql": ["ALTER TABLE courses ADD COLUMN extra TEXT"],
-        "schema_3.sql": ["ALTER TABLE teams ADD COLUMN extra TEXT", "NONSENSE"],
+        f"schema_{FORMAT + 1}.sql": ["ALTER TABLE courses ADD COLUMN extra TEXT"],
+        f"schema_{FORMAT + 2}.sql": [
+            "ALTER TABLE teams ADD COLUMN extra TEXT",
+            "NONSENSE",
+        ],
     }
     monkeypatch.setattr(format_steps, "statements", lambda _, name: scripts[name])
     with pytest.raises(DatabaseUnfit, match="NONSENSE"):

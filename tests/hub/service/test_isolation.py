@@ -12,7 +12,7 @@ from warpbook.cli.hub_checks import hub_checks
 from warpbook.hub.running.isolation import try_all
 from warpbook.hub.running.plan import HubPlan, Users, write_plan
 
-SECRETS = ("hub/hub.sqlite", "hub/service_token", "course/hub.db")
+SECRETS = ("hub/hub.sqlite", "hub/service_token", "hub/keeper_token", "course/hub.db")
 
 
 def planned(folder: Path, users: Users = "system") -> HubPlan:

@@ -32,6 +32,8 @@ print(json.dumps(dict(config.Spawner.environment)))
         # nothing is timed on this machine
         ({"use_gpu": False}, False),
         ({"cpu_slots": 0}, False),
+        # a lease shows its own
+        ({"cpu_slots": 0, "lease_gpus": ("/dev/nvidia0",)}, True),
     ],
 )
 def test_gpus_that_grade_are_hidden_from_notebooks(

@@ -23,6 +23,7 @@ from warpbook.hub.database.tables import (
     TURNS,
 )
 from warpbook.hub.errors import NotFound
+from warpbook.hub.leases import asking
 from warpbook.hub.texts import reason_of
 
 
@@ -74,6 +75,7 @@ def erase(
     # what was written about them, and about what is theirs alone
     audit.forget(connection, [person, *alone, *jobs, *appeals])
     connection.execute(delete(TURNS).where(TURNS.c.party == f"person:{person}"))
+    asking.forget(connection, person)
     for table in (EXTENSIONS, OVERRIDES, TEAM_MEMBERS, MEMBERSHIPS):
         connection.execute(delete(table).where(table.c.person == person))
     connection.execute(

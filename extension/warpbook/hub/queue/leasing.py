@@ -34,6 +34,7 @@ from warpbook.hub.grader_protocol import (
     Work,
     WorkRequest,
 )
+from warpbook.hub.leases.granting import leased_gpus
 from warpbook.hub.queue.enqueuing import LEARNER_LANE
 from warpbook.hub.rules.lateness import HOUR_MS
 from warpbook_monitors.plain_text import bounded
@@ -71,7 +72,12 @@ def lease(
     places: list[tuple[Stage, str]] = [("cpu", "")] * min(
         request.free_cpu_slots, MOST_TOGETHER
     )
-    places += [("gpu", uuid) for uuid in request.free_devices[:MOST_TOGETHER]]
+    leased = leased_gpus(connection)
+    places += [
+        ("gpu", uuid)
+        for uuid in request.free_devices[:MOST_TOGETHER]
+        if uuid not in leased
+    ]
     orders: list[JobOrder] = []
     for stage, device in places:
         job = _next_job(connection, now_ms, stage)

@@ -21,6 +21,7 @@ from warpbook.hub.database.opening import HubDatabase
 from warpbook.hub.errors import HubError
 from warpbook.hub.keeping.backup import restore
 from warpbook.hub.keeping.kept_head import ENVIRONMENT
+from warpbook.hub.leases.granting import register_keeper
 from warpbook.hub.queue.graders import register
 from warpbook.hub.running.plan import PLAN, read_plan
 from warpbook.hub.service.service import DATABASE
@@ -35,6 +36,8 @@ class Begun(Struct, frozen=True):
 
     #: of this machine's grader
     token: str
+    #: of the keeper of leased GPUs
+    keeper_token: str
     #: of the audit log now
     head: audit.AuditHead
     #: what was wrong with it; empty if nothing
@@ -67,13 +70,14 @@ def main() -> int:
                         connection, now_ms, "hub", plan.course, name, "instructor"
                     )
                 token = register(connection, now_ms, "hub", GRADER)
+                keeper_token = register_keeper(connection)
                 head = audit.head(connection)
         finally:
             database.close()
     except HubError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 1
-    begun = Begun(token, head, problem, bool(backup))
+    begun = Begun(token, keeper_token, head, problem, bool(backup))
     sys.stdout.write(msgspec.json.encode(begun).decode())
     return 0
 

@@ -24,7 +24,12 @@ _NOBODY = 65534
 _MOST_ACCOUNTS = 500
 _MOST_LEAKS = 20
 #: of processes that have secrets in their environment or memory
-_SECRETIVE = ("warpbook.hub.service", "warpbook.hub.grader", "jupyterhub")
+_SECRETIVE = (
+    "warpbook.hub.service",
+    "warpbook.hub.grader",
+    "warpbook.hub.keeper",
+    "jupyterhub",
+)
 
 
 class Trial(Struct, frozen=True):
@@ -98,6 +103,7 @@ def _leaks(
         plan.course_folder / "database.url",
         plan.hub_folder / "cookie_secret",
         plan.token_file,
+        plan.keeper_token_file,
         plan.course_folder / "hub.db",
         plan.course_folder / "cookie_secret",
     ]

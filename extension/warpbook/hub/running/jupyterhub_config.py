@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+from warpbook.hub.running.lease_spawner import LeaseSpawner
 from warpbook.hub.running.login import ClassPassword, passwords_of
 from warpbook.hub.running.plan import PLAN, SERVICE, read_plan
 
@@ -69,7 +70,10 @@ c.JupyterHub.services = [
 if plan.users == "system":
     c.JupyterHub.authenticator_class = "pam"
     c.PAMAuthenticator.open_sessions = False
-    c.JupyterHub.spawner_class = "localprocess"
+    c.JupyterHub.spawner_class = LeaseSpawner if plan.lease_gpus else "localprocess"
+    c.LeaseSpawner.service_url = plan.service_url
+    c.LeaseSpawner.keeper_token_file = str(plan.keeper_token_file)
+    c.LeaseSpawner.lease_course = plan.course
 else:
     passwords = passwords_of(plan.hub_folder)
     c.JupyterHub.authenticator_class = ClassPassword
@@ -95,8 +99,9 @@ c.Spawner.environment = {
     "WARPBOOK_HUB_PAGES": plan.pages_url if plan.subdomain_host else "",
     "WARPBOOK_HUB_FOLDER": plan.folder,
 }
-if plan.use_gpu and plan.cpu_slots and not plan.notebooks_use_gpu:
-    # what grades is timed
+is_graded_here = plan.use_gpu and plan.cpu_slots and not plan.notebooks_use_gpu
+if is_graded_here or plan.lease_gpus:
+    # what grades is timed, and what is leased is shown by its lease
     c.Spawner.environment["CUDA_VISIBLE_DEVICES"] = ""
 if "PYTHONPATH" in os.environ:
     c.Spawner.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]

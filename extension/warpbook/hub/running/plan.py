@@ -51,6 +51,10 @@ class HubPlan(Struct, frozen=True):
     subdomain_host: str = ""
     #: else those that grade are hidden from notebooks
     notebooks_use_gpu: bool = False
+    #: nodes of GPUs that people lease for their notebooks
+    lease_gpus: tuple[str, ...] = ()
+    #: a lease ends after so many minutes without work; 0: never for that
+    lease_idle_min: int = 10
 
     @property
     def place(self) -> Path:
@@ -71,6 +75,11 @@ class HubPlan(Struct, frozen=True):
     def token_file(self) -> Path:
         """Give the file with the token that the service has at the hub."""
         return self.hub_folder / "service_token"
+
+    @property
+    def keeper_token_file(self) -> Path:
+        """Give the file with the token of what leases GPUs, which only root reads."""
+        return self.hub_folder / "keeper_token"
 
     @property
     def homes(self) -> Path:

@@ -49,6 +49,7 @@ _GRADER_ENVIRONMENT = (
     "WARPBOOK_HUB_LABS",
     "TMPDIR",
 )
+_KEEPER_ENVIRONMENT = ("PATH", "PYTHONPATH", "LANG", "LD_LIBRARY_PATH")
 
 
 class CantRun(Exception):
@@ -81,17 +82,22 @@ class Supervisor:
         self._token = begun.token
         self._audit.begin(begun)
         _write_secret(self._plan.token_file, self._service_token)
+        _write_secret(self._plan.keeper_token_file, begun.keeper_token)
         service = _Kept("The course service", self._start_service, self._say)
         hub = _Kept("JupyterHub", self._start_hub, self._say)
         grader = _Kept("The grader", self._start_grader, self._say, REFUSED_STATUS)
-        kept = (service, hub, grader) if self._plan.cpu_slots else (service, hub)
+        keeper = _Kept("The keeper of GPUs", self._start_keeper, self._say)
+        kept = [service, hub]
+        kept += [grader] if self._plan.cpu_slots else []
+        kept += [keeper] if self._plan.lease_gpus else []
         try:
             service.start()
             hub.start()
             self._wait_until_up(service, hub)
             if not self._is_stopping:
-                if grader in kept:
-                    grader.start()
+                for process in (grader, keeper):
+                    if process in kept:
+                        process.start()
                 self._say(f"\n  Open  {self._plan.url}\n  Stop  Ctrl-C\n")
             while not self._is_stopping:
                 for process in kept:
@@ -102,6 +108,7 @@ class Supervisor:
             self._audit.end()
             # what it grades is given back while the service still takes it
             grader.end()
+            keeper.end()
             hub.end()
             service.end()
 
@@ -184,6 +191,24 @@ class Supervisor:
         with contextlib.suppress(BrokenPipeError), grader.stdin:
             grader.stdin.write(f"{self._token}\n".encode())
         return grader
+
+    def _start_keeper(self) -> subprocess.Popen[bytes]:
+        plan = self._plan
+        command = [sys.executable, "-m", "warpbook.hub.keeper", plan.service_url]
+        command += [*plan.lease_gpus, "--idle-end-s", str(60 * plan.lease_idle_min)]
+        for account in (plan.service_user, plan.grader_user):
+            command += ["--spare", account] if account else []
+        environment = {
+            name: os.environ[name] for name in _KEEPER_ENVIRONMENT if name in os.environ
+        }
+        with _log(plan.hub_folder / "keeper.log") as output:
+            keeper = _started(
+                command, environment, output, Path("/"), stdin=subprocess.PIPE
+            )
+        assert keeper.stdin is not None
+        with contextlib.suppress(BrokenPipeError), keeper.stdin:
+            keeper.stdin.write(plan.keeper_token_file.read_bytes())
+        return keeper
 
     def _home(self, user: str) -> str:
         return pwd.getpwnam(user).pw_dir if user else os.environ.get("HOME", "/")

@@ -13,6 +13,7 @@ from warpbook.hub.service.api_handler import ApiHandler, TicketHandler
 from warpbook.hub.service.files import CardStyle, Health, LabPicture
 from warpbook.hub.service.grader_handler import GraderHandler
 from warpbook.hub.service.handler import ServiceHandler, log_request
+from warpbook.hub.service.keeper_handler import KeeperHandler
 from warpbook.hub.service.live_socket import LiveSocket
 from warpbook.hub.service.page_handler import PageHandler
 from warpbook.hub.service.pages.routes import PAGE_ROUTES
@@ -50,6 +51,7 @@ def application(service: Service, prefix: str, hub_prefix: str) -> Application:
         (f"{prefix}health", Health),
         (f"{prefix}oauth_callback", HubOAuthCallbackHandler),
         (f"{prefix}grader/v1/([a-z]{{1,20}})", GraderHandler),
+        (f"{prefix}keeper/v1/([a-z]{{1,20}})", KeeperHandler),
         (f"{prefix}live", LiveSocket),
         (f"{prefix}api/v1/ticket", TicketHandler),
         (f"{prefix}static/card.css", CardStyle),

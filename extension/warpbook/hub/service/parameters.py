@@ -180,6 +180,35 @@ class GraderName(Struct, frozen=True, forbid_unknown_fields=True):
     name: Name
 
 
+class LeaseFor(Struct, frozen=True, forbid_unknown_fields=True):
+    """A GPU that somebody asks for."""
+
+    minutes: Annotated[int, Meta(ge=10, le=30)]
+    #: the name of a GPU; empty for any
+    model: Name = ""
+
+
+class LeaseLonger(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long a lease is to last from now on."""
+
+    minutes: Annotated[int, Meta(ge=10, le=30)]
+
+
+class SessionToReserve(Struct, frozen=True, forbid_unknown_fields=True):
+    """GPUs that a course is to have for a time."""
+
+    title: Name
+    gpus: Annotated[int, Meta(ge=1, le=1000)]
+    starts_ms: TimeMs
+    ends_ms: TimeMs
+
+
+class SessionToCancel(Struct, frozen=True, forbid_unknown_fields=True):
+    """A session that does not take place."""
+
+    session: Id
+
+
 def read_query(arguments: dict[str, list[bytes]], kind: type[Value]) -> Value:
     """Read a query; what is not declared is passed over.
 

@@ -73,12 +73,20 @@ class Service:
         self._readers = ThreadPoolExecutor(_READERS, "warpbook-hub-reader")
         self._is_closed = False
 
-    async def write(self, change: Callable[[Connection], Value]) -> Value:
-        """Write, and give what came of it once that is on the disk."""
+    async def write(
+        self, change: Callable[[Connection], Value], tells_pages: bool = True
+    ) -> Value:
+        """Write, and give what came of it once that is on the disk.
+
+        Args:
+            change: what writes.
+            tells_pages: it may change what open pages are told.
+        """
         if self._is_closed:
             raise Closing("The service ends. Try again in a moment.")
         value = await asyncio.wrap_future(self._writer.submit(change))
-        self.live.note_change()
+        if tells_pages:
+            self.live.note_change()
         return value
 
     async def read(self, ask: Callable[[Connection], Value]) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook.hub.service.api import learning, queueing, taking_out, teaching
+from warpbook.hub.service.api import learning, leasing, queueing, taking_out, teaching
 from warpbook.hub.service.parameters import (
     AppealAnswer,
     AppealNote,
@@ -11,9 +11,13 @@ from warpbook.hub.service.parameters import (
     GraderName,
     HandIn,
     LabToPublish,
+    LeaseFor,
+    LeaseLonger,
     PointsFor,
     RosterGroup,
     RosterText,
+    SessionToCancel,
+    SessionToReserve,
     ShownReceipt,
     StaffMember,
     WithReason,
@@ -104,6 +108,14 @@ API_ROUTES: tuple[ApiRoute, ...] = (
         taking_out.works_to_compare,
         after=taking_out.compare,
         only_reads=True,
+    ),
+    ApiRoute("GET", f"{C}/gpus", "member", leasing.own_lease),
+    ApiRoute("POST", f"{C}/gpus/take", "member", leasing.take, LeaseFor),
+    ApiRoute("POST", f"{C}/gpus/extend", "member", leasing.extend, LeaseLonger),
+    ApiRoute("POST", f"{C}/gpus/return", "member", leasing.give_back),
+    ApiRoute("POST", f"{C}/gpus/sessions", "staff", leasing.reserve, SessionToReserve),
+    ApiRoute(
+        "POST", f"{C}/gpus/sessions/cancel", "staff", leasing.cancel, SessionToCancel
     ),
     ApiRoute("GET", f"{C}/queue", "instructor", queueing.queue_list),
     ApiRoute("POST", f"{C}/queue/pause", "instructor", queueing.pause, WithReason),

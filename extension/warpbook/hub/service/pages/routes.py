@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook.hub.service.pages import class_pages, learning, teaching
+from warpbook.hub.service.pages import class_pages, gpu_page, learning, teaching
 from warpbook.hub.service.parameters import ClassQuery, LabQuery, LogQuery, PairQuery
 from warpbook.hub.service.route import PageRoute
 
@@ -46,6 +46,7 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         ClassQuery,
         class_pages.with_rows,
     ),
+    PageRoute(f"{C}/gpus", "member", "gpus.html", gpu_page.gpu_page),
     PageRoute(f"{C}/queue", "instructor", "queue.html", class_pages.queue_page),
     PageRoute(f"{C}/people", "instructor", "people.html", teaching.people_page),
     PageRoute(f"{C}/people/{{person}}", "staff", "person.html", teaching.person_page),

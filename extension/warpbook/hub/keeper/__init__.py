@@ -1,0 +1,1 @@
+"""The keeper: a small process of root that lets people at GPUs, and takes them away."""

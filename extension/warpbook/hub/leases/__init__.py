@@ -1,0 +1,1 @@
+"""Leases of GPUs for notebooks: the line, the calendar, and who has what until when."""

@@ -1,0 +1,65 @@
+"""The keeper's endpoints: a token of its own, and the hub's log-in is not asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from warpbook.hub.course.courses import viewer
+from warpbook.hub.errors import BadRequest, Forbidden, NotFound
+from warpbook.hub.lease_protocol import (
+    MOST_MESSAGE_BYTES,
+    OwnLease,
+    Report,
+    ServerRequest,
+)
+from warpbook.hub.leases.asking import own_lease, take
+from warpbook.hub.leases.granting import check_keeper, report
+from warpbook.hub.service.handler import ServiceHandler
+from warpbook_monitors.plain_text import bounded
+
+
+class KeeperHandler(ServiceHandler):
+    """`POST keeper/v1/<what>`."""
+
+    async def let_in(self) -> None:
+        """Read a body only of who is the keeper."""
+        self.bound_body(MOST_MESSAGE_BYTES)
+        _, _, token = self.request.headers.get("Authorization", "").partition(" ")
+        await self.service.read(lambda c: check_keeper(c, token.strip()))
+
+    async def post(self, what: str) -> None:
+        """Answer it."""
+        self.refuse()
+        if what not in _REQUESTS:
+            raise NotFound("There is nothing of this name.")
+        kind, answer = _REQUESTS[what]
+        try:
+            message = msgspec.json.decode(self.body, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+            words = bounded(str(problem), 300)
+            raise BadRequest(f"The message can't be read: {words}") from None
+        now_ms = self.service.clock.now_ms()
+        answered = await self.service.write(
+            lambda connection: answer(connection, now_ms, message), tells_pages=False
+        )
+        self.finish_json(answered)
+
+
+def _server(connection: Connection, now_ms: int, message: ServerRequest) -> OwnLease:
+    """Ask for a GPU of a server that starts, in its owner's name."""
+    who = viewer(connection, message.course, message.username)
+    if who.is_hidden:
+        raise Forbidden("You are off the roster.")
+    lease = own_lease(connection, now_ms, who.person)
+    if lease.state != "none":
+        return lease
+    return take(connection, now_ms, message.course, who.person, message.minutes)
+
+
+_REQUESTS: dict[str, tuple[Any, Any]] = {
+    "report": (Report, report),
+    "server": (ServerRequest, _server),
+}

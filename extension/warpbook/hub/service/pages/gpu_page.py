@@ -1,0 +1,38 @@
+"""The GPUs of the hub: one's own lease, the line, the week, and every GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpbook.hub.leases import asking, board, calendar, granting
+from warpbook.hub.leases.calendar import LEAST_MINUTES, MOST_MINUTES
+from warpbook.hub.service.admitted import Admitted
+from warpbook.hub.service.parameters import Nothing
+
+_WEEK_MS = 7 * 24 * 3_600_000
+STATES = {
+    "free": "free",
+    "leased": "leased",
+    "ending": "is taken back",
+    "grades": "grades",
+    "unclear": "is used without a lease",
+    "unfit": "can't be leased",
+    "lost": "not heard of",
+}
+
+
+def gpu_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show the GPUs; who has one is shown to staff."""
+    connection, now_ms = asked.connection, asked.now_ms
+    all_gpus = board.gpus(connection, now_ms)
+    return {
+        "lease": asking.own_lease(connection, now_ms, asked.actor),
+        "gpus": all_gpus,
+        "models": sorted({gpu.name for gpu in all_gpus if gpu.state != "lost"}),
+        "free": sorted({gpu.name for gpu in all_gpus if gpu.state == "free"}),
+        "line": len(granting.waiting(connection, now_ms)),
+        "use": board.use_of_courses(connection, now_ms) if asked.is_staff else [],
+        "sessions": calendar.sessions(connection, now_ms, now_ms + _WEEK_MS),
+        "minutes": range(LEAST_MINUTES, MOST_MINUTES + 1, 10),
+        "states": STATES,
+    }
