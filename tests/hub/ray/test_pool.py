@@ -107,3 +107,60 @@ def test_who_has_another_token_is_refused(ray_cluster: Cluster) -> None:
         text=True,
     )
     assert done.returncode == 2 and "the same token" in done.stderr
+
+
+def slow_on_gpu_9(engine: RayPool, ray_cluster: Cluster, seconds: int) -> None:
+    """Begin a job on the second node, and wait until it runs there."""
+    engine.submit(order(f"// slow {seconds}", stage="gpu", device="GPU-9"))
+    wait_for(
+        "the job", lambda: ray_cluster.node_of(STUB.name) == "node2" or None, seconds=30
+    )
+
+
+def wait_for_gpu_9(engine: RayPool) -> None:
+    """Wait until the second node is there."""
+
+    def is_there() -> bool | None:
+        return "GPU-9" in [gpu.uuid for gpu in engine.places().devices] or None
+
+    wait_for("the second node", is_there, seconds=60)
+
+
+def test_a_killed_node_loses_its_job_and_comes_back(
+    engine: RayPool, ray_cluster: Cluster
+) -> None:
+    slow_on_gpu_9(engine, ray_cluster, 60)
+    assert ray_cluster.kill("node2", "/raylet/raylet")
+    [ended] = wait_for_ends(engine, 1)
+    assert ended.how == "crashed" and ended.outcome is None
+    # a worker's end is known before that of its node is
+    wait_for("its loss", lambda: engine.places().cpu_slots == 1 or None, seconds=30)
+    wait_for_gpu_9(engine)
+    engine.submit(order("// right", "next", stage="gpu", device="GPU-9"))
+    [ended] = wait_for_ends(engine, 1)
+    assert ended.how == "done"
+
+
+def test_a_cut_off_node_is_given_up_and_its_late_result_bears_the_old_fence(
+    engine: RayPool, ray_cluster: Cluster
+) -> None:
+    if not ray_cluster.has_networks:
+        pytest.skip("A link is cut in a network of its own, which takes root and `ip`.")
+    slow_on_gpu_9(engine, ray_cluster, 7)
+    ray_cluster.cut(2)
+    try:
+        [ended] = wait_for_ends(engine, 1)
+        assert ended.how == "crashed" and "lost" in ended.message
+        engine.submit(order("// right", fence=2, stage="gpu", device="GPU-7"))
+        [ended] = wait_for_ends(engine, 1)
+        assert (ended.how, ended.lease.fence) == ("done", 2)
+        wait_for(
+            "its end there",
+            lambda: True if not ray_cluster.node_of(STUB.name) else None,
+            seconds=30,
+        )
+    finally:
+        ray_cluster.heal(2)
+    [late] = wait_for_ends(engine, 1)
+    assert (late.how, late.lease.fence) == ("done", 1)
+    wait_for_gpu_9(engine)
