@@ -37,6 +37,9 @@ test: setup-test check  ## set up for tests, then run every check and every test
 test-postgres: setup-test  ## run the tests of the hub's core with PostgreSQL
 	WARPBOOK_TEST_DATABASE=postgres $(PYTEST) tests/hub/core
 
+test-ray: setup-test  ## run the tests of grading on a cluster of Ray
+	$(BIN)/python -m pytest -m ray tests/hub/ray
+
 setup:  ## what `make up` sets up, without starting anything
 	@$(PYTHON) tools/setup_env.py up --torch $(TORCH)
 
@@ -79,4 +82,4 @@ wheel:  ## sdists, and wheels built from them, of warpbook and its agent, into d
 	$(BIN)/python -m build
 	$(BIN)/python tools/agent_wheel.py
 
-.PHONY: help up hub test test-postgres setup setup-hub setup-test setup-docs check protocol messages docs pictures recordings wheel
+.PHONY: help up hub test test-postgres test-ray setup setup-hub setup-test setup-docs check protocol messages docs pictures recordings wheel

@@ -31,14 +31,15 @@ Verdict = Literal["right", "wrong", "undecided", "too busy"]
 
 
 class Device(Struct, frozen=True):
-    """A GPU that a grader has for itself."""
+    """A GPU that a grader has for itself, or several that a job has at once."""
 
+    #: of several: theirs, with commas
     uuid: str
     name: str
 
 
 class Hello(Struct, frozen=True):
-    """A grader begins; what it held before is taken back into the queue."""
+    """What a grader has; as its first message also that it holds no lease."""
 
     cpu_slots: Count
     devices: tuple[Device, ...] = ()
@@ -102,6 +103,8 @@ class Heartbeat(Struct, frozen=True):
     """All that the grader works on."""
 
     leases: tuple[LeaseName, ...]
+    #: where that is not what it said last
+    has: Hello | None = None
 
 
 class HeartbeatAnswer(Struct, frozen=True):

@@ -2,10 +2,12 @@
 
 A subclass named `Test...` gives the fixture `engine`, whose jobs are run by
 `stub_child` with 300 MiB at most, and `impatient`, which ends them after two seconds.
+Both have two CPU slots and the GPU `GPU-7`.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +16,10 @@ import psutil
 
 from warpbook.hub.grader.engine import Ended, Engine, Graded, NotGraded
 from warpbook.hub.grader_protocol import JobOrder, Stage
+
+#: so that no other test's sleepers are taken for those of this one
+NAP_S = f"611.{os.getpid()}"
+HANG = f"// hang {NAP_S}"
 
 
 def order(
@@ -37,12 +43,17 @@ def sleepers() -> list[int]:
     return [
         process.pid
         for process in psutil.process_iter(["cmdline"])
-        if process.info["cmdline"] == ["sleep", "611.5"]
+        if process.info["cmdline"] == ["sleep", NAP_S]
         and process.status() != psutil.STATUS_ZOMBIE
     ]
 
 
 class EngineConformance:
+    def test_it_says_what_jobs_can_have(self, engine: Engine) -> None:
+        places = engine.places()
+        assert places.cpu_slots == 2
+        assert "GPU-7" in [device.uuid for device in places.devices]
+
     def test_a_job_is_run_and_told_once(self, engine: Engine) -> None:
         engine.submit(order("// right"))
         [ended] = wait_for_ends(engine, 1)
@@ -60,7 +71,7 @@ class EngineConformance:
 
     def test_a_hang_is_ended_with_all_that_it_started(self, impatient: Engine) -> None:
         before = set(sleepers())
-        impatient.submit(order("// hang"))
+        impatient.submit(order(HANG))
         [ended] = wait_for_ends(impatient, 1)
         assert ended.how == "timed out" and ended.message
         assert set(sleepers()) <= before
@@ -74,7 +85,7 @@ class EngineConformance:
         self, engine: Engine
     ) -> None:
         before = set(sleepers())
-        engine.submit(order("// hang"))
+        engine.submit(order(HANG))
         end_s = time.monotonic() + 30
         while set(sleepers()) <= before and time.monotonic() < end_s:
             time.sleep(0.05)
@@ -95,7 +106,7 @@ class EngineConformance:
         assert len(log.read_text().splitlines()) == 1
 
     def test_a_newer_lease_ends_the_older_one(self, engine: Engine) -> None:
-        engine.submit(order("// hang", fence=1))
+        engine.submit(order(HANG, fence=1))
         engine.submit(order("// right", fence=2))
         ends = {end.lease.fence: end.how for end in wait_for_ends(engine, 2)}
         assert ends == {1: "cancelled", 2: "done"}
@@ -120,8 +131,8 @@ class EngineConformance:
 
     def test_closing_ends_all(self, engine: Engine) -> None:
         before = set(sleepers())
-        engine.submit(order("// hang", "a"))
-        engine.submit(order("// hang", "b"))
+        engine.submit(order(HANG, "a"))
+        engine.submit(order(HANG, "b"))
         time.sleep(0.5)
         engine.close()
         assert set(sleepers()) <= before

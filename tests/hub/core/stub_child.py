@@ -30,7 +30,8 @@ def main() -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
     if what == "hang":
         # with a child of its own, in a session of its own
-        subprocess.Popen(["sleep", "611.5"], start_new_session=True)
+        nap_s = words[2] if len(words) > 2 else "611.5"
+        subprocess.Popen(["sleep", nap_s], start_new_session=True)
         time.sleep(600)
     if what == "memory":
         block = bytearray(600 << 20)

@@ -16,7 +16,7 @@ from warpbook.hub.course.courses import Course, courses, create_course
 from warpbook.hub.database import opening, settings
 from warpbook.hub.database.group_commit import Writer
 from warpbook.hub.database.opening import FORMAT, HubDatabase
-from warpbook.hub.database.tables import METADATA
+from warpbook.hub.database.schema import TABLES
 from warpbook.hub.errors import Conflict, DatabaseUnfit, NoRoom
 from warpbook.hub.work.submissions import receipt, receive
 from warpbook_monitors.database import format_steps
@@ -40,7 +40,7 @@ def test_the_tables_are_those_that_the_code_knows(tmp_path: Path) -> None:
     HubDatabase(tmp_path / "hub.db").close()
     known = {
         table.name: [column.name for column in table.c]
-        for table in METADATA.tables.values()
+        for table in TABLES
     }
     assert columns(tmp_path / "hub.db") == known
 

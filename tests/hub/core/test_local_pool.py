@@ -15,16 +15,19 @@ from tests.hub.core.engine_conformance import (
     wait_for_ends,
 )
 from tests.programs import ROOT, wait_for
-from warpbook.hub.grader.engine import Ended
-from warpbook.hub.grader.local_pool import Bounds, LocalPool
-from warpbook.hub.grader_protocol import JobOrder
+from warpbook.hub.grader.engine import Ended, Places
+from warpbook.hub.grader.job_run import Bounds
+from warpbook.hub.grader.local_pool import LocalPool
+from warpbook.hub.grader_protocol import Device, JobOrder
 
 STUB = (sys.executable, str(ROOT / "tests" / "hub" / "core" / "stub_child.py"))
+
+PLACES = Places(2, (Device("GPU-7", "simulated"),))
 
 
 @pytest.fixture
 def engine() -> Iterator[LocalPool]:
-    pool = LocalPool(Bounds(wall_s=120, memory_bytes=300 << 20), STUB)
+    pool = LocalPool(Bounds(wall_s=120, memory_bytes=300 << 20), STUB, places=PLACES)
     yield pool
     pool.close()
 
@@ -44,7 +47,7 @@ class TestLocalPoolWithSpares(EngineConformance):
     @pytest.fixture
     def engine(self) -> Iterator[LocalPool]:
         bounds = Bounds(wall_s=120, memory_bytes=300 << 20)
-        pool = LocalPool(bounds, STUB, keeps_spares=True)
+        pool = LocalPool(bounds, STUB, keeps_spares=True, places=PLACES)
         yield pool
         pool.close()
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from warpbook.hub.database.address import without_password
-from warpbook.hub.database.tables import METADATA
+from warpbook.hub.database.schema import TABLES
 from warpbook.hub.errors import DatabaseBusy, DatabaseUnfit, HubError, NoRoom
 from warpbook_monitors.database.format_steps import (
     NewerFormat,
@@ -195,7 +195,7 @@ class PostgresDialect:
 
     def clear(self, connection: Connection) -> None:
         """Take all rows out, in a transaction."""
-        names = ", ".join(METADATA.tables)
+        names = ", ".join(table.name for table in TABLES)
         connection.exec_driver_sql(f"TRUNCATE {names}")
 
     def scrub(self) -> None:

@@ -8,11 +8,15 @@ import os
 import signal
 import stat
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from warpbook.hub.grader.client import HubClient, HubRefused
-from warpbook.hub.grader.gpus import devices
-from warpbook.hub.grader.local_pool import Bounds, LocalPool
+from warpbook.hub.grader.cluster import settings
+from warpbook.hub.grader.engine import Engine, Places
+from warpbook.hub.grader.gpus import devices, gangs
+from warpbook.hub.grader.job_run import Bounds
+from warpbook.hub.grader.local_pool import LocalPool
 from warpbook.hub.grader.work_loop import WorkLoop
 from warpbook.hub.grader_protocol import REFUSED_STATUS, Device
 from warpbook_monitors.cores import usable_cores
@@ -32,28 +36,68 @@ def main() -> int:
     except (OSError, ValueError) as problem:
         _say(str(problem))
         return 2
-    bounds = Bounds(options.wall_s, int(options.memory_gib * 2**30))
-    gpus = () if options.no_gpu else devices()
-    gpus += tuple(
-        Device(f"SIM-{n}", "simulated") for n in range(options.simulated_gpus)
-    )
-    loop = WorkLoop(
-        HubClient(options.url, token),
-        LocalPool(bounds, options.command or None),
-        options.cpu_slots,
-        gpus,
-        _say,
-        options.stay,
-    )
+    try:
+        engine = _engine(options)
+    except (CantBegin, OSError, ValueError) as problem:
+        _say(str(problem))
+        return 2
+    loop = WorkLoop(HubClient(options.url, token), engine, _say, options.stay)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: loop.stop())
-    _say(f"{options.cpu_slots} slots, {len(gpus)} GPUs, for {options.url}")
+    places = engine.places()
+    _say(f"{places.cpu_slots} slots, {len(places.devices)} GPUs, for {options.url}")
     try:
         loop.run()
     except HubRefused as problem:
         _say(f"The hub refuses this grader: {problem}")
         return REFUSED_STATUS
     return 0
+
+
+class CantBegin(Exception):
+    """Nothing can be graded as it was asked for; the message says what to do."""
+
+
+def _engine(options: argparse.Namespace) -> Engine:
+    """Make what runs jobs.
+
+    Raises:
+        CantBegin: an option or Ray is missing, or the cluster.
+        OSError: the cluster's token can't be read.
+        ValueError: others can read it, or there is none.
+    """
+    bounds = Bounds(options.wall_s, int(options.memory_gib * 2**30))
+    if options.engine == "ray":
+        return _on_ray(options, bounds)
+    gpus = () if options.no_gpu else devices()
+    gpus += tuple(
+        Device(f"SIM-{n}", "simulated") for n in range(options.simulated_gpus)
+    )
+    places = Places(options.cpu_slots, gangs(gpus, options.gpus_per_job))
+    return LocalPool(bounds, options.command or None, places=places)
+
+
+def _on_ray(options: argparse.Namespace, bounds: Bounds) -> Engine:
+    if not options.ray_address or options.ray_token_file is None:
+        raise CantBegin("--engine ray needs --ray-address and --ray-token-file.")
+    settings.use(options.ray_token_file)
+    try:
+        # the driver alone has it
+        pools = import_module("warpbook.hub.grader.cluster.pool")
+    except ImportError:
+        raise CantBegin(f"There is no Ray here. {settings.EXTRA}") from None
+    try:
+        pool: Engine = pools.RayPool(
+            options.ray_address,
+            bounds,
+            options.command or None,
+            options.gpus_per_job,
+            options.accelerator,
+            _say,
+        )
+    except pools.NoCluster as problem:
+        raise CantBegin(str(problem)) from None
+    return pool
 
 
 def read_token(place: str) -> str:
@@ -93,6 +137,27 @@ def _arguments() -> argparse.Namespace:
         type=int,
         default=0,
         help="slots for GPUs that are not there, to try out a queue with `--command`",
+    )
+    parser.add_argument(
+        "--gpus-per-job",
+        type=int,
+        choices=range(1, 17),
+        default=1,
+        metavar="N",
+        help="GPUs of one machine that each job has at once",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="local: jobs run on this machine; ray: on the nodes of a cluster",
+    )
+    parser.add_argument("--ray-address", default="", metavar="HOST:PORT")
+    parser.add_argument(
+        "--ray-token-file", type=Path, metavar="FILE", help="the cluster's; mode 600"
+    )
+    parser.add_argument(
+        "--accelerator", default="", metavar="TYPE", help="only such GPUs, as H100"
     )
     parser.add_argument("--wall-s", type=float, default=Bounds().wall_s)
     parser.add_argument("--memory-gib", type=float, default=12.0)

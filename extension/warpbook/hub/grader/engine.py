@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from warpbook.hub.grader_protocol import GradedFacts, JobOrder, LeaseName
+from warpbook.hub.grader_protocol import Device, GradedFacts, JobOrder, LeaseName
 
 
 class Graded(Struct, frozen=True, tag="graded"):
@@ -35,8 +35,9 @@ class NotGraded(Struct, frozen=True, tag="not graded"):
     message: str
 
 
-#: "done": it told what it found; "cancelled": because it was asked to
-How = Literal["done", "crashed", "timed out", "out of memory", "cancelled"]
+#: "done": it told what it found; "cancelled": because it was asked to; "no node": it
+#: was not begun, since what it is to run on is away
+How = Literal["done", "crashed", "timed out", "out of memory", "cancelled", "no node"]
 
 
 class Ended(Struct, frozen=True):
@@ -52,8 +53,19 @@ class Ended(Struct, frozen=True):
     took_ms: int
 
 
+class Places(Struct, frozen=True):
+    """What jobs can have now, whether it is taken or free."""
+
+    cpu_slots: int = 1
+    devices: tuple[Device, ...] = ()
+
+
 class Engine(Protocol):
     """Runs jobs, each in a process of its own, and never one lease twice."""
+
+    def places(self) -> Places:
+        """Say what jobs can have; it changes as machines come and go."""
+        ...
 
     def submit(self, order: JobOrder) -> None:
         """Begin a job; the same lease once more changes nothing."""
@@ -65,6 +77,9 @@ class Engine(Protocol):
 
     def ended(self, wait_s: float) -> list[Ended]:
         """Give what has ended since it was asked last; each is told once.
+
+        A job that was given up, since its machine was not heard of, may be told once
+        more with what that machine found. Its fence says that it is late.
 
         Args:
             wait_s: so long is waited for the first one.

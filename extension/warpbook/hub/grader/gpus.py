@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from warpbook.hub.grader_protocol import Device
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml.gate import call
 
 
-def energy_mj(uuid: str) -> int | None:
-    """Give what a GPU has used since its driver was loaded; None if unknown."""
-    if not uuid:
+def energy_mj(device: str) -> int | None:
+    """Give what GPUs have used since their driver was loaded; None if unknown.
+
+    Args:
+        device: their UUIDs, with commas.
+    """
+    if not device:
         return None
+    total_mj = 0
     try:
-        handle = call("nvmlDeviceGetHandleByUUID", uuid.encode())
-        return int(call("nvmlDeviceGetTotalEnergyConsumption", handle))
+        for uuid in device.split(","):
+            handle = call("nvmlDeviceGetHandleByUUID", uuid.encode())
+            total_mj += int(call("nvmlDeviceGetTotalEnergyConsumption", handle))
     except MonitorError:
         return None
+    return total_mj
+
+
+def gangs(gpus: Sequence[Device], together: int) -> tuple[Device, ...]:
+    """Make devices of several GPUs of one machine, which a job has at once.
+
+    Args:
+        gpus: of one machine.
+        together: of each device; GPUs that are left over are left out.
+
+    Returns:
+        Devices whose UUID is those of their GPUs, with commas.
+    """
+    if together == 1:
+        return tuple(gpus)
+    whole = len(gpus) - len(gpus) % together
+    return tuple(
+        Device(
+            ",".join(gpu.uuid for gpu in gpus[first : first + together]),
+            f"{together} x {gpus[first].name}",
+        )
+        for first in range(0, whole, together)
+    )
 
 
 def devices() -> tuple[Device, ...]:

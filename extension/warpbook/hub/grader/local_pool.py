@@ -3,37 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
-from typing import IO
 
-import msgspec
-import psutil
-from msgspec import Struct
-
-from warpbook.hub.grader.engine import Ended, Graded, How, NotGraded
-from warpbook.hub.grader.processes import Spares, end_tree, started
-from warpbook.hub.grader_protocol import MOST_MESSAGE_BYTES, JobOrder, LeaseName
-from warpbook_monitors.plain_text import bounded
-
-#: how often a job is looked at, and its memory, which takes longer
-_LOOK_S, _LOOK_AT_MEMORY_S = 0.05, 0.5
-_READ_BYTES = 1 << 16
-_PIPE_S = 5.0
-_MOST_STDERR_BYTES = 4_096
-_decode = msgspec.json.Decoder(Graded | NotGraded).decode
-
-
-class Bounds(Struct, frozen=True):
-    """What one job may take; the learner's own part of it is bounded by the jail."""
-
-    wall_s: float = 900.0
-    memory_bytes: int = 12 << 30
+from warpbook.hub.grader.engine import Ended, Places
+from warpbook.hub.grader.job_run import COMMAND, Bounds, JobRun
+from warpbook.hub.grader.processes import Spares
+from warpbook.hub.grader_protocol import JobOrder
 
 
 class LocalPool:
@@ -44,6 +21,7 @@ class LocalPool:
         bounds: Bounds | None = None,
         command: Sequence[str] | None = None,
         keeps_spares: bool | None = None,
+        places: Places | None = None,
     ) -> None:
         """Begin with nothing that runs.
 
@@ -52,26 +30,33 @@ class LocalPool:
             command: what grades a job; it reads an order and writes an outcome.
             keeps_spares: has the next job's process of each GPU start before the job
                 is there; if left out, where `command` is ours.
+            places: what of this machine it may use.
         """
         self._bounds = bounds or Bounds()
-        self._command = command or (sys.executable, "-m", "warpbook.hub.grader.child")
+        self._command = command or COMMAND
+        self._places = places or Places()
         has_spares = command is None if keeps_spares is None else keeps_spares
         self._spares = Spares(self._command) if has_spares else None
         self._lock = threading.Lock()
         self._running: dict[str, _Run] = {}
         self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
 
+    def places(self) -> Places:
+        """Say what jobs can have."""
+        return self._places
+
     def submit(self, order: JobOrder) -> None:
         """Begin a job; the same lease once more changes nothing."""
         with self._lock:
             before = self._running.get(order.job)
-            if before is not None and before.order.fence >= order.fence:
+            if before is not None and before.job.order.fence >= order.fence:
                 return
             spare = self._spares.take(order.device) if self._spares else None
-            run = _Run(order, self._bounds, self._command, self._tell, spare)
+            job = JobRun(order, self._bounds, self._command, spare)
+            run = _Run(job, self._tell)
             self._running[order.job] = run
         if before is not None:
-            before.cancel()
+            before.job.cancel()
         run.start()
         if self._spares:
             self._spares.prepare(order.device, order.lab)
@@ -81,7 +66,7 @@ class LocalPool:
         with self._lock:
             run = self._running.get(job)
         if run is not None:
-            run.cancel()
+            run.job.cancel()
 
     def ended(self, wait_s: float) -> list[Ended]:
         """Give what has ended since it was asked last; each is told once."""
@@ -97,7 +82,7 @@ class LocalPool:
         with self._lock:
             runs = list(self._running.values())
         for run in runs:
-            run.cancel()
+            run.job.cancel()
         for run in runs:
             run.join()
         if self._spares:
@@ -105,122 +90,17 @@ class LocalPool:
 
     def _tell(self, run: _Run, ended: Ended) -> None:
         with self._lock:
-            if self._running.get(run.order.job) is run:
-                del self._running[run.order.job]
+            if self._running.get(run.job.order.job) is run:
+                del self._running[run.job.order.job]
         self._ended.put(ended)
 
 
 class _Run(threading.Thread):
-    """One job: started, watched, and ended whatever it does."""
+    """A job beside others."""
 
-    def __init__(
-        self,
-        order: JobOrder,
-        bounds: Bounds,
-        command: Sequence[str],
-        tell: Callable[[_Run, Ended], None],
-        spare: subprocess.Popen[bytes] | None = None,
-    ) -> None:
-        super().__init__(name=f"warpbook-job-{order.job}", daemon=True)
-        self.order = order
-        self._bounds, self._command, self._tell = bounds, command, tell
-        self._spare = spare
-        self._is_cancelled = threading.Event()
-
-    def cancel(self) -> None:
-        self._is_cancelled.set()
+    def __init__(self, job: JobRun, tell: Callable[[_Run, Ended], None]) -> None:
+        super().__init__(name=f"warpbook-job-{job.order.job}", daemon=True)
+        self.job, self._tell = job, tell
 
     def run(self) -> None:
-        began_s = time.monotonic()
-        try:
-            how, message, outcome = self._watched()
-        except OSError as problem:
-            how, message, outcome = "crashed", f"It can't be begun: {problem}", None
-        took_ms = int((time.monotonic() - began_s) * 1000)
-        name = LeaseName(self.order.job, self.order.fence)
-        ended = Ended(name, self.order.stage, how, message, outcome, took_ms)
-        self._tell(self, ended)
-
-    def _watched(self) -> tuple[How, str, Graded | NotGraded | None]:
-        if self._is_cancelled.is_set() and self._spare is None:
-            return "cancelled", "", None
-        with self._spare or started(self._command, self.order.device) as child:
-            output = _Kept(child.stdout, MOST_MESSAGE_BYTES + 1)
-            errors = _Kept(child.stderr, _MOST_STDERR_BYTES)
-            try:
-                _give(child.stdin, msgspec.json.encode(self.order))
-                stopped = self._wait(child)
-            finally:
-                end_tree(child)
-            # what has escaped from its tree may hold a pipe open
-            output.join(_PIPE_S)
-            errors.join(_PIPE_S)
-        if stopped is not None:
-            return stopped
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            if child.returncode == 0:
-                return "done", "", _decode(output.content)
-        stderr_lines = errors.content.decode(errors="replace").strip().splitlines()
-        last = bounded(stderr_lines[-1], 300) if stderr_lines else ""
-        return "crashed", f"It ended with {_code(child.returncode)}. {last}", None
-
-    def _wait(
-        self, child: subprocess.Popen[bytes]
-    ) -> tuple[How, str, Graded | NotGraded | None] | None:
-        """Wait for its end; say why if it is to be ended."""
-        end_s = time.monotonic() + self._bounds.wall_s
-        most_bytes = self._bounds.memory_bytes
-        memory_s = 0.0
-        while child.poll() is None:
-            if self._is_cancelled.is_set():
-                return "cancelled", "", None
-            if time.monotonic() > end_s:
-                words = f"It took more than {self._bounds.wall_s:g} s."
-                return "timed out", words, None
-            if time.monotonic() >= memory_s:
-                if tree_bytes(child.pid) > most_bytes:
-                    words = f"It took more than {most_bytes >> 20:,} MiB of memory."
-                    return "out of memory", words, None
-                memory_s = time.monotonic() + _LOOK_AT_MEMORY_S
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(_LOOK_S)
-        return None
-
-
-class _Kept(threading.Thread):
-    """Reads a pipe to its end, and keeps the last of it that fits."""
-
-    def __init__(self, pipe: IO[bytes] | None, most_bytes: int) -> None:
-        super().__init__(daemon=True)
-        self._pipe, self._most_bytes = pipe, most_bytes
-        self.content = b""
-        self.start()
-
-    def run(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while self._pipe is not None and (
-                part := os.read(self._pipe.fileno(), _READ_BYTES)
-            ):
-                self.content = (self.content + part)[-self._most_bytes :]
-
-
-def tree_bytes(pid: int) -> int:
-    """Add up the memory of a process and all that it started."""
-    total = 0
-    with contextlib.suppress(psutil.Error):
-        root = psutil.Process(pid)
-        for process in (root, *root.children(recursive=True)):
-            with contextlib.suppress(psutil.Error):
-                total += process.memory_info().rss
-    return total
-
-
-def _give(pipe: IO[bytes] | None, message: bytes) -> None:
-    # one that ends before it has read all says why in another way
-    if pipe is not None:
-        with contextlib.suppress(BrokenPipeError), pipe:
-            pipe.write(message)
-
-
-def _code(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"status {code}"
+        self._tell(self, self.job.ended())

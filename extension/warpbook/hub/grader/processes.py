@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import signal
 import subprocess
 from collections.abc import Sequence
 
 import psutil
 
+from warpbook.hub.running.accounts import as_user
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 #: what a process that grades may know of ours; no token is among it
@@ -59,21 +61,30 @@ def _discard(spare: subprocess.Popen[bytes]) -> None:
         end_tree(spare)
 
 
-def started(command: Sequence[str], device: str) -> subprocess.Popen[bytes]:
+def started(
+    command: Sequence[str], device: str, user: str = ""
+) -> subprocess.Popen[bytes]:
     """Start a process that reads an order on stdin.
 
     Args:
         command: the program.
-        device: UUID of the GPU that it may use; empty for none.
+        device: UUIDs of the GPUs that it may use, with commas; empty for none.
+        user: the account that it has; ours if empty.
+
+    Raises:
+        OSError: it can't be started, or not as that account.
+        LookupError: there is no such account.
     """
+    home = {"HOME": pwd.getpwnam(user).pw_dir} if user else {}
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=NOWHERE,
-        env=environment(device),
+        env=environment(device) | home,
         start_new_session=True,
+        **as_user(user),
     )
 
 
@@ -81,7 +92,7 @@ def environment(device: str) -> dict[str, str]:
     """Give a process that grades what it needs to know of ours.
 
     Args:
-        device: UUID of the GPU that it may use; empty for none.
+        device: UUIDs of the GPUs that it may use, with commas; empty for none.
     """
     kept = {
         name: value

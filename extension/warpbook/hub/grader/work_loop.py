@@ -37,8 +37,6 @@ class WorkLoop:
         self,
         client: HubClient,
         engine: Engine,
-        cpu_slots: int,
-        devices: tuple[Device, ...] = (),
         say: Callable[[str], None] = lambda words: None,
         stays: bool = False,
     ) -> None:
@@ -47,16 +45,16 @@ class WorkLoop:
         Args:
             client: of the hub.
             engine: runs jobs.
-            cpu_slots: jobs on the CPU at a time.
-            devices: its GPUs.
             say: writes a line for who runs it.
             stays: it waits while it is drained, and takes work again when it is told.
         """
         self._client, self._engine, self._say = client, engine, say
         self._stays = stays
-        self._cpu_slots, self._devices = cpu_slots, devices
         self._orders: dict[str, JobOrder] = {}
-        self._to_hand_over: dict[str, JobResult | Release] = {}
+        self._to_hand_over: dict[LeaseName, JobResult | Release] = {}
+        #: GPUs that were there once, whether or not they are there now
+        self._known: dict[str, Device] = {}
+        self._has_said: Hello | None = None
         self._is_stopped = threading.Event()
         self._is_draining = False
         self._beat_s = 0.0
@@ -83,17 +81,27 @@ class WorkLoop:
             self._engine.close()
 
     def _begin(self) -> Welcome | None:
-        hello = Hello(self._cpu_slots, self._devices)
         while not self._is_stopped.is_set():
             try:
+                hello = self._what_it_has()
                 welcome = self._client.hello(hello)
             except HubAway as problem:
                 self._say(f"The hub does not answer ({problem}).")
                 self._is_stopped.wait(_AGAIN_S)
             else:
                 self._say("The hub answers.")
+                self._has_said = hello
                 return welcome
         return None
+
+    def _what_it_has(self) -> Hello:
+        """Say what there is; a GPU whose machine is away is still this grader's.
+
+        Were it left out, what is right meanwhile would count without its speed.
+        """
+        places = self._engine.places()
+        self._known.update((device.uuid, device) for device in places.devices)
+        return Hello(places.cpu_slots, tuple(self._known.values()))
 
     def _turn(self, welcome: Welcome) -> None:
         try:
@@ -111,10 +119,11 @@ class WorkLoop:
             self._note(ended)
 
     def _lease(self) -> int:
+        places = self._engine.places()
         running = [order for order in self._orders.values() if order.stage == "cpu"]
         taken = {order.device for order in self._orders.values()}
-        free = tuple(one.uuid for one in self._devices if one.uuid not in taken)
-        request = WorkRequest(max(0, self._cpu_slots - len(running)), free)
+        free = tuple(one.uuid for one in places.devices if one.uuid not in taken)
+        request = WorkRequest(max(0, places.cpu_slots - len(running)), free)
         if self._is_draining or not (request.free_cpu_slots or free):
             return 0
         work = self._client.lease(request)
@@ -127,7 +136,10 @@ class WorkLoop:
     def _heartbeat(self) -> None:
         orders = list(self._orders.values())
         names = tuple(LeaseName(order.job, order.fence) for order in orders)
-        answer = self._client.heartbeat(Heartbeat(names))
+        now = self._what_it_has()
+        has = None if now == self._has_said else now
+        answer = self._client.heartbeat(Heartbeat(names, has))
+        self._has_said = now
         self._is_draining = answer.is_draining
         for job in answer.lost:
             self._say(f"Job {job} is another's now, or nobody's.")
@@ -135,7 +147,8 @@ class WorkLoop:
             self._engine.cancel(job)
 
     def _hand_over(self) -> None:
-        for job, message in list(self._to_hand_over.items()):
+        for lease, message in list(self._to_hand_over.items()):
+            job = lease.job
             try:
                 if isinstance(message, JobResult):
                     receipt = self._client.result(message)
@@ -146,23 +159,25 @@ class WorkLoop:
             except HubRefused as problem:
                 # that of this job; the next heartbeat says if it is of all
                 self._say(f"Job {job}: {problem}")
-            del self._to_hand_over[job]
-            self._forget(job, message.lease)
+            del self._to_hand_over[lease]
+            self._forget(lease)
 
-    def _forget(self, job: str, lease: LeaseName) -> None:
-        order = self._orders.get(job)
+    def _forget(self, lease: LeaseName) -> None:
+        order = self._orders.get(lease.job)
         if order is not None and order.fence == lease.fence:
-            del self._orders[job]
+            del self._orders[lease.job]
 
     def _note(self, ended: Ended) -> None:
-        order = self._orders.get(ended.lease.job)
-        if order is None or order.fence != ended.lease.fence:
-            return
         message = _message_of(ended)
         if message is None:
-            self._forget(order.job, ended.lease)
-        else:
-            self._to_hand_over[order.job] = message
+            self._forget(ended.lease)
+        elif isinstance(message, JobResult) or self._has(ended.lease):
+            # a result that is late is the hub's to refuse, and to note
+            self._to_hand_over[ended.lease] = message
+
+    def _has(self, lease: LeaseName) -> bool:
+        order = self._orders.get(lease.job)
+        return order is not None and order.fence == lease.fence
 
     def _give_back(self) -> None:
         """Hand over what is done, and give back what is not, as far as can be."""
@@ -172,7 +187,7 @@ class WorkLoop:
                 self._note(ended)
         for order in list(self._orders.values()):
             lease = LeaseName(order.job, order.fence)
-            self._to_hand_over.setdefault(order.job, Release(lease, "returned"))
+            self._to_hand_over.setdefault(lease, Release(lease, "returned"))
         try:
             self._hand_over()
         except HubAway as problem:
@@ -201,4 +216,6 @@ def _message_of(ended: Ended) -> JobResult | Release | None:
     reason: ReleaseReason = "crashed"
     if ended.how in ("timed out", "out of memory"):
         reason = ended.how
+    elif ended.how == "no node":
+        reason = "returned"
     return Release(ended.lease, reason, ended.message[:_MOST_MESSAGE])

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Table, insert, select
 
-from warpbook.hub.database.tables import METADATA
+from warpbook.hub.database.schema import TABLES
 
 #: at a time
 _ROWS = 500
@@ -24,7 +24,7 @@ def copy_rows(source: Connection, target: Connection) -> int:
         how many rows there are.
     """
     copied = 0
-    for table in METADATA.tables.values():
+    for table in TABLES:
         for rows in _pieces(source, table):
             target.execute(insert(table), rows)
             copied += len(rows)
@@ -34,7 +34,7 @@ def copy_rows(source: Connection, target: Connection) -> int:
 def digests(connection: Connection) -> dict[str, str]:
     """Give the SHA-256 of each table's rows, in the order of their own text."""
     return {
-        table.name: _digest(connection, table) for table in METADATA.tables.values()
+        table.name: _digest(connection, table) for table in TABLES
     }
 
 

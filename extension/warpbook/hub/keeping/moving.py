@@ -12,7 +12,8 @@ from sqlalchemy import Connection, func, select
 from warpbook.hub import audit
 from warpbook.hub.database.address import checked_address, read_address, write_address
 from warpbook.hub.database.opening import HubDatabase
-from warpbook.hub.database.tables import METADATA, SETTINGS
+from warpbook.hub.database.schema import TABLES
+from warpbook.hub.database.tables import SETTINGS
 from warpbook.hub.errors import Conflict, DatabaseUnfit
 from warpbook.hub.keeping.copying import copy_rows, digests
 
@@ -66,7 +67,7 @@ def move(folder: Path, address: str | None) -> Moved:
         write_address(folder, target_address)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    return Moved(rows, len(METADATA.tables), left)
+    return Moved(rows, len(TABLES), left)
 
 
 def _copied(source: HubDatabase, target: HubDatabase) -> int:
@@ -98,7 +99,7 @@ def _copied(source: HubDatabase, target: HubDatabase) -> int:
 def _rows(connection: Connection) -> int:
     counts = (
         connection.execute(select(func.count()).select_from(table)).scalar_one()
-        for table in METADATA.tables.values()
+        for table in TABLES
     )
     return sum(map(int, counts))
 

@@ -77,7 +77,7 @@ class _Request(NamedTuple):
 _REQUESTS = {
     "hello": _Request(msgspec.json.Decoder(Hello).decode, graders.hello),
     "lease": _Request(msgspec.json.Decoder(WorkRequest).decode, leasing.lease),
-    "heartbeat": _Request(msgspec.json.Decoder(Heartbeat).decode, leasing.heartbeat),
+    "heartbeat": _Request(msgspec.json.Decoder(Heartbeat).decode, graders.heartbeat),
     "result": _Request(msgspec.json.Decoder(JobResult).decode, finishing.finish),
     "release": _Request(msgspec.json.Decoder(Release).decode, finishing.release),
 }

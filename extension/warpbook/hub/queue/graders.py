@@ -13,8 +13,15 @@ from sqlalchemy import Connection, insert, select, update
 from warpbook.hub import audit
 from warpbook.hub.database.tables import GRADERS, JOBS
 from warpbook.hub.errors import BadRequest, Conflict, Forbidden, NotFound
-from warpbook.hub.grader_protocol import Device, Hello, Welcome
+from warpbook.hub.grader_protocol import (
+    Device,
+    Heartbeat,
+    HeartbeatAnswer,
+    Hello,
+    Welcome,
+)
 from warpbook.hub.ids import new_id
+from warpbook.hub.queue import leasing
 from warpbook.hub.queue.enqueuing import has_gpu
 from warpbook.hub.queue.leasing import HEARTBEAT_S, LEASE_S, POLL_S, take_back
 
@@ -87,23 +94,31 @@ def authenticate(connection: Connection, token: str) -> str:
 
 
 def hello(connection: Connection, now_ms: int, grader: str, message: Hello) -> Welcome:
-    """Note what a grader has; what it had leased before is queued again."""
-    if message.cpu_slots > MOST_SLOTS or len(message.devices) > MOST_SLOTS:
-        raise BadRequest(f"A grader has up to {MOST_SLOTS} slots and GPUs.")
-    connection.execute(
-        update(GRADERS)
-        .where(GRADERS.c.id == grader)
-        .values(
-            cpu_slots=message.cpu_slots,
-            devices=msgspec.json.encode(message.devices).decode(),
-            seen_ms=now_ms,
-            # one that was drained has ended, and is wanted again
-            state="active",
-        )
-    )
+    """Note what a grader has; what it had leased before is queued again.
+
+    Raises:
+        BadRequest: it has too much.
+    """
+    _note_what_it_has(connection, grader, message)
+    # one that was drained has ended, and is wanted again
+    change = update(GRADERS).where(GRADERS.c.id == grader)
+    connection.execute(change.values(seen_ms=now_ms, state="active"))
     # what ended a grader in the middle of a job may be that job
     _take_back_all(connection, now_ms, grader, "The grader began anew.", is_crash=True)
     return Welcome(grader, LEASE_S, HEARTBEAT_S, POLL_S)
+
+
+def heartbeat(
+    connection: Connection, now_ms: int, grader: str, beat: Heartbeat
+) -> HeartbeatAnswer:
+    """Prolong leases, tell which are lost, and note what a grader has by now.
+
+    Raises:
+        BadRequest: it has too much.
+    """
+    if beat.has is not None:
+        _note_what_it_has(connection, grader, beat.has)
+    return leasing.heartbeat(connection, now_ms, grader, beat)
 
 
 def drain(connection: Connection, now_ms: int, actor: str, grader: str) -> None:
@@ -181,6 +196,19 @@ def _take_back_all(
     query = select(JOBS).where(JOBS.c.grader == grader, JOBS.c.state == "leased")
     for job in connection.execute(query).all():
         take_back(connection, now_ms, job, note, is_crash)
+
+
+def _note_what_it_has(connection: Connection, grader: str, message: Hello) -> None:
+    if message.cpu_slots > MOST_SLOTS or len(message.devices) > MOST_SLOTS:
+        raise BadRequest(f"A grader has up to {MOST_SLOTS} slots and GPUs.")
+    connection.execute(
+        update(GRADERS)
+        .where(GRADERS.c.id == grader)
+        .values(
+            cpu_slots=message.cpu_slots,
+            devices=msgspec.json.encode(message.devices).decode(),
+        )
+    )
 
 
 def _set_state(connection: Connection, grader: str, state: str) -> None:
