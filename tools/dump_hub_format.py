@@ -16,9 +16,10 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("", "extension", "labs", "monitors")]
 
+from warpbook.hub.database.dialect import APPLICATION_ID  # noqa: E402
+
 from tests.hub.core.course import Classroom, classroom, facts  # noqa: E402
 from warpbook.hub.course.publications import extend  # noqa: E402
-from warpbook.hub.database.dialect import APPLICATION_ID  # noqa: E402
 from warpbook.hub.database.opening import FORMAT  # noqa: E402
 from warpbook.hub.lease_protocol import KeptGpu, Report  # noqa: E402
 from warpbook.hub.leases import asking, calendar, granting  # noqa: E402

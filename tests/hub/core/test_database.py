@@ -38,10 +38,7 @@ def columns(path: Path) -> dict[str, list[str]]:
 
 def test_the_tables_are_those_that_the_code_knows(tmp_path: Path) -> None:
     HubDatabase(tmp_path / "hub.db").close()
-    known = {
-        table.name: [column.name for column in table.c]
-        for table in TABLES
-    }
+    known = {table.name: [column.name for column in table.c] for table in TABLES}
     assert columns(tmp_path / "hub.db") == known
 
 

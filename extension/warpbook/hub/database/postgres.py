@@ -37,7 +37,7 @@ _OPTIONS = (
     "-c lock_timeout=20s -c idle_in_transaction_session_timeout=60s "
     "-c timezone=UTC -c client_encoding=UTF8 -c synchronous_commit=on"
 )
-_KEEPALIVE = {
+_KEEPALIVE: dict[str, Any] = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,

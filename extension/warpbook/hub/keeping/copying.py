@@ -33,9 +33,7 @@ def copy_rows(source: Connection, target: Connection) -> int:
 
 def digests(connection: Connection) -> dict[str, str]:
     """Give the SHA-256 of each table's rows, in the order of their own text."""
-    return {
-        table.name: _digest(connection, table) for table in TABLES
-    }
+    return {table.name: _digest(connection, table) for table in TABLES}
 
 
 def _digest(connection: Connection, table: Table) -> str:
