@@ -1,13 +1,16 @@
 """What the core of a hub takes for a class of 300: receipts, leases, views, exports.
 
     python -m benchmarks.hub_core [--learners 300] [--labs 10] [--attempts 4]
+        [--postgres]
 
-It prints a Markdown table of times in milliseconds, without HTTP and log-in.
+With `--postgres` the database is one of a PostgreSQL server on this machine. It prints
+a Markdown table of times in milliseconds, without HTTP and log-in.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import statistics
 import sys
@@ -30,6 +33,7 @@ from tests.hub.core.course import (  # noqa: E402
     facts,
     publish_lab,
 )
+from tests.hub.postgres import PostgresServer, remove  # noqa: E402
 from warpbook.hub.class_view import class_rows  # noqa: E402
 from warpbook.hub.course.roster import import_roster  # noqa: E402
 from warpbook.hub.course.roster_csv import read_roster  # noqa: E402
@@ -53,9 +57,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name, count in (("learners", 300), ("labs", 10), ("attempts", 4)):
         parser.add_argument(f"--{name}", type=int, default=count)
+    parser.add_argument("--postgres", action="store_true")
     options = parser.parse_args()
     print("| what | median ms | largest ms |\n| --- | --- | --- |")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        if options.postgres:
+            # a short path, as the server's socket is in it
+            server_folder = Path(tempfile.mkdtemp(prefix="wb-pg-"))
+            server = PostgresServer(server_folder)
+            stack.callback(remove, server, server_folder)
+            server.use_for(Path(folder, "hub.db"))
         room = classroom(Path(folder, "hub.db"), windows={"": FOREVER})
         people, labs = begin(room, options.learners, options.labs)
         grader = room.grader(cpu_slots=4)

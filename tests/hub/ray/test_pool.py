@@ -25,6 +25,7 @@ from warpbook.hub.grader.job_run import Bounds
 if TYPE_CHECKING:
     from warpbook.hub.grader.cluster.pool import RayPool
 
+pytestmark = pytest.mark.ray
 COMMAND = (sys.executable, str(STUB))
 #: both nodes'
 SLOTS = 2

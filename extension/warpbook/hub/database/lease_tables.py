@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Integer, Table, Text
 
-from warpbook.hub.database.tables import METADATA
+from warpbook.hub.database.tables import METADATA as METADATA
 
 LEASE_GPUS = Table(
     "lease_gpus",
