@@ -116,7 +116,7 @@ def test_hostile_names_are_shown_as_text(page: LabPage, lab: Lab, lab_url: str) 
     attack = "<img src=x onerror=window.attacked=1>"
     profiled = f"""\
 %%gpuprof
-{attack!r}
+str({attack!r})
 import torch
 with torch.profiler.record_function({attack!r}):
     torch.ones(3).sum()"""
@@ -126,7 +126,7 @@ with torch.profiler.record_function({attack!r}):
     page.run(1)
     expect(page.output(1)).to_contain_text(attack)
     expect(page.dashboard.locator(".wb-notebooks")).to_contain_text(attack)
-    report = page.dashboard.get_by_role("button", name=repr(attack), exact=True)
+    report = page.dashboard.get_by_role("button", name=f"str({attack!r})", exact=True)
     report.click()
     page.open_part(page.drawer, "Timeline")
     page.wait_for_figure(page.drawer)

@@ -207,7 +207,7 @@ def test_a_cell_hands_its_events_over(page: LabPage, lab: Lab, lab_url: str) -> 
     page.open(lab_url, lab.write_notebook("hands-over.ipynb", cells))
     page.run(0)
     page.run(1)
-    timeline = open_report(page, "hands over")
+    timeline = open_report(page, "torch.ones(9).sum()")
     page.wait_for_figure(timeline)
     expect(timeline).to_contain_text(re.compile(r"of \d+ events"))
     timeline.get_by_role("button", name="Statistics").click()

@@ -208,6 +208,6 @@ def test_a_cell_of_plain_python_has_a_sentence_instead_of_a_chart(
     output = page.output(1)
     expect(output).to_contain_text("No timeline: nothing ran on a GPU")
     expect(output.get_by_text("Timeline and figures")).to_have_count(0)
-    timeline = open_report(page, "plain Python")
+    timeline = open_report(page, "sum(range(1000))")
     expect(timeline).to_contain_text("No timeline: nothing ran on a GPU")
     expect(timeline.locator(".wb-figure")).to_have_count(0)
