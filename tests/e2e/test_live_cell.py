@@ -41,7 +41,7 @@ def test_a_report_grows_while_its_cell_runs(
 
     # in the list it is marked, and its report opens by keyboard
     reports = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
-    row = reports.locator("tr", has_text="while not Path").first
+    row = reports.locator("tr", has_text="train()").first
     expect(row).to_contain_text("running")
     row.get_by_role("button").focus()
     page.page.keyboard.press("Enter")
