@@ -69,16 +69,16 @@ def run_class(
     folder: Path,
     seconds: float,
     seed: int,
-    least_kills: int = 0,
+    is_enough: Callable[[Tally], bool] = lambda tally: True,
     crash_database: Callable[[], None] | None = None,
 ) -> Tally:
     """Hand in and kill for some seconds, then wait until all is graded.
 
     Args:
         folder: of the database.
-        seconds: how long.
+        seconds: how long at least.
         seed: of what is killed when.
-        least_kills: it goes on until then.
+        is_enough: it goes on until then, `PATIENCE_S` at most.
         crash_database: kills the database's server and starts it anew; it is a victim
             like others.
     """
@@ -95,8 +95,10 @@ def run_class(
             for token in tokens
         ]
         hands.start()
-        end_s = time.monotonic() + seconds
-        while time.monotonic() < end_s or tally.kills < least_kills:
+        begin_s = time.monotonic()
+        while (passed_s := time.monotonic() - begin_s) < seconds or (
+            passed_s < PATIENCE_S and not is_enough(tally)
+        ):
             time.sleep(rng.uniform(0.2, 0.8))
             if crash_database is not None and rng.random() < 0.4:
                 crash_database()
