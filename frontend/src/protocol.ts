@@ -405,15 +405,15 @@ export interface Change {
   readonly operator: string | null;
   readonly line: number | null;
   readonly sketch: string;
-  readonly lab:
-    | 'copy-compute-overlap'
-    | 'cuda-graphs'
-    | 'fp8-linear'
-    | 'host-device-copies'
-    | 'int8-linear'
-    | 'mixed-precision'
-    | 'read-the-trace'
-    | 'roofline'
+  readonly topic:
+    | 'copy-overlap'
+    | 'fp8'
+    | 'graphs'
+    | 'host-waits'
+    | 'int8'
+    | 'memory-traffic'
+    | 'pinned-memory'
+    | 'tensor-cores'
     | 'zero-copy'
     | null;
 }
@@ -665,15 +665,15 @@ export interface Finding {
   readonly evidence: string;
   readonly change: string;
   readonly bound_ns: number | null;
-  readonly lab:
-    | 'copy-compute-overlap'
-    | 'cuda-graphs'
-    | 'fp8-linear'
-    | 'host-device-copies'
-    | 'int8-linear'
-    | 'mixed-precision'
-    | 'read-the-trace'
-    | 'roofline'
+  readonly topic:
+    | 'copy-overlap'
+    | 'fp8'
+    | 'graphs'
+    | 'host-waits'
+    | 'int8'
+    | 'memory-traffic'
+    | 'pinned-memory'
+    | 'tensor-cores'
     | 'zero-copy'
     | null;
 }

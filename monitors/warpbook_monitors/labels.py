@@ -1,4 +1,4 @@
-"""Short names of devices, the same in alerts, in `%gpu` and in the dashboard."""
+"""Short names of devices, the same in alerts, in the terminal and in the dashboard."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from warpbook.cli import html_report, ncu, versus
+from warpbook.reports.labs import LABS
 from warpbook.reports.text import report_lines
 from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
 from warpbook_monitors.plain_text import joined
@@ -155,7 +156,7 @@ def _times_ms(text: str) -> list[float]:
 def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str]:
     """Write a report; the files are the traces', by the identity of their reports."""
     if isinstance(whole, TraceReport):
-        yield from report_lines(view_of_trace(whole))
+        yield from report_lines(view_of_trace(whole, LABS))
         return
     numbers = {each.rank for each in whole.ranks}
     are_ranks = None not in numbers and len(numbers) == len(whole.ranks)
@@ -165,4 +166,4 @@ def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str
     for name, each in zip(names, whole.ranks, strict=True):
         yield ""
         yield f"Rank {name}" if are_ranks else name
-        yield from report_lines(view_of_trace(each))
+        yield from report_lines(view_of_trace(each, LABS))

@@ -9,6 +9,7 @@ import msgspec
 from warpbook.kernel.comparison import Difference
 from warpbook.kernel.server_link import LinkError, ServerLink
 from warpbook.reports.html import notice_html, report_html
+from warpbook.reports.labs import LABS
 from warpbook.reports.text import report_text
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
@@ -82,11 +83,11 @@ class Profile:
 
     def __repr__(self) -> str:
         """Write the report as text."""
-        return report_text(view_of(self.figures), self.notes)
+        return report_text(view_of(self.figures, LABS), self.notes)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         told: dict[str, Any] = {
-            "text/plain": report_text(view_of(self.figures), self.notes),
+            "text/plain": report_text(view_of(self.figures, LABS), self.notes),
             "text/html": report_html(self.figures, self.title, self.notes),
         }
         if self.report_id is not None:

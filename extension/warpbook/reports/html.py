@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from html import escape
 
+from warpbook.reports.labs import LABS
 from warpbook.reports.pictures import memory_svg, roofline_svg
 from warpbook.reports.style import STYLE, colour_of
 from warpbook_monitors.plain_text import shortened
@@ -42,7 +43,7 @@ def report_html(
         notes: what follows the figures.
         is_open: its causes, tables and figures are unfolded, and all rows are there.
     """
-    view = view_of(profile)
+    view = view_of(profile, LABS)
     cautions = "".join(
         f'<p class="warpbook-warning">{escape(warning)}</p>'
         for warning in view.warnings

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from warpbook.protocol import CellReport
+from warpbook.reports.labs import LABS
 from warpbook.server.record_forms import decode_report, report_record
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
@@ -144,4 +145,4 @@ def _viewed(report: CellReport) -> CellReport:
     difference = report.difference
     if difference is not None:
         difference = replace(difference, tables=comparison_tables(difference))
-    return replace(report, view=view_of(report.profile), difference=difference)
+    return replace(report, view=view_of(report.profile, LABS), difference=difference)

@@ -134,7 +134,11 @@ export class Card {
       this.pill.dataset['kind'] = verdict.kind;
       setText(this.pill, verdictName(verdict.kind, verdict.unit));
       setText(this.sentence, unbroken(clip(verdict.sentence, 300)));
-      this.verdict.title = clip(`${verdict.sentence}\n${verdict.rule}`, 600);
+      const lines = [verdict.sentence, verdict.rule];
+      if (verdict.kind === 'mixed' || verdict.kind === 'unknown') {
+        lines.push(trans.__('%1 profiles a cell.', '%%gpuprof'));
+      }
+      this.verdict.title = clip(lines.join('\n'), 600);
     }
     const [worst] = statements.health(this.device);
     this.condition.hidden = worst === undefined;

@@ -129,12 +129,12 @@ export const isChange: Shape<types.Change> = check.record<types.Change>({
   operator: check.optional(check.text),
   line: check.optional(check.whole),
   sketch: check.text,
-  lab: check.optional(check.text),
+  topic: check.optional(check.text),
 }, {
   operator: null,
   line: null,
   sketch: "",
-  lab: null,
+  topic: null,
 });
 
 export const isCompleteness: Shape<types.Completeness> = check.record<types.Completeness>({
@@ -191,9 +191,9 @@ export const isFinding: Shape<types.Finding> = check.record<types.Finding>({
   evidence: check.text,
   change: check.text,
   bound_ns: check.optional(check.whole),
-  lab: check.optional(check.text),
+  topic: check.optional(check.text),
 }, {
-  lab: null,
+  topic: null,
 });
 
 export const isGroupRow: Shape<types.GroupRow> = check.record<types.GroupRow>({

@@ -64,7 +64,7 @@ class IdleWhileBusy(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True)
                 f"{labels} idle while a cell runs",
                 f"{_short(holder.name)} has been busy for {_span(self.for_s)} without "
                 f"using {labels}. It may wait for data or for the CPU, or hang: "
-                "interrupt it, or profile a shorter run with %%gpuprof.",
+                "interrupt it, or profile a shorter run.",
                 kernel_id,
             )
 

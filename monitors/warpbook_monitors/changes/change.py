@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpbook_monitors.trace.figures import Lab
+from warpbook_monitors.trace.figures import Topic
 
 #: "predicted": a range; "not below": new host code decides how much more it takes;
 #: "unknown": nothing can be said before it is tried
@@ -42,8 +42,8 @@ class Change(Struct, frozen=True):
     line: int | None = None
     #: a few lines of code, in the cell's own names where they are known
     sketch: str = ""
-    #: the lab that teaches it
-    lab: Lab | None = None
+    #: the technique; None where it is none of these
+    topic: Topic | None = None
 
     @property
     def gains_nothing(self) -> bool:

@@ -92,7 +92,7 @@ class Prediction:
             operator=proposal.operator,
             line=proposal.line,
             sketch=proposal.sketch,
-            lab=proposal.lab,
+            topic=proposal.topic,
         )
         bare_run = self._evidence.bare_run
         return structs.replace(change, sentence=sentence(change, bare_run))

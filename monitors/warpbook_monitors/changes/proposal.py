@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.ways import Ways
-from warpbook_monitors.trace.figures import Lab
+from warpbook_monitors.trace.figures import Topic
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Proposal:
     operator: str | None = None
     line: int | None = None
     sketch: str = ""
-    lab: Lab | None = None
+    topic: Topic | None = None
     #: shown even where it gains nothing, since a person would expect a gain of it
     is_shown_without_gain: bool = False
 

@@ -1,28 +1,28 @@
-"""What would make copies and arithmetic faster, and which lab teaches it."""
+"""What would make copies and arithmetic faster, and by which technique."""
 
 from __future__ import annotations
 
-from warpbook_monitors.trace.figures import CopyTotal, Lab
+from warpbook_monitors.trace.figures import CopyTotal, Topic
 from warpbook_monitors.trace.kernel_work import FP64, TENSOR, TENSOR_8_BIT
 from warpbook_monitors.units import size
 
-#: a lab, where one teaches it, and what to do in words
-Advice = tuple[Lab | None, str]
+#: the technique, where it has a name here, and what to do in words
+Advice = tuple[Topic | None, str]
 
 _ON_TENSOR_CORES: Advice = (
-    "mixed-precision",
+    "tensor-cores",
     "Use the tensor cores: bf16, or TF32 by "
     "torch.set_float32_matmul_precision('high').",
 )
 _IN_FP8: Advice = (
-    "fp8-linear",
+    "fp8",
     "The tensor cores are the right unit: a smaller dtype, as FP8, which this GPU has, "
     "or fewer FLOPs, is what would make it faster.",
 )
-#: of a unit, the lab and the change; any other should be the tensor cores
+#: of a unit, the technique and the change; any other should be the tensor cores
 _FASTER: dict[str, Advice] = {
     TENSOR: (
-        "int8-linear",
+        "int8",
         "The tensor cores are the right unit: a smaller dtype, or fewer FLOPs, is what "
         "would make it faster.",
     ),
@@ -32,7 +32,7 @@ _FASTER: dict[str, Advice] = {
         "tiles, are what would make it faster.",
     ),
     FP64: (
-        "mixed-precision",
+        "tensor-cores",
         "Is double needed? bf16, or float32 as TF32 by "
         "torch.set_float32_matmul_precision('high'), is many times as fast on the "
         "tensor cores.",
@@ -46,7 +46,7 @@ _MANY_COPIES, _SMALL_COPY_BYTES = 50, 64 << 10
 def copied_better(copies: CopyTotal) -> Advice:
     """Say what to change about copies between host and GPU."""
     if copies.host_memory != "pinned":
-        return "host-device-copies", (
+        return "pinned-memory", (
             "Copy from pinned memory with non_blocking=True, and overlap copies with "
             "kernels on another stream."
         )
@@ -58,7 +58,7 @@ def copied_better(copies: CopyTotal) -> Advice:
                 f"{size(each_bytes)} each: copy what lies side by side at once, or let "
                 "one kernel read rows that lie apart over the link itself."
             )
-    return "copy-compute-overlap", (
+    return "copy-overlap", (
         "The memory is pinned already: copy less, or overlap copies with kernels on "
         "another stream."
     )

@@ -134,12 +134,12 @@ def _usable(run: Run) -> tuple[BareTimes | None, tuple[str, ...]]:
         return None, (
             f"Without the profiler the cell took {duration(measured.median_ms)}, which "
             "is longer than with it: it did something else then (first calls, other "
-            "data). Run it once more without %%gpuprof.",
+            "data). Run it once more without the profiler.",
         )
     if measured.source == "first execution":
         return measured, (
             "The bare time is that of the cell's first run, in which things are loaded "
-            "and compiled: run it once more without %%gpuprof.",
+            "and compiled: run it once more without the profiler.",
         )
     return measured, ()
 
@@ -186,7 +186,7 @@ def _promised(
     """
     ratio = min(bare_run.time_ns / max(metrics.window_ns, 1), 1.0)
     lowest = {
-        (each.kind, each.lab): each.bound_ns
+        (each.kind, each.topic): each.bound_ns
         for each in reversed(at_low)
         if each.bound_ns is not None
     }
@@ -198,7 +198,7 @@ def _promised(
             bound_ns=round(
                 min(
                     each.bound_ns * ratio,
-                    lowest.get((each.kind, each.lab), each.bound_ns) * ratio,
+                    lowest.get((each.kind, each.topic), each.bound_ns) * ratio,
                     bare_run.low_ns,
                 )
             ),
@@ -240,6 +240,6 @@ def _between(
     return CellVerdict(
         "mixed",
         f"Between {one} and {other}: the profiler slowed the host down, and how much "
-        f"of it decides. Run the cell once without %%gpuprof, then profile it again. "
-        f"Half-way: {evidence}",
+        f"of it decides. Run the cell once without the profiler, then profile it "
+        f"again. Half-way: {evidence}",
     )

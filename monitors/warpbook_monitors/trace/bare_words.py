@@ -46,7 +46,7 @@ def sentence(bare: BareRun) -> str:
     return (
         f"{took(bare)} without the profiler, estimated: the host decides, and how much "
         "the profiler slowed it down is not in a trace. One run of the cell without "
-        "%%gpuprof makes it a number"
+        "the profiler makes it a number"
     )
 
 

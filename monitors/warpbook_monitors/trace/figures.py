@@ -12,16 +12,16 @@ from msgspec import Struct
 
 from warpbook_monitors.verdict_kinds import Kind
 
-#: ids of the labs that teach a fix; the reference says which teaches what
-Lab = Literal[
-    "copy-compute-overlap",
-    "cuda-graphs",
-    "fp8-linear",
-    "host-device-copies",
-    "int8-linear",
-    "mixed-precision",
-    "read-the-trace",
-    "roofline",
+#: techniques that remove a cause; who teaches them says so elsewhere
+Topic = Literal[
+    "copy-overlap",
+    "fp8",
+    "graphs",
+    "host-waits",
+    "int8",
+    "memory-traffic",
+    "pinned-memory",
+    "tensor-cores",
     "zero-copy",
 ]
 
@@ -183,8 +183,8 @@ class Finding(Struct, frozen=True):
     change: str
     #: what the window would be at best without this cause; None where unknown
     bound_ns: int | None
-    #: the lab that teaches the change; None where there is none yet
-    lab: Lab | None = None
+    #: the technique of the change; None where it is none of these
+    topic: Topic | None = None
 
 
 class CellVerdict(Struct, frozen=True):

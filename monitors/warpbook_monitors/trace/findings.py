@@ -17,9 +17,9 @@ from warpbook_monitors.trace.advice import computed_better, copied_better
 from warpbook_monitors.trace.figures import (
     CellVerdict,
     Finding,
-    Lab,
     Metrics,
     SyncTotal,
+    Topic,
 )
 from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, UNKNOWN
 from warpbook_monitors.trace.leading_cause import (
@@ -67,9 +67,9 @@ def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...
             evidence,
             change,
             None if gain_ns is None else max(window_ns - gain_ns, 0),
-            lab,
+            topic,
         )
-        for kind, lab, explains_ns, gain_ns, evidence, change in _causes(
+        for kind, topic, explains_ns, gain_ns, evidence, change in _causes(
             metrics, window_ns, _has_fp8(gpus)
         )
         if explains_ns >= _LEAST_SHARE * window_ns
@@ -172,8 +172,8 @@ def _time(nanoseconds: int) -> str:
     return f"{nanoseconds} ns"
 
 
-#: kind, lab, explained, what could be gained (None: not known), evidence, change
-Cause = tuple[Kind, Lab | None, int, int | None, str, str]
+#: kind, technique, explained, what could be gained (None: not known), evidence, change
+Cause = tuple[Kind, Topic | None, int, int | None, str, str]
 
 
 def _causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
@@ -193,7 +193,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     if sync is not None and idle.host_synchronize_ns:
         yield (
             "sync-bound",
-            "read-the-trace",
+            "host-waits",
             idle.host_synchronize_ns,
             # who waits no more still has to do what it did beside
             min(
@@ -207,7 +207,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         )
     yield (
         "launch-bound",
-        "cuda-graphs",
+        "graphs",
         idle.host_launching_ns,
         idle.host_launching_ns,
         f"The GPU idled {_of_window(idle.host_launching_ns / window_ns)} while the "
@@ -222,7 +222,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     are_launched_as_one = pieces > 2 * metrics.launches
     yield (
         "launch-bound",
-        None if are_launched_as_one else "cuda-graphs",
+        None if are_launched_as_one else "graphs",
         idle.kernel_wait_ns,
         idle.kernel_wait_ns,
         f"The GPU idled {_of_window(idle.kernel_wait_ns / window_ns)} going from one "
@@ -238,7 +238,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     where = max(parts, key=lambda name: parts[name])
     yield (
         "host-bound",
-        "read-the-trace",
+        "host-waits",
         other,
         other,
         f"The GPU idled {_of_window(other / window_ns)} while the host did other "
@@ -291,10 +291,10 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     if time_ns:
         slow = max(host, key=lambda each: each.time_ns)
         rate = f" at {slow.gb_per_s:.1f} GB/s" if slow.gb_per_s else ""
-        lab, change = copied_better(slow)
+        topic, change = copied_better(slow)
         yield (
             "transfer-bound",
-            lab,
+            topic,
             exposed_ns,
             exposed_ns,
             f"Copies between host and GPU took {units.share(exposed_ns / window_ns)} "
@@ -305,7 +305,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     device_ns = metrics.exposed_copy_ns - exposed_ns
     yield (
         "memory-bound",
-        "roofline",
+        "memory-traffic",
         device_ns,
         device_ns,
         f"Copies within device memory took {units.share(device_ns / window_ns)} of the "
@@ -369,7 +369,7 @@ def _kernel_causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[
         elif each.bound == MEMORY:
             yield (
                 "memory-bound",
-                "roofline",
+                "memory-traffic",
                 each.time_ns,
                 gain_ns,
                 f"Kernels limited by device memory took {share}{rate}.",
@@ -377,10 +377,10 @@ def _kernel_causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[
                 "dtype.",
             )
         elif each.bound != UNKNOWN:
-            lab, change = computed_better(each.bound, has_fp8)
+            topic, change = computed_better(each.bound, has_fp8)
             yield (
                 "compute-bound",
-                lab,
+                topic,
                 each.time_ns,
                 gain_ns,
                 f"Kernels that compute on the {each.bound} took {share}{rate}.",

@@ -19,6 +19,7 @@ from warpbook_monitors.trace.report_view import (
     ChangeView,
     FigureGroup,
     Headline,
+    Labs,
     ReportTable,
     ReportView,
     TableSection,
@@ -32,20 +33,25 @@ from warpbook_monitors.verdict_kinds import Kind
 _LEAST_PART = 0.01
 
 
-def view_of(profile: CellProfile) -> ReportView:
-    """Put what a profile says into words, figures and tables."""
+def view_of(profile: CellProfile, labs: Labs) -> ReportView:
+    """Put what a profile says into words, figures and tables.
+
+    Args:
+        profile: of a cell.
+        labs: which lab a cause or change points to.
+    """
     return ReportView(
         headline=_headline(profile),
         time=time_bar(profile.findings, profile.bare),
         figures=figure_groups.labelled_figures(headline_figures(profile)),
         warnings=_warnings(profile),
-        changes=change_views(profile.changes),
+        changes=change_views(profile.changes, labs),
         trials=tuple(
             TrialView(trial.name, trial.outcome, trial.sentence)
             for trial in profile.trials
         ),
         lines=tables.lines(profile.lines) if profile.lines else None,
-        causes=cause_views(profile.findings),
+        causes=cause_views(profile.findings, labs),
         sections=_sections(profile),
         groups=_groups(profile),
     )
@@ -58,7 +64,7 @@ def _headline(profile: CellProfile) -> Headline | None:
     return Headline(verdict.kind, verdict.cause, verdict.change)
 
 
-def cause_views(findings: Sequence[Finding]) -> tuple[CauseView, ...]:
+def cause_views(findings: Sequence[Finding], labs: Labs) -> tuple[CauseView, ...]:
     """Word the causes, in their order."""
     return tuple(
         CauseView(
@@ -67,7 +73,7 @@ def cause_views(findings: Sequence[Finding]) -> tuple[CauseView, ...]:
             finding.share,
             finding.evidence,
             figure_groups.advice(finding),
-            finding.lab,
+            labs.get(finding.topic),
         )
         for finding in findings
     )
@@ -101,7 +107,7 @@ def _time_title(bare: BareRun | None) -> str:
     return f"Where the {time} without the profiler go"
 
 
-def change_views(changes: Sequence[Change]) -> tuple[ChangeView, ...]:
+def change_views(changes: Sequence[Change], labs: Labs) -> tuple[ChangeView, ...]:
     """Word the changes, in their order."""
     return tuple(
         ChangeView(
@@ -110,7 +116,7 @@ def change_views(changes: Sequence[Change]) -> tuple[ChangeView, ...]:
             change.sentence,
             change.evidence,
             change.sketch,
-            change.lab,
+            labs.get(change.topic),
         )
         for change in changes
     )

@@ -6,8 +6,11 @@ This module needs no NumPy, so that the server can pass reports on without loadi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
+from warpbook_monitors.trace.figures import Topic
 from warpbook_monitors.verdict_kinds import Kind
 
 
@@ -85,6 +88,10 @@ class TimeBar(Struct, frozen=True):
     parts: tuple[TimePart, ...]
 
 
+#: id of the lab that teaches a technique, as far as the caller has labs
+Labs = Mapping[Topic | None, str]
+
+
 class CauseView(Struct, frozen=True):
     """One cause and what it explains."""
 
@@ -95,7 +102,7 @@ class CauseView(Struct, frozen=True):
     evidence: str
     #: what may help, and what is left without the cause
     advice: str
-    #: id of the lab that teaches it
+    #: id of the lab that teaches it, where one does
     lab: str | None
 
 
@@ -111,7 +118,7 @@ class ChangeView(Struct, frozen=True):
     evidence: str
     #: code; empty where none can be given
     sketch: str
-    #: id of the lab that teaches it
+    #: id of the lab that teaches it, where one does
     lab: str | None
 
 

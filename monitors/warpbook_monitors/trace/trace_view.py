@@ -17,13 +17,19 @@ from warpbook_monitors.trace.report import TraceReport
 from warpbook_monitors.trace.report_view import (
     FigureGroup,
     Headline,
+    Labs,
     ReportView,
     TableSection,
 )
 
 
-def view_of_trace(report: TraceReport) -> ReportView:
-    """Put what a trace file says into words, figures and tables."""
+def view_of_trace(report: TraceReport, labs: Labs) -> ReportView:
+    """Put what a trace file says into words, figures and tables.
+
+    Args:
+        report: of a trace file.
+        labs: which lab a cause or change points to.
+    """
     verdict = report.verdict
     cautions = () if report.bare is None else report.bare.cautions
     return ReportView(
@@ -31,10 +37,10 @@ def view_of_trace(report: TraceReport) -> ReportView:
         time=time_bar(report.findings, report.bare),
         figures=figure_groups.labelled_figures(_figures(report)),
         warnings=(*report.completeness.warnings, *cautions),
-        changes=change_views(report.changes),
+        changes=change_views(report.changes, labs),
         trials=(),
         lines=None,
-        causes=cause_views(report.findings),
+        causes=cause_views(report.findings, labs),
         sections=_sections(report),
         groups=_groups(report),
     )

@@ -1,4 +1,4 @@
-"""What `%%gpuprof --try` measured of changes to a cell, in figures and in words.
+"""What changes gave that were tried on copies of a cell's state, in figures and words.
 
 This module needs no NumPy and no torch: it travels to every view with the report.
 """

@@ -2,7 +2,7 @@
 
 The limits are shares of what the chip could do. They were set with the labelled
 recording that ships with warpbook, in which each kind of work occurs. Counters of a
-whole device can't name a line of code; `%%gpuprof` can.
+whole device can't name a line of code; a profile of a cell can.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _without_gpm(utilization: float) -> Verdict:
     return Verdict(
         "unknown",
         "Something runs, but this GPU does not tell with what: it has no GPM. "
-        "Profile a cell with %%gpuprof.",
+        "Profile a cell.",
         f"NVML utilization {_percent(utilization)}; no SM active, tensor or DRAM",
     )
 
@@ -109,7 +109,7 @@ def _instance(means: Mapping[str, float]) -> Verdict:
         return Verdict(
             "unknown",
             "NVML tells nothing of this MIG instance's work: that needs GPM, which "
-            "Hopper GPUs and newer have. Profile a cell with %%gpuprof.",
+            "Hopper GPUs and newer have. Profile a cell.",
             "no SM active, tensor or DRAM",
         )
     bound = _unit(means)
@@ -125,7 +125,7 @@ def _instance(means: Mapping[str, float]) -> Verdict:
     return Verdict(
         "unknown",
         "The GPU is busy and nothing is saturated. Of a MIG instance NVML does "
-        "not tell whether it copies or waits. Profile a cell with %%gpuprof.",
+        "not tell whether it copies or waits. Profile a cell.",
         f"{figures}, no unit above {_percent(BOUND_RATIO)}",
     )
 
@@ -264,8 +264,7 @@ def _little_work(
     highest = max(names, key=lambda each: means.get(each, 0.0))
     return Verdict(
         "mixed",
-        "The GPU is busy and nothing is saturated. Profile a cell with %%gpuprof to "
-        "see why.",
+        "The GPU is busy and nothing is saturated. Profile a cell to see why.",
         f"{figures}; the busiest unit is {names[highest]} with "
         f"{_percent(means.get(highest, 0.0))}, below {_percent(BOUND_RATIO)}",
     )

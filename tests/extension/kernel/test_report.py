@@ -4,12 +4,14 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from warpbook.kernel.profile import Notice, Profile
+from warpbook.reports.labs import LABS
+from warpbook_labs.lab.loader import load_all
 from warpbook_monitors import units
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import (
@@ -19,7 +21,7 @@ from warpbook_monitors.trace.cell_profile import (
     LineRow,
 )
 from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.figures import CellVerdict
+from warpbook_monitors.trace.figures import CellVerdict, Topic
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 HOSTILE = "</td><script>alert('1')</script>\"&\x1b[31m\n<img src=http://x>"
@@ -95,6 +97,11 @@ def test_the_html_says_the_same_and_is_scoped() -> None:
     assert "NVIDIA H200 busy" in html
     assert "url(" not in html and "http" not in html and "@import" not in html
     Tags(html)
+
+
+def test_every_technique_has_a_lab_of_the_catalogue() -> None:
+    assert set(LABS) == set(get_args(Topic))
+    assert set(LABS.values()) <= set(load_all())
 
 
 @pytest.mark.parametrize("form", ["text/plain", "text/html"])

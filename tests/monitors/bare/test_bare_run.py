@@ -55,7 +55,9 @@ def test_a_time_that_the_host_decides_is_a_range_that_holds(name: str) -> None:
     for when in ("before", "after"):
         assert found.low_ns <= TIMES_MS[name][when][0] * MS <= found.high_ns
     assert found.high_ns <= 1.02 * found.profiled_ns
-    assert "One run of the cell without %%gpuprof makes it a number" in found.sentence
+    assert (
+        "One run of the cell without the profiler makes it a number" in found.sentence
+    )
 
 
 def test_cells_that_the_profiler_stretched_are_judged_by_what_they_are() -> None:
@@ -84,7 +86,7 @@ def test_a_verdict_that_the_range_leaves_open_says_between_which() -> None:
     assert open_.verdict.kind == "mixed"
     assert bare_of(open_).between == ("compute-bound", "launch-bound")
     assert "Between compute-bound and launch-bound" in open_.verdict.sentence
-    assert "Run the cell once without %%gpuprof" in open_.verdict.sentence
+    assert "Run the cell once without the profiler" in open_.verdict.sentence
     known = measured("wait_on_side_stream")
     # the GPU takes 53 %, and the host 47 %
     assert known.verdict.kind == "mixed"

@@ -1,4 +1,4 @@
-"""What a finding says to change, and which lab it names."""
+"""What a finding says to change, and which technique it names."""
 
 from pathlib import Path
 
@@ -10,18 +10,18 @@ from warpbook_monitors.trace.figures import Finding
 
 
 @pytest.mark.parametrize(
-    ("name", "capability", "lab"),
+    ("name", "capability", "topic"),
     [
-        ("NVIDIA A100-SXM4-80GB", (8, 0), "int8-linear"),
-        ("NVIDIA L4", (8, 9), "fp8-linear"),
-        ("NVIDIA H200", (9, 0), "fp8-linear"),
-        ("NVIDIA GeForce RTX 5090", (12, 0), "fp8-linear"),
+        ("NVIDIA A100-SXM4-80GB", (8, 0), "int8"),
+        ("NVIDIA L4", (8, 9), "fp8"),
+        ("NVIDIA H200", (9, 0), "fp8"),
+        ("NVIDIA GeForce RTX 5090", (12, 0), "fp8"),
         # of AMD, with warps of 32 threads as NVIDIA's, and no FP8
-        ("AMD Radeon RX 7900 XTX", (11, 0), "int8-linear"),
+        ("AMD Radeon RX 7900 XTX", (11, 0), "int8"),
     ],
 )
 def test_fp8_is_advised_where_the_gpu_has_it(
-    name: str, capability: tuple[int, int], lab: str, tmp_path: Path
+    name: str, capability: tuple[int, int], topic: str, tmp_path: Path
 ) -> None:
     major, minor = capability
     gpu = GPU | {"name": name, "computeMajor": major, "computeMinor": minor}
@@ -29,8 +29,8 @@ def test_fp8_is_advised_where_the_gpu_has_it(
     args = {"grid": [1000, 1, 1], "block": [256, 1, 1]}
     events = [call(1, 0), kernel(1, 10, name=named, dur=3000.0, args=args)]
     first = told(tmp_path, trace(*events, deviceProperties=[gpu])).findings[0]
-    assert (first.kind, first.lab) == ("compute-bound", lab)
-    assert ("FP8" in first.change) == (lab == "fp8-linear")
+    assert (first.kind, first.topic) == ("compute-bound", topic)
+    assert ("FP8" in first.change) == (topic == "fp8")
 
 
 def copied(tmp_path: Path, count: int, size_bytes: int, memory: str) -> Finding:
@@ -49,17 +49,17 @@ def copied(tmp_path: Path, count: int, size_bytes: int, memory: str) -> Finding:
 
 
 @pytest.mark.parametrize(
-    ("count", "size_bytes", "memory", "lab", "words"),
+    ("count", "size_bytes", "memory", "topic", "words"),
     [
         (200, 1024, "Pinned", "zero-copy", "200 copies carry 1.00 KiB each"),
-        (200, 1 << 20, "Pinned", "copy-compute-overlap", "overlap"),
-        (5, 1024, "Pinned", "copy-compute-overlap", "overlap"),
-        (200, 1024, "Pageable", "host-device-copies", "pinned memory"),
+        (200, 1 << 20, "Pinned", "copy-overlap", "overlap"),
+        (5, 1024, "Pinned", "copy-overlap", "overlap"),
+        (200, 1024, "Pageable", "pinned-memory", "pinned memory"),
     ],
 )
 def test_what_is_advised_suits_the_copies(
-    count: int, size_bytes: int, memory: str, lab: str, words: str, tmp_path: Path
+    count: int, size_bytes: int, memory: str, topic: str, words: str, tmp_path: Path
 ) -> None:
     found = copied(tmp_path, count, size_bytes, memory)
-    assert found.lab == lab
+    assert found.topic == topic
     assert words in found.change

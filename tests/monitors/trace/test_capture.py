@@ -36,7 +36,9 @@ def test_operators_are_counted_exactly_every_time() -> None:
 def test_without_cuda_the_gpu_is_unknown_not_idle() -> None:
     found = captured()
     assert found.gpu_name is found.gpu_busy_ms is found.peak_allocated_bytes is None
-    assert found.completeness.warnings == ()
+    # beside other programs it says so, which is no warning about the GPU
+    warnings = [each for each in found.completeness.warnings if "no core" not in each]
+    assert warnings == []
 
 
 def test_operator_times_fit_the_cell() -> None:

@@ -126,12 +126,12 @@ def test_helpers_of_attention_are_told_from_its_products(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "bound", "lab", "change"),
+    ("name", "dtype", "bound", "topic", "change"),
     [
-        ("dgemm_sm80_simt_64x64", "double", "FP64 units", "mixed-precision", "float32"),
+        ("dgemm_sm80_simt_64x64", "double", "FP64 units", "tensor-cores", "float32"),
         (
             *("cutlass_80_tensorop_d884gemm_128x64", "double"),
-            *("FP64 units", "mixed-precision", "float32"),
+            *("FP64 units", "tensor-cores", "float32"),
         ),
         (
             *("cutlass_80_tensorop_i16832gemm_s8_128x64", "signed char"),
@@ -143,9 +143,9 @@ def test_helpers_of_attention_are_told_from_its_products(tmp_path: Path) -> None
         ),
         (
             *("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn", BF16),
-            *("tensor cores", "fp8-linear", "a smaller dtype, as FP8"),
+            *("tensor cores", "fp8", "a smaller dtype, as FP8"),
         ),
-        (SIMT, "float", "FP32 cores", "mixed-precision", "Use the tensor cores"),
+        (SIMT, "float", "FP32 cores", "tensor-cores", "Use the tensor cores"),
     ],
 )
 @pytest.mark.parametrize("noted", [True, False])
@@ -153,7 +153,7 @@ def test_what_is_advised_suits_the_dtype(
     name: str,
     dtype: str,
     bound: str,
-    lab: str | None,
+    topic: str | None,
     change: str,
     noted: bool,
     tmp_path: Path,
@@ -163,7 +163,7 @@ def test_what_is_advised_suits_the_dtype(
     found = told(tmp_path, written(operator, (name, 3000.0, MUCH), dtype=dtype))
     assert list(work(found)) == [bound]
     first = found.findings[0]
-    assert (first.kind, first.lab) == ("compute-bound", lab)
+    assert (first.kind, first.topic) == ("compute-bound", topic)
     # where shapes are known, the change is named apart
     assert change in first.change or change.lower() in found.changes[0].title.lower()
     assert bound in first.evidence
@@ -241,7 +241,7 @@ def test_a_long_kernel_of_one_block_leaves_the_chip_idle(
     kernels = (("nms_serial(float*)", 20_000.0, ONE),)
     found = told(tmp_path, written("my::nms", *kernels, calls=calls))
     (finding,) = [each for each in found.findings if each.share > 0.5]
-    assert (finding.kind, finding.lab) == ("compute-bound", None)
+    assert (finding.kind, finding.topic) == ("compute-bound", None)
     assert "1 of 132 had work" in finding.evidence
     (row,) = found.metrics.kernel_work
     assert (row.multiprocessors, row.multiprocessors_used) == (132, 1)

@@ -73,7 +73,7 @@ def contention(evidence: Evidence) -> Iterator[Proposal]:
             "index, order = index.sort()\n"
             "total = torch.segment_reduce(source[order], 'sum', lengths=counts)"
         ),
-        lab="roofline",
+        topic="memory-traffic",
     )
 
 

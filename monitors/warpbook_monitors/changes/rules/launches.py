@@ -116,7 +116,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
             'model = torch.compile(model, mode="reduce-overhead")\n'
             "# or torch.cuda.make_graphed_callables(model, (example,))"
         ),
-        lab="cuda-graphs",
+        topic="graphs",
     )
 
 

@@ -77,7 +77,7 @@ def layout(evidence: Evidence) -> Iterator[Proposal]:
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
         sketch=_SKETCH,
-        lab="roofline",
+        topic="memory-traffic",
     )
 
 
@@ -114,7 +114,7 @@ def _of_each_channel(evidence: Evidence) -> Iterator[Proposal]:
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
         sketch=_SKETCH,
-        lab="roofline",
+        topic="memory-traffic",
     )
 
 

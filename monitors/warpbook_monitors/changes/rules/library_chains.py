@@ -71,7 +71,7 @@ def _of_cupy(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         reason="This holds if each step takes the result of the one before.",
         sketch="@cupy.fuse()\ndef fused(x, y):\n    return ...  # the steps, unchanged",
-        lab="roofline",
+        topic="memory-traffic",
     )
 
 
@@ -110,7 +110,7 @@ def _of_jax(evidence: Evidence) -> Iterator[Proposal]:
         is_bound=True,
         reason="How much XLA fuses is known when it has compiled the function.",
         sketch="@jax.jit\ndef step(x):\n    return ...  # the operations, unchanged",
-        lab="cuda-graphs",
+        topic="graphs",
     )
 
 

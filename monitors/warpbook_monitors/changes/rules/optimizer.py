@@ -65,7 +65,7 @@ def optimizer(evidence: Evidence) -> Iterator[Proposal]:
         operator=f"{name}.step",
         line=evidence.code.first_line("step"),
         sketch=f"# instead of {shown}\noptimizer = torch.optim.{name}(..., {option})",
-        lab="cuda-graphs",
+        topic="graphs",
     )
 
 

@@ -113,7 +113,7 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
         operator=operators.name(int(longest.operators[0])),
         line=evidence.line_at(int(operators.table.start_ns[int(longest.operators[0])])),
         sketch="@torch.compile\ndef fused(x):\n    ...  # the chain, unchanged",
-        lab="roofline",
+        topic="memory-traffic",
     )
 
 

@@ -191,7 +191,7 @@ def _faster(
         ways=ways,
         operator=longest.by.name,
         sketch=sketch,
-        lab="mixed-precision" if name != "pad" else None,
+        topic="tensor-cores" if name != "pad" else None,
         is_shown_without_gain=is_shown_without_gain,
     )
 

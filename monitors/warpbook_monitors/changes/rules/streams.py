@@ -61,7 +61,7 @@ def streams(evidence: Evidence) -> Iterator[Proposal]:
             "y = step(x)  # without torch.cuda.stream(...) and wait_stream(...)\n"
             "# a second stream pays where its work depends on nothing of the first"
         ),
-        lab="copy-compute-overlap",
+        topic="copy-overlap",
     )
 
 

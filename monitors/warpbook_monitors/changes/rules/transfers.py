@@ -61,7 +61,7 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
             "loader = DataLoader(..., pin_memory=True)  # or pin_memory() once, ahead\n"
             f'{receiver} = {receiver}.to("cuda", non_blocking=True)'
         ),
-        lab="host-device-copies",
+        topic="pinned-memory",
     )
 
 

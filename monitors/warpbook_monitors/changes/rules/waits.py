@@ -61,7 +61,7 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
         if written
         else evidence.line_at(int(table.start_ns[removed[0]])),
         sketch=_sketch(written[0].receiver if written else "loss"),
-        lab="read-the-trace",
+        topic="host-waits",
         is_shown_without_gain=True,
     )
 

@@ -176,8 +176,8 @@ def _python(run: Run, found: Split) -> Iterator[Cause]:
                 else "no operator of torch was called."
             ),
             "less-python",
-            "Move the work into operations on tensors or arrays; see which function "
-            "takes it with %prun, and which line with %%gpuprof --lines.",
+            "Move the work into operations on tensors or arrays; Python's "
+            "profiler (%prun in a notebook) says which function takes it.",
             0,
             line=line,
         )
