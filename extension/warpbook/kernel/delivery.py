@@ -43,6 +43,13 @@ class Ran:
     code: str = ""
 
 
+#: said of code that did not come to its end
+_UNFINISHED = {
+    "error": "The code raised an exception: this is of the time before it.",
+    "interrupted": "The code was interrupted: this is of the time before it.",
+}
+
+
 class Delivery:
     """Ends the runs of a code and hands the profile over."""
 
@@ -91,6 +98,8 @@ class Delivery:
         )
         if self._shell is not None:
             profile.report_id = str(uuid.uuid4())
+        if ran.status != "ok":
+            profile.notes = (_UNFINISHED[ran.status],)
         difference = None
         if previous is not None and ran.status == "ok":
             difference = _against(previous, profile)

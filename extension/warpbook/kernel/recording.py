@@ -65,6 +65,10 @@ class Recording:
         """Leave out of the window what IPython did since the start."""
         self._capture.code_begins()
 
+    def code_ends(self, at_ns: int) -> None:
+        """Note what the code took so far; it may have ended (Unix time)."""
+        self._capture.code_ends(at_ns)
+
     def stop(self, code_end_ns: int | None = None) -> Recorded:
         """End it.
 

@@ -133,6 +133,8 @@ class Runs:
     def shows_traceback(self) -> None:
         """Note that the code ends here if it failed: IPython now writes of it."""
         self._failed_ns = time.time_ns()
+        if self._recording is not None:
+            self._recording.code_ends(self._failed_ns)
 
     def finish(self, failed: bool = False) -> Finished:
         """End the last run and add the fastest up.

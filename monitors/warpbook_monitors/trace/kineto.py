@@ -20,7 +20,7 @@ from warpbook_monitors.trace.allocations import Allocations, read_allocations
 from warpbook_monitors.trace.cell_profile import SetUp
 from warpbook_monitors.trace.columns import ON_GPU, Columns
 from warpbook_monitors.trace.cpu.clock import CpuClock
-from warpbook_monitors.trace.cpu.use import KEY
+from warpbook_monitors.trace.cpu.use import KEY, CpuUse
 from warpbook_monitors.trace.cupti import let_go
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
 from warpbook_monitors.trace.kineto_events import read_events
@@ -58,6 +58,8 @@ class Capture:
         self._events: Sequence[Any] = ()
         self._start_ns = 0
         self._cpu = CpuClock()
+        #: what was taken of the CPU until a time that the code may have ended at
+        self._used: tuple[int, CpuUse] | None = None
         self._start_ms = 0.0
         self._set_up: SetUp | None = None
 
@@ -120,6 +122,14 @@ class Capture:
         self._start_ns = time.time_ns()
         self._cpu = CpuClock()
 
+    def code_ends(self, at_ns: int) -> None:
+        """Note what was taken of the CPU; what follows may not be the code's.
+
+        Args:
+            at_ns: now (Unix time); `stop` may name it as the code's end.
+        """
+        self._used = at_ns, self._cpu.use(at_ns - self._start_ns)
+
     def stop(self, code_end_ns: int | None = None) -> tuple[Columns, Run]:
         """Wait for the GPU, end the recording and read it.
 
@@ -132,6 +142,8 @@ class Capture:
         told_end_ns = code_end_ns
         code_end_ns = told_end_ns or time.time_ns()
         cpu = self._cpu.use(code_end_ns - self._start_ns)
+        if self._used is not None and self._used[0] == told_end_ns:
+            cpu = self._used[1]
         try:
             torch_gpus.wait_for_gpu()
             end_ns = time.time_ns()

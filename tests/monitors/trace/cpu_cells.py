@@ -211,7 +211,9 @@ CELLS = {
     "numpy_conversions": Cell(numpy_conversions, ("python-bound",), ("convert-once",)),
     # what follows was written after the rules
     "slow_items_of_workers": Cell(
-        slow_items_of_workers, ("input-bound",), ("more-workers", "keep-workers")
+        slow_items_of_workers,
+        ("input-bound",),
+        ("more-workers", "keep-workers", "fewer-workers"),
     ),
     "matmul_oversubscribed": Cell(
         matmul_oversubscribed, ("thread-bound",), ("threads",), threads=8

@@ -14,6 +14,7 @@ from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.report import TraceReport
 
 DATA = Path(__file__).parents[2] / "data" / "cpu"
 RECORDED = [name for name in CELLS if (DATA / f"{name}.json.gz").exists()]
@@ -140,3 +141,23 @@ def test_recordings_name_no_machine() -> None:
         assert b'"host_name": ""' in text
         assert text.count(b"host_name") == 1
         assert path.stat().st_size < 60_000
+
+
+def test_workers_that_lack_cores_are_not_told_to_become_more(tmp_path: Path) -> None:
+    waits = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    steps = [10_000.0 * number for number in range(6)]
+    events = [operator(at, 6000.0, waits) for at in steps]
+    events += [operator(at + 6050.0, 3900.0) for at in steps]
+    use = {"wall_ns": 60_000_000, "thread_ns": 20_000_000, "process_ns": 40_000_000}
+    use |= {"queued_ns": 30_000_000, "threads": 2, "cores": 2}
+
+    def judged(use: dict[str, int]) -> TraceReport:
+        content = {"warpbook_cpu": use, "traceEvents": events}
+        return told(tmp_path, json.dumps(content).encode())
+
+    crowded = judged(use)
+    assert [change.name for change in crowded.changes] == ["fewer-workers", "threads"]
+    for change in crowded.changes:
+        assert "torch's 2 threads share 2 cores" in change.evidence
+    free = judged(use | {"queued_ns": 0})
+    assert free.changes[0].name == "more-workers"

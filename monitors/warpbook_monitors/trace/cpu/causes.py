@@ -62,10 +62,11 @@ def _loading(found: Split) -> Iterator[Cause]:
             time.loading_ns,
             evidence,
             "workers",
-            "Load in other processes: DataLoader(..., num_workers=N).",
+            "Load in other processes: DataLoader(..., num_workers=N). To start them "
+            "takes time, too: keep them with persistent_workers=True.",
             round(time.loading_ns / cores) if cores else 0,
-            f"{cores} cores share the loading." if cores else "",
-            sketch=f"DataLoader(dataset, num_workers={max(cores, 2)}, "
+            f"{cores} cores share the loading and everything else." if cores else "",
+            sketch=f"DataLoader(dataset, num_workers={max(cores - 1, 1)}, "
             "persistent_workers=True)",
         )
         return
@@ -82,11 +83,27 @@ def _loading(found: Split) -> Iterator[Cause]:
             time.loading_ns - first_ns,
         )
         return
+    evidence = (
+        f"The program waited {share} of the time for the workers of its DataLoader, "
+        f"which it asked {times}."
+    )
+    if found.workers_lack_cores and time.use is not None:
+        yield Cause(
+            "input-bound",
+            time.loading_ns,
+            f"{evidence} {units.share(time.queued_share)} of the time it had no core: "
+            f"workers and torch's {time.use.threads:,} threads share "
+            f"{time.use.cores:,} cores.",
+            "fewer-workers",
+            "Use fewer workers or torch threads (torch.set_num_threads), so that "
+            "together they are no more than the cores, or make __getitem__ cheaper.",
+            0,
+        )
+        return
     yield Cause(
         "input-bound",
         time.loading_ns,
-        f"The program waited {share} of the time for the workers of its DataLoader, "
-        f"which it asked {times}.",
+        evidence,
         "more-workers",
         "Use more workers, or make __getitem__ cheaper.",
         0,

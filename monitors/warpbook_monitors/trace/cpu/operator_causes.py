@@ -11,7 +11,7 @@ from warpbook_monitors import units
 from warpbook_monitors.trace.columns import NONE, Columns, groups
 from warpbook_monitors.trace.cpu.cause import Cause
 from warpbook_monitors.trace.cpu.split import Split
-from warpbook_monitors.trace.cpu.use import CpuUse
+from warpbook_monitors.trace.cpu.use import CpuTime, CpuUse
 from warpbook_monitors.trace.flops import is_modelled, model
 from warpbook_monitors.trace.intervals import Coverage
 from warpbook_monitors.trace.traffic import least_bytes, only_passes
@@ -63,6 +63,8 @@ def _cause(
         what = f"Operators that do much at once took {most}."
     use = found.time.use
     if use is not None:
+        if found.workers_lack_cores:
+            return _beside_workers(found.time, use, total_ns, name, what)
         of_threads = _of_threads(use, total_ns, name, what)
         if of_threads is not None:
             return of_threads
@@ -99,6 +101,24 @@ def _cause(
         f"Call {name} less often or on less, or choose another way to the same result.",
         0,
         operator=name,
+    )
+
+
+def _beside_workers(
+    time: CpuTime, use: CpuUse, total_ns: int, name: str, what: str
+) -> Cause:
+    """Say that a DataLoader's workers take the cores from the operators."""
+    return Cause(
+        "thread-bound",
+        total_ns,
+        f"{what} {units.share(time.queued_share)} of the time the thread had no core: "
+        f"the DataLoader's workers and torch's {_count(use.threads, 'thread')} share "
+        f"{_count(use.cores, 'core')}.",
+        "threads",
+        "Leave cores to the workers (torch.set_num_threads(1)), or use fewer workers.",
+        0,
+        operator=name,
+        sketch="torch.set_num_threads(1)",
     )
 
 

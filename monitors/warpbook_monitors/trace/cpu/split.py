@@ -37,6 +37,8 @@ _STEP_NS = 50_000
 _LOADER = re.compile(r"enumerate\(DataLoader\)#")
 #: how torch names the work of a backend on the CPU; NCCL's is a kernel
 BACKEND_ON_HOST = re.compile(r"(gloo|mpi|ucc):\w")
+#: without a core for so much of the time, more workers would only wait, too
+_NO_CORE_SHARE = 0.2
 _WITH_WORKERS = re.compile(r".*_MultiProcessing")
 #: every operator has a namespace; the parts of a program that it names itself have none
 _OPERATOR = re.compile(r"\w+::", re.DOTALL)
@@ -63,6 +65,12 @@ class Split:
     self_ns: Int64s
     #: calls of a DataLoader's iterator
     loader: Columns
+
+    @property
+    def workers_lack_cores(self) -> bool:
+        """Tell whether a DataLoader has workers, and there are too few cores."""
+        has_workers = bool(named(self.loader, _WITH_WORKERS).any())
+        return has_workers and self.time.queued_share >= _NO_CORE_SHARE
 
 
 def split(events: Columns, run: Run) -> Split:

@@ -62,13 +62,14 @@ class CpuTime(Struct, frozen=True):
     @property
     def cores_used(self) -> float | None:
         """Give how many cores the process kept busy on average."""
-        if self.use is None or not self.window_ns:
+        if self.use is None or not self.use.wall_ns:
             return None
-        return self.use.process_ns / self.window_ns
+        return self.use.process_ns / self.use.wall_ns
 
     @property
     def queued_share(self) -> float:
-        """Give the part of the window in which the thread had no core to run on."""
-        if self.use is None or self.use.queued_ns is None or not self.window_ns:
+        """Give the share of the time in which the thread had no core to run on."""
+        use = self.use
+        if use is None or use.queued_ns is None or not use.wall_ns:
             return 0.0
-        return min(self.use.queued_ns / self.window_ns, 1.0)
+        return min(use.queued_ns / use.wall_ns, 1.0)
