@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+_LEAST_WIDTH = 30
+#: between a label and its figure, or two columns
+_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
 
 
 def printable(text: str) -> str:
@@ -34,6 +40,29 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def fitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """Break prose, and figures behind a label, between words; tables stay as they are.
+
+    Args:
+        lines: each of them printable.
+        width: of the terminal in characters; None leaves all as it is.
+    """
+    for line in lines:
+        gaps = list(_GAP.finditer(line))
+        if width is None or len(line) <= width or len(gaps) > 1:
+            yield line
+            continue
+        indent = gaps[0].end() if gaps else len(line) - len(line.lstrip())
+        yield from textwrap.wrap(
+            line,
+            max(width, indent + _LEAST_WIDTH),
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+        )
 
 
 def labelled(figures: Sequence[tuple[str, str]]) -> list[str]:

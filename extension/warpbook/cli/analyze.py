@@ -12,10 +12,11 @@ from pathlib import Path
 import msgspec
 
 from warpbook.cli import html_report, ncu, versus
+from warpbook.cli.terminal import terminal_width
 from warpbook.reports.labs import LABS
 from warpbook.reports.text import report_lines
 from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
-from warpbook_monitors.plain_text import joined
+from warpbook_monitors.plain_text import fitted, printable
 from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.errors import TraceFileError
@@ -112,7 +113,8 @@ def run(asked: argparse.Namespace) -> int:
     else:
         files = [path.name for path in asked.traces]
         names = {id(each): name for each, name in zip(reports, files, strict=True)}
-        print(joined(_text(whole, names)))
+        width = terminal_width()
+        print("\n".join(fitted(map(printable, _text(whole, names, width)), width)))
     return 0
 
 
@@ -153,10 +155,12 @@ def _times_ms(text: str) -> list[float]:
     return times_ms
 
 
-def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str]:
+def _text(
+    whole: TraceReport | JobReport, files: dict[int, str], width: int | None
+) -> Iterator[str]:
     """Write a report; the files are the traces', by the identity of their reports."""
     if isinstance(whole, TraceReport):
-        yield from report_lines(view_of_trace(whole, LABS))
+        yield from report_lines(view_of_trace(whole, LABS), width=width)
         return
     numbers = {each.rank for each in whole.ranks}
     are_ranks = None not in numbers and len(numbers) == len(whole.ranks)
@@ -166,4 +170,4 @@ def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str
     for name, each in zip(names, whole.ranks, strict=True):
         yield ""
         yield f"Rank {name}" if are_ranks else name
-        yield from report_lines(view_of_trace(each, LABS))
+        yield from report_lines(view_of_trace(each, LABS), width=width)

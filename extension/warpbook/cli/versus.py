@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from warpbook.cli.json_output import print_json
+from warpbook.cli.terminal import terminal_width
 from warpbook_monitors import units
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.plain_text import aligned, joined, printable, shortened
+from warpbook_monitors.plain_text import aligned, fitted, printable, shortened
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.comparability import LEAST_SCORE, Comparability
 from warpbook_monitors.trace.versus import (
@@ -111,7 +112,7 @@ def run(asked: argparse.Namespace) -> int:
         if asked.json:
             print_json(plain(whole) | {"exit_status": status})
         else:
-            print(joined(_text(whole)))
+            print("\n".join(fitted(map(printable, _text(whole)), terminal_width())))
         sys.stdout.flush()
     except BrokenPipeError:
         # whoever read it has gone, and the answer is the same
@@ -126,6 +127,8 @@ def _text(whole: Versus) -> Iterator[str]:
             yield f"! {name}: {warning}"
     yield ""
     yield from _comparable(whole.comparability, whole.least_score)
+    if whole.comparability.score < whole.least_score:
+        return
     grown = [row for row in whole.grown if row.change_ns > 0][:_MOST_ROWS]
     less = [row for row in whole.grown if row.change_ns < 0][::-1][:_MOST_ROWS]
     unit = "a step" if whole.per_step else "in all"

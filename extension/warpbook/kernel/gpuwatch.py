@@ -33,7 +33,7 @@ _AT_EXIT_S = 0.5
 _ENDING_S = 10.0
 
 _ON = (
-    "On: from the next cell on, one line under each says what it took on the GPU. "
+    "On. One line under each cell says what it took on the GPU. "
     "torch's peak memory counts anew in each cell. %gpuwatch off ends it."
 )
 

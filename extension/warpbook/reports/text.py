@@ -27,8 +27,16 @@ def document_text(
     return joined([said, *notes, *as_lines(tables)])
 
 
-def report_lines(view: ReportView, notes: Sequence[str] = ()) -> Iterator[str]:
-    """Write a report line by line, in the order of the view."""
+def report_lines(
+    view: ReportView, notes: Sequence[str] = (), width: int | None = None
+) -> Iterator[str]:
+    """Write a report line by line, in the order of the view.
+
+    Args:
+        view: of the report.
+        notes: follow the figures.
+        width: of the terminal in characters, if it is one.
+    """
     if view.headline is not None:
         headline = view.headline
         yield f"{headline.kind}: {headline.cause} {headline.change}".rstrip()
@@ -47,14 +55,14 @@ def report_lines(view: ReportView, notes: Sequence[str] = ()) -> Iterator[str]:
         yield "Tried on copies"
         yield from (f"{trial.name}: {trial.sentence}" for trial in view.trials)
     if view.lines is not None:
-        yield from as_lines([view.lines])
+        yield from as_lines([view.lines], width)
     if view.causes:
         yield ""
         yield "What explains the time"
         for cause in view.causes:
             yield from _cause(cause)
     for section in view.sections:
-        yield from as_lines(section.tables)
+        yield from as_lines(section.tables, width)
     for group in view.groups:
         yield ""
         yield group.title

@@ -176,7 +176,8 @@ def _parts(before: Work, after: Work) -> Iterator[Part]:
     )
     yield Part(
         "steps",
-        _alike(before.steps, after.steps),
+        # of traces without steps nothing is known
+        _alike(before.steps, after.steps) if before.steps or after.steps else None,
         f"{before.steps:,}",
         f"{after.steps:,}",
     )

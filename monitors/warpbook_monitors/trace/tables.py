@@ -25,6 +25,7 @@ from warpbook_monitors.trace.report_view import ReportTable, TableCell
 NO_OPERATOR = "(no operator)"
 #: what text and HTML show of a table; a page shows the others when it is asked to
 ROWS_SHOWN = 10
+_LEAST_NAME_WIDTH = 24
 _NAME_WIDTH = 52
 _HOST_WORK = {"launching": "launched", "other": "other work"}
 
@@ -35,16 +36,22 @@ def shown(table: ReportTable) -> tuple[tuple[tuple[TableCell, ...], ...], int]:
     return table.rows[:most], max(len(table.rows) - most, 0)
 
 
-def as_lines(tables: Iterable[ReportTable]) -> Iterator[str]:
-    """Write tables for a terminal, an empty line before each."""
+def as_lines(tables: Iterable[ReportTable], width: int | None = None) -> Iterator[str]:
+    """Write tables for a terminal, an empty line before each.
+
+    Args:
+        tables: to write.
+        width: of the terminal in characters, which names are shortened to fit.
+    """
     for table in tables:
         rows, more = shown(table)
+        name_width = _name_width(table, rows, width)
         yield ""
         yield from aligned(
             [(table.title, *table.header)]
             + [
                 (
-                    shortened(name.text, _NAME_WIDTH),
+                    shortened(name.text, name_width),
                     *(figure.text for figure in figures),
                 )
                 for name, *figures in rows
@@ -52,6 +59,19 @@ def as_lines(tables: Iterable[ReportTable]) -> Iterator[str]:
         )
         if more:
             yield f"({more:,} more)"
+
+
+def _name_width(
+    table: ReportTable, rows: Sequence[tuple[TableCell, ...]], width: int | None
+) -> int:
+    if width is None:
+        return _NAME_WIDTH
+    columns = zip(*(row[1:] for row in rows), strict=True)
+    figures = sum(
+        2 + max(len(header), *(len(cell.text) for cell in cells))
+        for header, cells in zip(table.header, columns, strict=True)
+    )
+    return min(max(width - figures, _LEAST_NAME_WIDTH), _NAME_WIDTH)
 
 
 def kernels(rows: Sequence[KernelRow]) -> ReportTable:
