@@ -105,14 +105,14 @@ export class Chart implements Drawable {
   }
 
   draw(view: View): void {
-    const width = this.plotNode.clientWidth;
+    // to ask for it between two writes would lay the page out for each chart
+    const width = this.widthPx || this.plotNode.clientWidth;
     if (width === 0) {
       return;
     }
     const drawnMs = this.view?.toMs ?? 0;
     const moved = (view.toMs - drawnMs) / (view.toMs - view.fromMs);
     if (this.plot && !view.anew && moved * width < LEAST_MOVE_PX) {
-      this.writeLegend(view);
       return;
     }
     this.view = view;
@@ -134,8 +134,26 @@ export class Chart implements Drawable {
       plot.setScale('x', { min: view.fromMs, max: view.toMs });
       plot.setScale('y', { min: 0, max });
     });
+  }
+
+  /** Write the values under the cursor; else those of now, or of a held view's end. */
+  write(view: View): void {
+    if (this.plot === null) {
+      return;
+    }
     this.reader.point();
-    this.writeLegend(view);
+    this.plotNode.dataset['empty'] =
+      this.shown.length === 0 ? 'hidden' : String(this.isEmpty);
+    const now = performance.now();
+    const at = this.plot.cursor.idx ?? null;
+    if (at === null && !view.anew && now - this.legendAt < LEGEND_PERIOD_MS) {
+      return;
+    }
+    this.legendAt = now;
+    this.spec.lines.forEach((line, index) =>
+      this.legend.write(index, text(this.valueAt(index, at, view), line.unit))
+    );
+    this.legend.update();
   }
 
   /** Read the colours and the size again. */
@@ -176,23 +194,8 @@ export class Chart implements Drawable {
         return value;
       });
     });
-    this.plotNode.dataset['empty'] =
-      this.shown.length === 0 ? 'hidden' : String(readings === 0);
+    this.isEmpty = readings === 0;
     return [rows, highest];
-  }
-
-  /** The values under the cursor; else those of now, or where a held view ends. */
-  private writeLegend(view: View): void {
-    const now = performance.now();
-    const at = this.plot?.cursor.idx ?? null;
-    if (at === null && !view.anew && now - this.legendAt < LEGEND_PERIOD_MS) {
-      return;
-    }
-    this.legendAt = now;
-    this.spec.lines.forEach((line, index) =>
-      this.legend.write(index, text(this.valueAt(index, at, view), line.unit))
-    );
-    this.legend.update();
   }
 
   private valueAt(
@@ -328,11 +331,15 @@ export class Chart implements Drawable {
   private colors: Colors | null = null;
   private view: View | null = null;
   private envelopes: Envelope[] = [];
+  /** Whether no line has a reading here. */
+  private isEmpty = false;
   private legendAt = 0;
   /** The highest tick of the value axis. */
   private top = 1;
+  private widthPx = 0;
   private readonly resizer = new ResizeObserver(() => {
     const { clientWidth: width, clientHeight: height } = this.plotNode;
+    this.widthPx = width;
     if (width > 0) {
       this.plot?.setSize({ width, height });
     }

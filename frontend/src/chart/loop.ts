@@ -20,7 +20,10 @@ export interface Drawable {
   readonly node: Element;
   /** It tells of now, also while a person holds the charts still. */
   readonly isOfNow?: boolean;
-  draw(view: View): void;
+  /** Draw on canvases. */
+  draw?(view: View): void;
+  /** Write texts. Between canvases they would lay the page out for each. */
+  write?(view: View): void;
 }
 
 /** About as often as a wide chart moves by a pixel, within bounds. */
@@ -79,11 +82,11 @@ export class DrawLoop {
   private drawVisible(anew: boolean): void {
     const { following } = this.viewport;
     const view = this.view(anew);
-    this.visible.forEach(drawable => {
-      if (anew || following || drawable.isOfNow) {
-        drawable.draw(view);
-      }
-    });
+    const changed = [...this.visible].filter(
+      ({ isOfNow }) => anew || following || isOfNow
+    );
+    changed.forEach(drawable => drawable.draw?.(view));
+    changed.forEach(drawable => drawable.write?.(view));
   }
 
   private view(anew: boolean): View {

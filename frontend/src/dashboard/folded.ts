@@ -19,7 +19,7 @@ export class FoldedFigures implements Drawable {
     private readonly store: Store
   ) {}
 
-  draw(): void {
+  write(): void {
     const now = performance.now();
     if (now - this.drawnAt >= PERIOD_MS) {
       this.drawnAt = now;

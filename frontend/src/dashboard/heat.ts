@@ -10,8 +10,12 @@ export function heat(
   store: Store,
   device: string,
   metric: string,
-  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number }
+  span: { readonly fromMs: number; readonly toMs: number }
 ): number[] {
+  // fields begin at fixed times, so that only the newest changes until it is over
+  const fieldMs = (span.toMs - span.fromMs) / FIELDS;
+  const toMs = Math.ceil(span.toMs / fieldMs) * fieldMs;
+  const fromMs = toMs - FIELDS * fieldMs;
   const sums = new Float64Array(FIELDS);
   const counts = new Uint32Array(FIELDS);
   const [start, end] = store.range(fromMs, toMs + 1);

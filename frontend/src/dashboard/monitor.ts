@@ -31,7 +31,7 @@ export class MonitorTile implements Drawable {
     loop.add(this);
   }
 
-  draw(): void {
+  write(): void {
     const words = this.stream.statements
       .health(this.device)
       .map(({ sentence }) => sentence);

@@ -29,7 +29,7 @@ export class FiguresNow implements Drawable {
     );
   }
 
-  draw(): void {
+  write(): void {
     const now = performance.now();
     if (now - this.drawnAt < PERIOD_MS) {
       return;

@@ -53,11 +53,12 @@ export class Overview implements Drawable {
     this.write();
   }
 
-  draw(): void {
+  write(): void {
     const now = performance.now();
-    if (now - this.drawnAt >= PERIOD_MS) {
-      this.drawnAt = now;
-      this.write();
+    if (now - this.writtenAt >= PERIOD_MS) {
+      this.writtenAt = now;
+      const span = this.options.span();
+      this.tiles.forEach(tile => tile.write(span));
     }
   }
 
@@ -67,11 +68,6 @@ export class Overview implements Drawable {
 
   get hasFocus(): boolean {
     return this.node.contains(document.activeElement);
-  }
-
-  private write(): void {
-    const span = this.options.span();
-    this.tiles.forEach(tile => tile.write(span));
   }
 
   /** Arrows go from one GPU to the next; Enter and Space choose, as on any button. */
@@ -97,7 +93,7 @@ export class Overview implements Drawable {
   }
 
   private readonly tiles: readonly GpuTile[];
-  private drawnAt = -Infinity;
+  private writtenAt = -Infinity;
 }
 
 class GpuTile {
@@ -163,9 +159,11 @@ class GpuTile {
     );
     setText(this.memory, wrong ? '' : this.memoryWords());
     setText(this.power, wrong ? '' : this.powerWords());
-    this.strip.style.background = heatBackground(
-      heat(store, device.id, metric, span)
-    );
+    const background = heatBackground(heat(store, device.id, metric, span));
+    if (background !== this.background) {
+      this.background = background;
+      this.strip.style.background = background;
+    }
   }
 
   private memoryWords(): string {
@@ -196,6 +194,7 @@ class GpuTile {
   private readonly activity = h('span', {});
   private readonly memory = h('span', {});
   private readonly power = h('span', {});
+  private background = '';
   /** The figure says the same of now to who can't see it. */
   private readonly strip = h('span', {
     class: 'wb-heat',

@@ -46,7 +46,7 @@ export class VerdictLine implements Drawable {
   }
 
   /** Write what is known now; the room stays where nothing is. */
-  draw(): void {
+  write(): void {
     const now = performance.now();
     if (now - this.drawnAt < PERIOD_MS) {
       return;
