@@ -169,8 +169,8 @@ def first_table(found: dict[str, list[dict[str, Any]]]) -> str:
         parts = [each["first"].get("set_up") for each in runs]
         cells.append(
             ", ".join(
-                f"{statistics.median(each[name] for each in parts):,.0f}"
-                for name in ("imports_ms", "cuda_ms", "profiler_ms")
+                f"{statistics.median(each[name] for each in parts) / 1e6:,.0f}"
+                for name in ("imports_ns", "cuda_ns", "profiler_ns")
             )
             if all(parts)
             else "-"

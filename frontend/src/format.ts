@@ -122,6 +122,11 @@ export function duration(ms: number | null | undefined): string {
   return `${Math.floor(seconds / 60)}\u00a0min\u00a0${rest}\u00a0s`;
 }
 
+/** Give a duration that is in ns, as the times of profiles and timelines are. */
+export function durationNs(ns: number | null | undefined): string {
+  return duration(typeof ns === 'number' ? ns / 1e6 : ns);
+}
+
 /** Give a share; a little is not nothing. */
 export function share(ratio: number | null | undefined): string {
   if (ratio === null || ratio === undefined || !Number.isFinite(ratio)) {

@@ -1,6 +1,6 @@
 // Generated from extension/warpbook/*protocol.py. Do not edit.
 
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 /** Why the server closed a stream, in the range that RFC 6455 leaves free. */
 export const CloseCode = {
@@ -146,8 +146,8 @@ export interface Allocator {
 export interface AnnotationRow {
   readonly name: string;
   readonly times: number;
-  readonly host_ms: number;
-  readonly gpu_ms: number | null;
+  readonly host_ns: number;
+  readonly gpu_ns: number | null;
   readonly work: number | null;
 }
 
@@ -300,18 +300,18 @@ export interface CellProfile {
   readonly verdict: CellVerdict | null;
   readonly findings: Finding[];
   readonly metrics: Metrics | null;
-  readonly wall_ms: number;
-  readonly profiler_ms: number;
-  readonly first_start_ms: number | null;
+  readonly wall_ns: number;
+  readonly profiler_ns: number;
+  readonly first_start_ns: number | null;
   readonly gpu_name: string | null;
-  readonly gpu_busy_ms: number | null;
+  readonly gpu_busy_ns: number | null;
   readonly kernel_calls: number | null;
-  readonly kernel_time_ms: number | null;
-  readonly copy_time_ms: number | null;
+  readonly kernel_time_ns: number | null;
+  readonly copy_time_ns: number | null;
   readonly launches: number | null;
-  readonly launch_api_ms: number | null;
+  readonly launch_api_ns: number | null;
   readonly synchronizations: number | null;
-  readonly synchronization_ms: number | null;
+  readonly synchronization_ns: number | null;
   readonly peak_allocated_bytes: number | null;
   readonly peak_reserved_bytes: number | null;
   readonly kernels: KernelRow[];
@@ -324,7 +324,7 @@ export interface CellProfile {
   readonly repeats: Repeats | null;
   readonly paths: PathRow[];
   readonly lines: LineRow[];
-  readonly lines_cost_ms: number | null;
+  readonly lines_cost_ns: number | null;
   readonly set_up: SetUp | null;
   readonly roofline: RooflinePoint[];
   readonly roofs: Roof[];
@@ -465,7 +465,7 @@ export interface Completeness {
   readonly lanes_omitted: number;
   readonly warnings: string[];
   readonly corrupt: number;
-  readonly profiler_ms: number;
+  readonly profiler_ns: number;
   readonly refusal: string;
 }
 
@@ -482,7 +482,7 @@ export interface CopyRow {
   readonly kind: string;
   readonly calls: number;
   readonly size_bytes: number | null;
-  readonly time_ms: number;
+  readonly time_ns: number;
 }
 
 /** All copies of one direction between two kinds of memory. */
@@ -816,7 +816,7 @@ export interface KeptRecord {
 export interface KernelRow {
   readonly name: string;
   readonly calls: number;
-  readonly time_ms: number;
+  readonly time_ns: number;
   readonly share_ratio: number;
 }
 
@@ -917,8 +917,8 @@ export interface LabelledFigure {
 /** One row of the timeline: a stream of a GPU, or what a host thread called. */
 export interface Lane {
   readonly label: string;
-  readonly starts_ms: number[];
-  readonly durations_ms: number[];
+  readonly starts_ns: number[];
+  readonly durations_ns: number[];
   readonly names: number[];
 }
 
@@ -943,44 +943,44 @@ export interface LineRow {
   readonly line: number;
   readonly code: string;
   readonly times: number;
-  readonly host_ms: number;
+  readonly host_ns: number;
   readonly kernels: number | null;
-  readonly kernel_ms: number | null;
-  readonly copy_ms: number | null;
-  readonly wait_ms: number | null;
-  readonly idle_ms: number | null;
+  readonly kernel_ns: number | null;
+  readonly copy_ns: number | null;
+  readonly wait_ns: number | null;
+  readonly idle_ns: number | null;
 }
 
 /** A long cell so far. */
 export interface Live {
-  readonly elapsed_ms: number;
+  readonly elapsed_ns: number;
   readonly steps: number;
   readonly steps_by: 'optimizer' | 'warpbook.step()' | null;
   readonly bare: StepTimes | null;
   readonly profiled: StepTimes | null;
   readonly slow_steps: SlowStep[];
-  readonly slow_ms: number;
+  readonly slow_ns: number;
   readonly windows: LiveWindow[];
   readonly verdict: CellVerdict | null;
-  readonly overhead_ms: number;
+  readonly overhead_ns: number;
   readonly aim_share: number;
-  readonly setup_ms: number | null;
+  readonly setup_ns: number | null;
   readonly notes: string[];
 }
 
 /** Some steps that ran under the profiler. */
 export interface LiveWindow {
-  readonly start_ms: number;
-  readonly end_ms: number;
+  readonly start_ns: number;
+  readonly end_ns: number;
   readonly steps: number;
-  readonly recorded_ms: number;
-  readonly bare_step_ms: number | null;
-  readonly gpu_busy_ms: number | null;
+  readonly recorded_ns: number;
+  readonly bare_step_ns: number | null;
+  readonly gpu_busy_ns: number | null;
   readonly kind: VerdictKind | null;
   readonly sentence: string;
   readonly launches: number;
   readonly matched: number;
-  readonly overhead_ms: number;
+  readonly overhead_ns: number;
   readonly merged: number;
 }
 
@@ -995,12 +995,12 @@ export interface LocationCell {
 /** What torch's allocator held on one GPU while the code ran. */
 export interface MemoryCurve {
   readonly device: number;
-  readonly times_ms: number[];
+  readonly times_ns: number[];
   readonly allocated_bytes: number[];
   readonly reserved_bytes: number[];
   readonly changes: number;
   readonly peak_allocated_bytes: number;
-  readonly peak_ms: number;
+  readonly peak_ns: number;
   readonly peak_path: string;
   readonly peak_line: number | null;
 }
@@ -1090,7 +1090,7 @@ export interface NumberCell {
 export interface OperatorRow {
   readonly name: string;
   readonly calls: number;
-  readonly self_ms: number;
+  readonly self_ns: number;
 }
 
 /** Where the memory of each GPU is heading; comes every few seconds. */
@@ -1125,8 +1125,8 @@ export interface OwnCourse {
 /** One figure of both profiles; None where one does not have it. */
 export interface Pair {
   readonly name: string;
-  readonly before_ms: number | null;
-  readonly after_ms: number | null;
+  readonly before_ns: number | null;
+  readonly after_ns: number | null;
   readonly before_calls: number | null;
   readonly after_calls: number | null;
 }
@@ -1135,7 +1135,7 @@ export interface Pair {
 export interface PathRow {
   readonly path: string;
   readonly calls: number;
-  readonly time_ms: number;
+  readonly time_ns: number;
 }
 
 /** A cell ran out of GPU memory: who held what at that moment. */
@@ -1210,8 +1210,8 @@ export interface RecordList {
  */
 export interface Repeats {
   readonly warm_ups: number;
-  readonly bare_ms: number[];
-  readonly profiled_ms: number[];
+  readonly bare_ns: number[];
+  readonly profiled_ns: number[];
 }
 
 /** Which recording is being played, so that every view can say so. */
@@ -1262,7 +1262,7 @@ export interface RooflinePoint {
   readonly gpu: string;
   readonly dtype: string | null;
   readonly calls: number;
-  readonly time_ms: number;
+  readonly time_ns: number;
   readonly share_ratio: number;
   readonly flops: number | null;
   readonly size_bytes: number | null;
@@ -1272,16 +1272,16 @@ export interface RooflinePoint {
 
 /** What the first profile of a process did once, before the cell began. */
 export interface SetUp {
-  readonly imports_ms: number;
-  readonly cuda_ms: number;
-  readonly profiler_ms: number;
+  readonly imports_ns: number;
+  readonly cuda_ns: number;
+  readonly profiler_ns: number;
 }
 
 /** A step that took several times as long as most. */
 export interface SlowStep {
   readonly step: number;
-  readonly start_ms: number;
-  readonly duration_ms: number;
+  readonly start_ns: number;
+  readonly duration_ns: number;
 }
 
 /** How far a person is with a lab. */
@@ -1338,10 +1338,10 @@ export interface StepRow {
 /** How long the steps of a loop took, by the host's clock. */
 export interface StepTimes {
   readonly steps: number;
-  readonly median_ms: number;
-  readonly p95_ms: number;
-  readonly slowest_ms: number;
-  readonly mean_ms: number | null;
+  readonly median_ns: number;
+  readonly p95_ns: number;
+  readonly slowest_ns: number;
+  readonly mean_ns: number | null;
 }
 
 /** One stream between its first and last work, as HTA splits it. */
@@ -1513,8 +1513,8 @@ export interface Trial {
   readonly refused: string | null;
   readonly speed: Interval | null;
   readonly pairs: number;
-  readonly unchanged_ms: number | null;
-  readonly changed_ms: number | null;
+  readonly unchanged_ns: number | null;
+  readonly changed_ns: number | null;
   readonly difference: OutputDifference | null;
   readonly promised: [number, number] | null;
 }

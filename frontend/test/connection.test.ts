@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import type { Endpoint } from '../src/connection';
 import { Connection } from '../src/connection';
+import { PROTOCOL_VERSION } from '../src/protocol';
 
 const HELLO = {
   type: 'hello',
-  protocol: 1,
+  protocol: PROTOCOL_VERSION,
   version: '0.1.0',
   time_ms: 1_000,
   rate_hz: 10,
@@ -90,7 +91,7 @@ test('a connection that says nothing more is dropped and made anew', () => {
   // what was missed is asked for, and the dead socket has no say any more
   assert.match(sockets[1]?.sent[0] ?? '', /"since_ms":2000\b/);
   sockets[0]?.onclose?.({ code: 4002 });
-  sockets[0]?.say({ ...HELLO, protocol: 2 });
+  sockets[0]?.say({ ...HELLO, protocol: PROTOCOL_VERSION + 1 });
   assert.equal(connection.status.phase, 'open');
   mock.timers.reset();
 });

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decode } from '../src/decode';
+import { PROTOCOL_VERSION } from '../src/protocol';
 
 const HELLO = {
   type: 'hello',
-  protocol: 1,
+  protocol: PROTOCOL_VERSION,
   version: '0.1.0',
   time_ms: 1,
   rate_hz: 10,
@@ -56,9 +57,9 @@ test('messages of the protocol pass unchanged, with fields of a newer server', (
 });
 
 test('a hello of another version is told apart from garbage', () => {
-  assert.deepEqual(decode('{"type": "hello", "protocol": 2}'), {
+  assert.deepEqual(decode('{"type": "hello", "protocol": 9}'), {
     type: 'other_protocol',
-    protocol: 2
+    protocol: 9
   });
 });
 

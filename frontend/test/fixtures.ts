@@ -1,5 +1,6 @@
 /** A server with one GPU that tells power and SM activity. */
 
+import { PROTOCOL_VERSION } from '../src/protocol';
 import type { Device, Frame, Hello } from '../src/protocol';
 
 export const GPU: Device = {
@@ -22,7 +23,7 @@ export const GPU: Device = {
 };
 export const HELLO: Hello = {
   type: 'hello',
-  protocol: 1,
+  protocol: PROTOCOL_VERSION,
   version: '0',
   time_ms: 0,
   rate_hz: 10,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { roundTop, tickLabels, timeTicks } from '../src/chart/scales';
-import { clip, duration, text, usedOfTotal } from '../src/format';
+import { clip, duration, durationNs, text, usedOfTotal } from '../src/format';
 
 /** No-break spaces as people see them. */
 const seen = (value: string) => value.replaceAll('\u00a0', ' ');
@@ -36,6 +36,8 @@ test('durations change their unit with their size', () => {
   assert.equal(seen(duration(3.2)), '3.20 ms');
   assert.equal(seen(duration(3200)), '3.20 s');
   assert.equal(seen(duration(64_000)), '1 min 04 s');
+  assert.equal(seen(durationNs(12_300)), '12.3 µs');
+  assert.equal(seen(durationNs(0)), '0.00 ms');
 });
 
 test('long names are cut', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { statusWords, wallMs } from '../src/dashboard/live';
-import { busyRatio, stepMs } from '../src/dashboard/live_chart';
+import { statusWords, wallNs } from '../src/dashboard/live';
+import { busyRatio, stepNs } from '../src/dashboard/live_chart';
 import type { CellReport, LiveWindow } from '../src/protocol';
 
 const report = (fields: object) =>
@@ -18,15 +18,15 @@ test('a running report says so until nothing is heard of it', () => {
 });
 
 test('a long cell took its own time, not that of one window', () => {
-  const profile = { wall_ms: 900 };
-  assert.equal(wallMs(report({ profile, live: { elapsed_ms: 60_000 } })), 6e4);
-  assert.equal(wallMs(report({ profile, live: null })), 900);
+  const profile = { wall_ns: 900 };
+  assert.equal(wallNs(report({ profile, live: { elapsed_ns: 60_000 } })), 6e4);
+  assert.equal(wallNs(report({ profile, live: null })), 900);
 });
 
 test('a window gives a mean step and a share, or says that it knows none', () => {
-  const window = { steps: 4, recorded_ms: 100, gpu_busy_ms: 50 };
-  assert.equal(stepMs(window as LiveWindow), 25);
+  const window = { steps: 4, recorded_ns: 100, gpu_busy_ns: 50 };
+  assert.equal(stepNs(window as LiveWindow), 25);
   assert.equal(busyRatio(window as LiveWindow), 0.5);
-  assert.equal(busyRatio({ ...window, gpu_busy_ms: null } as LiveWindow), null);
-  assert.equal(busyRatio({ ...window, recorded_ms: 0 } as LiveWindow), null);
+  assert.equal(busyRatio({ ...window, gpu_busy_ns: null } as LiveWindow), null);
+  assert.equal(busyRatio({ ...window, recorded_ns: 0 } as LiveWindow), null);
 });

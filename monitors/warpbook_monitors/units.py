@@ -12,6 +12,11 @@ def duration(milliseconds: float) -> str:
     return f"{_digits(milliseconds * 1000)} µs"
 
 
+def duration_ns(nanoseconds: float) -> str:
+    """Write a time that is in ns, as the times of traces and profiles are."""
+    return duration(nanoseconds / 1e6)
+
+
 def duration_about(seconds: float) -> str:
     """Write a long time in one unit, as one says it."""
     if seconds < 100:

@@ -34,7 +34,7 @@ def receipt(
 ) -> dict[str, Any]:
     cell = {
         "id": f"run-{wall_ms:.0f}",
-        "protocol": 1,
+        "protocol": 2,
         "kernel_id": "a-kernel-elsewhere",
         "notebook": "train.ipynb",
         "cell_id": "c",

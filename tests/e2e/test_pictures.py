@@ -15,10 +15,10 @@ PICTURED = f"""\
 from warpbook_monitors.trace.pictures import MemoryCurve
 time.sleep(3)
 curve = MemoryCurve(
-    0, (0.0, 600.0, 900.0, 2000.0), (2**30, 5 * 2**30, 2**30, 2**30),
-    (2**32, 6 * 2**30, 6 * 2**30, 6 * 2**30), 2, 5 * 2**30, 600.0,
+    0, (0, 600_000_000, 900_000_000, 2_000_000_000), (2**30, 5 * 2**30, 2**30, 2**30),
+    (2**32, 6 * 2**30, 6 * 2**30, 6 * 2**30), 2, 5 * 2**30, 600_000_000,
     "aten::linear > {ATTACK}", 4)
-figures = profile("train_fp32", memory_curves=(curve,), wall_ms=2000.0)
+figures = profile("train_fp32", memory_curves=(curve,), wall_ns=2_000_000_000)
 points = tuple(
     msgspec.structs.replace(each, operands={ATTACK!r}) for each in figures.roofline)
 now = time.time() * 1000

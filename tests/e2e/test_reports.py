@@ -54,9 +54,10 @@ def hand_in(name, title, seconds_ago, profile, previous=None):
 """
 TRAIN = f"""\
 lines = (
-    LineRow(1, "for x, y in loader:  # {ATTACK}", 3, 0.9, 0, 0.0, 0.0, 0.0, 0.6),
-    LineRow(2, "    loss = model(x)", 2, 5.5, 20, 8.25, 0.0, 0.0, 0.25),
-    LineRow(3, "    loss.backward()", 2, 2.5, 39, 6.25, 0.07, 1.5, None))
+    LineRow(1, "for x, y in loader:  # {ATTACK}", 3, 900_000, 0, 0, 0, 0, 600_000),
+    LineRow(2, "    loss = model(x)", 2, 5_500_000, 20, 8_250_000, 0, 0, 250_000),
+    LineRow(3, "    loss.backward()", 2, 2_500_000, 39, 6_250_000, 70_000, 1_500_000,
+        None))
 hand_in("train", "fit({ATTACK})", 9, profile("train_fp32", lines=lines))
 eager = profile("tiny_kernels")
 hand_in("eager", "eager()", 6, eager)

@@ -65,7 +65,7 @@ def _row(known: Bottleneck, found: dict[str, Any]) -> str:
     for each in found["findings"]:
         shares[each["kind"]] = shares.get(each["kind"], 0.0) + each["share"]
     verdict, complete = found["verdict"] or {}, found["completeness"]
-    busy = (found["gpu_busy_ms"] or 0) / found["wall_ms"]
+    busy = (found["gpu_busy_ns"] or 0) / found["wall_ns"]
     cells = [
         known.name,
         known.why,

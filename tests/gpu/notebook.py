@@ -120,10 +120,10 @@ def summary(profile: dict[str, Any]) -> str:
     """Say in some lines what must be known if a test fails."""
     complete = profile["completeness"]
     lines = [
-        f"\n{profile['title'][:60]!r}: wall {profile['wall_ms']:.3f} ms, busy "
-        f"{profile['gpu_busy_ms']} ms, {profile['kernel_calls']} kernels, "
+        f"\n{profile['title'][:60]!r}: wall {profile['wall_ns']} ns, busy "
+        f"{profile['gpu_busy_ns']} ns, {profile['kernel_calls']} kernels, "
         f"{complete['matched']} of {complete['launches']} launches matched, profiler "
-        f"{profile['profiler_ms']:.1f} ms (first start {profile['first_start_ms']})",
+        f"{profile['profiler_ns']} ns (first start {profile['first_start_ns']})",
         *(f"    warning: {each}" for each in complete["warnings"]),
     ]
     if profile["verdict"] is not None:

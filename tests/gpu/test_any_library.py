@@ -258,7 +258,7 @@ def problems(which: str, found: dict[str, Any], library: Library) -> list[str]:
 def problems_of_a_full_gpu(found: dict[str, Any]) -> list[str]:
     """Say what is wrong with the profile of large kernels."""
     wrong = []
-    busy = (found["gpu_busy_ms"] or 0) / found["wall_ms"]
+    busy = (found["gpu_busy_ns"] or 0) / found["wall_ns"]
     if busy < 0.7:
         wrong.append(f"large: busy {busy:.0%} of the time only")
     complete = found["completeness"]

@@ -103,7 +103,7 @@ def measured(notebook: Notebook, cell: str) -> tuple[float, float, float, float]
     return (
         metrics["tensor_core_share"],
         metrics["tensor_core_unknown_ns"] / metrics["kernel_time_ns"],
-        figures["gpu_busy_ms"] / figures["wall_ms"],
+        figures["gpu_busy_ns"] / figures["wall_ns"],
         seen[1],
     )
 

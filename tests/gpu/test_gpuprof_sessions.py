@@ -8,7 +8,6 @@ between (pytorch issue 192021); what was seen here is printed.
 
 from __future__ import annotations
 
-import math
 import time
 
 import pytest
@@ -39,7 +38,7 @@ def test_twenty_sessions_with_idle_between_lose_nothing(notebook: Notebook) -> N
         rows.append(
             f"| {session} | {idle_s:.1f} | {complete['matched']} of "
             f"{complete['launches']} | {found['kernel_calls']} | "
-            f"{found['profiler_ms']:.1f} |"
+            f"{found['profiler_ns'] / 1e6:.1f} |"
         )
         if (complete["matched"], found["kernel_calls"]) != (50, 50):
             wrong.append((session, complete, found["kernel_calls"]))
@@ -54,7 +53,7 @@ def test_one_kernel_is_a_profile(notebook: Notebook) -> None:
     notebook.profile("_ = x.add_(1)")
     found = notebook.profile("_ = x.add_(1)")
     assert found["kernel_calls"] == found["completeness"]["matched"] == 1
-    assert 0 < found["gpu_busy_ms"] < 0.1
+    assert 0 < found["gpu_busy_ns"] < 100_000
 
 
 def test_kernels_of_a_microsecond_are_not_rounded_away(notebook: Notebook) -> None:
@@ -73,13 +72,13 @@ begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     elapsed_ms = notebook.value(
         "(torch.cuda.synchronize(), begin.elapsed_time(end))[1]"
     )
-    mean_us = found["kernel_time_ms"] / 2000 * 1000
+    mean_us = found["kernel_time_ns"] / 2000 / 1000
     print(f"2,000 kernels of {mean_us:.3f} µs; {elapsed_ms:.3f} ms by CUDA's events")
     assert found["kernel_calls"] == 2000
     assert 0.3 < mean_us < 5
-    assert found["gpu_busy_ms"] == pytest.approx(found["kernel_time_ms"], rel=0.01)
+    assert found["gpu_busy_ns"] == pytest.approx(found["kernel_time_ns"], rel=0.01)
     # CUPTI keeps kernels of a graph some microseconds apart
-    assert 0.15 * elapsed_ms < found["gpu_busy_ms"] <= 1.02 * elapsed_ms
+    assert 0.15 * elapsed_ms < found["gpu_busy_ns"] / 1e6 <= 1.02 * elapsed_ms
 
 
 def test_a_million_kernels_are_whole_or_said_to_be_not(notebook: Notebook) -> None:
@@ -102,7 +101,7 @@ torch.cuda.synchronize()
     print(f"{found['kernel_calls']:,} of 1,000,000 kernels; {complete}")
     if not is_whole:
         assert complete["warnings"] or found["verdict"]["kind"] == "unknown"
-    assert math.isfinite(found["profiler_ms"])
+    assert found["profiler_ns"] > 0
 
 
 def test_a_million_launches_are_whole_or_said_to_be_not(notebook: Notebook) -> None:

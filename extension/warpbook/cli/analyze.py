@@ -37,7 +37,7 @@ from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.trace_view import view_of_trace
 
 #: a day
-_MOST_MS = 86_400_000.0
+_LEAST_MS, _MOST_MS = 1e-6, 86_400_000.0
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -130,10 +130,13 @@ def _read(path: Path, asked: argparse.Namespace) -> tuple[Columns, Run]:
             raise TraceFileError(str(asked.source), str(error)) from None
     bare = None
     if asked.bare_ms is not None:
-        times_ms = sorted(asked.bare_ms)
-        median_ms = statistics.median(times_ms)
+        times_ns = sorted(round(time_ms * 1e6) for time_ms in asked.bare_ms)
         bare = BareTimes(
-            len(times_ms), median_ms, times_ms[0], times_ms[-1], "executions"
+            runs=len(times_ns),
+            median_ns=round(statistics.median(times_ns)),
+            least_ns=times_ns[0],
+            most_ns=times_ns[-1],
+            source="executions",
         )
     return events, replace(run, bare=bare, source=source)
 
@@ -148,7 +151,7 @@ def _times_ms(text: str) -> list[float]:
         times_ms = [float(part) for part in text.split(",")]
     except ValueError:
         times_ms = []
-    if not times_ms or not all(0 < time_ms < _MOST_MS for time_ms in times_ms):
+    if not times_ms or not all(_LEAST_MS <= time_ms < _MOST_MS for time_ms in times_ms):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no time in ms: write 2.82, or 2.82,2.79,2.9 for several runs."
         )

@@ -95,7 +95,7 @@ def _timeline(timeline: CardTimeline) -> Iterator[str]:
     yield ""
     for lane in timeline.lanes:
         yield f"{lane.name:{names}}  {_lane(lane.bars, timeline.end_ns)}"
-    width = units.duration(timeline.end_ns / 1e6)
+    width = units.duration_ns(timeline.end_ns)
     yield f"{'':{names}}  {_BUSY} busy, {_WAITING} waiting; full width: {width}"
 
 

@@ -169,7 +169,7 @@ def _row(row: Grown) -> tuple[str, str, str, str]:
     sign = "-" if row.change_ns < 0 else "+"
     return (
         f"  {row.kind}: {shortened(row.name, _NAME_LENGTH)}",
-        units.duration(row.after_ns / 1e6),
-        units.duration(row.before_ns / 1e6),
+        units.duration_ns(row.after_ns),
+        units.duration_ns(row.before_ns),
         f"{sign}{units.duration(abs(row.change_ns) / 1e6)}",
     )

@@ -34,7 +34,7 @@ def memory_figure(profile: CellProfile) -> Model:
             "No memory over time: nothing was allocated on a GPU while it was "
             "recorded, which %%gpuprof --memory does."
         )
-    shared = Range1d(start=0, end=max(profile.wall_ms, 1e-6))
+    shared = Range1d(start=0, end=max(profile.wall_ns, 1) / 1e6)
     uses = {use.device: use for use in profile.memory}
     return column(
         *(
@@ -63,7 +63,7 @@ def _plot(curve: MemoryCurve, use: MemoryUse | None, shared: Range1d) -> figure:
     )
     source = ColumnDataSource(
         {
-            "time_ms": list(curve.times_ms),
+            "time_ms": [time_ns / 1e6 for time_ns in curve.times_ns],
             "allocated": list(curve.allocated_bytes),
             "reserved": list(curve.reserved_bytes),
             "allocated_text": [units.size(each) for each in curve.allocated_bytes],
@@ -92,7 +92,7 @@ def _plot(curve: MemoryCurve, use: MemoryUse | None, shared: Range1d) -> figure:
         )
     )
     plot.scatter(
-        [curve.peak_ms],
+        [curve.peak_ns / 1e6],
         [curve.peak_allocated_bytes],
         marker="inverted_triangle",
         size=10,

@@ -148,7 +148,7 @@ def _columns(points: Sequence[RooflinePoint]) -> dict[str, list[str] | list[floa
         "name": [point.name for point in points],
         "operands": [point.operands for point in points],
         "time": [
-            f"{units.duration(point.time_ms)} in {point.calls:,} calls, "
+            f"{units.duration_ns(point.time_ns)} in {point.calls:,} calls, "
             f"{units.share(point.share_ratio)} of the GPU's work"
             for point in points
         ],

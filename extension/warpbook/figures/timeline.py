@@ -44,7 +44,7 @@ def timeline(profile: CellProfile, title: str) -> figure:
     # labels are the rows of the plot, and Bokeh wants each row once
     labels = list(dict.fromkeys(_without_math(lane.label) for lane in profile.lanes))
     plot = figure(
-        x_range=Range1d(start=0, end=max(profile.wall_ms, 1e-6)),
+        x_range=Range1d(start=0, end=max(profile.wall_ns, 1) / 1e6),
         y_range=FactorRange(factors=labels[::-1]),
         height=_AROUND_HEIGHT + _LANE_HEIGHT * max(len(labels), 1),
         sizing_mode="stretch_width",
@@ -87,7 +87,7 @@ def timeline(profile: CellProfile, title: str) -> figure:
     return plot
 
 
-def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
+def explorer(rows: Sequence[TimelineRow], wall_ns: int) -> figure:
     """Draw the frame of a timeline that the page fills as a person moves.
 
     The page finds by name: the sources "bars" and "found", the annotation "selection",
@@ -95,9 +95,9 @@ def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
 
     Args:
         rows: from above to below.
-        wall_ms: what is seen at first, from the start of the run.
+        wall_ns: what is seen at first, from the start of the run.
     """
-    end_ms = max(wall_ms, _LEAST_MS)
+    end_ms = max(wall_ns / 1e6, _LEAST_MS)
     plot = figure(
         x_range=Range1d(start=0, end=end_ms, min_interval=_LEAST_MS),
         y_range=Range1d(start=max(len(rows), 1), end=0),
@@ -170,8 +170,8 @@ def _columns(profile: CellProfile) -> dict[str, list[str] | list[float]]:
         lane += [_without_math(row.label)] * len(row.names)
         name += [profile.names[at] for at in row.names]
         colour += [_PALETTE[at % len(_PALETTE)] for at in row.names]
-        start_ms += row.starts_ms
-        duration_ms += row.durations_ms
+        start_ms += [start_ns / 1e6 for start_ns in row.starts_ns]
+        duration_ms += [duration_ns / 1e6 for duration_ns in row.durations_ns]
     return {
         "lane": lane,
         "name": name,

@@ -49,39 +49,39 @@ def hashed(text: str) -> str:
 class Timed:
     """The executions of one source."""
 
-    times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
+    times_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
     #: the very first, in which things are loaded and compiled; None once it is over
-    first_ms: float | None = None
+    first_ns: int | None = None
     #: it ran before, profiled or not
     has_run: bool = False
     #: executions that ended before their GPU had
     unfinished: int = 0
 
-    def add(self, took_ms: float) -> None:
+    def add(self, took_ns: int) -> None:
         """Take one execution's time."""
         if self.has_run:
-            self.first_ms = None
-            self.times_ms.append(took_ms)
+            self.first_ns = None
+            self.times_ns.append(took_ns)
         else:
-            self.first_ms = took_ms
+            self.first_ns = took_ns
 
     @property
     def bare(self) -> BareTimes | None:
         """Add the times up; None without one."""
-        if self.first_ms is not None:
-            return bare_times((self.first_ms,), "first execution")
-        return bare_times(tuple(self.times_ms), "executions")
+        if self.first_ns is not None:
+            return bare_times((self.first_ns,), "first execution")
+        return bare_times(tuple(self.times_ns), "executions")
 
 
-def bare_times(times_ms: Sequence[float], source: BareSource) -> BareTimes | None:
+def bare_times(times_ns: Sequence[int], source: BareSource) -> BareTimes | None:
     """Add times up; None without one."""
-    if not times_ms:
+    if not times_ns:
         return None
     return BareTimes(
-        runs=len(times_ms),
-        median_ms=statistics.median(times_ms),
-        least_ms=min(times_ms),
-        most_ms=max(times_ms),
+        runs=len(times_ns),
+        median_ns=round(statistics.median(times_ns)),
+        least_ns=min(times_ns),
+        most_ns=max(times_ns),
         source=source,
     )
 
@@ -147,7 +147,7 @@ class CellTimes:
         timed = self._of_key(self._key)
         if not is_left_out:
             if gpu_is_idle():
-                timed.add((end.counter_ns - began_ns) / 1e6)
+                timed.add(end.counter_ns - began_ns)
             else:
                 timed.unfinished += 1
         timed.has_run = True

@@ -16,7 +16,7 @@ class Difference:
     """The comparison of two profiles.
 
     Every part of `Comparison` is an attribute: `difference.wall`, `difference.chance`,
-    `difference.kernels`, ... each row with `change_ms`.
+    `difference.kernels`, ... each row with `change_ns`.
     """
 
     def __init__(self, figures: Comparison, title: str) -> None:

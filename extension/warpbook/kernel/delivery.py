@@ -179,8 +179,8 @@ def _title(ran: Ran, options: Options, figures: CellProfile) -> str:
     """Name the line that took most, where the lines' times are known."""
     if options.output is not None or not figures.lines or not ran.code:
         return ran.title
-    times_ms = {row.line: row.host_ms for row in figures.lines}
-    return report_title(ran.code.splitlines(), times_ms)
+    times_ns = {row.line: row.host_ns for row in figures.lines}
+    return report_title(ran.code.splitlines(), times_ns)
 
 
 def _with_trials(

@@ -85,7 +85,7 @@ class LiveRuns:
         self._recorded_ns, self._recorded_steps = 0, 0
         self._slow: tuple[SlowStep, ...] = ()
         self._slow_ns = 0.0
-        self._setup_ms: float | None = None
+        self._setup_ns: int | None = None
         #: windows that gave nothing: in a row, in all, and for want of a step's end
         self._failures, self._failed, self._given_up = 0, 0, 0
         self._words: dict[str, None] = {}
@@ -180,18 +180,18 @@ class LiveRuns:
         """Tell how it stands; any thread may ask."""
         elapsed_ns = (self._ended_ns or time.perf_counter_ns()) - self._start_ns
         return Live(
-            elapsed_ms=elapsed_ns / 1e6,
+            elapsed_ns=elapsed_ns,
             steps=self._steps.count,
             steps_by=self._steps.by,
             bare=_times(self._bare, self._bare_ns, self._bare_steps),
             profiled=_times(self._profiled, self._recorded_ns, self._recorded_steps),
             slow_steps=self._slow,
-            slow_ms=self._slow_ns / 1e6,
+            slow_ns=round(self._slow_ns),
             windows=self._windows.told,
             verdict=self._windows.verdict,
-            overhead_ms=(self._plan.overhead_ns + self.telling_ns) / 1e6,
+            overhead_ns=self._plan.overhead_ns + self.telling_ns,
             aim_share=self._share,
-            setup_ms=self._setup_ms,
+            setup_ns=self._setup_ns,
             notes=tuple(self._notes()),
         )
 
@@ -258,10 +258,10 @@ class LiveRuns:
         excess_ns = took_ns - self._typical_ns
         self._slow_ns += excess_ns
         self._stretch.slow_ns += excess_ns
-        start_ms = (now_ns - took_ns - self._start_ns) / 1e6
-        slow = (*self._slow, SlowStep(self._steps.count, start_ms, took_ns / 1e6))
+        start_ns = now_ns - took_ns - self._start_ns
+        slow = (*self._slow, SlowStep(self._steps.count, start_ns, took_ns))
         if len(slow) > _MOST_SLOW_STEPS:
-            least = min(slow, key=lambda each: each.duration_ms)
+            least = min(slow, key=lambda each: each.duration_ns)
             slow = tuple(each for each in slow if each is not least)
         self._slow = slow
 
@@ -274,7 +274,7 @@ class LiveRuns:
         self._typical_ns = self._bare.quantile(0.5)
         if self._typical_ns > _LONGEST_STEP_S * 1e9:
             self._say(
-                f"A step takes {units.duration(self._typical_ns / 1e6)}, too long to "
+                f"A step takes {units.duration_ns(self._typical_ns)}, too long to "
                 "be recorded whole: call warpbook.step() more often, such as once for "
                 "each batch."
             )
@@ -318,11 +318,10 @@ class LiveRuns:
         figures = profiled.figures
         adding_up_ns = time.perf_counter_ns() - began_ns
         recorded_ns = recorded.run.end_ns - recorded.run.start_ns
-        profiler_ms = figures.profiler_ms
-        if figures.first_start_ms is not None:
-            self._setup_ms = figures.first_start_ms
-            profiler_ms -= figures.first_start_ms
-        overhead_ns = round(profiler_ms * 1e6) + adding_up_ns
+        overhead_ns = figures.profiler_ns + adding_up_ns
+        if figures.first_start_ns is not None:
+            self._setup_ns = figures.first_start_ns
+            overhead_ns -= figures.first_start_ns
         if opened.bare_step_ns is not None:
             slower_ns = recorded_ns - opened.bare_step_ns * opened.steps
             overhead_ns += max(round(slower_ns), 0)
@@ -331,23 +330,23 @@ class LiveRuns:
             self._profiled.add(took_ns)
         self._recorded_ns += recorded_ns
         self._recorded_steps += opened.steps
-        start_ms = (opened.start_ns - self._start_ns) / 1e6
+        start_ns = opened.start_ns - self._start_ns
         verdict = figures.verdict
         self._windows.add(
             LiveWindow(
-                start_ms=start_ms,
-                end_ms=start_ms + recorded_ns / 1e6,
+                start_ns=start_ns,
+                end_ns=start_ns + recorded_ns,
                 steps=opened.steps,
-                recorded_ms=recorded_ns / 1e6,
-                bare_step_ms=None
+                recorded_ns=recorded_ns,
+                bare_step_ns=None
                 if opened.bare_step_ns is None
-                else opened.bare_step_ns / 1e6,
-                gpu_busy_ms=figures.gpu_busy_ms,
+                else round(opened.bare_step_ns),
+                gpu_busy_ns=figures.gpu_busy_ns,
                 kind=None if verdict is None else verdict.kind,
                 sentence="" if verdict is None else verdict.sentence,
                 launches=figures.completeness.launches,
                 matched=figures.completeness.matched,
-                overhead_ms=overhead_ns / 1e6,
+                overhead_ns=overhead_ns,
             ),
             profiled,
         )
@@ -386,8 +385,8 @@ def _times(counted: Durations, waited_ns: float, waited_steps: int) -> StepTimes
         return None
     return StepTimes(
         steps=counted.count,
-        median_ms=counted.quantile(0.5) / 1e6,
-        p95_ms=counted.quantile(0.95) / 1e6,
-        slowest_ms=counted.longest_ns / 1e6,
-        mean_ms=waited_ns / waited_steps / 1e6 if waited_steps else None,
+        median_ns=round(counted.quantile(0.5)),
+        p95_ns=round(counted.quantile(0.95)),
+        slowest_ns=counted.longest_ns,
+        mean_ns=round(waited_ns / waited_steps) if waited_steps else None,
     )

@@ -21,25 +21,25 @@ def words(live: Live) -> tuple[str, ...]:
 
 def cost(live: Live) -> str:
     """Say what profiling has taken."""
-    share = live.overhead_ms / live.elapsed_ms if live.elapsed_ms > 0 else 0.0
+    share = live.overhead_ns / live.elapsed_ns if live.elapsed_ns > 0 else 0.0
     set_up = ""
-    if live.setup_ms is not None:
-        set_up = f", and {units.duration(live.setup_ms)} once to set the profiler up"
+    if live.setup_ns is not None:
+        set_up = f", and {units.duration_ns(live.setup_ns)} once to set the profiler up"
     return (
-        f"profiling took {units.duration(live.overhead_ms)}, {units.share(share)} of "
-        f"the time (aim: below {units.share(live.aim_share)}){set_up}"
+        f"profiling took {units.duration_ns(live.overhead_ns)}, {units.share(share)} "
+        f"of the time (aim: below {units.share(live.aim_share)}){set_up}"
     )
 
 
 def _line(live: Live, trouble: str) -> Iterator[str]:
     yield f"Live: {_count(live.steps, 'step')}"
     if live.bare is not None:
-        yield f"{units.duration(live.bare.median_ms)} a step"
+        yield f"{units.duration_ns(live.bare.median_ns)} a step"
     yield _count(sum(each.merged for each in live.windows), "window")
     if live.windows:
         newest = live.windows[-1]
-        if newest.gpu_busy_ms is not None and newest.recorded_ms > 0:
-            yield f"GPU busy {units.share(newest.gpu_busy_ms / newest.recorded_ms)}"
+        if newest.gpu_busy_ns is not None and newest.recorded_ns > 0:
+            yield f"GPU busy {units.share(newest.gpu_busy_ns / newest.recorded_ns)}"
         if newest.kind is not None:
             yield newest.kind
         yield cost(live)
@@ -54,7 +54,7 @@ def _words(live: Live) -> Iterator[str]:
     told = f", told by {_teller(live)}" if live.steps else ""
     recorded = sum(each.steps for each in live.windows)
     yield (
-        f"{_count(live.steps, 'step')} in {units.duration(live.elapsed_ms)}{told}; "
+        f"{_count(live.steps, 'step')} in {units.duration_ns(live.elapsed_ns)}{told}; "
         f"{_count(recorded, 'step')} in "
         f"{_count(sum(each.merged for each in live.windows), 'window')} were recorded."
     )
@@ -63,11 +63,11 @@ def _words(live: Live) -> Iterator[str]:
     if live.profiled is not None:
         yield f"In windows a step took {_times(live.profiled)}."
     if live.slow_steps:
-        slowest = max(live.slow_steps, key=lambda each: each.duration_ms)
+        slowest = max(live.slow_steps, key=lambda each: each.duration_ns)
         yield (
             "Slow steps, three times as long as most or longer, took "
-            f"{units.duration(live.slow_ms)} more than the others; the slowest is "
-            f"step {slowest.step:,}, {units.duration(slowest.duration_ms)}."
+            f"{units.duration_ns(live.slow_ns)} more than the others; the slowest is "
+            f"step {slowest.step:,}, {units.duration_ns(slowest.duration_ns)}."
         )
     said = cost(live)
     yield f"{said[0].upper()}{said[1:]}."
@@ -80,12 +80,12 @@ def _teller(live: Live) -> str:
 
 def _times(told: StepTimes) -> str:
     mean = ""
-    if told.mean_ms is not None:
-        mean = f" ({units.duration(told.mean_ms)} on average with the GPU's work)"
+    if told.mean_ns is not None:
+        mean = f" ({units.duration_ns(told.mean_ns)} on average with the GPU's work)"
     return (
-        f"{units.duration(told.median_ms)}{mean}, 95 % of them "
-        f"{units.duration(told.p95_ms)} at most, the slowest "
-        f"{units.duration(told.slowest_ms)}"
+        f"{units.duration_ns(told.median_ns)}{mean}, 95 % of them "
+        f"{units.duration_ns(told.p95_ns)} at most, the slowest "
+        f"{units.duration_ns(told.slowest_ns)}"
     )
 
 

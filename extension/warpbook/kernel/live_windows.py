@@ -34,7 +34,7 @@ class _Cause:
     explains_ns: int
     #: the window that shows it best
     finding: Finding
-    at_ms: float
+    at_ns: int
 
 
 class Windows:
@@ -64,7 +64,7 @@ class Windows:
             recorded_ns = metrics.window_ns - metrics.idle.profiler_ns
             self._judged_ns += recorded_ns if bare is None else bare.judged_ns
             for finding in profiled.figures.findings:
-                self._weigh(finding, window.start_ms)
+                self._weigh(finding, window.start_ns)
         self.verdict = self._judge(verdict)
 
     @property
@@ -74,11 +74,11 @@ class Windows:
             return self.newest
         return self._by_verdict.get(self.verdict.kind, self.newest)
 
-    def _weigh(self, finding: Finding, at_ms: float) -> None:
-        cause = self._causes.setdefault(finding.kind, _Cause(0, finding, at_ms))
+    def _weigh(self, finding: Finding, at_ns: int) -> None:
+        cause = self._causes.setdefault(finding.kind, _Cause(0, finding, at_ns))
         cause.explains_ns += finding.explains_ns
         if finding.share > cause.finding.share:
-            cause.finding, cause.at_ms = finding, at_ms
+            cause.finding, cause.at_ns = finding, at_ns
 
     def _judge(self, newest: CellVerdict) -> CellVerdict:
         """As one window is judged, with the time that each cause took in all."""
@@ -97,7 +97,7 @@ class Windows:
         return CellVerdict(
             kind,
             f"{over} {units.share(shares[kind])} of the time is {kind}, the most in "
-            f"the one after {units.duration(cause.at_ms)}: {cause.finding.evidence} "
+            f"the one after {units.duration_ns(cause.at_ns)}: {cause.finding.evidence} "
             f"{cause.finding.change}",
         )
 
@@ -112,23 +112,23 @@ def _bounded(windows: Sequence[LiveWindow]) -> tuple[LiveWindow, ...]:
 
 def _merged(one: LiveWindow, other: LiveWindow) -> LiveWindow:
     """Add two neighbours up; what is in words is that of the longer."""
-    longer = max(one, other, key=lambda each: each.recorded_ms)
+    longer = max(one, other, key=lambda each: each.recorded_ns)
     known = [
-        each.bare_step_ms for each in (one, other) if each.bare_step_ms is not None
+        each.bare_step_ns for each in (one, other) if each.bare_step_ns is not None
     ]
-    busy_ms = None
-    if one.gpu_busy_ms is not None and other.gpu_busy_ms is not None:
-        busy_ms = one.gpu_busy_ms + other.gpu_busy_ms
+    busy_ns = None
+    if one.gpu_busy_ns is not None and other.gpu_busy_ns is not None:
+        busy_ns = one.gpu_busy_ns + other.gpu_busy_ns
     return msgspec.structs.replace(
         longer,
-        start_ms=one.start_ms,
-        end_ms=other.end_ms,
+        start_ns=one.start_ns,
+        end_ns=other.end_ns,
         steps=one.steps + other.steps,
-        recorded_ms=one.recorded_ms + other.recorded_ms,
-        bare_step_ms=sum(known) / len(known) if known else None,
-        gpu_busy_ms=busy_ms,
+        recorded_ns=one.recorded_ns + other.recorded_ns,
+        bare_step_ns=round(sum(known) / len(known)) if known else None,
+        gpu_busy_ns=busy_ns,
         launches=one.launches + other.launches,
         matched=one.matched + other.matched,
-        overhead_ms=one.overhead_ms + other.overhead_ms,
+        overhead_ns=one.overhead_ns + other.overhead_ns,
         merged=one.merged + other.merged,
     )

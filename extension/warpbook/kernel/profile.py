@@ -23,7 +23,7 @@ _REPORT_MIME = "application/vnd.warpbook.report+json"
 class Profile:
     """The profile of one run of a cell.
 
-    Every figure of `CellProfile` is an attribute: `profile.gpu_busy_ms`,
+    Every figure of `CellProfile` is an attribute: `profile.gpu_busy_ns`,
     `profile.kernels`, `profile.completeness.warnings`, ...
     """
 

@@ -48,9 +48,9 @@ class Recording:
         Raises:
             CaptureFailed: there is no torch.
         """
-        began = time.perf_counter()
+        began_ns = time.perf_counter_ns()
         self._capture: Any = _with_torch("kineto").Capture(memory, shapes)
-        self._import_ms = (time.perf_counter() - began) * 1e3
+        self._import_ns = time.perf_counter_ns() - began_ns
         self.notes = LineNotes()
 
     def start(self) -> None:
@@ -80,7 +80,7 @@ class Recording:
         """
         events, run = self._capture.stop(code_end_ns)
         if run.set_up is not None:
-            set_up = msgspec.structs.replace(run.set_up, imports_ms=self._import_ms)
+            set_up = msgspec.structs.replace(run.set_up, imports_ns=self._import_ns)
             run = replace(run, set_up=set_up)
         if self.notes.lines:
             marking = importlib.import_module("warpbook_monitors.trace.marks")
@@ -102,9 +102,9 @@ class Recorded:
     _capture: Any
 
     @property
-    def wall_ms(self) -> float:
+    def wall_ns(self) -> int:
         """Give how long the code took, with the GPU's work."""
-        return (self.run.end_ns - self.run.start_ns) / 1e6
+        return self.run.end_ns - self.run.start_ns
 
     def figures(self, source: Sequence[str]) -> CellProfile:
         """Add the events up; the source is shown beside its lines."""
@@ -116,7 +116,7 @@ class Recorded:
         return msgspec.structs.replace(
             figures,
             lines=lines.by_line(self.events, self.run, source),
-            lines_cost_ms=len(self.run.marks.line) * _note_ms(),
+            lines_cost_ns=round(len(self.run.marks.line) * _note_ns()),
         )
 
     def save(self, path: str) -> None:
@@ -128,13 +128,13 @@ class Recorded:
         self._capture.save(path)
 
 
-def _note_ms() -> float:
+def _note_ns() -> float:
     """Measure what noting one line takes."""
     notes = LineNotes()
-    began = time.perf_counter()
+    began_ns = time.perf_counter_ns()
     for line in range(_TRIALS):
         notes.at(line)
-    return (time.perf_counter() - began) * 1e3 / _TRIALS
+    return (time.perf_counter_ns() - began_ns) / _TRIALS
 
 
 def wait_for_gpu() -> None:

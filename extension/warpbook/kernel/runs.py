@@ -81,8 +81,8 @@ class Runs:
         self._begun = 0
         self._recording: Recording | None = None
         self._bare_since_ns: int | None = None
-        self._bare_ms: list[float] = []
-        self._profiled_ms: list[float] = []
+        self._bare_ns: list[int] = []
+        self._profiled_ns: list[int] = []
         self._fastest: Recorded | None = None
         self._problem: TraceError | None = None
         #: when the code ended, and when a traceback was last shown, as Unix time
@@ -164,15 +164,15 @@ class Runs:
         figures = _with_unfinished(fastest.figures(self._source), self._timed)
         if len(self._plan) > 1:
             repeats = Repeats(
-                self._warm_ups, tuple(self._bare_ms), tuple(self._profiled_ms)
+                self._warm_ups, tuple(self._bare_ns), tuple(self._profiled_ns)
             )
             figures = msgspec.structs.replace(figures, repeats=repeats)
         return Finished(figures, fastest)
 
     def _bare_times(self) -> BareTimes | None:
         """Give what is known without the profiler; runs beside it are the nearest."""
-        if self._bare_ms:
-            return bare_times(self._bare_ms, "repeats")
+        if self._bare_ns:
+            return bare_times(self._bare_ns, "repeats")
         return None if self._timed is None else self._timed.bare
 
     def abandon(self) -> None:
@@ -185,12 +185,12 @@ class Runs:
         since_ns, self._bare_since_ns = self._bare_since_ns, None
         if since_ns is not None:
             wait_for_gpu()
-            self._bare_ms.append((time.perf_counter_ns() - since_ns) / 1e6)
+            self._bare_ns.append(time.perf_counter_ns() - since_ns)
         recording, self._recording = self._recording, None
         if recording is not None:
             recorded = recording.stop(code_end_ns)
-            self._profiled_ms.append(recorded.wall_ms)
-            if self._fastest is None or recorded.wall_ms < self._fastest.wall_ms:
+            self._profiled_ns.append(recorded.wall_ns)
+            if self._fastest is None or recorded.wall_ns < self._fastest.wall_ns:
                 self._fastest = recorded
                 self._write(recorded)
 

@@ -177,52 +177,50 @@ def _roof_words(roof: Roof, label: str, peak: float) -> str:
 def _point_words(point: RooflinePoint) -> str:
     return (
         f"{point.name} {point.operands}: {units.rate(point.flops_per_s or 0.0, 'FLOP')}"
-        f", {units.duration(point.time_ms)}"
+        f", {units.duration_ns(point.time_ns)}"
     )
 
 
 def _memory_parts(curve: MemoryCurve) -> Iterator[str]:
-    last_ms = max(curve.times_ms[-1], 1e-6)
+    last_ns = max(curve.times_ns[-1], 1)
     most = max(*curve.reserved_bytes, *curve.allocated_bytes, 1)
-    x, y = _axes((0.0, last_ms), (0.0, most * 1.05), is_log=False)
+    x, y = _axes((0.0, last_ns), (0.0, most * 1.05), is_log=False)
     yield from _frame("ms since the start of the cell")
     for share in (0.0, 0.5, 1.0):
-        at_ms = last_ms * share
-        yield _text(x.at(at_ms), _HEIGHT - _BOTTOM + 13, f"{at_ms:.3g}", "middle")
+        at_ns = last_ns * share
+        yield _text(x.at(at_ns), _HEIGHT - _BOTTOM + 13, f"{at_ns / 1e6:.3g}", "middle")
         yield _text(_LEFT - 5, y.at(most * share) + 4, units.size(most * share), "end")
-    reserved = _stairs(x, y, curve.times_ms, curve.reserved_bytes)
+    reserved = _stairs(x, y, curve.times_ns, curve.reserved_bytes)
     yield f'<path d="M{reserved}" stroke="{_PLAIN}"/>'
-    allocated = _stairs(x, y, curve.times_ms, curve.allocated_bytes)
+    allocated = _stairs(x, y, curve.times_ns, curve.allocated_bytes)
     floor = y.at(0)
     yield (
         f'<path d="M{_LEFT} {floor}L{allocated}V{floor}Z" fill="{_COLOURS["FP32"]}" '
         f'fill-opacity="0.35" stroke="{_COLOURS["FP32"]}"/>'
     )
-    peak_x, peak_y = x.at(max(curve.peak_ms, 0.0)), y.at(curve.peak_allocated_bytes)
+    peak_x, peak_y = x.at(max(curve.peak_ns, 0)), y.at(curve.peak_allocated_bytes)
     yield (
         f'<circle cx="{peak_x}" cy="{peak_y}" r="4" fill="{_COLOURS["FP8"]}">'
         f"<title>{escape(peak_words(curve))}</title></circle>"
     )
-    yield _text(x.at(last_ms), y.at(curve.reserved_bytes[-1]) - 4, "reserved", "end")
+    yield _text(x.at(last_ns), y.at(curve.reserved_bytes[-1]) - 4, "reserved", "end")
 
 
-def _stairs(
-    x: _Axis, y: _Axis, times_ms: Sequence[float], values: Sequence[int]
-) -> str:
+def _stairs(x: _Axis, y: _Axis, times_ns: Sequence[int], values: Sequence[int]) -> str:
     """Give a path of so many steps, each as high as the most in it."""
-    last_ms = max(times_ms[-1], 1e-6)
+    last_ns = max(times_ns[-1], 1)
     heights = [0] * _STEPS
     place, held = 0, values[0]
     for step in range(_STEPS):
         # what held before this step holds in it until it changes
         heights[step] = held
-        end_ms = last_ms * (step + 1) / _STEPS
-        while place < len(values) and (times_ms[place] < end_ms or step == _STEPS - 1):
+        end_ns = last_ns * (step + 1) / _STEPS
+        while place < len(values) and (times_ns[place] < end_ns or step == _STEPS - 1):
             held = values[place]
             heights[step] = max(heights[step], held)
             place += 1
     parts = [f"{x.at(0.0)} {y.at(heights[0])}"]
     for step in range(1, _STEPS):
         if heights[step] != heights[step - 1]:
-            parts.append(f"H{x.at(last_ms * step / _STEPS)}V{y.at(heights[step])}")
-    return "".join([*parts, f"H{x.at(last_ms)}"])
+            parts.append(f"H{x.at(last_ns * step / _STEPS)}V{y.at(heights[step])}")
+    return "".join([*parts, f"H{x.at(last_ns)}"])

@@ -273,12 +273,12 @@ def _check(report: CellReport) -> None:
         raise ValueError("A kernel's report is of a cell and of no file.")
     names = len(report.profile.names)
     for lane in report.profile.lanes:
-        if not len(lane.starts_ms) == len(lane.durations_ms) == len(lane.names):
+        if not len(lane.starts_ns) == len(lane.durations_ns) == len(lane.names):
             raise ValueError("A lane's columns differ in length.")
         if any(not 0 <= name < names for name in lane.names):
             raise ValueError("A lane names an event that there is not.")
     for curve in report.profile.memory_curves:
-        columns = (curve.times_ms, curve.allocated_bytes, curve.reserved_bytes)
+        columns = (curve.times_ns, curve.allocated_bytes, curve.reserved_bytes)
         if not len(columns[0]) == len(columns[1]) == len(columns[2]) > 0:
             raise ValueError("A memory curve's columns differ in length.")
 

@@ -209,7 +209,7 @@ class FigureHandler(TimelineHandler):
             from warpbook.figures.item import figure_item, link_time  # noqa: PLC0415
             from warpbook.figures.timeline import explorer  # noqa: PLC0415
 
-            figure = explorer(tuple(timeline.rows), report.profile.wall_ms)
+            figure = explorer(tuple(timeline.rows), report.profile.wall_ns)
             link_time(figure, report.id)
             return figure_item(figure, theme)
 

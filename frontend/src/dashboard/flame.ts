@@ -1,7 +1,7 @@
 /** A flame graph: which calls the host's, or the GPU's, time belongs to. */
 
 import { h, setText } from '../dom';
-import { clip, count, duration, share } from '../format';
+import { clip, count, durationNs, share } from '../format';
 import type { CallNode } from '../protocol';
 import type { Drawn } from './content';
 import type { Box, Clock } from './flame_layout';
@@ -114,7 +114,7 @@ export class FlameGraph implements Drawn {
     const whole = wholeNs(this.nodes, this.clock);
     const of = this.clock === 'host' ? 'the host’s time' : 'the GPU’s work';
     return (
-      `${clip(node.name, MOST_NAME)}: ${duration(time / 1e6)}, ` +
+      `${clip(node.name, MOST_NAME)}: ${durationNs(time)}, ` +
       `${share(whole > 0 ? time / whole : null)} of ${of}, ` +
       `${count(node.calls)} ${node.calls === 1 ? 'call' : 'calls'}`
     );

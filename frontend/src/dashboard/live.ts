@@ -1,11 +1,11 @@
 /** A long cell in the drawer: it grows while the cell runs. */
 
 import { h, setText } from '../dom';
-import { clip, clock, count, duration, NONE, share } from '../format';
+import { clip, clock, count, durationNs, NONE, share } from '../format';
 import type { CellReport, Live, LiveWindow, StepTimes } from '../protocol';
 import type { Statements } from '../statements';
 import type { Drawn } from './content';
-import { busyRatio, liveChart, stepMs } from './live_chart';
+import { busyRatio, liveChart, stepNs } from './live_chart';
 import {
   causeNodes,
   changeNodes,
@@ -41,8 +41,8 @@ export function statusWords(report: CellReport, nowMs: number): string {
 }
 
 /** What a cell took so far, or in all. */
-export function wallMs(report: CellReport): number {
-  return report.live?.elapsed_ms ?? report.profile.wall_ms;
+export function wallNs(report: CellReport): number {
+  return report.live?.elapsed_ns ?? report.profile.wall_ns;
 }
 
 /** The part of a report that is about its windows. */
@@ -140,7 +140,7 @@ export class LiveView implements Drawn {
       ...(live.windows.length === 0 ? [] : liveChart(live))
     );
     this.writeWindows(live);
-    const newest = live.windows.at(-1)?.start_ms;
+    const newest = live.windows.at(-1)?.start_ns;
     if (status === 'running' && view !== null && newest !== this.shownWindow) {
       this.shownWindow = newest;
       this.newest.replaceChildren(
@@ -222,46 +222,46 @@ export class LiveView implements Drawn {
 }
 
 function liveFigures(live: Live): [string, string][] {
-  const took = live.elapsed_ms > 0 ? live.overhead_ms / live.elapsed_ms : null;
+  const took = live.elapsed_ns > 0 ? live.overhead_ns / live.elapsed_ns : null;
   const set: [string, string][] =
-    live.setup_ms === null
+    live.setup_ns === null
       ? []
-      : [['Once, to set the profiler up', duration(live.setup_ms)]];
+      : [['Once, to set the profiler up', durationNs(live.setup_ns)]];
   const slow: [string, string][] =
     live.slow_steps.length === 0
       ? []
       : [['Slow steps took more', slowWords(live)]];
   const by = live.steps_by === null ? '' : `, told by ${live.steps_by}`;
   return [
-    ['Time', duration(live.elapsed_ms)],
+    ['Time', durationNs(live.elapsed_ns)],
     ['Steps', `${count(live.steps)}${by}`],
     ['A step without the profiler', stepWords(live.bare)],
     ['In windows', stepWords(live.profiled)],
     [
       'Profiling took',
       `${share(took)} (aim: below ${share(live.aim_share)}), ` +
-        duration(live.overhead_ms)
+        durationNs(live.overhead_ns)
     ],
     ...set,
     ...slow
   ];
 }
 
-function slowWords({ slow_steps: steps, slow_ms: slowMs }: Live): string {
+function slowWords({ slow_steps: steps, slow_ns: slowNs }: Live): string {
   const slowest = steps.reduce((one, other) =>
-    other.duration_ms > one.duration_ms ? other : one
+    other.duration_ns > one.duration_ns ? other : one
   );
   return (
-    `${duration(slowMs)}, the slowest step ${count(slowest.step)} with ` +
-    duration(slowest.duration_ms)
+    `${durationNs(slowNs)}, the slowest step ${count(slowest.step)} with ` +
+    durationNs(slowest.duration_ns)
   );
 }
 
 function stepWords(times: StepTimes | null): string {
   return times === null
     ? NONE
-    : `${duration(times.median_ms)} median, ${duration(times.p95_ms)} p95, ` +
-        `${duration(times.slowest_ms)} at most`;
+    : `${durationNs(times.median_ns)} median, ${durationNs(times.p95_ns)} p95, ` +
+        `${durationNs(times.slowest_ns)} at most`;
 }
 
 function windowRow(each: LiveWindow): HTMLTableRowElement {
@@ -282,22 +282,22 @@ function windowRow(each: LiveWindow): HTMLTableRowElement {
       'td',
       {},
       each.merged > 1
-        ? `${duration(each.start_ms)} (${each.merged} windows)`
-        : duration(each.start_ms)
+        ? `${durationNs(each.start_ns)} (${each.merged} windows)`
+        : durationNs(each.start_ns)
     ),
     ...[
       count(each.steps),
-      duration(each.bare_step_ms),
-      duration(stepMs(each)),
+      durationNs(each.bare_step_ns),
+      durationNs(stepNs(each)),
       share(busyRatio(each)),
-      duration(each.overhead_ms)
+      durationNs(each.overhead_ns)
     ].map(value => h('td', { class: 'wb-figure-cell' }, value)),
     h('td', {}, verdict, lost > 0 ? ` ${count(lost)} launches lost` : null)
   );
 }
 
-function key({ start_ms: startMs, merged }: LiveWindow): string {
-  return `${startMs} ${merged}`;
+function key({ start_ns: startNs, merged }: LiveWindow): string {
+  return `${startNs} ${merged}`;
 }
 
 function capital(words: string): string {

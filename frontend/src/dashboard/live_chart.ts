@@ -1,7 +1,7 @@
 /** Windows of a long cell over its time: how long a step took, and how busy the GPU. */
 
 import { h, svg } from '../dom';
-import { duration } from '../format';
+import { durationNs } from '../format';
 import type { Live, LiveWindow } from '../protocol';
 
 /** In units of the drawing; it stretches to the width that there is. */
@@ -12,17 +12,17 @@ const BUSY_HEIGHT = 32;
 const LEAST_WIDTH = 2;
 
 /** Draw the windows; a table beside it has the values. */
-export function liveChart({ windows, elapsed_ms: elapsedMs }: Live): Node[] {
+export function liveChart({ windows, elapsed_ns: elapsedNs }: Live): Node[] {
   const most = Math.max(
-    ...windows.flatMap(each => [stepMs(each), each.bare_step_ms ?? 0]),
-    1e-6
+    ...windows.flatMap(each => [stepNs(each), each.bare_step_ns ?? 0]),
+    1
   );
-  const x = (ms: number) => (WIDTH * ms) / Math.max(elapsedMs, 1);
-  const y = (ms: number) => STEP_HEIGHT * (1 - ms / most);
-  const bare = windows.filter(each => each.bare_step_ms !== null);
+  const x = (ns: number) => (WIDTH * ns) / Math.max(elapsedNs, 1);
+  const y = (ns: number) => STEP_HEIGHT * (1 - ns / most);
+  const bare = windows.filter(each => each.bare_step_ns !== null);
   const points = bare.map(
     each =>
-      `${x(each.start_ms).toFixed(1)},${y(each.bare_step_ms ?? 0).toFixed(1)}`
+      `${x(each.start_ns).toFixed(1)},${y(each.bare_step_ns ?? 0).toFixed(1)}`
   );
   const bottom = STEP_HEIGHT + GAP + BUSY_HEIGHT;
   const chart = svg(
@@ -34,19 +34,19 @@ export function liveChart({ windows, elapsed_ms: elapsedMs }: Live): Node[] {
       role: 'img',
       'aria-label':
         `Step time and GPU busy share in ${windows.length} windows over ` +
-        `${duration(elapsedMs)}; the table of windows has the values`
+        `${durationNs(elapsedNs)}; the table of windows has the values`
     },
     ...windows.flatMap(each => {
       const busy = busyRatio(each);
       const place = {
-        x: x(each.start_ms).toFixed(1),
-        width: Math.max(x(each.end_ms - each.start_ms), LEAST_WIDTH).toFixed(1)
+        x: x(each.start_ns).toFixed(1),
+        width: Math.max(x(each.end_ns - each.start_ns), LEAST_WIDTH).toFixed(1)
       };
       const step = svg('rect', {
         ...place,
         class: 'wb-live-profiled',
-        y: y(stepMs(each)).toFixed(1),
-        height: (STEP_HEIGHT - y(stepMs(each))).toFixed(1)
+        y: y(stepNs(each)).toFixed(1),
+        height: (STEP_HEIGHT - y(stepNs(each))).toFixed(1)
       });
       return busy === null
         ? [step]
@@ -70,7 +70,7 @@ export function liveChart({ windows, elapsed_ms: elapsedMs }: Live): Node[] {
       h('span', { class: 'wb-live-key wb-live-key-bare' }),
       'a step without the profiler ',
       h('span', { class: 'wb-live-key wb-live-key-profiled' }),
-      `in a window, up to ${duration(most)} `,
+      `in a window, up to ${durationNs(most)} `,
       ...(windows.every(each => busyRatio(each) === null)
         ? []
         : [
@@ -82,12 +82,12 @@ export function liveChart({ windows, elapsed_ms: elapsedMs }: Live): Node[] {
 }
 
 /** Mean of a step in a window. */
-export function stepMs(window: LiveWindow): number {
-  return window.steps > 0 ? window.recorded_ms / window.steps : 0;
+export function stepNs(window: LiveWindow): number {
+  return window.steps > 0 ? window.recorded_ns / window.steps : 0;
 }
 
 /** How much of a window the GPU worked; null where nobody knows. */
 export function busyRatio(window: LiveWindow): number | null {
-  const { gpu_busy_ms: busy, recorded_ms: recorded } = window;
+  const { gpu_busy_ns: busy, recorded_ns: recorded } = window;
   return busy === null || !(recorded > 0) ? null : Math.min(busy / recorded, 1);
 }

@@ -1,10 +1,10 @@
 /** The list of cell reports on the dashboard; each opens in the drawer. */
 
 import { h } from '../dom';
-import { clip, when, duration, NONE, share } from '../format';
+import { clip, when, durationNs, NONE, share } from '../format';
 import type { CellProfile, CellReport } from '../protocol';
 import type { Statements } from '../statements';
-import { statusWords, wallMs } from './live';
+import { statusWords, wallNs } from './live';
 import type { Pressed } from './pressed';
 import { whose } from './report';
 import { table } from './table';
@@ -72,7 +72,7 @@ export class ReportList {
               clip((report.live ?? report.profile).verdict?.kind ?? NONE, 40),
               when(report.started_ms),
               busyShare(report.profile),
-              duration(wallMs(report))
+              durationNs(wallNs(report))
             ]),
             reports.length
           );
@@ -120,6 +120,6 @@ export class ReportList {
 }
 
 function busyShare(profile: CellProfile): string {
-  const { gpu_busy_ms: busy, wall_ms: wall } = profile;
+  const { gpu_busy_ns: busy, wall_ns: wall } = profile;
   return busy === null || !(wall > 0) ? NONE : share(busy / wall);
 }

@@ -4,7 +4,7 @@
  */
 
 import { h, svg } from '../dom';
-import { clip, duration } from '../format';
+import { clip, durationNs } from '../format';
 import type {
   Card,
   CardBar,
@@ -115,7 +115,7 @@ function cellNodes(cell: Cell): (Node | string)[] {
 }
 
 function timeline({ end_ns, lanes }: CardTimeline): Node {
-  const took = duration(end_ns / 1e6);
+  const took = durationNs(end_ns);
   const height = LANE * lanes.length + 16;
   const word = (words: string, x: number, y: number, anchor = 'start') =>
     svg(
@@ -144,7 +144,7 @@ function bar(from: CardBar, engine: string, y: number, endNs: number): Node {
   const { begin_ns, end_ns, label, line, is_waiting } = from;
   const scale = (WIDTH - LEFT) / endNs;
   const where = line === null ? '' : `, line ${line}`;
-  const words = `${safe(label)}, ${duration((end_ns - begin_ns) / 1e6)}${where}`;
+  const words = `${safe(label)}, ${durationNs(end_ns - begin_ns)}${where}`;
   return svg(
     'rect',
     {

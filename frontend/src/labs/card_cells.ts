@@ -1,6 +1,6 @@
 /** Cells of a lab's card as text; what is somebody else's is not escaped yet. */
 
-import { count, duration, rate, share, text } from '../format';
+import { count, durationNs, rate, share, text } from '../format';
 import type { Card, CardStatus, Cell, RatioCell } from '../protocol';
 
 const MARKS: Record<CardStatus, string> = {
@@ -31,7 +31,7 @@ export function cellText(cell: Cell): string {
     case 'bytes':
       return `${text(cell.size_bytes, 'bytes')} ${cell.what}`.trimEnd();
     case 'duration':
-      return duration(cell.duration_ns / 1e6);
+      return durationNs(cell.duration_ns);
     case 'rate':
       return rate(cell.per_second, cell.unit);
     case 'location':

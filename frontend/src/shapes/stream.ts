@@ -48,8 +48,8 @@ export const isAllocator: Shape<types.Allocator> = check.record<types.Allocator>
 export const isAnnotationRow: Shape<types.AnnotationRow> = check.record<types.AnnotationRow>({
   name: check.text,
   times: check.whole,
-  host_ms: check.number,
-  gpu_ms: check.optional(check.number),
+  host_ns: check.whole,
+  gpu_ns: check.optional(check.whole),
   work: check.optional(check.whole),
 });
 
@@ -143,12 +143,12 @@ export const isCompleteness: Shape<types.Completeness> = check.record<types.Comp
   lanes_omitted: check.whole,
   warnings: check.list(check.text, 1000),
   corrupt: check.whole,
-  profiler_ms: check.number,
+  profiler_ns: check.whole,
   refusal: check.text,
 }, {
   warnings: [],
   corrupt: 0,
-  profiler_ms: 0.0,
+  profiler_ns: 0,
   refusal: "",
 });
 
@@ -156,7 +156,7 @@ export const isCopyRow: Shape<types.CopyRow> = check.record<types.CopyRow>({
   kind: check.text,
   calls: check.whole,
   size_bytes: check.optional(check.whole),
-  time_ms: check.number,
+  time_ns: check.whole,
 });
 
 export const isCpuUse: Shape<types.CpuUse> = check.record<types.CpuUse>({
@@ -206,14 +206,14 @@ export const isGroupRow: Shape<types.GroupRow> = check.record<types.GroupRow>({
 export const isKernelRow: Shape<types.KernelRow> = check.record<types.KernelRow>({
   name: check.text,
   calls: check.whole,
-  time_ms: check.number,
+  time_ns: check.whole,
   share_ratio: check.number,
 });
 
 export const isLane: Shape<types.Lane> = check.record<types.Lane>({
   label: check.text,
-  starts_ms: check.list(check.number, 100000),
-  durations_ms: check.list(check.number, 100000),
+  starts_ns: check.list(check.whole, 100000),
+  durations_ns: check.list(check.whole, 100000),
   names: check.list(check.whole, 100000),
 });
 
@@ -221,22 +221,22 @@ export const isLineRow: Shape<types.LineRow> = check.record<types.LineRow>({
   line: check.whole,
   code: check.text,
   times: check.whole,
-  host_ms: check.number,
+  host_ns: check.whole,
   kernels: check.optional(check.whole),
-  kernel_ms: check.optional(check.number),
-  copy_ms: check.optional(check.number),
-  wait_ms: check.optional(check.number),
-  idle_ms: check.optional(check.number),
+  kernel_ns: check.optional(check.whole),
+  copy_ns: check.optional(check.whole),
+  wait_ns: check.optional(check.whole),
+  idle_ns: check.optional(check.whole),
 });
 
 export const isMemoryCurve: Shape<types.MemoryCurve> = check.record<types.MemoryCurve>({
   device: check.whole,
-  times_ms: check.list(check.number, 100000),
+  times_ns: check.list(check.whole, 100000),
   allocated_bytes: check.list(check.whole, 100000),
   reserved_bytes: check.list(check.whole, 100000),
   changes: check.whole,
   peak_allocated_bytes: check.whole,
-  peak_ms: check.number,
+  peak_ns: check.whole,
   peak_path: check.text,
   peak_line: check.optional(check.whole),
 });
@@ -350,19 +350,19 @@ export const isMetrics: Shape<types.Metrics> = check.record<types.Metrics>({
 export const isOperatorRow: Shape<types.OperatorRow> = check.record<types.OperatorRow>({
   name: check.text,
   calls: check.whole,
-  self_ms: check.number,
+  self_ns: check.whole,
 });
 
 export const isPathRow: Shape<types.PathRow> = check.record<types.PathRow>({
   path: check.text,
   calls: check.whole,
-  time_ms: check.number,
+  time_ns: check.whole,
 });
 
 export const isRepeats: Shape<types.Repeats> = check.record<types.Repeats>({
   warm_ups: check.whole,
-  bare_ms: check.list(check.number, 100000),
-  profiled_ms: check.list(check.number, 100000),
+  bare_ns: check.list(check.whole, 100000),
+  profiled_ns: check.list(check.whole, 100000),
 });
 
 export const isRoof: Shape<types.Roof> = check.record<types.Roof>({
@@ -378,7 +378,7 @@ export const isRooflinePoint: Shape<types.RooflinePoint> = check.record<types.Ro
   gpu: check.text,
   dtype: check.optional(check.text),
   calls: check.whole,
-  time_ms: check.number,
+  time_ns: check.whole,
   share_ratio: check.number,
   flops: check.optional(check.whole),
   size_bytes: check.optional(check.whole),
@@ -387,9 +387,9 @@ export const isRooflinePoint: Shape<types.RooflinePoint> = check.record<types.Ro
 });
 
 export const isSetUp: Shape<types.SetUp> = check.record<types.SetUp>({
-  imports_ms: check.number,
-  cuda_ms: check.number,
-  profiler_ms: check.number,
+  imports_ns: check.whole,
+  cuda_ns: check.whole,
+  profiler_ns: check.whole,
 });
 
 export const isStepRow: Shape<types.StepRow> = check.record<types.StepRow>({
@@ -425,16 +425,16 @@ export const isTrial: Shape<types.Trial> = check.record<types.Trial>({
   refused: check.optional(check.text),
   speed: check.optional(isInterval),
   pairs: check.whole,
-  unchanged_ms: check.optional(check.number),
-  changed_ms: check.optional(check.number),
+  unchanged_ns: check.optional(check.whole),
+  changed_ns: check.optional(check.whole),
   difference: check.optional(isOutputDifference),
   promised: check.optional(check.tuple(check.number, check.number)),
 }, {
   refused: null,
   speed: null,
   pairs: 0,
-  unchanged_ms: null,
-  changed_ms: null,
+  unchanged_ns: null,
+  changed_ns: null,
   difference: null,
   promised: null,
 });
@@ -443,18 +443,18 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   verdict: check.optional(isCellVerdict),
   findings: check.list(isFinding, 1000),
   metrics: check.optional(isMetrics),
-  wall_ms: check.number,
-  profiler_ms: check.number,
-  first_start_ms: check.optional(check.number),
+  wall_ns: check.whole,
+  profiler_ns: check.whole,
+  first_start_ns: check.optional(check.whole),
   gpu_name: check.optional(check.text),
-  gpu_busy_ms: check.optional(check.number),
+  gpu_busy_ns: check.optional(check.whole),
   kernel_calls: check.optional(check.whole),
-  kernel_time_ms: check.optional(check.number),
-  copy_time_ms: check.optional(check.number),
+  kernel_time_ns: check.optional(check.whole),
+  copy_time_ns: check.optional(check.whole),
   launches: check.optional(check.whole),
-  launch_api_ms: check.optional(check.number),
+  launch_api_ns: check.optional(check.whole),
   synchronizations: check.optional(check.whole),
-  synchronization_ms: check.optional(check.number),
+  synchronization_ns: check.optional(check.whole),
   peak_allocated_bytes: check.optional(check.whole),
   peak_reserved_bytes: check.optional(check.whole),
   kernels: check.list(isKernelRow, 100000),
@@ -467,7 +467,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   repeats: check.optional(isRepeats),
   paths: check.list(isPathRow, 100000),
   lines: check.list(isLineRow, 100000),
-  lines_cost_ms: check.optional(check.number),
+  lines_cost_ns: check.optional(check.whole),
   set_up: check.optional(isSetUp),
   roofline: check.list(isRooflinePoint, 100000),
   roofs: check.list(isRoof, 100000),
@@ -486,7 +486,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   repeats: null,
   paths: [],
   lines: [],
-  lines_cost_ms: null,
+  lines_cost_ns: null,
   set_up: null,
   roofline: [],
   roofs: [],
@@ -511,8 +511,8 @@ export const isClocks: Shape<types.Clocks> = check.record<types.Clocks>({
 
 export const isPair: Shape<types.Pair> = check.record<types.Pair>({
   name: check.text,
-  before_ms: check.optional(check.number),
-  after_ms: check.optional(check.number),
+  before_ns: check.optional(check.whole),
+  after_ns: check.optional(check.whole),
   before_calls: check.optional(check.whole),
   after_calls: check.optional(check.whole),
 }, {
@@ -557,17 +557,17 @@ export const isComparison: Shape<types.Comparison> = check.record<types.Comparis
 });
 
 export const isLiveWindow: Shape<types.LiveWindow> = check.record<types.LiveWindow>({
-  start_ms: check.number,
-  end_ms: check.number,
+  start_ns: check.whole,
+  end_ns: check.whole,
   steps: check.whole,
-  recorded_ms: check.number,
-  bare_step_ms: check.optional(check.number),
-  gpu_busy_ms: check.optional(check.number),
+  recorded_ns: check.whole,
+  bare_step_ns: check.optional(check.whole),
+  gpu_busy_ns: check.optional(check.whole),
   kind: check.optional(check.text),
   sentence: check.text,
   launches: check.whole,
   matched: check.whole,
-  overhead_ms: check.number,
+  overhead_ns: check.whole,
   merged: check.whole,
 }, {
   merged: 1,
@@ -575,31 +575,31 @@ export const isLiveWindow: Shape<types.LiveWindow> = check.record<types.LiveWind
 
 export const isSlowStep: Shape<types.SlowStep> = check.record<types.SlowStep>({
   step: check.whole,
-  start_ms: check.number,
-  duration_ms: check.number,
+  start_ns: check.whole,
+  duration_ns: check.whole,
 });
 
 export const isStepTimes: Shape<types.StepTimes> = check.record<types.StepTimes>({
   steps: check.whole,
-  median_ms: check.number,
-  p95_ms: check.number,
-  slowest_ms: check.number,
-  mean_ms: check.optional(check.number),
+  median_ns: check.whole,
+  p95_ns: check.whole,
+  slowest_ns: check.whole,
+  mean_ns: check.optional(check.whole),
 });
 
 export const isLive: Shape<types.Live> = check.record<types.Live>({
-  elapsed_ms: check.number,
+  elapsed_ns: check.whole,
   steps: check.whole,
   steps_by: check.optional(check.text),
   bare: check.optional(isStepTimes),
   profiled: check.optional(isStepTimes),
   slow_steps: check.list(isSlowStep, 100),
-  slow_ms: check.number,
+  slow_ns: check.whole,
   windows: check.list(isLiveWindow, 1000),
   verdict: check.optional(isCellVerdict),
-  overhead_ms: check.number,
+  overhead_ns: check.whole,
   aim_share: check.number,
-  setup_ms: check.optional(check.number),
+  setup_ns: check.optional(check.whole),
   notes: check.list(check.text, 100),
 }, {
   notes: [],

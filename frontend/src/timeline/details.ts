@@ -2,9 +2,8 @@
 
 import { figures } from '../dashboard/table';
 import { h } from '../dom';
-import { clip, count, share, text } from '../format';
+import { clip, count, durationNs, share, text } from '../format';
 import type { TimelineDetails, TimelineEvent } from '../protocol';
-import { length } from './selection';
 
 const NS_PER_MS = 1e6;
 const LONGEST_NAME = 300;
@@ -28,7 +27,7 @@ export function detailsNodes(
         title: 'Show and pin it',
         click: () => events.show(event)
       },
-      `${clip(event.name, 60)} (${length(event.duration_ns)})`
+      `${clip(event.name, 60)} (${durationNs(event.duration_ns)})`
     );
   const close = h(
     'button',
@@ -57,7 +56,7 @@ export function detailsNodes(
             {},
             'Launched by ',
             link(told.launch),
-            `, ${length(told.event.start_ns - told.launch.start_ns)} before.`
+            `, ${durationNs(told.event.start_ns - told.launch.start_ns)} before.`
           )
         ]),
     ...(told.launched_events === 0
@@ -83,7 +82,7 @@ export function detailRows(told: TimelineDetails): [string, string][] {
   const rows: [string, string | null][] = [
     ['Lane', clip(told.label, 80)],
     ['Start', `${(event.start_ns / NS_PER_MS).toFixed(4)}\u00a0ms`],
-    ['Duration', length(event.duration_ns)],
+    ['Duration', durationNs(event.duration_ns)],
     ['Line', told.line === null ? null : String(told.line)],
     ['Shapes', facts.dims.some(dims => dims.length > 0) ? shapes(told) : null],
     [

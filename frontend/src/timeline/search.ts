@@ -1,9 +1,8 @@
 /** The search field of a timeline: how much a name takes, and a step to each match. */
 
 import { h, setText } from '../dom';
-import { clip, count } from '../format';
+import { clip, count, durationNs } from '../format';
 import type { TimelineEvent, TimelineMatches } from '../protocol';
-import { length } from './selection';
 import type { TimelineSource } from './source';
 
 /** A person types on. */
@@ -171,10 +170,10 @@ function sentence(told: TimelineMatches, at: TimelineEvent | null): string {
   const all = told.found
     .map(
       ({ kind, events, time_ns: timeNs }) =>
-        `${count(events)} ${KINDS[kind] ?? clip(kind, 40)} (${length(timeNs)})`
+        `${count(events)} ${KINDS[kind] ?? clip(kind, 40)} (${durationNs(timeNs)})`
     )
     .join(', ');
   return at === null
     ? all
-    : `${all}. Shown: ${clip(at.name, 60)}, ${length(at.duration_ns)}`;
+    : `${all}. Shown: ${clip(at.name, 60)}, ${durationNs(at.duration_ns)}`;
 }

@@ -2,7 +2,7 @@
 
 import { figures, table } from '../dashboard/table';
 import { h } from '../dom';
-import { clip, count, duration, NONE, text } from '../format';
+import { clip, count, durationNs, NONE, text } from '../format';
 import type { TimelineStatistics, TimelineUse } from '../protocol';
 import type { Part } from './reach';
 
@@ -15,11 +15,6 @@ const KINDS: Readonly<Record<string, string>> = {
   profiler: 'The profiler itself'
 };
 
-/** Give a length of time. */
-export function length(ns: number): string {
-  return duration(ns / NS_PER_MS);
-}
-
 /** Name a part: "1.2345 ms to 2.3456 ms (1.11 ms)". */
 export function partWords({ fromNs, toNs }: Part): string {
   // as many digits as tell its ends apart
@@ -28,7 +23,7 @@ export function partWords({ fromNs, toNs }: Part): string {
     6
   );
   const at = (ns: number) => `${(ns / NS_PER_MS).toFixed(digits)}\u00a0ms`;
-  return `${at(fromNs)} to ${at(toNs)} (${length(toNs - fromNs)})`;
+  return `${at(fromNs)} to ${at(toNs)} (${durationNs(toNs - fromNs)})`;
 }
 
 /** The figures of a selection; `show` goes to a part of the timeline. */
@@ -45,10 +40,10 @@ export function selectionNodes(
       told.gpus.flatMap(gpu => [
         [
           `${clip(gpu.label, 40)} busy`,
-          `${length(gpu.busy_ns)} (${text(gpu.busy_ns / whole, 'ratio')})`
+          `${durationNs(gpu.busy_ns)} (${text(gpu.busy_ns / whole, 'ratio')})`
         ],
         [`${clip(gpu.label, 40)} idle`, `${count(gpu.gaps)} gaps`],
-        ['Longest gap', gpu.gaps === 0 ? NONE : length(gpu.longest_gap_ns)]
+        ['Longest gap', gpu.gaps === 0 ? NONE : durationNs(gpu.longest_gap_ns)]
       ])
     ),
     h(
@@ -62,7 +57,7 @@ export function selectionNodes(
           .map(row => [
             `${clip(row.label, 80)}${row.level === 0 ? '' : `, level ${row.level + 1}`}`,
             count(row.events),
-            length(row.busy_ns),
+            durationNs(row.busy_ns),
             text(row.busy_ns / whole, 'ratio'),
             count(row.gaps),
             longestGap(row, show)
@@ -77,7 +72,7 @@ export function selectionNodes(
             .map(name => [
               h('span', { title: clip(name.name, 2000) }, clip(name.name, 90)),
               count(name.events),
-              length(name.time_ns)
+              durationNs(name.time_ns)
             ])
         )
       )
@@ -102,6 +97,6 @@ function longestGap(
       click: () =>
         show({ fromNs: fromNs - around, toNs: fromNs + gapNs + around })
     },
-    length(gapNs)
+    durationNs(gapNs)
   );
 }

@@ -1,9 +1,8 @@
 /** One small tooltip for whatever is under the mouse. */
 
 import { h } from '../dom';
-import { clip, count, text } from '../format';
+import { clip, count, durationNs, text } from '../format';
 import type { Hit } from './hit';
-import { length } from './selection';
 
 /** From the mouse, and from the edges of the window, in pixels. */
 const AWAY = 14;
@@ -53,12 +52,12 @@ export function tooltipLines(hit: Hit): string[] {
     return [
       'takes most of this bar',
       `${count(events)} events, busy ${text(busy, 'ratio')} of ` +
-        `${length(hit.lengthNs)} from ${at}`,
+        `${durationNs(hit.lengthNs)} from ${at}`,
       'Zoom in to see them one by one'
     ];
   }
   return [
-    `${length(hit.lengthNs)} from ${at}`,
+    `${durationNs(hit.lengthNs)} from ${at}`,
     ...(hit.others > 0
       ? [`and ${count(hit.others)} more here: zoom in to see them`]
       : [])

@@ -25,7 +25,6 @@ import { partWords, selectionNodes } from './selection';
 import { TimelineSource } from './source';
 import { Stage, stageElement } from './stage';
 
-const NS_PER_MS = 1e6;
 /** Between two requests while a person moves. */
 const PAUSE_MS = 60;
 /** A match takes so much of the screen's width. */
@@ -109,7 +108,7 @@ export class TimelineView implements Controlled {
       return;
     }
     setText(this.words, 'Drawing…');
-    const length = Math.max(profile.wall_ms * NS_PER_MS, LEAST_NS);
+    const length = Math.max(profile.wall_ns, LEAST_NS);
     try {
       await this.draw({ fromNs: 0, toNs: length });
     } catch (error) {

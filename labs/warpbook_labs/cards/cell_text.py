@@ -49,7 +49,7 @@ def cell_text(cell: Cell) -> str:
         case BytesCell(size_bytes, what):
             return f"{units.size(size_bytes)} {what}".rstrip()
         case DurationCell(duration_ns):
-            return units.duration(duration_ns / 1e6)
+            return units.duration_ns(duration_ns)
         case RateCell(per_second, unit):
             return units.rate(per_second, unit)
         case LocationCell(line, code):

@@ -16,7 +16,7 @@ _COLOURS = {"host": "#888888", "h2d": "#d98200", "compute": "#1f77b4", "d2h": "#
 
 def timeline_svg(timeline: CardTimeline) -> str:
     """Draw a lane for each engine."""
-    took = units.duration(timeline.end_ns / 1e6)
+    took = units.duration_ns(timeline.end_ns)
     height = _LANE * len(timeline.lanes) + 16
     said = f"What was done when; the full width is {took}"
     return (
@@ -45,7 +45,7 @@ def _parts(timeline: CardTimeline) -> Iterator[str]:
 def _bar(bar: CardBar, colour: str, top: int, end_ns: int) -> str:
     scale = (_WIDTH - _LEFT) / end_ns
     duration_ns = bar.end_ns - bar.begin_ns
-    words = f"{printable(bar.label)}, {units.duration(duration_ns / 1e6)}"
+    words = f"{printable(bar.label)}, {units.duration_ns(duration_ns)}"
     if bar.line is not None:
         words += f", line {bar.line}"
     faint = ' opacity="0.35"' if bar.is_waiting else ""

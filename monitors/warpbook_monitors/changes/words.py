@@ -49,7 +49,7 @@ def _times(ratio: float) -> str:
 
 
 def _ns(nanoseconds: int) -> str:
-    return units.duration(nanoseconds / 1e6)
+    return units.duration_ns(nanoseconds)
 
 
 def _joined(*sentences: str) -> str:

@@ -90,21 +90,21 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         else concluded.verdict,
         findings=findings,
         metrics=metrics,
-        wall_ms=_ms(run.end_ns - run.start_ns),
-        profiler_ms=run.profiler_ms,
-        first_start_ms=None if run.set_up is None else run.set_up.start_ms,
+        wall_ns=run.end_ns - run.start_ns,
+        profiler_ns=run.profiler_ns,
+        first_start_ns=None if run.set_up is None else run.set_up.start_ns,
         set_up=run.set_up,
         gpu_name=run.gpu_name,
-        gpu_busy_ms=_ms(union_ns(on_gpu.start_ns, on_gpu.end_ns)) if seen else None,
+        gpu_busy_ns=union_ns(on_gpu.start_ns, on_gpu.end_ns) if seen else None,
         kernel_calls=len(kernels) if seen else None,
-        kernel_time_ms=_ms(int(kernels.duration_ns.sum())) if seen else None,
-        copy_time_ms=_ms(int(copies.duration_ns.sum())) if seen else None,
+        kernel_time_ns=int(kernels.duration_ns.sum()) if seen else None,
+        copy_time_ns=int(copies.duration_ns.sum()) if seen else None,
         launches=None if blind else launches,
-        launch_api_ms=None
+        launch_api_ns=None
         if blind
-        else _total_ms(calls.api, calls.launches & ~calls.waits),
+        else _total_ns(calls.api, calls.launches & ~calls.waits),
         synchronizations=None if blind else int(calls.waits.sum()),
-        synchronization_ms=None if blind else _total_ms(calls.api, calls.waits),
+        synchronization_ns=None if blind else _total_ns(calls.api, calls.waits),
         peak_allocated_bytes=run.peak_allocated_bytes,
         peak_reserved_bytes=run.peak_reserved_bytes,
         kernels=_kernel_rows(kernels),
@@ -143,12 +143,8 @@ def _verdict(
     return judge(metrics, findings, run.gpu_name)
 
 
-def _ms(nanoseconds: int) -> float:
-    return nanoseconds / 1e6
-
-
-def _total_ms(events: Columns, chosen: Bools) -> float:
-    return _ms(int(events.duration_ns[chosen].sum()))
+def _total_ns(events: Columns, chosen: Bools) -> int:
+    return int(events.duration_ns[chosen].sum())
 
 
 def _gpu_was_recorded(
@@ -169,7 +165,7 @@ class _Group:
 
     name: str
     calls: int
-    time_ms: float
+    time_ns: int
     size_bytes: int | None
 
 
@@ -188,7 +184,7 @@ def _groups(events: Columns, time_ns: Int64s) -> list[_Group]:
         return _Group(
             name,
             int(calls[rows].sum()),
-            float(time[rows].sum()) / 1e6,
+            round(time[rows].sum()),
             None if unsized[rows].any() else int(sizes[rows].sum()),
         )
 
@@ -201,13 +197,13 @@ def _groups(events: Columns, time_ns: Int64s) -> list[_Group]:
 
 
 def _kernel_rows(kernels: Columns) -> tuple[KernelRow, ...]:
-    total_ms = _ms(int(kernels.duration_ns.sum()))
+    total_ns = int(kernels.duration_ns.sum())
     return tuple(
         KernelRow(
             group.name,
             group.calls,
-            group.time_ms,
-            group.time_ms / total_ms if total_ms else 0.0,
+            group.time_ns,
+            group.time_ns / total_ns if total_ns else 0.0,
         )
         for group in _groups(kernels, kernels.duration_ns)
     )
@@ -219,7 +215,7 @@ def _copy_rows(copies: Columns) -> tuple[CopyRow, ...]:
             group.name.removeprefix("Memcpy "),
             group.calls,
             group.size_bytes,
-            group.time_ms,
+            group.time_ns,
         )
         for group in _groups(copies, copies.duration_ns)
     )
@@ -231,20 +227,20 @@ def _path_rows(paths: Paths, on_gpu: Columns, calls: Calls) -> tuple[PathRow, ..
     path = paths.at(calls.api.track[row], calls.api.start_ns[row])
     found, group = np.unique(path, return_inverse=True)
     count = np.bincount(group, minlength=len(found))
-    time_ms = np.bincount(group, on_gpu.duration_ns[known], minlength=len(found)) / 1e6
+    time_ns = np.bincount(group, on_gpu.duration_ns[known], minlength=len(found))
     names = [_PATH_STEP.join(paths.names(int(each))) for each in found]
     rows = [
-        PathRow(name[:_MAX_PATH_LENGTH] or "(no operator)", int(calls), float(time))
-        for name, calls, time in zip(names, count, time_ms, strict=True)
+        PathRow(name[:_MAX_PATH_LENGTH] or "(no operator)", int(calls), round(time))
+        for name, calls, time in zip(names, count, time_ns, strict=True)
     ]
-    rows.sort(key=lambda each: (-each.time_ms, each.path))
+    rows.sort(key=lambda each: (-each.time_ns, each.path))
     if len(rows) > MAX_ROWS:
         rest = rows[MAX_ROWS - 1 :]
         rows[MAX_ROWS - 1 :] = [
             PathRow(
                 f"({len(rest):,} others)",
                 sum(each.calls for each in rest),
-                sum(each.time_ms for each in rest),
+                sum(each.time_ns for each in rest),
             )
         ]
     return tuple(rows)
@@ -267,7 +263,7 @@ def _operators(events: Columns, run: Run) -> tuple[tuple[OperatorRow, ...], Colu
     operators = operators.where(operators.start_ns < run.code_end_ns)
     named = steps_as_one(operators)
     found = tuple(
-        OperatorRow(group.name, group.calls, group.time_ms)
+        OperatorRow(group.name, group.calls, group.time_ns)
         for group in _groups(named, self_ns[is_operator])
     )
     return found, operators.where(outermost[is_operator])

@@ -64,12 +64,12 @@ def annotated_parts(
             AnnotationRow(
                 name=marked.names[name],
                 times=len(mine),
-                host_ms=total_ns / 1e6,
-                gpu_ms=_busy_ns(work) / 1e6 if gpu_recorded else None,
+                host_ns=total_ns,
+                gpu_ns=_busy_ns(work) if gpu_recorded else None,
                 work=len(work) if gpu_recorded else None,
             )
         )
-    return tuple(sorted(rows, key=lambda row: -row.host_ms))
+    return tuple(sorted(rows, key=lambda row: -row.host_ns))
 
 
 def _inside(start_ns: Int64s, end_ns: Int64s, at_ns: Int64s) -> Bools:

@@ -32,7 +32,7 @@ from warpbook_monitors.trace.leading_cause import (
 )
 from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.run import Run
-from warpbook_monitors.units import duration
+from warpbook_monitors.units import duration_ns
 
 #: of the window, what the GPU is busy if the GPU limits it
 _GPU_SHARE = 0.5
@@ -65,7 +65,7 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
         recorded: the figures of the window as it was recorded.
     """
     measured, caution = _usable(run)
-    measured_ns = None if measured is None else measured.median_ms * 1e6
+    measured_ns = None if measured is None else measured.median_ns
     estimate = bare(events, calls, run, measured_ns)
 
     retiming = Retiming(events.where(_outline(events)), run, estimate.program)
@@ -129,12 +129,12 @@ def _usable(run: Run) -> tuple[BareTimes | None, tuple[str, ...]]:
     measured = run.bare
     if measured is None:
         return None, ()
-    profiled_ms = (run.end_ns - run.start_ns) / 1e6
-    if measured.median_ms > _SLOWER * profiled_ms:
+    profiled_ns = run.end_ns - run.start_ns
+    if measured.median_ns > _SLOWER * profiled_ns:
         return None, (
-            f"Without the profiler the cell took {duration(measured.median_ms)}, which "
-            "is longer than with it: it did something else then (first calls, other "
-            "data). Run it once more without the profiler.",
+            f"Without the profiler the cell took {duration_ns(measured.median_ns)}, "
+            "which is longer than with it: it did something else then (first calls, "
+            "other data). Run it once more without the profiler.",
         )
     if measured.source == "first execution":
         return measured, (
@@ -152,10 +152,8 @@ def _bare_run(
     if measured is None:
         time_ns, low_ns, high_ns = estimate.middle_ns, estimate.low_ns, estimate.high_ns
     else:
-        time_ns, low_ns, high_ns = (
-            each * 1e6
-            for each in (measured.median_ms, measured.least_ms, measured.most_ms)
-        )
+        time_ns, low_ns = measured.median_ns, measured.least_ns
+        high_ns = measured.most_ns
     busy = {each.gpu_busy_ns >= _GPU_SHARE * max(each.window_ns, 1) for each in ends}
     limit: Limit = "between" if len(busy) > 1 else "GPU" if True in busy else "host"
     return BareRun(

@@ -24,9 +24,9 @@ class BareTimes(Struct, frozen=True):
     """Runs of the same code that were timed without the profiler."""
 
     runs: int
-    median_ms: float
-    least_ms: float
-    most_ms: float
+    median_ns: int
+    least_ns: int
+    most_ns: int
     source: BareSource
 
 

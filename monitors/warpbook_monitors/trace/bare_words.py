@@ -92,4 +92,4 @@ def _basis(bare: BareRun) -> str:
 
 
 def _ns(nanoseconds: float) -> str:
-    return units.duration(nanoseconds / 1e6)
+    return units.duration_ns(nanoseconds)

@@ -1,6 +1,6 @@
 """The figures of one profiled cell, as they travel to every view.
 
-Times are in milliseconds, sizes in bytes. `None` is "not known", never zero.
+Times are in whole nanoseconds, sizes in bytes. `None` is "not known", never zero.
 Names come from the profiled program: views must escape them.
 """
 
@@ -22,7 +22,7 @@ class KernelRow(Struct, frozen=True):
 
     name: str
     calls: int
-    time_ms: float
+    time_ns: int
     #: of the summed kernel time of the cell
     share_ratio: float
 
@@ -34,7 +34,7 @@ class CopyRow(Struct, frozen=True):
     calls: int
     #: None where the profiler did not say (torch before 2.9)
     size_bytes: int | None
-    time_ms: float
+    time_ns: int
 
 
 class OperatorRow(Struct, frozen=True):
@@ -43,7 +43,7 @@ class OperatorRow(Struct, frozen=True):
     name: str
     calls: int
     #: time on the host outside nested operators
-    self_ms: float
+    self_ns: int
 
 
 class Lane(Struct, frozen=True):
@@ -51,8 +51,8 @@ class Lane(Struct, frozen=True):
 
     label: str
     #: relative to the start of the cell, ascending
-    starts_ms: tuple[float, ...]
-    durations_ms: tuple[float, ...]
+    starts_ns: tuple[int, ...]
+    durations_ns: tuple[int, ...]
     #: positions in `CellProfile.names`
     names: tuple[int, ...]
 
@@ -70,7 +70,7 @@ class Completeness(Struct, frozen=True):
     #: events with times that can't be
     corrupt: int = 0
     #: of the window, the profiler's own work
-    profiler_ms: float = 0.0
+    profiler_ns: int = 0
     #: why nothing is concluded from it; empty where the verdict stands
     refusal: str = ""
 
@@ -81,7 +81,7 @@ class PathRow(Struct, frozen=True):
     #: from the outermost operator to the innermost, "aten::linear > aten::addmm"
     path: str
     calls: int
-    time_ms: float
+    time_ns: int
 
 
 class CallNode(Struct, frozen=True):
@@ -124,9 +124,9 @@ class AnnotationRow(Struct, frozen=True):
     name: str
     times: int
     #: on the host, where it is nested in itself once
-    host_ms: float
+    host_ns: int
     #: what a GPU worked on what was launched meanwhile; None where it is not recorded
-    gpu_ms: float | None
+    gpu_ns: int | None
     #: how many pieces of work that was
     work: int | None
 
@@ -135,16 +135,16 @@ class SetUp(Struct, frozen=True):
     """What the first profile of a process did once, before the cell began."""
 
     #: importing torch, as far as the kernel had not, and what reads its events
-    imports_ms: float
+    imports_ns: int
     #: setting CUDA up, as far as the kernel had not
-    cuda_ms: float
+    cuda_ns: int
     #: torch's profiler, which sets CUPTI up
-    profiler_ms: float
+    profiler_ns: int
 
     @property
-    def start_ms(self) -> float:
+    def start_ns(self) -> int:
         """Give what the profiler's start took, after the imports."""
-        return self.cuda_ms + self.profiler_ms
+        return self.cuda_ns + self.profiler_ns
 
 
 class LineRow(Struct, frozen=True):
@@ -154,15 +154,15 @@ class LineRow(Struct, frozen=True):
     code: str
     #: how often the host came to it
     times: int
-    host_ms: float
+    host_ns: int
     #: work launched at this line, whenever it ran
     kernels: int | None
-    kernel_ms: float | None
-    copy_ms: float | None
+    kernel_ns: int | None
+    copy_ns: int | None
     #: in calls that wait for the GPU
-    wait_ms: float | None
+    wait_ns: int | None
     #: the GPU idled while the host was at this line
-    idle_ms: float | None
+    idle_ns: int | None
 
 
 class Repeats(Struct, frozen=True):
@@ -171,9 +171,9 @@ class Repeats(Struct, frozen=True):
     #: before all others, and measured by nobody
     warm_ups: int
     #: times without the profiler, in order, with the GPU's work waited for
-    bare_ms: tuple[float, ...]
+    bare_ns: tuple[int, ...]
     #: times with it
-    profiled_ms: tuple[float, ...]
+    profiled_ns: tuple[int, ...]
 
 
 class CellProfile(Struct, frozen=True):
@@ -187,29 +187,29 @@ class CellProfile(Struct, frozen=True):
     metrics: Metrics | None
     #: from the start of the cell's body to its end, without the profiler's own
     #: start and stop, with the launches' work waited for
-    wall_ms: float
+    wall_ns: int
     #: the profiler's start and stop around the cell, and the reading of its events
-    profiler_ms: float
+    profiler_ns: int
     #: of it, the first start in a process, which sets up the profiler's libraries;
     #: None for every later one
-    first_start_ms: float | None
+    first_start_ns: int | None
     #: what it ran on: the GPU's name, or None without one
     gpu_name: str | None
     #: union of all kernels, copies and memsets over all streams
-    gpu_busy_ms: float | None
+    gpu_busy_ns: int | None
     #: how many kernels ran; more than launches where a CUDA graph was replayed
     kernel_calls: int | None
-    kernel_time_ms: float | None
-    copy_time_ms: float | None
+    kernel_time_ns: int | None
+    copy_time_ns: int | None
     #: host calls that put work on the GPU, and the time spent in them (but not in
     #: those that also wait for the GPU, which is counted as synchronization); None
     #: where the profiler was blind to them
     launches: int | None
-    launch_api_ms: float | None
+    launch_api_ns: int | None
     #: host calls that wait for the GPU (blocking copies too), and the time spent
     #: in them
     synchronizations: int | None
-    synchronization_ms: float | None
+    synchronization_ns: int | None
     #: the highest allocated and reserved memory of torch's allocator in the cell; None
     #: where it did not rise above the process's, and allocations were not recorded
     peak_allocated_bytes: int | None
@@ -229,8 +229,8 @@ class CellProfile(Struct, frozen=True):
     #: in the order of the source, if it was asked for
     lines: tuple[LineRow, ...] = ()
     #: what asking for lines took of the run
-    lines_cost_ms: float | None = None
-    #: the parts of `first_start_ms`, and the imports before it; None for later profiles
+    lines_cost_ns: int | None = None
+    #: the parts of `first_start_ns`, and the imports before it; None for later profiles
     set_up: SetUp | None = None
     #: operators whose work could be modelled, the longest first; empty without shapes
     roofline: tuple[RooflinePoint, ...] = ()

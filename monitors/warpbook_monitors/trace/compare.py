@@ -40,15 +40,15 @@ class Pair(Struct, frozen=True):
     """One figure of both profiles; None where one does not have it."""
 
     name: str
-    before_ms: float | None
-    after_ms: float | None
+    before_ns: int | None
+    after_ns: int | None
     before_calls: int | None = None
     after_calls: int | None = None
 
     @property
-    def change_ms(self) -> float:
+    def change_ns(self) -> int:
         """Give how much more it takes now; what is not there takes nothing."""
-        return (self.after_ms or 0.0) - (self.before_ms or 0.0)
+        return (self.after_ns or 0) - (self.before_ns or 0)
 
 
 class Clocks(Struct, frozen=True):
@@ -101,7 +101,7 @@ def compare(
     earlier, later = _bare(before), _bare(after)
     wall = _profiled(before, after)
     if earlier and later:
-        medians = statistics.median(earlier), statistics.median(later)
+        medians = round(statistics.median(earlier)), round(statistics.median(later))
         wall = Pair("Time without the profiler", *medians)
     chance = None
     if min(len(earlier), len(later)) >= LEAST_RUNS:
@@ -109,12 +109,12 @@ def compare(
     causes = _sorted(_causes(before, after))
     idle = [each for each in causes if each.name != _BUSY]
     paths = _aligned(
-        ((row.path, row.time_ms, row.calls) for row in before.paths),
-        ((row.path, row.time_ms, row.calls) for row in after.paths),
+        ((row.path, row.time_ns, row.calls) for row in before.paths),
+        ((row.path, row.time_ns, row.calls) for row in after.paths),
     )
     operators = _aligned(
-        ((row.name, row.self_ms, row.calls) for row in before.operators),
-        ((row.name, row.self_ms, row.calls) for row in after.operators),
+        ((row.name, row.self_ns, row.calls) for row in before.operators),
+        ((row.name, row.self_ns, row.calls) for row in after.operators),
     )
     # without a GPU the operators did the work
     parts = (*idle, *paths) if causes else operators
@@ -131,8 +131,8 @@ def compare(
         causes=causes,
         paths=paths,
         kernels=_aligned(
-            ((row.name, row.time_ms, row.calls) for row in before.kernels),
-            ((row.name, row.time_ms, row.calls) for row in after.kernels),
+            ((row.name, row.time_ns, row.calls) for row in before.kernels),
+            ((row.name, row.time_ns, row.calls) for row in after.kernels),
         ),
         operators=operators,
         clocks=clocks,
@@ -170,19 +170,19 @@ def _means(spans: Iterable[DeviceSpan], metric: str) -> list[float]:
     return [mean for mean in told if mean is not None]
 
 
-def _bare(profile: CellProfile) -> tuple[float, ...]:
-    return profile.repeats.bare_ms if profile.repeats else ()
+def _bare(profile: CellProfile) -> tuple[int, ...]:
+    return profile.repeats.bare_ns if profile.repeats else ()
 
 
 def _profiled(before: CellProfile, after: CellProfile) -> Pair:
     """Compare the profiled runs; what the profiler took of them is nobody's change."""
     was, now = before.metrics, after.metrics
     if was is None or now is None:
-        return Pair("Time with the profiler", before.wall_ms, after.wall_ms)
+        return Pair("Time with the profiler", before.wall_ns, after.wall_ns)
     return Pair(
         "Time, less the profiler's own",
-        (was.window_ns - was.idle.profiler_ns) / 1e6,
-        (now.window_ns - now.idle.profiler_ns) / 1e6,
+        was.window_ns - was.idle.profiler_ns,
+        now.window_ns - now.idle.profiler_ns,
     )
 
 
@@ -222,18 +222,18 @@ def _causes(before: CellProfile, after: CellProfile) -> Iterator[Pair]:
     was, now = before.metrics, after.metrics
     if was is None or now is None:
         return
-    yield Pair(_BUSY, was.gpu_busy_ns / 1e6, now.gpu_busy_ns / 1e6)
+    yield Pair(_BUSY, was.gpu_busy_ns, now.gpu_busy_ns)
     for name, field in _IDLE.items():
         was_ns, now_ns = getattr(was.idle, field), getattr(now.idle, field)
         if was_ns or now_ns:
-            yield Pair(name, was_ns / 1e6, now_ns / 1e6)
+            yield Pair(name, was_ns, now_ns)
     was_ns = was.idle.other_ns - was.idle.profiler_ns
     now_ns = now.idle.other_ns - now.idle.profiler_ns
     if was_ns or now_ns:
-        yield Pair("GPU idle: other", was_ns / 1e6, now_ns / 1e6)
+        yield Pair("GPU idle: other", was_ns, now_ns)
 
 
-_Rows = Iterable[tuple[str, float, int]]
+_Rows = Iterable[tuple[str, int, int]]
 
 
 def _aligned(before_rows: _Rows, after_rows: _Rows) -> tuple[Pair, ...]:
@@ -246,19 +246,21 @@ def _aligned(before_rows: _Rows, after_rows: _Rows) -> tuple[Pair, ...]:
     return _sorted(changes)
 
 
-def _by_name(rows: _Rows) -> dict[str, tuple[float, int]]:
+def _by_name(rows: _Rows) -> dict[str, tuple[int, int]]:
     # the rest that a profile adds up is so many in one and so many in the other
-    return {_REST.sub("(others)", name): (ms, calls) for name, ms, calls in rows}
+    return {
+        _REST.sub("(others)", name): (time_ns, calls) for name, time_ns, calls in rows
+    }
 
 
 def _sorted(changes: Iterable[Pair]) -> tuple[Pair, ...]:
-    return tuple(sorted(changes, key=lambda each: -abs(each.change_ms)))
+    return tuple(sorted(changes, key=lambda each: -abs(each.change_ns)))
 
 
 def _is_same(wall: Pair, chance: float | None) -> bool:
     if chance is not None:
         return chance >= _CHANCE
-    return abs(wall.change_ms) <= _SAME_SHARE * (wall.before_ms or 0.0)
+    return abs(wall.change_ns) <= _SAME_SHARE * (wall.before_ns or 0)
 
 
 def _is_close(before: Sequence[float], after: Sequence[float]) -> bool:
@@ -272,8 +274,8 @@ def _is_close(before: Sequence[float], after: Sequence[float]) -> bool:
 
 
 def _times(wall: Pair) -> str:
-    was, now = wall.before_ms or 0.0, wall.after_ms or 0.0
-    return f"{units.duration(now)} instead of {units.duration(was)}"
+    was, now = wall.before_ns or 0, wall.after_ns or 0
+    return f"{units.duration_ns(now)} instead of {units.duration_ns(was)}"
 
 
 def _untold(wall: Pair, is_close: bool) -> str:
@@ -283,22 +285,22 @@ def _untold(wall: Pair, is_close: bool) -> str:
 
 
 def _sentence(wall: Pair, parts: Sequence[Pair]) -> str:
-    was, now = wall.before_ms or 0.0, wall.after_ms or 0.0
+    was, now = wall.before_ns or 0, wall.after_ns or 0
     share = f"{units.share(abs(now - was) / was)} " if was else ""
     word = "more" if now > was else "less"
-    alike = [each for each in parts if each.change_ms * wall.change_ms > 0]
-    most = max(alike, key=lambda each: abs(each.change_ms), default=None)
+    alike = [each for each in parts if each.change_ns * wall.change_ns > 0]
+    most = max(alike, key=lambda each: abs(each.change_ns), default=None)
     where = ""
     # small changes of parts explain nothing of a large one
-    if most is not None and abs(most.change_ms) >= _MOST_SHARE * abs(wall.change_ms):
-        where = f" Most of it: {most.name} ({signed(most.change_ms)})."
+    if most is not None and abs(most.change_ns) >= _MOST_SHARE * abs(wall.change_ns):
+        where = f" Most of it: {most.name} ({signed(most.change_ns)})."
     return f"{share}{word} time: {_times(wall)}.{where}"
 
 
-def signed(milliseconds: float) -> str:
+def signed(nanoseconds: float) -> str:
     """Write a change of time."""
-    sign = "-" if milliseconds < 0 else "+"
-    return f"{sign}{units.duration(abs(milliseconds))}"
+    sign = "-" if nanoseconds < 0 else "+"
+    return f"{sign}{units.duration_ns(abs(nanoseconds))}"
 
 
 def _notes(
@@ -345,9 +347,9 @@ def _cautions(wall: Pair, clocks: tuple[Clocks | None, Clocks | None]) -> Iterat
         share = now.sm_clock_mhz / was.sm_clock_mhz - 1
     fell = share < -_CLOCK_SHARE or now.is_throttled > was.is_throttled
     rose = share > _CLOCK_SHARE or was.is_throttled > now.is_throttled
-    if wall.change_ms > 0 and fell:
+    if wall.change_ns > 0 and fell:
         yield f"The GPU itself ran slower ({_clock(was, now)}): the code need not have."
-    elif wall.change_ms < 0 and rose:
+    elif wall.change_ns < 0 and rose:
         yield f"The GPU itself ran faster ({_clock(was, now)}): the code need not have."
 
 

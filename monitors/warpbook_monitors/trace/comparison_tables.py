@@ -27,8 +27,8 @@ def _table(title: str, name: str, pairs: tuple[Pair, ...]) -> ReportTable:
     rows = tuple(
         (
             cells.words(pair.name),
-            _time(pair.before_ms),
-            _time(pair.after_ms),
+            _time(pair.before_ns),
+            _time(pair.after_ns),
             _change(pair),
             *((_calls(pair),) if has_calls else ()),
         )
@@ -37,16 +37,16 @@ def _table(title: str, name: str, pairs: tuple[Pair, ...]) -> ReportTable:
     return ReportTable(title, name, header, rows)
 
 
-def _time(milliseconds: float | None) -> TableCell:
-    if milliseconds is None:
+def _time(nanoseconds: int | None) -> TableCell:
+    if nanoseconds is None:
         return TableCell("none")
-    return TableCell(units.duration(milliseconds), milliseconds)
+    return TableCell(units.duration_ns(nanoseconds), nanoseconds)
 
 
 def _change(pair: Pair) -> TableCell:
-    if pair.before_ms is None and pair.after_ms is None:
+    if pair.before_ns is None and pair.after_ns is None:
         return TableCell("none")
-    return TableCell(signed(pair.change_ms), pair.change_ms)
+    return TableCell(signed(pair.change_ns), pair.change_ns)
 
 
 def _calls(pair: Pair) -> TableCell:

@@ -104,7 +104,7 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
         warnings=tuple(_missing(work, _lost(calls, fills), on_gpu))
         + tuple(_wrong(events, on_gpu, run, early, profiler_ns)),
         corrupt=corrupt,
-        profiler_ms=profiler_ns / 1e6,
+        profiler_ns=profiler_ns,
         refusal=refusal,
     )
 

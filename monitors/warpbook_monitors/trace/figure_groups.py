@@ -164,4 +164,4 @@ def _sum_and_median(total_ns: int, median_ns: float | None) -> str:
 
 
 def _ns(nanoseconds: float) -> str:
-    return units.duration(nanoseconds / 1e6)
+    return units.duration_ns(nanoseconds)

@@ -13,10 +13,10 @@ def headline_figures(profile: CellProfile) -> tuple[tuple[str, str], ...]:
     figures = [*_times(profile), ("GPU", _gpu(profile))]
     if profile.gpu_name is not None:
         figures += _gpu_figures(profile)
-    if profile.lines_cost_ms is not None:
-        cost = units.duration(profile.lines_cost_ms)
+    if profile.lines_cost_ns is not None:
+        cost = units.duration_ns(profile.lines_cost_ns)
         figures.append(("Lines", f"about {cost} of the time was to note them"))
-    if profile.profiler_ms:
+    if profile.profiler_ns:
         figures.append(("Profiler", _profiler(profile)))
     return tuple(figures)
 
@@ -24,15 +24,15 @@ def headline_figures(profile: CellProfile) -> tuple[tuple[str, str], ...]:
 def _times(profile: CellProfile) -> list[tuple[str, str]]:
     repeats, bare = profile.repeats, profile.bare
     if repeats is None and bare is not None:
-        profiled = f"{units.duration(profile.wall_ms)}; the figures are of this run"
+        profiled = f"{units.duration_ns(profile.wall_ns)}; the figures are of this run"
         return [("Time", bare.sentence), ("Profiled", profiled)]
     if repeats is None:
-        said = f"{units.duration(profile.wall_ms)} with the profiler at work"
+        said = f"{units.duration_ns(profile.wall_ns)} with the profiler at work"
         return [("Time", said)]
-    runs = repeats.warm_ups + len(repeats.bare_ms) + len(repeats.profiled_ms)
+    runs = repeats.warm_ups + len(repeats.bare_ns) + len(repeats.profiled_ns)
     return [
-        ("Time", f"{_fastest(repeats.bare_ms)} without the profiler"),
-        ("Profiled", f"{_fastest(repeats.profiled_ms)}; the figures are of this run"),
+        ("Time", f"{_fastest(repeats.bare_ns)} without the profiler"),
+        ("Profiled", f"{_fastest(repeats.profiled_ns)}; the figures are of this run"),
         (
             "Runs",
             f"{runs:,}, {repeats.warm_ups:,} of them to warm up, each with the "
@@ -41,44 +41,44 @@ def _times(profile: CellProfile) -> list[tuple[str, str]]:
     ]
 
 
-def _fastest(times_ms: tuple[float, ...]) -> str:
-    if not times_ms:
+def _fastest(times_ns: tuple[int, ...]) -> str:
+    if not times_ns:
         return "not known"
-    fastest = units.duration(min(times_ms))
-    if len(times_ms) == 1:
+    fastest = units.duration_ns(min(times_ns))
+    if len(times_ns) == 1:
         return fastest
-    median = units.duration(statistics.median(times_ms))
-    slowest = units.duration(max(times_ms))
-    return f"{fastest} (fastest of {len(times_ms):,}; median {median}, most {slowest})"
+    median = units.duration_ns(statistics.median(times_ns))
+    slowest = units.duration_ns(max(times_ns))
+    return f"{fastest} (fastest of {len(times_ns):,}; median {median}, most {slowest})"
 
 
 def _gpu(profile: CellProfile) -> str:
     if profile.gpu_name is None:
         return "none that PyTorch can use: CPU operators only"
-    if profile.gpu_busy_ms is None:
+    if profile.gpu_busy_ns is None:
         return f"{profile.gpu_name}: not recorded"
-    busy = units.duration(profile.gpu_busy_ms)
-    if not profile.wall_ms:
+    busy = units.duration_ns(profile.gpu_busy_ns)
+    if not profile.wall_ns:
         return f"{profile.gpu_name} busy for {busy}"
-    ratio = profile.gpu_busy_ms / profile.wall_ms
+    ratio = profile.gpu_busy_ns / profile.wall_ns
     return f"{profile.gpu_name} busy {units.share(ratio)} of the time ({busy})"
 
 
 def _gpu_figures(profile: CellProfile) -> list[tuple[str, str]]:
     figures = []
-    if profile.kernel_calls is not None and profile.kernel_time_ms is not None:
-        time = units.duration(profile.kernel_time_ms)
+    if profile.kernel_calls is not None and profile.kernel_time_ns is not None:
+        time = units.duration_ns(profile.kernel_time_ns)
         figures.append(("Kernels", f"{profile.kernel_calls:,} in {time}"))
-    if profile.copy_time_ms is not None:
+    if profile.copy_time_ns is not None:
         copies = sum(row.calls for row in profile.copies)
-        time = units.duration(profile.copy_time_ms)
+        time = units.duration_ns(profile.copy_time_ns)
         figures.append(("Copies", f"{copies:,} in {time}"))
-    if profile.launches is not None and profile.launch_api_ms is not None:
-        calls = units.duration(profile.launch_api_ms)
+    if profile.launches is not None and profile.launch_api_ns is not None:
+        calls = units.duration_ns(profile.launch_api_ns)
         said = f"{profile.launches:,}, {calls} in the calls; {_seen(profile)}"
         figures.append(("Launches", said))
-    if profile.synchronizations is not None and profile.synchronization_ms is not None:
-        waited = units.duration(profile.synchronization_ms)
+    if profile.synchronizations is not None and profile.synchronization_ns is not None:
+        waited = units.duration_ns(profile.synchronization_ns)
         figures.append(("Waits", f"{profile.synchronizations:,} for {waited}"))
     if (
         profile.peak_allocated_bytes is not None
@@ -102,16 +102,16 @@ def _seen(profile: CellProfile) -> str:
 
 
 def _profiler(profile: CellProfile) -> str:
-    said = f"{units.duration(profile.profiler_ms)} of overhead"
-    if profile.first_start_ms is not None:
-        first = units.duration(profile.first_start_ms)
+    said = f"{units.duration_ns(profile.profiler_ns)} of overhead"
+    if profile.first_start_ns is not None:
+        first = units.duration_ns(profile.first_start_ns)
         said += f", {first} of it to start for the first time in this kernel"
     if profile.set_up is not None:
         parts = {
-            "CUDA": profile.set_up.cuda_ms,
-            "torch's profiler": profile.set_up.profiler_ms,
-            "the imports before": profile.set_up.imports_ms,
+            "CUDA": profile.set_up.cuda_ns,
+            "torch's profiler": profile.set_up.profiler_ns,
+            "the imports before": profile.set_up.imports_ns,
         }
-        told = (f"{name} {units.duration(took)}" for name, took in parts.items())
+        told = (f"{name} {units.duration_ns(took)}" for name, took in parts.items())
         said += f" ({', '.join(told)})"
     return said

@@ -60,7 +60,7 @@ class Capture:
         self._cpu = CpuClock()
         #: what was taken of the CPU until a time that the code may have ended at
         self._used: tuple[int, CpuUse] | None = None
-        self._start_ms = 0.0
+        self._starting_ns = 0
         self._set_up: SetUp | None = None
 
     def start(self) -> None:
@@ -76,13 +76,13 @@ class Capture:
                 "A profiler of torch is already running in this kernel. Stop it "
                 "(its `stop()`, or leave its `with`), then profile this cell again."
             )
-        began = time.perf_counter()
+        began_ns = time.perf_counter_ns()
         try:
             if torch.cuda.is_available():
                 # or Kineto, set up before CUDA is, sees no kernel of any later cell
                 # and hangs the process at its end (an H200 with torch 2.11)
                 torch.cuda.init()
-            with_cuda = time.perf_counter()
+            with_cuda_ns = time.perf_counter_ns()
             torch_gpus.wait_for_gpu()
             self._before = torch_gpus.allocator_counts()
             self._profiler = _make_profiler(self._memory, self._shapes)
@@ -101,13 +101,13 @@ class Capture:
         except (CaptureFailed, KeyboardInterrupt):
             _disable(self._profiler)
             raise
-        started = time.perf_counter()
-        self._start_ms = (started - began) * 1e3
+        started_ns = time.perf_counter_ns()
+        self._starting_ns = started_ns - began_ns
         if not _has_started_before:
             self._set_up = SetUp(
-                imports_ms=0.0,
-                cuda_ms=(with_cuda - began) * 1e3,
-                profiler_ms=(started - with_cuda) * 1e3,
+                imports_ns=0,
+                cuda_ns=with_cuda_ns - began_ns,
+                profiler_ns=started_ns - with_cuda_ns,
             )
             _has_started_before = True
         self._begin()
@@ -147,7 +147,7 @@ class Capture:
         try:
             torch_gpus.wait_for_gpu()
             end_ns = time.time_ns()
-            began = time.perf_counter()
+            began_ns = time.perf_counter_ns()
             if not torch.autograd._profiler_enabled():
                 raise CaptureFailed(
                     "The cell ran a profiler of its own, which ended this one. Profile "
@@ -180,12 +180,12 @@ class Capture:
             if self._memory
             else None,
         )
-        stop_ms = (time.perf_counter() - began) * 1e3
+        stopping_ns = time.perf_counter_ns() - began_ns
         return columns, Run(
             start_ns=self._start_ns,
             code_end_ns=code_end_ns,
             end_ns=end_ns,
-            profiler_ms=self._start_ms + stop_ms,
+            profiler_ns=self._starting_ns + stopping_ns,
             set_up=self._set_up,
             gpu_name=torch_gpus.gpu_name(),
             gpus=torch_gpus.limits(),

@@ -59,8 +59,8 @@ def make_lanes(
         lanes.append(
             Lane(
                 label,
-                tuple(((events.start_ns - origin_ns) / 1e6).tolist()),
-                tuple((events.duration_ns / 1e6).tolist()),
+                tuple((events.start_ns - origin_ns).tolist()),
+                tuple(events.duration_ns.tolist()),
                 tuple(name),
             )
         )

@@ -46,19 +46,19 @@ def by_line(events: Columns, run: Run, source: Sequence[str]) -> tuple[LineRow, 
     ends_ns = np.append(marks.start_ns[1:], run.code_end_ns)
     is_kernel = on_gpu.is_in(Category.KERNEL)
 
-    def total(line: Int64s, chosen: Bools, weight: Int64s) -> list[float]:
+    def total(line: Int64s, chosen: Bools, weight: Int64s) -> list[int]:
         known = chosen & (line != NONE)
         sums_ns = np.bincount(line[known], weight[known], minlength=count)
-        return [float(sum_ns) / 1e6 for sum_ns in sums_ns]
+        return [round(sum_ns) for sum_ns in sums_ns.tolist()]
 
     every = np.ones(len(marks.line), np.bool_)
-    host_ms = total(marks.line, every, ends_ns - marks.start_ns)
+    host_ns = total(marks.line, every, ends_ns - marks.start_ns)
     own = profilers_spans(events, calls)
-    idle_ns = _idle_ns(own, gaps, marks.start_ns, ends_ns)
-    idle_ms = total(marks.line, every, idle_ns)
-    kernel_ms = total(worker, is_kernel, on_gpu.duration_ns)
-    copy_ms = total(worker, ~is_kernel, on_gpu.duration_ns)
-    wait_ms = total(waiter, calls.waits, calls.api.duration_ns)
+    idle_at_mark_ns = _idle_ns(own, gaps, marks.start_ns, ends_ns)
+    idle_ns = total(marks.line, every, idle_at_mark_ns)
+    kernel_ns = total(worker, is_kernel, on_gpu.duration_ns)
+    copy_ns = total(worker, ~is_kernel, on_gpu.duration_ns)
+    wait_ns = total(waiter, calls.waits, calls.api.duration_ns)
     kernels = np.bincount(worker[is_kernel & (worker != NONE)], minlength=count)
     times = np.bincount(marks.line, minlength=count)
     seen = run.gpu_name is not None
@@ -67,12 +67,12 @@ def by_line(events: Columns, run: Run, source: Sequence[str]) -> tuple[LineRow, 
             line=line,
             code=_code(source, line),
             times=int(times[line]),
-            host_ms=host_ms[line],
+            host_ns=host_ns[line],
             kernels=int(kernels[line]) if seen else None,
-            kernel_ms=kernel_ms[line] if seen else None,
-            copy_ms=copy_ms[line] if seen else None,
-            wait_ms=wait_ms[line] if seen else None,
-            idle_ms=idle_ms[line] if seen else None,
+            kernel_ns=kernel_ns[line] if seen else None,
+            copy_ns=copy_ns[line] if seen else None,
+            wait_ns=wait_ns[line] if seen else None,
+            idle_ns=idle_ns[line] if seen else None,
         )
         for line in np.flatnonzero(times).tolist()
     )

@@ -1,7 +1,7 @@
 """What is told of a cell that runs for minutes, while it runs and when it has ended.
 
 The cell runs without the profiler but for windows, which begin and end with a step of
-its loop. Times are in milliseconds; those named `start` or `end` count from the
+its loop. Times are in whole nanoseconds; those named `start` or `end` count from the
 beginning of the cell. This module needs no NumPy.
 """
 
@@ -20,12 +20,12 @@ class StepTimes(Struct, frozen=True):
 
     steps: int
     #: to within 1 %
-    median_ms: float
-    p95_ms: float
-    slowest_ms: float
+    median_ns: int
+    p95_ns: int
+    slowest_ns: int
     #: with the GPU's work waited for: what a step really costs; None while no stretch
     #: of steps has been waited for
-    mean_ms: float | None
+    mean_ns: int | None
 
 
 class SlowStep(Struct, frozen=True):
@@ -33,30 +33,30 @@ class SlowStep(Struct, frozen=True):
 
     #: from 1
     step: int
-    start_ms: float
-    duration_ms: float
+    start_ns: int
+    duration_ns: int
 
 
 class LiveWindow(Struct, frozen=True):
     """Some steps that ran under the profiler."""
 
-    start_ms: float
-    end_ms: float
+    start_ns: int
+    end_ns: int
     steps: int
     #: with the GPU's work waited for; less than from start to end where windows were
     #: merged
-    recorded_ms: float
+    recorded_ns: int
     #: mean of a step since the window before, without the profiler; None where there
     #: was none
-    bare_step_ms: float | None
+    bare_step_ns: int | None
     #: None where the profiler saw nothing of a GPU
-    gpu_busy_ms: float | None
+    gpu_busy_ns: int | None
     kind: Kind | None
     sentence: str
     launches: int
     matched: int
     #: start, stop, reading and adding up; and what the steps took longer
-    overhead_ms: float
+    overhead_ns: int
     #: how many were merged into this one, to keep the list short
     merged: int = 1
 
@@ -64,7 +64,7 @@ class LiveWindow(Struct, frozen=True):
 class Live(Struct, frozen=True):
     """A long cell so far."""
 
-    elapsed_ms: float
+    elapsed_ns: int
     steps: int
     #: who tells the steps; None while nobody does
     steps_by: Literal["warpbook.step()", "optimizer"] | None
@@ -74,15 +74,15 @@ class Live(Struct, frozen=True):
     #: the slowest of those without the profiler, in their order
     slow_steps: tuple[SlowStep, ...]
     #: how much longer than most all such steps took, those that are not listed too
-    slow_ms: float
+    slow_ns: int
     #: in their order; the older ones are merged
     windows: tuple[LiveWindow, ...]
     #: over all windows; None where no GPU was seen
     verdict: CellVerdict | None
-    #: what profiling has taken so far, of `elapsed_ms`, and what it shall stay below
-    overhead_ms: float
+    #: what profiling has taken so far, of `elapsed_ns`, and what it shall stay below
+    overhead_ns: int
     aim_share: float
-    #: once for each kernel: the profiler's libraries were set up; not in `overhead_ms`
-    setup_ms: float | None
+    #: once for each kernel: the profiler's libraries were set up; not in `overhead_ns`
+    setup_ns: int | None
     #: what a person must know, in words
     notes: tuple[str, ...] = ()

@@ -24,20 +24,20 @@ def memory_curves(run: Run) -> tuple[MemoryCurve, ...]:
 
 
 def _curve(all_of: Allocations, run: Run, most_points: int) -> MemoryCurve:
-    times_ms = (all_of.at_ns - run.start_ns) / 1e6
+    times_ns = all_of.at_ns - run.start_ns
     rows = np.flatnonzero(_extremes(all_of, most_points - 2))
     # before the first change, and after the last
     before = int(all_of.allocated_bytes[0] - all_of.change_bytes[0])
-    last_ms = max((run.end_ns - run.start_ns) / 1e6, float(times_ms[-1]))
-    peak_ms, path, line = 0.0, "", NONE
+    last_ns = max(run.end_ns - run.start_ns, int(times_ns[-1]))
+    peak_ns, path, line = 0, "", NONE
     # else the most was there before, and the code only freed
     if all_of.most_bytes >= before:
-        peak_ms, path = float(times_ms[all_of.peak]), _PATH_STEP.join(all_of.peak_path)
+        peak_ns, path = int(times_ns[all_of.peak]), _PATH_STEP.join(all_of.peak_path)
         if run.marks is not None:
             line = int(run.marks.line_at(all_of.at_ns[[all_of.peak]])[0])
     return MemoryCurve(
         device=all_of.device,
-        times_ms=(min(0.0, float(times_ms[0])), *times_ms[rows].tolist(), last_ms),
+        times_ns=(min(0, int(times_ns[0])), *times_ns[rows].tolist(), last_ns),
         allocated_bytes=(
             before,
             *all_of.allocated_bytes[rows].tolist(),
@@ -50,7 +50,7 @@ def _curve(all_of: Allocations, run: Run, most_points: int) -> MemoryCurve:
         ),
         changes=len(all_of.at_ns),
         peak_allocated_bytes=max(all_of.most_bytes, before),
-        peak_ms=peak_ms,
+        peak_ns=peak_ns,
         peak_path=path[:_MAX_PATH_LENGTH],
         peak_line=None if line == NONE else line,
     )

@@ -24,23 +24,23 @@ _OUTSIDE = 0.05
 _STUDENT = {3: 4.303, 4: 3.182, 5: 2.776}
 
 
-def speed_ratio(unchanged_ms: Sequence[float], changed_ms: Sequence[float]) -> Interval:
+def speed_ratio(unchanged_ns: Sequence[float], changed_ns: Sequence[float]) -> Interval:
     """Say how many times as fast the changed side is.
 
     Args:
-        unchanged_ms: what each run took.
-        changed_ms: the same of the other side's run of each pair.
+        unchanged_ns: what each run took.
+        changed_ns: the same of the other side's run of each pair.
 
     Raises:
         ValueError: too few pairs, or a run that took no time.
     """
-    if len(unchanged_ms) != len(changed_ms) or len(changed_ms) < LEAST_PAIRS:
-        raise ValueError(f"{len(unchanged_ms)} and {len(changed_ms)} are no pairs.")
-    if min(*unchanged_ms, *changed_ms) <= 0:
+    if len(unchanged_ns) != len(changed_ns) or len(changed_ns) < LEAST_PAIRS:
+        raise ValueError(f"{len(unchanged_ns)} and {len(changed_ns)} are no pairs.")
+    if min(*unchanged_ns, *changed_ns) <= 0:
         raise ValueError("A run took no time at all: the clock is not to be believed.")
     logs = [
         math.log(unchanged / changed)
-        for unchanged, changed in zip(unchanged_ms, changed_ms, strict=True)
+        for unchanged, changed in zip(unchanged_ns, changed_ns, strict=True)
     ]
     middle, low, high = _by_ranks(logs) if _has_ranks(logs) else _by_student(logs)
     return Interval(math.exp(middle), math.exp(low), math.exp(high))

@@ -42,7 +42,7 @@ def peak_words(curve: MemoryCurve) -> str:
     """Say how much there was at most, when, and what allocated it."""
     said = (
         f"GPU {curve.device}: peak {units.size(curve.peak_allocated_bytes)} "
-        f"at {units.duration(max(curve.peak_ms, 0.0))}"
+        f"at {units.duration_ns(max(curve.peak_ns, 0))}"
     )
     if curve.peak_line is not None:
         said += f", line {curve.peak_line}"

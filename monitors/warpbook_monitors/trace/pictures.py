@@ -1,7 +1,7 @@
 """What the roofline and the picture of memory are drawn from, as it travels.
 
-Times are in ms, sizes in bytes; None is "not known". No NumPy here. Names come from
-the profiled program.
+Times are in whole ns, sizes in bytes; None is "not known". No NumPy here. Names come
+from the profiled program.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RooflinePoint(Struct, frozen=True):
     dtype: str | None
     calls: int
     #: of its kernels, added up
-    time_ms: float
+    time_ns: int
     #: of all kernels and copies within the GPU
     share_ratio: float
     #: of all calls, modelled; None for what is only known to move bytes
@@ -48,16 +48,16 @@ class RooflinePoint(Struct, frozen=True):
     @property
     def flops_per_s(self) -> float | None:
         """Give the rate of arithmetic."""
-        if self.flops is None or not self.time_ms:
+        if self.flops is None or not self.time_ns:
             return None
-        return self.flops / self.time_ms * 1e3
+        return self.flops / self.time_ns * 1e9
 
     @property
     def bytes_per_s(self) -> float | None:
         """Give the rate at which the least bytes were moved."""
-        if self.size_bytes is None or not self.time_ms:
+        if self.size_bytes is None or not self.time_ns:
             return None
-        return self.size_bytes / self.time_ms * 1e3
+        return self.size_bytes / self.time_ns * 1e9
 
     @property
     def flops_per_byte(self) -> float | None:
@@ -70,13 +70,13 @@ class MemoryCurve(Struct, frozen=True):
 
     device: int
     #: since the start of the cell, ascending; a value holds until the next
-    times_ms: tuple[float, ...]
+    times_ns: tuple[int, ...]
     allocated_bytes: tuple[int, ...]
     reserved_bytes: tuple[int, ...]
     #: allocations and frees in all; where there are many, the curve keeps the extremes
     changes: int
     peak_allocated_bytes: int
-    peak_ms: float
+    peak_ns: int
     #: the operators around the allocation that made it, "aten::linear > aten::addmm"
     peak_path: str
     #: of the cell's source, where lines were asked for

@@ -103,7 +103,7 @@ def time_bar(findings: Sequence[Finding], bare: BareRun | None) -> TimeBar | Non
 def _time_title(bare: BareRun | None) -> str:
     if bare is None:
         return "Where the time of this run goes"
-    time = units.duration(bare.time_ns / 1e6)
+    time = units.duration_ns(bare.time_ns)
     return f"Where the {time} without the profiler go"
 
 

@@ -63,7 +63,7 @@ def roofline(events: Columns, run: Run) -> tuple[RooflinePoint, ...]:
         *_of_operators(events, kernels, run, total_ns),
         *_of_copies(copies, run, total_ns),
     ]
-    points.sort(key=lambda each: -each.time_ms)
+    points.sort(key=lambda each: -each.time_ns)
     return tuple(points[:MAX_POINTS])
 
 
@@ -243,7 +243,7 @@ def _point(
         gpu.name,
         need.dtype,
         calls,
-        time_ns / 1e6,
+        round(time_ns),
         time_ns / total_ns if total_ns else 0.0,
         need.flops,
         need.size_bytes,

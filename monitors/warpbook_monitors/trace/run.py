@@ -46,7 +46,7 @@ class Run:
     #: the work that the code had put on the GPU was done
     end_ns: int
     #: 0 for a trace from a file, which does not tell
-    profiler_ms: float = 0.0
+    profiler_ns: int = 0
     #: None unless this was the first profile of the process
     set_up: SetUp | None = None
     #: the GPUs' names; None where events of a GPU could not have been recorded

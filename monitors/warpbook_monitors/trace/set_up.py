@@ -71,10 +71,10 @@ class SetUpTime(Struct, frozen=True):
     def sentence(self) -> str:
         """Say what it was, for a list of warnings."""
         parts = ", ".join(
-            f"{part.name} {units.duration(part.time_ns / 1e6)}" for part in self.parts
+            f"{part.name} {units.duration_ns(part.time_ns)}" for part in self.parts
         )
         return (
-            f"Set-up took {units.duration(self.time_ns / 1e6)}, "
+            f"Set-up took {units.duration_ns(self.time_ns)}, "
             f"{units.share(self.share)} of the recorded time, while the GPU idled: "
             f"{parts}. It happens once, so it is left out of all figures and of the "
             "verdict. To record later steps: schedule(wait=1, warmup=1, active=5)."

@@ -24,17 +24,12 @@ def count(number: int) -> TableCell:
     return TableCell(f"{number:,}", number)
 
 
-def time_ms(milliseconds: float | None, longest_ms: float | None = None) -> TableCell:
+def time_ns(nanoseconds: float | None, longest_ns: float | None = None) -> TableCell:
     """Show a time; beside a longest one with a bar."""
-    if milliseconds is None:
+    if nanoseconds is None:
         return TableCell(UNKNOWN)
-    bar = min(max(milliseconds / longest_ms, 0.0), 1.0) if longest_ms else 0.0
-    return TableCell(units.duration(milliseconds), milliseconds, bar)
-
-
-def time_ns(nanoseconds: float | None, longest_ms: float | None = None) -> TableCell:
-    """Show a time that is in ns; beside a longest one with a bar."""
-    return time_ms(None if nanoseconds is None else nanoseconds / 1e6, longest_ms)
+    bar = min(max(nanoseconds / longest_ns, 0.0), 1.0) if longest_ns else 0.0
+    return TableCell(units.duration_ns(nanoseconds), nanoseconds, bar)
 
 
 def ratio(of_one: float | None) -> TableCell:
@@ -55,11 +50,11 @@ def size_change(change_bytes: int) -> TableCell:
     return TableCell(f"{sign}{units.size(abs(change_bytes))}", change_bytes)
 
 
-def copy_rate(size_bytes: int | None, milliseconds: float) -> TableCell:
+def copy_rate(size_bytes: int | None, nanoseconds: float) -> TableCell:
     """Show how fast a size was copied."""
-    if size_bytes is None or not milliseconds:
+    if size_bytes is None or not nanoseconds:
         return TableCell(UNKNOWN)
-    rate = size_bytes / milliseconds / 1e6
+    rate = size_bytes / nanoseconds
     return TableCell(f"{rate:,.1f} GB/s" if rate >= 0.1 else "< 0.1 GB/s", rate)
 
 

@@ -76,7 +76,7 @@ def _name_width(
 
 def kernels(rows: Sequence[KernelRow]) -> ReportTable:
     """List the kernels by their time."""
-    longest_ms = max((row.time_ms for row in rows), default=0.0)
+    longest_ns = max((row.time_ns for row in rows), default=0)
     return ReportTable(
         "Kernels",
         "Kernel",
@@ -85,7 +85,7 @@ def kernels(rows: Sequence[KernelRow]) -> ReportTable:
             (
                 cells.words(row.name),
                 cells.count(row.calls),
-                cells.time_ms(row.time_ms, longest_ms),
+                cells.time_ns(row.time_ns, longest_ns),
                 cells.ratio(row.share_ratio),
             )
             for row in rows
@@ -103,9 +103,9 @@ def copies(rows: Sequence[CopyRow]) -> ReportTable:
             (
                 cells.words(row.kind),
                 cells.count(row.calls),
-                cells.time_ms(row.time_ms),
+                cells.time_ns(row.time_ns),
                 cells.size(row.size_bytes),
-                cells.copy_rate(row.size_bytes, row.time_ms),
+                cells.copy_rate(row.size_bytes, row.time_ns),
             )
             for row in rows
         ),
@@ -114,8 +114,8 @@ def copies(rows: Sequence[CopyRow]) -> ReportTable:
 
 def annotated_parts(rows: Sequence[AnnotationRow]) -> ReportTable:
     """List the parts of a program that it names itself."""
-    times_ms = [time for row in rows for time in (row.host_ms, row.gpu_ms or 0.0)]
-    longest_ms = max(times_ms, default=0.0)
+    times_ns = [time for row in rows for time in (row.host_ns, row.gpu_ns or 0)]
+    longest_ns = max(times_ns, default=0)
     return ReportTable(
         "By annotation",
         "Annotation",
@@ -124,8 +124,8 @@ def annotated_parts(rows: Sequence[AnnotationRow]) -> ReportTable:
             (
                 cells.words(row.name),
                 cells.count(row.times),
-                cells.time_ms(row.host_ms, longest_ms),
-                cells.time_ms(row.gpu_ms, longest_ms),
+                cells.time_ns(row.host_ns, longest_ns),
+                cells.time_ns(row.gpu_ns, longest_ns),
                 cells.UNKNOWN_CELL if row.work is None else cells.count(row.work),
             )
             for row in rows
@@ -135,7 +135,7 @@ def annotated_parts(rows: Sequence[AnnotationRow]) -> ReportTable:
 
 def operators(rows: Sequence[OperatorRow]) -> ReportTable:
     """List the operators by their own time on the host."""
-    longest_ms = max((row.self_ms for row in rows), default=0.0)
+    longest_ns = max((row.self_ns for row in rows), default=0)
     return ReportTable(
         "Operators on the host",
         "Operator",
@@ -144,7 +144,7 @@ def operators(rows: Sequence[OperatorRow]) -> ReportTable:
             (
                 cells.words(row.name),
                 cells.count(row.calls),
-                cells.time_ms(row.self_ms, longest_ms),
+                cells.time_ns(row.self_ns, longest_ns),
             )
             for row in rows
         ),
@@ -153,7 +153,7 @@ def operators(rows: Sequence[OperatorRow]) -> ReportTable:
 
 def paths(rows: Sequence[PathRow]) -> ReportTable:
     """List GPU work by the operators that launched it."""
-    longest_ms = max((row.time_ms for row in rows), default=0.0)
+    longest_ns = max((row.time_ns for row in rows), default=0)
     return ReportTable(
         "GPU work by operators",
         "Operators",
@@ -162,7 +162,7 @@ def paths(rows: Sequence[PathRow]) -> ReportTable:
             (
                 cells.words(row.path),
                 cells.count(row.calls),
-                cells.time_ms(row.time_ms, longest_ms),
+                cells.time_ns(row.time_ns, longest_ns),
             )
             for row in rows
         ),
@@ -171,11 +171,11 @@ def paths(rows: Sequence[PathRow]) -> ReportTable:
 
 def lines(rows: Sequence[LineRow]) -> ReportTable:
     """List the lines of a cell as code is read: all of them, in their order."""
-    times_ms = [
-        (row.host_ms, row.kernel_ms, row.copy_ms, row.wait_ms, row.idle_ms)
+    times_ns = [
+        (row.host_ns, row.kernel_ns, row.copy_ns, row.wait_ns, row.idle_ns)
         for row in rows
     ]
-    longest_ms = max((time or 0.0 for row in times_ms for time in row), default=0.0)
+    longest_ns = max((time or 0 for row in times_ns for time in row), default=0)
     return ReportTable(
         "Lines of the cell",
         "Line",
@@ -184,9 +184,9 @@ def lines(rows: Sequence[LineRow]) -> ReportTable:
             (
                 TableCell(f"{row.line:3}  {row.code}", row.line),
                 cells.count(row.times),
-                *(cells.time_ms(time, longest_ms) for time in row_ms),
+                *(cells.time_ns(time, longest_ns) for time in row_ns),
             )
-            for row, row_ms in zip(rows, times_ms, strict=True)
+            for row, row_ns in zip(rows, times_ns, strict=True)
         ),
         is_code=True,
     )
@@ -285,7 +285,7 @@ def roofline(points: Sequence[RooflinePoint]) -> ReportTable:
             (
                 cells.words(f"{point.name} {point.operands}".rstrip()),
                 cells.words(DTYPE_LABELS.get(point.dtype or "", "")),
-                cells.time_ms(point.time_ms),
+                cells.time_ns(point.time_ns),
                 TableCell("", None)
                 if point.flops is None
                 else cells.rate(point.flops_per_s, "FLOP"),
@@ -308,7 +308,7 @@ def memory_peaks(curves: Sequence[MemoryCurve]) -> ReportTable:
             (
                 cells.words(f"GPU {curve.device}: {curve.peak_path or NO_OPERATOR}"),
                 cells.size(curve.peak_allocated_bytes),
-                cells.time_ms(max(curve.peak_ms, 0.0)),
+                cells.time_ns(max(curve.peak_ns, 0)),
                 cells.line(curve.peak_line),
                 cells.count(curve.changes),
             )
@@ -347,7 +347,7 @@ def functions(rows: Sequence[GroupRow]) -> ReportTable:
 
 def steps(rows: Sequence[StepRow]) -> ReportTable:
     """List the steps of the profiler's schedule in their order."""
-    longest_ms = max((row.time_ns for row in rows), default=0) / 1e6
+    longest_ns = max((row.time_ns for row in rows), default=0)
     return ReportTable(
         "Steps",
         "Step",
@@ -355,8 +355,8 @@ def steps(rows: Sequence[StepRow]) -> ReportTable:
         tuple(
             (
                 TableCell(f"{row.number:,}", row.number),
-                cells.time_ms(row.time_ns / 1e6, longest_ms),
-                cells.time_ns(row.busy_ns, longest_ms),
+                cells.time_ns(row.time_ns, longest_ns),
+                cells.time_ns(row.busy_ns, longest_ns),
             )
             for row in rows
         ),
@@ -364,9 +364,7 @@ def steps(rows: Sequence[StepRow]) -> ReportTable:
 
 
 def _groups(title: str, name: str, rows: Sequence[GroupRow]) -> ReportTable:
-    longest_ms = (
-        max((max(row.host_ns, row.gpu_ns or 0) for row in rows), default=0) / 1e6
-    )
+    longest_ns = max((max(row.host_ns, row.gpu_ns or 0) for row in rows), default=0)
     return ReportTable(
         title,
         name,
@@ -375,8 +373,8 @@ def _groups(title: str, name: str, rows: Sequence[GroupRow]) -> ReportTable:
             (
                 cells.words(row.name),
                 cells.count(row.calls),
-                cells.time_ms(row.host_ns / 1e6, longest_ms),
-                cells.time_ns(row.gpu_ns, longest_ms),
+                cells.time_ns(row.host_ns, longest_ns),
+                cells.time_ns(row.gpu_ns, longest_ns),
             )
             for row in rows
         ),

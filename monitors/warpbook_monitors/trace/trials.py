@@ -54,9 +54,9 @@ class Promise(Struct, frozen=True):
     #: how many times as fast, at least and at most
     speed: tuple[float, float]
     #: the bare time that it is of
-    bare_ms: float
+    bare_ns: int
     #: where only a bound was said: the time that it does not fall below
-    bound_ms: float | None = None
+    bound_ns: int | None = None
 
 
 class Trial(Struct, frozen=True):
@@ -72,8 +72,8 @@ class Trial(Struct, frozen=True):
     speed: Interval | None = None
     #: one unchanged and one changed run each
     pairs: int = 0
-    unchanged_ms: float | None = None
-    changed_ms: float | None = None
+    unchanged_ns: int | None = None
+    changed_ns: int | None = None
     difference: OutputDifference | None = None
     #: how many times as fast the report said it would be, at least and at most
     promised: tuple[float, float] | None = None
@@ -95,8 +95,8 @@ def measured(
     name: str,
     what: str,
     speed: Interval,
-    unchanged_ms: float,
-    changed_ms: float,
+    unchanged_ns: int,
+    changed_ns: int,
     pairs: int,
     difference: OutputDifference,
     promise: Promise | None = None,
@@ -107,18 +107,20 @@ def measured(
         name: of the change.
         what: the code that makes it, in a person's own cell.
         speed: of the changed cell, over the unchanged one's.
-        unchanged_ms: the median of the unchanged runs.
-        changed_ms: the median of the changed ones.
+        unchanged_ns: the median of the unchanged runs.
+        changed_ns: the median of the changed ones.
         pairs: of runs.
         difference: of the results.
         promise: what the report said that it would give.
     """
     outcome = outcome_of(speed)
-    times = f"{units.duration(changed_ms)} instead of {units.duration(unchanged_ms)}"
+    times = (
+        f"{units.duration_ns(changed_ns)} instead of {units.duration_ns(unchanged_ns)}"
+    )
     interval = f"{_times(speed.low)} to {_times(speed.high)} times as fast"
     said = [f"{outcome.capitalize()}: {times} ({interval} at 95 %, {pairs:,} pairs)."]
     if promise is not None:
-        said.append(_promise_words(promise, unchanged_ms))
+        said.append(_promise_words(promise, unchanged_ns))
     said.append(difference_words(difference))
     if outcome == "faster":
         said.append(what)
@@ -128,23 +130,23 @@ def measured(
         " ".join(said),
         speed=speed,
         pairs=pairs,
-        unchanged_ms=unchanged_ms,
-        changed_ms=changed_ms,
+        unchanged_ns=unchanged_ns,
+        changed_ns=changed_ns,
         difference=difference,
         promised=None if promise is None else promise.speed,
     )
 
 
-def _promise_words(promise: Promise, unchanged_ms: float) -> str:
-    if promise.bound_ms is not None:
-        return f"Promised: not below {units.duration(promise.bound_ms)}."
+def _promise_words(promise: Promise, unchanged_ns: int) -> str:
+    if promise.bound_ns is not None:
+        return f"Promised: not below {units.duration_ns(promise.bound_ns)}."
     low, high = promise.speed
     words = f"Promised: {_times(low)} to {_times(high)} times"
-    ratio = promise.bare_ms / unchanged_ms if unchanged_ms > 0 else 1.0
+    ratio = promise.bare_ns / unchanged_ns if unchanged_ns > 0 else 1.0
     if 1 / _SAME_RUN <= ratio <= _SAME_RUN:
         return f"{words}."
     did = "more" if ratio > 1 else "less"
-    whole = units.duration(promise.bare_ms)
+    whole = units.duration_ns(promise.bare_ns)
     return f"{words}, of a run of {whole}, which did {did} than these."
 
 

@@ -259,8 +259,8 @@ def _noise(steps: Steps) -> float:
 def _judged(time: Time, limit: float) -> tuple[Verdict, str]:
     unit = " a step" if time.before_steps and time.after_steps else ""
     said = (
-        f"{units.duration(time.after_ns / 1e6)}{unit} instead of "
-        f"{units.duration(time.before_ns / 1e6)}, {signed_share(time.change)}"
+        f"{units.duration_ns(time.after_ns)}{unit} instead of "
+        f"{units.duration_ns(time.before_ns)}, {signed_share(time.change)}"
     )
     if time.noise is None:
         interval = (
@@ -314,8 +314,8 @@ def _rows(
     by: tuple[int, int],
 ) -> Iterator[Grown]:
     for one in changes:
-        was = (one.before_ms or 0.0) * 1e6 / by[0]
-        now = (one.after_ms or 0.0) * 1e6 / by[1]
+        was = (one.before_ns or 0) / by[0]
+        now = (one.after_ns or 0) / by[1]
         calls = one.before_calls, one.after_calls
         yield Grown(
             kind,

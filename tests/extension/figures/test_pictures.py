@@ -31,12 +31,12 @@ HOSTILE = "<img src=x onerror=alert(1)>$$\\alpha$$ \"'&"
 GIB = 2**30
 CURVE = MemoryCurve(
     device=0,
-    times_ms=(0.0, 2.0, 5.0, 10.0),
+    times_ns=(0, 2_000_000, 5_000_000, 10_000_000),
     allocated_bytes=(0, 3 * GIB, GIB, GIB),
     reserved_bytes=(4 * GIB, 4 * GIB, 4 * GIB, 4 * GIB),
     changes=2,
     peak_allocated_bytes=3 * GIB,
-    peak_ms=2.0,
+    peak_ns=2_000_000,
     peak_path=f"aten::linear > {HOSTILE}",
     peak_line=7,
 )
@@ -106,7 +106,7 @@ def test_without_points_the_figure_says_why(name: str, why: str) -> None:
 def test_memory_is_drawn_in_steps_with_its_peak_and_the_allocators_doings() -> None:
     figure = memory_figure(profile("train_fp32", memory_curves=(CURVE,), memory=(USE,)))
     (plot,) = every(figure, Plot)
-    assert plot.x_range.end == profile("train_fp32").wall_ms
+    assert plot.x_range.end == profile("train_fp32").wall_ns / 1e6
     (data,) = {id(each): each for each in drawn(plot, object)[:2]}.values()
     assert data["allocated"] == [0, 3 * GIB, GIB, GIB]
     (peak,) = drawn(plot, Scatter)
@@ -242,13 +242,13 @@ def test_a_saved_notebook_has_both_pictures_without_a_script() -> None:
 
 
 def test_a_long_curve_stays_small_in_a_saved_notebook() -> None:
-    times = tuple(float(each) for each in range(2000))
+    times = tuple(each * 1_000_000 for each in range(2000))
     curve = msgspec.structs.replace(
         CURVE,
-        times_ms=times,
+        times_ns=times,
         allocated_bytes=tuple(each % 7 * GIB for each in range(2000)),
         reserved_bytes=(9 * GIB,) * 2000,
-        peak_ms=6.0,
+        peak_ns=6_000_000,
         peak_allocated_bytes=6 * GIB,
     )
     assert len(memory_svg(profile("tiny_kernels", memory_curves=(curve,)))) < 10_000

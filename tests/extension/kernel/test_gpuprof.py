@@ -85,13 +85,13 @@ def test_what_is_written_of_an_exception_is_no_part_of_the_cell(
     run(shell, "%%gpuprof -q -o p", "1 / 0")
     began_ms, ended_ms = shell.user_ns["p"].window_ms
     assert began_ms <= ended_ms <= wrote[0]
-    assert shell.user_ns["p"].wall_ms < 50
-    assert shell.user_ns["p"].figures.cpu.use.thread_ns < 50e6
+    assert shell.user_ns["p"].wall_ns < 50_000_000
+    assert shell.user_ns["p"].figures.cpu.use.thread_ns < 50_000_000
     assert shell.showtraceback is slow
     # a cell that shows one and goes on ends when it ends
     shown = "get_ipython().showtraceback()"
     run(shell, "%%gpuprof -q -o p", shown, "import time", "time.sleep(0.02)")
-    assert shell.user_ns["p"].wall_ms > 70
+    assert shell.user_ns["p"].wall_ns > 70_000_000
 
 
 def test_an_interrupt_propagates_and_what_ran_is_reported(
@@ -313,7 +313,7 @@ def test_the_server_gets_the_report(
     assert (report.title, report.status) == ("p", "ok")
     assert report.profile == shell.user_ns["p"].figures
     assert report.ended_ms - report.started_ms == pytest.approx(
-        report.profile.wall_ms, abs=0.01
+        report.profile.wall_ns / 1e6, abs=0.01
     )
     run(shell, "%%gpuprof -q", "1 / 0")
     assert ingest.reports[1].status == "error"

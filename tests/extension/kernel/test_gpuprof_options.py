@@ -35,8 +35,8 @@ def test_repeats_run_the_cell_bare_and_profiled_and_say_so(
     assert result.result == shell.user_ns["ran"] == 8
     assert capsys.readouterr().out.count("]: 8\n") == 1
     repeats = shell.user_ns["p"].repeats
-    assert (len(repeats.bare_ms), len(repeats.profiled_ms)) == (3, 3)
-    assert shell.user_ns["p"].wall_ms == min(repeats.profiled_ms)
+    assert (len(repeats.bare_ns), len(repeats.profiled_ns)) == (3, 3)
+    assert shell.user_ns["p"].wall_ns == min(repeats.profiled_ns)
     calls = {row.name: row.calls for row in shell.user_ns["p"].operators}
     assert calls["aten::add"] == 1
     assert "fastest of 3" in shown(shell) and "without the profiler" in shown(shell)
@@ -73,7 +73,7 @@ def test_an_exception_in_a_later_run_is_the_cells_and_earlier_runs_are_told(
         "if n == 4: raise OSError",
     )
     assert isinstance(result.error_in_exec, OSError)
-    assert len(shell.user_ns["p"].repeats.profiled_ms) == 1
+    assert len(shell.user_ns["p"].repeats.profiled_ns) == 1
     assert ingest.reports[0].status == "error"
     # and nothing is left running
     assert run(shell, "%%gpuprof -o q", "torch.ones(3)").success
@@ -104,7 +104,7 @@ def test_a_repeated_cell_inside_another_magic(shell: Any) -> None:
     run(shell, "ran = 0")
     run(shell, "%%time", "%%gpuprof -q -r 2 -o p", "ran += 1")
     assert shell.user_ns["ran"] == 4
-    assert len(shell.user_ns["p"].repeats.profiled_ms) == 2
+    assert len(shell.user_ns["p"].repeats.profiled_ns) == 2
     run(shell, "%%gpuprof -q -r 2 -o p", "%%time", "ran += 1")
     assert shell.user_ns["ran"] == 8
 
@@ -191,7 +191,7 @@ def test_the_line_magic_profiles_what_follows_its_options(
     run(shell, "import torch", "def f(text, x): return torch.ones(x).cumsum(0)")
     result = run(shell, '%gpuprof -o p -r 2 f("a -q  b", 7)')
     assert result.result.tolist() == [1, 2, 3, 4, 5, 6, 7]
-    assert len(shell.user_ns["p"].repeats.bare_ms) == 2
+    assert len(shell.user_ns["p"].repeats.bare_ns) == 2
     assert "aten::cumsum" in shown(shell)
     assert ingest.reports[0].title == "p"
     run(shell, "y = %gpuprof -q f('', 3)")

@@ -80,11 +80,21 @@ def test_quantiles_are_within_one_percent() -> None:
     assert Durations().quantile(0.5) == 0
 
 
-def add(windows: Windows, trace: str, at_ms: float) -> CellProfile:
+def add(windows: Windows, trace: str, at_ms: int) -> CellProfile:
     """Add a window of a second that held what a trace of an H200 holds."""
     figures = figures_of(trace)
     window = LiveWindow(
-        at_ms, at_ms + 1000, 10, 1000.0, 90.0, 500.0, None, "", 5, 5, 20.0
+        at_ms * MS,
+        (at_ms + 1000) * MS,
+        10,
+        1000 * MS,
+        90 * MS,
+        500 * MS,
+        None,
+        "",
+        5,
+        5,
+        20 * MS,
     )
     windows.add(window, Profiled(figures, None))  # type: ignore[arg-type]
     return figures
@@ -98,16 +108,16 @@ def figures_of(trace: str) -> CellProfile:
 def test_a_long_list_is_merged_and_adds_up_to_the_same() -> None:
     windows = Windows()
     for number in range(1000):
-        add(windows, "tiny_kernels", 2000.0 * number)
+        add(windows, "tiny_kernels", 2000 * number)
     told = windows.told
     assert len(told) <= 60
     assert sum(each.merged for each in told) == 1000
     assert sum(each.steps for each in told) == 10_000
-    assert sum(each.recorded_ms for each in told) == 1_000_000
+    assert sum(each.recorded_ns for each in told) == 1_000_000 * MS
     assert sum(each.launches for each in told) == 5000
-    starts = [each.start_ms for each in told]
+    starts = [each.start_ns for each in told]
     assert starts == sorted(starts)
-    assert told[0].start_ms == 0 and told[-1].end_ms == 1_999_000
+    assert told[0].start_ns == 0 and told[-1].end_ns == 1_999_000 * MS
     # the newest are as they came
     assert told[-1].merged == 1
 
@@ -115,7 +125,7 @@ def test_a_long_list_is_merged_and_adds_up_to_the_same() -> None:
 def test_the_verdict_is_of_all_windows_by_their_time() -> None:
     windows = Windows()
     assert windows.verdict is None and windows.typical is None
-    launch_bound = add(windows, "tiny_kernels", 0.0)
+    launch_bound = add(windows, "tiny_kernels", 0)
     assert windows.verdict is not None
     assert windows.verdict.kind == "launch-bound"
     share = sum(
@@ -124,13 +134,13 @@ def test_the_verdict_is_of_all_windows_by_their_time() -> None:
     said = f"Over 1 window {units.share(share)} of the time is launch-bound"
     assert windows.verdict.sentence.startswith(said)
     # the trace of copies is longer
-    copies = add(windows, "pinned_h2d", 5000.0)
+    copies = add(windows, "pinned_h2d", 5000)
     assert windows.verdict.kind == "transfer-bound"
     assert "in the one after 5.00 s" in windows.verdict.sentence
     assert windows.typical is not None and windows.typical.figures is copies
     assert windows.newest is not None
-    add(windows, "pinned_h2d", 7000.0)
-    newest = add(windows, "tiny_kernels", 9000.0)
+    add(windows, "pinned_h2d", 7000)
+    newest = add(windows, "tiny_kernels", 9000)
     # what is shown at the end is what the verdict is about
     assert windows.newest.figures is newest is launch_bound
     assert windows.typical.figures is copies
@@ -138,20 +148,20 @@ def test_the_verdict_is_of_all_windows_by_their_time() -> None:
 
 def test_words_tell_steps_cost_and_what_is_slow() -> None:
     windows = Windows()
-    add(windows, "tiny_kernels", 1000.0)
+    add(windows, "tiny_kernels", 1000)
     told = Live(
-        elapsed_ms=60_000.0,
+        elapsed_ns=60_000 * MS,
         steps=1234,
         steps_by="optimizer",
-        bare=StepTimes(1200, 21.3, 25.0, 3000.0, 22.0),
-        profiled=StepTimes(10, 29.0, 31.0, 33.0, 30.0),
-        slow_steps=(SlowStep(500, 30_000.0, 3000.0),),
-        slow_ms=2978.7,
+        bare=StepTimes(1200, 21_300_000, 25 * MS, 3000 * MS, 22 * MS),
+        profiled=StepTimes(10, 29 * MS, 31 * MS, 33 * MS, 30 * MS),
+        slow_steps=(SlowStep(500, 30_000 * MS, 3000 * MS),),
+        slow_ns=2_978_700_000,
         windows=windows.told,
         verdict=windows.verdict,
-        overhead_ms=1200.0,
+        overhead_ns=1200 * MS,
         aim_share=0.05,
-        setup_ms=2700.0,
+        setup_ns=2700 * MS,
     )
     text = "\n".join(words(told))
     assert "1,234 steps in 60.0 s, told by an optimizer" in text

@@ -72,7 +72,7 @@ def test_a_repeated_cell_in_a_real_kernel(kernel: Any, ingest: Any) -> None:
     )
     assert reply["status"] == "error"
     assert ingest.reports[-1].status == "interrupted"
-    assert len(ingest.reports[-1].profile.repeats.bare_ms) == 2
+    assert len(ingest.reports[-1].profile.repeats.bare_ns) == 2
 
     reply, outputs = kernel.run("y = %gpuprof torch.ones(3).cumsum(0)")
     assert reply["status"] == "ok"

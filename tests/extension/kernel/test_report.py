@@ -125,10 +125,10 @@ def test_every_group_of_figures_is_there(form: str) -> None:
 
 def test_lines_stand_beside_the_code_with_bars_for_their_times() -> None:
     rows = (
-        LineRow(1, "x = f(x)  # <b>", 9, 8.0, 9, 4.0, 0.0, 0.0, None),
-        LineRow(2, "y = x.item()", 1, 2.0, 0, 0.0, 0.0, 2.0, 1.0),
+        LineRow(1, "x = f(x)  # <b>", 9, 8_000_000, 9, 4_000_000, 0, 0, None),
+        LineRow(2, "y = x.item()", 1, 2_000_000, 0, 0, 0, 2_000_000, 1_000_000),
     )
-    shown = bundle(profile(lines=rows, lines_cost_ms=0.5))
+    shown = bundle(profile(lines=rows, lines_cost_ns=500_000))
     assert re.search(r"1  x = f\(x\) .* 9  8.00 ms .*not known", shown["text/plain"])
     html = shown["text/html"]
     code = html[html.index('class="warpbook-code"') :].partition("</table>")[0]
@@ -184,7 +184,7 @@ def test_a_verdict_that_is_refused_says_why_and_lists_nothing() -> None:
 
 
 def test_hostile_names_are_escaped() -> None:
-    shown = profile(kernels=(KernelRow(HOSTILE, 1, 1.0, 1.0),), gpu_name=HOSTILE)
+    shown = profile(kernels=(KernelRow(HOSTILE, 1, 1000, 1.0),), gpu_name=HOSTILE)
     shown.title = HOSTILE
     tags = Tags(bundle(shown)["text/html"]).found
     assert "script" not in tags and "img" not in tags
@@ -196,10 +196,10 @@ def test_hostile_names_are_escaped() -> None:
 def test_unknown_is_said_and_not_zero() -> None:
     unknown = profile(
         metrics=None,
-        gpu_busy_ms=None,
+        gpu_busy_ns=None,
         kernel_calls=None,
-        kernel_time_ms=None,
-        copy_time_ms=None,
+        kernel_time_ns=None,
+        copy_time_ns=None,
     )
     text = bundle(unknown)["text/plain"]
     assert "NVIDIA H200: not recorded" in text
@@ -207,7 +207,7 @@ def test_unknown_is_said_and_not_zero() -> None:
 
 
 def test_without_a_gpu_the_report_is_of_operators() -> None:
-    blind = profile(gpu_name=None, gpu_busy_ms=None, metrics=None, findings=())
+    blind = profile(gpu_name=None, gpu_busy_ns=None, metrics=None, findings=())
     text = bundle(blind)["text/plain"]
     assert "none that PyTorch can use" in text
     assert "Launches" not in text and "aten::add" in text
@@ -216,7 +216,7 @@ def test_without_a_gpu_the_report_is_of_operators() -> None:
 def test_a_profile_has_its_figures_as_attributes() -> None:
     shown = profile()
     assert shown.kernel_calls == 800
-    assert "gpu_busy_ms" in dir(shown)
+    assert "gpu_busy_ns" in dir(shown)
     with pytest.raises(AttributeError, match="no figure 'fps'"):
         _ = shown.fps
     plain = shown.to_dict()
@@ -226,7 +226,7 @@ def test_a_profile_has_its_figures_as_attributes() -> None:
 
 
 def test_many_rows_are_cut_and_counted() -> None:
-    rows = tuple(KernelRow(f"k{n}", 1, 1.0, 0.02) for n in range(50))
+    rows = tuple(KernelRow(f"k{n}", 1, 1000, 0.02) for n in range(50))
     shown = bundle(profile(kernels=rows))
     assert "(40 more)" in shown["text/plain"]
     assert "40 more" in shown["text/html"]

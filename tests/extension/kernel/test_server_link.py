@@ -70,7 +70,7 @@ def test_something_else_than_http_is_told() -> None:
             ServerLink({ENV_INGEST_URL: url}).state()
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b'{"protocol": 1}', b"[]"])
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"protocol": 2}', b"[]"])
 def test_an_answer_that_is_no_state_is_an_error_in_words(
     ingest: Any, body: bytes
 ) -> None:
@@ -89,7 +89,7 @@ def test_a_conflict_says_where_to_upgrade(ingest: Any) -> None:
 def test_a_report_that_is_too_large_goes_without_its_timeline(ingest: Any) -> None:
     profile = report().profile
     names = tuple(f"{number}" * 60 for number in range(3000))
-    lane = Lane("Stream 7", (0.0,) * 3000, (1.0,) * 3000, tuple(range(3000)))
+    lane = Lane("Stream 7", (0,) * 3000, (1,) * 3000, tuple(range(3000)))
     large = msgspec.structs.replace(
         report(), profile=msgspec.structs.replace(profile, names=names, lanes=(lane,))
     )

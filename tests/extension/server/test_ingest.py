@@ -40,18 +40,18 @@ NOTHING = CellProfile(
     verdict=None,
     findings=(),
     metrics=None,
-    wall_ms=1.0,
-    profiler_ms=1.0,
-    first_start_ms=None,
+    wall_ns=1_000_000,
+    profiler_ns=1_000_000,
+    first_start_ns=None,
     gpu_name=None,
-    gpu_busy_ms=None,
+    gpu_busy_ns=None,
     kernel_calls=None,
-    kernel_time_ms=None,
-    copy_time_ms=None,
+    kernel_time_ns=None,
+    copy_time_ns=None,
     launches=0,
-    launch_api_ms=0.0,
+    launch_api_ns=0,
     synchronizations=0,
-    synchronization_ms=0.0,
+    synchronization_ns=0,
     peak_allocated_bytes=None,
     peak_reserved_bytes=None,
     kernels=(),
@@ -61,7 +61,7 @@ NOTHING = CellProfile(
     lanes=(),
     completeness=Completeness(0, 0, 0),
 )
-LANE = Lane("stream 7", (0.0, 1.0), (0.5, 0.5), (0, 0))
+LANE = Lane("stream 7", (0, 1000), (500, 500), (0, 0))
 
 
 async def test_a_report_reaches_open_views_and_later_ones(ingest, connect) -> None:
@@ -153,18 +153,18 @@ async def test_large_reports_are_kept_up_to_a_bound(ingest, connect) -> None:
 
 async def test_a_report_grows_in_its_place_and_its_end_stays(ingest, connect) -> None:
     live = {
-        "elapsed_ms": 1.0,
+        "elapsed_ns": 1_000_000,
         "steps": 1,
         "steps_by": "optimizer",
         "bare": None,
         "profiled": None,
         "slow_steps": [],
-        "slow_ms": 0.0,
+        "slow_ns": 0,
         "windows": [],
         "verdict": None,
-        "overhead_ms": 0.0,
+        "overhead_ns": 0,
         "aim_share": 0.05,
-        "setup_ms": None,
+        "setup_ns": None,
     }
     viewer = await connect()
     for steps in (1, 2):

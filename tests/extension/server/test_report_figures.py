@@ -56,12 +56,12 @@ async def test_memory_curves_that_lie_are_refused(ingest) -> None:
     lying = report()
     curve = {
         "device": 0,
-        "times_ms": [0.0, 1.0],
+        "times_ns": [0, 1000],
         "allocated_bytes": [1],
         "reserved_bytes": [1, 2],
         "changes": 1,
         "peak_allocated_bytes": 1,
-        "peak_ms": 0.0,
+        "peak_ns": 0,
         "peak_path": "",
         "peak_line": None,
     }

@@ -73,7 +73,7 @@ exam_kept = set(globals()) | {{"In", "Out"}}
 """
 #: figures of a profile that the exam keeps
 _FIGURES = """{key: value for key, value in p.to_dict().items() if key in (
-"verdict", "bare", "changes", "wall_ms", "profiler_ms", "completeness", "gpu_name")}"""
+"verdict", "bare", "changes", "wall_ns", "profiler_ns", "completeness", "gpu_name")}"""
 
 
 class Kernels:
@@ -224,8 +224,8 @@ def profile_figures(figures: dict[str, Any]) -> ProfileFigures:
     return ProfileFigures(
         kind=verdict.get("kind"),
         sentence=verdict.get("sentence", ""),
-        wall_ms=figures["wall_ms"],
-        profiler_ms=figures["profiler_ms"],
+        wall_ms=figures["wall_ns"] / 1e6,
+        profiler_ms=figures["profiler_ns"] / 1e6,
         refusal=figures["completeness"].get("refusal", ""),
         bare_basis=bare.get("basis"),
         bare_ms=_ms(bare.get("time_ns")),

@@ -7,6 +7,7 @@ process: before the profile, after it, and of the cell that an expert changed.
 import json
 from pathlib import Path
 
+from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.run import Run
@@ -20,6 +21,14 @@ TIMES_MS: dict[str, dict[str, list[float]]] = json.loads(
 #: cells of which the GPU decides how long they take, and those of the host
 BY_GPU = ("attention_by_hand", "batches_from_pageable", "fp32_linear_stack")
 BY_HOST = ("adam_loop_over_tensors", "loss_item_each_step", "resnet18_one_image")
+
+
+def times(name: str) -> BareTimes:
+    """What the cell took before the profile."""
+    median_ns, least_ns, most_ns = (
+        round(time_ms * 1e6) for time_ms in TIMES_MS[name]["before"]
+    )
+    return BareTimes(7, median_ns, least_ns, most_ns, "executions")
 
 
 def read(name: str) -> tuple[Columns, Run]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.monitors.bare.exam import BY_GPU, BY_HOST, TIMES_MS, TRACES, read
+from tests.monitors.bare.exam import BY_GPU, BY_HOST, TIMES_MS, TRACES, read, times
 from tests.monitors.bare.hosts import Trace
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.bare_run import BareRun, BareTimes
@@ -12,11 +12,6 @@ from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.chrome import read_chrome_trace
 
 MS = 1_000_000
-
-
-def times(name: str) -> BareTimes:
-    median, least, most = TIMES_MS[name]["before"]
-    return BareTimes(7, median, least, most, "executions")
 
 
 def estimated(name: str) -> CellProfile:
@@ -167,7 +162,9 @@ def test_a_stall_that_nothing_explains_is_told() -> None:
 
 
 def test_a_time_that_is_longer_than_the_profiled_one_is_not_believed() -> None:
-    profile = judged(steps(0, 100_000), BareTimes(1, 50.0, 50.0, 50.0, "executions"))
+    profile = judged(
+        steps(0, 100_000), BareTimes(1, 50 * MS, 50 * MS, 50 * MS, "executions")
+    )
     found = bare_of(profile)
     assert found.basis == "estimated"
     [caution] = found.cautions
@@ -175,7 +172,7 @@ def test_a_time_that_is_longer_than_the_profiled_one_is_not_believed() -> None:
 
 
 def test_a_first_run_counts_with_a_caution() -> None:
-    once = BareTimes(1, 4.0, 4.0, 4.0, "first execution")
+    once = BareTimes(1, 4 * MS, 4 * MS, 4 * MS, "first execution")
     found = bare_of(judged(steps(0, 100_000), once))
     assert (found.basis, found.time_ns) == ("measured", 4 * MS)
     assert "measured once" in found.sentence
@@ -184,7 +181,9 @@ def test_a_first_run_counts_with_a_caution() -> None:
 
 def test_a_time_that_the_gpu_alone_exceeds_is_told_as_a_misfit() -> None:
     trace = steps(0, 100_000, kernel=90_000)
-    found = bare_of(judged(trace, BareTimes(3, 2.0, 1.9, 2.1, "executions")))
+    found = bare_of(
+        judged(trace, BareTimes(3, 2 * MS, 1_900_000, 2_100_000, "executions"))
+    )
     assert found.time_ns == 2 * MS
     assert "did not do the same" in found.cautions[0]
 

@@ -158,8 +158,8 @@ class Cell:
         events, run = read_chrome_trace(str(path))
         run = dataclasses.replace(run, source=self.source)
         if is_timed:
-            took_ms = self.window_ns / 1e6
-            times = BareTimes(1, took_ms, took_ms, took_ms, "executions")
+            took_ns = self.window_ns
+            times = BareTimes(1, took_ns, took_ns, took_ns, "executions")
             run = dataclasses.replace(run, bare=times)
         return evidence_of(events, run)
 
@@ -209,7 +209,7 @@ def evidence_of(events: Columns, run: Run) -> Evidence:
     """Give what rules look at."""
     calls = find_calls(events, events.only(*ON_GPU), run)
     judged = judge_bare(events, run, calls, measure(events, run, calls))
-    measured_ns = None if run.bare is None else run.bare.median_ms * 1e6
+    measured_ns = None if run.bare is None else run.bare.median_ns
     estimate = bare(events, calls, run, measured_ns)
     return Evidence(events, run, calls, estimate, judged.bare, judged.metrics)
 

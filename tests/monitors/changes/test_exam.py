@@ -11,10 +11,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from tests.monitors.bare.exam import TIMES_MS, TRACES, read
+from tests.monitors.bare.exam import TIMES_MS, TRACES, read, times
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.chrome import read_chrome_trace
 
@@ -43,7 +42,7 @@ NEAR = 1.25
 def profiled(name: str, is_measured: bool) -> CellProfile:
     events, run = read(name)
     if is_measured:
-        run = replace(run, bare=BareTimes(7, *TIMES_MS[name]["before"], "executions"))
+        run = replace(run, bare=times(name))
     return analyse(events, run)
 
 

@@ -6,18 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.monitors.bare.exam import TIMES_MS, TRACES, read
+from tests.monitors.bare.exam import TIMES_MS, TRACES, read, times
 from tests.monitors.changes.programs import Written
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.chrome import read_chrome_trace
 
 
 def of_exam(name: str, is_measured: bool) -> dict[str, Change]:
     events, run = read(name)
     if is_measured:
-        run = replace(run, bare=BareTimes(7, *TIMES_MS[name]["before"], "executions"))
+        run = replace(run, bare=times(name))
     return {change.name: change for change in analyse(events, run).changes}
 
 

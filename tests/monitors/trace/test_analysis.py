@@ -72,30 +72,32 @@ def only_warning(found: CellProfile) -> str:
 
 def test_launches_without_gpu_activity_are_incomplete_never_idle() -> None:
     found = figures(launch(1, 0), launch(2, 20))
-    assert found.gpu_busy_ms is found.kernel_time_ms is found.kernel_calls is None
+    assert found.gpu_busy_ns is found.kernel_time_ns is found.kernel_calls is None
     assert (found.completeness.launches, found.completeness.matched) == (2, 0)
     assert "does not mean that the GPU was idle" in only_warning(found)
 
 
 def test_a_trace_without_even_the_profilers_own_calls_is_incomplete() -> None:
     found = figures(Event("aten::add", Category.OPERATOR, 0, 10))
-    assert found.gpu_busy_ms is None
-    assert found.launches is found.synchronizations is found.launch_api_ms is None
+    assert found.gpu_busy_ns is None
+    assert found.launches is found.synchronizations is found.launch_api_ns is None
     assert "sees nothing of the GPU" in only_warning(found)
 
 
 def test_a_cell_that_leaves_the_gpu_alone_is_idle() -> None:
     own = Event("cudaDeviceSynchronize", Category.API, 1_000_100, 10, 9)
     found = figures(Event("aten::add", Category.OPERATOR, 0, 10), own)
-    assert found.gpu_busy_ms == 0.0
+    assert found.gpu_busy_ns == 0
     assert (found.synchronizations, found.completeness.warnings) == (0, ())
 
 
 def test_without_a_gpu_its_figures_are_unknown_and_operators_are_there() -> None:
     run = dataclasses.replace(GPU, gpu_name=None, cuda_used=False)
     found = figures(Event("aten::add", Category.OPERATOR, 0, 1_000_000), run=run)
-    assert found.gpu_busy_ms is found.kernel_calls is found.copy_time_ms is None
-    assert [(row.name, row.self_ms) for row in found.operators] == [("aten::add", 1.0)]
+    assert found.gpu_busy_ns is found.kernel_calls is found.copy_time_ns is None
+    assert [(row.name, row.self_ns) for row in found.operators] == [
+        ("aten::add", 1_000_000)
+    ]
     assert found.completeness.warnings == ()
 
 
@@ -137,8 +139,8 @@ def test_a_copy_to_pageable_memory_is_a_wait() -> None:
         launch(2, 200, "cudaStreamSynchronize"),
         launch(3, 300, "cudaStreamWaitEvent"),
     )
-    assert (found.launches, found.launch_api_ms) == (1, 0.0)
-    assert (found.synchronizations, found.synchronization_ms) == (2, 20 / 1e6)
+    assert (found.launches, found.launch_api_ns) == (1, 0)
+    assert (found.synchronizations, found.synchronization_ns) == (2, 20)
     assert found.copies[0].size_bytes == 400
 
 
@@ -163,7 +165,7 @@ def test_lanes_are_bounded_and_short_kernels_survive_long_operators() -> None:
         *(Event("op", Category.OPERATOR, i * 200, 199) for i in range(count)),
         launch(1, 0),
     )
-    drawn = {lane.label: len(lane.starts_ms) for lane in found.lanes}
+    drawn = {lane.label: len(lane.starts_ns) for lane in found.lanes}
     assert sum(drawn.values()) == lanes.MAX_EVENTS
     assert drawn["Launches"] == 1
     assert drawn["Stream 7"] == pytest.approx(drawn["Operators"], abs=1)
@@ -180,7 +182,7 @@ def test_threads_beyond_the_lanes_are_counted_as_left_out() -> None:
 
 def test_no_events_at_all() -> None:
     found = figures(run=dataclasses.replace(GPU, gpu_name=None, cuda_used=False))
-    assert (found.wall_ms, found.lanes, found.kernels) == (1.0, (), ())
+    assert (found.wall_ns, found.lanes, found.kernels) == (1_000_000, (), ())
 
 
 def test_hostile_names_are_bounded_and_can_be_sent() -> None:

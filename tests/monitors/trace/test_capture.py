@@ -35,7 +35,7 @@ def test_operators_are_counted_exactly_every_time() -> None:
 
 def test_without_cuda_the_gpu_is_unknown_not_idle() -> None:
     found = captured()
-    assert found.gpu_name is found.gpu_busy_ms is found.peak_allocated_bytes is None
+    assert found.gpu_name is found.gpu_busy_ns is found.peak_allocated_bytes is None
     # beside other programs it says so, which is no warning about the GPU
     warnings = [each for each in found.completeness.warnings if "no core" not in each]
     assert warnings == []
@@ -43,15 +43,15 @@ def test_without_cuda_the_gpu_is_unknown_not_idle() -> None:
 
 def test_operator_times_fit_the_cell() -> None:
     found = captured()
-    assert 0 < sum(row.self_ms for row in found.operators) <= found.wall_ms
+    assert 0 < sum(row.self_ns for row in found.operators) <= found.wall_ns
     (lane,) = found.lanes
-    assert lane.starts_ms[0] >= 0
-    assert lane.starts_ms[-1] + lane.durations_ms[-1] <= found.wall_ms
+    assert lane.starts_ns[0] >= 0
+    assert lane.starts_ns[-1] + lane.durations_ns[-1] <= found.wall_ns
 
 
 def test_only_the_first_start_of_a_process_is_told_apart() -> None:
     captured()
-    assert captured().first_start_ms is None
+    assert captured().first_start_ns is None
 
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:

@@ -61,7 +61,7 @@ def test_parts_add_up_and_no_bound_is_above_the_time(name: str) -> None:
 
 
 def test_the_bound_is_beside_the_measured_time_where_there_is_one() -> None:
-    bare = BareTimes(5, 20.0, 19.0, 23.0, "executions")
+    bare = BareTimes(5, 20_000_000, 19_000_000, 23_000_000, "executions")
     sentence = profile("slow_items", bare=bare).changes[0].sentence
     assert "instead of 20.0 ms measured without the profiler" in sentence
 

@@ -99,4 +99,4 @@ def test_set_up_that_is_left_out_is_a_warning(tmp_path: Path) -> None:
     path.write_text(json.dumps(json.loads(trace(first, *later))))
     profile = read_profile(str(path)).profile
     assert profile.completeness.warnings[0].startswith("Set-up took 90")
-    assert profile.wall_ms < 20
+    assert profile.wall_ns < 20_000_000

@@ -16,8 +16,8 @@ from warpbook_monitors.trace.trials import (
 )
 
 
-def runs(pairs: int, median_ms: float, draw: random.Random) -> list[float]:
-    return [median_ms * draw.lognormvariate(0, 0.1) for _ in range(pairs)]
+def runs(pairs: int, median_ns: float, draw: random.Random) -> list[float]:
+    return [median_ns * draw.lognormvariate(0, 0.1) for _ in range(pairs)]
 
 
 @pytest.mark.parametrize("pairs", [3, 4, 5, 6, 7, 10, 20])
@@ -69,10 +69,10 @@ def test_a_trial_says_what_was_promised_measured_and_changed() -> None:
     speed = Interval(2.0, 1.9, 2.1)
 
     def said(promise: Promise) -> Trial:
-        given = ("tf32", "Write this.", speed, 10.0, 5.0, 8, difference)
+        given = ("tf32", "Write this.", speed, 10_000_000, 5_000_000, 8, difference)
         return measured(*given, promise)
 
-    trial = said(Promise((1.0, 3.5), 9.5))
+    trial = said(Promise((1.0, 3.5), 9_500_000))
     assert trial.promised == (1.0, 3.5)
     assert trial.outcome == "faster"
     assert trial.sentence == (
@@ -82,9 +82,9 @@ def test_a_trial_says_what_was_promised_measured_and_changed() -> None:
     )
     assert (
         "Promised: not below 13.0 µs. The"
-        in said(Promise((1, 800), 9.5, 0.013)).sentence
+        in said(Promise((1, 800), 9_500_000, 13_000)).sentence
     )
-    first = said(Promise((1.07, 1.08), 150.0)).sentence
+    first = said(Promise((1.07, 1.08), 150_000_000)).sentence
     assert (
         "Promised: 1.07 to 1.08 times, of a run of 150 ms, which did more than these."
     ) in first

@@ -56,8 +56,8 @@ def told(tmp_path: Path, content: bytes, untaxed: bool = False) -> TraceReport:
 
 def as_bare(run: Run) -> Run:
     """Say of a run that it takes as long without the profiler."""
-    took_ms = (run.end_ns - run.start_ns) / 1e6
-    bare = BareTimes(1, took_ms, took_ms, took_ms, "executions")
+    took_ns = run.end_ns - run.start_ns
+    bare = BareTimes(1, took_ns, took_ns, took_ns, "executions")
     return dataclasses.replace(run, bare=bare)
 
 

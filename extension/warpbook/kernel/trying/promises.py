@@ -20,8 +20,8 @@ def promise_of(profile: CellProfile, name: str) -> Promise | None:
         if change.name in advised and change.speed_high is not None:
             return Promise(
                 (change.speed_low or 1.0, change.speed_high),
-                profile.bare.time_ns / 1e6 if profile.bare else profile.wall_ms,
-                change.low_ns / 1e6
+                profile.bare.time_ns if profile.bare else profile.wall_ns,
+                change.low_ns
                 if change.basis == "not below" and change.low_ns is not None
                 else None,
             )

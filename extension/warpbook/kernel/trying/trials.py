@@ -164,10 +164,10 @@ class _Trials:
         return measured(
             change.name,
             change.advice,
-            speed_ratio(times.unchanged_ms, times.changed_ms),
-            statistics.median(times.unchanged_ms),
-            statistics.median(times.changed_ms),
-            len(times.changed_ms),
+            speed_ratio(times.unchanged_ns, times.changed_ns),
+            round(statistics.median(times.unchanged_ns)),
+            round(statistics.median(times.changed_ns)),
+            len(times.changed_ns),
             difference,
             promise_of(self._profile, change.name),
         )

@@ -30,16 +30,16 @@ Changed = Callable[[], AbstractContextManager[Applied]]
 class Times:
     """What the runs of both sides took, pair by pair."""
 
-    unchanged_ms: list[float]
-    changed_ms: list[float]
+    unchanged_ns: list[int]
+    changed_ns: list[int]
 
 
 def run_once(
     snapshot: Snapshot,
     changed: Changed,
     look: Callable[[Any], Any] | None = None,
-) -> tuple[float, Any]:
-    """Run once and put everything back; give what it took in ms, and what was seen.
+) -> tuple[int, Any]:
+    """Run once and put everything back; give what it took in ns, and what was seen.
 
     Args:
         snapshot: the state, in which everything is.
@@ -53,7 +53,7 @@ def run_once(
             began_ns = time.perf_counter_ns()
             value = applied.run()
             wait_for_gpu()
-            took_ms = (time.perf_counter_ns() - began_ns) / 1e6
+            took_ns = time.perf_counter_ns() - began_ns
             if look is not None:
                 applied.publish()
                 seen = look(value)
@@ -61,7 +61,7 @@ def run_once(
             del value, applied
     finally:
         snapshot.restore()
-    return took_ms, seen
+    return took_ns, seen
 
 
 def planned_pairs(pair_s: float, seconds: float) -> int:
@@ -104,12 +104,12 @@ def take_turns(
         deadline_s: runs that got slower end before all of them (monotonic time).
     """
     times = Times([], [])
-    sides = ((unchanged, times.unchanged_ms), (changed, times.changed_ms))
+    sides = ((unchanged, times.unchanged_ns), (changed, times.changed_ns))
     for pair in range(pairs):
         is_late = time.monotonic() > deadline_s
         if is_late and pair >= LEAST_PAIRS and pair % 2 == 0:
             break
-        for side, noted_ms in sides if pair % 2 == 0 else sides[::-1]:
-            took_ms, _ = run_once(snapshot, side)
-            noted_ms.append(took_ms)
+        for side, noted_ns in sides if pair % 2 == 0 else sides[::-1]:
+            took_ns, _ = run_once(snapshot, side)
+            noted_ns.append(took_ns)
     return times

@@ -253,8 +253,12 @@ def _clear(
             continue
         said = _Said(profile.metrics)
         if said.verdict.kind == kind and said.is_clear:
-            told = {"metrics": profile.metrics, "kernels": profile.kernels}
-            return script, said, msgspec.to_builtins(told)
+            report = {"metrics": profile.metrics, "kernels": profile.kernels}
+            report = msgspec.to_builtins(report)
+            for row in report["kernels"]:
+                # answers begun with an earlier starter read this one
+                row["time_ms"] = row["time_ns"] / 1e6
+            return script, said, report
     raise ValueError(f"no cell comes out as clearly {kind}")
 
 

@@ -2,7 +2,7 @@
 
 A report has these, times in ns (and more, as `warpbook analyze --json` gives them):
 
-    {"kernels": [{"name": "nvjet_...", "calls": 12, "time_ms": 3.1, ...}, ...],
+    {"kernels": [{"name": "nvjet_...", "calls": 12, "time_ns": 3100000, ...}, ...],
      "metrics": {
          "window_ns": 5000000, "gpu_busy_ns": ..., "launches": 120,
          "copy_ns": ..., "exposed_copy_ns": ..., "exposed_host_copy_ns": ...,

@@ -88,7 +88,7 @@ def _verdict(
     if time.window_ns < _SHORT_NS or not findings:
         return CellVerdict(
             "unknown",
-            f"The window is {units.duration(time.window_ns / 1e6)} long: too little to "
+            f"The window is {units.duration_ns(time.window_ns)} long: too little to "
             "tell what took it.",
         )
     shares = shares_by_kind(findings)
@@ -158,21 +158,21 @@ def _promise(bound_ns: int | None, time: CpuTime, run: Run) -> str:
         return "What it gives is not known before it is tried."
     before_ns = _before_ns(time, run)
     how = "measured without" if _is_measured(time, run) else "with"
-    before = f"instead of {units.duration(before_ns / 1e6)} {how} the profiler"
+    before = f"instead of {units.duration_ns(before_ns)} {how} the profiler"
     if _told_ns(bound_ns, time, run) is None:
         return f"The new code decides: nearly nothing else is left, {before}."
-    return f"Not below {units.duration(bound_ns / 1e6)}, {before}."
+    return f"Not below {units.duration_ns(bound_ns)}, {before}."
 
 
 def _is_measured(time: CpuTime, run: Run) -> bool:
     bare = run.bare
-    return bare is not None and bare.median_ms * 1e6 <= _NOT_LONGER * time.window_ns
+    return bare is not None and bare.median_ns <= _NOT_LONGER * time.window_ns
 
 
 def _before_ns(time: CpuTime, run: Run) -> float:
     """Give what the code takes now: without the profiler where that was measured."""
     if run.bare is not None and _is_measured(time, run):
-        return run.bare.median_ms * 1e6
+        return run.bare.median_ns
     return time.window_ns
 
 

@@ -20,12 +20,12 @@ def groups(time: CpuTime | None) -> tuple[FigureGroup, ...]:
 
 def _figures(time: CpuTime) -> Iterator[tuple[str, str]]:
     def part(nanoseconds: int) -> str:
-        told = units.duration(nanoseconds / 1e6)
+        told = units.duration_ns(nanoseconds)
         if not time.window_ns:
             return told
         return f"{told} ({units.share(nanoseconds / time.window_ns)})"
 
-    yield "Window, profiled", units.duration(time.window_ns / 1e6)
+    yield "Window, profiled", units.duration_ns(time.window_ns)
     yield "In the DataLoader", part(time.loading_ns)
     yield "In large operators", part(time.operators_ns)
     yield "In small calls, and between them", part(time.small_calls_ns)

@@ -67,7 +67,7 @@ def heading(found: Sequence[KernelLimit]) -> str:
 
 def limit_table(found: Sequence[KernelLimit]) -> ReportTable:
     """List the kernels with their shares of peaks."""
-    longest_ms = max((one.time_ns or 0.0 for one in found), default=0.0) / 1e6
+    longest_ns = max((one.time_ns or 0.0 for one in found), default=0.0)
     return ReportTable(
         "Kernels by Nsight Compute",
         "Kernel",
@@ -76,9 +76,7 @@ def limit_table(found: Sequence[KernelLimit]) -> ReportTable:
             (
                 cells.words(one.name),
                 cells.count(one.launches),
-                cells.time_ms(
-                    None if one.time_ns is None else one.time_ns / 1e6, longest_ms
-                ),
+                cells.time_ns(one.time_ns, longest_ns),
                 *(cells.ratio(of) for of in (one.compute, one.memory, one.dram)),
                 cells.ratio(one.occupancy),
                 cells.UNKNOWN_CELL

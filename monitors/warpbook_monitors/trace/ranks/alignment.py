@@ -194,4 +194,4 @@ def _longer(own_ns: int | None, others_ns: Sequence[int | None]) -> int | None:
 
 
 def _ms(nanoseconds: int) -> str:
-    return units.duration(nanoseconds / 1e6)
+    return units.duration_ns(nanoseconds)

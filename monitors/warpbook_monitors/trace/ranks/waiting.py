@@ -47,8 +47,8 @@ def judge_waiting(
         return verdict, tuple(changes)
     cause = (
         f"It waits for rank {late.rank}, which comes "
-        f"{units.duration(late.late_ns / 1e6)} later to the collectives in all: "
-        f"{units.duration(exposed_ns / 1e6)} of communication have nothing computed "
+        f"{units.duration_ns(late.late_ns)} later to the collectives in all: "
+        f"{units.duration_ns(exposed_ns)} of communication have nothing computed "
         "beside them."
     )
     change = (

@@ -66,7 +66,7 @@ def how_aligned(alignment: Alignment) -> str:
 
 
 def _time(nanoseconds: int) -> str:
-    return units.duration(nanoseconds / 1e6)
+    return units.duration_ns(nanoseconds)
 
 
 def _signed(nanoseconds: int) -> str:
