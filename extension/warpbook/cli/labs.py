@@ -17,10 +17,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser(
         "labs",
         help="learn to write kernels: open, check and submit exercises",
-        description="Exercises in CUDA C++, Triton and PyTorch, checked with or without "
-        "a GPU. The exit "
-        "status is 0 if all went well, of `check` and `submit` only if it passed; 1 if "
-        "it did not; 2 if there was nothing to check, or nothing to check it with.",
+        description="Exercises in CUDA C++, Triton and PyTorch, checked with or "
+        "without a GPU. The exit status is 0 if all went well, of `check` and `submit` "
+        "only if it passed; 1 if it did not; 2 if there was nothing to check, or "
+        "nothing to check it with.",
     )
     parser.set_defaults(run=run, action="list", json=False)
     actions = parser.add_subparsers(metavar="action")

@@ -41,9 +41,8 @@ def _in_ns(value: Any) -> Any:
 
 def _field_in_ns(name: str, value: Any) -> tuple[str, Any]:
     if name == "lab":
-        return "topic", next(
-            (topic for topic, lab in LABS.items() if lab == value), None
-        )
+        topics = (topic for topic, lab in LABS.items() if lab == value)
+        return "topic", next(topics, None)
     if name.endswith("_ms"):
         return f"{name.removesuffix('_ms')}_ns", _rounded(value)
     return name, _in_ns(value)

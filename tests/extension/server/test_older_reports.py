@@ -9,6 +9,7 @@ import pytest
 
 from tests.extension.server.test_difference import profiled
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook.reports.labs import LABS
 from warpbook.server.record_forms import (
     decode_receipt,
     decode_report,
@@ -81,6 +82,14 @@ def names_in_ms(part: object) -> set[str]:
         return set()
     inner = {name for item in part.values() for name in names_in_ms(item)}
     return inner | {name for name in part if name.endswith("_ms")}
+
+
+def test_a_cause_of_protocol_1_names_its_lab() -> None:
+    causes = json.loads(PROTOCOL_1)["profile"]["findings"]
+    labs = [cause["lab"] for cause in causes]
+    assert any(labs)
+    topics = [cause.topic for cause in decode_report(PROTOCOL_1).profile.findings]
+    assert [LABS.get(topic) for topic in topics] == labs
 
 
 def test_times_of_protocol_1_are_what_the_same_trace_gives_in_ns() -> None:
