@@ -93,8 +93,8 @@ def torch() -> None:
         if line.strip().startswith("torch==")
     )
     say(
-        f"installing {pinned} (PyPI's build for Linux brings CUDA: gigabytes; "
-        "`make up TORCH=no` leaves it out; the README names a small CPU build)"
+        f"installing {pinned}: PyPI's build for Linux brings CUDA, 2.7 GB. Ctrl-C and "
+        "`make up TORCH=no` leave it out, and the README names a CPU build of 0.2 GB"
     )
     run(PYTHON, "-m", "pip", "install", "-q", pinned)
 

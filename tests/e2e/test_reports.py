@@ -150,7 +150,7 @@ def test_a_report_says_what_held_the_cell_back(
     expect(causes.get_by_role("listitem")).to_have_count(len(figures.findings))
     first = causes.get_by_role("listitem").first
     expect(first).to_contain_text(figures.findings[0].evidence)
-    expect(first).to_contain_text("Without this cause: 12.")
+    expect(first).to_contain_text("same dtype and bytes: 12.")
     expect(first).to_contain_text("Lab: mixed-precision.")
 
     changes = page.drawer.get_by_role("list", name="What to change")

@@ -57,7 +57,10 @@ class Profile:
         """Give a figure."""
         if name in CellProfile.__struct_fields__:
             return getattr(self.figures, name)
-        raise AttributeError(f"A profile has no figure {name!r}.")
+        raise AttributeError(
+            f"A profile has no figure {name!r}. Tab completes those it has; "
+            "`before.diff(after)` compares two."
+        )
 
     def __dir__(self) -> list[str]:
         """List the figures too, so that they complete."""

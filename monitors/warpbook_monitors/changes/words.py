@@ -25,9 +25,9 @@ def sentence(change: Change, bare: BareRun) -> str:
 
 
 def heading(change: Change) -> str:
-    """Write a change's name and title, with the line that it is about."""
+    """Write a change's title, with the line that it is about and its name."""
     line = "" if change.line is None else f" (line {change.line})"
-    return f"{change.name}: {change.title}{line}"
+    return f"{change.title}{line} [{change.name}]"
 
 
 def _speeds(change: Change) -> str:

@@ -184,7 +184,7 @@ def _promised(
     """
     ratio = min(bare_run.time_ns / max(metrics.window_ns, 1), 1.0)
     lowest = {
-        (each.kind, each.topic): each.bound_ns
+        (each.kind, each.topic, each.change): each.bound_ns
         for each in reversed(at_low)
         if each.bound_ns is not None
     }
@@ -196,7 +196,8 @@ def _promised(
             bound_ns=round(
                 min(
                     each.bound_ns * ratio,
-                    lowest.get((each.kind, each.topic), each.bound_ns) * ratio,
+                    lowest.get((each.kind, each.topic, each.change), each.bound_ns)
+                    * ratio,
                     bare_run.low_ns,
                 )
             ),

@@ -20,11 +20,21 @@ def labelled_figures(figures: Iterable[tuple[str, str]]) -> tuple[LabelledFigure
     return tuple(LabelledFigure(label, value) for label, value in figures)
 
 
+#: of a smaller cause what is left without it is within the error
+_LEAST_SHARE = 0.05
+#: techniques that move work to another ceiling
+_OF_A_CEILING = ("fp8", "int8", "memory-traffic", "tensor-cores")
+
+
 def advice(finding: Finding) -> str:
     """Write what may help, and what is left without the cause."""
     sentences = [finding.change] if finding.change else []
-    if finding.bound_ns is not None:
-        sentences.append(f"Without this cause: {_ns(finding.bound_ns)} at best.")
+    if finding.bound_ns is not None and finding.share >= _LEAST_SHARE:
+        when = "Without this cause"
+        if finding.topic in _OF_A_CEILING:
+            # another dtype, or fewer bytes, has another ceiling
+            when = "At their ceiling, with the same dtype and bytes"
+        sentences.append(f"{when}: {_ns(finding.bound_ns)} at best.")
     return " ".join(sentences)
 
 

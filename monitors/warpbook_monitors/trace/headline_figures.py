@@ -7,6 +7,9 @@ import statistics
 from warpbook_monitors import units
 from warpbook_monitors.trace.cell_profile import CellProfile
 
+#: a part of the set-up that took less is not worth a word
+_LEAST_SET_UP_NS = 1_000_000
+
 
 def headline_figures(profile: CellProfile) -> tuple[tuple[str, str], ...]:
     """Give values with their labels."""
@@ -79,7 +82,8 @@ def _gpu_figures(profile: CellProfile) -> list[tuple[str, str]]:
         figures.append(("Launches", said))
     if profile.synchronizations is not None and profile.synchronization_ns is not None:
         waited = units.duration_ns(profile.synchronization_ns)
-        figures.append(("Waits", f"{profile.synchronizations:,} for {waited}"))
+        waits = f"{profile.synchronizations:,} for {waited}"
+        figures.append(("Waits", waits if profile.synchronizations else "none"))
     if (
         profile.peak_allocated_bytes is not None
         and profile.peak_reserved_bytes is not None
@@ -112,6 +116,10 @@ def _profiler(profile: CellProfile) -> str:
             "torch's profiler": profile.set_up.profiler_ns,
             "the imports before": profile.set_up.imports_ns,
         }
-        told = (f"{name} {units.duration_ns(took)}" for name, took in parts.items())
-        said += f" ({', '.join(told)})"
+        told = [
+            f"{name} {units.duration_ns(took)}"
+            for name, took in parts.items()
+            if took >= _LEAST_SET_UP_NS
+        ]
+        said += f" ({', '.join(told)})" if told else ""
     return said

@@ -73,7 +73,7 @@ def test_what_is_known_of_the_code_is_in_the_report(
     assert main(["analyze", slow, *options]) == 0
     said = capsys.readouterr().out
     assert "53.3 ms without the profiler, measured (median of 3 runs, 51.5 ms" in said
-    assert "pinned: Copy from pinned memory, with non_blocking=True. (line 2)" in said
+    assert "Copy from pinned memory, with non_blocking=True. (line 2) [pinned]" in said
     assert 'images = images.to("cuda", non_blocking=True)' in said
 
 

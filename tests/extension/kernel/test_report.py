@@ -114,7 +114,7 @@ def test_every_group_of_figures_is_there(form: str) -> None:
     ):
         assert title in train
     # what is left without the cause, and who teaches it
-    assert "Without this cause: 12.1 ms at best. Lab: mixed-precision." in train
+    assert "same dtype and bytes: 12.1 ms at best. Lab: mixed-precision." in train
     assert "48.4 TFLOP/s" in train and "FP32 cores" in train
     ddp = bundle(profile("ddp_rank0"))[form]
     assert "Communication" in ddp and "3.14 ms" in ddp, "exposed"

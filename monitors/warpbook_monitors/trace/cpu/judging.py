@@ -161,7 +161,7 @@ def _promise(bound_ns: int | None, time: CpuTime, run: Run) -> str:
     before = f"instead of {units.duration_ns(before_ns)} {how} the profiler"
     if _told_ns(bound_ns, time, run) is None:
         return f"The new code decides: nearly nothing else is left, {before}."
-    return f"Not below {units.duration_ns(bound_ns)}, {before}."
+    return f"Not below {units.duration_ns(bound_ns)}, {before}: a floor, no estimate."
 
 
 def _is_measured(time: CpuTime, run: Run) -> bool:

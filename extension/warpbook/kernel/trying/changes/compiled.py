@@ -28,7 +28,10 @@ class Compile:
         """Say why it does not fit this cell."""
         modules = cell.facts.modules
         if not modules:
-            return "no torch.nn.Module was called."
+            return (
+                "no torch.nn.Module was called; a function is compiled by hand, as "
+                "torch.compile(f)."
+            )
         if not any(map(cell.is_kept, modules)):
             return "the cell makes its modules itself: move that to a cell before it."
         if all(map(_is_compiled, modules)):
