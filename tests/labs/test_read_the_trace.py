@@ -46,6 +46,16 @@ def of_kind(lab: LoadedLab, function: str) -> list[Question]:
     return [each for each in found if each.function == function]
 
 
+def test_answers_to_an_earlier_starter_find_the_times_that_they_read(
+    lab: LoadedLab,
+) -> None:
+    reports = [each.arguments["report"] for each in of_kind(lab, "bottleneck")]
+    kernels = [row for report in reports for row in report["kernels"]]
+    assert kernels
+    for row in kernels:
+        assert row["time_ms"] * 1e6 == pytest.approx(row["time_ns"])
+
+
 def test_every_kind_of_verdict_is_planted_in_every_draw(lab: LoadedLab) -> None:
     for seed in range(3):
         found = lab.cases.questions(random.Random(seed))

@@ -36,7 +36,7 @@ from warpbook_monitors.trace.report import (
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.trace_view import view_of_trace
 
-#: a day
+#: a nanosecond, and a day
 _LEAST_MS, _MOST_MS = 1e-6, 86_400_000.0
 
 

@@ -171,5 +171,5 @@ def _row(row: Grown) -> tuple[str, str, str, str]:
         f"  {row.kind}: {shortened(row.name, _NAME_LENGTH)}",
         units.duration_ns(row.after_ns),
         units.duration_ns(row.before_ns),
-        f"{sign}{units.duration(abs(row.change_ns) / 1e6)}",
+        f"{sign}{units.duration_ns(abs(row.change_ns))}",
     )

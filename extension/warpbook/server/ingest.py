@@ -137,7 +137,12 @@ class _ReportHandler(IngestHandler):
             return
         if report.timeline_events is not None:
             timelines.expect(report.id)
-        self.parts.broadcaster.viewers.send_everyone(await reports.take(report))
+        try:
+            encoded = await reports.take(report)
+        except OverflowError:
+            self.refuse(400, "Not a cell report: a time in it is no time.")
+            return
+        self.parts.broadcaster.viewers.send_everyone(encoded)
         self.set_status(204)
 
 

@@ -127,11 +127,10 @@ def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
     found = []
     for message in messages:
         try:
-            report = decode_report(message)
-        except UNREADABLE:
+            # an older version wrote fewer fields than a view looks for
+            report = _with_view(decode_report(message))
+        except (*UNREADABLE, OverflowError):
             continue
-        # an older version wrote fewer fields than a view looks for
-        report = _with_view(report)
         found.append((report, encode(report)))
     return found
 

@@ -77,7 +77,7 @@ def test_what_is_known_of_the_code_is_in_the_report(
     assert 'images = images.to("cuda", non_blocking=True)' in said
 
 
-@pytest.mark.parametrize("times", ["", "fast", "-1", "1,,2", "nan", "1e30"])
+@pytest.mark.parametrize("times", ["", "fast", "-1", "1,,2", "nan", "1e30", "1e-7"])
 def test_a_time_that_is_none_is_refused(
     times: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -116,6 +116,14 @@ async def test_a_report_whose_lanes_lie_is_refused(ingest) -> None:
     assert "names an event" in json.loads(response.body)["message"]
 
 
+async def test_a_time_that_no_clock_gives_is_refused(ingest) -> None:
+    lying = report()
+    lying["profile"]["wall_ns"] = 10**400
+    response = await ingest("/v1/reports", lying)
+    assert response.code == 400
+    assert "no time" in json.loads(response.body)["message"]
+
+
 async def test_a_report_that_is_too_large_is_refused(ingest) -> None:
     response = await ingest("/v1/reports", b"0" * (MAX_REPORT_BYTES + 1))
     assert response.code == 413

@@ -15,6 +15,7 @@ from warpbook.server.record_forms import (
     decode_report,
     ended_without_its_server,
     receipt_record,
+    report_record,
 )
 from warpbook.server.reports import Reports
 from warpbook.server.selection import encode
@@ -128,15 +129,22 @@ def test_every_duration_of_protocol_1_is_read_and_moments_stay() -> None:
     assert names_in_ms(json.loads(encode(report))) == {"started_ms", "ended_ms"}
 
 
-async def test_a_report_of_protocol_1_is_shown_as_one_of_today() -> None:
-    older = json.loads(PROTOCOL_1)["view"]
-    (news,) = await Reports(Kept(PROTOCOL_1)).load()
-    told = msgspec.json.decode(news, type=CellReport)
+async def test_a_report_of_protocol_1_is_opened_as_one_of_today(
+    jp_fetch, jp_serverapp
+) -> None:
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    record = report_record(decode_report(PROTOCOL_1))
+    await app._records.keep((record, PROTOCOL_1))
+    path = ("warpbook", "api", "v1", "records", "report", "kept-1")
+    told = msgspec.json.decode((await jp_fetch(*path)).body, type=CellReport)
     assert told.protocol == PROTOCOL_VERSION
-    assert told.view is not None
+    assert told.view is not None and told.view.lines is not None
+    older = json.loads(PROTOCOL_1)["view"]["lines"]["rows"]
     words = [[cell.text for cell in row] for row in told.view.lines.rows]
-    assert words == [[cell["text"] for cell in row] for row in older["lines"]["rows"]]
-    assert told.difference.tables
+    assert words == [[cell["text"] for cell in row] for row in older]
+    assert told.difference is not None and told.difference.tables
+    path = ("warpbook", "api", "v1", "reports", "kept-1", "figure")
+    assert b"Launches" in (await jp_fetch(*path)).body
 
 
 def test_a_report_of_protocol_1_that_never_ended_is_kept_as_one_of_today() -> None:
