@@ -56,8 +56,8 @@ export interface ChartOptions {
 
 /** A person can't read digits that change ten times a second. */
 const LEGEND_PERIOD_MS = 250;
-/** Nobody sees a chart move by less, and drawing is what costs. */
-const LEAST_MOVE_PX = 0.5;
+/** In pixels of the screen: nobody sees a chart move by less, and drawing costs. */
+const LEAST_MOVE_PX = 0.9;
 
 export class Chart implements Drawable {
   readonly node: HTMLElement;
@@ -112,7 +112,8 @@ export class Chart implements Drawable {
     }
     const drawnMs = this.view?.toMs ?? 0;
     const moved = (view.toMs - drawnMs) / (view.toMs - view.fromMs);
-    if (this.plot && !view.anew && moved * width < LEAST_MOVE_PX) {
+    const movedPx = moved * width * devicePixelRatio;
+    if (this.plot && !view.anew && movedPx < LEAST_MOVE_PX) {
       return;
     }
     this.view = view;
