@@ -10,7 +10,6 @@ import argparse
 import ctypes
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from warpbook.hub.grader.cluster.address import answers, is_address
 from warpbook.hub.grader.cluster.settings import (
     EXTRA,
     GPU_NAME,
@@ -58,7 +58,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: stopped.append(number))
     while not stopped:
-        if not options.head and not _answers(options.address):
+        if not options.head and not answers(options.address):
             # a node that finds no head tries for half a minute, and fails
             time.sleep(_AGAIN_S)
             continue
@@ -93,16 +93,6 @@ def node_command(options: argparse.Namespace) -> list[str]:
 
 
 _START = (sys.executable, "-m", "ray.scripts.scripts", "start", "--block")
-
-
-def _answers(address: str) -> bool:
-    """Whether the head's port is open."""
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=_AGAIN_S):
-            return True
-    except OSError:
-        return False
 
 
 def _run(command: Sequence[str], ray: dict[str, str], stopped: list[int]) -> int:
@@ -155,8 +145,7 @@ def _arguments() -> argparse.Namespace:
         "--user", default="", help="the account that grades here; takes root"
     )
     options = parser.parse_args()
-    host, _, port = options.address.rpartition(":")
-    if not host or not port.isdigit():
+    if not is_address(options.address):
         parser.error("the address is HOST:PORT")
     return options
 
