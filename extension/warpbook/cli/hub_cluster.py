@@ -115,7 +115,8 @@ def cluster_check(plan: HubPlan) -> Check:
         KeyError,
         msgspec.MsgspecError,
     ) as problem:
-        return Check(what, "broken", f"It could not be tried: {problem}.")
+        remedy = "Start head and hub so that head and grader have one account."
+        return Check(what, "broken", f"It could not be joined: {problem}.", remedy)
     if trial.problem:
         return Check(what, "broken", trial.problem)
     where = f"Ray at {plan.ray_address}, token in {shown(plan.ray_token_file)}"

@@ -59,15 +59,21 @@ class Cluster:
 
         wait_for("Ray's head", answers, 60)
 
+    def processes_of(self, name: str) -> list[psutil.Process]:
+        """Give what runs below one that was started by name."""
+        return psutil.Process(self.programs[name].pid).children(recursive=True)
+
     def node_of(self, program: str) -> str:
         """Give the name of the node that runs a program; empty if none does."""
-        for name, started in self.programs.items():
-            below = psutil.Process(started.pid).children(recursive=True)
-            for process in below:
-                with contextlib.suppress(psutil.Error):
-                    if any(program in word for word in process.cmdline()):
-                        return name
-        return ""
+        return next((name for name in self.programs if self.runs(name, program)), "")
+
+    def runs(self, name: str, program: str) -> bool:
+        """Whether a node runs a program."""
+        for process in self.processes_of(name):
+            with contextlib.suppress(psutil.Error):
+                if any(program in word for word in process.cmdline()):
+                    return True
+        return False
 
     def start_node(
         self, number: int, slots: int, gpus: tuple[str, ...] = (), user: str = ""
@@ -84,7 +90,7 @@ class Cluster:
     def kill(self, name: str, program: str) -> list[int]:
         """Kill Ray's processes of a name below one that was started by name."""
         pids = []
-        for process in psutil.Process(self.programs[name].pid).children(recursive=True):
+        for process in self.processes_of(name):
             with contextlib.suppress(psutil.Error):
                 if program in " ".join(process.cmdline()[:2]):
                     process.send_signal(signal.SIGKILL)

@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from warpbook.hub.grader.cluster.address import answers, is_address
+from warpbook.hub.grader.cluster.folder import private_folder
 from warpbook.hub.grader.cluster.settings import (
     EXTRA,
     GPU_NAME,
@@ -46,6 +47,7 @@ def main() -> int:
         return 2
     try:
         ray = {**os.environ, **environment(options.token_file)}
+        folder = private_folder()
     except (OSError, ValueError) as problem:
         _say(str(problem))
         return 2
@@ -54,6 +56,7 @@ def main() -> int:
     if not options.user and not options.head:
         _say("What grades has the account of the node: name another with --user.")
     command = head_command(options) if options.head else node_command(options)
+    command.append(f"--temp-dir={folder}")
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: stopped.append(number))
