@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 
 from tests.programs import ROOT, free_port, python_path, wait_for
+from warpbook.hub.grader.cluster.address import WORKER_PORTS
 
 #: names the private networks of this process
 _NETWORK = os.getpid() % 200 + 20
@@ -29,13 +30,20 @@ _SUBNET = f"10.99.{_NETWORK}"
 _COMMAND = (sys.executable, "-m", "warpbook.hub.grader.cluster")
 
 
+def head_port() -> int:
+    """Give a free port that Ray does not keep for its workers."""
+    while (port := free_port()) in WORKER_PORTS:
+        pass
+    return port
+
+
 @dataclass
 class Cluster:
     """A cluster, what it was started with, and what it is made of."""
 
     folder: Path
     has_networks: bool
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=head_port)
     programs: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property

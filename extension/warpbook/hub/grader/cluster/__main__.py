@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook.hub.grader.cluster.address import answers, is_address
+from warpbook.hub.grader.cluster.address import WORKER_PORTS, answers, is_address
 from warpbook.hub.grader.cluster.folder import private_folder
 from warpbook.hub.grader.cluster.settings import (
     EXTRA,
@@ -150,6 +150,8 @@ def _arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if not is_address(options.address):
         parser.error("the address is HOST:PORT")
+    if int(options.address.rpartition(":")[2]) in WORKER_PORTS:
+        parser.error("ports 10002 to 19999 are those of Ray's workers: name another")
     return options
 
 

@@ -6,6 +6,8 @@ import re
 import socket
 
 _WAIT_S = 1.0
+#: which Ray gives to its workers, and refuses for a head
+WORKER_PORTS = range(10_002, 20_000)
 _PATTERN = re.compile(r"[A-Za-z0-9._-]+:\d{1,5}")
 
 
