@@ -154,6 +154,8 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         begun.end()
         if has_networks:
             for number in range(10):
+                # a namespace's goes later, and the next cluster has one of its name
+                _quietly("link", "delete", f"{BRIDGE}p{number}")
                 _quietly("netns", "delete", _namespace(number))
             _quietly("link", "delete", BRIDGE)
 

@@ -87,8 +87,12 @@ def test_one_command_grades_on_a_cluster_that_comes_later(
         assert state["receipt"] == receipt
         assert state["result"]["facts"]["verdict"] == "right"
         assert state["result"]["points"]["points"] == 10
-        page = grace.page(f"courses/{COURSE}/queue").text
-        assert "1 CPU slot, 0 GPUs" in page
+        queue = f"courses/{COURSE}/queue"
+        # what the driver has is told with its next heartbeat
+        wait_for(
+            "its slots on the page of the queue",
+            lambda: "1 CPU slot, 0 GPUs" in grace.page(queue).text or None,
+        )
         # a node with a GPU is added while all runs
         nothing_yet.start_node(2, 1, ("GPU-9",))
         check = doctor_at_last(hub, "2 CPU slots, 1 GPUs")
