@@ -18,6 +18,23 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from benchmarks.ray_placement import Placement
+from benchmarks.simulated_class import (
+    COURSE_LEARNERS,
+    CPU_MS,
+    DIFFERENCE,
+    GPU_MS,
+    GPUS,
+    MINUTE_MS,
+    MOST_ATTEMPTS,
+    PATIENCE_MS,
+    RIGHT_RATIO,
+    SLOTS,
+    SOURCE_CHARACTERS,
+    THINK_MS,
+    Run,
+    Size,
+    Work,
+)
 from tests.hub.core.course import (
     FOREVER,
     LAB_DIGEST,
@@ -43,67 +60,12 @@ from warpbook.hub.grader_protocol import (
 from warpbook.hub.queue import finishing, graders, leasing
 from warpbook.hub.work.submissions import receive
 
-MINUTE_MS = 60_000
-#: of each course; a roster has 5,000 at most
-COURSE_LEARNERS = 1_000
-#: of one node
-SLOTS, GPUS = 4, 4
-#: of a job itself, and how much it differs
-CPU_MS, GPU_MS, DIFFERENCE = 2_500, 5_000, 0.3
-#: who is wrong hands in again, after a while
-RIGHT_RATIO, MOST_ATTEMPTS, THINK_MS = 0.6, 3, (60_000, 300_000)
 #: of one commit, as the hub's writer has it
 MOST_TOGETHER = 64
-SOURCE_CHARACTERS = 2_000
-#: after the deadline
-PATIENCE_MS = 240 * MINUTE_MS
 
 Change = Callable[[Connection, int], Any]
 #: what a driver yields: something to be written, or until when it works or waits
 Driver = Generator[Change | float, Any, None]
-
-
-@dataclass(frozen=True)
-class Size:
-    """How large it all is."""
-
-    learners: int
-    nodes: int
-    within_min: float
-    has_losses: bool
-
-    @property
-    def slots(self) -> int:
-        """Give the CPU slots of all nodes."""
-        return self.nodes * SLOTS
-
-    @property
-    def gpus(self) -> int:
-        """Give the GPUs of all nodes."""
-        return self.nodes * GPUS
-
-
-@dataclass
-class Work:
-    """A submission, and when what became of it."""
-
-    person: str
-    attempt: int
-    handed_ms: float
-    received_ms: float = 0.0
-    leased_ms: float = 0.0
-    result_ms: float = 0.0
-
-
-@dataclass
-class Run:
-    """A job on a node."""
-
-    order: JobOrder
-    node: int
-    begun_ms: float
-    #: given up, or ended with the driver
-    is_over: bool = False
 
 
 @dataclass
