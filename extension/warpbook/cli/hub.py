@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpbook.cli.errors import CommandError
+from warpbook.cli.hub_cluster import add_options, cluster_of, head_warning
 from warpbook_monitors.cores import usable_cores
 from warpbook_monitors.plain_text import printable
 
@@ -103,6 +104,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--no-gpu", action="store_true", help="grade correctness only; leave GPUs alone"
     )
+    add_options(parser)
     parser.add_argument(
         "--notebooks-use-gpu",
         action="store_true",
@@ -203,6 +205,7 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
     accounts = dict.fromkeys(_ACCOUNTS, "")
     if asked.users == "system":
         accounts = _accounts()
+    cluster = cluster_of(asked, accounts["grader_user"])
     try:
         proxy = proxies.proxy_command(folder / "proxy", _say)
     except proxies.NoProxy as problem:
@@ -226,6 +229,7 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
         notebooks_use_gpu=asked.notebooks_use_gpu,
         lease_gpus=lease_gpus,
         lease_idle_min=asked.lease_idle_min,
+        **cluster,
         **accounts,
     )
     return plan
@@ -371,6 +375,8 @@ def _introduce(plan: HubPlan) -> None:
     _say(f"  Run by {', '.join(plan.instructors)}")
     if plan.use_gpu and plan.cpu_slots and not plan.notebooks_use_gpu:
         _say("  GPUs grade, and notebooks don't see them (--notebooks-use-gpu)")
+    if plan.ray_address:
+        _say(f"  Graded on the Ray cluster of {plan.ray_address}{head_warning(plan)}")
     if not import_module("warpbook.hub.service.script").has_script():
         _say(_NO_SCRIPT)
     if plan.users == "system":

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from warpbook.cli.check import Check, shown
+from warpbook.cli.hub_cluster import cluster_check
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.vault import SHOWN
 
@@ -53,6 +54,8 @@ def hub_checks() -> Iterator[Check]:
     where = f"Course `{plan.course}` at {plan.url}, kept in {shown(plan.folder)}."
     yield Check("Hub", "ok", where)
     yield database_check(plan)
+    if plan.ray_address:
+        yield cluster_check(plan)
     yield _isolation(plan, file)
     yield _solutions(plan)
     yield _audit_log(plan)

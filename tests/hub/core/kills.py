@@ -121,17 +121,19 @@ def run_class(
     return tally
 
 
-def begin(folder: Path) -> tuple[Classroom, list[str]]:
-    """Begin a course with many learners and two graders."""
+def begin(
+    folder: Path, learners: int = LEARNERS, count: int = 2
+) -> tuple[Classroom, list[str]]:
+    """Begin a course with many learners and some graders."""
     course = Course("gpu101", "GPU programming", timed_runs_per_hour=3600)
     room = classroom(folder / "hub.db", course, windows={"": FOREVER})
-    names = "\n".join(f"learner{number}" for number in range(LEARNERS))
+    names = "\n".join(f"learner{number}" for number in range(learners))
     with room.database.write() as connection:
         rows = read_roster(f"username\n{names}\n".encode())
         import_roster(connection, room.now_ms, "hub", "gpu101", rows)
         tokens = [
             graders.register(connection, room.now_ms, "hub", f"grader-{number}")
-            for number in range(2)
+            for number in range(count)
         ]
     return room, tokens
 

@@ -23,3 +23,12 @@ def test_a_grader_takes_the_cores_that_it_may_use() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "1"
+
+
+def test_a_port_of_rays_workers_is_refused_for_a_head() -> None:
+    """Ray would refuse it again and again, as the command starts it anew."""
+    command = [sys.executable, "-m", "warpbook.hub.grader.cluster", "10.0.0.1:12000"]
+    done = subprocess.run(
+        [*command, "--head", "--token-file", "none"], capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "name another" in done.stderr

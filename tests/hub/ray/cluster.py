@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 
 from tests.programs import ROOT, free_port, python_path, wait_for
+from warpbook.hub.grader.cluster.address import WORKER_PORTS
 
 #: names the private networks of this process
 _NETWORK = os.getpid() % 200 + 20
@@ -29,13 +30,20 @@ _SUBNET = f"10.99.{_NETWORK}"
 _COMMAND = (sys.executable, "-m", "warpbook.hub.grader.cluster")
 
 
+def head_port() -> int:
+    """Give a free port that Ray does not keep for its workers."""
+    while (port := free_port()) in WORKER_PORTS:
+        pass
+    return port
+
+
 @dataclass
 class Cluster:
     """A cluster, what it was started with, and what it is made of."""
 
     folder: Path
     has_networks: bool
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=head_port)
     programs: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -59,15 +67,21 @@ class Cluster:
 
         wait_for("Ray's head", answers, 60)
 
+    def processes_of(self, name: str) -> list[psutil.Process]:
+        """Give what runs below one that was started by name."""
+        return psutil.Process(self.programs[name].pid).children(recursive=True)
+
     def node_of(self, program: str) -> str:
         """Give the name of the node that runs a program; empty if none does."""
-        for name, started in self.programs.items():
-            below = psutil.Process(started.pid).children(recursive=True)
-            for process in below:
-                with contextlib.suppress(psutil.Error):
-                    if any(program in word for word in process.cmdline()):
-                        return name
-        return ""
+        return next((name for name in self.programs if self.runs(name, program)), "")
+
+    def runs(self, name: str, program: str) -> bool:
+        """Whether a node runs a program."""
+        for process in self.processes_of(name):
+            with contextlib.suppress(psutil.Error):
+                if any(program in word for word in process.cmdline()):
+                    return True
+        return False
 
     def start_node(
         self, number: int, slots: int, gpus: tuple[str, ...] = (), user: str = ""
@@ -84,7 +98,7 @@ class Cluster:
     def kill(self, name: str, program: str) -> list[int]:
         """Kill Ray's processes of a name below one that was started by name."""
         pids = []
-        for process in psutil.Process(self.programs[name].pid).children(recursive=True):
+        for process in self.processes_of(name):
             with contextlib.suppress(psutil.Error):
                 if program in " ".join(process.cmdline()[:2]):
                     process.send_signal(signal.SIGKILL)
@@ -140,6 +154,8 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         begun.end()
         if has_networks:
             for number in range(10):
+                # a namespace's goes later, and the next cluster has one of its name
+                _quietly("link", "delete", f"{BRIDGE}p{number}")
                 _quietly("netns", "delete", _namespace(number))
             _quietly("link", "delete", BRIDGE)
 

@@ -79,12 +79,18 @@ def lease(
         if uuid not in leased
     ]
     orders: list[JobOrder] = []
+    #: stages in which nothing waits, however many places are free
+    idle: set[Stage] = set()
     for stage, device in places:
+        if stage in idle:
+            continue
         job = _next_job(connection, now_ms, stage)
-        if job is not None:
-            _take(connection, now_ms, until_ms, grader, job, device)
-            waited_ms = max(0, now_ms - job.queued_ms)
-            orders.append(_order(connection, job.id, waited_ms))
+        if job is None:
+            idle.add(stage)
+            continue
+        _take(connection, now_ms, until_ms, grader, job, device)
+        waited_ms = max(0, now_ms - job.queued_ms)
+        orders.append(_order(connection, job.id, waited_ms))
     return Work(tuple(orders))
 
 

@@ -27,6 +27,7 @@ _MOST_LEAKS = 20
 _SECRETIVE = (
     "warpbook.hub.service",
     "warpbook.hub.grader",
+    "warpbook.hub.grader.cluster",
     "warpbook.hub.keeper",
     "jupyterhub",
 )
@@ -107,6 +108,7 @@ def _leaks(
         plan.course_folder / "hub.db",
         plan.course_folder / "cookie_secret",
     ]
+    secrets += [Path(plan.ray_token_file)] if plan.ray_token_file else []
     for path in secrets:
         if os.access(path, os.R_OK) or os.access(path, os.W_OK):
             yield f"{who} can open {path}"

@@ -55,6 +55,10 @@ class HubPlan(Struct, frozen=True):
     lease_gpus: tuple[str, ...] = ()
     #: a lease ends after so many minutes without work; 0: never for that
     lease_idle_min: int = 10
+    #: HOST:PORT of a Ray cluster's head; empty: grading is done on this machine
+    ray_address: str = ""
+    #: with the cluster's token, which only the grader's account reads
+    ray_token_file: str = ""
 
     @property
     def place(self) -> Path:

@@ -171,8 +171,7 @@ class Supervisor:
     def _start_grader(self) -> subprocess.Popen[bytes]:
         plan = self._plan
         command = [sys.executable, "-m", "warpbook.hub.grader", plan.service_url]
-        command += ["--cpu-slots", str(plan.cpu_slots), "--stay"]
-        command += [] if plan.use_gpu else ["--no-gpu"]
+        command += [*_engine_options(plan), "--stay"]
         environment = {
             name: os.environ[name] for name in _GRADER_ENVIRONMENT if name in os.environ
         }
@@ -230,6 +229,15 @@ class Supervisor:
                 log = self._plan.hub_folder / "hub.log"
                 raise CantRun(f"JupyterHub did not start:\n{_last_lines(log)}")
             time.sleep(_POLL_S)
+
+
+def _engine_options(plan: HubPlan) -> list[str]:
+    """Say to a grader what it runs jobs on."""
+    if plan.ray_address:
+        address = ["--ray-address", plan.ray_address]
+        return ["--engine", "ray", *address, "--ray-token-file", plan.ray_token_file]
+    slots = ["--cpu-slots", str(plan.cpu_slots)]
+    return slots if plan.use_gpu else [*slots, "--no-gpu"]
 
 
 class _Kept:

@@ -10,7 +10,6 @@ import argparse
 import ctypes
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,8 @@ from pathlib import Path
 
 import msgspec
 
+from warpbook.hub.grader.cluster.address import WORKER_PORTS, answers, is_address
+from warpbook.hub.grader.cluster.folder import private_folder
 from warpbook.hub.grader.cluster.settings import (
     EXTRA,
     GPU_NAME,
@@ -46,6 +47,7 @@ def main() -> int:
         return 2
     try:
         ray = {**os.environ, **environment(options.token_file)}
+        folder = private_folder()
     except (OSError, ValueError) as problem:
         _say(str(problem))
         return 2
@@ -54,11 +56,12 @@ def main() -> int:
     if not options.user and not options.head:
         _say("What grades has the account of the node: name another with --user.")
     command = head_command(options) if options.head else node_command(options)
+    command.append(f"--temp-dir={folder}")
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: stopped.append(number))
     while not stopped:
-        if not options.head and not _answers(options.address):
+        if not options.head and not answers(options.address):
             # a node that finds no head tries for half a minute, and fails
             time.sleep(_AGAIN_S)
             continue
@@ -93,16 +96,6 @@ def node_command(options: argparse.Namespace) -> list[str]:
 
 
 _START = (sys.executable, "-m", "ray.scripts.scripts", "start", "--block")
-
-
-def _answers(address: str) -> bool:
-    """Whether the head's port is open."""
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=_AGAIN_S):
-            return True
-    except OSError:
-        return False
 
 
 def _run(command: Sequence[str], ray: dict[str, str], stopped: list[int]) -> int:
@@ -155,9 +148,10 @@ def _arguments() -> argparse.Namespace:
         "--user", default="", help="the account that grades here; takes root"
     )
     options = parser.parse_args()
-    host, _, port = options.address.rpartition(":")
-    if not host or not port.isdigit():
+    if not is_address(options.address):
         parser.error("the address is HOST:PORT")
+    if int(options.address.rpartition(":")[2]) in WORKER_PORTS:
+        parser.error("ports 10002 to 19999 are those of Ray's workers: name another")
     return options
 
 

@@ -21,6 +21,7 @@ import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from warpbook.hub.grader.cluster.address import answers, how_to_start_head
 from warpbook.hub.grader.cluster.nodes import Node, nodes_of, places_of
 from warpbook.hub.grader.cluster.settings import GPU_RESOURCE
 from warpbook.hub.grader.cluster.task import run_job
@@ -89,6 +90,9 @@ class RayPool:
         self._bounds = bounds or Bounds()
         self._command = tuple(command or COMMAND)
         self._together, self._accelerator, self._say = together, accelerator, say
+        if not answers(address):
+            # Ray would end this process
+            raise NoCluster(how_to_start_head(address))
         try:
             ray.init(address=address, log_to_driver=False, configure_logging=False)
             self._nodes = self._nodes_now()
