@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from warpbook.hub.lti.platform import LtiPlatform
 from warpbook_monitors.data_folder import data_folder
 
 #: names the file with the plan
@@ -55,6 +56,8 @@ class HubPlan(Struct, frozen=True):
     lease_gpus: tuple[str, ...] = ()
     #: a lease ends after so many minutes without work; 0: never for that
     lease_idle_min: int = 10
+    #: whose launches are the log-in, in place of passwords
+    platform: LtiPlatform | None = None
 
     @property
     def place(self) -> Path:
