@@ -35,6 +35,11 @@ _AWAY = (
 class LaunchBegins(LTI13LoginInitHandler):  # type: ignore[misc]
     """Sends a browser to the platform, with cookies that come back with its form."""
 
+    def authorize_redirect(self, **given: Any) -> None:
+        """Send it there as the tool that we are, whatever the platform said."""
+        (given["client_id"],) = self.authenticator.client_id
+        super().authorize_redirect(**given)
+
     def _set_oauth_cookie(self, key: str, value: str) -> None:
         # the form comes from another site; browsers take such cookies by HTTPS alone
         is_https = self.authenticator.uri_scheme == "https"
