@@ -83,7 +83,7 @@ class Platform:
     pages_host: str = ""
 
     def __post_init__(self) -> None:
-        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.replace_key()
         self.url = f"http://127.0.0.1:{self.port}"
         self._jtis: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -98,6 +98,10 @@ class Platform:
             "token_url": f"{self.url}/token",
             "jwks_url": f"{self.url}/jwks",
         }
+
+    def replace_key(self) -> None:
+        """Sign with another key from now on."""
+        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     def start(self) -> None:
         up = threading.Event()
@@ -232,6 +236,8 @@ class Base(RequestHandler):
 
 
 class Keys(Base):
+    name = "keys"
+
     def get(self) -> None:
         public = RSAAlgorithm.to_jwk(self.platform.key.public_key(), as_dict=True)
         self.finish({"keys": [{**public, "kid": "p1", "alg": "RS256", "use": "sig"}]})

@@ -7,6 +7,7 @@ import re
 import stat
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ import jwt
 import pytest
 import requests
 from cryptography.hazmat.primitives.asymmetric import rsa
+from tornado.web import HTTPError
 
 from tests.hub.lti.platform import TEACHER, Member, Platform
 from tests.hub.service.class_hub import (
@@ -25,6 +27,8 @@ from tests.hub.service.class_hub import (
     publish,
 )
 from tests.programs import wait_for
+from warpbook.hub.running.lti_login import checked_account
+from warpbook.hub.running.plan import HubPlan
 
 GRACE = Member("s-grace", "grace", (TEACHER,))
 ADA, BOB = Member("s-ada", "ada"), Member("s-bob", "bob")
@@ -114,6 +118,28 @@ def test_a_launch_that_is_not_the_platforms_lets_nobody_in(
     assert not is_in(visitor)
 
 
+@pytest.mark.parametrize(
+    ("failure", "status"), [(500, 400), ("no JSON", 503), ("[1]", 400)]
+)
+def test_keys_that_cant_be_had_let_nobody_in(
+    hub: ClassHub, platform: Platform, failure: int | str, status: int
+) -> None:
+    visitor, form = begin(hub, platform, GRACE)
+    platform.failures["keys"] = [failure]
+    assert end(visitor, form).status_code == status
+    assert not is_in(visitor)
+
+
+@pytest.mark.parametrize("name", ["root", "daemon", "no-such-account"])
+def test_nobodys_server_runs_as_the_system(name: str, tmp_path: Path) -> None:
+    plan = HubPlan(
+        *(str(tmp_path), "system", "127.0.0.1", 8000, "/", COURSE, "GPUs"),
+        *(("grace",), ("node", "proxy")),
+    )
+    with pytest.raises(HTTPError):
+        checked_account(plan, name)
+
+
 def test_only_the_hub_tells_the_service_of_launches(hub: ClassHub) -> None:
     for token in ("", "token wrong"):
         answer = requests.post(
@@ -132,6 +158,8 @@ def test_from_a_launch_to_a_grade_and_a_kill_between(
     visitor, form = begin(hub, platform, BOB)
     answer = end(visitor, form)
     assert answer.status_code == 403 and "not of the course" in answer.text
+    # a key that the platform replaced is taken at once
+    platform.replace_key()
     grace = launched(hub, platform, GRACE)
     lab = publish(grace, int(time.time() * 1000))
     ada = launched(hub, platform, ADA)

@@ -8,10 +8,10 @@ more bears the same time, and changes nothing there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from warpbook.hub import audit
 from warpbook.hub.course.courses import members
@@ -36,6 +36,14 @@ class Change(NamedTuple):
     person: str
     points: float
     most_points: float
+
+
+class _Last(NamedTuple):
+    publication: str
+    person: str
+    points: float
+    most_points: float
+    state: str
 
 
 class DueScore(Struct, frozen=True):
@@ -294,7 +302,7 @@ def _known(connection: Connection, issuer: str) -> frozenset[str]:
     return frozenset(connection.execute(query).scalars())
 
 
-def _last(connection: Connection, course_id: str) -> Sequence[Row[Any]]:
+def _last(connection: Connection, course_id: str) -> list[_Last]:
     """Give the last row of each person and lab."""
     newest = (
         select(
@@ -319,4 +327,4 @@ def _last(connection: Connection, course_id: str) -> Sequence[Row[Any]]:
         & (LTI_SCORES.c.person == newest.c.person)
         & (LTI_SCORES.c.number == newest.c.number),
     )
-    return connection.execute(query).all()
+    return [_Last(*row) for row in connection.execute(query)]

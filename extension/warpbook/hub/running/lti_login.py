@@ -116,21 +116,26 @@ class PlatformLaunch(LTI13Authenticator):  # type: ignore[misc]
         except (HTTPClientError, OSError, ValueError):
             raise HTTPError(503, _AWAY) from None
         if response.code == 200:
-            return self._checked_account(str(answer["username"]))
+            return checked_account(self.plan, str(answer["username"]))
         if response.code in (400, 403, 409):
             raise HTTPError(403, bounded(str(answer.get("error")), 300))
         raise HTTPError(503, _AWAY)
 
-    def _checked_account(self, name: str) -> str:
-        """Give the name of an account in which somebody's server may run."""
-        if self.plan.users == "system":
-            try:
-                uid = pwd.getpwnam(name).pw_uid
-            except KeyError:
-                raise HTTPError(403, f"`{name}` has no account here yet.") from None
-            if uid < _FIRST_PERSON_UID:
-                raise HTTPError(403, f"`{name}` is an account of the system.")
-        return name
+
+def checked_account(plan: HubPlan, name: str) -> str:
+    """Give the name of somebody whose server may run under it.
+
+    Raises:
+        HTTPError: it would run as nobody, or as the system.
+    """
+    if plan.users == "system":
+        try:
+            uid = pwd.getpwnam(name).pw_uid
+        except KeyError:
+            raise HTTPError(403, f"`{name}` has no account here yet.") from None
+        if uid < _FIRST_PERSON_UID:
+            raise HTTPError(403, f"`{name}` is an account of the system.")
+    return name
 
 
 def configure(c: Any, plan: HubPlan) -> None:
