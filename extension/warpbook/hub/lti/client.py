@@ -35,12 +35,14 @@ _LINE_ITEM_TYPE = "application/vnd.ims.lis.v2.lineitem+json"
 _LINE_ITEMS_TYPE = "application/vnd.ims.lis.v2.lineitemcontainer+json"
 _MEMBERS_TYPE = "application/vnd.ims.lti-nrps.v2.membershipcontainer+json"
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_NEXT = re.compile(r'<([^>]+)>[^,]*;\s*rel="?next"?', re.IGNORECASE)
+_NEXT = re.compile(r'<([^<>]+)>[^,<]*;\s*rel="?next"?', re.IGNORECASE)
 _TIMEOUT_S = 15.0
 _MOST_BYTES = 8 << 20
 _MOST_PAGES = 500
 _MOST_MEMBERS = 5_000
 _MOST_WORDS = 300
+#: characters of a header
+_MOST_LINKS = 4_000
 #: a token is not used in its last seconds
 _EARLY_S = 30.0
 
@@ -48,7 +50,7 @@ _ADVICE = {
     400: " The tool's registration there may not fit this hub's.",
     401: " See that the platform has the address of this hub's public keys.",
     403: " Allow the tool its names and roles, and its grade services there.",
-    404: " What was asked for is not there any more; it is made anew.",
+    404: " What was asked for is not there any more.",
     422: " The person may have left the course there.",
 }
 
@@ -145,7 +147,8 @@ class PlatformClient:
                     f"The platform lists more than {_MOST_MEMBERS:,} learners.",
                     is_temporary=False,
                 )
-            following = _NEXT.search(", ".join(response.headers.get_list("Link")))
+            links = ", ".join(response.headers.get_list("Link"))
+            following = _NEXT.search(links[:_MOST_LINKS])
             if following is None:
                 return tuple(learners)
             page = following[1]

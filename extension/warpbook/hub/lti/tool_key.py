@@ -11,13 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
+from warpbook.hub.errors import HubError
+
 FILE = "lti_key.pem"
 _BITS = 2048
 _ASSERTION_S = 300
+
+
+class BadKey(HubError):
+    """The file with the key holds none; the message says what to do."""
 
 
 class ToolKey:
@@ -28,12 +35,16 @@ class ToolKey:
 
         Raises:
             OSError: the file can't be read or written.
-            ValueError: it holds no key.
+            BadKey: it holds no RSA key.
         """
-        pem = _pem_of(folder / FILE)
-        key = serialization.load_pem_private_key(pem, password=None)
+        file = folder / FILE
+        pem = _pem_of(file)
+        try:
+            key = serialization.load_pem_private_key(pem, password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            key = None
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise ValueError(f"{folder / FILE}: this is no RSA key.")
+            raise BadKey(f"{file}: this is no RSA key. Delete it, and one is drawn.")
         self._key = key
         public = RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
         self._public = {name: public[name] for name in ("e", "kty", "n")}

@@ -56,7 +56,7 @@ def main() -> int:
         return 1
     try:
         asyncio.run(_serve(Path(os.environ[DATA])))
-    except (HubError, OSError, ValueError) as problem:
+    except (HubError, OSError) as problem:
         _say(str(problem))
         return 1
     return 0
