@@ -70,6 +70,19 @@ def test_a_mark_is_sent_once_and_each_change_of_it(world: World) -> None:
     ]
 
 
+def test_a_link_that_names_a_lab_gives_the_column_of_its_grades(world: World) -> None:
+    url = f"{world.platform.url}/lineitems/9"
+    world.platform.line_items["9"] = {"id": url, "resourceId": ""}
+    # of another course it gives none
+    elsewhere = {"context": "another", "lab": "vector-add", "line_item_url": "x"}
+    world.launch("grace", "instructor", **elsewhere)
+    world.launch("ada", lab="vector-add", line_item_url=url)
+    world.mark("ada", 7.5)
+    world.rounds()
+    assert world.platform.last("s-ada", "9")["scoreGiven"] == 7.5
+    assert list(world.platform.line_items) == ["9"]
+
+
 @pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("service", "failure", "answer"),

@@ -140,6 +140,12 @@ def test_nobodys_server_runs_as_the_system(name: str, tmp_path: Path) -> None:
         checked_account(plan, name)
 
 
+def test_the_log_in_page_says_where_to_begin(hub: ClassHub) -> None:
+    page = requests.get(f"{hub.url}hub/login", timeout=60).text
+    assert "Open the course from your learning platform." in page
+    assert 'type="password"' not in page
+
+
 def test_only_the_hub_tells_the_service_of_launches(hub: ClassHub) -> None:
     for token in ("", "token wrong"):
         answer = requests.post(

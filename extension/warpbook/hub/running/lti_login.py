@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import pwd
-from html import escape
 from typing import Any
 
 import msgspec
@@ -74,6 +73,10 @@ class PlatformLaunch(LTI13Authenticator):  # type: ignore[misc]
     login_handler = LaunchBegins
     callback_handler = LaunchEnds
     plan = Instance(HubPlan, config=True, help="of the hub")
+
+    def get_custom_html(self, base_url: str) -> str:
+        """Say where to begin, on the hub's own log-in page."""
+        return "<p>Open the course from your learning platform.</p>"
 
     def get_username(self, token: dict[str, Any]) -> str:
         """Give the name that the platform gives; no other claim takes its place."""
@@ -150,5 +153,3 @@ def configure(c: Any, plan: HubPlan) -> None:
     c.PlatformLaunch.jwks_endpoint = platform.jwks_url
     c.PlatformLaunch.username_key = platform.username_claim
     c.PlatformLaunch.uri_scheme = plan.url.partition(":")[0]
-    platform_name = escape(platform.issuer)
-    c.Authenticator.custom_html = f"<p>Open the course from {platform_name}.</p>"
