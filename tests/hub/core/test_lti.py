@@ -334,6 +334,23 @@ def test_roles_come_from_launches_of_the_bound_course_alone(world: World) -> Non
     }
 
 
+def test_a_course_is_untied_and_tied_to_another_one(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.rounds()
+    with world.room.database.write() as connection:
+        links.unbind(connection, world.room.now_ms, world.room.instructor, COURSE)
+    world.rounds()
+    assert world.sent("ada") == [7.5]
+    world.launch("grace", "instructor", context="the next term")
+    with pytest.raises(Forbidden):
+        world.launch("dee")
+    assert world.launch("dee", context="the next term") == "dee"
+    # it is told all that the other was told
+    world.rounds(2)
+    assert world.sent("ada") == [7.5, 7.5]
+    assert sorted(row[0] for row in world.rows()) == ["replaced", "sent"]
+
+
 def test_erasing_a_person_leaves_nothing_of_them_with_the_platforms(
     world: World,
 ) -> None:

@@ -97,7 +97,12 @@ def changes(connection: Connection, course_id: str, issuer: str) -> list[Change]
     changed = []
     for change in _graded(connection, course_id):
         last = told.get((change.publication, change.person))
-        is_told = last is not None and (last.points, last.most_points) == change[2:]
+        # a last row is replaced where another course was told of it
+        is_told = (
+            last is not None
+            and last.state != "replaced"
+            and (last.points, last.most_points) == change[2:]
+        )
         if change.person in known and not is_told:
             changed.append(change)
     return changed

@@ -22,6 +22,7 @@ from warpbook.hub.database.lti_tables import (
     LTI_CONTEXTS,
     LTI_LINE_ITEMS,
     LTI_PEOPLE,
+    LTI_SCORES,
 )
 from warpbook.hub.database.tables import PEOPLE
 from warpbook.hub.errors import BadRequest, Conflict, Forbidden, NotFound
@@ -112,6 +113,8 @@ def record_launch(connection: Connection, now_ms: int, launch: Launch) -> str:
 def unbind(connection: Connection, now_ms: int, actor: str, course_id: str) -> None:
     """Let the next launch by an instructor bind the course anew.
 
+    All scores are sent there once more.
+
     Raises:
         Conflict: it belongs to no course of a platform.
     """
@@ -120,6 +123,8 @@ def unbind(connection: Connection, now_ms: int, actor: str, course_id: str) -> N
     connection.execute(
         delete(LTI_LINE_ITEMS).where(LTI_LINE_ITEMS.c.publication.in_(labs))
     )
+    of_labs = LTI_SCORES.c.publication.in_(labs)
+    connection.execute(update(LTI_SCORES).where(of_labs).values(state="replaced"))
     connection.execute(delete(LTI_CONTEXTS).where(LTI_CONTEXTS.c.course == course_id))
     detail = {"context": bound.context}
     audit.note(connection, now_ms, actor, "platform unbound", course_id, detail)
