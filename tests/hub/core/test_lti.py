@@ -173,6 +173,18 @@ def test_what_is_refused_for_good_is_listed_until_it_is_sent_again(
     assert (world.sent("ada"), world.sent("bob")) == ([7.5], [5])
 
 
+def test_grades_on_another_host_are_not_sent_and_it_is_said_why(world: World) -> None:
+    other = Platform([])
+    other.start()
+    world.launch("grace", "instructor", line_items_url=f"{other.url}/lineitems")
+    world.mark("ada", 7.5)
+    world.rounds()
+    other.stop()
+    (problem,) = world.ledger().problems
+    assert problem.state == "failed" and "`service_hosts`" in problem.answer
+    assert not other.asked
+
+
 def test_a_line_item_that_was_deleted_is_made_anew(world: World) -> None:
     world.mark("ada", 7.5)
     world.rounds()

@@ -142,11 +142,6 @@ def launch_of(
     """
     context, grades = _object(claims, _CONTEXT), _object(claims, _GRADES)
     roles = claims.get(_ROLES)
-
-    def service_url(service: Mapping[str, Any], name: str) -> str:
-        url = _string(service, name)
-        return url if platform.owns(url) else ""
-
     launch = {
         "course": course,
         "issuer": platform.issuer,
@@ -156,11 +151,9 @@ def launch_of(
         "role": role_of(roles if isinstance(roles, list) else []),
         "context": _string(context, "id"),
         "title": bounded(_string(context, "title"), _MOST_NAME),
-        "memberships_url": service_url(
-            _object(claims, _NAMES), "context_memberships_url"
-        ),
-        "line_items_url": service_url(grades, "lineitems"),
-        "line_item_url": service_url(grades, "lineitem"),
+        "memberships_url": _url(_object(claims, _NAMES), "context_memberships_url"),
+        "line_items_url": _url(grades, "lineitems"),
+        "line_item_url": _url(grades, "lineitem"),
         "lab": _string(_object(claims, CUSTOM), "lab"),
     }
     return msgspec.convert(launch, Launch)
@@ -211,3 +204,8 @@ def _object(claims: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _string(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
     return value if isinstance(value, str) else ""
+
+
+def _url(claims: Mapping[str, Any], name: str) -> str:
+    url = _string(claims, name)
+    return url if is_safe_url(url) else ""
