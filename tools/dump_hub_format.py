@@ -16,14 +16,15 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("", "extension", "labs", "monitors")]
 
-from warpbook.hub.database.dialect import APPLICATION_ID  # noqa: E402
-
 from tests.hub.core.course import Classroom, classroom, facts  # noqa: E402
 from warpbook.hub.course.publications import extend  # noqa: E402
 from warpbook.hub.database.opening import FORMAT  # noqa: E402
+from warpbook.hub.database.sqlite import APPLICATION_ID  # noqa: E402
 from warpbook.hub.lease_protocol import KeptGpu, Report  # noqa: E402
 from warpbook.hub.leases import asking, calendar, granting  # noqa: E402
 from warpbook.hub.leases.calendar import GpuSession  # noqa: E402
+from warpbook.hub.lti import ledger, links  # noqa: E402
+from warpbook.hub.lti.platform import Launch  # noqa: E402
 from warpbook.hub.work.decisions import appeal, override  # noqa: E402
 
 
@@ -55,6 +56,7 @@ def fill(room: Classroom) -> None:
         note = "The race is not mine."
         appeal(connection, room.now_ms, room.people["ada"], order.job, note)
     _lease(room)
+    _launch(room)
     # of an older lease, so it is refused
     room.finish(grader, msgspec.structs.replace(order, fence=99))
 
@@ -71,6 +73,20 @@ def _lease(room: Classroom) -> None:
         asking.take(connection, room.now_ms, "gpu101", person, 20)
         granting.report(connection, room.now_ms, report)
         calendar.reserve(connection, room.now_ms, room.instructor, session)
+
+
+def _launch(room: Classroom) -> None:
+    """Have the course bound to one of a platform, and a score on its way there."""
+    host = "https://lms.example.org"
+    with room.database.write() as connection:
+        for subject, name, role in (("t1", "grace", "instructor"), ("s1", "ada", "")):
+            launch = Launch(
+                *("gpu101", host, subject, name, "", "", "", role, "context-9", "GPUs"),
+                *(f"{host}/members", f"{host}/items", f"{host}/items/1", "vector-add"),
+            )
+            links.record_launch(connection, room.now_ms, launch)
+        changed = ledger.changes(connection, "gpu101", host)
+        ledger.add(connection, room.now_ms, changed)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from warpbook_monitors.cores import usable_cores
 from warpbook_monitors.plain_text import printable
 
 if TYPE_CHECKING:
+    from warpbook.hub.lti.platform import LtiPlatform
     from warpbook.hub.running.plan import HubPlan
 
 _NEEDED = ("jupyterhub", "jupyterlab", "sqlalchemy", "mistune")
@@ -36,6 +37,11 @@ _ISOLATED = """\
 _ONE_HOST = """\
   ONE HOST FOR ALL: a page in a learner's server can act as whoever opens it, staff
   included. Give each server a host of its own with --subdomain-host."""
+
+_PLATFORM = """\
+  People log in from {issuer}. Tell it, where the tool is registered:
+    log-in initiation {url}hub/lti13/oauth_login
+    redirection       {url}hub/lti13/oauth_callback"""
 
 _NO_SCRIPT = """\
   THE PAGES' SCRIPT IS MISSING: their buttons, forms and live updates do nothing. In a
@@ -134,6 +140,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "half of that; 0: leases may idle (default: 10)",
     )
     parser.add_argument(
+        "--lti",
+        type=Path,
+        metavar="FILE",
+        help="people log in from a learning platform by LTI 1.3; the file says which",
+    )
+    parser.add_argument(
         "--restore", type=Path, metavar="FILE", help="put a backup in place first"
     )
     parser.set_defaults(run=run)
@@ -230,6 +242,7 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
         lease_gpus=lease_gpus,
         lease_idle_min=asked.lease_idle_min,
         **cluster,
+        platform=None if asked.lti is None else _platform(asked.lti),
         **accounts,
     )
     return plan
@@ -255,6 +268,30 @@ def _lease_gpus(asked: argparse.Namespace) -> tuple[str, ...]:
     if not 0 <= asked.lease_idle_min <= 24 * 60:
         raise CommandError("--lease-idle-min is 0 to 1440.")
     return paths
+
+
+def _platform(file: Path) -> LtiPlatform:
+    """Read whom people log in from, and see that what it takes is here.
+
+    Raises:
+        CommandError: it can't be used.
+    """
+    missing = [
+        name
+        for name in ("ltiauthenticator", "jwt")
+        if importlib.util.find_spec(name) is None
+    ]
+    if missing:
+        raise CommandError(
+            f"--lti needs {', '.join(missing)}, which this Python has not. "
+            f"Run: {sys.executable} -m pip install 'warpbook[hub,lti]'"
+        )
+    platforms = import_module("warpbook.hub.lti.platform")
+    try:
+        platform: LtiPlatform = platforms.read_platform(file)
+    except platforms.BadPlatform as problem:
+        raise CommandError(str(problem)) from None
+    return platform
 
 
 def _is_host(url: str) -> bool:
@@ -379,12 +416,17 @@ def _introduce(plan: HubPlan) -> None:
         _say(f"  Graded on the Ray cluster of {plan.ray_address}{head_warning(plan)}")
     if not import_module("warpbook.hub.service.script").has_script():
         _say(_NO_SCRIPT)
+    if plan.platform is not None:
+        _say(_PLATFORM.format(issuer=plan.platform.issuer, url=plan.url))
+        _say(f"    public keys       {plan.pages_url}lti/jwks.json")
     if plan.users == "system":
         _say(_ISOLATED.format(service=plan.service_user, grader=plan.grader_user))
         if not plan.subdomain_host:
             _say(_ONE_HOST)
         return
     _say(_DEMO.format(account=pwd.getpwuid(os.getuid()).pw_name))
+    if plan.platform is not None:
+        return
     login = import_module("warpbook.hub.running.login")
     passwords = login.passwords_of(plan.hub_folder)
     _say(f"  Password of learners: {passwords.learners}")

@@ -67,6 +67,9 @@ BODIES: dict[str, dict] = {
     "courses/{course}/people/{person}/erase": _NO_REASON,
     "courses/{course}/people/{person}/remove-staff": {},
     "courses/{course}/backup": {},
+    "courses/{course}/platform/scores": {},
+    "courses/{course}/platform/roster": {},
+    "courses/{course}/platform/unbind": {},
 }
 #: of a person: ada, whose section is monday
 OWNED = ("{submission}", "{job}", "{appeal}", "{person}")

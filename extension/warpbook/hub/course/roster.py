@@ -15,6 +15,7 @@ from warpbook.hub.course.courses import (
     course,
     ensure_person,
     members,
+    person_of,
     section_id,
 )
 from warpbook.hub.course.roster_csv import RosterRow
@@ -81,6 +82,15 @@ def import_roster(
     }
     audit.note(connection, now_ms, actor, "roster imported", course_id, counts)
     return changes
+
+
+def add_learner(
+    connection: Connection, now_ms: int, actor: str, course_id: str, row: RosterRow
+) -> None:
+    """Add one learner, who is not of the course yet."""
+    _put(connection, now_ms, course_id, row)
+    person = person_of(connection, row.username)
+    audit.note(connection, now_ms, actor, "learner added", person, None, course_id)
 
 
 def preview(

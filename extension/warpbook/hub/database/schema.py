@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from sqlalchemy import Table
 
-from warpbook.hub.database import lease_tables
+from warpbook.hub.database import lti_tables
 
-TABLES: tuple[Table, ...] = tuple(lease_tables.METADATA.tables.values())
+TABLES: tuple[Table, ...] = tuple(lti_tables.METADATA.tables.values())

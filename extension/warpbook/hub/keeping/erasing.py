@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Select, delete, func, select, update
 
 from warpbook.hub import audit
 from warpbook.hub.course.courses import check_other_instructor
+from warpbook.hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
 from warpbook.hub.database.tables import (
     APPEALS,
     EXTENSIONS,
@@ -76,7 +77,11 @@ def erase(
     audit.forget(connection, [person, *alone, *jobs, *appeals])
     connection.execute(delete(TURNS).where(TURNS.c.party == f"person:{person}"))
     asking.forget(connection, person)
-    for table in (EXTENSIONS, OVERRIDES, TEAM_MEMBERS, MEMBERSHIPS):
+    theirs = (
+        *(EXTENSIONS, OVERRIDES, TEAM_MEMBERS, MEMBERSHIPS),
+        *(LTI_PEOPLE, LTI_SCORES),
+    )
+    for table in theirs:
         connection.execute(delete(table).where(table.c.person == person))
     connection.execute(
         update(PEOPLE)

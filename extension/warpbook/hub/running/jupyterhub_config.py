@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from warpbook.hub.running.lease_spawner import LeaseSpawner
@@ -81,9 +82,12 @@ else:
     c.ClassPassword.staff_password = passwords.staff
     c.ClassPassword.course_folder = str(plan.course_folder)
     # it is part of a path
-    c.ClassPassword.username_pattern = r"[a-z0-9][a-z0-9._@+-]{0,63}"
+    c.Authenticator.username_pattern = r"[a-z0-9][a-z0-9._@+-]{0,63}"
     c.JupyterHub.spawner_class = "simple"
     c.SimpleLocalProcessSpawner.home_dir_template = f"{plan.homes}/{{username}}"
+if plan.platform is not None:
+    launches = import_module("warpbook.hub.running.lti_login")
+    launches.configure(c, plan)
 c.Authenticator.allow_all = True
 c.JupyterHub.allow_named_servers = True
 c.JupyterHub.named_server_limit_per_user = 2

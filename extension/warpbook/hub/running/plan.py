@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from warpbook.hub.lti.platform import LtiPlatform
 from warpbook_monitors.data_folder import data_folder
 
 #: names the file with the plan
@@ -59,6 +60,8 @@ class HubPlan(Struct, frozen=True):
     ray_address: str = ""
     #: with the cluster's token, which only the grader's account reads
     ray_token_file: str = ""
+    #: whose launches are the log-in, in place of passwords
+    platform: LtiPlatform | None = None
 
     @property
     def place(self) -> Path:

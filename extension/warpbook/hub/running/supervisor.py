@@ -25,6 +25,7 @@ import msgspec
 
 from warpbook.hub.grader_protocol import REFUSED_STATUS
 from warpbook.hub.keeping.kept_head import ENVIRONMENT
+from warpbook.hub.lti.platform import PLATFORM
 from warpbook.hub.running.accounts import as_user
 from warpbook.hub.running.audit_watch import AuditWatch
 from warpbook.hub.running.begin import RESTORE, Begun
@@ -161,6 +162,8 @@ class Supervisor:
             "JUPYTERHUB_HOST": plan.subdomain_host,
             ENVIRONMENT: self._audit.kept_text(),
         }
+        if plan.platform is not None:
+            environment[PLATFORM] = msgspec.json.encode(plan.platform).decode()
         if plan.subdomain_host:
             callback = f"{plan.pages_url}oauth_callback"
             environment["JUPYTERHUB_OAUTH_CALLBACK_URL"] = callback

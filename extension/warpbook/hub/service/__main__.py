@@ -13,7 +13,9 @@ import logging
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,9 +25,13 @@ from warpbook.hub.audit import AuditHead
 from warpbook.hub.errors import HubError
 from warpbook.hub.grader_protocol import MOST_MESSAGE_BYTES
 from warpbook.hub.keeping.kept_head import ENVIRONMENT
+from warpbook.hub.lti.platform import PLATFORM, LtiPlatform
 from warpbook.hub.service.application import application
 from warpbook.hub.service.login import hub_login
 from warpbook.hub.service.service import Service
+
+if TYPE_CHECKING:
+    from warpbook.hub.lti.hub_link import HubLink
 
 #: names the folder with the database
 DATA = "WARPBOOK_HUB_DATA"
@@ -60,13 +66,14 @@ async def _serve(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     kept = os.environ.get(ENVIRONMENT) or "null"
     service = Service(folder, msgspec.json.decode(kept, type=AuditHead | None))
+    link = _hub_link(folder)
     prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/warpbook/")
     # on another host where each server has its own
     host = os.environ.get("JUPYTERHUB_HOST", "")
     hub_prefix = f"{host}{os.environ.get('JUPYTERHUB_BASE_URL', '/')}hub/"
     hub_login()
     server = HTTPServer(
-        application(service, prefix, hub_prefix),
+        application(service, prefix, hub_prefix, link),
         xheaders=True,
         max_body_size=MOST_MESSAGE_BYTES,
         max_header_size=_MOST_HEADER_BYTES,
@@ -78,7 +85,9 @@ async def _serve(folder: Path) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    feed = asyncio.ensure_future(service.live.run(service))
+    tasks = [asyncio.ensure_future(service.live.run(service))]
+    if link is not None:
+        tasks.append(asyncio.ensure_future(link.sender.run(service)))
     try:
         server.listen(at.port or 80, at.hostname or "127.0.0.1")
         _say(f"serves {prefix} at {at.netloc}")
@@ -87,8 +96,20 @@ async def _serve(folder: Path) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(server.close_all_connections(), _BEFORE_CLOSING_S)
     finally:
-        feed.cancel()
+        for task in tasks:
+            task.cancel()
         service.close()
+
+
+def _hub_link(folder: Path) -> HubLink | None:
+    """Give the link to the platform that the hub belongs to, if to any."""
+    text = os.environ.get(PLATFORM)
+    if not text:
+        return None
+    # what it takes is an extra
+    links = import_module("warpbook.hub.lti.hub_link")
+    link: HubLink = links.HubLink(msgspec.json.decode(text, type=LtiPlatform), folder)
+    return link
 
 
 def _ends_with_parent() -> bool:

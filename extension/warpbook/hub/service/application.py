@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyterhub.services.auth import HubOAuthCallbackHandler
 from tornado.web import Application, HTTPError, StaticFileHandler
@@ -15,10 +15,14 @@ from warpbook.hub.service.grader_handler import GraderHandler
 from warpbook.hub.service.handler import ServiceHandler, log_request
 from warpbook.hub.service.keeper_handler import KeeperHandler
 from warpbook.hub.service.live_socket import LiveSocket
+from warpbook.hub.service.lti_handlers import KEY_SET, LAUNCH, KeySet, LaunchNote
 from warpbook.hub.service.page_handler import PageHandler
 from warpbook.hub.service.pages.routes import PAGE_ROUTES
 from warpbook.hub.service.route import ApiRoute, pattern
 from warpbook.hub.service.service import Service
+
+if TYPE_CHECKING:
+    from warpbook.hub.lti.hub_link import HubLink
 
 STATIC = Path(__file__).with_name("static")
 _MOST_SOCKET_BYTES = 1 << 10
@@ -36,13 +40,16 @@ class NoSuchPath(ServiceHandler):
         raise HTTPError(404)
 
 
-def application(service: Service, prefix: str, hub_prefix: str) -> Application:
+def application(
+    service: Service, prefix: str, hub_prefix: str, link: HubLink | None = None
+) -> Application:
     """Make the application.
 
     Args:
         service: what its handlers share.
         prefix: of all paths, with a slash at both ends.
         hub_prefix: of the hub's own pages.
+        link: to the platform that the hub belongs to.
     """
     by_path: dict[str, dict[str, ApiRoute]] = {}
     for route in API_ROUTES:
@@ -63,6 +70,11 @@ def application(service: Service, prefix: str, hub_prefix: str) -> Application:
             LabPicture,
         ),
     ]
+    if link is not None:
+        handlers += [
+            (prefix + KEY_SET, KeySet, {"key_set": link.key.key_set}),
+            (prefix + LAUNCH, LaunchNote),
+        ]
     handlers += [
         (f"{prefix}api/v1/{pattern(path)}", ApiHandler, {"routes": routes})
         for path, routes in by_path.items()

@@ -72,6 +72,8 @@ class Service:
         self._writer = Writer(self.database)
         self._readers = ThreadPoolExecutor(_READERS, "warpbook-hub-reader")
         self._is_closed = False
+        #: counts writes that pages are told of, for whoever asks what has changed
+        self.changes = 0
 
     async def write(
         self, change: Callable[[Connection], Value], tells_pages: bool = True
@@ -86,6 +88,7 @@ class Service:
             raise Closing("The service ends. Try again in a moment.")
         value = await asyncio.wrap_future(self._writer.submit(change))
         if tells_pages:
+            self.changes += 1
             self.live.note_change()
         return value
 

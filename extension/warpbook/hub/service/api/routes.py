@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from warpbook.hub.service.api import learning, leasing, queueing, taking_out, teaching
+from warpbook.hub.service.api import (
+    learning,
+    leasing,
+    platform,
+    queueing,
+    taking_out,
+    teaching,
+)
 from warpbook.hub.service.parameters import (
     AppealAnswer,
     AppealNote,
@@ -147,4 +154,8 @@ API_ROUTES: tuple[ApiRoute, ...] = (
         taking_out.note_backup,
         after=taking_out.make_backup,
     ),
+    ApiRoute("GET", f"{C}/platform/scores", "instructor", platform.scores),
+    ApiRoute("POST", f"{C}/platform/scores", "instructor", platform.scores_again),
+    ApiRoute("POST", f"{C}/platform/roster", "instructor", platform.platform_roster),
+    ApiRoute("POST", f"{C}/platform/unbind", "instructor", platform.unbind_platform),
 )

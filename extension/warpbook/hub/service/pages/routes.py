@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from warpbook.hub.service.pages import class_pages, gpu_page, learning, teaching
+from warpbook.hub.service.pages import (
+    class_pages,
+    gpu_page,
+    learning,
+    platform,
+    teaching,
+)
 from warpbook.hub.service.parameters import ClassQuery, LabQuery, LogQuery, PairQuery
 from warpbook.hub.service.route import PageRoute
 
@@ -51,6 +57,7 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
     PageRoute(f"{C}/people", "instructor", "people.html", teaching.people_page),
     PageRoute(f"{C}/people/{{person}}", "staff", "person.html", teaching.person_page),
     PageRoute(f"{C}/appeals", "staff", "appeals.html", teaching.appeals_page),
+    PageRoute(f"{C}/platform", "instructor", "platform.html", platform.platform_page),
     PageRoute(
         f"{C}/log",
         "instructor",

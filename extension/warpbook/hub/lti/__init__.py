@@ -1,0 +1,1 @@
+"""A learning platform, by LTI 1.3: its launches, roster (NRPS) and grades (AGS)."""

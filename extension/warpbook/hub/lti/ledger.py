@@ -1,0 +1,335 @@
+"""The ledger of scores: what the platform is told, was told, and what it answered.
+
+It is the truth: a row is there before its score is sent, and a score is sent until its
+row says that the platform has it. A kill at any time loses none; one that is sent once
+more bears the same time, and changes nothing there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from sqlalchemy import Connection, func, insert, select, update
+
+from warpbook.hub import audit
+from warpbook.hub.course.courses import members
+from warpbook.hub.course.publications import publications
+from warpbook.hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
+from warpbook.hub.database.tables import PEOPLE, PUBLICATIONS
+from warpbook.hub.ids import new_id
+from warpbook.hub.work.marks import all_marks
+from warpbook_monitors.plain_text import bounded
+
+_MOST_ANSWER = 500
+_FIRST_WAIT_S = 2.0
+_MOST_WAIT_S = 3600.0
+_MOST_DOUBLINGS = 12
+_MOST_LISTED = 500
+
+
+class Change(NamedTuple):
+    """A mark that the platform has not been told as it is now."""
+
+    publication: str
+    person: str
+    points: float
+    most_points: float
+
+
+class _Last(NamedTuple):
+    publication: str
+    person: str
+    points: float
+    most_points: float
+    state: str
+
+
+class DueScore(Struct, frozen=True):
+    """A score that is to be sent now."""
+
+    id: str
+    publication: str
+    #: of the person, at the platform
+    subject: str
+    title: str
+    points: float
+    most_points: float
+    stamped_ms: int
+    tries: int
+
+
+class LedgerRow(Struct, frozen=True):
+    """A score that the platform does not have yet."""
+
+    id: str
+    publication: str
+    title: str
+    username: str
+    points: float
+    most_points: float
+    #: waiting or failed
+    state: str
+    tries: int
+    not_before_ms: int
+    answered_ms: int | None
+    answer: str
+
+
+class Ledger(Struct, frozen=True):
+    """How far the scores of a course are."""
+
+    #: of each person and lab, the last one that was taken counts once
+    sent: int
+    waiting: int
+    failed: int
+    #: learners with a mark whom the platform has not named
+    unknown: tuple[str, ...]
+    #: what did not go through at first, oldest first
+    problems: tuple[LedgerRow, ...]
+
+
+def changes(connection: Connection, course_id: str, issuer: str) -> list[Change]:
+    """Give what marks differ from what the platform was told last, or is being told."""
+    known = _known(connection, issuer)
+    told = {(row.publication, row.person): row for row in _last(connection, course_id)}
+    changed = []
+    for change in _graded(connection, course_id):
+        last = told.get((change.publication, change.person))
+        # a last row is replaced where another course was told of it
+        is_told = (
+            last is not None
+            and last.state != "replaced"
+            and (last.points, last.most_points) == change[2:]
+        )
+        if change.person in known and not is_told:
+            changed.append(change)
+    return changed
+
+
+def add(connection: Connection, now_ms: int, changed: Sequence[Change]) -> None:
+    """Write down scores that are to be sent; those before are not sent any more."""
+    for change in changed:
+        of = (LTI_SCORES.c.publication == change.publication) & (
+            LTI_SCORES.c.person == change.person
+        )
+        query = select(
+            func.max(LTI_SCORES.c.number), func.max(LTI_SCORES.c.stamped_ms)
+        ).where(of)
+        number, stamped_ms = connection.execute(query).one()
+        pending = LTI_SCORES.c.state.in_(("waiting", "failed"))
+        connection.execute(
+            update(LTI_SCORES).where(of, pending).values(state="replaced")
+        )
+        row = {
+            "id": new_id(),
+            **change._asdict(),
+            "number": (number or 0) + 1,
+            # a platform takes only what is later than what it has
+            "stamped_ms": max(now_ms, (stamped_ms or 0) + 1),
+            "state": "waiting",
+            "tries": 0,
+            "not_before_ms": now_ms,
+            "answer": "",
+        }
+        connection.execute(insert(LTI_SCORES).values(**row))
+
+
+def due(
+    connection: Connection, now_ms: int, course_id: str, issuer: str, most: int
+) -> list[DueScore]:
+    """Give what is to be sent now, what waits longest first."""
+    query = (
+        select(
+            LTI_SCORES.c.id,
+            LTI_SCORES.c.publication,
+            LTI_PEOPLE.c.subject,
+            PUBLICATIONS.c.title,
+            LTI_SCORES.c.points,
+            LTI_SCORES.c.most_points,
+            LTI_SCORES.c.stamped_ms,
+            LTI_SCORES.c.tries,
+        )
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == LTI_SCORES.c.publication)
+        .join(
+            LTI_PEOPLE,
+            (LTI_PEOPLE.c.person == LTI_SCORES.c.person)
+            & (LTI_PEOPLE.c.issuer == issuer),
+        )
+        .where(
+            PUBLICATIONS.c.course == course_id,
+            LTI_SCORES.c.state == "waiting",
+            LTI_SCORES.c.not_before_ms <= now_ms,
+        )
+        .order_by(LTI_SCORES.c.not_before_ms, LTI_SCORES.c.id)
+        .limit(most)
+    )
+    return [DueScore(**row) for row in connection.execute(query).mappings()]
+
+
+def note_taken(connection: Connection, now_ms: int, score: str, answer: str) -> None:
+    """Note that the platform has a score."""
+    _note(connection, now_ms, score, {"state": "sent", "answer": answer})
+
+
+def note_refused(
+    connection: Connection,
+    now_ms: int,
+    score: DueScore,
+    answer: str,
+    is_temporary: bool,
+    retry_after_s: float,
+) -> None:
+    """Note a refusal; it is sent again by itself only where that may help."""
+    wait_s = _FIRST_WAIT_S * 2 ** min(score.tries, _MOST_DOUBLINGS)
+    wait_s = min(max(wait_s, retry_after_s), _MOST_WAIT_S)
+    values = {
+        "state": "waiting" if is_temporary else "failed",
+        "not_before_ms": now_ms + int(wait_s * 1000),
+        "answer": answer,
+    }
+    _note(connection, now_ms, score.id, values)
+
+
+def send_again(connection: Connection, now_ms: int, actor: str, course_id: str) -> int:
+    """Have all that did not go through sent now; give how many.
+
+    Doing it twice, or for scores that the platform has, changes nothing there.
+    """
+    of_course = LTI_SCORES.c.publication.in_(
+        select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
+    )
+    pending = LTI_SCORES.c.state.in_(("waiting", "failed"))
+    changed = connection.execute(
+        update(LTI_SCORES)
+        .where(of_course, pending)
+        .values(state="waiting", not_before_ms=now_ms)
+    ).rowcount
+    if changed:
+        detail = {"scores": changed}
+        audit.note(connection, now_ms, actor, "scores sent again", course_id, detail)
+    return changed
+
+
+def ledger(connection: Connection, course_id: str, issuer: str) -> Ledger:
+    """Tell how far the scores of a course are, and what did not go through."""
+    states = [row.state for row in _last(connection, course_id)]
+    known = _known(connection, issuer)
+    names = {one.person: one.username for one in members(connection, course_id)}
+    unknown = {
+        names[change.person]
+        for change in _graded(connection, course_id)
+        if change.person not in known
+    }
+    query = (
+        select(
+            LTI_SCORES.c.id,
+            LTI_SCORES.c.publication,
+            PUBLICATIONS.c.title,
+            PEOPLE.c.username,
+            LTI_SCORES.c.points,
+            LTI_SCORES.c.most_points,
+            LTI_SCORES.c.state,
+            LTI_SCORES.c.tries,
+            LTI_SCORES.c.not_before_ms,
+            LTI_SCORES.c.answered_ms,
+            LTI_SCORES.c.answer,
+        )
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == LTI_SCORES.c.publication)
+        .join(PEOPLE, PEOPLE.c.id == LTI_SCORES.c.person)
+        .where(
+            PUBLICATIONS.c.course == course_id,
+            LTI_SCORES.c.state.in_(("waiting", "failed")),
+            LTI_SCORES.c.tries > 0,
+        )
+        .order_by(LTI_SCORES.c.stamped_ms, LTI_SCORES.c.id)
+        .limit(_MOST_LISTED)
+    )
+    problems = tuple(LedgerRow(**row) for row in connection.execute(query).mappings())
+    return Ledger(
+        states.count("sent"),
+        states.count("waiting"),
+        states.count("failed"),
+        tuple(sorted(unknown)),
+        problems,
+    )
+
+
+def _note(
+    connection: Connection, now_ms: int, score: str, values: Mapping[str, object]
+) -> None:
+    # a newer mark may have taken its place while it was under way
+    waiting = (LTI_SCORES.c.id == score) & (LTI_SCORES.c.state == "waiting")
+    answer = bounded(str(values["answer"]), _MOST_ANSWER)
+    connection.execute(
+        update(LTI_SCORES)
+        .where(waiting)
+        .values(
+            **{**values, "answer": answer},
+            tries=LTI_SCORES.c.tries + 1,
+            answered_ms=now_ms,
+        )
+    )
+
+
+def _graded(connection: Connection, course_id: str) -> list[Change]:
+    """Give the marks of learners on the roster that the platform is to know.
+
+    Those are of work that was graded, that an instructor has set, or that the
+    platform was told before.
+    """
+    told = {(row.publication, row.person) for row in _last(connection, course_id)}
+    withdrawn = {
+        lab.id for lab in publications(connection, course_id) if lab.is_withdrawn
+    }
+    marks = all_marks(connection, course_id)
+    return [
+        Change(mark.publication, person, mark.points, mark.most_points)
+        for person in (
+            one.person
+            for one in members(connection, course_id)
+            if one.role == "learner" and not one.is_hidden
+        )
+        for mark in marks[person]
+        if mark.most_points > 0
+        and mark.publication not in withdrawn
+        and (
+            mark.computed.submission is not None
+            or mark.override is not None
+            or (mark.publication, person) in told
+        )
+    ]
+
+
+def _known(connection: Connection, issuer: str) -> frozenset[str]:
+    query = select(LTI_PEOPLE.c.person).where(LTI_PEOPLE.c.issuer == issuer)
+    return frozenset(connection.execute(query).scalars())
+
+
+def _last(connection: Connection, course_id: str) -> list[_Last]:
+    """Give the last row of each person and lab."""
+    newest = (
+        select(
+            LTI_SCORES.c.publication,
+            LTI_SCORES.c.person,
+            func.max(LTI_SCORES.c.number).label("number"),
+        )
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == LTI_SCORES.c.publication)
+        .where(PUBLICATIONS.c.course == course_id)
+        .group_by(LTI_SCORES.c.publication, LTI_SCORES.c.person)
+        .subquery()
+    )
+    query = select(
+        LTI_SCORES.c.publication,
+        LTI_SCORES.c.person,
+        LTI_SCORES.c.points,
+        LTI_SCORES.c.most_points,
+        LTI_SCORES.c.state,
+    ).join(
+        newest,
+        (LTI_SCORES.c.publication == newest.c.publication)
+        & (LTI_SCORES.c.person == newest.c.person)
+        & (LTI_SCORES.c.number == newest.c.number),
+    )
+    return [_Last(*row) for row in connection.execute(query)]

@@ -1,0 +1,166 @@
+"""Tells the platform what has changed, in the background, for as long as it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from warpbook.hub.errors import HubError
+from warpbook.hub.lti import ledger, links
+from warpbook.hub.lti.client import (
+    PlatformClient,
+    PlatformRefused,
+    ScoreToSend,
+)
+
+if TYPE_CHECKING:
+    from warpbook.hub.lti.platform import LtiPlatform
+    from warpbook.hub.service.service import Service
+
+_LOG = logging.getLogger("warpbook.hub")
+_POLL_S = 3.0
+_ROSTER_MS = 3_600_000
+_MOST_TOGETHER = 50
+
+
+class Sender:
+    """Sends scores and asks for the roster, one request at a time."""
+
+    def __init__(self, platform: LtiPlatform, client: PlatformClient) -> None:
+        """Take whom to tell."""
+        self._issuer, self._client = platform.issuer, client
+        #: how much had changed when marks were looked at last
+        self._seen = -1
+
+    async def run(self, service: Service) -> None:
+        """Go on until it is cancelled; what fails is tried again."""
+        while True:
+            try:
+                await self.round(service)
+            except HubError as problem:
+                _LOG.warning("the platform: %s", problem)
+            # whatever it is, the next round may do better
+            except Exception:  # noqa: BLE001
+                _LOG.exception("the platform could not be told")
+            await asyncio.sleep(_POLL_S)
+
+    async def round(self, service: Service) -> None:
+        """Look once at what is to be done, and do it."""
+        count = service.changes
+        for context in await service.read(
+            lambda connection: links.contexts(connection, self._issuer)
+        ):
+            if service.clock.now_ms() - (context.asked_ms or 0) >= _ROSTER_MS:
+                await self._update_roster(service, context)
+            if count != self._seen:
+                await self._note_changes(service, context.course)
+            await self._send(service, context)
+        self._seen = count
+
+    async def _update_roster(self, service: Service, context: links.Context) -> None:
+        now_ms = service.clock.now_ms()
+        try:
+            if not context.memberships_url:
+                raise PlatformRefused(
+                    "the platform tells no members of this course. Allow the tool its "
+                    "names and roles service there, and open the course from there."
+                )
+            learners = await self._client.learners(context.memberships_url)
+            await service.write(
+                lambda c: links.import_members(c, now_ms, context, learners)
+            )
+        except HubError as problem:
+            note = f"failed: {problem}"
+            await service.write(
+                lambda c: links.note_asked(c, now_ms, context.course, note)
+            )
+
+    async def _note_changes(self, service: Service, course: str) -> None:
+        changed = await service.read(
+            lambda connection: ledger.changes(connection, course, self._issuer)
+        )
+        if changed:
+            now_ms = service.clock.now_ms()
+            await service.write(
+                lambda c: ledger.add(c, now_ms, changed), tells_pages=False
+            )
+
+    async def _send(self, service: Service, context: links.Context) -> None:
+        now_ms = service.clock.now_ms()
+        scores = await service.read(
+            lambda connection: ledger.due(
+                connection, now_ms, context.course, self._issuer, _MOST_TOGETHER
+            )
+        )
+        for score in scores:
+            if not await self._send_one(service, context, score):
+                # a platform in trouble is left alone for a while
+                return
+
+    async def _send_one(
+        self, service: Service, context: links.Context, score: ledger.DueScore
+    ) -> bool:
+        """Send a score, and write down what came of it; whether to go on."""
+        clock = service.clock
+        try:
+            answer = await self._post(service, context, score)
+        except PlatformRefused as problem:
+            refusal = problem
+        else:
+            await service.write(
+                lambda c: ledger.note_taken(c, clock.now_ms(), score.id, answer),
+                tells_pages=False,
+            )
+            return True
+        is_gone = refusal.status in (404, 410)
+
+        def note(connection: Connection) -> None:
+            if is_gone:
+                # a line item that was deleted there is made anew
+                links.put_line_item(connection, score.publication, "")
+            ledger.note_refused(
+                connection,
+                clock.now_ms(),
+                score,
+                str(refusal),
+                refusal.is_temporary or is_gone,
+                refusal.retry_after_s,
+            )
+
+        await service.write(note, tells_pages=False)
+        return not refusal.is_temporary
+
+    async def _post(
+        self, service: Service, context: links.Context, score: ledger.DueScore
+    ) -> str:
+        url = await service.read(
+            lambda connection: links.line_item_url(connection, score.publication)
+        )
+        if not url:
+            if not context.line_items_url:
+                raise PlatformRefused(
+                    "The platform takes no grades of this course: allow the tool its "
+                    "assignment and grade services there, open the course from there "
+                    "again, and send again.",
+                    is_temporary=False,
+                )
+            made = await self._client.line_item(
+                context.line_items_url,
+                score.publication,
+                score.title,
+                score.most_points,
+            )
+            await service.write(
+                lambda connection: links.put_line_item(
+                    connection, score.publication, made
+                ),
+                tells_pages=False,
+            )
+            url = made
+        sent = ScoreToSend(
+            score.subject, score.points, score.most_points, score.stamped_ms
+        )
+        return await self._client.post_score(url, sent)

@@ -1,0 +1,155 @@
+"""Log-in by a launch from a learning platform (LTI 1.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pwd
+from typing import Any
+
+import msgspec
+from ltiauthenticator.lti13.auth import LTI13Authenticator
+from ltiauthenticator.lti13.error import LoginError
+from ltiauthenticator.lti13.handlers import (
+    LTI13CallbackHandler,
+    LTI13LoginInitHandler,
+)
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError
+from tornado.web import HTTPError
+from traitlets import Instance
+
+from warpbook.hub.lti.platform import DEPLOYMENT, launch_of, username_in
+from warpbook.hub.running.plan import HubPlan
+from warpbook_monitors.plain_text import bounded
+
+_WAIT_S = 15.0
+#: below it are accounts of the system, root's among them
+_FIRST_PERSON_UID = 1000
+_AWAY = (
+    "The course service does not answer, and it says who is who. Open the course from "
+    "the platform again in a moment."
+)
+
+
+class LaunchBegins(LTI13LoginInitHandler):  # type: ignore[misc]
+    """Sends a browser to the platform, with cookies that come back with its form."""
+
+    def authorize_redirect(self, **given: Any) -> None:
+        """Send it there as the tool that we are, whatever the platform said."""
+        (given["client_id"],) = self.authenticator.client_id
+        super().authorize_redirect(**given)
+
+    def _set_oauth_cookie(self, key: str, value: str) -> None:
+        # the form comes from another site; browsers take such cookies by HTTPS alone
+        is_https = self.authenticator.uri_scheme == "https"
+        more = {"samesite": "None", "secure": True} if is_https else {}
+        self._set_cookie(
+            key, value, expires_days=1, httponly=True, encrypted=True, **more
+        )
+
+
+class LaunchEnds(LTI13CallbackHandler):  # type: ignore[misc]
+    """Takes what the platform has signed."""
+
+    async def post(self) -> None:
+        """Check the launch on a thread, as the platform is asked for its keys."""
+        check = super().decode_and_validate_launch_request
+        self._checked = asyncio.ensure_future(asyncio.to_thread(check))
+        await asyncio.wait([self._checked])
+        await super().post()
+
+    def decode_and_validate_launch_request(self) -> dict[str, Any]:
+        """Give what was signed."""
+        try:
+            claims: dict[str, Any] = self._checked.result()
+        except (OSError, ValueError):
+            raise HTTPError(503, "The platform's keys can't be read.") from None
+        return claims
+
+
+class PlatformLaunch(LTI13Authenticator):  # type: ignore[misc]
+    """Lets in whom the platform sends, once the course service has noted it."""
+
+    login_handler = LaunchBegins
+    callback_handler = LaunchEnds
+    plan = Instance(HubPlan, config=True, help="of the hub")
+
+    def get_custom_html(self, base_url: str) -> str:
+        """Say where to begin, on the hub's own log-in page."""
+        return "<p>Open the course from your learning platform.</p>"
+
+    def get_username(self, token: dict[str, Any]) -> str:
+        """Give the name that the platform gives; no other claim takes its place."""
+        name = username_in(token, self.username_key)
+        if not name:
+            raise LoginError(
+                f"The platform gives no `{self.username_key}`. Allow the tool to see "
+                "it there, or name another claim as `username_claim`."
+            )
+        return name
+
+    async def authenticate(
+        self, handler: Any, data: dict[str, Any] | None = None
+    ) -> str:
+        """Give the user name of who launches; the token's signature was checked."""
+        claims, plan = data or {}, self.plan
+        assert plan.platform is not None
+        if claims.get(DEPLOYMENT) not in plan.platform.deployments:
+            raise HTTPError(403, "This deployment of the platform may not launch.")
+        name = self.get_username(claims)
+        try:
+            launch = launch_of(claims, plan.platform, plan.course, name)
+        except msgspec.ValidationError as problem:
+            raise HTTPError(400, f"The launch can't be used: {problem}.") from None
+        return await self._noted(msgspec.json.encode(launch))
+
+    async def _noted(self, launch: bytes) -> str:
+        """Have the course service note it; give the name that it says."""
+        token = self.plan.token_file.read_text().strip()
+        try:
+            response = await AsyncHTTPClient().fetch(
+                f"{self.plan.service_url}lti/launch",
+                method="POST",
+                headers={"Authorization": f"token {token}"},
+                body=launch,
+                request_timeout=_WAIT_S,
+                raise_error=False,
+            )
+            answer = json.loads(response.body or b"{}")
+        except (HTTPClientError, OSError, ValueError):
+            raise HTTPError(503, _AWAY) from None
+        if response.code == 200:
+            return checked_account(self.plan, str(answer["username"]))
+        if response.code in (400, 403, 409):
+            raise HTTPError(403, bounded(str(answer.get("error")), 300))
+        raise HTTPError(503, _AWAY)
+
+
+def checked_account(plan: HubPlan, name: str) -> str:
+    """Give the name of somebody whose server may run under it.
+
+    Raises:
+        HTTPError: it would run as nobody, or as the system.
+    """
+    if plan.users == "system":
+        try:
+            uid = pwd.getpwnam(name).pw_uid
+        except KeyError:
+            raise HTTPError(403, f"`{name}` has no account here yet.") from None
+        if uid < _FIRST_PERSON_UID:
+            raise HTTPError(403, f"`{name}` is an account of the system.")
+    return name
+
+
+def configure(c: Any, plan: HubPlan) -> None:
+    """Set JupyterHub up for the platform of a plan."""
+    platform = plan.platform
+    assert platform is not None
+    c.JupyterHub.authenticator_class = PlatformLaunch
+    c.PlatformLaunch.plan = plan
+    c.PlatformLaunch.issuer = platform.issuer
+    c.PlatformLaunch.client_id = {platform.client_id}
+    c.PlatformLaunch.authorize_url = platform.authorize_url
+    c.PlatformLaunch.jwks_endpoint = platform.jwks_url
+    c.PlatformLaunch.username_key = platform.username_claim
+    c.PlatformLaunch.uri_scheme = plan.url.partition(":")[0]

@@ -1,0 +1,51 @@
+"""What a platform and the hub's log-in ask of the course service."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+
+from warpbook.hub.errors import Forbidden
+from warpbook.hub.lti.links import record_launch
+from warpbook.hub.lti.platform import Launch
+from warpbook.hub.service.handler import ServiceHandler
+from warpbook.hub.service.login import hub_login
+from warpbook.hub.service.parameters import read_body
+
+#: below the prefix of the service
+KEY_SET, LAUNCH = "lti/jwks.json", "lti/launch"
+_MOST_LAUNCH_BYTES = 64 << 10
+
+
+class KeySet(ServiceHandler):
+    """The public key with which the platform checks what we sign."""
+
+    def initialize(self, key_set: dict[str, Any]) -> None:  # type: ignore[override]
+        """Take the keys."""
+        super().initialize()
+        self._key_set = key_set
+
+    async def get(self) -> None:
+        """Give it to everybody."""
+        self.refuse()
+        self.finish_json(self._key_set)
+
+
+class LaunchNote(ServiceHandler):
+    """A launch, told by the hub's log-in before it lets somebody in."""
+
+    async def let_in(self) -> None:
+        """Believe the hub alone: it has the token that the service has at it."""
+        self.bound_body(_MOST_LAUNCH_BYTES)
+        given = self.request.headers.get("Authorization", "")
+        wanted = f"token {hub_login().api_token}"
+        if not hmac.compare_digest(given.encode(), wanted.encode()):
+            raise Forbidden("Only the hub tells of launches.")
+
+    async def post(self) -> None:
+        """Note it; give the user name with which the person is logged in."""
+        self.refuse()
+        launch = read_body(self.body, Launch)
+        now_ms = self.service.clock.now_ms()
+        name = await self.service.write(lambda c: record_launch(c, now_ms, launch))
+        self.finish_json({"username": name})

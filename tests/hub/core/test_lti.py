@@ -1,0 +1,459 @@
+"""Scores, rosters and launches of a learning platform, over HTTP and on both databases.
+
+The platform is one of the tests' own, which checks what a real one checks.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from sqlalchemy import func, select
+
+from tests.hub.core.course import Classroom
+from tests.hub.lti.platform import TEACHER, Member, Platform
+from tests.hub.lti.world import COURSE, World, members
+from warpbook.hub.course.courses import members as members_of
+from warpbook.hub.course.courses import viewer
+from warpbook.hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
+from warpbook.hub.errors import BadRequest, Conflict, Forbidden
+from warpbook.hub.keeping.erasing import erase
+from warpbook.hub.lti import ledger, links
+from warpbook.hub.lti.platform import BadPlatform, read_platform
+from warpbook.hub.lti.sender import Sender
+from warpbook.hub.lti.tool_key import FILE, BadKey, ToolKey
+from warpbook.hub.service.service import Service
+
+DATABASES = ("sqlite", "postgres")
+
+
+@pytest.fixture
+def world(room: Classroom) -> Iterator[World]:
+    """A course that is bound to the platform's; ada, bob and cyd are known to it."""
+    platform = Platform(members())
+    platform.start()
+    world = World(room, platform, room.database.path.parent)
+    world.launch("grace", "instructor")
+    for name in ("ada", "bob", "cyd"):
+        world.launch(name)
+    # the roster is asked for, and not again within the hour
+    world.rounds()
+    yield world
+    platform.stop()
+
+
+def test_a_mark_is_sent_once_and_each_change_of_it(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.rounds(3)
+    assert world.sent("ada") == [7.5]
+    (item,) = world.platform.line_items.values()
+    assert (item["label"], item["scoreMaximum"]) == ("Vector add", 10)
+    # a service that starts anew, and the same points again, send nothing
+    world.mark("ada", 7.5)
+    world.rounds(2)
+    assert world.sent("ada") == [7.5]
+    world.mark("ada", 9)
+    world.mark("bob", 4)
+    world.rounds()
+    assert (world.sent("ada"), world.sent("bob")) == ([7.5, 9], [4])
+    assert len(world.platform.line_items) == 1
+    seen = world.ledger()
+    assert (seen.sent, seen.waiting, seen.failed) == (2, 0, 0)
+    assert not seen.problems
+    assert sorted(row[:2] for row in world.rows()) == [
+        ("sent", 4),
+        ("sent", 7.5),
+        ("sent", 9),
+    ]
+
+
+def test_a_link_that_names_a_lab_gives_the_column_of_its_grades(world: World) -> None:
+    url = f"{world.platform.url}/lineitems/9"
+    world.platform.line_items["9"] = {"id": url, "resourceId": ""}
+    # of another course it gives none
+    elsewhere = {"context": "another", "lab": "vector-add", "line_item_url": "x"}
+    world.launch("grace", "instructor", **elsewhere)
+    world.launch("ada", lab="vector-add", line_item_url=url)
+    world.mark("ada", 7.5)
+    world.rounds()
+    assert world.platform.last("s-ada", "9")["scoreGiven"] == 7.5
+    assert list(world.platform.line_items) == ["9"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("service", "failure", "answer"),
+    [
+        ("token", 503, "No token for the platform was given. It answered 503"),
+        ("token", 400, "No token for the platform was given. It answered 400"),
+        ("token", "{}", "can't be read"),
+        ("token", '{"access_token": "a\\r\\nHost: b"}', "can't be read"),
+        ("line items", 500, "It answered 500"),
+        ("line items", "[{]", "can't be read"),
+        ("scores", 429, "It answered 429"),
+        ("scores", 502, "It answered 502"),
+        ("scores", 0, "does not answer"),
+    ],
+)
+def test_a_platform_in_trouble_is_tried_again_later(
+    world: World, service: str, failure: int | str, answer: str
+) -> None:
+    world.mark("ada", 7.5)
+    world.platform.failures[service] = [failure]
+    world.rounds(2)
+    ((state, _, said),) = world.rows()
+    assert state == "waiting" and answer in said
+    (problem,) = world.ledger().problems
+    assert (problem.username, problem.tries) == ("ada", 1)
+    # it is left alone until then, also by a service that starts anew
+    before = list(world.platform.asked)
+    world.rounds()
+    assert world.platform.asked == before and not world.sent("ada")
+    world.later_ms = 10_000
+    world.rounds()
+    assert world.sent("ada") == [7.5]
+    assert not world.ledger().problems
+
+
+def test_waits_get_longer_and_what_the_platform_says_counts(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.platform.failures["scores"] = [503] * 5
+    waits = []
+    for _ in range(5):
+        world.rounds()
+        (problem,) = world.ledger().problems
+        assert problem.answered_ms is not None
+        waits.append(problem.not_before_ms - problem.answered_ms)
+        world.later_ms += waits[-1] + 1_000
+    assert [round(wait / 1000) for wait in waits] == [2, 4, 8, 16, 32]
+    world.rounds()
+    assert world.sent("ada") == [7.5]
+
+
+def test_a_platform_that_is_down_loses_no_score(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.platform.stop()
+    world.rounds()
+    world.mark("ada", 8)
+    world.later_ms = 10_000
+    world.rounds()
+    assert [row[:2] for row in world.rows()] == [("replaced", 7.5), ("waiting", 8)]
+    world.platform.start()
+    world.later_ms = 60_000
+    world.rounds()
+    assert world.sent("ada") == [8]
+
+
+@pytest.mark.parametrize(("status", "words"), [(403, "Allow the tool"), (422, "left")])
+def test_what_is_refused_for_good_is_listed_until_it_is_sent_again(
+    world: World, status: int, words: str
+) -> None:
+    world.mark("ada", 7.5)
+    world.mark("bob", 5)
+    world.platform.failures["scores"] = [status]
+    world.rounds()
+    world.later_ms = 1_800_000
+    world.rounds()
+    # the others are sent nevertheless
+    assert len(world.sent("ada") + world.sent("bob")) == 1
+    seen = world.ledger()
+    (problem,) = seen.problems
+    assert (seen.sent, seen.failed, problem.state) == (1, 1, "failed")
+    assert str(status) in problem.answer and words in problem.answer
+    for expected in (1, 0):
+        with world.room.database.write() as connection:
+            now_ms = world.room.now_ms + world.later_ms
+            actor = world.room.instructor
+            again = ledger.send_again(connection, now_ms, actor, COURSE)
+        assert again == expected
+        world.rounds()
+    assert (world.sent("ada"), world.sent("bob")) == ([7.5], [5])
+
+
+def test_grades_on_another_host_are_not_sent_and_it_is_said_why(world: World) -> None:
+    other = Platform([])
+    other.start()
+    world.launch("grace", "instructor", line_items_url=f"{other.url}/lineitems")
+    world.mark("ada", 7.5)
+    world.rounds()
+    other.stop()
+    (problem,) = world.ledger().problems
+    assert problem.state == "failed" and "`service_hosts`" in problem.answer
+    assert not other.asked
+
+
+def test_a_line_item_that_was_deleted_is_made_anew(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.rounds()
+    world.platform.line_items["1"]["resourceId"] = "deleted"
+    world.platform.failures["scores"] = [404]
+    world.mark("ada", 8)
+    world.rounds()
+    world.later_ms = 10_000
+    world.rounds()
+    assert world.platform.last("s-ada", "2")["scoreGiven"] == 8
+
+
+def test_a_token_that_expired_is_asked_for_anew(world: World) -> None:
+    async def twice(sender: Sender, service: Service) -> None:
+        world.mark("ada", 7.5)
+        await sender.round(service)
+        world.platform.tokens.clear()
+        world.mark("ada", 8)
+        # the service learns of marks by its own writes
+        await service.write(lambda _: None)
+        await sender.round(service)
+
+    world.run(twice)
+    assert world.sent("ada") == [7.5, 8]
+
+
+def test_a_key_of_ours_that_was_replaced_is_used_at_once(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.rounds()
+    (world.folder / FILE).unlink()
+    world.mark("ada", 8)
+    world.rounds()
+    assert world.sent("ada") == [7.5, 8]
+
+
+def test_a_score_whose_answer_was_lost_is_sent_again_and_counts_once(
+    world: World,
+) -> None:
+    world.mark("ada", 7.5)
+    world.platform.is_silent = True
+    world.rounds()
+    ((state, _, answer),) = world.rows()
+    assert state == "waiting" and "does not answer" in answer
+    world.platform.is_silent = False
+    world.later_ms = 10_000
+    world.rounds()
+    assert world.sent("ada") == [7.5]
+    assert world.rows() == [("sent", 7.5, "409: it has this score already")]
+
+
+def test_a_roster_of_several_pages_hides_who_left_and_loses_nobody(
+    world: World,
+) -> None:
+    world.mark("bob", 5)
+    world.rounds()
+    listed = [Member(f"s-{name}", name) for name in ("ada", "cyd", "dee", "eve")]
+    teacher = Member("t-2", "prof", (TEACHER,))
+    world.platform.members = [
+        *(*listed, teacher),
+        Member("s-fay", "fay", status="Inactive"),
+        Member("s-gus", "Not a name!"),
+    ]
+    world.next_hour()
+    world.platform.pages = 0
+    world.rounds()
+    assert world.platform.pages == 4
+    with world.room.database.read() as connection:
+        there = {one.username: one for one in members_of(connection, COURSE)}
+        context = links.bound_context(connection, COURSE)
+    hidden = {name for name, one in there.items() if one.is_hidden}
+    assert hidden == {"bob"} and set(there) == {
+        "grace",
+        "bob",
+        "ada",
+        "cyd",
+        "dee",
+        "eve",
+    }
+    assert "2 added" in context.note and "1 hidden" in context.note
+    assert "1 have no user name" in context.note
+    # whoever comes back has their work and marks
+    world.platform.members = members()
+    world.next_hour()
+    world.mark("bob", 6)
+    world.rounds(2)
+    assert world.sent("bob") == [5, 6]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ("elsewhere", "named a service elsewhere"),
+        ("empty", "names no learner"),
+        ("403", "Allow the tool its names and roles"),
+        ("wrong", "can't be read"),
+    ],
+)
+def test_a_roster_that_cant_be_trusted_changes_nothing(
+    world: World, broken: str, words: str
+) -> None:
+    other = Platform([])
+    other.start()
+    if broken == "elsewhere":
+        world.platform.pages_host = other.url
+    elif broken == "empty":
+        world.platform.members = []
+    else:
+        failure = 403 if broken == "403" else '{"members": 3}'
+        world.platform.failures["members"] = [failure]
+    world.next_hour()
+    world.rounds()
+    other.stop()
+    with world.room.database.read() as connection:
+        assert not any(one.is_hidden for one in members_of(connection, COURSE))
+        assert words in links.bound_context(connection, COURSE).note
+    # no token goes to another host
+    assert not other.asked
+
+
+def test_nobody_gets_the_name_of_another_person(world: World) -> None:
+    with pytest.raises(Conflict, match="another person of the platform"):
+        world.launch("ada", subject="s-mallory")
+    with pytest.raises(Conflict, match="somebody who runs a course"):
+        world.launch("grace", subject="s-mallory")
+    # nor by the roster, before the one whose name it is has come
+    with world.room.database.write() as connection:
+        of_grace = LTI_PEOPLE.c.subject == "s-grace"
+        connection.execute(LTI_PEOPLE.delete().where(of_grace))
+    world.platform.members = [*members(), Member("s-mallory", "grace")]
+    world.next_hour()
+    world.rounds()
+    with pytest.raises(Conflict):
+        world.launch("grace", subject="s-mallory")
+    # a person keeps their name, whatever the platform calls them later
+    assert world.launch("ada", username="bob") == "ada"
+    with pytest.raises(BadRequest):
+        world.launch("new", username="../root")
+
+
+def test_roles_come_from_launches_of_the_bound_course_alone(world: World) -> None:
+    with pytest.raises(Forbidden, match="not of the course"):
+        world.launch("mallory", "instructor", context="of another course")
+    with pytest.raises(Forbidden):
+        world.launch("mallory", "")
+    assert world.launch("prof", "instructor") == "prof"
+    assert world.launch("tim", "assistant") == "tim"
+    assert world.launch("dee") == "dee"
+    # who runs the course here is not made a learner
+    world.launch("grace")
+    with world.room.database.read() as connection:
+        names = ("prof", "tim", "dee", "grace")
+        roles = {name: viewer(connection, COURSE, name).role for name in names}
+    assert roles == {
+        "prof": "instructor",
+        "tim": "assistant",
+        "dee": "learner",
+        "grace": "instructor",
+    }
+
+
+def test_a_course_is_untied_and_tied_to_another_one(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.rounds()
+    with world.room.database.write() as connection:
+        links.unbind(connection, world.room.now_ms, world.room.instructor, COURSE)
+    world.rounds()
+    assert world.sent("ada") == [7.5]
+    world.launch("grace", "instructor", context="the next term")
+    with pytest.raises(Forbidden):
+        world.launch("dee")
+    assert world.launch("dee", context="the next term") == "dee"
+    # it is told all that the other was told
+    world.rounds(2)
+    assert world.sent("ada") == [7.5, 7.5]
+    assert sorted(row[0] for row in world.rows()) == ["replaced", "sent"]
+
+
+def test_erasing_a_person_leaves_nothing_of_them_with_the_platforms(
+    world: World,
+) -> None:
+    world.mark("ada", 7.5)
+    world.mark("bob", 5)
+    world.rounds()
+    ada = world.room.people["ada"]
+    with world.room.database.write() as connection:
+        erase(connection, world.room.now_ms, world.room.instructor, ada, "asked for it")
+        for table in (LTI_PEOPLE, LTI_SCORES):
+            query = select(func.count()).where(table.c.person == ada)
+            assert connection.execute(query).scalar() == 0
+    world.rounds()
+    assert [row[1] for row in world.rows()] == [5]
+
+
+def test_who_is_unknown_to_the_platform_is_told(world: World) -> None:
+    with world.room.database.write() as connection:
+        connection.execute(LTI_PEOPLE.delete().where(LTI_PEOPLE.c.subject == "s-cyd"))
+    world.platform.members = members()[:2]
+    world.mark("cyd", 3)
+    assert world.ledger().unknown == ("cyd",)
+    world.launch("cyd")
+    world.platform.members = members()
+    world.rounds()
+    assert world.sent("cyd") == [3] and not world.ledger().unknown
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://lms.example.org/a",
+        "https://lms.example.org.evil.example/a",
+        "https://lms.example.org@evil.example/a",
+        "https://lms.example.org:8443/a",
+        "https://evil.example/https://lms.example.org/",
+        "https://lms.example.org/a\r\nX: y",
+        "file:///etc/passwd",
+        "https://[::1/",
+        "",
+    ],
+)
+def test_only_urls_of_the_platform_are_asked(url: str, tmp_path: Path) -> None:
+    platform = read_platform(described(tmp_path))
+    assert platform.owns("https://lms.example.org/a?b=c")
+    assert platform.owns("https://Grades.example.org/a")
+    assert not platform.owns(url)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"token_url": "http://lms.example.org/token"}, "token_url is a URL"),
+        ({"jwks_url": "ftp://lms.example.org/"}, "jwks_url is a URL"),
+        ({"service_hosts": ["evil"]}, "service_hosts is a URL"),
+        ({"deployments": []}, "deployments is empty"),
+        ({"client_id": 7}, "client_id"),
+        ({"unknown": ""}, "unknown"),
+    ],
+)
+def test_a_description_that_cant_be_used_says_why(
+    tmp_path: Path, changed: dict[str, object], words: str
+) -> None:
+    with pytest.raises(BadPlatform, match=words):
+        read_platform(described(tmp_path, **changed))
+
+
+@pytest.mark.sqlite
+def test_our_key_is_drawn_once_and_ours_alone(tmp_path: Path) -> None:
+    first = ToolKey(tmp_path).key_set
+    assert ToolKey(tmp_path).key_set == first
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+    assert set(first["keys"][0]) == {"kty", "n", "e", "kid", "alg", "use"}
+    (tmp_path / FILE).write_text("no key")
+    with pytest.raises(BadKey, match="Delete it"):
+        ToolKey(tmp_path)
+
+
+def described(folder: Path, **changed: object) -> Path:
+    host = "https://lms.example.org"
+    given = {
+        "issuer": host,
+        "client_id": "client",
+        "deployments": ["1"],
+        "authorize_url": f"{host}/auth",
+        "token_url": f"{host}/token",
+        "jwks_url": f"{host}/jwks",
+        "service_hosts": ["https://grades.example.org"],
+    }
+    file = folder / "platform.json"
+    file.write_bytes(msgspec.json.encode({**given, **changed}))
+    return file
