@@ -78,13 +78,18 @@ def nodes(tmp_path: Path) -> Iterator[Cluster]:
         yield begun
 
 
-def kill_worker(class_: Class) -> None:
+def kill_worker(nodes: Cluster) -> None:
     """Kill the process of Ray that runs a job, and not what it has started."""
-    class_.wait_for_a_job_on("node1")
-    for process in class_.cluster.processes_of("node1"):
-        with contextlib.suppress(psutil.Error):
-            if process.name().startswith("ray::run_job"):
-                process.kill()
+
+    def killed() -> bool | None:
+        for process in nodes.processes_of("node1"):
+            with contextlib.suppress(psutil.Error):
+                if process.name().startswith("ray::run_job"):
+                    process.kill()
+                    return True
+        return None
+
+    wait_for("a worker with a job", killed, 120)
 
 
 def test_what_was_acknowledged_is_graded_once_whatever_of_ray_is_killed(
@@ -105,7 +110,7 @@ def test_what_was_acknowledged_is_graded_once_whatever_of_ray_is_killed(
         stack.callback(hands.join)
         stack.callback(ended.set)
         class_.wait_for_results()
-        kill_worker(class_)
+        kill_worker(nodes)
         class_.wait_for_results()
         class_.wait_for_a_job_on("node2")
         assert nodes.kill("node2", "/raylet/raylet")
