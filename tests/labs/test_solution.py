@@ -11,7 +11,7 @@ import pytest
 from warpbook import lab_solutions
 from warpbook.class_hub import HubProblem, NotPublished
 from warpbook.lab_solutions import solution_of
-from warpbook_labs.course.next_lab import next_lab
+from warpbook_labs.course.next_lab import next_lab, skipped_words
 from warpbook_labs.course.overview import overview
 from warpbook_labs.course.progress import Mark, Progress
 from warpbook_labs.course.separation import part
@@ -129,6 +129,18 @@ def test_numbers_run_without_holes_in_reading_order_and_lead_to_the_next_lab() -
     assert following("vector-add") == "thread-and-block"
     # after the last one, what was left out
     assert following(labs[-1].id) == "vector-add"
+    at = [lab.id for lab in labs].index("thread-and-block")
+    without = msgspec.structs.replace(labs[at], can_check=False, why="No Triton.")
+    fewer = [*labs[:at], without, *labs[at + 1 :]]
+    done = [
+        msgspec.structs.replace(lab, progress=SoFar("passed")) for lab in fewer[:at]
+    ]
+    beyond = next_lab([*done, *fewer[at:]])
+    assert beyond is not None and beyond.id == labs[at + 1].id
+    skipped = skipped_words([*done, *fewer[at:]])
+    assert f"{without.number} {without.title}. No Triton." in skipped
+    # it lies behind the next one
+    assert skipped_words(fewer) == ""
     passed = [msgspec.structs.replace(each, progress=SoFar("passed")) for each in labs]
     assert next_lab(passed) is None
     unknown = [msgspec.structs.replace(each, progress=None) for each in labs]

@@ -410,10 +410,13 @@ def _make_folders(plan: HubPlan) -> None:
 def _introduce(plan: HubPlan) -> None:
     _say(f"warpbook hub, course `{plan.course}`, in {plan.folder}")
     _say(f"  Run by {', '.join(plan.instructors)}")
-    if plan.use_gpu and plan.cpu_slots and not plan.notebooks_use_gpu:
-        _say("  GPUs grade, and notebooks don't see them (--notebooks-use-gpu)")
     if plan.ray_address:
         _say(f"  Graded on the Ray cluster of {plan.ray_address}{head_warning(plan)}")
+    elif plan.use_gpu and plan.cpu_slots:
+        if not import_module("warpbook.hub.grader.gpus").devices():
+            _say("  No GPU here: correctness is graded, speed is not")
+        elif not plan.notebooks_use_gpu:
+            _say("  GPUs grade, and notebooks don't see them (--notebooks-use-gpu)")
     if not import_module("warpbook.hub.service.script").has_script():
         _say(_NO_SCRIPT)
     if plan.platform is not None:

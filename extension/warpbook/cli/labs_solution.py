@@ -10,7 +10,7 @@ from warpbook.cli.json_output import print_json
 from warpbook.lab_solutions import solution_of
 from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cards.next_step import next_section, next_words
-from warpbook_labs.course.next_lab import next_lab
+from warpbook_labs.course.next_lab import next_lab, skipped_words
 from warpbook_labs.course.overview import look_here, overview, so_far
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.session import Graded, find
@@ -44,13 +44,14 @@ def next_sections(asked: argparse.Namespace, graded: Graded) -> tuple[CardSectio
         words = "Hand it in: hidden cases are drawn for it:"
         return (next_section([f"{words} `warpbook labs submit {asked.lab}`"]),)
     labs, _ = overview(look_here(), so_far(Store().progress()))
-    following = next_lab(labs, graded.result.lab)
+    following = next_lab(labs)
     name = "" if following is None else following.id
     return (
         next_section(
             [
                 f"Reference and discussion: `warpbook labs solution {asked.lab}`",
                 next_words(following, f"warpbook labs open {name}"),
+                *filter(None, [skipped_words(labs)]),
             ]
         ),
     )

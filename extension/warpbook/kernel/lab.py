@@ -131,7 +131,9 @@ class OpenLab:
         try:
             entry = next_here(self.id)
             if entry is None:
-                return Notice("Every other lab is passed.")
+                return Notice(
+                    "No other lab is left that is not passed and can be checked here."
+                )
             return opened(entry.id, str(self.source.parent.parent))
         except PROBLEMS as problem:
             return Notice(str(problem))

@@ -8,7 +8,7 @@ from typing import Any
 
 from warpbook_labs.cards.html import STYLE, shown
 from warpbook_labs.cards.progress import how_far
-from warpbook_labs.course.next_lab import next_lab
+from warpbook_labs.course.next_lab import next_lab, skipped_words
 from warpbook_labs.course.overview import look_here, overview, so_far, speed_words
 from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_monitors.plain_text import joined
@@ -28,7 +28,8 @@ class LabList:
         here = look_here()
         self.labs, bad = overview(here, progress)
         #: said once of all labs
-        self.notice = speed_words(here)
+        said = (speed_words(here), skipped_words(self.labs))
+        self.notice = " ".join(filter(None, said))
         self.problems = (*bad, *filter(None, [why]))
 
     def __iter__(self) -> Iterator[LabEntry]:

@@ -26,7 +26,7 @@ from warpbook.lab_protocol import (
     LabSolution,
 )
 from warpbook.lab_solutions import solution_of
-from warpbook_labs.course.next_lab import next_lab
+from warpbook_labs.course.next_lab import next_lab, skipped_words
 from warpbook_labs.course.overview import (
     folder_of,
     hints_of,
@@ -83,7 +83,7 @@ def labs(gpus: int) -> LabList:
         found,
         here.compiler,
         gpus,
-        speed_words(here),
+        " ".join(filter(None, [speed_words(here), skipped_words(found)])),
         None if following is None else following.id,
         (*problems, *bad),
     )

@@ -7,6 +7,14 @@ import { localInput } from './times';
 type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
 type Values = Record<string, unknown>;
 
+/** What a dry run of an import says in place of what was done. */
+const WOULD: Readonly<Record<string, string>> = {
+  added: 'would add',
+  changed: 'would change',
+  hidden: 'would hide',
+  returned: 'would bring back',
+  unchanged: 'would leave as they are'
+};
 const CONTROLS = 'input[name], select[name], textarea[name]';
 
 /** Have every form that names an API sent there. */
@@ -52,7 +60,8 @@ async function send(form: HTMLFormElement, path: string): Promise<void> {
     }
     const body = Object.keys(values).length > 0 ? values : undefined;
     leave(form.dataset['go'] !== undefined);
-    await after(form, await post(path, body));
+    const isPreview = values['is_preview'] === true;
+    await after(form, await post(path, body), isPreview);
   } catch (error) {
     leave(false);
     if (!(error instanceof Refused)) {
@@ -64,7 +73,11 @@ async function send(form: HTMLFormElement, path: string): Promise<void> {
   }
 }
 
-async function after(form: HTMLFormElement, answer: unknown): Promise<void> {
+async function after(
+  form: HTMLFormElement,
+  answer: unknown,
+  isPreview: boolean
+): Promise<void> {
   const to = form.dataset['go'];
   if (to !== undefined) {
     const key = form.dataset['goKey'];
@@ -84,7 +97,7 @@ async function after(form: HTMLFormElement, answer: unknown): Promise<void> {
       const place = form.querySelector<HTMLElement>('.answer');
       if (place !== null) {
         place.hidden = false;
-        place.textContent = plain(answer);
+        place.textContent = plain(answer, isPreview);
       }
       // what it has changed is shown beside the answer
       void refresh();
@@ -206,11 +219,13 @@ function part(answer: unknown, key: string): string {
 }
 
 /** Write an answer in lines that a person can read. */
-function plain(answer: unknown): string {
+function plain(answer: unknown, isPreview: boolean): string {
   return Object.entries(answer as Values)
-    .map(([name, told]) => {
+    .map(([key, told]) => {
+      const would = isPreview ? WOULD[key] : undefined;
+      const name = would ?? key.replaceAll('_', ' ');
       if (!Array.isArray(told)) {
-        return `${name.replaceAll('_', ' ')}: ${String(told)}`;
+        return `${name}: ${String(told)}`;
       }
       const names =
         told.length > 0

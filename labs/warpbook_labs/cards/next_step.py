@@ -66,5 +66,5 @@ def next_section(words: Iterable[str]) -> CardSection:
 def next_words(lab: LabEntry | None, command: str) -> str:
     """Name the next lab, and the command that opens it."""
     if lab is None:
-        return "Every lab is passed: this was the last one."
+        return "No lab is left that is not passed and can be checked here."
     return f"{lab.number} {lab.title}, about {lab.minutes} minutes: `{command}`"

@@ -7,24 +7,38 @@ from collections.abc import Sequence
 from warpbook_labs.lab.entries import LabEntry
 
 
-def next_lab(labs: Sequence[LabEntry], lab: str = "") -> LabEntry | None:
-    """Give the next lab that is not passed; None once all are, or nothing is known.
-
-    One that can be checked here comes before one that can't.
+def next_lab(labs: Sequence[LabEntry], other_than: str = "") -> LabEntry | None:
+    """Give the first lab that is not passed and can be checked here; None if none is.
 
     Args:
         labs: in reading order.
-        lab: the id of the one after which to look; from the first one if empty.
+        other_than: the id of a lab that is not meant.
     """
-    places = [place for place, each in enumerate(labs) if each.id == lab]
-    begin = places[0] + 1 if places else 0
-    ordered = [*labs[begin:], *labs[:begin]]
-    open_ones = [
-        each
-        for each in ordered
-        if each.id != lab
-        and each.progress is not None
-        and each.progress.state != "passed"
-    ]
-    here = [each for each in open_ones if each.can_check]
-    return next(iter(here or open_ones), None)
+    left = (lab for lab in _not_passed(labs) if lab.id != other_than)
+    return next((lab for lab in left if lab.can_check), None)
+
+
+def skipped_words(labs: Sequence[LabEntry]) -> str:
+    """Name the labs before the next one that can't be checked here, with the reasons.
+
+    Args:
+        labs: in reading order.
+
+    Returns:
+        A sentence; empty where none is skipped.
+    """
+    following = next_lab(labs)
+    end = None if following is None else following.number
+    by_reason: dict[str, list[str]] = {}
+    for lab in _not_passed(labs):
+        if not lab.can_check and (end is None or lab.number < end):
+            by_reason.setdefault(lab.why, []).append(f"{lab.number} {lab.title}")
+    return " ".join(
+        f"Skipped, as it can't be checked here: {', '.join(names)}. {reason}"
+        for reason, names in by_reason.items()
+    )
+
+
+def _not_passed(labs: Sequence[LabEntry]) -> list[LabEntry]:
+    """Give those of which it is known that they are not passed."""
+    return [lab for lab in labs if lab.progress and lab.progress.state != "passed"]

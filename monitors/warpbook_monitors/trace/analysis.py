@@ -31,7 +31,11 @@ from warpbook_monitors.trace.columns import (
     Int64s,
     rows_by,
 )
-from warpbook_monitors.trace.completeness import examine, saw_nothing
+from warpbook_monitors.trace.completeness import (
+    examine,
+    profiler_cost,
+    saw_nothing,
+)
 from warpbook_monitors.trace.cpu.judging import judge_cpu
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.findings import find, judge
@@ -76,6 +80,11 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         findings = on_cpu.findings
         warnings = (*whole.warnings, *on_cpu.warnings)
         whole = structs.replace(whole, warnings=warnings)
+    bare = None if judged is None else judged.bare
+    measured_ns = None if run.bare is None else run.bare.median_ns
+    bare_ns = measured_ns if bare is None else bare.time_ns
+    cost = profiler_cost(run, bare_ns)
+    whole = structs.replace(whole, warnings=(*whole.warnings, *cost))
     concluded = on_cpu if judged is None else judged
     operators, outermost = _operators(events, run)
     recorded = seen and not blind
@@ -118,7 +127,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         roofline=roofline(events, run),
         roofs=roofs(events, run),
         memory_curves=memory_curves(run),
-        bare=None if judged is None else judged.bare,
+        bare=bare,
         call_tree=tree.nodes(),
         modules=tree.modules(),
         functions=tree.functions(),

@@ -27,6 +27,8 @@ _TOLERATED_PROFILER_SHARE = 0.05
 _MOST_LOST_SHARE = 0.05
 _MOST_CORRUPT_SHARE = 0.05
 _MOST_PROFILER_SHARE = 0.8
+#: nobody notices a wait that is shorter
+_NOTICED_NS = 100_000_000
 
 #: what fills memory takes a microsecond or two, and CUPTI leaves it out at times
 _FILLS = re.compile(r"(cuda|cu|hip)(Graph)?Memset")
@@ -107,6 +109,24 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
         profiler_ns=profiler_ns,
         refusal=refusal,
     )
+
+
+def profiler_cost(run: Run, bare_ns: int | None) -> Iterator[str]:
+    """Warn where the profiler's own time is larger than the cell's.
+
+    Args:
+        run: of the profiled cell.
+        bare_ns: the cell without the profiler; None where only its time with the
+            profiler at work is known, which is no shorter.
+    """
+    cell_ns = run.end_ns - run.start_ns if bare_ns is None else bare_ns
+    if run.profiler_ns >= _NOTICED_NS and run.profiler_ns > cell_ns:
+        how = "with the profiler at work" if bare_ns is None else "without the profiler"
+        yield (
+            f"The profiler's own start, stop and reading of events took "
+            f"{units.duration_ns(run.profiler_ns)}, the cell {how} "
+            f"{units.duration_ns(cell_ns)}."
+        )
 
 
 def saw_nothing(events: Columns, on_gpu: Columns, run: Run) -> bool:

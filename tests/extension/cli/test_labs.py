@@ -64,7 +64,7 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     passed = warpbook("labs", "submit", "vector-add")
     assert passed.returncode == 0
     assert "`warpbook labs solution vector-add`" in passed.stdout
-    assert "minutes: `warpbook labs open thread-and-block`" in passed.stdout
+    assert "minutes: `warpbook labs open area-codes`" in passed.stdout
     solution = warpbook("labs", "solution", "vector-add")
     assert solution.returncode == 0
     assert "bool is_aligned" in solution.stdout and "\nDiscussion\n" in solution.stdout

@@ -173,9 +173,13 @@ def class_hub(
     *options: str,
     base_url: str = "/",
     own_hosts: bool = False,
+    asks_driver: bool = False,
     extension: Path = ROOT / "extension",
 ) -> Iterator[ClassHub]:
-    """Run `warpbook hub` for a while; each server may have a host of its own."""
+    """Run `warpbook hub` for a while; each server may have a host of its own.
+
+    It uses no GPU: it is told so, or it asks the driver, and none is visible.
+    """
     hub = ClassHub(folder / "data", free_ports(4), base_url)
     command = [
         *(sys.executable, "-m", "warpbook.cli.main", "hub"),
@@ -184,11 +188,13 @@ def class_hub(
         *options,
     ]
     if "--engine" not in options:
-        command += ["--cpu-slots", "1", "--no-gpu"]
+        command += ["--cpu-slots", "1", *([] if asks_driver else ["--no-gpu"])]
     if own_hosts:
         command += ["--subdomain-host", f"http://hub.localhost:{hub.port}"]
     folders = [str(extension), *(str(ROOT / name) for name in ("labs", "monitors"))]
     env = environment(HOME=str(folder), PYTHONPATH=os.pathsep.join(folders))
+    if asks_driver:
+        env["CUDA_VISIBLE_DEVICES"] = ""
     env["PATH"] += f"{os.pathsep}{program('configurable-http-proxy').parent}"
     log = folder / "command.log"
     # of a hub that ran in this folder before

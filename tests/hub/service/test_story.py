@@ -54,7 +54,13 @@ class Tab:
 
 
 def test_class_from_roster_to_grades(tmp_path: Path) -> None:
-    with class_hub(tmp_path) as hub, sync_playwright() as playwright:
+    with (
+        class_hub(tmp_path, asks_driver=True) as hub,
+        sync_playwright() as playwright,
+    ):
+        introduction = (tmp_path / "command.log").read_text()
+        assert "No GPU here: correctness is graded, speed is not" in introduction
+        assert "GPUs grade" not in introduction
         browser = playwright.chromium.launch(
             executable_path=program("chromium"), args=["--no-sandbox"]
         )
@@ -84,14 +90,16 @@ def import_roster(grace: Tab) -> None:
     form = page.locator("form[data-api$='/roster']")
     form.get_by_label("or its lines").fill(ROSTER)
     form.get_by_role("button", name="Import").click()
-    expect(form.locator(".answer")).to_contain_text("added: 2 (ada, bob)")
+    expect(form.locator(".answer")).to_have_text(
+        re.compile(r"^would add: 2 \(ada, bob\)\nwould change: 0")
+    )
     # so far it was only asked
     page.reload()
     expect(page.locator("#people tbody tr")).to_have_count(1)
     form.get_by_label("or its lines").fill(ROSTER)
     form.get_by_label("only say").uncheck()
     form.get_by_role("button", name="Import").click()
-    expect(form.locator(".answer")).to_contain_text("added: 2")
+    expect(form.locator(".answer")).to_contain_text(re.compile("^added: 2"))
     expect(page.locator("#people tbody tr")).to_have_count(3)
     form.get_by_role("button", name="Import").click()
     expect(form.locator(".answer")).to_contain_text("unchanged: 2")
@@ -102,6 +110,8 @@ def import_roster(grace: Tab) -> None:
 
 def publish(grace: Tab) -> None:
     """With the keyboard alone, once the lab is chosen."""
+    row = grace.open("/publish").locator("tbody tr", has_text="Vector add").first
+    expect(row).to_contain_text("CUDA C++")
     page = grace.open("/publish?catalogue=vector-add")
     page.get_by_label("Title").focus()
     page.keyboard.press("Control+A")
@@ -122,7 +132,10 @@ def hand_in(ada: Tab) -> str:
     expect(page.locator("#source")).to_have_value(re.compile("__global__"))
     page.get_by_role("button", name="Hand in").click()
     page.wait_for_url(re.compile("/submissions/[0-9a-f]{20}$"))
+    # the page has an address of its own, and a reload hands nothing in
+    page.reload()
     expect(page.get_by_text("in time")).to_be_visible()
+    expect(page.locator("#history tbody tr")).to_have_count(1)
     return page.url.rpartition("/")[2]
 
 
@@ -178,6 +191,7 @@ def decide(grace: Tab, submission: str) -> None:
 def see_points(ada: Tab) -> None:
     page = ada.open("")
     expect(page.get_by_text("set by your instructor")).to_be_visible()
+    expect(page.locator("tbody tr .tag")).to_have_text(["passed", "open"])
     expect(page.locator("tbody td.number").last).to_contain_text("12 of 10")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from warpbook_monitors.trace import lanes
 from warpbook_monitors.trace.analysis import MAX_ROWS, analyse
+from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.columns import Category, Columns, interned, make_columns
 from warpbook_monitors.trace.run import Run
@@ -232,3 +233,21 @@ def test_a_million_kernels_are_counted_exactly_in_a_small_report() -> None:
         found.metrics.window_ns - found.metrics.gpu_busy_ns
     )
     assert len(msgspec.json.encode(found)) < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("bare", "told"),
+    [
+        (BareTimes(3, 644_000_000, 1, 1, "executions"), "without the profiler 644 ms."),
+        (None, "with the profiler at work 900 ms."),
+    ],
+)
+def test_a_profiler_that_takes_longer_than_the_cell_is_named(
+    bare: BareTimes | None, told: str
+) -> None:
+    span_ns = 900_000_000
+    run = Run(0, span_ns, span_ns, profiler_ns=5_690_000_000, bare=bare)
+    said = only_warning(figures(run=run))
+    assert "reading of events took 5.69 s, the cell" in said and said.endswith(told)
+    quick = dataclasses.replace(run, profiler_ns=600_000_000)
+    assert not figures(run=quick).completeness.warnings

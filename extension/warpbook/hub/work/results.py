@@ -10,7 +10,13 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, select
 
-from warpbook.hub.database.tables import JOBS, PUBLICATIONS, RESULTS, SUBMISSIONS
+from warpbook.hub.database.tables import (
+    JOBS,
+    PUBLICATIONS,
+    RESULTS,
+    SUBMISSION_MEMBERS,
+    SUBMISSIONS,
+)
 from warpbook.hub.errors import NotFound
 from warpbook.hub.grader_protocol import GradedFacts
 from warpbook.hub.rules.points import Points, PointScheme, points_of
@@ -105,6 +111,22 @@ def standings(
         submission: _standing(submission, of, by_job)
         for submission, of in by_submission.items()
     }
+
+
+def passed_labs(connection: Connection, course_id: str, person: str) -> set[str]:
+    """Give the publications of a course of which a submission of theirs is right."""
+    of_person = select(SUBMISSION_MEMBERS.c.submission).where(
+        SUBMISSION_MEMBERS.c.person == person
+    )
+    of_course = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
+    theirs = SUBMISSIONS.c.id.in_(of_person) & SUBMISSIONS.c.publication.in_(of_course)
+    right = [
+        submission
+        for submission, stands in standings(connection, theirs).items()
+        if stands.result is not None and stands.result.facts.verdict == "right"
+    ]
+    query = select(SUBMISSIONS.c.publication).where(SUBMISSIONS.c.id.in_(right))
+    return set(connection.execute(query).scalars())
 
 
 def results(connection: Connection, submission_id: str) -> list[Result]:

@@ -26,7 +26,7 @@ from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.parameters import AppealNote, HandIn, Nothing
 from warpbook.hub.work.decisions import appeal
 from warpbook.hub.work.marks import marks_of
-from warpbook.hub.work.results import Result, results, standing
+from warpbook.hub.work.results import Result, passed_labs, results, standing
 from warpbook.hub.work.submissions import (
     Submission,
     SubmissionReceipt,
@@ -54,6 +54,8 @@ class OwnLab(Struct, frozen=True):
     #: None for staff without a section of theirs
     window: Window | None
     is_open: bool
+    #: a result of a submission of theirs is right
+    is_passed: bool
     is_withdrawn: bool
     is_team_work: bool
     late_percent_per_day: float
@@ -110,6 +112,7 @@ def own_labs(asked: Admitted, _: Nothing) -> list[OwnLab]:
     marks = {
         mark.publication: mark for mark in marks_of(connection, asked.course.id, person)
     }
+    passed = passed_labs(connection, asked.course.id, person)
     own: list[OwnLab] = []
     for lab in publications(connection, asked.course.id):
         window = window_of(connection, lab.id, person)
@@ -127,6 +130,7 @@ def own_labs(asked: Admitted, _: Nothing) -> list[OwnLab]:
                 lab.language,
                 window,
                 _is_open(asked, lab, window),
+                lab.id in passed,
                 lab.is_withdrawn,
                 lab.is_team_work,
                 lab.late_percent_per_day,

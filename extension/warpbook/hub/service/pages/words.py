@@ -32,6 +32,13 @@ VERDICTS = {
     "undecided": "? the checker can't tell",
     "too busy": "? the GPU was too busy to time it",
 }
+#: as the labs page of JupyterLab names them
+_LANGUAGES = {
+    "cuda": "CUDA C++",
+    "triton": "Triton",
+    "host": "PyTorch host code",
+    "plan": "Python functions",
+}
 MEASURES = {
     "right": "share of cases right",
     "of_baseline": "speed, against the baseline",
@@ -47,6 +54,11 @@ class _Evidence(Struct):
 
 
 _decode_evidence = msgspec.json.Decoder(_Evidence).decode
+
+
+def language(name: str) -> str:
+    """Name the language of a lab."""
+    return _LANGUAGES.get(name, name)
 
 
 def when(time_ms: int | None, otherwise: str = "") -> str:
