@@ -22,7 +22,7 @@ export interface Band {
   readonly cellId: string | null;
   readonly executionCount: number | null;
   readonly kernelId: string;
-  /** First line of the cell. */
+  /** The first line of the cell that says what it does. */
   readonly title: string;
   readonly startMs: number;
   /** Null while it runs. */
@@ -154,7 +154,7 @@ export class Bands {
       cellId: cell?.model.id ?? null,
       executionCount: input.execution_count,
       kernelId: panel.sessionContext.session?.kernel?.id ?? '',
-      title: firstLine(input.code),
+      title: titleOf(input.code),
       startMs: Date.now(),
       endMs: null,
       status: 'running'
@@ -187,9 +187,20 @@ function errorStatus(ename: string): BandStatus {
   return ename === 'KeyboardInterrupt' ? 'interrupted' : 'error';
 }
 
-/** The first line of code that says something. */
-function firstLine(code: string): string {
-  return clip(code.trim().split('\n', 1)[0] ?? '', 200);
+/** Comments, magics, imports, and heads of blocks: they don't tell cells apart. */
+const PLAIN_LINE =
+  /^([#%!]|(import|from)\s|(try|else|finally)\s*:$|with\s.*:$)/;
+
+/** The first line of code that says something; the first one where none does. */
+export function titleOf(code: string): string {
+  const lines = code
+    .split('\n')
+    .map(line => line.trim())
+    .filter(line => line !== '');
+  return clip(
+    lines.find(line => !PLAIN_LINE.test(line)) ?? lines[0] ?? '',
+    200
+  );
 }
 
 /** The last part of a notebook's path. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { INotebookTracker } from '@jupyterlab/notebook';
-import { Bands } from '../src/bands';
+import { Bands, titleOf } from '../src/bands';
 
 type Slot = (sender: unknown, message: object) => void;
 
@@ -49,5 +49,20 @@ test('a band says how its cell ended; who interrupts makes no error', () => {
     const ended = (mark?.label ?? '').replace(', from another client', '');
     assert.match(ended, /^b\.ipynb \[3\]/);
     assert.match(ended, status);
+  }
+});
+
+test('a cell is named by its first line that says something', () => {
+  for (const [code, title] of [
+    ['\n# data\nimport time\nfrom a import b\n\nfit(model)\n', 'fit(model)'],
+    ['%%gpuprof\ntry:\n    slow()\nexcept E:\n    pass', 'slow()'],
+    ['with open(p) as f:\n    text = f.read()', 'text = f.read()'],
+    ['with open(p) as f: load(f)', 'with open(p) as f: load(f)'],
+    ['!pip list\nimportant = 1', 'important = 1'],
+    ['\nimport time\nimport os', 'import time'],
+    ['%gpu', '%gpu'],
+    ['', '']
+  ] as const) {
+    assert.equal(titleOf(code), title);
   }
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perfettoPart } from '../src/dashboard/perfetto';
-import { whose } from '../src/dashboard/report';
+import { whose } from '../src/dashboard/whose';
 import { comparePart } from '../src/dashboard/report_difference';
 import type { CellReport } from '../src/protocol';
 import { TraceFiles } from '../src/traces';
@@ -42,8 +42,9 @@ test('the report of a file is called by its name', () => {
 
 test('where there is nothing to compare with nothing is offered', () => {
   const alone = { others: [], compare: never, chooseFile: null };
-  assert.equal(comparePart(alone), null);
-  const offered = comparePart({ ...alone, chooseFile: never });
+  const report = { id: 'a' } as unknown as CellReport;
+  assert.equal(comparePart(report, alone), null);
+  const offered = comparePart(report, { ...alone, chooseFile: never });
   const node = offered as unknown as FakeNode;
   assert.deepEqual(
     node.all('button').map(each => each.textContent),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from playwright.sync_api import expect
 
 from tests.e2e.lab import HOLD_THE_GIL, TOUR, Lab, LabPage
@@ -11,7 +14,7 @@ DIE = "import os\nos._exit(1)"
 
 
 def test_everything_opens_and_says_that_it_is_a_replay(
-    page: LabPage, lab_url: str
+    page: LabPage, lab_url: str, screenshots: Path
 ) -> None:
     # by the URL as it is told, without what other tests have left open
     page.page.goto(f"{lab_url}&reset")
@@ -23,9 +26,19 @@ def test_everything_opens_and_says_that_it_is_a_replay(
     expect(page.dashboard.locator(".wb-pill").first).not_to_be_empty()
     badges = page.dashboard.locator(":is(.wb-gpu-tile, .wb-device) .wb-badge")
     expect(badges).to_have_text(["REPLAY"] * 3 + ["LIVE"])
-    expect(page.dashboard.locator(".wb-absences")).to_contain_text("NVML")
+    expect(page.dashboard.locator(".wb-absences")).to_contain_text(
+        "No live GPU here: NVML"
+    )
     expect(page.dashboard).to_contain_text("What the chip does")
     page.wait_moving(page.dashboard)
+    tile = page.dashboard.locator(".wb-gpu-tile").first
+    strip = re.compile("Strip: SM active over 1.min")
+    expect(tile).to_have_attribute("aria-description", strip)
+    # as at 200 % zoom: the header leaves most of the dashboard to the charts
+    page.page.set_viewport_size({"width": 720, "height": 450})
+    share = "node => node.offsetHeight / node.parentElement.offsetHeight"
+    assert page.dashboard.locator(".wb-header").evaluate(share) < 0.4
+    page.page.screenshot(path=screenshots / "zoom-200.png")
 
 
 def test_frames_move_while_a_cell_holds_the_kernel_and_after_it_died(

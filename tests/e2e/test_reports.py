@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import Locator, expect
@@ -225,7 +226,14 @@ def test_runs_are_compared_with_the_one_before_and_with_any_other(
     expect(launched).to_contain_text("-8.15 ms")
     expect(table(page, "GPU work by operators").last).to_contain_text("400 → 0")
 
+    expect(comparison).to_contain_text(
+        "Before: the cell's run before. Now: train.ipynb"
+    )
     compare_with(comparison, "fit(")
+    runs = re.compile(
+        r"Before: train.ipynb \[7\]: fit\(.*Now: train.ipynb \[7\]: graph"
+    )
+    expect(comparison).to_contain_text(runs)
     expect(comparison).to_contain_text(compare(train, graph).sentence)
     comparison.scroll_into_view_if_needed()
     page.set_theme("JupyterLab Dark")
@@ -233,6 +241,7 @@ def test_runs_are_compared_with_the_one_before_and_with_any_other(
     # the same two from the other side: the earlier one still comes first
     show(page, "fit(")
     compare_with(comparison, "graph()")
+    expect(comparison).to_contain_text(runs)
     expect(comparison).to_contain_text(compare(train, graph).sentence)
 
 

@@ -52,10 +52,14 @@ export class Header {
     const { absences } = store;
     this.absences.hidden = absences.length === 0;
     const names = absences.map(absence => absence.what).join(', ');
-    if (this.absences.dataset['names'] !== names) {
-      this.absences.dataset['names'] = names;
+    // a replay's charts have values, whatever is missing on this machine
+    const words = store.replay
+      ? trans.__('No live GPU here: %1', names)
+      : trans.__('Not available here: %1', names);
+    if (this.absences.dataset['words'] !== words) {
+      this.absences.dataset['words'] = words;
       this.absences.replaceChildren(
-        h('summary', {}, trans.__('Not available here: %1', names)),
+        h('summary', {}, words),
         h('ul', {}, ...absences.map(each => h('li', {}, absenceWords(each))))
       );
       this.absences.open = store.devices.every(({ kind }) => kind !== 'gpu');

@@ -4,7 +4,7 @@ import { activityOf } from '../activity';
 import type { Drawable } from '../chart/loop';
 import type { Span } from '../chart/viewport';
 import { h, setText } from '../dom';
-import { clip, text, usedOfTotal } from '../format';
+import { clip, duration, text, usedOfTotal } from '../format';
 import { instancesOf } from '../instances';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
@@ -141,10 +141,10 @@ class GpuTile {
     setText(this.pill, verdict === null ? '' : verdictName(verdict.kind));
     setText(this.state, wrong ? stateName(latest.state) : '');
     this.node.classList.toggle('wb-gpu-tile-wrong', wrong);
-    this.node.title = wrong
-      ? clip(latest.why, 300)
-      : clip(verdict?.sentence ?? '', 300);
-    const { metric, short } = activityOf(device);
+    const why = clip(wrong ? latest.why : (verdict?.sentence ?? ''), 300);
+    this.node.title = why;
+    const { metric, label, short } = activityOf(device);
+    this.describeStrip(label, span, why);
     const active = store.value(device, metric);
     const instances = instancesOf(device, store.devices).length;
     setText(
@@ -163,6 +163,22 @@ class GpuTile {
     if (background !== this.background) {
       this.background = background;
       this.strip.style.background = background;
+    }
+  }
+
+  /** What the strip shows, in its tooltip and, with the title, in the description. */
+  private describeStrip(label: string, span: Span, title: string): void {
+    const words = trans.__(
+      'Strip: %1 over %2, the newest at the right; stronger is more, empty is no reading.',
+      label,
+      duration(span.toMs - span.fromMs)
+    );
+    if (this.strip.title !== words) {
+      this.strip.title = words;
+    }
+    const description = `${title} ${words}`.trim();
+    if (this.node.getAttribute('aria-description') !== description) {
+      this.node.setAttribute('aria-description', description);
     }
   }
 

@@ -1,6 +1,5 @@
 /** One cell's report in the drawer: the verdict first, then what it rests upon. */
 
-import { notebookName } from '../bands';
 import type { BokehLoader } from '../bokeh';
 import { h } from '../dom';
 import { clip, when } from '../format';
@@ -27,6 +26,7 @@ import {
 import { memoryPart, rooflinePart, telemetryPart } from './report_pictures';
 import { saveButton } from './save_button';
 import { Tabs } from './tabs';
+import { whose } from './whose';
 
 export interface ReportActions extends DifferenceActions {
   readonly live: LiveActions;
@@ -66,7 +66,7 @@ export function reportContent(
     ...(report.status === 'running' || view === null
       ? []
       : [
-          isDocument ? comparePart(actions) : null,
+          isDocument ? comparePart(report, actions) : null,
           ...profileParts(report, view, actions, isDocument)
         ])
   ];
@@ -158,14 +158,4 @@ export function reportFigures(report: CellReport, bokeh: BokehLoader): Drawn[] {
   return [...timelineParts(report), rooflinePart(report, 'Roofline')].flatMap(
     part => (part === null || part instanceof Node ? [] : [drawn(part, bokeh)])
   );
-}
-
-/** Name the cell or the file of a report: "train.ipynb [7]". */
-export function whose(report: CellReport): string {
-  const { notebook, execution_count: count, file } = report;
-  if (typeof file === 'string') {
-    return notebookName(file);
-  }
-  const name = notebook === null ? 'a kernel' : notebookName(notebook);
-  return count === null ? name : `${name} [${count}]`;
 }

@@ -3,7 +3,9 @@
 import { h } from '../dom';
 import { clip, when } from '../format';
 import type { CellReport, Comparison } from '../protocol';
+import { trans } from '../translation';
 import { tableNodes } from './report_parts';
+import { whose } from './whose';
 
 export interface DifferenceActions {
   /** The other reports of the list. */
@@ -15,7 +17,10 @@ export interface DifferenceActions {
 }
 
 /** What the report can be compared with, and the comparison below. */
-export function comparePart(actions: DifferenceActions): HTMLElement | null {
+export function comparePart(
+  report: CellReport,
+  actions: DifferenceActions
+): HTMLElement | null {
   if (!canCompare(actions)) {
     return null;
   }
@@ -23,7 +28,7 @@ export function comparePart(actions: DifferenceActions): HTMLElement | null {
   return h(
     'section',
     { 'aria-label': 'Compare' },
-    picker(actions, place),
+    picker(report, actions, place),
     place
   );
 }
@@ -44,7 +49,10 @@ export function differencePart(
   }
   const place = h('div', { class: 'wb-difference' });
   if (difference !== null) {
-    place.append(...comparisonNodes(difference));
+    place.append(
+      runsNode(trans.__("the cell's run before"), runWords(report)),
+      ...comparisonNodes(difference)
+    );
   }
   return h(
     'section',
@@ -54,7 +62,7 @@ export function differencePart(
       {},
       difference === null ? 'Compare' : "Against the cell's run before"
     ),
-    others === null ? null : picker(others, place),
+    others === null ? null : picker(report, others, place),
     place
   );
 }
@@ -64,6 +72,7 @@ function canCompare({ others, chooseFile }: DifferenceActions): boolean {
 }
 
 function picker(
+  report: CellReport,
   { others, compare, chooseFile }: DifferenceActions,
   place: HTMLElement
 ): HTMLElement {
@@ -83,7 +92,7 @@ function picker(
   async function show(): Promise<void> {
     const other = others.find(({ id }) => id === select.value);
     if (other !== undefined) {
-      await tell(() => compare(other));
+      await tell(() => compared(other));
     }
   }
 
@@ -93,18 +102,28 @@ function picker(
     select.value = '';
     await tell(async () => {
       const other = await chosen();
-      return other === null ? null : compare(other);
+      return other === null ? null : compared(other);
     });
   }
 
+  async function compared(other: CellReport): Promise<Node[]> {
+    const comparison = await compare(other);
+    // as the server does: the older run is the one before
+    const [before, now] =
+      other.started_ms < report.started_ms ? [other, report] : [report, other];
+    return [
+      runsNode(runWords(before), runWords(now)),
+      ...comparisonNodes(comparison)
+    ];
+  }
+
   /** Show what is asked for, unless something else was meanwhile. */
-  async function tell(ask: () => Promise<Comparison | null>): Promise<void> {
+  async function tell(ask: () => Promise<Node[] | null>): Promise<void> {
     const waits = h('p', { role: 'status' }, 'Asking the server…');
     place.replaceChildren(waits);
     let told: Node[];
     try {
-      const comparison = await ask();
-      told = comparison === null ? [] : comparisonNodes(comparison);
+      told = (await ask()) ?? [];
     } catch (error) {
       const words = (error as Error).message;
       told = [h('p', { class: 'wb-warning', role: 'alert' }, words)];
@@ -128,6 +147,23 @@ function picker(
           'A trace file…'
         )
   );
+}
+
+/** Say which run the columns "Before" and "Now" are of. */
+function runsNode(before: string, now: string): HTMLElement {
+  return h(
+    'p',
+    { class: 'wb-note' },
+    trans.__('Before: %1. Now: %2.', before, now)
+  );
+}
+
+/** Name a run with its time: "train.ipynb [7]: fit(), 13:03:45". */
+function runWords(report: CellReport): string {
+  const title = clip(report.title, 60);
+  const isFile = typeof report.file === 'string';
+  const name = isFile ? title : `${whose(report)}: ${title}`;
+  return `${name}, ${when(report.started_ms)}`;
 }
 
 /** What differs: in words, then figure by figure, the largest change first. */

@@ -6,7 +6,7 @@ import type { CellProfile, CellReport } from '../protocol';
 import type { Statements } from '../statements';
 import { statusWords, wallNs } from './live';
 import type { Pressed } from './pressed';
-import { whose } from './report';
+import { whose } from './whose';
 import { table } from './table';
 import { phrase, trans } from '../translation';
 

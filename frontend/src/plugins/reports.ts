@@ -16,7 +16,7 @@ import {
 } from '@jupyterlab/docregistry';
 import { FileDialog } from '@jupyterlab/filebrowser';
 import type { Contents } from '@jupyterlab/services';
-import { whose } from '../dashboard/report';
+import { whose } from '../dashboard/whose';
 import { ReportTab } from '../dashboard/report_tab';
 import { h } from '../dom';
 import { clip } from '../format';
