@@ -27,5 +27,5 @@ def own_path() -> str:
         here = None
     places = [Path(each).resolve() for each in sys.path if each]
     return os.pathsep.join(
-        str(each) for each in places if each != here or each == _OURS
+        str(place) for place in places if place != here or place == _OURS
     )

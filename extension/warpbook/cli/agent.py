@@ -18,7 +18,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=run)
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Serve until a signal comes."""
-    agent.serve(asked.host, asked.port, asked.dcgm_aliases)
+    agent.serve(options.host, options.port, options.dcgm_aliases)
     return 0

@@ -84,53 +84,55 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=run, parser=parser)
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Read, analyse and print."""
-    versus.check_options(asked.parser, asked)
-    asked.traces = trace_files(asked.traces)
-    known = asked.bare_ms is not None or asked.source is not None
-    if known and (len(asked.traces) > 1 or asked.vs is not None):
-        asked.parser.error("--bare-ms and --source are of one TRACE alone")
-    if asked.html is not None and (len(asked.traces) > 1 or asked.vs or asked.json):
-        asked.parser.error("--html is of one TRACE alone, without --vs and --json")
-    if asked.vs is not None:
-        return versus.run(asked)
-    if len(asked.traces) == 1 and looks_like_ncu(str(asked.traces[0])):
-        return ncu.run(asked.traces[0], asked.json)
-    if asked.html is not None:
-        path = asked.traces[0]
+    versus.check_options(options.parser, options)
+    options.traces = trace_files(options.traces)
+    known = options.bare_ms is not None or options.source is not None
+    if known and (len(options.traces) > 1 or options.vs is not None):
+        options.parser.error("--bare-ms and --source are of one TRACE alone")
+    if options.html is not None and (
+        len(options.traces) > 1 or options.vs or options.json
+    ):
+        options.parser.error("--html is of one TRACE alone, without --vs and --json")
+    if options.vs is not None:
+        return versus.run(options)
+    if len(options.traces) == 1 and looks_like_ncu(str(options.traces[0])):
+        return ncu.run(options.traces[0], options.json)
+    if options.html is not None:
+        path = options.traces[0]
         return html_report.write(
-            profile_of(*_read(path, asked)).profile, path, asked.html
+            profile_of(*_read(path, options)).profile, path, options.html
         )
     reports, collectives = [], []
-    for path in asked.traces:
-        events, run_of_trace = _read(path, asked)
+    for path in options.traces:
+        events, run_of_trace = _read(path, options)
         reports.append(report(events, run_of_trace))
         collectives.append(collectives_of(events))
     whole = reports[0] if len(reports) == 1 else merge(reports, collectives)
-    if asked.json:
+    if options.json:
         sys.stdout.buffer.write(msgspec.json.encode(plain(whole)) + b"\n")
     else:
-        files = [path.name for path in asked.traces]
+        files = [path.name for path in options.traces]
         names = {id(each): name for each, name in zip(reports, files, strict=True)}
         width = terminal_width()
         print("\n".join(fitted(map(printable, _text(whole, names, width)), width)))
     return 0
 
 
-def _read(path: Path, asked: argparse.Namespace) -> tuple[Columns, Run]:
+def _read(path: Path, options: argparse.Namespace) -> tuple[Columns, Run]:
     """Read a trace, with what the command line tells of its code."""
     events, run = read_trace(str(path))
     source = None
-    if asked.source is not None:
+    if options.source is not None:
         try:
-            with asked.source.open(encoding="utf-8") as file:
+            with options.source.open(encoding="utf-8") as file:
                 source = file.read(MOST_CHARACTERS)
         except (OSError, UnicodeDecodeError) as error:
-            raise TraceFileError(str(asked.source), str(error)) from None
+            raise TraceFileError(str(options.source), str(error)) from None
     bare = None
-    if asked.bare_ms is not None:
-        times_ns = sorted(round(time_ms * 1e6) for time_ms in asked.bare_ms)
+    if options.bare_ms is not None:
+        times_ns = sorted(round(time_ms * 1e6) for time_ms in options.bare_ms)
         bare = BareTimes(
             runs=len(times_ns),
             median_ns=round(statistics.median(times_ns)),
@@ -165,9 +167,9 @@ def _text(
     if isinstance(whole, TraceReport):
         yield from report_lines(view_of_trace(whole, LABS), width=width)
         return
-    numbers = {each.rank for each in whole.ranks}
+    numbers = {rank.rank for rank in whole.ranks}
     are_ranks = None not in numbers and len(numbers) == len(whole.ranks)
-    names = [str(each.rank) if are_ranks else files[id(each)] for each in whole.ranks]
+    names = [str(rank.rank) if are_ranks else files[id(rank)] for rank in whole.ranks]
     kind = "rank" if are_ranks else "trace"
     yield from job_lines(whole, names, kind)
     for name, each in zip(names, whole.ranks, strict=True):

@@ -33,17 +33,17 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=run)
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Make it, and tell what is in it."""
     try:
-        made = make_backup(places(), asked.file, asked.force)
+        made = make_backup(places(), options.file, options.force)
     except BackupError as error:
         raise CommandError(str(error)) from None
     for problem in made.left_out:
         print(f"warpbook: left out: {printable(problem)}", file=sys.stderr)
     for entry in made.manifest.files:
         print(f"{entry.size_bytes / 1e6:10.1f} MB  {entry.name}")
-    print(f"{made.size_bytes / 1e6:10.1f} MB  {printable(str(asked.file))}")
+    print(f"{made.size_bytes / 1e6:10.1f} MB  {printable(str(options.file))}")
     return 0
 
 

@@ -97,7 +97,7 @@ def _absence(absence: Absence) -> Check:
 
 
 def _gpu(device: Device) -> Check:
-    counters = [each for each in device.metrics if each.name == "sm_active_ratio"]
+    counters = [metric for metric in device.metrics if metric.name == "sm_active_ratio"]
     if counters and counters[0].state == "ok":
         gpm = "with GPM (SM, tensor, DRAM, PCIe)"
     else:

@@ -27,15 +27,15 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=run)
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Check everything; print as it comes, or all at once as JSON."""
     checks: list[Check] = []
     for check in all_checks():
         checks.append(check)
-        if not asked.json:
+        if not options.json:
             _print(check)
     usable = all(check.state != "broken" for check in checks)
-    if asked.json:
+    if options.json:
         told = msgspec.json.encode({"usable": usable, "checks": checks})
         sys.stdout.write(msgspec.json.format(told.decode(), indent=2) + "\n")
     else:

@@ -25,16 +25,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=run)
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Do it, and say how it stands; 1 where a GPU was asked for and is not there."""
     try:
-        lease = gpu_lease.do(asked)
+        lease = gpu_lease.do(options)
     except HubProblem as problem:
         raise CommandError(str(problem)) from None
-    if asked.json:
+    if options.json:
         sys.stdout.buffer.write(msgspec.json.encode(lease) + b"\n")
     else:
         print(gpu_lease.words(lease))
         if lease.state == "held":
             print(f"For programs of this terminal: CUDA_VISIBLE_DEVICES={lease.gpu}")
-    return 1 if asked.action == "take" and lease.state != "held" else 0
+    return 1 if options.action == "take" and lease.state != "held" else 0

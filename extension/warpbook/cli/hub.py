@@ -151,7 +151,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=run)
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Start the hub, and stay until it is asked to end."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -160,7 +160,7 @@ def run(asked: argparse.Namespace) -> int:
             f"Run: {sys.executable} -m pip install 'warpbook[hub]'"
         )
     holding = import_module("warpbook.hub.running.holding")
-    plan = _plan(asked)
+    plan = _plan(options)
     with contextlib.ExitStack() as stack:
         try:
             plan.place.mkdir(parents=True, exist_ok=True)
@@ -173,12 +173,12 @@ def run(asked: argparse.Namespace) -> int:
             ) from None
         except OSError as problem:
             raise CommandError(f"{problem.filename}: {problem.strerror}.") from None
-        if asked.move_database:
+        if options.move_database:
             database = import_module("warpbook.cli.hub_database")
             _make_folders(plan)
-            _say(database.move(plan, asked.move_database))
+            _say(database.move(plan, options.move_database))
         else:
-            _run_held(plan, asked.restore)
+            _run_held(plan, options.restore)
     return 0
 
 
@@ -200,72 +200,72 @@ def _run_held(plan: HubPlan, restore: Path | None) -> None:
     _say("warpbook hub stopped.")
 
 
-def _plan(asked: argparse.Namespace) -> HubPlan:
+def _plan(options: argparse.Namespace) -> HubPlan:
     plans = import_module("warpbook.hub.running.plan")
     proxies = import_module("warpbook.hub.running.proxy")
-    folder = (asked.folder or plans.default_folder()).absolute()
-    lease_gpus = _lease_gpus(asked)
-    instructors = [name.strip().lower() for name in asked.instructor]
+    folder = (options.folder or plans.default_folder()).absolute()
+    lease_gpus = _lease_gpus(options)
+    instructors = [name.strip().lower() for name in options.instructor]
     if not instructors:
-        instructors = _instructors_before(folder) or [_own_name(asked.users)]
-    if re.fullmatch(r"/|/[A-Za-z0-9._~/-]*/", asked.base_url) is None:
+        instructors = _instructors_before(folder) or [_own_name(options.users)]
+    if re.fullmatch(r"/|/[A-Za-z0-9._~/-]*/", options.base_url) is None:
         raise CommandError("--base-url begins and ends with a slash, such as /gpu/.")
-    if asked.subdomain_host and not _is_host(asked.subdomain_host):
+    if options.subdomain_host and not _is_host(options.subdomain_host):
         raise CommandError("--subdomain-host is such as https://hub.example.org.")
-    if (asked.ssl_cert is None) != (asked.ssl_key is None):
+    if (options.ssl_cert is None) != (options.ssl_key is None):
         raise CommandError("HTTPS needs both --ssl-cert and --ssl-key.")
     accounts = dict.fromkeys(_ACCOUNTS, "")
-    if asked.users == "system":
+    if options.users == "system":
         accounts = _accounts()
-    cluster = cluster_of(asked, accounts["grader_user"])
+    cluster = cluster_of(options, accounts["grader_user"])
     try:
         proxy = proxies.proxy_command(folder / "proxy", _say)
     except proxies.NoProxy as problem:
         raise CommandError(str(problem)) from None
     plan: HubPlan = plans.HubPlan(
         str(folder),
-        asked.users,
-        asked.ip,
-        asked.port,
-        asked.base_url,
-        asked.course,
-        asked.title,
+        options.users,
+        options.ip,
+        options.port,
+        options.base_url,
+        options.course,
+        options.title,
         tuple(instructors),
         proxy,
-        cpu_slots=_cpu_slots(asked.cpu_slots),
-        use_gpu=not asked.no_gpu,
-        ssl_key=str(asked.ssl_key.absolute()) if asked.ssl_key else "",
-        ssl_cert=str(asked.ssl_cert.absolute()) if asked.ssl_cert else "",
+        cpu_slots=_cpu_slots(options.cpu_slots),
+        use_gpu=not options.no_gpu,
+        ssl_key=str(options.ssl_key.absolute()) if options.ssl_key else "",
+        ssl_cert=str(options.ssl_cert.absolute()) if options.ssl_cert else "",
         vault=os.environ.get("WARPBOOK_LABS_VAULT", ""),
-        subdomain_host=asked.subdomain_host.rstrip("/"),
-        notebooks_use_gpu=asked.notebooks_use_gpu,
+        subdomain_host=options.subdomain_host.rstrip("/"),
+        notebooks_use_gpu=options.notebooks_use_gpu,
         lease_gpus=lease_gpus,
-        lease_idle_min=asked.lease_idle_min,
+        lease_idle_min=options.lease_idle_min,
         **cluster,
-        platform=None if asked.lti is None else _platform(asked.lti),
+        platform=None if options.lti is None else _platform(options.lti),
         **accounts,
     )
     return plan
 
 
-def _lease_gpus(asked: argparse.Namespace) -> tuple[str, ...]:
+def _lease_gpus(options: argparse.Namespace) -> tuple[str, ...]:
     """Give the nodes of the GPUs that are leased.
 
     Raises:
         CommandError: they can't be leased by this hub.
     """
-    paths = tuple(dict.fromkeys(os.path.realpath(path) for path in asked.lease_gpu))
-    if paths and asked.users != "system":
+    paths = tuple(dict.fromkeys(os.path.realpath(path) for path in options.lease_gpu))
+    if paths and options.users != "system":
         raise CommandError(
             "--lease-gpu gives a GPU to one account, and all learners of a demo have "
             "the same. Start the hub with --users system."
         )
-    if paths and asked.notebooks_use_gpu:
+    if paths and options.notebooks_use_gpu:
         raise CommandError("--lease-gpu and --notebooks-use-gpu exclude each other.")
     for path in paths:
         if not os.path.exists(path):
             raise CommandError(f"{path}: there is no such device.")
-    if not 0 <= asked.lease_idle_min <= 24 * 60:
+    if not 0 <= options.lease_idle_min <= 24 * 60:
         raise CommandError("--lease-idle-min is 0 to 1440.")
     return paths
 

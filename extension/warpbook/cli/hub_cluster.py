@@ -44,21 +44,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def cluster_of(asked: argparse.Namespace, grader_user: str) -> dict[str, str]:
+def cluster_of(options: argparse.Namespace, grader_user: str) -> dict[str, str]:
     """Give what the plan says of the cluster; nothing where this machine grades.
 
     Raises:
         CommandError: an option is missing or too much, Ray is not installed, or the
             grader could not use the token.
     """
-    address, token_file = asked.ray_address, asked.ray_token_file
-    if asked.engine == "local":
+    address, token_file = options.ray_address, options.ray_token_file
+    if options.engine == "local":
         if address or token_file:
             raise CommandError("--ray-address and --ray-token-file: with --engine ray.")
         return {}
     if not address or token_file is None:
         raise CommandError("--engine ray needs --ray-address and --ray-token-file.")
-    if asked.cpu_slots is not None or asked.no_gpu:
+    if options.cpu_slots is not None or options.no_gpu:
         raise CommandError(
             "--cpu-slots and --no-gpu are of this machine. With --engine ray each node "
             "has its own."

@@ -117,28 +117,28 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Do what was asked; what it takes may not be installed."""
-    if asked.action == "submit" and asked.hub is not None:
-        status: int = import_module("warpbook.cli.labs_hub").submit_to_hub(asked)
+    if options.action == "submit" and options.hub is not None:
+        status: int = import_module("warpbook.cli.labs_hub").submit_to_hub(options)
         return status
     try:
-        if asked.action == "list":
-            return _list(asked)
+        if options.action == "list":
+            return _list(options)
         commands = import_module("warpbook.cli.labs_commands")
     except ImportError as problem:
         return _failed(
-            asked,
+            options,
             f"labs need more than is installed here ({problem}): "
             "pip install 'warpbook[labs]'",
         )
     try:
-        status = commands.ACTIONS[asked.action](asked)
+        status = commands.ACTIONS[options.action](options)
     except BrokenPipeError:
         # of the terminal, and no problem of a lab
         raise
     except commands.PROBLEMS as problem:
-        return _failed(asked, str(problem))
+        return _failed(options, str(problem))
     return status
 
 
@@ -166,17 +166,17 @@ def _add_hub(submit: argparse.ArgumentParser) -> None:
     submit.add_argument("--wait", action="store_true", help="stay until it is graded")
 
 
-def _list(asked: argparse.Namespace) -> int:
+def _list(options: argparse.Namespace) -> int:
     listing = import_module("warpbook.cli.labs_list")
     try:
-        status: int = listing.show(asked)
+        status: int = listing.show(options)
     except listing.StoreError as problem:
-        return _failed(asked, str(problem))
+        return _failed(options, str(problem))
     return status
 
 
-def _failed(asked: argparse.Namespace, message: str) -> int:
-    if asked.json:
+def _failed(options: argparse.Namespace, message: str) -> int:
+    if options.json:
         sys.stdout.buffer.write(msgspec.json.encode({"error": message}) + b"\n")
     else:
         print(f"warpbook: {message}", file=sys.stderr)

@@ -64,7 +64,7 @@ def _part(part: Part) -> Iterator[str]:
         case CardFacts(facts):
             if facts:
                 yield from labelled(
-                    [(each.label, cells_text(each.cells)) for each in facts]
+                    [(fact.label, cells_text(fact.cells)) for fact in facts]
                 )
         case CardTable():
             yield from _table(part)

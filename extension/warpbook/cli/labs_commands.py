@@ -67,11 +67,11 @@ _USUAL = condition_words(isolation_words("namespaces", True))
 _INTERRUPTED = 130
 
 
-def _open(asked: argparse.Namespace) -> int:
-    loaded = find(asked.lab)
-    opened = open_lab(loaded, asked.folder / loaded.lab.id)
+def _open(options: argparse.Namespace) -> int:
+    loaded = find(options.lab)
+    opened = open_lab(loaded, options.folder / loaded.lab.id)
     source = opened.source
-    if asked.json:
+    if options.json:
         notebook = str(opened.notebook)
         print_json({"lab": loaded.lab.id, "file": str(source), "notebook": notebook})
         return 0
@@ -84,39 +84,39 @@ def _open(asked: argparse.Namespace) -> int:
         "",
     ]
     lines += [f"Read   {text}", f"Write  {source}"]
-    named = "" if asked.folder == Path() else f" {source}"
-    lines.append(f"Then   warpbook labs check {asked.lab}{named}")
+    named = "" if options.folder == Path() else f" {source}"
+    lines.append(f"Then   warpbook labs check {options.lab}{named}")
     lines.append(f"Or     {opened.notebook} in JupyterLab")
     print(joined(lines))
     return 0
 
 
-def _check(asked: argparse.Namespace) -> int:
-    loaded, source = _given(asked)
+def _check(options: argparse.Namespace) -> int:
+    loaded, source = _given(options)
     with shown_progress():
-        card = check_public(loaded, source, use_gpu=not asked.no_gpu)
-    return _tell(asked, card, source)
+        card = check_public(loaded, source, use_gpu=not options.no_gpu)
+    return _tell(options, card, source)
 
 
-def _submit(asked: argparse.Namespace) -> int:
-    loaded, source = _given(asked)
+def _submit(options: argparse.Namespace) -> int:
+    loaded, source = _given(options)
     try:
         with shown_progress():
-            card = submit(Store(), loaded, source, use_gpu=not asked.no_gpu)
+            card = submit(Store(), loaded, source, use_gpu=not options.no_gpu)
     except Interrupted as problem:
-        if asked.json:
+        if options.json:
             print_json({"error": str(problem), "submission": problem.submission})
         else:
             print(f"warpbook: {problem}", file=sys.stderr)
         return _INTERRUPTED
-    return _tell(asked, card, source)
+    return _tell(options, card, source)
 
 
-def _trace(asked: argparse.Namespace) -> int:
-    loaded, source = _given(asked)
-    folder = asked.file.parent if asked.file else Path(loaded.lab.id)
+def _trace(options: argparse.Namespace) -> int:
+    loaded, source = _given(options)
+    folder = options.file.parent if options.file else Path(loaded.lab.id)
     trace, telemetry, _ = record(loaded, source, folder)
-    if asked.json:
+    if options.json:
         print_json({"trace": str(trace), "telemetry": str(telemetry)})
         return 0
     lines = [f"What held it back   warpbook analyze {trace}"]
@@ -125,22 +125,22 @@ def _trace(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _regrade(asked: argparse.Namespace) -> int:
-    store, what, use_gpu = Store(), asked.what, not asked.no_gpu
-    if what.isdecimal() and asked.number is None:
+def _regrade(options: argparse.Namespace) -> int:
+    store, what, use_gpu = Store(), options.what, not options.no_gpu
+    if what.isdecimal() and options.number is None:
         cards = [regrade(store, int(what), use_gpu=use_gpu)]
     else:
         loaded = find(what)
         _need_compiler(loaded)
         numbers = store.submissions(loaded.lab.id)
-        if asked.number is not None:
-            numbers = [asked.number]
+        if options.number is not None:
+            numbers = [options.number]
         if not numbers:
             raise LookupError(f"There is no submission for {what}.")
-        cards = [grade(store, loaded, each, use_gpu=use_gpu) for each in numbers]
-    if asked.json:
+        cards = [grade(store, loaded, number, use_gpu=use_gpu) for number in numbers]
+    if options.json:
         print_json({"cards": cards})
-    for card in () if asked.json else cards:
+    for card in () if options.json else cards:
         kept = store.gradings(card.submission or 0)
         before = kept[-2].result.status if len(kept) > 1 else "not graded"
         result = card.result
@@ -155,30 +155,30 @@ def _regrade(asked: argparse.Namespace) -> int:
     return 0 if all(card.passed for card in cards) else 1
 
 
-def _part(asked: argparse.Namespace) -> int:
-    labs = part(asked.learners.absolute(), asked.vault.absolute())
-    if asked.json:
+def _part(options: argparse.Namespace) -> int:
+    labs = part(options.learners.absolute(), options.vault.absolute())
+    if options.json:
         print_json({"labs": labs})
     else:
         print(
             joined(
                 [
-                    f"{asked.learners}: {len(labs)} labs as learners get them",
-                    f"{asked.vault}: what they need not see, for {VAULT}",
+                    f"{options.learners}: {len(labs)} labs as learners get them",
+                    f"{options.vault}: what they need not see, for {VAULT}",
                 ]
             )
         )
     return 0
 
 
-def _hint(asked: argparse.Namespace) -> int:
-    loaded = find(asked.lab)
+def _hint(options: argparse.Namespace) -> int:
+    loaded = find(options.lab)
     store, lab, of = Store(), loaded.lab, len(loaded.hints)
     before = store.progress().get(lab.id, Progress()).hints
     opened = store.open_hint(lab.id, of)
     # once all are open, they are told again
     new = loaded.hints[before:opened] or loaded.hints
-    if asked.json:
+    if options.json:
         print_json({"lab": lab.id, "opened": opened, "of": of, "hints": new})
         return 0
     lines = []
@@ -188,49 +188,49 @@ def _hint(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _new(asked: argparse.Namespace) -> int:
-    place = new_lab(asked.lab, asked.folder, asked.language)
+def _new(options: argparse.Namespace) -> int:
+    place = new_lab(options.lab, options.folder, options.language)
     trust(place)
-    if asked.json:
-        print_json({"lab": asked.lab, "folder": str(place)})
+    if options.json:
+        print_json({"lab": options.lab, "folder": str(place)})
     else:
         print(joined([f"{place}", f"Then: warpbook labs validate {place}"]))
     return 0
 
 
-def _trust(asked: argparse.Namespace) -> int:
-    folder = asked.folder.resolve()
+def _trust(options: argparse.Namespace) -> int:
+    folder = options.folder.resolve()
     if not (folder / "lab.toml").is_file():
         raise CommandError(f"{folder}: there is no lab.toml. Name the folder of a lab.")
     trust(folder)
-    if asked.json:
+    if options.json:
         print_json({"folder": str(folder)})
     else:
         print(joined([f"{folder} is trusted from now on."]))
     return 0
 
 
-def _validate(asked: argparse.Namespace) -> int:
+def _validate(options: argparse.Namespace) -> int:
     worst, told = 0, []
-    if not asked.labs:
+    if not options.labs:
         # two with the same id or number are told here
         load_all()
-    for name in asked.labs or [str(each) for each in _folders()]:
+    for name in options.labs or [str(folder) for folder in _folders()]:
         problem, verdicts = "", []
         try:
             loaded = find(name)
             _need_compiler(loaded)
             for verdict in validate(loaded):
                 verdicts.append(verdict)
-                if not asked.json:
+                if not options.json:
                     print(joined(_verdict(loaded, verdict)), flush=True)
                 worst = max(worst, int(not verdict.ok))
         except BadLab as bad:
             problem, worst = str(bad), 2
-            if not asked.json:
+            if not options.json:
                 print(joined([f"BAD     {problem}"]), flush=True)
         told.append({"lab": name, "problem": problem, "verdicts": verdicts})
-    if asked.json:
+    if options.json:
         print_json({"ok": not worst, "labs": told})
     return worst
 
@@ -250,13 +250,13 @@ ACTIONS = {
 }
 
 
-def _given(asked: argparse.Namespace) -> tuple[LoadedLab, str]:
+def _given(options: argparse.Namespace) -> tuple[LoadedLab, str]:
     """Load the lab and read the source; whether there is a compiler is asked first."""
-    loaded = find(asked.lab)
+    loaded = find(options.lab)
     _need_compiler(loaded)
     name = loaded.lab.id
-    file = asked.file or Path(name, language_of(loaded.lab).source_name)
-    if asked.file is None and not file.exists():
+    file = options.file or Path(name, language_of(loaded.lab).source_name)
+    if options.file is None and not file.exists():
         raise BadSource(
             f"There is no {file} here: `warpbook labs open {name}` puts it there, or "
             "name your file."
@@ -274,8 +274,8 @@ def _need_compiler(loaded: LoadedLab) -> None:
         nvrtc.version()
 
 
-def _tell(asked: argparse.Namespace, card: Graded, source: str) -> int:
-    if asked.json:
+def _tell(options: argparse.Namespace, card: Graded, source: str) -> int:
+    if options.json:
         print_json(card)
     else:
         told = card_of(
@@ -284,7 +284,7 @@ def _tell(asked: argparse.Namespace, card: Graded, source: str) -> int:
             card.submission,
             number=card.number,
             left_out=(_USUAL,),
-            more=next_sections(asked, card),
+            more=next_sections(options, card),
         )
         print(joined(card_lines(told)))
     return 0 if card.passed else 1

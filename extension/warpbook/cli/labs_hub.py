@@ -30,30 +30,30 @@ _LOOK_S = 2.0
 _MOST_TOKEN = 1_000
 
 
-def submit_to_hub(asked: argparse.Namespace) -> int:
+def submit_to_hub(options: argparse.Namespace) -> int:
     """Hand in and tell the receipt; with `--wait`, tell the result, too."""
     try:
-        hub = ClassHub(_url(asked), _token(asked))
-        source = read_source(_file(asked))
-        lab = hub.find(Path(asked.lab).name.replace("_", "-"), asked.course)
-        receipt = hub.hand_in(lab, source, asked.replace)
+        hub = ClassHub(_url(options), _token(options))
+        source = read_source(_file(options))
+        lab = hub.find(Path(options.lab).name.replace("_", "-"), options.course)
+        receipt = hub.hand_in(lab, source, options.replace)
         state = hub.state(lab, receipt.submission)
-        if not asked.json:
+        if not options.json:
             rows = receipt_rows(receipt, state)
             parts = urlsplit(hub.url)
             page = hub.page(lab, receipt.submission)
             rows.append(("page", f"{parts.scheme}://{parts.netloc}{page}"))
             print(joined(f"{name:<11} {value}" for name, value in rows), flush=True)
-        if asked.wait:
+        if options.wait:
             state = _awaited(hub, lab, state)
     except (HubProblem, BadSource) as problem:
         raise CommandError(str(problem)) from None
-    if asked.json:
+    if options.json:
         print_json({"receipt": receipt, "state": state})
-    elif asked.wait:
+    elif options.wait:
         print(printable(f"{'now':<11} {state_words(state)}"))
     is_wrong = state.result is not None and state.result.facts.verdict != "right"
-    return 1 if asked.wait and is_wrong else 0
+    return 1 if options.wait and is_wrong else 0
 
 
 def _awaited(hub: ClassHub, lab: PublishedLab, state: HubState) -> HubState:
@@ -63,32 +63,32 @@ def _awaited(hub: ClassHub, lab: PublishedLab, state: HubState) -> HubState:
     return state
 
 
-def _url(asked: argparse.Namespace) -> str:
-    url = asked.hub or os.environ.get(URL, "")
+def _url(options: argparse.Namespace) -> str:
+    url = options.hub or os.environ.get(URL, "")
     if not url:
         raise CommandError("Say which hub: --hub https://host:8000/")
     return str(url)
 
 
-def _token(asked: argparse.Namespace) -> str:
+def _token(options: argparse.Namespace) -> str:
     """Give the token, which is never an argument: others of a machine see those.
 
     Raises:
         CommandError: there is none, or others can read its file.
     """
-    if asked.token_file is None:
+    if options.token_file is None:
         token = os.environ.get(OWN_TOKEN) or os.environ.get(SERVER_TOKEN) or ""
     else:
         try:
-            with asked.token_file.open(encoding="ascii", errors="replace") as file:
+            with options.token_file.open(encoding="ascii", errors="replace") as file:
                 if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                     raise CommandError(
-                        f"{asked.token_file}: others can read it. Do: chmod 600 "
-                        f"{asked.token_file}"
+                        f"{options.token_file}: others can read it. Do: chmod 600 "
+                        f"{options.token_file}"
                     )
                 token = file.readline(_MOST_TOKEN)
         except OSError as problem:
-            raise CommandError(f"{asked.token_file}: {problem.strerror}.") from None
+            raise CommandError(f"{options.token_file}: {problem.strerror}.") from None
     token = token.strip()
     if not token or not token.isprintable():
         raise CommandError(
@@ -99,11 +99,11 @@ def _token(asked: argparse.Namespace) -> str:
     return token
 
 
-def _file(asked: argparse.Namespace) -> Path:
+def _file(options: argparse.Namespace) -> Path:
     """Find the source: as it is named, or where `open` put it."""
-    if asked.file is not None:
-        return Path(asked.file)
-    folder = Path(Path(asked.lab).name.replace("_", "-"))
+    if options.file is not None:
+        return Path(options.file)
+    folder = Path(Path(options.lab).name.replace("_", "-"))
     names = {language.source_name for language in LANGUAGES.values()}
     files = sorted(folder / name for name in names if (folder / name).is_file())
     if len(files) != 1:

@@ -26,19 +26,17 @@ from warpbook_labs.sandbox.limits import isolation_words
 from warpbook_monitors.plain_text import bounded, joined
 
 
-def show(asked: argparse.Namespace) -> int:
+def show(options: argparse.Namespace) -> int:
     """Tell the labs, what they need, and how far the person is."""
     here, path = look_here(), submissions_file()
     progress = read_progress(path) if path.exists() else {}
     labs, problems = overview(here, so_far(progress))
     if path.exists():
         problems = (*problems, *damaged_results(path))
-    if asked.json:
+    if options.json:
         print_json(
             {
-                "labs": [
-                    _row(each, progress.get(each.id, Progress())) for each in labs
-                ],
+                "labs": [_row(lab, progress.get(lab.id, Progress())) for lab in labs],
                 "compiler": here.compiler,
                 "gpus": here.gpus,
                 "remedy": here.remedy,
@@ -47,12 +45,12 @@ def show(asked: argparse.Namespace) -> int:
         )
         return 0
     rows = [("", "lab", "track", "title", "minutes", "level", "needs", "you")]
-    for each in labs:
-        far = how_far(each.progress)
-        needs = ", ".join(each.needs)
-        level = each.difficulty or ""
-        told = (each.id, each.track, each.title, str(each.minutes), level, needs, far)
-        rows.append((str(each.number), *told))
+    for lab in labs:
+        far = how_far(lab.progress)
+        needs = ", ".join(lab.needs)
+        level = lab.difficulty or ""
+        told = (lab.id, lab.track, lab.title, str(lab.minutes), level, needs, far)
+        rows.append((str(lab.number), *told))
     lines = [*_left(rows), ""]
     if here.compiler is None:
         lines.append(f"They can be read here, but not checked: {here.remedy}")
@@ -62,7 +60,7 @@ def show(asked: argparse.Namespace) -> int:
         )
     words = isolation_words("namespaces", True)
     lines.append(f"Your source runs {words}. A result says so where that is not had.")
-    missing = [each for each in labs if not each.can_check and each.why != here.remedy]
+    missing = [lab for lab in labs if not lab.can_check and lab.why != here.remedy]
     lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
     lines += [_gpu_words(), *problems]
     lines += filter(None, [skipped_words(labs)])

@@ -22,12 +22,12 @@ from warpbook_monitors.plain_text import printable
 _WIDTH = 88
 
 
-def solution(asked: argparse.Namespace) -> int:
+def solution(options: argparse.Namespace) -> int:
     """Print the reference and its discussion, if they may be shown now."""
-    loaded = find(asked.lab)
+    loaded = find(options.lab)
     progress = Store().progress().get(loaded.lab.id, Progress())
     shown = solution_of(loaded.lab, loaded.folder, progress)
-    if asked.json:
+    if options.json:
         print_json(shown)
         return 0
     # tabs of a source are its columns
@@ -36,20 +36,22 @@ def solution(asked: argparse.Namespace) -> int:
     return 0
 
 
-def next_sections(asked: argparse.Namespace, graded: Graded) -> tuple[CardSection, ...]:
+def next_sections(
+    options: argparse.Namespace, graded: Graded
+) -> tuple[CardSection, ...]:
     """Say what can be done after a pass, by commands."""
     if not graded.passed:
         return ()
     if graded.submission is None:
         words = "Hand it in: hidden cases are drawn for it:"
-        return (next_section([f"{words} `warpbook labs submit {asked.lab}`"]),)
+        return (next_section([f"{words} `warpbook labs submit {options.lab}`"]),)
     labs, _ = overview(look_here(), so_far(Store().progress()))
     following = next_lab(labs)
     name = "" if following is None else following.id
     return (
         next_section(
             [
-                f"Reference and discussion: `warpbook labs solution {asked.lab}`",
+                f"Reference and discussion: `warpbook labs solution {options.lab}`",
                 next_words(following, f"warpbook labs open {name}"),
                 *filter(None, [skipped_words(labs)]),
             ]
@@ -68,6 +70,6 @@ def _lines(shown: Solution) -> Iterator[str]:
             yield from textwrap.wrap(paragraph, _WIDTH)
     if shown.mistakes:
         yield from ("", "What often goes wrong")
-        for each in shown.mistakes:
+        for mistake in shown.mistakes:
             yield ""
-            yield from textwrap.wrap(f"{each.name}: {each.reason}", _WIDTH)
+            yield from textwrap.wrap(f"{mistake.name}: {mistake.reason}", _WIDTH)

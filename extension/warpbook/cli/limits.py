@@ -37,13 +37,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=run)
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Let a process of its own measure; print what it found."""
-    limits = _limits(asked.again)
-    if asked.json:
+    limits = _limits(options.again)
+    if options.json:
         sys.stdout.buffer.write(msgspec.json.encode({"limits": limits}) + b"\n")
     else:
-        print(joined(line for each in limits for line in _text(each)))
+        print(joined(line for limit in limits for line in _text(limit)))
     return 0
 
 

@@ -59,37 +59,39 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=run)
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Record until the time is over or a signal comes, and tell what there is."""
-    sampler = Sampler(live_sources(), rate_hz=asked.rate)
-    sampler.label = asked.label
+    sampler = Sampler(live_sources(), rate_hz=options.rate)
+    sampler.label = options.label
     sampler.open()
     try:
-        gpus = [each for each in sampler.devices if each.kind == "gpu"]
-        if not gpus and not asked.host_only:
+        gpus = [device for device in sampler.devices if device.kind == "gpu"]
+        if not gpus and not options.host_only:
             reasons = " ".join(
-                f"{each.what}: {each.message}" for each in sampler.absences
+                f"{absence.what}: {absence.message}" for absence in sampler.absences
             )
             raise CommandError(
                 f"No GPU to record. {reasons} "
                 "Use --host-only to record CPU and memory alone."
             )
-        frames, seconds = _record(sampler, asked.file, asked.seconds)
+        frames, seconds = _record(sampler, options.file, options.seconds)
     except FileExistsError as error:
         raise CommandError(
-            f"{asked.file} is there already, and a recording is never written over."
+            f"{options.file} is there already, and a recording is never written over."
         ) from error
     except OSError as error:
-        kept = " What was written before is readable." if asked.file.exists() else ""
-        raise CommandError(f"{asked.file}: {error.strerror or error}.{kept}") from error
+        kept = " What was written before is readable." if options.file.exists() else ""
+        raise CommandError(
+            f"{options.file}: {error.strerror or error}.{kept}"
+        ) from error
     finally:
         sampler.close()
     what = ", ".join(f"GPU {gpu.index} {gpu.name}" for gpu in gpus) or "the host alone"
-    size_kb = asked.file.stat().st_size / 1000
+    size_kb = options.file.stat().st_size / 1000
     print(joined([f"Recorded {frames} frames in {seconds:.1f} s of {what}."]))
-    print(f"{asked.file}: {size_kb:.0f} kB")
+    print(f"{options.file}: {size_kb:.0f} kB")
     if gpus:
-        print(f"Play it: warpbook up --replay {asked.file}")
+        print(f"Play it: warpbook up --replay {options.file}")
     return 0
 
 

@@ -26,10 +26,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=run)
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Restore it, and tell where what was there before is."""
     try:
-        restored = restore_backup(asked.file, places())
+        restored = restore_backup(options.file, places())
     except BackupError as error:
         raise CommandError(str(error)) from None
     manifest = restored.manifest

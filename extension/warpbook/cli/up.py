@@ -60,21 +60,21 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=run)
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Say what was found here, start the server, and stay until it ends."""
     if not importlib.util.find_spec("jupyterlab"):
         raise CommandError(
             "JupyterLab is not installed for this Python. "
             f"Run: {sys.executable} -m pip install 'warpbook[lab]'"
         )
-    replay: Path | None = asked.replay and asked.replay.absolute()
+    replay: Path | None = options.replay and options.replay.absolute()
     if replay:
         # refuse a bad file now, where the person sees it
         ReplaySource(replay).open()
-    folder = _put_tour(asked.notebooks.absolute())
+    folder = _put_tour(options.notebooks.absolute())
     for line in _what_is_here(replay):
         print(printable(line), flush=True)
-    return _serve(_command(asked, replay, folder))
+    return _serve(_command(options, replay, folder))
 
 
 def _put_tour(folder: Path) -> Path:

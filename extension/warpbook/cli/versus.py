@@ -85,31 +85,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_options(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
+def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """End with a wrong command line where options do not fit together."""
-    if asked.vs is None:
+    if options.vs is None:
         for name in ("fail_slower", "least_comparable", "noise"):
-            if getattr(asked, name) is not None:
+            if getattr(options, name) is not None:
                 option = "--" + name.replace("_", "-")
                 parser.error(f"{option} needs --vs OLD, the trace to compare with")
-    elif len(asked.traces) > 1:
+    elif len(options.traces) > 1:
         parser.error("--vs compares one TRACE with OLD: give one TRACE")
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Compare, print, and answer by the exit status."""
-    limit = _DEFAULT_LIMIT if asked.fail_slower is None else asked.fail_slower
-    least = LEAST_SCORE if asked.least_comparable is None else asked.least_comparable
+    limit = _DEFAULT_LIMIT if options.fail_slower is None else options.fail_slower
+    least = (
+        LEAST_SCORE if options.least_comparable is None else options.least_comparable
+    )
     try:
-        old, new = (read_chrome_trace(str(at)) for at in (asked.vs, asked.traces[0]))
-        whole = versus(old, new, Asked(limit, least, asked.noise))
+        old, new = (
+            read_chrome_trace(str(at)) for at in (options.vs, options.traces[0])
+        )
+        whole = versus(old, new, Asked(limit, least, options.noise))
     except MonitorError as error:
         # 1 would say that it is slower
         print(f"warpbook: {printable(str(error))}", file=sys.stderr)
         return BAD_INPUT
     status = STATUSES[whole.verdict]
     try:
-        if asked.json:
+        if options.json:
             print_json(plain(whole) | {"exit_status": status})
         else:
             print("\n".join(fitted(map(printable, _text(whole)), terminal_width())))

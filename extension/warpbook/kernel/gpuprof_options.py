@@ -143,7 +143,7 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
+def checked(options: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
     """Take the options if they make sense.
 
     Args:
@@ -153,41 +153,41 @@ def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
     Raises:
         UsageError: they make no sense, in words.
     """
-    name = asked.output
+    name = options.output
     if name is not None and (not name.isidentifier() or iskeyword(name)):
         raise UsageError(f"%%gpuprof -o wants the name of a variable, not {name!r}.")
-    if not 1 <= asked.repeats <= _MOST_RUNS:
+    if not 1 <= options.repeats <= _MOST_RUNS:
         raise UsageError(f"%%gpuprof -r wants a number from 1 to {_MOST_RUNS}.")
-    if not 0 <= asked.warm_ups <= _MOST_RUNS:
+    if not 0 <= options.warm_ups <= _MOST_RUNS:
         raise UsageError(f"%%gpuprof -w wants a number from 0 to {_MOST_RUNS}.")
-    share = checked_share(asked.share, asked.live)
-    if asked.live and (
-        asked.repeats > 1
-        or asked.warm_ups
-        or asked.memory
-        or asked.lines
-        or asked.save is not None
-        or asked.vs is not None
-        or asked.tried is not None
+    share = checked_share(options.share, options.live)
+    if options.live and (
+        options.repeats > 1
+        or options.warm_ups
+        or options.memory
+        or options.lines
+        or options.save is not None
+        or options.vs is not None
+        or options.tried is not None
     ):
         raise UsageError(
             "%%gpuprof --live profiles parts of one run: it goes with -q, -o and "
             "--share only."
         )
     return Options(
-        quiet=asked.quiet,
+        quiet=options.quiet,
         output=name,
-        repeats=asked.repeats,
-        warm_ups=asked.warm_ups,
-        memory=asked.memory,
-        lines=asked.lines,
-        shapes=not asked.no_shapes,
-        save=None if asked.save is None else checked_path(_unquoted(asked.save)),
-        versus=None if asked.vs is None else _profile_named(asked.vs, variables),
-        live=asked.live,
+        repeats=options.repeats,
+        warm_ups=options.warm_ups,
+        memory=options.memory,
+        lines=options.lines,
+        shapes=not options.no_shapes,
+        save=None if options.save is None else checked_path(_unquoted(options.save)),
+        versus=None if options.vs is None else _profile_named(options.vs, variables),
+        live=options.live,
         share=share,
-        tried=asked.tried,
-        try_seconds=_checked_try_seconds(asked.try_seconds, asked.tried),
+        tried=options.tried,
+        try_seconds=_checked_try_seconds(options.try_seconds, options.tried),
     )
 
 

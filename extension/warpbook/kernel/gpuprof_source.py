@@ -69,19 +69,22 @@ def _marked(
     statements: Sequence[ast.stmt], mark: str, loop: ast.stmt | None
 ) -> list[ast.stmt]:
     found: list[ast.stmt] = []
-    for each in statements:
-        if isinstance(each, ast.Continue) and loop is not None:
+    for statement in statements:
+        if isinstance(statement, ast.Continue) and loop is not None:
             # what follows is the loop's own line: the next item, the condition
             found.append(_mark(loop, mark))
-        elif not _is_future(each):
-            found.append(_mark(each, mark))
-        if isinstance(each, (ast.For, ast.AsyncFor, ast.While)):
-            each.body = [*_marked(each.body, mark, each), _mark(each, mark)]
-            each.orelse = _marked(each.orelse, mark, loop)
-        elif not isinstance(each, _KEPT):
-            for block in _blocks(each):
+        elif not _is_future(statement):
+            found.append(_mark(statement, mark))
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
+            statement.body = [
+                *_marked(statement.body, mark, statement),
+                _mark(statement, mark),
+            ]
+            statement.orelse = _marked(statement.orelse, mark, loop)
+        elif not isinstance(statement, _KEPT):
+            for block in _blocks(statement):
                 block[:] = _marked(block, mark, loop)
-        found.append(each)
+        found.append(statement)
     return found
 
 

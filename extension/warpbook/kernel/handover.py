@@ -92,5 +92,8 @@ class Handover:
 
 def _with_uuids(run: CellRun) -> CellRun:
     """Name the GPUs; it takes too long for the time between two cells."""
-    named = [replace(each, uuid=gpu_uuid(each.index)) for each in run.allocators]
+    named = [
+        replace(allocator, uuid=gpu_uuid(allocator.index))
+        for allocator in run.allocators
+    ]
     return replace(run, allocators=tuple(named))

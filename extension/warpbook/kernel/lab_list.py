@@ -40,7 +40,7 @@ class LabList:
         """Write the table as text."""
         lines = []
         for track, labs in _by_track(self.labs):
-            lines += [track, *(f"  {_text(each)}" for each in labs)]
+            lines += [track, *(f"  {_text(lab)}" for lab in labs)]
         following = next_lab(self.labs)
         more = [] if following is None else [f"Next: {following.id}"]
         return joined([*lines, *filter(None, [self.notice]), *self.problems, *more])

@@ -74,7 +74,7 @@ def sections_after_pass(loaded: LoadedLab) -> tuple[CardSection, ...]:
     words = []
     try:
         of = solution_here(loaded).solution
-        mistakes = [(each.name, each.reason) for each in of.mistakes]
+        mistakes = [(mistake.name, mistake.reason) for mistake in of.mistakes]
         sections += reference_sections(of.file, of.reference, of.discussion, mistakes)
     except LabError as problem:
         words.append(str(problem))

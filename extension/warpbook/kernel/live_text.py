@@ -35,7 +35,7 @@ def _line(live: Live, trouble: str) -> Iterator[str]:
     yield f"Live: {_count(live.steps, 'step')}"
     if live.bare is not None:
         yield f"{units.duration_ns(live.bare.median_ns)} a step"
-    yield _count(sum(each.merged for each in live.windows), "window")
+    yield _count(sum(window.merged for window in live.windows), "window")
     if live.windows:
         newest = live.windows[-1]
         if newest.gpu_busy_ns is not None and newest.recorded_ns > 0:
@@ -52,7 +52,7 @@ def _words(live: Live) -> Iterator[str]:
     if live.verdict is not None:
         yield live.verdict.sentence
     told = f", told by {_teller(live)}" if live.steps else ""
-    recorded = sum(each.steps for each in live.windows)
+    recorded = sum(window.steps for window in live.windows)
     yield (
         f"{_count(live.steps, 'step')} in {units.duration_ns(live.elapsed_ns)}{told}; "
         f"{_count(recorded, 'step')} in "
@@ -63,7 +63,7 @@ def _words(live: Live) -> Iterator[str]:
     if live.profiled is not None:
         yield f"In windows a step took {_times(live.profiled)}."
     if live.slow_steps:
-        slowest = max(live.slow_steps, key=lambda each: each.duration_ns)
+        slowest = max(live.slow_steps, key=lambda step: step.duration_ns)
         yield (
             "Slow steps, three times as long as most or longer, took "
             f"{units.duration_ns(live.slow_ns)} more than the others; the slowest is "

@@ -82,7 +82,7 @@ class LiveView:
     def _post(self, live: Live, now_s: float) -> None:
         if self._to_dashboard is None:
             return
-        windows = sum(each.merged for each in live.windows)
+        windows = sum(window.merged for window in live.windows)
         is_due = now_s - self._told_s >= _HEARTBEAT_S
         if windows == self._told_windows and not is_due:
             return

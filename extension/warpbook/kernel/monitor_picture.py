@@ -42,7 +42,9 @@ def _of_gpu(state: StateNow, gpu: int | None) -> StateNow:
     if gpu is None or state.frame is None:
         return state
     chosen = {at for at, device in enumerate(state.devices) if device.index == gpu}
-    readings = tuple(each for each in state.frame.readings if each.device in chosen)
+    readings = tuple(
+        reading for reading in state.frame.readings if reading.device in chosen
+    )
     # places hold: what is left out is of another kind than what is drawn
     devices = tuple(
         device if at in chosen else replace(device, kind="monitor")

@@ -87,15 +87,15 @@ class OutOfMemoryWatch:
 
 def _message(error: BaseException | None) -> str | None:
     """Give the message if memory of a GPU ran out, there or in what caused it."""
-    for each in _causes(error):
+    for cause in _causes(error):
         try:
-            message = str(each)
+            message = str(cause)
         except Exception:  # noqa: BLE001 - an exception of the person's own making
             continue
         named = any(
             kind.__name__ == "OutOfMemoryError"
             and kind.__module__.partition(".")[0] in _LIBRARIES
-            for kind in type(each).__mro__
+            for kind in type(cause).__mro__
         )
         if named or any(words in message for words in _MESSAGES):
             return message

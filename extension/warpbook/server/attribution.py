@@ -70,7 +70,7 @@ class Attribution:
         ]
         if others:
             holders += self._others(others)
-        holders.sort(key=lambda each: each.used_bytes or 0, reverse=True)
+        holders.sort(key=lambda holder: holder.used_bytes or 0, reverse=True)
         notes = [*found.notes, *_notes(unknown)]
         if len(holders) > _MAX_HOLDERS:
             notes.append(f"{len(holders) - _MAX_HOLDERS} more hold less each.")
@@ -183,16 +183,20 @@ def _plain(uuid: str) -> str:
 
 def _sum(processes: Sequence[GpuProcess]) -> int | None:
     """Add up; unknown if one of them is."""
-    known = [each.used_bytes for each in processes if each.used_bytes is not None]
+    known = [
+        process.used_bytes for process in processes if process.used_bytes is not None
+    ]
     return sum(known) if len(known) == len(processes) else None
 
 
 def _pids(processes: Sequence[GpuProcess]) -> tuple[int, ...]:
-    return tuple(sorted({each.pid for each in processes if each.pid is not None}))
+    return tuple(
+        sorted({process.pid for process in processes if process.pid is not None})
+    )
 
 
 def _unattributed(used_bytes: int | None, holders: Sequence[Holder]) -> int | None:
-    known = [each.used_bytes for each in holders if each.used_bytes is not None]
+    known = [holder.used_bytes for holder in holders if holder.used_bytes is not None]
     if used_bytes is None or len(known) < len(holders):
         return None
     # the two were not read at the same instant

@@ -91,7 +91,7 @@ class Demand:
         )
 
     def _update(self) -> None:
-        rates = {each.rate for each in self._leases if self._counts(each)}
+        rates = {lease.rate for lease in self._leases if self._counts(lease)}
         rate: Rate | None = None
         if not self._closed:
             rate = "full" if "full" in rates else "slow" if "slow" in rates else None

@@ -121,7 +121,7 @@ def solution(lab: str) -> LabSolution:
         found.file,
         found.reference,
         plain_math(found.discussion),
-        tuple(LabMistake(each.name, each.reason) for each in found.mistakes),
+        tuple(LabMistake(mistake.name, mistake.reason) for mistake in found.mistakes),
     )
 
 
@@ -218,7 +218,7 @@ def _mark(grading: Grading, number: int) -> LabMark:
     from warpbook_labs.cards.words import failure_text  # noqa: PLC0415
 
     result = grading.result
-    failed = next((each for each in result.cases if not each.passed), None)
+    failed = next((case for case in result.cases if not case.passed), None)
     first = "" if failed is None else f"{failed.about}: {failure_text(failed)}"
     return LabMark(
         grading.submission,

@@ -83,9 +83,9 @@ class OutlookWatch(StreamPart):
 def _with_reserve(told: MemoryOutlook, held: DeviceHolders | None) -> MemoryOutlook:
     """Say how much torch keeps for itself: it can be used without growing."""
     idle = sum(
-        each.reserved_bytes - each.allocated_bytes
-        for each in (held.holders if held else ())
-        if each.reserved_bytes is not None and each.allocated_bytes is not None
+        holder.reserved_bytes - holder.allocated_bytes
+        for holder in (held.holders if held else ())
+        if holder.reserved_bytes is not None and holder.allocated_bytes is not None
     )
     if idle < _RESERVE_RATIO * told.total_bytes:
         return told

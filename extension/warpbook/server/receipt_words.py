@@ -125,7 +125,7 @@ def _shares(devices: Sequence[DeviceReceipt], about: str) -> Iterable[str]:
 
 def _peak(run: CellRun, devices: Sequence[DeviceReceipt]) -> Iterable[str]:
     if run.allocators:
-        peak = sum(each.peak_allocated_bytes for each in run.allocators)
+        peak = sum(allocator.peak_allocated_bytes for allocator in run.allocators)
         yield f"peak {units.size(peak)}"
         return
     told = [device.span.metrics.get("memory_used_bytes") for device in devices]
@@ -136,7 +136,7 @@ def _peak(run: CellRun, devices: Sequence[DeviceReceipt]) -> Iterable[str]:
 
 def _energy(devices: Sequence[DeviceReceipt]) -> Iterable[str]:
     # the energy of an instance is not told apart from its GPU's
-    known = [each.span for each in devices if each.span.device.startswith("gpu:")]
+    known = [device.span for device in devices if device.span.device.startswith("gpu:")]
     joules = [each.energy_joules for each in known if each.energy_joules is not None]
     if not joules or len(joules) < len(known):
         yield "energy unknown"

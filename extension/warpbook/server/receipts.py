@@ -268,7 +268,9 @@ class Receipts(StreamPart):
             for name, told in span.metrics.items()
             if told.mean is not None and told.covered_ratio >= _JUDGED_RATIO
         }
-        of_span = [each for each in self._broadcaster.devices if each.id == span.device]
+        of_span = [
+            device for device in self._broadcaster.devices if device.id == span.device
+        ]
         return judge_means(of_span[0], means) if of_span and means else None
 
     async def _previous(self, run: CellRun) -> Receipt | None:
@@ -355,7 +357,7 @@ def _used_by(
 ) -> tuple[dict[int, Device], Whose]:
     """The GPUs that the cell may have used, by position, and how that is known."""
     held = {} if holders is None else holders.devices
-    named = {each.uuid for each in run.allocators}
+    named = {allocator.uuid for allocator in run.allocators}
     used = {
         at: device
         for at, device in gpus.items()

@@ -37,7 +37,9 @@ class Selection:
         """Give the frame as these viewers want it; `whole` is all of it, encoded."""
         if self.devices is None:
             return whole
-        readings = tuple(each for each in frame.readings if each.device in self.devices)
+        readings = tuple(
+            reading for reading in frame.readings if reading.device in self.devices
+        )
         return encode(msgspec.structs.replace(frame, readings=readings))
 
 

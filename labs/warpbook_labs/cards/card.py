@@ -112,7 +112,7 @@ def conditions(result: CheckResult) -> tuple[str, ...]:
 def _sections(result: CheckResult, code: Sequence[str]) -> Iterator[CardSection]:
     device, cases = result.device, result.cases
     failed = min(
-        (each for each in cases if not each.passed), key=is_unsupported, default=None
+        (case for case in cases if not case.passed), key=is_unsupported, default=None
     )
     told = failed or max(cases, key=effort, default=None)
     yield from _log("Compiler output", result.log, _MOST_LOG_LINES, is_open=True)
@@ -121,7 +121,7 @@ def _sections(result: CheckResult, code: Sequence[str]) -> Iterator[CardSection]
     if device is not None:
         where = f"{limited(device.gpu, 100)} ({limited(device.architecture, 20)})"
         yield from _cases(f"Cases on {where}", device.cases, device)
-        on_gpu = next((each for each in device.cases if not each.passed), None)
+        on_gpu = next((case for case in device.cases if not case.passed), None)
         yield from device_failure_sections(on_gpu)
         yield from speed_sections(device)
     yield from work_sections(told, code)
@@ -168,7 +168,7 @@ def _cases(
     hidden = result.of - len(cases)
     if hidden > 0:
         parts.append(CardText(not_shown(hidden)))
-    has_failed = any(not each.passed for each in cases)
+    has_failed = any(not case.passed for case in cases)
     yield CardSection(
         _passed(title, result), tuple(parts), "open" if has_failed else "closed"
     )
@@ -194,7 +194,7 @@ def _printed(cases: Sequence[CaseResult]) -> Iterator[CardSection]:
 def _conditions(
     result: CheckResult, left_out: Collection[str]
 ) -> Iterator[CardSection]:
-    words = [each for each in conditions(result) if each not in left_out]
+    words = [condition for condition in conditions(result) if condition not in left_out]
     if words:
-        quiet = (CardText(limited(each, _MOST_WORDS), "quiet") for each in words)
+        quiet = (CardText(limited(word, _MOST_WORDS), "quiet") for word in words)
         yield CardSection("", tuple(quiet))

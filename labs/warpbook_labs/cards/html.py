@@ -120,7 +120,7 @@ def _part(part: Part) -> str:
             told = [*lines, more_lines(more)] if more else lines
             return f'<pre tabindex="0">{_joined(told)}</pre>'
         case CardFacts(facts):
-            return figures((each.label, cells_text(each.cells)) for each in facts)
+            return figures((fact.label, cells_text(fact.cells)) for fact in facts)
         case CardTable():
             return _table(part)
         case CardTimeline():

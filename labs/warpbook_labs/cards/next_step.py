@@ -59,7 +59,7 @@ def _blocks(text: str) -> Iterator[CardText | CardLog]:
 def next_section(words: Iterable[str]) -> CardSection:
     """Say what can be done now, a sentence each."""
     return CardSection(
-        "Next", tuple(CardText(limited(each, _MOST_WORDS)) for each in words)
+        "Next", tuple(CardText(limited(word, _MOST_WORDS)) for word in words)
     )
 
 

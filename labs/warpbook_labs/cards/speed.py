@@ -34,8 +34,8 @@ def speed_sections(device: DeviceResult) -> Iterator[CardSection]:
         notes = speed.conditions.unknown if speed.conditions else ()
         parts: list[Part] = [CardText(limited(speed.message, _MOST_WORDS))]
         parts.append(CardFacts(tuple(_facts(speed))))
-        for each in notes[:_MOST_NOTES]:
-            parts.append(CardText(limited(each, _MOST_WORDS), "quiet"))
+        for note in notes[:_MOST_NOTES]:
+            parts.append(CardText(limited(note, _MOST_WORDS), "quiet"))
         yield CardSection(f"Speed: {speed.status}", tuple(parts))
     if limits is not None:
         facts = CardFacts(tuple(_limits(limits)))

@@ -38,8 +38,8 @@ def _parts(timeline: CardTimeline) -> Iterator[str]:
             'opacity="0.25"/>'
         )
         colour = _COLOURS.get(lane.engine, "currentColor")
-        for each in lane.bars:
-            yield _bar(each, colour, top + 20 - _BAR, timeline.end_ns)
+        for bar in lane.bars:
+            yield _bar(bar, colour, top + 20 - _BAR, timeline.end_ns)
 
 
 def _bar(bar: CardBar, colour: str, top: int, end_ns: int) -> str:

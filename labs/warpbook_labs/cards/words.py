@@ -43,7 +43,7 @@ _STATUSES: dict[Status, CardStatus] = {
 
 def card_status(result: CheckResult) -> CardStatus:
     """Give the status of a result; what only the checker can't do is no failure."""
-    failed = [each for each in result.cases if not each.passed]
+    failed = [case for case in result.cases if not case.passed]
     if result.status == "failed" and failed and all(map(is_unsupported, failed)):
         return "unsupported"
     return _STATUSES[result.status]
@@ -57,14 +57,14 @@ def case_status(case: CaseResult | DeviceCase) -> CardStatus:
         return "timed out" if case.kind == "hang" else "failed"
     if is_unsupported(case):
         return "unsupported"
-    kinds = {each.kind for each in case.findings}
+    kinds = {finding.kind for finding in case.findings}
     return "timed out" if kinds == {"too long"} else "failed"
 
 
 def is_unsupported(case: CaseResult) -> bool:
     """Tell whether a case failed by nothing but what the checker does not support."""
     # a kind that this version's findings need not have
-    kinds: set[str] = {each.kind for each in case.findings}
+    kinds: set[str] = {finding.kind for finding in case.findings}
     return case.is_unsupported or kinds == {"unsupported"}
 
 
@@ -106,4 +106,4 @@ def limited(text: object, most: int) -> str:
 
 def limited_lines(lines: Iterable[str], most: int) -> tuple[str, ...]:
     """Bound the length of each line."""
-    return tuple(limited(each, most) for each in lines)
+    return tuple(limited(line, most) for line in lines)

@@ -31,7 +31,7 @@ def fitted(lab: Lab, rule: Rule, cases: Sequence[DrawnCase]) -> list[DrawnCase]:
     case, sizes = cases[free[-1]], dict(cases[free[-1]].sizes)
 
     def blocks(name: str, size: int) -> list[int]:
-        grids = [each.sides({**sizes, name: size})[0] for each in rule.launches]
+        grids = [launch.sides({**sizes, name: size})[0] for launch in rule.launches]
         return [x * y * z for x, y, z in grids]
 
     for name, of in lab.hidden.sizes.items():

@@ -32,14 +32,16 @@ def with_inputs(
         given: the inputs, by parameter.
         sizes: of the case.
     """
-    outputs = [each for each in lab.parameters if each.name == wrong.output]
+    outputs = [
+        parameter for parameter in lab.parameters if parameter.name == wrong.output
+    ]
     if not outputs:
         return wrong
     found = [
         shown
-        for each in lab.parameters
-        if each.kind in ("input", "inout", "scalar") and each.name in given
-        for shown in _values(each, given[each.name], sizes, outputs[0], wrong)
+        for parameter in lab.parameters
+        if parameter.kind in ("input", "inout", "scalar") and parameter.name in given
+        for shown in _values(parameter, given[parameter.name], sizes, outputs[0], wrong)
     ]
     return msgspec.structs.replace(wrong, inputs=tuple(found[:_MOST_INPUTS]))
 

@@ -181,17 +181,19 @@ class Prepared:
 
     def _filled(self, held: execution.Memory) -> execution.Memory:
         """Give a buffer what it holds at first."""
-        for each in self._loaded.lab.parameters:
-            if each.name == held.name and each.kind in ("input", "inout"):
+        for parameter in self._loaded.lab.parameters:
+            if parameter.name == held.name and parameter.kind in ("input", "inout"):
                 sizes = self.case.sizes
-                drawn = self._python.shaped("inputs", self.given, each, sizes)
-                exact = np.ascontiguousarray(drawn, each.dtype)
+                drawn = self._python.shaped("inputs", self.given, parameter, sizes)
+                exact = np.ascontiguousarray(drawn, parameter.dtype)
                 held = msgspec.structs.replace(held, data=exact.tobytes())
         return msgspec.structs.replace(held, off_bytes=self._off.get(held.name, 0))
 
     def dtype_of(self, name: str) -> str:
         """Name the type of a parameter's elements."""
-        dtypes = {each.name: each.dtype for each in self._loaded.lab.parameters}
+        dtypes = {
+            parameter.name: parameter.dtype for parameter in self._loaded.lab.parameters
+        }
         return dtypes[name]
 
     @property
@@ -213,9 +215,9 @@ def _off_by(loaded: LoadedLab, case: DrawnCase) -> dict[str, int]:
         return {}
     chance = random.Random(case.seed)
     return {
-        each.name: np.dtype(each.dtype).itemsize * chance.randrange(2)
-        for each in loaded.lab.parameters
-        if each.shape
+        parameter.name: np.dtype(parameter.dtype).itemsize * chance.randrange(2)
+        for parameter in loaded.lab.parameters
+        if parameter.shape
     }
 
 
@@ -268,14 +270,14 @@ def memory(
     """
     buffers = [
         execution.Memory(
-            each.name,
-            int(np.prod(shape_of(each, sizes), dtype=np.int64))
-            * np.dtype(each.dtype).itemsize,
-            is_told=each.kind != "input",
-            dtype=each.dtype,
+            parameter.name,
+            int(np.prod(shape_of(parameter, sizes), dtype=np.int64))
+            * np.dtype(parameter.dtype).itemsize,
+            is_told=parameter.kind != "input",
+            dtype=parameter.dtype,
         )
-        for each in loaded.lab.parameters
-        if is_buffer(each)
+        for parameter in loaded.lab.parameters
+        if is_buffer(parameter)
     ]
     return (*buffers, *_scratch(loaded, rule, sizes))
 
@@ -284,7 +286,7 @@ def _scratch(
     loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
 ) -> list[execution.Memory]:
     found, total = [], 0
-    taken = {each.name for each in loaded.lab.parameters}
+    taken = {parameter.name for parameter in loaded.lab.parameters}
     for each in rule.scratch:
         if each.name in taken:
             raise BadRule(f"Scratch memory {each.name}: the name is taken.")
@@ -319,7 +321,9 @@ def launches(
     Raises:
         BadRule: an expression can't be computed.
     """
-    buffers = {each.name for each in loaded.lab.parameters if is_buffer(each)}
+    buffers = {
+        parameter.name for parameter in loaded.lab.parameters if is_buffer(parameter)
+    }
     buffers |= {each.name for each in rule.scratch}
     numbers = {
         each.name: each.dtype for each in loaded.lab.parameters if each.kind == "scalar"

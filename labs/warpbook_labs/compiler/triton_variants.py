@@ -36,8 +36,8 @@ def compile_job(
         BadRule: the launch rule can't be followed.
     """
     found: dict[str, Variant] = {}
-    for each in sizes:
-        for variant in _variants(loaded, rule, each):
+    for size in sizes:
+        for variant in _variants(loaded, rule, size):
             other = found.setdefault(variant.entry, variant)
             if other.types != variant.types:
                 raise BadRule(
@@ -70,7 +70,7 @@ def _variants(
         yield Variant(
             launch.kernel,
             launch.entry,
-            tuple(types.get(each, "int32") for each in written.arguments),
+            tuple(types.get(argument, "int32") for argument in written.arguments),
             launch.constants,
             tuple(sorted(even)),
         )

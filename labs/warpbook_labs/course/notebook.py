@@ -99,7 +99,7 @@ def _asked(lab: Lab) -> str:
     if lab.tolerance.strip():
         parts.append(f"**How exact.** {lab.tolerance.strip()}")
     if lab.plan is not None:
-        parts += [_function(each) for each in lab.plan.functions]
+        parts += [_function(function) for function in lab.plan.functions]
     if lab.host is not None:
         parts.append(_host(lab, lab.host))
     if lab.parameters:
@@ -115,12 +115,12 @@ def _asked(lab: Lab) -> str:
 
 
 def _function(function: Function) -> str:
-    names = ", ".join(each.name for each in function.arguments)
+    names = ", ".join(argument.name for argument in function.arguments)
     head = f"**`{function.name}({names}) -> {function.returns}`**"
     lines = [f"{head} {' '.join(function.about.split())}"]
     lines += [
-        f"- `{each.name}`: {' '.join(each.about.split())}"
-        for each in function.arguments
+        f"- `{argument.name}`: {' '.join(argument.about.split())}"
+        for argument in function.arguments
     ]
     return "\n".join([lines[0], "", *lines[1:]])
 

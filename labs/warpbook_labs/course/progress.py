@@ -133,5 +133,5 @@ def _best_and_last(
     marks = list(by_lab.get(lab, {}).values())
     if not marks:
         return None, None
-    best = max(marks, key=lambda each: (each.passed, each.right / max(each.of, 1)))
+    best = max(marks, key=lambda mark: (mark.passed, mark.right / max(mark.of, 1)))
     return best, marks[-1]

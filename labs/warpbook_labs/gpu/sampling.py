@@ -31,12 +31,12 @@ def pool_sizes(loaded: LoadedLab, speed: Speed) -> dict[str, int]:
 
     def largest() -> int:
         return max(
-            int(np.prod(shape_of(each, sizes), dtype=np.int64))
-            for each in loaded.lab.parameters
-            if each.shape
+            int(np.prod(shape_of(parameter, sizes), dtype=np.int64))
+            for parameter in loaded.lab.parameters
+            if parameter.shape
         )
 
     while largest() > _MOST_POOL:
-        name = max(sizes, key=lambda each: sizes[each])
+        name = max(sizes, key=lambda size: sizes[size])
         sizes[name] //= 2
     return sizes

@@ -133,14 +133,14 @@ def _result(gpu: Gpu, request: Request, *runs: parent.Heard) -> DeviceResult:
         done += _fallen(request, heard, len(done))
         if heard.ended is not None and heard.ended.how == "problem":
             raise NotOnGpu(heard.ended.message)
-    for each in request.cases[len(done) :]:
-        sizes = None if each.is_hidden else dict(each.sizes)
+    for case in request.cases[len(done) :]:
+        sizes = None if case.is_hidden else dict(case.sizes)
         words = "It was not run: an earlier case ended it all."
         done.append(
-            DeviceCase(each.about, each.is_hidden, False, "not run", words, sizes)
+            DeviceCase(case.about, case.is_hidden, False, "not run", words, sizes)
         )
     right = sum(each.passed for each in done)
-    began = [each.began for each in runs if each.began is not None]
+    began = [run.began for run in runs if run.began is not None]
     return DeviceResult(
         gpu.name,
         gpu.architecture,

@@ -59,7 +59,7 @@ class HostEngines(CaseEngines):
         if result.status != "unsupported":
             return result.status != "passed"
         return any(
-            not each.passed and each.host_counts is None for each in result.cases
+            not case.passed and case.host_counts is None for case in result.cases
         )
 
     def record_trace(

@@ -56,7 +56,7 @@ def joined(
         not_graded=_not_graded(device, lab, is_timed),
     )
     if failed_there:
-        first = next(each for each in device.cases if not each.passed)
+        first = next(case for case in device.cases if not case.passed)
         return msgspec.structs.replace(
             result, status="failed", message=_failed(result, device, first)
         )

@@ -106,7 +106,7 @@ def _times_right(loaded: LoadedLab, speed: Speed, seeds: Sequence[int]) -> Verdi
     generous = dataclasses.replace(loaded.cases, tolerance=tolerance)
     asked = dataclasses.replace(loaded, cases=generous)
     result = check_all(asked, loaded.baseline, cases, AUTHORS_LIMITS)
-    failed = [each for each in result.cases if not (each.passed or each.is_beyond)]
+    failed = [case for case in result.cases if not (case.passed or case.is_beyond)]
     if failed or not result.cases:
         return Verdict(speed.baseline, "pass", False, _reason(result, failed))
     return Verdict(speed.baseline, "pass", True, "What is timed is right.")
@@ -126,7 +126,7 @@ def _fails(
     result, by_draw = grader.check_draws(loaded, source, seeds)
     for seed, cases in by_draw.items():
         # a result without cases failed before any was run
-        if result.cases and all(each.passed for each in cases):
+        if result.cases and all(case.passed for case in cases):
             words = f"with the hidden cases of seed {seed} it passes"
             return Verdict(file, "fail", False, words)
     return _failed(loaded, file, result, must_run)
@@ -143,8 +143,8 @@ def _failed(
 
 
 def _reason(result: CheckResult, cases: Sequence[CaseResult]) -> str:
-    for each in cases:
-        if not each.passed:
-            return f"{each.about}: {each.message}"
+    for case in cases:
+        if not case.passed:
+            return f"{case.about}: {case.message}"
     log = result.log.strip().splitlines()
     return f"{result.status}: {log[0] if log else result.message}"

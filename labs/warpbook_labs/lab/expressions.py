@@ -78,7 +78,7 @@ def _value(node: ast.expr, names: Mapping[str, int]) -> int:
         if function is None or node.keywords or len(node.args) != 2:
             known = ", ".join(f"{name}(a, b)" for name in _FUNCTIONS)
             raise BadExpression(f"`{ast.unparse(node)}`: there is only {known}.")
-        found = function(*(_value(each, names) for each in node.args))
+        found = function(*(_value(arg, names) for arg in node.args))
     else:
         raise BadExpression(f"`{ast.unparse(node)[:80]}` can't be computed here.")
     if abs(found) > _MOST:

@@ -42,7 +42,8 @@ def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
     """
     questions = draw(random.Random(seed))
     wanted = {
-        each.name: [one.name for one in each.arguments] for each in plan.functions
+        function.name: [one.name for one in function.arguments]
+        for function in plan.functions
     }
     if not 0 < len(questions) <= _MOST_QUESTIONS:
         raise BadQuestion(
@@ -54,7 +55,7 @@ def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
             raise BadQuestion(
                 f"{each.function}({', '.join(each.arguments)}) is not in lab.toml."
             )
-    missing = set(wanted) - {each.function for each in questions}
+    missing = set(wanted) - {question.function for question in questions}
     if missing:
         raise BadQuestion(f"{', '.join(sorted(missing))} is asked nothing.")
     return questions
@@ -62,7 +63,7 @@ def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
 
 def in_order(function: Function, question: Question) -> tuple[Any, ...]:
     """Give a question's arguments in the order in which they are handed over."""
-    return tuple(question.arguments[each.name] for each in function.arguments)
+    return tuple(question.arguments[argument.name] for argument in function.arguments)
 
 
 def call_words(function: Function, question: Question) -> str:

@@ -102,7 +102,7 @@ class CheckResult(Struct, frozen=True):
 
 def status_of(cases: Sequence[CaseResult]) -> Status:
     """Judge by all cases: what can't be checked is no mistake, unless others fail."""
-    failed = [each for each in cases if not each.passed]
+    failed = [case for case in cases if not case.passed]
     if not failed:
         return "passed"
     return "unsupported" if all(each.is_unsupported for each in failed) else "failed"
@@ -110,13 +110,13 @@ def status_of(cases: Sequence[CaseResult]) -> Status:
 
 def sentence(cases: Sequence[CaseResult]) -> str:
     """Say how many cases passed, and how many more would, but for the limits."""
-    right, of = sum(each.passed for each in cases), len(cases)
+    right, of = sum(case.passed for case in cases), len(cases)
     if status_of(cases) == "unsupported":
-        first = next(each for each in cases if each.is_unsupported)
+        first = next(case for case in cases if case.is_unsupported)
         return f"It can't be checked without a GPU. {first.message}"
     if right == of:
         return all_passed(of)
-    beyond = sum(each.is_beyond for each in cases)
+    beyond = sum(case.is_beyond for case in cases)
     if not beyond:
         return f"{right:,} of {of:,} {cases_word(of)} passed."
     return (

@@ -78,8 +78,8 @@ def _without_sizes(case: Case) -> Case:
         )
     if isinstance(case, CaseResult):
         less["findings"] = tuple(
-            dataclasses.replace(each, message=_sizeless(each.message))
-            for each in case.findings
+            dataclasses.replace(finding, message=_sizeless(finding.message))
+            for finding in case.findings
         )
     return msgspec.structs.replace(case, **less)
 

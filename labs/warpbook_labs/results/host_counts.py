@@ -48,8 +48,8 @@ class HostCounts:
 
     def as_numbers(self) -> dict[str, int]:
         """Give the counts by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 #: what a lab may count
-COUNTED = tuple(each.name for each in fields(HostCounts))
+COUNTED = tuple(field.name for field in fields(HostCounts))

@@ -218,8 +218,8 @@ def _lines(node: ast.stmt) -> set[int]:
         patterns = [case.pattern for case in node.cases]
         return {node.lineno} | {
             line
-            for each in patterns
-            for line in range(each.lineno, (each.end_lineno or 0) + 1)
+            for pattern in patterns
+            for line in range(pattern.lineno, (pattern.end_lineno or 0) + 1)
         }
     return set(range(first, last + 1))
 
@@ -235,7 +235,7 @@ def _heads(node: ast.stmt) -> list[ast.AST]:
     if isinstance(node, ast.With):
         return list(node.items)
     if isinstance(node, ast.Match):
-        return [node.subject, *(each.pattern for each in node.cases)]
+        return [node.subject, *(case.pattern for case in node.cases)]
     if isinstance(node, ast.Try):
         return []
     return [node]
@@ -243,7 +243,7 @@ def _heads(node: ast.stmt) -> list[ast.AST]:
 
 def _bodies(node: ast.stmt) -> list[list[ast.stmt]]:
     if isinstance(node, ast.Match):
-        return [each.body for each in node.cases]
+        return [case.body for case in node.cases]
     found = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
     found += [each.body for each in getattr(node, "handlers", ())]
     return [each for each in found if isinstance(each, list) and each]

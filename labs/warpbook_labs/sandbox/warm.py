@@ -282,8 +282,8 @@ def close() -> None:
     with _lock:
         workers = list(_warm.values())
         _warm.clear()
-    for each in workers:
-        each.close()
+    for worker in workers:
+        worker.close()
 
 
 def _worker(module: str) -> _Warm:

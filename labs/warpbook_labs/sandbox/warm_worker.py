@@ -117,8 +117,8 @@ class _Nursery:
         child = os.fork()
         if not child:
             self._be_child(fork, files, parent)
-        for each in files[: FILES - 1]:
-            os.close(each)
+        for file in files[: FILES - 1]:
+            os.close(file)
         line = socket.socket(fileno=files[FILES - 1])
         self._lines[child] = line
         self._selector.register(line, selectors.EVENT_READ)

@@ -151,10 +151,10 @@ class Engine:
 
 def _bounded(findings: Iterable[Finding]) -> Iterable[Finding]:
     """Names come from other programs: keep what is told readable and short."""
-    for each in findings:
-        yield each._replace(
-            title=bounded(_in_one_line(each.title), 120),
-            text=bounded(_in_one_line(each.text), 600),
+    for finding in findings:
+        yield finding._replace(
+            title=bounded(_in_one_line(finding.title), 120),
+            text=bounded(_in_one_line(finding.text), 600),
         )
 
 

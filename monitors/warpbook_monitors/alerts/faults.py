@@ -44,7 +44,7 @@ class UncorrectedEcc(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def look(self, now: Situation) -> Iterable[Finding]:
         """Find errors of the window, and rows that could not be replaced."""
-        told = {each.device for each in now.events if each.kind == "ecc_double_bit"}
+        told = {event.device for event in now.events if event.kind == "ecc_double_bit"}
         for gpu in now.gpus():
             device = gpu.device.id
             grew = now.counters.growth(

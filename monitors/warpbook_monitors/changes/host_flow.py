@@ -106,9 +106,9 @@ def _targets(statement: ast.stmt) -> Iterator[str]:
 
 
 def _names_cpu(call: ast.Call) -> bool:
-    values = [*call.args, *(each.value for each in call.keywords)]
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
     return any(
-        isinstance(each, ast.Constant) and each.value == "cpu" for each in values
+        isinstance(value, ast.Constant) and value.value == "cpu" for value in values
     )
 
 
@@ -117,7 +117,7 @@ def _is_back(call: ast.Call, name: str) -> bool:
         return True
     if name == "to":
         # to a dtype is no copy to the GPU
-        text = " ".join(ast.unparse(each) for each in call.args)
+        text = " ".join(ast.unparse(arg) for arg in call.args)
         is_dtype = text.startswith(("torch.float", "torch.bfloat", "torch.int"))
         return not is_dtype and bool(call.args or call.keywords)
-    return name in _MAKES and any(each.arg == "device" for each in call.keywords)
+    return name in _MAKES and any(keyword.arg == "device" for keyword in call.keywords)

@@ -161,4 +161,4 @@ class Operators:
 
 def sizes(dims: Iterable[tuple[int, ...]]) -> str:
     """Write the sizes of tensors, "8×2048 by 2048×64"."""
-    return " by ".join("×".join(map(str, each)) for each in dims if each)
+    return " by ".join("×".join(map(str, dim)) for dim in dims if dim)

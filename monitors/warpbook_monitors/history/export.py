@@ -40,9 +40,9 @@ def to_csv(devices: Sequence[Device], messages: Iterable[bytes]) -> Iterator[byt
         if not isinstance(frame, Frame):
             continue
         values = {
-            each.device: each.values
-            for each in frame.readings
-            if _is_described(devices, each)
+            reading.device: reading.values
+            for reading in frame.readings
+            if _is_described(devices, reading)
         }
         row = (_at(values.get(position, ()), column) for position, column, _ in columns)
         writer.writerow([frame.time_ms, _text_cell(frame.label or ""), *row])

@@ -73,7 +73,7 @@ def read_frames(
             continue
         frame = _decode_frame(encoded)
         times_ms.append(frame.time_ms)
-        read = {each.device: each.values for each in frame.readings}
+        read = {reading.device: reading.values for reading in frame.readings}
         for at, missing in nothing.items():
             values = _decode_values(read[at]) if at in read else []
             rows[at].append(values if len(values) == len(missing) else missing)

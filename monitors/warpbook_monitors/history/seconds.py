@@ -102,7 +102,7 @@ def _summary(
         table.extend(max(values, default=math.nan) for values in known)
         flags = known[names.index(REASONS)] if REASONS in names else ()
         table.extend(
-            _mean([bool(int(each) & bit) for each in flags]) for bit in REASON_BITS
+            _mean([bool(int(flag) & bit) for flag in flags]) for bit in REASON_BITS
         )
     return Second(at_ms, tuple(widths), zlib.compress(table.tobytes(), 1))
 

@@ -101,13 +101,13 @@ def with_counted(
         told,
         holders=tuple(
             replace(
-                each,
+                holder,
                 allocated_bytes=failed.allocated_bytes,
                 reserved_bytes=failed.reserved_bytes,
             )
-            if each.kernel_id == kernel_id and kernel_id
-            else each
-            for each in told.holders
+            if holder.kernel_id == kernel_id and kernel_id
+            else holder
+            for holder in told.holders
         ),
     )
 
@@ -162,13 +162,13 @@ def _advice(
     holders: tuple[Holder, ...], kernel_id: str, missing_bytes: int | None
 ) -> str:
     idle = [
-        each
-        for each in holders
-        if each.kind == "kernel"
-        and each.kernel_id != kernel_id
-        and each.execution_state == "idle"
-        and each.used_bytes is not None
-        and each.used_bytes >= (missing_bytes or 0)
+        holder
+        for holder in holders
+        if holder.kind == "kernel"
+        and holder.kernel_id != kernel_id
+        and holder.execution_state == "idle"
+        and holder.used_bytes is not None
+        and holder.used_bytes >= (missing_bytes or 0)
     ]
     if idle:
         seconds = idle[0].idle_s
@@ -177,7 +177,7 @@ def _advice(
             f"“{idle[0].name}” holds {_held(idle[0])} and has run nothing{since}: "
             "restarting its kernel would free that."
         )
-    most = max(holders, key=lambda each: each.used_bytes or 0)
+    most = max(holders, key=lambda holder: holder.used_bytes or 0)
     if most.used_bytes is None:
         return "The driver does not tell how much each process holds."
     if most.kernel_id == kernel_id and kernel_id:

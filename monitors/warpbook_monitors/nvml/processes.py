@@ -232,7 +232,7 @@ def _describe(process: psutil.Process, started_s: float) -> SystemProcess:
         user=bounded(process.username()),
         is_ours=is_ours,
         started_s=started_s,
-        ancestors=tuple(each.pid for each in process.parents()) if is_ours else (),
+        ancestors=tuple(parent.pid for parent in process.parents()) if is_ours else (),
     )
 
 

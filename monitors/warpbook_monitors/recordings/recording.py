@@ -220,7 +220,9 @@ def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> Non
 
 
 def _columns(devices: tuple[Device, ...]) -> list[tuple[str, list[str]]]:
-    return [(each.id, [metric.name for metric in each.metrics]) for each in devices]
+    return [
+        (device.id, [metric.name for metric in device.metrics]) for device in devices
+    ]
 
 
 class _Clock:

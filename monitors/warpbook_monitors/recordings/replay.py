@@ -154,7 +154,7 @@ def _told(recording: Recording) -> tuple[Absence, ...]:
 
 
 def _description(recording: Recording) -> str:
-    gpus = [each.name for each in recording.hello.devices if each.kind == "gpu"]
+    gpus = [device.name for device in recording.hello.devices if device.kind == "gpu"]
     kinds = ", ".join(f"{gpus.count(name)} × {name}" for name in dict.fromkeys(gpus))
     seconds = recording.duration_ms / 1000
     return f"{kinds}, {seconds:.0f} s, recorded with warpbook {recording.hello.version}"

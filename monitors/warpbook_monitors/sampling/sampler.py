@@ -134,7 +134,7 @@ class Sampler:
     @property
     def absences(self) -> tuple[Absence, ...]:
         """What one may expect and is not there; it shrinks when something comes."""
-        return tuple(each for opened in self._opened for each in opened.absences)
+        return tuple(absence for opened in self._opened for absence in opened.absences)
 
     @property
     def devices(self) -> tuple[Device, ...]:

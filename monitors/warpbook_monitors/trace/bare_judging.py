@@ -81,7 +81,7 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
     ends = [middle]
     if measured is None and estimate.high_ns - estimate.low_ns > _rest(estimate):
         ends = [at(estimate.low, metrics), at(estimate.high, metrics)]
-    verdicts = [judge(*each, run.gpu_name) for each in ends]
+    verdicts = [judge(*end, run.gpu_name) for end in ends]
     shares = shares_by_kind(findings)
     kinds = tuple(dict.fromkeys(each.kind for each in verdicts))
     depends_on_host = len(kinds) > 1
@@ -154,7 +154,7 @@ def _bare_run(
     else:
         time_ns, low_ns = measured.median_ns, measured.least_ns
         high_ns = measured.most_ns
-    busy = {each.gpu_busy_ns >= _GPU_SHARE * max(each.window_ns, 1) for each in ends}
+    busy = {end.gpu_busy_ns >= _GPU_SHARE * max(end.window_ns, 1) for end in ends}
     limit: Limit = "between" if len(busy) > 1 else "GPU" if True in busy else "host"
     return BareRun(
         basis="estimated" if measured is None else "measured",
@@ -189,20 +189,22 @@ def _promised(
         if each.bound_ns is not None
     }
     return tuple(
-        each
-        if each.bound_ns is None
+        finding
+        if finding.bound_ns is None
         else structs.replace(
-            each,
+            finding,
             bound_ns=round(
                 min(
-                    each.bound_ns * ratio,
-                    lowest.get((each.kind, each.topic, each.change), each.bound_ns)
+                    finding.bound_ns * ratio,
+                    lowest.get(
+                        (finding.kind, finding.topic, finding.change), finding.bound_ns
+                    )
                     * ratio,
                     bare_run.low_ns,
                 )
             ),
         )
-        for each in findings
+        for finding in findings
     )
 
 
@@ -231,7 +233,7 @@ def _between(
     one, other = (
         "no one cause" if kind == "mixed" else kind for kind in bare_run.between
     )
-    evidence = " ".join(each.evidence for each in findings[:2])
+    evidence = " ".join(finding.evidence for finding in findings[:2])
     if shares is not None:
         return CellVerdict(
             "mixed", f"Between {one} and {other}: {in_words(shares)}. {evidence}"

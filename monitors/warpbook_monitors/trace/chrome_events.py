@@ -209,7 +209,7 @@ class Gathered:
         self.cpu = piece.cpu or self.cpu
         records = piece.events or []
         self.other_device = self.other_device or any(
-            map(_OF_A_DEVICE.match, {each.cat for each in records})
+            map(_OF_A_DEVICE.match, {record.cat for record in records})
         )
         recorded = [
             (each.ts, each.dur)
@@ -221,13 +221,13 @@ class Gathered:
             [each for each in records if each.cat in _OPERATORS and each.ph == "X"]
         )
         self._add_calls(
-            [each for each in records if each.cat in _CALLS and each.ph == "X"]
+            [record for record in records if record.cat in _CALLS and record.ph == "X"]
         )
 
     def _add_operators(self, events: list[Event]) -> None:
         args, places = self._add_common(self.operators, events), self.operands
         self.operators.add(
-            annotates=[each.cat == _ANNOTATION for each in events],
+            annotates=[event.cat == _ANNOTATION for event in events],
             text=[
                 NONE
                 if a.dims is NOTHING
@@ -239,7 +239,7 @@ class Gathered:
     def _add_calls(self, events: list[Event]) -> None:
         args, places = self._add_common(self.calls, events), self.shapes
         self.calls.add(
-            category=[CATEGORIES[each.cat] for each in events],
+            category=[CATEGORIES[event.cat] for event in events],
             device=[
                 each.pid
                 if each.cat == _GPU_ANNOTATION and isinstance(each.pid, int)
@@ -259,7 +259,7 @@ class Gathered:
 
     def _add_common(self, to: _Table, events: list[Event]) -> list[Args]:
         names, threads = self.names, self.threads
-        args = [each.args or _NO_ARGS for each in events]
+        args = [event.args or _NO_ARGS for event in events]
         external = [a.external for a in args]
         if to is self.calls:
             # their links were written otherwise before torch 1.13
@@ -268,10 +268,10 @@ class Gathered:
                 for a, link in zip(args, external, strict=True)
             ]
         to.add(
-            name=[names[each.name] for each in events],
-            start_us=[each.ts for each in events],
-            duration_us=[each.dur for each in events],
-            thread=[threads[each.tid] for each in events],
+            name=[names[event.name] for event in events],
+            start_us=[event.ts for event in events],
+            duration_us=[event.dur for event in events],
+            thread=[threads[event.tid] for event in events],
             external=external,
         )
         return args

@@ -107,7 +107,7 @@ def compare(
     if min(len(earlier), len(later)) >= LEAST_RUNS:
         chance = _chance(earlier, later)
     causes = _sorted(_causes(before, after))
-    idle = [each for each in causes if each.name != _BUSY]
+    idle = [cause for cause in causes if cause.name != _BUSY]
     paths = _aligned(
         ((row.path, row.time_ns, row.calls) for row in before.paths),
         ((row.path, row.time_ns, row.calls) for row in after.paths),
@@ -156,12 +156,12 @@ def clocks_of(spans: Iterable[DeviceSpan], devices: Sequence[str]) -> Clocks | N
     celsius = _means(found, "temperature_celsius")
     if not mhz and not celsius:
         return None
-    reasons = [each for span in found for each in span.conditions]
+    reasons = [condition for span in found for condition in span.conditions]
     return Clocks(
         min(mhz, default=None),
         max(celsius, default=None),
-        tuple(sorted({each.name for each in reasons})),
-        any(each.severity != "normal" for each in reasons),
+        tuple(sorted({reason.name for reason in reasons})),
+        any(reason.severity != "normal" for reason in reasons),
     )
 
 
@@ -254,7 +254,7 @@ def _by_name(rows: _Rows) -> dict[str, tuple[int, int]]:
 
 
 def _sorted(changes: Iterable[Pair]) -> tuple[Pair, ...]:
-    return tuple(sorted(changes, key=lambda each: -abs(each.change_ns)))
+    return tuple(sorted(changes, key=lambda change: -abs(change.change_ns)))
 
 
 def _is_same(wall: Pair, chance: float | None) -> bool:
@@ -288,7 +288,7 @@ def _sentence(wall: Pair, parts: Sequence[Pair]) -> str:
     was, now = wall.before_ns or 0, wall.after_ns or 0
     share = f"{units.share(abs(now - was) / was)} " if was else ""
     word = "more" if now > was else "less"
-    alike = [each for each in parts if each.change_ns * wall.change_ns > 0]
+    alike = [part for part in parts if part.change_ns * wall.change_ns > 0]
     most = max(alike, key=lambda each: abs(each.change_ns), default=None)
     where = ""
     # small changes of parts explain nothing of a large one

@@ -80,7 +80,7 @@ def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...
 def _has_fp8(gpus: Sequence[GpuLimits]) -> bool:
     """Tell whether all are known to take FP8; AMD counts its generations otherwise."""
     return bool(gpus) and all(
-        _OF_NVIDIA.match(each.name) and each.has_fp8 for each in gpus
+        _OF_NVIDIA.match(gpu.name) and gpu.has_fp8 for gpu in gpus
     )
 
 
@@ -123,11 +123,11 @@ def judge(
         return CellVerdict(
             "mixed",
             f"No one cause stands out: {in_words(shares) or 'none was found'}. "
-            + " ".join(each.evidence for each in findings[:2])
+            + " ".join(finding.evidence for finding in findings[:2])
             + advice,
             advice.strip(),
         )
-    findings = tuple(each for each in findings if each.kind == kind)
+    findings = tuple(finding for finding in findings if finding.kind == kind)
     first = findings[0]
     if not leads_alone(kind, shares):
         change = advice or f" {first.change}"
@@ -189,7 +189,7 @@ def _of_window(ratio: float) -> str:
 
 def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     idle = metrics.idle
-    sync = max(metrics.sync_points, key=lambda each: each.stall_ns, default=None)
+    sync = max(metrics.sync_points, key=lambda point: point.stall_ns, default=None)
     if sync is not None and idle.host_synchronize_ns:
         yield (
             "sync-bound",
@@ -198,7 +198,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             # who waits no more still has to do what it did beside
             min(
                 idle.host_synchronize_ns,
-                sum(each.time_ns for each in metrics.sync_points),
+                sum(point.time_ns for point in metrics.sync_points),
             ),
             f"The GPU idled {_of_window(idle.host_synchronize_ns / window_ns)} "
             f"because the host had waited for it, mostly in {_place(sync)}, and had "
@@ -217,7 +217,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         f"{_mostly(metrics, 'launching')}.",
         _LAUNCH_LESS,
     )
-    pieces = metrics.kernels + sum(each.calls for each in metrics.copies)
+    pieces = metrics.kernels + sum(copy.calls for copy in metrics.copies)
     # in a CUDA graph they are launched as one already
     are_launched_as_one = pieces > 2 * metrics.launches
     yield (
@@ -265,11 +265,11 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
 
 def _mostly(metrics: Metrics, cause: str) -> str:
     """Name the place where most of it was, if there is one."""
-    places = [each for each in metrics.idle_places if each.cause == cause]
+    places = [place for place in metrics.idle_places if place.cause == cause]
     if not places:
         return ""
     first = places[0]
-    if first.time_ns < CLEAR_SHARE * sum(each.time_ns for each in places):
+    if first.time_ns < CLEAR_SHARE * sum(place.time_ns for place in places):
         return ""
     operator = "" if first.operator is None else f" in {first.operator}"
     line = "" if first.line is None else f" on line {first.line}"
@@ -285,7 +285,7 @@ def _place(sync: SyncTotal) -> str:
 
 
 def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
-    host = [each for each in metrics.copies if each.direction in ("HtoD", "DtoH")]
+    host = [copy for copy in metrics.copies if copy.direction in ("HtoD", "DtoH")]
     time_ns = sum(each.time_ns for each in host)
     exposed_ns = metrics.exposed_host_copy_ns or 0
     if time_ns:

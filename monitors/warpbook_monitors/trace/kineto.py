@@ -176,7 +176,7 @@ class Capture:
         memory = memory_use(
             self._before,
             torch_gpus.allocator_counts(),
-            {each.device: each.most_bytes for each in allocations}
+            {allocation.device: allocation.most_bytes for allocation in allocations}
             if self._memory
             else None,
         )

@@ -137,7 +137,7 @@ def _go_through(
 
 def _names(events: Sequence[Any]) -> Iterable[str]:
     try:
-        return [each.name() for each in events]
+        return [event.name() for event in events]
     except UnicodeDecodeError:
         return map(_name, events)
 
@@ -211,7 +211,7 @@ def _shape_text(metadata: str) -> str:
 
 
 def _shape(found: re.Match[str]) -> KernelShape:
-    numbers = [int(each) for each in found.groups()]
+    numbers = [int(group) for group in found.groups()]
     return KernelShape(
         (numbers[2], numbers[3], numbers[4]),
         (numbers[5], numbers[6], numbers[7]),

@@ -19,7 +19,7 @@ _MAX_PATH_LENGTH = 600
 
 def memory_curves(run: Run) -> tuple[MemoryCurve, ...]:
     """Draw each GPU's curve in few points, which hold its peak."""
-    found = [each for each in run.allocations if len(each.at_ns)]
+    found = [allocation for allocation in run.allocations if len(allocation.at_ns)]
     return tuple(_curve(each, run, MAX_POINTS // len(found)) for each in found)
 
 

@@ -72,12 +72,12 @@ class Places:
                 )
             )
         totals.sort(
-            key=lambda each: (
-                -each.stall_ns,
-                -each.time_ns,
-                each.name,
-                each.operator or "",
-                each.line or 0,
+            key=lambda total: (
+                -total.stall_ns,
+                -total.time_ns,
+                total.name,
+                total.operator or "",
+                total.line or 0,
             )
         )
         return tuple(totals)

@@ -286,14 +286,14 @@ def plain(whole: TraceReport | JobReport) -> dict[str, Any]:
     """Give what JSON holds of a report; what nobody saw of a GPU is None, not 0."""
     told: dict[str, Any] = msgspec.to_builtins(whole)
     if isinstance(whole, JobReport):
-        told["ranks"] = [plain(each) for each in whole.ranks]
-        slowest = [each.metrics for each in whole.ranks].index(whole.metrics)
+        told["ranks"] = [plain(rank) for rank in whole.ranks]
+        slowest = [rank.metrics for rank in whole.ranks].index(whole.metrics)
         told["metrics"] = told["ranks"][slowest]["metrics"]
     elif not whole.gpu_recorded:
         metrics = told["metrics"]
         metrics |= dict.fromkeys(_OF_THE_GPU)
         profiler_ns = metrics["idle"]["profiler_ns"]
         metrics["idle"] |= dict.fromkeys(metrics["idle"]) | {"profiler_ns": profiler_ns}
-        for each in metrics["sync_points"]:
-            each["stall_ns"] = None
+        for metric in metrics["sync_points"]:
+            metric["stall_ns"] = None
     return told

@@ -63,7 +63,7 @@ def roofline(events: Columns, run: Run) -> tuple[RooflinePoint, ...]:
         *_of_operators(events, kernels, run, total_ns),
         *_of_copies(copies, run, total_ns),
     ]
-    points.sort(key=lambda each: -each.time_ns)
+    points.sort(key=lambda point: -point.time_ns)
     return tuple(points[:MAX_POINTS])
 
 
@@ -258,6 +258,6 @@ def _text(operands: Operands) -> str:
 
 
 def _sizes(dims: Iterable[tuple[int, ...]]) -> Iterator[str]:
-    for each in dims:
-        if each:
-            yield "×".join(map(str, each))
+    for dim in dims:
+        if dim:
+            yield "×".join(map(str, dim))

@@ -157,7 +157,7 @@ class Timeline:
             else TimelineBars(False, (), (), ())
             for row in self.columns
         )
-        used = set(itertools.chain.from_iterable(each.names for each in bars))
+        used = set(itertools.chain.from_iterable(bar.names for bar in bars))
         return TimelineWindow(
             from_ns,
             to_ns,

@@ -108,7 +108,7 @@ def moved(positions: Int32s, kept: Int64s, count: int) -> Int32s:
 
 def are_bounded(facts: Iterable[EventFacts]) -> bool:
     """Tell whether facts that came in are no larger than what is written here."""
-    return all(_is_bounded(each) for each in facts)
+    return all(_is_bounded(fact) for fact in facts)
 
 
 def _is_bounded(facts: EventFacts) -> bool:

@@ -261,7 +261,7 @@ def _little_work(
         "dram_active_ratio": "DRAM",
         "fp32_active_ratio": "FP32",
     }
-    highest = max(names, key=lambda each: means.get(each, 0.0))
+    highest = max(names, key=lambda name: means.get(name, 0.0))
     return Verdict(
         "mixed",
         "The GPU is busy and nothing is saturated. Profile a cell to see why.",

@@ -185,10 +185,10 @@ def class_hub(
         *(sys.executable, "-m", "warpbook.cli.main", "hub"),
         *("--folder", str(hub.folder), "--port", str(hub.port)),
         *("--course", COURSE, "--instructor", "grace", "--base-url", base_url),
-        *options,
     ]
     if "--engine" not in options:
         command += ["--cpu-slots", "1", *([] if asks_driver else ["--no-gpu"])]
+    command += options
     if own_hosts:
         command += ["--subdomain-host", f"http://hub.localhost:{hub.port}"]
     folders = [str(extension), *(str(ROOT / name) for name in ("labs", "monitors"))]

@@ -135,14 +135,14 @@ def _result(
         "failed" if failed else "passed",
         failed or f"{right:,} of {len(asked):,} answers are right, which is enough.",
         kinds,
-        sum(each.passed for each in kinds),
+        sum(kind.passed for kind in kinds),
         len(kinds),
         isolation=isolation,
     )
 
 
 def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[Put]:
-    functions = {each.name: each for each in plan.functions}
+    functions = {function.name: function for function in plan.functions}
     try:
         found = drawn(plan, loaded.cases.questions, plan.seed if seed is None else seed)
     except BadQuestion as problem:
@@ -193,10 +193,10 @@ def _told(loaded: LoadedLab, put: Put, answer: Answered) -> CaseResult:
 def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     """Tell questions of one kind together: right if all are; the first wrong, else."""
     kinds: dict[tuple[str, bool], CaseResult] = {}
-    for each in cases:
-        before = kinds.setdefault((each.about, each.is_hidden), each)
-        if before.passed and not each.passed:
-            kinds[each.about, each.is_hidden] = each
+    for case in cases:
+        before = kinds.setdefault((case.about, case.is_hidden), case)
+        if before.passed and not case.passed:
+            kinds[case.about, case.is_hidden] = case
     return tuple(kinds.values())
 
 

@@ -145,7 +145,7 @@ def _values(slot: Slot, given: Arrays) -> NDArray[Any]:
 def numbers_of(loaded: LoadedLab, given: Arrays) -> dict[str, int | float]:
     """Give the numbers that `run` gets beside its buffers."""
     return {
-        each.name: np.asarray(given[each.name], each.dtype).item()
-        for each in loaded.lab.parameters
-        if each.kind == "scalar"
+        parameter.name: np.asarray(given[parameter.name], parameter.dtype).item()
+        for parameter in loaded.lab.parameters
+        if parameter.kind == "scalar"
     }

@@ -205,11 +205,11 @@ class _Drawn(NamedTuple):
 
 def _places(slots: list[Slot]) -> NDArray[np.int64]:
     """Draw bytes of outputs, each as likely as any other."""
-    ends = np.cumsum([each.size_bytes for each in slots])
-    begins = np.array([each.offset for each in slots])
+    ends = np.cumsum([slot.size_bytes for slot in slots])
+    begins = np.array([slot.offset for slot in slots])
     drawn = np.random.default_rng(secrets.randbits(64)).integers(0, ends[-1], _DRAWN)
     of = np.searchsorted(ends, drawn, side="right")
-    before = ends - np.array([each.size_bytes for each in slots])
+    before = ends - np.array([slot.size_bytes for slot in slots])
     places: NDArray[np.int64] = begins[of] + drawn - before[of]
     return places
 
@@ -217,9 +217,9 @@ def _places(slots: list[Slot]) -> NDArray[np.int64]:
 def _at(slots: list[Slot], place: int) -> str:
     """Name the output that a byte belongs to."""
     return next(
-        each.name
-        for each in slots
-        if each.offset <= place < each.offset + each.size_bytes
+        slot.name
+        for slot in slots
+        if slot.offset <= place < slot.offset + slot.size_bytes
     )
 
 

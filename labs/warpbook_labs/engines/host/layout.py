@@ -27,22 +27,22 @@ class Layout(NamedTuple):
     @property
     def read(self) -> tuple[Slot, ...]:
         """Give the buffers that hold something before a call."""
-        return tuple(each for each in self.slots if each.is_read)
+        return tuple(slot for slot in self.slots if slot.is_read)
 
     @property
     def written(self) -> tuple[Slot, ...]:
         """Give the buffers that are judged after it."""
-        return tuple(each for each in self.slots if each.is_written)
+        return tuple(slot for slot in self.slots if slot.is_written)
 
 
 def laid_out(
     parameters: Sequence[Parameter], sizes: Mapping[str, int], sets: int = 1
 ) -> Layout:
     """Lay out as many sets of buffers: what is written of all sets, then the rest."""
-    buffers = [each for each in parameters if is_buffer(each)]
+    buffers = [parameter for parameter in parameters if is_buffer(parameter)]
     found: list[Slot] = []
     size_bytes = dict.fromkeys(PLACES, 0)
-    of_all_sets = [(number, each) for number in range(sets) for each in buffers]
+    of_all_sets = [(number, buffer) for number in range(sets) for buffer in buffers]
     # the order of the sort is kept among equals
     for number, each in sorted(of_all_sets, key=lambda pair: pair[1].kind == "input"):
         shape = shape_of(each, sizes)
@@ -68,4 +68,6 @@ def laid_out(
 
 def largest(*layouts: Layout) -> dict[HostPlace, int]:
     """Say how much memory of each place is enough for each of these."""
-    return {place: max(each.size_bytes[place] for each in layouts) for place in PLACES}
+    return {
+        place: max(layout.size_bytes[place] for layout in layouts) for place in PLACES
+    }

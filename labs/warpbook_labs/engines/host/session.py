@@ -178,7 +178,7 @@ class Session:
         folders = [CATALOGUE, self._loaded.folder, data_folder()]
         private = private_folder(self._loaded.folder)
         folders += [private] if private is not None else []
-        return tuple(str(each.resolve()) for each in folders)
+        return tuple(str(folder.resolve()) for folder in folders)
 
     def _drop(self) -> None:
         child = self.harness.children.pop("learner", None)

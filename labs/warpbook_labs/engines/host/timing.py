@@ -281,12 +281,12 @@ class Trials:
         sizes = dict(self._speed.sizes)
         expected = self._python.expected(given, sizes)
         tolerance = self._python.tolerance(given, sizes, expected)
-        for each in self._loaded.lab.parameters:
-            if each.name not in outputs:
+        for parameter in self._loaded.lab.parameters:
+            if parameter.name not in outputs:
                 continue
-            right = self._python.shaped("expected", expected, each, sizes)
-            off = tolerance[each.name]
-            wrong = first_wrong(each.name, outputs[each.name], right, off)
+            right = self._python.shaped("expected", expected, parameter, sizes)
+            off = tolerance[parameter.name]
+            wrong = first_wrong(parameter.name, outputs[parameter.name], right, off)
             if wrong is not None:
                 raise WrongOutput("wrong", f"In a timed call {wrong_words(wrong)}")
 

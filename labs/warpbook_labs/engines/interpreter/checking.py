@@ -233,10 +233,10 @@ def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:
     """Tell what a multiprocessor holds of each kernel, as cases shown launch it."""
     found, _ = read_log(log)
     launches = (
-        (each.kernel, math.prod(each.block), each.dynamic_shared_bytes)
+        (launch.kernel, math.prod(launch.block), launch.dynamic_shared_bytes)
         for one in prepared
         if not one.is_hidden
-        for each in one.run.launches
+        for launch in one.run.launches
     )
     return held_by_launches(found, launches)[:_MOST_RESOURCES]
 
@@ -285,7 +285,7 @@ class _Told:
                 is_unsupported=ran.status == "unsupported",
             )
         reports = ran.reports
-        launched = [each.kernel for each in self.run.launches]
+        launched = [launch.kernel for launch in self.run.launches]
         counts = Counts(matrix_instructions=matrix_instructions(ptx, launched))
         lines: dict[int, Counts] = {}
         for report in reports:
@@ -293,9 +293,9 @@ class _Told:
             for line, of_line in report.lines.items():
                 lines.setdefault(line, Counts()).add(of_line)
         findings = tuple(
-            each
+            finding
             for report in (*reports, *ran.again_reports)
-            for each in report.findings
+            for finding in report.findings
         )
         wrong, is_again = None, False
         if not reports[-1].stopped:

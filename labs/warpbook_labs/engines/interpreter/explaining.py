@@ -98,7 +98,7 @@ def believed(origin: Origin | None, last_line: int, launches: int) -> Origin | N
     if origin is None:
         return None
     lines = tuple(line for line in origin.lines if 0 < line <= last_line)
-    numbers = tuple(each for each in origin.launches if 0 <= each < launches)
+    numbers = tuple(launch for launch in origin.launches if 0 <= launch < launches)
     writer = origin.writer if 0 < origin.writer <= last_line else 0
     return Origin(lines, writer, numbers, origin.has_written)
 
@@ -143,7 +143,7 @@ def with_lines(wrong: WrongElement, origin: Origin, rule: Rule) -> WrongElement:
         beside_line=origin.writer,
         is_beside_written=origin.has_written,
         launch_lines=tuple(
-            sorted({rule.launches[each].line for each in origin.launches})
+            sorted({rule.launches[launch].line for launch in origin.launches})
         )[:_MOST_LAUNCHES],
     )
 

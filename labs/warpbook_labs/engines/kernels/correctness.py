@@ -112,7 +112,7 @@ def _off_by(loaded: LoadedLab, case: DrawnCase) -> dict[str, int]:
         return {}
     chance = random.Random(secrets.randbits(64))
     return {
-        each.name: np.dtype(each.dtype).itemsize * chance.randrange(2)
-        for each in loaded.lab.parameters
-        if each.shape
+        parameter.name: np.dtype(parameter.dtype).itemsize * chance.randrange(2)
+        for parameter in loaded.lab.parameters
+        if parameter.shape
     }

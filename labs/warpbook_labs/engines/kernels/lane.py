@@ -35,7 +35,7 @@ def run_on_gpu(
         NotOnGpu: it can't be run there, for a reason that is no fault of the source.
         NotInstalled: NVRTC is not installed.
     """
-    sizes = [each.sizes for each in cases]
+    sizes = [case.sizes for case in cases]
     if loaded.lab.speed is not None:
         sizes.append(dict(loaded.lab.speed.sizes))
     try:

@@ -86,8 +86,8 @@ class _Side:
         program = device.load(self._source.cubin)
         addresses = self.arena.addresses
         prepared = [
-            device.prepare(program, each, addresses)
-            for each in self._launches[self._kind]
+            device.prepare(program, launch, addresses)
+            for launch in self._launches[self._kind]
         ]
         self._trials.tools.flush()
         taken_ns = device.timed_ns(prepared, _PATIENCE_S)
@@ -254,20 +254,20 @@ class Trials:
                 words = f"It writes `{each.name}`, which is an input, in a timed call."
                 raise WrongOutput("input", words)
         self._reference.call_ns()
-        for each in self._outputs():
-            found = self._compare(each, 0.0)
+        for output in self._outputs():
+            found = self._compare(output, 0.0)
             if found.how_many:
                 # what it may be off is only asked where it is not the very same
                 if call.kind not in self._bounds:
                     self._bounds[call.kind] = self._bounds_of(call)
-                found = self._compare(each, self._bounds[call.kind][each.name])
+                found = self._compare(output, self._bounds[call.kind][output.name])
             if found.how_many:
-                count = int(np.prod(shape_of(each, self.speed.sizes), dtype=np.int64))
-                shape = shape_of(each, self.speed.sizes)
+                count = int(np.prod(shape_of(output, self.speed.sizes), dtype=np.int64))
+                shape = shape_of(output, self.speed.sizes)
                 index = ", ".join(map(str, np.unravel_index(found.first, shape)))
                 raise WrongOutput(
                     "wrong",
-                    f"{each.name}[{index}] is wrong in a timed call, and "
+                    f"{output.name}[{index}] is wrong in a timed call, and "
                     f"{found.how_many:,} of {count:,} elements are.",
                 )
 
@@ -299,17 +299,18 @@ class Trials:
         """Say how far an output may be from the reference's, which may be off, too."""
         given = self._given(call)
         right = {
-            each.name: self.tools.device.download(
-                self._reference.arena.addresses[each.name],
-                self._reference.arena.places[each.name].size_bytes,
+            output.name: self.tools.device.download(
+                self._reference.arena.addresses[output.name],
+                self._reference.arena.places[output.name].size_bytes,
             )
-            .view(each.dtype)
-            .reshape(shape_of(each, self.speed.sizes))
-            for each in self._outputs()
+            .view(output.dtype)
+            .reshape(shape_of(output, self.speed.sizes))
+            for output in self._outputs()
         }
         bounds = self._python.tolerance(given, self.speed.sizes, right)
         return {
-            each.name: 2 * float(np.max(bounds[each.name])) for each in self._outputs()
+            output.name: 2 * float(np.max(bounds[output.name]))
+            for output in self._outputs()
         }
 
     def _given(self, call: _Call) -> Arrays:
@@ -328,10 +329,10 @@ class Trials:
         arena = self._learner.arena
         device = self.tools.device
         outputs = {
-            each.name: device.download(
-                arena.addresses[each.name], arena.places[each.name].size_bytes
+            output.name: device.download(
+                arena.addresses[output.name], arena.places[output.name].size_bytes
             )
-            for each in self._outputs()
+            for output in self._outputs()
         }
         self._kept = call, outputs
 
@@ -343,12 +344,14 @@ class Trials:
         sizes, given = self.speed.sizes, self._given(call)
         expected = self._python.expected(given, sizes)
         tolerance = self._python.tolerance(given, sizes, expected)
-        for each in self._outputs():
+        for output in self._outputs():
             wrong = first_wrong(
-                each.name,
-                outputs[each.name].view(each.dtype).reshape(shape_of(each, sizes)),
-                self._python.shaped("expected", expected, each, sizes),
-                tolerance[each.name],
+                output.name,
+                outputs[output.name]
+                .view(output.dtype)
+                .reshape(shape_of(output, sizes)),
+                self._python.shaped("expected", expected, output, sizes),
+                tolerance[output.name],
             )
             if wrong is not None:
                 raise WrongOutput("wrong", f"In a timed call {wrong_words(wrong)}")

@@ -142,12 +142,12 @@ def _runner(device: Device, asked: _Asked) -> Callable[[], None]:
             device.upload(addresses[each.name], values)
     program = device.load(device.assembled(asked.image))
     launches: list[PreparedLaunch] = [
-        device.prepare(program, each, addresses) for each in prepared.run.launches
+        device.prepare(program, launch, addresses) for launch in prepared.run.launches
     ]
 
     def run() -> None:
-        for each in launches:
-            device.launch(each)
+        for launch in launches:
+            device.launch(launch)
         device.wait(_PATIENCE_S)
 
     return run

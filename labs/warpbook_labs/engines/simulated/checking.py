@@ -108,7 +108,7 @@ def check_host(
                 lines = followed(job, asked, partial(_outcome, limits=limits))
                 done[place] = with_lines(done[place], lines)
                 is_explained = True
-    done += (case_result(each, Left(), _NOT_RUN) for each in cases[len(done) :])
+    done += (case_result(case, Left(), _NOT_RUN) for case in cases[len(done) :])
     right = sum(each.passed for each in done)
     return CheckResult(
         lab.id,
@@ -182,14 +182,17 @@ def _told(prepared: PreparedCalls, left: Left) -> CaseResult:
         return case_result(prepared.case, left)
     outputs = prepared.outputs
     sizes = [
-        {each.name: len(of_call.get(each.name, b"")) for each in outputs}
+        {output.name: len(of_call.get(output.name, b"")) for output in outputs}
         for of_call in left.outputs
     ]
-    right_sizes = {each.name: each.size_bytes for each in outputs}
+    right_sizes = {output.name: output.size_bytes for output in outputs}
     if sizes != [right_sizes] * len(prepared.given):
         return case_result(prepared.case, left, INVALID_MESSAGE)
     wrong = prepared.first_wrong(
-        {each.name: prepared.memory(each, of_call[each.name]) for each in outputs}
+        {
+            output.name: prepared.memory(output, of_call[output.name])
+            for output in outputs
+        }
         for of_call in left.outputs
     )
     return case_result(prepared.case, left, wrong=wrong)

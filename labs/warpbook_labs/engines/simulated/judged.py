@@ -18,7 +18,7 @@ from warpbook_labs.lab.texts import INVALID_MESSAGE
 
 def judged(job: Judge) -> HostJudged:
     """Judge every program."""
-    return HostJudged(tuple(_verdict(each) for each in job.trials))
+    return HostJudged(tuple(_verdict(trial) for trial in job.trials))
 
 
 def _verdict(trial: Trial) -> Verdict:
@@ -26,7 +26,7 @@ def _verdict(trial: Trial) -> Verdict:
         program = msgspec.msgpack.decode(trial.program, type=Program)
     except (msgspec.DecodeError, RecursionError):
         return Verdict(INVALID_MESSAGE)
-    kinds = {each.name: each for each in trial.buffers}
+    kinds = {buffer.name: buffer for buffer in trial.buffers}
     calls = [
         {
             name: np.frombuffer(data, kinds[name].dtype).reshape(kinds[name].shape)
@@ -39,8 +39,8 @@ def _verdict(trial: Trial) -> Verdict:
     except ProgramRefused as problem:
         return Verdict(str(problem))
     outputs = tuple(
-        {name: np.ascontiguousarray(held).tobytes() for name, held in each.items()}
-        for each in found.outputs
+        {name: np.ascontiguousarray(held).tobytes() for name, held in output.items()}
+        for output in found.outputs
     )
     return Verdict(
         "",

@@ -64,8 +64,8 @@ def run_cases(
     warnings.showwarning = _print_warning
     done: list[Left] = []
     try:
-        for each in job.cases:
-            done.append(_left(job, each, one, writes_of))
+        for case in job.cases:
+            done.append(_left(job, case, one, writes_of))
             note_step()
             # the others would hardly be faster, and the learner waits
             if done[-1].is_too_long:
@@ -78,9 +78,11 @@ def run_cases(
 def values_of(case: HostCase, call: HostCall) -> dict[str, NDArray[Any]]:
     """Give what buffers hold before a call, by name; nobody may write there."""
     return {
-        each.name: np.frombuffer(call.data[each.name], each.dtype).reshape(each.shape)
-        for each in case.buffers
-        if each.name in call.data
+        buffer.name: np.frombuffer(call.data[buffer.name], buffer.dtype).reshape(
+            buffer.shape
+        )
+        for buffer in case.buffers
+        if buffer.name in call.data
     }
 
 
@@ -147,7 +149,7 @@ def _followed(
 def _called(case: HostCase) -> str:
     """Say how the learner's functions are called: by name, in whatever order."""
     sizes = ", ".join(f"{name}=..." for name in case.sizes)
-    buffers = [each.name for each in case.buffers]
+    buffers = [buffer.name for buffer in case.buffers]
     numbers = [name for call in case.calls[:1] for name in call.numbers]
     given = ", ".join(["state", *(f"{name}=..." for name in buffers + numbers)])
     return f"prepare({sizes}) and run({given})"

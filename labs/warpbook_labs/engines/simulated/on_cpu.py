@@ -134,8 +134,8 @@ def do(job: RunTorch) -> HostRan | Refused:
 def _run(load: Load, case: HostCase) -> Left:
     torch: Any = importlib.import_module("torch")
     memory = {
-        each.name: np.empty(each.shape, each.dtype)  # the same for every call
-        for each in case.buffers
+        buffer.name: np.empty(buffer.shape, buffer.dtype)  # the same for every call
+        for buffer in case.buffers
     }
     outputs = []
     module = load()
@@ -145,15 +145,15 @@ def _run(load: Load, case: HostCase) -> Left:
             memory[name][...] = values
         tensors = {name: torch.from_numpy(held) for name, held in memory.items()}
         module.run(state, **tensors, **call.numbers)
-        for each in case.buffers:
-            if not each.is_written:
-                if memory[each.name].tobytes() != call.data[each.name]:
-                    raise NotFit(f"It writes `{each.name}`, which is an input.")
+        for buffer in case.buffers:
+            if not buffer.is_written:
+                if memory[buffer.name].tobytes() != call.data[buffer.name]:
+                    raise NotFit(f"It writes `{buffer.name}`, which is an input.")
         outputs.append(
             {
-                each.name: memory[each.name].tobytes()
-                for each in case.buffers
-                if each.is_written
+                buffer.name: memory[buffer.name].tobytes()
+                for buffer in case.buffers
+                if buffer.is_written
             }
         )
     return Left(tuple(outputs))

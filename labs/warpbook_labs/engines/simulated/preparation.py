@@ -57,15 +57,15 @@ class PreparedCalls:
         self.given = [self._drawn(generator_of(case.seed, each)) for each in calls]
         self.buffers = tuple(
             HostBuffer(
-                each.name,
-                each.dtype,
-                shape_of(each, case.sizes),
-                each.place,
-                each.kind != "input",
-                _size_bytes(each, case.sizes),
+                parameter.name,
+                parameter.dtype,
+                shape_of(parameter, case.sizes),
+                parameter.place,
+                parameter.kind != "input",
+                _size_bytes(parameter, case.sizes),
             )
-            for each in loaded.lab.parameters
-            if is_buffer(each)
+            for parameter in loaded.lab.parameters
+            if is_buffer(parameter)
         )
         #: of the poison in outputs
         self._key = secrets.randbits(32)
@@ -73,21 +73,21 @@ class PreparedCalls:
     @property
     def outputs(self) -> tuple[HostBuffer, ...]:
         """Give the buffers that `run` may write."""
-        return tuple(each for each in self.buffers if each.is_written)
+        return tuple(buffer for buffer in self.buffers if buffer.is_written)
 
     @property
     def input_names(self) -> set[str]:
         """Name the buffers that hold something before a call."""
         return {
-            each.name
-            for each in self._lab.parameters
-            if each.kind in ("input", "inout")
+            parameter.name
+            for parameter in self._lab.parameters
+            if parameter.kind in ("input", "inout")
         }
 
     @property
     def size_bytes(self) -> int:
         """Tell how much all calls hold."""
-        return len(self.given) * sum(each.size_bytes for each in self.buffers)
+        return len(self.given) * sum(buffer.size_bytes for buffer in self.buffers)
 
     def to_run(self) -> HostCase:
         """Give what a process needs that runs it: inputs, and poison in outputs."""
@@ -178,9 +178,11 @@ class PreparedCalls:
         for given in self.given:
             data = {name: each.tobytes() for name, each in self._arrays(given).items()}
             numbers = {
-                each.name: np.asarray(given[each.name], each.dtype).item()
-                for each in self._lab.parameters
-                if each.kind == "scalar"
+                parameter.name: np.asarray(
+                    given[parameter.name], parameter.dtype
+                ).item()
+                for parameter in self._lab.parameters
+                if parameter.kind == "scalar"
             }
             calls.append(HostCall({**outputs, **data}, numbers))
         return HostCase(dict(self.case.sizes), self.buffers, tuple(calls))

@@ -109,8 +109,8 @@ def _told(
     case = prepared.case
     wrong = prepared.first_wrong(_memory(prepared, verdict))
     findings = tuple(
-        Finding(each.kind, each.message, each.line)
-        for each in verdict.findings[:_MOST_FINDINGS]
+        Finding(finding.kind, finding.message, finding.line)
+        for finding in verdict.findings[:_MOST_FINDINGS]
     )
     looked = "" if verdict.first_look is None else at_line(LOOKED, verdict.first_look)
     words = advice = ""
@@ -205,14 +205,14 @@ def _trial(program: bytes, prepared: PreparedCalls) -> Trial:
     inputs = prepared.input_names
     buffers = tuple(
         Buffer(
-            each.name,
-            _PLACES[each.place],
-            each.dtype,
-            each.shape,
-            each.name in inputs,
-            each.is_written,
+            buffer.name,
+            _PLACES[buffer.place],
+            buffer.dtype,
+            buffer.shape,
+            buffer.name in inputs,
+            buffer.is_written,
         )
-        for each in prepared.buffers
+        for buffer in prepared.buffers
     )
     calls = tuple(
         {name: held.tobytes() for name, held in prepared.inputs(number).items()}
@@ -223,7 +223,7 @@ def _trial(program: bytes, prepared: PreparedCalls) -> Trial:
 
 def _is_whole(prepared: PreparedCalls, verdict: Verdict) -> bool:
     """Tell whether a verdict has an answer of the right size for each output."""
-    sizes = {each.name: each.size_bytes for each in prepared.outputs}
+    sizes = {output.name: output.size_bytes for output in prepared.outputs}
     told = [
         {name: len(data) for name, data in call.items()} for call in verdict.outputs
     ]
@@ -245,14 +245,14 @@ def _memory(
     calls = zip(verdict.outputs, verdict.unwritten, verdict.writers, strict=True)
     for outputs, unwritten, writers in calls:
         held = {}
-        for each in prepared.outputs:
-            data = outputs[each.name]
-            first = unwritten.get(each.name)
+        for output in prepared.outputs:
+            data = outputs[output.name]
+            first = unwritten.get(output.name)
             if first is not None:
-                first *= np.dtype(each.dtype).itemsize
-            last, computed = writers.get(each.name, (b"", b""))
-            held[each.name] = execution.Memory(
-                each.name,
+                first *= np.dtype(output.dtype).itemsize
+            last, computed = writers.get(output.name, (b"", b""))
+            held[output.name] = execution.Memory(
+                output.name,
                 len(data),
                 data,
                 first_unwritten=first,

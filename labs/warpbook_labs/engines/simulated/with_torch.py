@@ -128,8 +128,8 @@ def _rehearse() -> None:
 
 def _record(load: Load, case: HostCase) -> Left:
     places = {
-        each.name: (np.zeros(each.shape, each.dtype), each.place)
-        for each in case.buffers
+        buffer.name: (np.zeros(buffer.shape, buffer.dtype), buffer.place)
+        for buffer in case.buffers
     }
     session = _session(places, SOURCE_NAME)
     with session.recording():
@@ -146,8 +146,8 @@ def _record(load: Load, case: HostCase) -> Left:
 def _run(load: Load, case: HostCase) -> Left:
     """Run a case with the inputs that count, and tell what its buffers hold."""
     places = {
-        each.name: (np.empty(each.shape, each.dtype), each.place)
-        for each in case.buffers
+        buffer.name: (np.empty(buffer.shape, buffer.dtype), buffer.place)
+        for buffer in case.buffers
     }
     session = _session(places, SOURCE_NAME, is_judged=False)
     outputs = []
@@ -158,7 +158,7 @@ def _run(load: Load, case: HostCase) -> Left:
             session.begin_call(number, values_of(case, call))
             tensors = {name: each.detach() for name, each in session.tensors.items()}
             module.run(state, **tensors, **call.numbers)
-            held = {each.name: session.held(each.name) for each in case.buffers}
+            held = {buffer.name: session.held(buffer.name) for buffer in case.buffers}
             for each in case.buffers:
                 if not each.is_written and held[each.name] != call.data[each.name]:
                     raise NotFit(f"It writes `{each.name}`, which is an input.")

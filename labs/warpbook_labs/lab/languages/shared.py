@@ -22,11 +22,11 @@ def refuse_unfit_cases(lab: Lab, file: Path) -> None:
     for key, least in (("parameters", 1), ("public", 2), ("tolerance", 1)):
         if len(getattr(lab, key)) < least:
             raise BadLab(f"{file}: {key}: at least {least} must be there.")
-    sizes = {each.name for each in lab.parameters if each.kind == "size"}
-    names = [each.name for each in lab.parameters]
+    sizes = {parameter.name for parameter in lab.parameters if parameter.kind == "size"}
+    names = [parameter.name for parameter in lab.parameters]
     if len(set(names)) < len(names):
         raise BadLab(f"{file}: parameters: two have the same name.")
-    if not any(each.kind in ("output", "inout") for each in lab.parameters):
+    if not any(parameter.kind in ("output", "inout") for parameter in lab.parameters):
         raise BadLab(f"{file}: parameters: none is an output.")
     ones = dict.fromkeys(sizes, 1)
     for key, expression in _expressions(lab):
@@ -64,7 +64,7 @@ def refuse_unfit_cases(lab: Lab, file: Path) -> None:
 
 def _expressions(lab: Lab) -> list[tuple[str, str]]:
     costs = ("bytes", "flops", "h2d_bytes", "d2h_bytes")
-    found = [(f"work.{each}", getattr(lab.work, each)) for each in costs]
+    found = [(f"work.{cost}", getattr(lab.work, cost)) for cost in costs]
     for each in lab.parameters:
         found += [(f"parameters.{each.name}.shape", side) for side in each.shape]
     for one in lab.counted:

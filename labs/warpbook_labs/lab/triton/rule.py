@@ -93,18 +93,22 @@ def _compare(
     kernel: Kernel, given: list[str], named: dict[str, str], line: int
 ) -> None:
     """Refuse arguments that are not those of the kernel."""
-    wanted = [each for each in kernel.parameters if each not in kernel.constants]
+    wanted = [
+        parameter
+        for parameter in kernel.parameters
+        if parameter not in kernel.constants
+    ]
     constants = {each for each in named if each not in _OPTIONS}
-    for each in sorted(constants):
-        if each in wanted:
+    for constant in sorted(constants):
+        if constant in wanted:
             raise BadRule(
-                f"`{each}` is no tl.constexpr of `{kernel.name}`: give it "
+                f"`{constant}` is no tl.constexpr of `{kernel.name}`: give it "
                 "without its name.",
                 line,
             )
-        if each not in kernel.constants:
-            raise BadRule(f"`{kernel.name}` has no parameter `{each}`.", line)
-    missing = [each for each in kernel.constants if each not in constants]
+        if constant not in kernel.constants:
+            raise BadRule(f"`{kernel.name}` has no parameter `{constant}`.", line)
+    missing = [constant for constant in kernel.constants if constant not in constants]
     if missing:
         raise BadRule(
             f"`{missing[0]}` is a tl.constexpr of `{kernel.name}`: give "

@@ -201,8 +201,8 @@ def _kernel(function: ast.FunctionDef) -> Kernel:
         elif isinstance(each, ast.arg) and each.annotation is not None:
             if ast.unparse(each.annotation) != "tl.constexpr":
                 _refuse(function, "only `tl.constexpr` may stand behind a parameter")
-    names = tuple(each.arg for each in given.args)
-    constants = tuple(each.arg for each in given.args if each.annotation is not None)
+    names = tuple(arg.arg for arg in given.args)
+    constants = tuple(arg.arg for arg in given.args if arg.annotation is not None)
     return Kernel(function.name, names, constants, function.lineno)
 
 
@@ -258,13 +258,13 @@ class _Body(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         if not isinstance(node.func, (ast.Name, ast.Attribute)):
             _refuse(node, "only functions that have a name can be called")
-        if any(each.arg is None for each in node.keywords):
+        if any(keyword.arg is None for keyword in node.keywords):
             _refuse(node, "`**` before a name is no Triton")
         self.generic_visit(node)
 
 
 def _assigned(function: ast.FunctionDef) -> Iterator[str]:
-    yield from (each.arg for each in function.args.args)
+    yield from (arg.arg for arg in function.args.args)
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             # a kernel that hides these would hide them from the checks above, too

@@ -68,7 +68,7 @@ def _refuse(node: ast.AST, why: str) -> BadTriton:
 def _configurations(decorator: ast.expr) -> Iterator[_Configuration]:
     assert isinstance(decorator, ast.Call)
     given: dict[str | None, ast.expr] = {
-        each.arg: each.value for each in decorator.keywords
+        keyword.arg: keyword.value for keyword in decorator.keywords
     }
     for each, value in zip(("configs", "key"), decorator.args, strict=False):
         given[each] = value
@@ -93,7 +93,7 @@ def _configuration(node: ast.expr) -> _Configuration:
         raise _refuse(node, words)
     found: _Configuration = {}
     pairs = zip(node.args[0].keys, node.args[0].values, strict=True)
-    named = [(ast.Constant(each.arg), each.value) for each in node.keywords]
+    named = [(ast.Constant(keyword.arg), keyword.value) for keyword in node.keywords]
     for key, value in (*pairs, *named):
         name = key.value if isinstance(key, ast.Constant) else None
         number = value.value if isinstance(value, ast.Constant) else None
@@ -102,7 +102,7 @@ def _configuration(node: ast.expr) -> _Configuration:
         if not isinstance(number, int):
             raise _refuse(node, f"`{name}` must be a whole number")
         found[name] = int(number)
-    unknown = {each.arg for each in node.keywords} - set(_OPTIONS)
+    unknown = {keyword.arg for keyword in node.keywords} - set(_OPTIONS)
     if unknown:
         name = min(map(str, unknown))
         words = f"a configuration's `{name}` can't be checked here"

@@ -40,9 +40,9 @@ def contention(evidence: Evidence) -> Iterator[Proposal]:
     kernels = evidence.gpu.where(evidence.is_kernel)
     groups, _ = called(evidence.events, kernels)
     slow = [
-        (each.time_ns, each.name, max(each.calls, 1), moved)
-        for each in groups
-        if _adds(each) and (moved := sum(tensor_sizes(each.operands) or ()))
+        (group.time_ns, group.name, max(group.calls, 1), moved)
+        for group in groups
+        if _adds(group) and (moved := sum(tensor_sizes(group.operands) or ()))
     ]
     slow += _of_kernels(evidence, np.flatnonzero(evidence.is_kernel))
     # what one pass takes at the ceiling, far below what these take

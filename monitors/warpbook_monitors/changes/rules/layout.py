@@ -63,7 +63,7 @@ def layout(evidence: Evidence) -> Iterator[Proposal]:
     times = np.bincount(convolving[events], old_ns)
     longest = int(np.argmax(times))
     outer = int(operators.outer_of(np.array([longest]))[0])
-    dims = [each for each in operators.operands(longest).dims if len(each) > 2]
+    dims = [dim for dim in operators.operands(longest).dims if len(dim) > 2]
     yield Proposal(
         name="channels-last",
         title="Keep model and input in channels_last.",

@@ -129,10 +129,10 @@ def _fused(evidence: Evidence, chain: Int64s) -> Span:
     """
     gpu = evidence.gpu
     sizes = [_item_bytes(gpu.names[at]) for at in gpu.name[chain].tolist()]
-    moved = np.array([max(sum(each), 1) for each in sizes], np.float64)
+    moved = np.array([max(sum(size), 1) for size in sizes], np.float64)
     took_ns = gpu.duration_ns[chain].astype(np.float64)
     # the last of each name is its result; of those before, one is an earlier result
-    inputs = sum(sizes[0][:-1]) + sum(sum(each[1:-1]) for each in sizes[1:])
+    inputs = sum(sizes[0][:-1]) + sum(sum(size[1:-1]) for size in sizes[1:])
     most = inputs + (sizes[-1][-1] if sizes[-1] else 0)
     slowest = float(np.max(took_ns / moved))
     usual_ns = float(np.max(took_ns))

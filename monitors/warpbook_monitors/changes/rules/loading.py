@@ -90,9 +90,9 @@ def _sketch(call: Call | None, has_workers: bool, pinned: bool) -> str:
     if call is not None:
         given = [written(argument) for argument in call.node.args]
         given += [
-            f"{each.arg}={written(each.value)}"
-            for each in call.node.keywords
-            if each.arg not in ("num_workers", "prefetch_factor", "pin_memory", None)
+            f"{keyword.arg}={written(keyword.value)}"
+            for keyword in call.node.keywords
+            if keyword.arg not in ("num_workers", "prefetch_factor", "pin_memory", None)
         ]
     given.append("num_workers=8" if has_workers else "num_workers=4")
     given.append("persistent_workers=True")

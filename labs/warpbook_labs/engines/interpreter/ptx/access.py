@@ -64,8 +64,8 @@ def _load(instruction: Instruction, pc: int, state: State) -> Step:
         raise Unsupported(instruction.text, instruction.line)
     parts = _vector(instruction, instruction.operands[0])
     targets = [
-        lanes.target(each, f"b{8 * (lanes.width_bytes(each) or dtype.itemsize)}")
-        for each in parts
+        lanes.target(part, f"b{8 * (lanes.width_bytes(part) or dtype.itemsize)}")
+        for part in parts
     ]
     address = instruction.operands[1]
     parameter = _parameter(address, state)

@@ -71,7 +71,9 @@ def _take_turns(place: Place, values: list[Values], old: Values) -> None:
 def atomic(instruction: Instruction, pc: int, state: State) -> Step:
     """Give what `atom` and `red` do."""
     lanes, type_ = state.lanes, type_of(instruction)
-    name = next((each for each in instruction.modifiers if each in _ATOMIC), None)
+    name = next(
+        (modifier for modifier in instruction.modifiers if modifier in _ATOMIC), None
+    )
     dtype = DTYPES.get(type_)
     if name is None or dtype is None or type_ in ("f16x2", "bf16", "bf16x2"):
         raise Unsupported(instruction.text, instruction.line)
@@ -81,12 +83,16 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
     results: tuple[Operand, ...] = ()
     if instruction.name == "atom":
         results, operands = _parts(operands[0]), operands[1:]
-    count = next((_PARTS[each] for each in instruction.modifiers if each in _PARTS), 1)
-    given = [_parts(each) for each in operands[1:]]
+    count = next(
+        (_PARTS[modifier] for modifier in instruction.modifiers if modifier in _PARTS),
+        1,
+    )
+    given = [_parts(operand) for operand in operands[1:]]
     if any(len(each) != count for each in (*given, *([results] if results else []))):
         raise Unsupported(instruction.text, instruction.line)
     targets = [
-        lanes.target(each, type_) if state.is_read(each) else None for each in results
+        lanes.target(result, type_) if state.is_read(result) else None
+        for result in results
     ] or [None] * count
     reach = Reach(instruction, operands[0], pc, state, "updates")
     strength, scope = strength_of(instruction, pc, state), scope_of(instruction)
@@ -114,7 +120,7 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
                 if target is not None or name != "exch":
                     # an exchange whose old number nobody wants is but a write
                     tell_unwritten(one, dtype.itemsize, pc, state)
-                own = [each[part] for each in values]
+                own = [value[part] for value in values]
                 old = _one_after_the_other(one, own, operate, dtype, target is None)
                 if is_watched:
                     wrote = np.ones(len(at), np.bool_)
@@ -154,7 +160,7 @@ def _one_after_the_other(
         _, first = np.unique(place.at[left], return_index=True)
         now = left[first]
         old[now] = place.space.read(place.at[now], dtype)
-        new = operate(old[now], *(each[now] for each in values))
+        new = operate(old[now], *(value[now] for value in values))
         place.space.write(place.at[now], np.asarray(new, dtype))
         left = np.delete(left, first)
     return old

@@ -55,9 +55,9 @@ def handed(function: Function | Prototype) -> tuple[Variable, ...]:
 def layout(variables: Iterable[Variable]) -> tuple[list[int], int]:
     """Give where in a frame each of what is handed over lies, and their end."""
     places, end = [], 0
-    for each in variables:
+    for variable in variables:
         places.append(end)
-        end += -(-each.size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        end += -(-variable.size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
     return places, end
 
 
@@ -111,13 +111,15 @@ class Calls:
             body = () if function is None else function.body or ()
             statements = list(_all(body))
             prototypes = {
-                each.name: each for each in statements if isinstance(each, Prototype)
+                statement.name: statement
+                for statement in statements
+                if isinstance(statement, Prototype)
             }
             self._called[name] = frozenset(
                 target
-                for each in statements
-                if isinstance(each, Call)
-                for target in self._names(each, prototypes)
+                for statement in statements
+                if isinstance(statement, Call)
+                for target in self._names(statement, prototypes)
             )
         return self._called[name]
 
@@ -148,7 +150,9 @@ def _all(body: Iterable[Statement]) -> Iterator[Statement]:
 
 def _pointed(module: Module) -> list[str]:
     """Name the functions whose addresses are taken, in their order."""
-    names = {name for each in module.variables.values() for _, name in each.addresses}
+    names = {
+        name for variable in module.variables.values() for _, name in variable.addresses
+    }
     for function in module.functions.values():
         for each in _all(function.body or ()):
             if isinstance(each, Instruction):

@@ -33,7 +33,9 @@ class Carry:
         lanes = self._lanes
         unsigned = f"u{type_[1:]}"
         target = lanes.target(instruction.operands[0], unsigned)
-        sources = [lanes.source(each, unsigned) for each in instruction.operands[1:]]
+        sources = [
+            lanes.source(operand, unsigned) for operand in instruction.operands[1:]
+        ]
         subtracts = name.startswith("sub")
         multiply: Callable[..., Any] | None = None
         if name.startswith("mad"):

@@ -96,7 +96,7 @@ def _set_predicate(instruction: Instruction, lanes: Lanes) -> Step:
     first = instruction.operands[0]
     names = first.parts if isinstance(first, Vector) else (first,)
     targets = [lanes.target(name, "pred") for name in names]
-    a, b = (lanes.source(each, type_) for each in instruction.operands[1:3])
+    a, b = (lanes.source(operand, type_) for operand in instruction.operands[1:3])
     combine = next((_COMBINE[m] for m in instruction.modifiers if m in _COMBINE), None)
     other = None
     if combine is not None:
@@ -127,7 +127,7 @@ def _set(instruction: Instruction, lanes: Lanes) -> Step:
     if set(instruction.modifiers) & set(_COMBINE):
         raise Unsupported(instruction.text, instruction.line)
     target = lanes.target(instruction.operands[0], result)
-    a, b = (lanes.source(each, type_) for each in instruction.operands[1:3])
+    a, b = (lanes.source(operand, type_) for operand in instruction.operands[1:3])
     one = target.dtype.type(1) if result == "f32" else np.array(-1).astype(target.dtype)
 
     def run(mask: Bools | None) -> None:
@@ -139,7 +139,7 @@ def _set(instruction: Instruction, lanes: Lanes) -> Step:
 def _select(instruction: Instruction, lanes: Lanes) -> Step:
     type_ = type_of(instruction)
     target = lanes.target(instruction.operands[0], type_)
-    a, b = (lanes.source(each, type_) for each in instruction.operands[1:3])
+    a, b = (lanes.source(operand, type_) for operand in instruction.operands[1:3])
     chosen = _predicate(instruction.operands[3], lanes)
 
     def run(mask: Bools | None) -> None:
@@ -151,7 +151,7 @@ def _select(instruction: Instruction, lanes: Lanes) -> Step:
 def _select_by_sign(instruction: Instruction, lanes: Lanes) -> Step:
     type_, by = instruction.modifiers[-2:]
     target = lanes.target(instruction.operands[0], type_)
-    a, b = (lanes.source(each, type_) for each in instruction.operands[1:3])
+    a, b = (lanes.source(operand, type_) for operand in instruction.operands[1:3])
     sign = lanes.source(instruction.operands[3], by)
 
     def run(mask: Bools | None) -> None:
@@ -358,7 +358,7 @@ def _saturate(values: Values, dtype: np.dtype[Any]) -> Values:
 
 def _convert_pair(instruction: Instruction, lanes: Lanes, to: str, of: str) -> Step:
     target = lanes.target(instruction.operands[0], "b32")
-    high, low = (lanes.source(each, of) for each in instruction.operands[1:])
+    high, low = (lanes.source(operand, of) for operand in instruction.operands[1:])
 
     def half(values: Any) -> Values:
         wide = np.broadcast_to(values, target.shape).astype(np.float32)

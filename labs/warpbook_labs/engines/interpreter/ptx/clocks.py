@@ -64,7 +64,7 @@ class Clock:
 
 def joined(clocks: Iterable[Clock | None]) -> Clock | None:
     """Give what any of these clocks knows; None if they know nothing."""
-    distinct = {id(each): each for each in clocks if each is not None}
+    distinct = {id(clock): clock for clock in clocks if clock is not None}
     if len(distinct) < 2:
         return next(iter(distinct.values()), None)
     return Clock(parents=tuple(distinct.values()))

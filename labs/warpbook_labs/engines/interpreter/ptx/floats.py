@@ -124,7 +124,7 @@ def floating(instruction: Instruction, lanes: Lanes) -> Step | None:
     dtype = {"f32": np.float32, "f64": np.float64}.get(type_, np.float16)
     held = "b32" if pairs == 2 else f"f{np.dtype(dtype).itemsize * 8}"
     target = lanes.target(instruction.operands[0], held)
-    sources = [lanes.source(each, held) for each in instruction.operands[1:]]
+    sources = [lanes.source(operand, held) for operand in instruction.operands[1:]]
 
     def of(source: Any) -> Any:
         if pairs == 1:
@@ -148,7 +148,7 @@ def _bf16(
     pairs = instruction.modifiers[-1] == "bf16x2"
     held = "b32" if pairs else "b16"
     target = lanes.target(instruction.operands[0], held)
-    sources = [lanes.source(each, held) for each in instruction.operands[1:]]
+    sources = [lanes.source(operand, held) for operand in instruction.operands[1:]]
 
     def of(source: Any) -> Values:
         bits = np.broadcast_to(source, target.shape).copy().view(np.uint16)

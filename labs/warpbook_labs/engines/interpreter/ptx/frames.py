@@ -157,8 +157,8 @@ def _successors(pc: int, linked: _Code) -> list[int]:
 
 def _names(operands: Iterable[object]) -> list[str]:
     names = []
-    for each in operands:
-        parts = each.parts if isinstance(each, Vector) else (each,)
+    for operand in operands:
+        parts = operand.parts if isinstance(operand, Vector) else (operand,)
         for part in parts:
             if isinstance(part, Negated):
                 names.append(part.register.name)

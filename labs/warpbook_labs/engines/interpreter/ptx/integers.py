@@ -56,7 +56,7 @@ def _result_type(name: str, type_: str) -> str:
 def _ufunc(instruction: Instruction, lanes: Lanes, type_: str) -> Step:
     function = _UFUNCS[instruction.name]
     target = lanes.target(instruction.operands[0], type_)
-    sources = [lanes.source(each, type_) for each in instruction.operands[1:]]
+    sources = [lanes.source(operand, type_) for operand in instruction.operands[1:]]
     if type_ == "pred" and instruction.name == "not":
         function = np.logical_not
 
@@ -73,7 +73,7 @@ def _saturating(instruction: Instruction, lanes: Lanes, type_: str) -> Step:
     if type_ != "s32" or instruction.name not in ("add", "sub"):
         raise Unsupported(instruction.text, instruction.line)
     target = lanes.target(instruction.operands[0], type_)
-    a, b = (lanes.source(each, type_) for each in instruction.operands[1:])
+    a, b = (lanes.source(operand, type_) for operand in instruction.operands[1:])
     function = _UFUNCS[instruction.name]
     limits = np.iinfo(np.int32)
 
@@ -92,7 +92,7 @@ def _product(
         raise Unsupported(instruction.text, instruction.line)
     result = _WIDER[type_] if part == "wide" else type_
     target = lanes.target(instruction.operands[0], result)
-    a, b = (lanes.source(each, type_) for each in instruction.operands[1:3])
+    a, b = (lanes.source(operand, type_) for operand in instruction.operands[1:3])
     added = None
     if instruction.name == "mad":
         added = lanes.source(instruction.operands[3], result)
@@ -270,7 +270,7 @@ def _insert(a: Values, b: Values, at: Values, length: Values) -> Values:
 
 def _logic(instruction: Instruction, lanes: Lanes, type_: str, target: Values) -> Step:
     """`lop3`: any function of three bits, as a table of eight."""
-    a, b, c = (lanes.source(each, "b32") for each in instruction.operands[1:4])
+    a, b, c = (lanes.source(operand, "b32") for operand in instruction.operands[1:4])
     table = int(lanes.source(instruction.operands[4], "b32"))
 
     def run(mask: Bools | None) -> None:
@@ -336,7 +336,7 @@ def _funnel(instruction: Instruction, lanes: Lanes, type_: str, target: Values) 
 def _dot(instruction: Instruction, lanes: Lanes, type_: str, target: Values) -> Step:
     """`dp4a`: the sum of four products of bytes."""
     kinds = [each for each in instruction.modifiers if each in ("u32", "s32")]
-    a, b = (lanes.source(each, "b32") for each in instruction.operands[1:3])
+    a, b = (lanes.source(operand, "b32") for operand in instruction.operands[1:3])
     added = lanes.source(instruction.operands[3], type_)
     views = [np.int8 if kind == "s32" else np.uint8 for kind in kinds]
 

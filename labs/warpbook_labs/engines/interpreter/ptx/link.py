@@ -114,7 +114,8 @@ def link(module: Module, name: str) -> Linked:
             if variable.space == "shared":
                 linker.place(variable, variable.name)
         linker.function(
-            function, {each.name: each.name for each in function.parameters}
+            function,
+            {parameter.name: parameter.name for parameter in function.parameters},
         )
         known, plan = plan, linker.plan()
         if plan == known:
@@ -227,7 +228,7 @@ class _Linker:
         elif isinstance(statement, Targets):
             names[statement.name] = statement.name + tag
             self._linked.targets[statement.name + tag] = tuple(
-                each + tag for each in statement.labels
+                label + tag for label in statement.labels
             )
 
     def _call(self, call: Call, names: dict[str, str]) -> None:

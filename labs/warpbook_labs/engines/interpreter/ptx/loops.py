@@ -86,7 +86,7 @@ def name_of(operand: object) -> str:
 
 def names_of(operands: Sequence[object]) -> list[str]:
     """Name the registers among operands."""
-    return [name for each in operands if (name := name_of(each))]
+    return [name for operand in operands if (name := name_of(operand))]
 
 
 def loop_ranges(
@@ -157,14 +157,16 @@ class Loop:
             more = set(names)
             for pc in self.places:
                 instruction = self.code[pc]
-                given = {each.name for each in _registers(results(instruction))}
+                given = {register.name for register in _registers(results(instruction))}
                 if _reduces(instruction):
-                    given |= {each.name for each in _registers(instruction.operands)}
+                    given |= {
+                        register.name for register in _registers(instruction.operands)
+                    }
                 if not given & names:
                     continue
                 if not _is_own(instruction):
                     return None
-                more |= {each.name for each in _registers(sources(instruction))}
+                more |= {register.name for register in _registers(sources(instruction))}
                 more |= self._conditions(pc) or set()
             if any(name.startswith(_CHANGING) for name in more):
                 return None
@@ -214,7 +216,7 @@ class Loop:
 
 def _registers(operands: object) -> list[Register]:
     assert isinstance(operands, Iterator | tuple)
-    return [each for each in operands if isinstance(each, Register)]
+    return [operand for operand in operands if isinstance(operand, Register)]
 
 
 def _guard(instruction: Instruction) -> set[str]:

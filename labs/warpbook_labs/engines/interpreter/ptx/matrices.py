@@ -93,7 +93,7 @@ def _numbers(words: NDArray[np.uint32], type_: str) -> NDArray[Any]:
 
 def _multiply(instruction: Instruction, pc: int, state: State) -> Step:
     modifiers = instruction.modifiers
-    kinds = [each for each in modifiers if each in (*_BITS, "f32", "s32")]
+    kinds = [modifier for modifier in modifiers if modifier in (*_BITS, "f32", "s32")]
     shape = next((each for each in modifiers if each.startswith("m16n8k")), "")
     known = {"sync", "aligned", "row", "col", "satfinite", shape, *kinds}
     if len(kinds) != 4 or not shape or set(modifiers) - known:
@@ -111,17 +111,17 @@ def _multiply(instruction: Instruction, pc: int, state: State) -> Step:
         raise Unsupported(instruction.text, instruction.line)
     lanes = state.lanes
     held = [
-        [lanes.source(each, "b32") for each in _parts(operand)]
+        [lanes.source(part, "b32") for part in _parts(operand)]
         for operand in instruction.operands[1:]
     ]
-    targets = [lanes.target(each, "b32") for each in _parts(instruction.operands[0])]
+    targets = [lanes.target(part, "b32") for part in _parts(instruction.operands[0])]
     dtype = np.int32 if whole else np.float32
     wide: Any = np.int64 if whole else np.float64
     a_at, b_at = _places(bits, depth)
 
     def laid(sources: list[Any], type_: str, at: tuple[Ints, Ints], size: Any) -> Any:
         words = np.stack(
-            [np.broadcast_to(each, (lanes.count,)) for each in sources], axis=1
+            [np.broadcast_to(source, (lanes.count,)) for source in sources], axis=1
         )
         numbers = _numbers(words, type_).reshape(-1, WARP, at[0].shape[1])
         found = np.zeros((len(numbers), *size), wide)
@@ -154,10 +154,10 @@ def _multiply_doubles(instruction: Instruction, pc: int, state: State) -> Step:
         raise Unsupported(instruction.text, instruction.line)
     lanes = state.lanes
     a, b, before = (
-        [lanes.source(each, "f64") for each in _parts(operand)]
+        [lanes.source(part, "f64") for part in _parts(operand)]
         for operand in instruction.operands[1:]
     )
-    targets = [lanes.target(each, "f64") for each in _parts(instruction.operands[0])]
+    targets = [lanes.target(part, "f64") for part in _parts(instruction.operands[0])]
 
     def warps(source: Any) -> NDArray[np.float64]:
         return np.broadcast_to(source, (lanes.count,)).reshape(-1, WARP)
@@ -184,7 +184,7 @@ def _load(instruction: Instruction, pc: int, state: State) -> Step:
     if not count or "m8n8" not in modifiers or "b16" not in modifiers:
         raise Unsupported(instruction.text, instruction.line)
     lanes = state.lanes
-    targets = [lanes.target(each, "b32") for each in _parts(instruction.operands[0])]
+    targets = [lanes.target(part, "b32") for part in _parts(instruction.operands[0])]
     reach = Reach(instruction, instruction.operands[1], pc, state, "reads")
     is_turned = "trans" in modifiers
     gives = lanes.lane < 8 * count

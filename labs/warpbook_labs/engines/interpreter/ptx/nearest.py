@@ -55,7 +55,7 @@ def _successors(pc: int, code: Sequence[Instruction], linked: Linked) -> list[in
         nodes.append(linked.labels[_name(instruction.operands[0])])
     elif instruction.name == "brx":
         targets = linked.targets[_name(instruction.operands[1])]
-        return [linked.labels[each] for each in targets]
+        return [linked.labels[target] for target in targets]
     elif instruction.name in LEAVES:
         nodes.append(end)
     if not nodes or instruction.guard is not None:

@@ -297,7 +297,7 @@ class Origins:
             parts = len(first.parts) if isinstance(first, Vector) else 1
             width = parts * DTYPES[instruction.modifiers[-1]].itemsize
         reach = Reach(instruction, operand, pc, self._state, "reads")
-        targets = [] if stores else [name_of(each) for each in results(instruction)]
+        targets = [] if stores else [name_of(result) for result in results(instruction)]
         given = instruction.operands[1:] if stores else instruction.operands[2:]
         own = self._bits(instruction)
         if is_given(instruction):

@@ -199,7 +199,7 @@ class Tracker:
     def _covered(self, before: _Accesses, cells: NDArray[np.int64], who: Who) -> Bools:
         """Tell which accesses come before by fences, or by barriers of some."""
         keys = (before.thread, before.time, before.block_epoch, before.warp_epoch)
-        of_cells = tuple(each[cells] for each in keys)
+        of_cells = tuple(key[cells] for key in keys)
         return self._causality.covers(who.lanes, of_cells, who.strength > WEAK)
 
     def _why(

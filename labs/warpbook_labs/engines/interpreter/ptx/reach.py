@@ -57,8 +57,8 @@ class Place:
 
 def space_of(instruction: Instruction) -> str:
     """Give the space that an instruction names, or "generic"."""
-    for each in instruction.modifiers:
-        name = each.split("::")[0]
+    for modifier in instruction.modifiers:
+        name = modifier.split("::")[0]
         if name in _SPACES:
             return name
     return "generic"
@@ -85,10 +85,10 @@ def check_modifiers(instruction: Instruction, known: frozenset[str]) -> None:
     Raises:
         Unsupported: one of the modifiers is not known.
     """
-    for each in instruction.modifiers[:-1]:
-        if each.split("::")[0] in (*_SPACES, "L1", "L2", "level"):
+    for modifier in instruction.modifiers[:-1]:
+        if modifier.split("::")[0] in (*_SPACES, "L1", "L2", "level"):
             continue
-        if each not in known:
+        if modifier not in known:
             raise Unsupported(instruction.text, instruction.line)
 
 

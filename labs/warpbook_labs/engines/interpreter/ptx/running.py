@@ -120,7 +120,7 @@ def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
                 launch.kernel,
                 launch.grid,
                 launch.block,
-                [_argument(each, buffers) for each in launch.arguments],
+                [_argument(argument, buffers) for argument in launch.arguments],
                 launch.dynamic_shared_bytes,
                 job.max_steps,
                 is_over,
@@ -196,13 +196,13 @@ def _held(machine: Machine, buffers: list[Buffer]) -> tuple[Memory, ...]:
     """Give what buffers hold now."""
     return tuple(
         Memory(
-            each.name,
-            each.size_bytes,
-            machine.read(each, np.uint8).tobytes(),
-            first_unwritten=machine.first_unwritten(each),
-            writer_lines=machine.writer_lines(each).astype("<u2").tobytes(),
+            buffer.name,
+            buffer.size_bytes,
+            machine.read(buffer, np.uint8).tobytes(),
+            first_unwritten=machine.first_unwritten(buffer),
+            writer_lines=machine.writer_lines(buffer).astype("<u2").tobytes(),
         )
-        for each in buffers
+        for buffer in buffers
     )
 
 

@@ -86,8 +86,8 @@ class Stalled:
             for instruction in self._state.linked.code
             if instruction.line is not None
             and any(
-                isinstance(each, Register) and each.name.startswith("%ctaid")
-                for each in sources(instruction)
+                isinstance(source, Register) and source.name.startswith("%ctaid")
+                for source in sources(instruction)
             )
         )
         if not lines:
@@ -110,7 +110,7 @@ class _Look:
     def _held(self) -> list[NDArray[Any]]:
         state = self._state
         spaces = (state.memory.space, state.shared, state.local)
-        return [*state.lanes.registers(), *(each.data for each in spaces)]
+        return [*state.lanes.registers(), *(space.data for space in spaces)]
 
     def is_same(self, pcs: NDArray[np.int32], ready: Bools) -> bool:
         """Tell whether all have had a turn, and nothing is another than before."""

@@ -203,7 +203,7 @@ def barrier_of(instruction: Instruction, state: State) -> Barrier:
     numbers = list(instruction.operands)
     if "red" in modifiers:
         numbers = numbers[1:-1]
-    sources = [lanes.source(each, "u32") for each in numbers]
+    sources = [lanes.source(number, "u32") for number in numbers]
     threads = sources[1] if len(sources) > 1 else np.uint32(0)
     arrives = "arrive" in modifiers
     if arrives and len(sources) < 2:

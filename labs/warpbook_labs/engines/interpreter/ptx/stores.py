@@ -105,8 +105,8 @@ def address_of(instruction: Instruction) -> Address | None:
 def register_names(operands: Sequence[object]) -> list[str]:
     """Name the registers among operands, also those of vectors."""
     names = []
-    for each in operands:
-        parts = each.parts if isinstance(each, Vector) else (each,)
+    for operand in operands:
+        parts = operand.parts if isinstance(operand, Vector) else (operand,)
         names += [part.name for part in parts if isinstance(part, Register)]
     return names
 
@@ -116,8 +116,8 @@ def _space(instruction: Instruction) -> str:
     if instruction.name == "cp":
         # it copies from global memory
         return "shared"
-    spaces = [each.partition("::")[0] for each in instruction.modifiers]
-    return next((each for each in spaces if each in _SPACES), "")
+    spaces = [modifier.partition("::")[0] for modifier in instruction.modifiers]
+    return next((space for space in spaces if space in _SPACES), "")
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -98,7 +98,7 @@ def _shuffle(instruction: Instruction, pc: int, state: State) -> Step:
     target = lanes.target(names[0], type_)
     inside = lanes.target(names[1], "pred") if len(names) > 1 else None
     a = lanes.source(instruction.operands[1], type_)
-    b, c = (lanes.source(each, "u32") for each in instruction.operands[2:4])
+    b, c = (lanes.source(operand, "u32") for operand in instruction.operands[2:4])
     lane = lanes.lane
 
     def run(mask: Bools | None) -> None:
@@ -215,7 +215,7 @@ def _reduce(instruction: Instruction, state: State) -> Step:
         "or": (np.bitwise_or, 0),
         "xor": (np.bitwise_xor, 0),
     }
-    name = next(each for each in instruction.modifiers if each != "sync")
+    name = next(modifier for modifier in instruction.modifiers if modifier != "sync")
     target = lanes.target(instruction.operands[0], type_)
     a = lanes.source(instruction.operands[1], type_)
     if name in ("min", "max") and type_[0] in "us":

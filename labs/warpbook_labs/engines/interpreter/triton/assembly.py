@@ -78,12 +78,12 @@ def run(
         ValueError: it does what a GPU would not let it.
     """
     kinds = [each.strip() for each in constraints.split(",")]
-    registers = [_REGISTERS.get(each.lstrip("=&")) for each in kinds]
+    registers = [_REGISTERS.get(kind.lstrip("=&")) for kind in kinds]
     count, shape = len(wanted), given[0].shape if given else (1,)
     length = int(np.prod(shape, dtype=np.int64))
     arrays = [np.ascontiguousarray(np.broadcast_to(each, shape)) for each in given]
     sizes = [np.dtype(each).itemsize for each in wanted]
-    sizes += [each.itemsize for each in arrays]
+    sizes += [array.itemsize for array in arrays]
     for register, size in zip(registers, sizes, strict=False):
         if register is None or int(register[1:]) != 8 * size:
             raise Unsupported(f'inline_asm_elementwise with "{constraints}"')

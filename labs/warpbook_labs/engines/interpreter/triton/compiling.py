@@ -85,7 +85,9 @@ def do(job: CompileTriton) -> Compiled | Refused:
     """Compile every kernel that is launched, one for each set of constants."""
     try:
         module = load_module(job.source)
-        texts = [_compiled(module, job.architecture, each) for each in job.variants]
+        texts = [
+            _compiled(module, job.architecture, variant) for variant in job.variants
+        ]
     except MemoryError:
         raise
     except NoSource as problem:

@@ -109,13 +109,13 @@ def _of_bfloat16(
 
     def operator(self: Any, *given: Any) -> Any:
         numbers = given[:count]
-        if not any(each.dtype.scalar == language.bfloat16 for each in numbers):
+        if not any(number.dtype.scalar == language.bfloat16 for number in numbers):
             return plain(self, *given)
         wide = [
-            handle(widened(each.data), language.float32)
-            if each.dtype.scalar == language.bfloat16
-            else each
-            for each in numbers
+            handle(widened(number.data), language.float32)
+            if number.dtype.scalar == language.bfloat16
+            else number
+            for number in numbers
         ]
         found = plain(self, *wide, *given[count:])
         # what compares gives true and false

@@ -34,7 +34,7 @@ def origin_of(
     line, has_written = asked.line, True
     launches: tuple[int, ...] = ()
     if asked.what == "finding":
-        found = [each for report in reports for each in report.findings]
+        found = [finding for report in reports for finding in report.findings]
         line = (found[0].line or 0) if found else 0
     elif asked.what == "nothing":
         launches = tuple(range(len(reports)))

@@ -242,7 +242,7 @@ def _launch(
     interpreter: Any = importlib.import_module("triton.runtime.interpreter")
     plain = interpreter._interpreter
     kernel = getattr(module, launch.kernel)
-    arguments = [_argument(each, run, memory) for each in launch.arguments]
+    arguments = [_argument(argument, run, memory) for argument in launch.arguments]
     constants = dict(launch.constants)
     builder = interpreter.interpreter_builder
     watched = interpreter._interpreter = Watched(plain, builder, memory)

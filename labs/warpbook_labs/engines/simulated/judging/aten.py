@@ -101,8 +101,8 @@ def run(launch: Launch, reads: Sequence[Any], writes: Sequence[Any]) -> None:
     is_narrow = any(each.dtype in _NARROW for each in (*reads, *writes))
     if call.base in PRODUCTS and is_narrow and call.base != "_scaled_mm":
         reads, writes = (
-            [_wide(each) for each in reads],
-            [_wide(each) for each in writes],
+            [_wide(read) for read in reads],
+            [_wide(write) for write in writes],
         )
     with torch.no_grad():
         if not fit(call.base, _filled(call.args, reads, writes)):
@@ -144,7 +144,7 @@ def _read(told: Any) -> int:
 
 
 def _seen(views: Sequence[View]) -> tuple[_Seen, ...]:
-    return tuple(_Seen(each.dtype, each.shape, each.strides) for each in views)
+    return tuple(_Seen(view.dtype, view.shape, view.strides) for view in views)
 
 
 @lru_cache(8192)
@@ -152,8 +152,8 @@ def _bounded(
     operation: str, text: str, reads: tuple[_Seen, ...], writes: tuple[_Seen, ...]
 ) -> Bound:
     call = call_of(operation, text)
-    sources = [_on_meta(each) for each in reads]
-    targets = [_on_meta(each) for each in writes]
+    sources = [_on_meta(read) for read in reads]
+    targets = [_on_meta(write) for write in writes]
     named = targets[: call.named]
     if call.base.startswith(("_fused_", "_amp_", "_foreach_")):
         _look_at_lists(call, sources, targets)
@@ -190,7 +190,7 @@ def _product_flops(call: Call, reads: Sequence[Any], writes: Sequence[Any]) -> f
         return each * float(math.prod(result.shape) * (1 + is_backward))
     # a bias comes first
     at = int(call.base in ("addmm", "baddbmm", "addbmm", "addmv"))
-    matrices = [each for each in args if isinstance(each, torch.Tensor)]
+    matrices = [arg for arg in args if isinstance(arg, torch.Tensor)]
     left, right = matrices[at : at + 2]
     columns = int(right.shape[-1]) if right.dim() > 1 else 1
     return 2.0 * float(math.prod(left.shape) * columns)
@@ -225,7 +225,7 @@ def _called(
 
 def _takes(func: Any, name: str) -> bool:
     """Tell whether a call has an argument of a name."""
-    return any(each.name == name for each in func._schema.arguments)
+    return any(argument.name == name for argument in func._schema.arguments)
 
 
 def _filled(
@@ -253,7 +253,7 @@ def _named(told: Any) -> set[int]:
     parts = told.values() if isinstance(told, dict) else told
     if not isinstance(told, dict | list):
         return set()
-    return set().union(*(_named(each) for each in parts))
+    return set().union(*(_named(part) for part in parts))
 
 
 def _fresh(call: Call, result: Any) -> list[Any]:

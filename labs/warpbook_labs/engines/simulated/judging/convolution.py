@@ -98,7 +98,7 @@ def conv2d(reads: Tensors, writes: Tensors, numbers: Numbers) -> None:
         ValueError: shapes or numbers don't fit.
     """
     asked = Settings.of(numbers)
-    (x, weight), (y,) = (_rounded(each, asked) for each in reads), writes
+    (x, weight), (y,) = (_rounded(read, asked) for read in reads), writes
     _fits(x.shape, weight.shape, y.shape, asked)
     how = {"stride": asked.stride, "padding": asked.padding}
     y.copy_(torch.nn.functional.conv2d(x, weight, **how))
@@ -111,7 +111,7 @@ def conv2d_weight(reads: Tensors, writes: Tensors, numbers: Numbers) -> None:
         ValueError: shapes or numbers don't fit.
     """
     asked = Settings.of(numbers)
-    (x, grad), (weight,) = (_rounded(each, asked) for each in reads), writes
+    (x, grad), (weight,) = (_rounded(read, asked) for read in reads), writes
     _fits(x.shape, weight.shape, grad.shape, asked)
     how = {"stride": asked.stride, "padding": asked.padding}
     weight.copy_(torch.nn.grad.conv2d_weight(x, weight.shape, grad, **how))
@@ -216,8 +216,8 @@ def cost(
     """
     asked = Settings.of(numbers)
     is_half = views[0].dtype == "float16"
-    moved = sum(_bytes(each) for each in views) / BYTES_PER_NS
-    elements = sum(prod(each.shape) for each in views)
+    moved = sum(_bytes(view) for view in views) / BYTES_PER_NS
+    elements = sum(prod(view.shape) for view in views)
     fastest = max(total_flops / HALF_PER_NS, 2 * elements / BYTES_PER_NS)
     rate = TF32_PER_NS if asked.allow_tf32 else SIMT_PER_NS
     took = max(total_flops / (HALF_PER_NS if is_half else rate), moved)
@@ -228,7 +228,7 @@ def cost(
     if is_gradient and asked.deterministic:
         parts[_DETERMINISTIC] = (DETERMINISTIC - 1) * sum(parts.values())
     if is_half:
-        turned = (each for each in views if not is_channels_last(each))
+        turned = (view for view in views if not is_channels_last(view))
         parts[_TURNED] = sum(2 * _bytes(each) for each in turned) / BYTES_PER_NS
     return Cost(parts, fastest)
 
@@ -331,7 +331,7 @@ class Tuner:
 def _key(launch: Launch) -> tuple[Any, ...]:
     """Say what cuDNN's choice is kept for."""
     views = (*launch.reads, *launch.writes)
-    seen = ((each.shape, each.dtype, is_channels_last(each)) for each in views)
+    seen = ((view.shape, view.dtype, is_channels_last(view)) for view in views)
     return (launch.operation, launch.numbers, *seen)
 
 

@@ -43,7 +43,7 @@ def over_link_of(kernel: Kernel) -> OverLink:
     """
     launch = kernel.launch
     read, written = (
-        [_sector_bytes(each) if each.is_mapped else 0 for each in views]
+        [_sector_bytes(view) if view.is_mapped else 0 for view in views]
         for views in (launch.reads, launch.writes)
     )
     rows = 0

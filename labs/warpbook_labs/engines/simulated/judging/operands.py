@@ -33,7 +33,7 @@ def _are_in(numbers: Any, most: int) -> bool:
 
 
 def _have(count: int, *tensors: Any) -> bool:
-    return all(each is None or each.numel() == count for each in tensors)
+    return all(tensor is None or tensor.numel() == count for tensor in tensors)
 
 
 def _embedding(args: Sequence[Any]) -> bool:

@@ -105,10 +105,10 @@ def _launched(
     reads: Sequence[Any],
     numbers: Sequence[float],
 ) -> Any:
-    inputs = [machine.memories.alias(each) for each in reads]
+    inputs = [machine.memories.alias(read) for read in reads]
     is_last = any(
-        each.is_contiguous(memory_format=_LAST) and not each.is_contiguous()
-        for each in reads
+        read.is_contiguous(memory_format=_LAST) and not read.is_contiguous()
+        for read in reads
     )
     order = _LAST if is_last else torch.contiguous_format
     cpu = compute(*inputs).clone(memory_format=order)
@@ -127,7 +127,7 @@ def _again(compute: Callable[..., Any], inputs: Sequence[Any], cpu: Any) -> None
 def _wide(func: Any, *args: Any) -> Any:
     """Compute with sums of FP32, as a GPU does."""
     dtype = args[0].dtype
-    wide = [each.float() if isinstance(each, torch.Tensor) else each for each in args]
+    wide = [arg.float() if isinstance(arg, torch.Tensor) else arg for arg in args]
     result = func(*wide)
     if isinstance(result, tuple):
         return tuple(each if each is None else each.to(dtype) for each in result)

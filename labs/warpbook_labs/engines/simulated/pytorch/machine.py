@@ -124,10 +124,10 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
     def _indices(self, indices: Sequence[Any]) -> list[Any]:
         copied = self.special["_to_copy"]
         return [
-            each
-            if each is None or each.is_cuda
-            else copied(self, None, each, device=labels.CUDA)
-            for each in indices
+            index
+            if index is None or index.is_cuda
+            else copied(self, None, index, device=labels.CUDA)
+            for index in indices
         ]
 
     def _look_at_devices(self, tensors: Sequence[Any]) -> None:
@@ -190,13 +190,13 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
         if not self.record.is_kept:
             return
         view = self.memories.view
-        stream = self.record.stream if any(each.is_cuda for each in writes) else HOST
+        stream = self.record.stream if any(write.is_cuda for write in writes) else HOST
         self.add(
             Launch(
                 operation,
                 stream,
-                tuple(view(each) for each in reads),
-                tuple(view(each) for each in writes),
+                tuple(view(read) for read in reads),
+                tuple(view(write) for write in writes),
                 tuple(float(each) for each in numbers),
                 self.record.line(),
                 call,
@@ -229,7 +229,7 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
 
 
 def _has_mask(indices: Sequence[Any]) -> bool:
-    return any(each is not None and each.dtype in _MASKS for each in indices)
+    return any(index is not None and index.dtype in _MASKS for index in indices)
 
 
 class _Call:
