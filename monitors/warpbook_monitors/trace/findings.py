@@ -113,7 +113,7 @@ def judge(
             tool = ": look at the longest with Nsight Compute"
         return CellVerdict(
             "unknown",
-            f"Kernels took {units.share(untold)} of the window of which neither "
+            f"Kernels took {units.share(untold)} of the time of which neither "
             f"operator nor launch tells what limits them{tool}.{advice}",
             advice.strip(),
         )
@@ -184,7 +184,7 @@ def _causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
 
 
 def _of_window(ratio: float) -> str:
-    return f"{units.share(ratio)} of the window"
+    return f"{units.share(ratio)} of the time"
 
 
 def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
@@ -256,7 +256,7 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         idle_ns,
         None,
         # a launch that was not recorded counts here, too
-        f"The GPU idled {units.share(idle_ns / window_ns)} of the window although, as "
+        f"The GPU idled {units.share(idle_ns / window_ns)} of the time although, as "
         "far as is known, its next work was queued or being launched: it waited for an "
         "event of another stream, a host function, memory or the launching call.",
         "See in the timeline what else ends where these gaps end.",
@@ -298,7 +298,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             exposed_ns,
             exposed_ns,
             f"Copies between host and GPU took {units.share(exposed_ns / window_ns)} "
-            f"of the window with no compute kernel beside them, mostly "
+            f"of the time with no compute kernel beside them, mostly "
             f"{slow.direction} ({slow.host_memory or 'unknown'} memory){rate}.",
             change,
         )
@@ -318,7 +318,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         metrics.exposed_communication_ns,
         metrics.exposed_communication_ns,
         f"Communication between GPUs took "
-        f"{units.share(metrics.exposed_communication_ns / window_ns)} of the window "
+        f"{units.share(metrics.exposed_communication_ns / window_ns)} of the time "
         f"with nothing computed beside it ({_time(metrics.communication_ns)} in all).",
         "Overlap it with the backward pass, send larger buckets, or send less (bf16).",
     )
