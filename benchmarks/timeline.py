@@ -111,7 +111,7 @@ def warpbook(page: Page, url: str, title: str) -> Result:
     lab = LabPage(page)
     lab.open(url, "timeline.ipynb")
     lab.close_notebook()
-    link = lab.dashboard.locator(".wb-reports .wb-link", has_text=title).first
+    link = lab.dashboard.locator(".wb-report-list .wb-link", has_text=title).first
     link.scroll_into_view_if_needed()
     began_ms = page.evaluate("() => performance.now()")
     link.click()

@@ -259,7 +259,7 @@ class LabPage:
 
         What grows above may move it between two events of a click.
         """
-        link = self.dashboard.locator(".wb-reports .wb-link", has_text=title).first
+        link = self.dashboard.locator(".wb-report-list .wb-link", has_text=title).first
 
         def opened() -> bool | None:
             link.click()
