@@ -27,6 +27,7 @@ _UNITS = {
     for unit, base in (("b", 1000), ("ib", 1024))
 }
 _MOST_BYTES = 10**15
+_MOST_COUNT = 10_000
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -68,9 +69,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="sequences or images of a micro-batch on a GPU; 1 if left out",
     )
     parser.add_argument(
-        "--sequence", type=_count, metavar="N", help="tokens of a sequence"
+        "--sequence", type=_length, metavar="N", help="tokens of a sequence"
     )
-    parser.add_argument("--image", type=_count, metavar="N", help="side in pixels")
+    parser.add_argument("--image", type=_length, metavar="N", help="side in pixels")
     parser.add_argument(
         "--no-flash", action="store_true", help="attention that keeps its scores"
     )
@@ -148,9 +149,18 @@ def _values(field: str) -> tuple[str, ...]:
 
 
 def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= _MOST_COUNT:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is no count: write a whole number of 1 or more, "
+            f"{_MOST_COUNT} at most"
+        )
+    return int(text)
+
+
+def _length(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,7}", text) or int(text) < 1:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is no count: write a whole number of 1 or more"
+            f"{text[:40]!r} is no length: write a whole number of 1 or more"
         )
     return int(text)
 

@@ -45,7 +45,7 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
-    layers: Annotated[tuple[AnyLayer, ...], msgspec.Meta(min_length=1, max_length=100)]
+    layers: Annotated[tuple[AnyLayer, ...], msgspec.Meta(min_length=1, max_length=30)]
     times: Few = 1
     edge: bool = False
 
@@ -69,7 +69,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: _Text
     source: _Text
-    blocks: Annotated[tuple[Block, ...], msgspec.Meta(min_length=1, max_length=1000)]
+    blocks: Annotated[tuple[Block, ...], msgspec.Meta(min_length=1, max_length=300)]
     tokens: Size = 1
     most_tokens: Annotated[int, msgspec.Meta(ge=0, le=10_000_000)] = 0
     fixed_tokens: bool = False
