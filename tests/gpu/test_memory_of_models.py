@@ -85,14 +85,18 @@ class Stepping:
         self.optimizer = _optimizer(plan, self.masters or parameters)
 
     def loss(self) -> torch.Tensor:
-        """The loss of a batch; the logits are held until it is there, as a caller does."""
+        """The loss of a batch; the logits are held, as a caller does."""
         with torch.autocast(
-            "cuda", torch.bfloat16, enabled=self.plan.precision == "autocast"
+            self.batch.device.type,
+            torch.bfloat16,
+            enabled=self.plan.precision == "autocast",
         ):
             self.logits = self.module(self.batch)
             outputs = self.logits.shape[-1]
             labels = torch.zeros(
-                self.logits.numel() // outputs, dtype=torch.long, device="cuda"
+                self.logits.numel() // outputs,
+                dtype=torch.long,
+                device=self.batch.device,
             )
             return F.cross_entropy(self.logits.view(-1, outputs).float(), labels)
 
