@@ -27,6 +27,7 @@ from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
+from warpbook_monitors.model_memory.report import ModelMemory
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.figures import Lab
 from warpbook_monitors.trace.limits import Limits
@@ -49,6 +50,7 @@ JSON_OBJECTS = (
     Versus,
     Check,
     Limits,
+    ModelMemory,
     Graded,
     LabEntry,
     validation.Verdict,

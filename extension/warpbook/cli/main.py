@@ -25,6 +25,7 @@ _COMMANDS = (
     "analyze",
     "gpulease",
     "limits",
+    "memory",
     "labs",
     "backup",
     "restore",

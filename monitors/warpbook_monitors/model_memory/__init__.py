@@ -1,0 +1,1 @@
+"""What a model needs of a GPU's memory, by formula from a description of it."""

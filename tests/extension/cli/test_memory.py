@@ -1,0 +1,120 @@
+"""`warpbook memory`, as a person and as a program calls it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warpbook.cli.main import main
+
+
+def told(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["memory", *arguments]) == 0
+    return capfd.readouterr().out
+
+
+def as_json(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    memory: dict[str, Any] = json.loads(told(capfd, *arguments, "--json"))
+    return memory
+
+
+def test_a_table_of_80_columns(capfd: pytest.CaptureFixture[str]) -> None:
+    text = told(
+        capfd,
+        "llama-2-70b",
+        *("--tp", "8", "--sp", "--pp", "4", "--micro-batches", "8"),
+        *("--dp", "2", "--zero", "1", "--fits", "24GB"),
+    )
+    assert max(map(len, text.splitlines())) <= 80
+    assert "  in all                 68,976,648,192" in text
+    assert "On each GPU of stage 1 of 4, the heaviest; 64 GPUs in all:" in text
+    assert "activations, 4 micro-batches in flight" in text
+    assert "kept free: no" in text
+
+
+def test_what_to_change_first(capfd: pytest.CaptureFixture[str]) -> None:
+    text = told(capfd, "gpt2", "--batch", "64", "--fits", "30GB")
+    assert "Change first:\n  --batch 16 --micro-batches 4: smaller" in text
+    memory = as_json(capfd, "gpt2", "--batch", "64", "--fits", "30GB")
+    assert memory["fit"]["is_enough"] is False
+    (change,) = memory["fit"]["changes"]
+    assert change["options"] == "--batch 16 --micro-batches 4"
+    lower = as_json(
+        capfd,
+        *("gpt2", "--batch", "16", "--micro-batches", "4", "--fits", "30GB"),
+    )
+    assert lower["fit"]["is_enough"] is True
+    assert lower["training"][0]["peak_bytes"] == change["peak_bytes"]
+
+
+def test_inference_has_weights_and_a_cache(capfd: pytest.CaptureFixture[str]) -> None:
+    options = ("llama-3-8b", "--inference", "--batch", "4", "--kv-dtype", "fp8")
+    text = told(capfd, *options, "--dtype", "int4", "--sequence", "4096")
+    assert "Inference of 4 × 4,096 tokens, weights in int4, cache in fp8" in text
+    memory = as_json(capfd, *options, "--sequence", "4096")
+    assert memory["training"] == []
+    assert memory["inference"][0]["cache_bytes"] == 4 * 4096 * 32 * 2 * 8 * 128
+
+
+def test_images(capfd: pytest.CaptureFixture[str]) -> None:
+    options = ("resnet-50", "--batch", "32", "--optimizer", "momentum")
+    assert "Training on 32 images" in told(capfd, *options, "--precision", "fp32")
+    small, large = (
+        as_json(capfd, *options, "--image", side)["training"][0]["activations_bytes"]
+        for side in ("128", "256")
+    )
+    assert large / small == pytest.approx(4, rel=0.01)
+
+
+def test_a_name_in_a_file_steers_no_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'name = "a\\u001b[2Jb"\nsource = ""\n[[blocks]]\nname = "x\\ny"\n'
+        'layers = [{ kind = "linear", inputs = 8, outputs = 8 }]\n'
+    )
+    text = told(capfd, str(path))
+    assert "\x1b" not in text
+    assert "a?[2Jb" in text
+    assert "x?y: linear" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("gpt5",), 1, "is no known model: take one of bert-base"),
+        (("gpt2", "--sequence", "9999"), 1, "--sequence 1024 or less"),
+        (("gpt2", "--fits", "1GB"), 1, "--reserve leaves nothing of --fits"),
+        (("gpt2", "--fits", "much"), 2, "write 80GB, 24GiB or 500MB"),
+        (("gpt2", "--batch", "0"), 2, "write a whole number of 1 or more"),
+        (("gpt2", "--batch", "20000"), 2, "10000 at most"),
+        (("gpt2", "--zero", "4"), 2, "invalid choice"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(
+    arguments: tuple[str, ...],
+    status: int,
+    words: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    try:
+        ended = main(["memory", *arguments])
+    except SystemExit as left:
+        ended = left.code
+    assert ended == status
+    complaint = capfd.readouterr().err
+    assert words in complaint
+    assert "Traceback" not in complaint
+
+
+def test_it_needs_neither_torch_nor_numpy() -> None:
+    program = (
+        "import sys; from warpbook.cli.main import main; main(['memory', 'gpt2']); "
+        "sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,121 @@
+"""Formulas against PyTorch: parameters of modules, and what autograd keeps."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from tests import torch_models
+from warpbook_monitors.model_memory import layers
+from warpbook_monitors.model_memory.description import read_model
+from warpbook_monitors.model_memory.layers import Layer, Pass
+from warpbook_monitors.model_memory.plan import Plan
+from warpbook_monitors.model_memory.training import training_memory
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("gpt2", torch_models.gpt2),
+        ("llama-3-8b", lambda: torch_models.llama(32, 8, 14336, 128256)),
+        ("resnet-50", torch_models.resnet50),
+        ("vit-b-16", torch_models.VisionTransformer),
+    ],
+)
+def test_parameters_are_those_of_a_module_of_these_shapes(
+    name: str, make: Callable[[], nn.Module]
+) -> None:
+    with torch.device("meta"):
+        module = make()
+    counted = sum(parameter.numel() for parameter in module.parameters())
+    assert read_model(name).parameters == counted
+
+
+def kept_bytes(run: Callable[[], torch.Tensor], module: nn.Module) -> int:
+    """Bytes of all that autograd keeps, but for parameters and buffers."""
+    own = [*module.parameters(), *module.buffers()]
+    known = {tensor.untyped_storage()._cdata for tensor in own}
+    kept: dict[int, torch.UntypedStorage] = {}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in known:
+            kept[storage._cdata] = storage
+        return tensor
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        # what follows keeps it, or doesn't
+        result = run()
+    assert result.requires_grad
+    return sum(storage.nbytes() for storage in kept.values())
+
+
+TEXT = Pass(2, 64, 0, 4, 4, False)
+FLASH = Pass(2, 64, 0, 4, 4, True)
+
+
+@pytest.mark.parametrize(
+    ("layer", "module", "on"),
+    [
+        (layers.Norm(128, bias=True), lambda: nn.LayerNorm(128), TEXT),
+        (
+            layers.Mlp(128, 512, bias=True),
+            lambda: torch_models.plain_mlp(128),
+            TEXT,
+        ),
+        (
+            layers.Mlp(128, 512, activation="relu"),
+            lambda: nn.Sequential(nn.Linear(128, 512), nn.ReLU(), nn.Linear(512, 128)),
+            TEXT,
+        ),
+        (
+            layers.Mlp(128, 320, activation="silu", gated=True),
+            lambda: torch_models.Gated(128, 320),
+            TEXT,
+        ),
+        (
+            layers.Attention(128, 4, 4, 32, bias=True),
+            lambda: torch_models.Attention(128, 4, 4, True),
+            FLASH,
+        ),
+        (
+            layers.Attention(128, 4, 4, 32),
+            lambda: torch_models.Attention(128, 4, 4, False, rotary=True),
+            FLASH,
+        ),
+    ],
+    ids=["norm", "mlp", "relu", "gated", "flash", "rotary"],
+)
+def test_a_layer_keeps_what_autograd_keeps(
+    layer: Layer, module: Callable[[], nn.Module], on: Pass
+) -> None:
+    made = module()
+    x = torch.randn(2, 64, 128, requires_grad=True)
+    saved = layer.saved(on)
+    formula = saved.whole_bytes + saved.split_bytes + saved.core_bytes
+    # rotary positions keep their angles, which all layers could share
+    angles = 2 * 2 * 64 * 32 * 4 if getattr(made, "rotary", False) else 0
+    assert kept_bytes(lambda: made(x), made) == formula + angles
+
+
+def test_attention_without_flash_keeps_its_scores() -> None:
+    module = torch_models.Attention(128, 4, 4, True, flash=False)
+    x = torch.randn(2, 64, 128, requires_grad=True)
+    saved = layers.Attention(128, 4, 4, 32).saved(TEXT)
+    mask = 64 * 64
+    kept = kept_bytes(lambda: module(x), module)
+    assert kept == saved.whole_bytes + saved.split_bytes + saved.core_bytes + mask
+    assert saved.core_bytes == 4 * 2 * 4 * 64 * 64
+
+
+def test_a_resnet_keeps_what_autograd_keeps() -> None:
+    with torch.device("meta"):
+        module = torch_models.resnet50()
+        images = torch.randn(2, 3, 224, 224)
+    plan = Plan(batch=2, precision="fp32", optimizer="sgd")
+    (stage,) = training_memory(read_model("resnet-50"), plan)
+    kept = kept_bytes(lambda: module(images), module)
+    # statistics of batch norms are left out
+    assert stage.activations_bytes == pytest.approx(kept, rel=0.01)
