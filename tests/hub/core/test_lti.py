@@ -273,6 +273,41 @@ def test_a_roster_of_several_pages_hides_who_left_and_loses_nobody(
     assert world.sent("bob") == [5, 6]
 
 
+def test_a_member_who_is_on_two_pages_counts_once(world: World) -> None:
+    dee = Member("s-dee", "dee")
+    world.platform.members = [dee, *members(), dee]
+    world.next_hour()
+    world.mark("ada", 7.5)
+    world.rounds()
+    assert world.sent("ada") == [7.5]
+    with world.room.database.read() as connection:
+        assert viewer(connection, COURSE, "dee").role == "learner"
+        assert "4 learners: 1 added" in links.bound_context(connection, COURSE).note
+
+
+@pytest.mark.sqlite
+def test_a_roster_that_cant_be_written_holds_up_no_score(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with world.room.database.write() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER broken BEFORE INSERT ON people "
+            "BEGIN SELECT RAISE(ABORT, 'no room for dee'); END"
+        )
+    world.platform.members.append(Member("s-dee", "dee"))
+    world.next_hour()
+    world.mark("ada", 7.5)
+    world.rounds()
+    assert world.sent("ada") == [7.5]
+    with world.room.database.read() as connection:
+        assert "failed" in links.bound_context(connection, COURSE).note
+    assert "IntegrityError" in caplog.text and "dee" not in caplog.text
+    # it waits its hour
+    pages = world.platform.pages
+    world.rounds()
+    assert world.platform.pages == pages
+
+
 @pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("broken", "words"),

@@ -152,7 +152,8 @@ def import_members(
     rows: dict[str, RosterRow] = {}
     named: list[tuple[str, str]] = []
     unnamed = 0
-    for learner in learners:
+    # a member who moves between two pages is listed on both
+    for learner in {learner.subject: learner for learner in learners}.values():
         try:
             name = known.get(learner.subject) or fit_username(learner.username)
         except BadRequest:

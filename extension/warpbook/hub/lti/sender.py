@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -38,27 +40,23 @@ class Sender:
     async def run(self, service: Service) -> None:
         """Go on until it is cancelled; what fails is tried again."""
         while True:
-            try:
-                await self.round(service)
-            except HubError as problem:
-                _LOG.warning("the platform: %s", problem)
-            # whatever it is, the next round may do better
-            except Exception:  # noqa: BLE001
-                _LOG.exception("the platform could not be told")
+            await _tried("a round", self.round(service))
             await asyncio.sleep(_POLL_S)
 
     async def round(self, service: Service) -> None:
-        """Look once at what is to be done, and do it."""
-        count = service.changes
+        """Look once at what is to be done, and do it; no course keeps another back."""
+        count, is_seen = service.changes, True
         for context in await service.read(
             lambda connection: links.contexts(connection, self._issuer)
         ):
             if service.clock.now_ms() - (context.asked_ms or 0) >= _ROSTER_MS:
-                await self._update_roster(service, context)
+                await _tried("its roster", self._update_roster(service, context))
             if count != self._seen:
-                await self._note_changes(service, context.course)
-            await self._send(service, context)
-        self._seen = count
+                changes = self._note_changes(service, context.course)
+                is_seen = await _tried("its marks", changes) and is_seen
+            await _tried("its scores", self._send(service, context))
+        if is_seen:
+            self._seen = count
 
     async def _update_roster(self, service: Service, context: links.Context) -> None:
         now_ms = service.clock.now_ms()
@@ -72,11 +70,15 @@ class Sender:
             await service.write(
                 lambda c: links.import_members(c, now_ms, context, learners)
             )
-        except HubError as problem:
-            note = f"failed: {problem}"
+        except Exception as problem:
+            # it waits its hour, whatever it was
+            note = "failed: the hub could not take it over; its log says more"
+            if isinstance(problem, HubError):
+                note = f"failed: {problem}"
             await service.write(
                 lambda c: links.note_asked(c, now_ms, context.course, note)
             )
+            raise
 
     async def _note_changes(self, service: Service, course: str) -> None:
         changed = await service.read(
@@ -164,3 +166,19 @@ class Sender:
             score.subject, score.points, score.most_points, score.stamped_ms
         )
         return await self._client.post_score(url, sent)
+
+
+async def _tried(what: str, work: Coroutine[object, object, None]) -> bool:
+    """Do a part of a round; whether it was done. The next round may do better."""
+    try:
+        await work
+    except HubError as problem:
+        _LOG.warning("the platform: %s: %s", what, problem)
+    except Exception as problem:  # noqa: BLE001
+        # a message of the database has names and ids of people in it
+        where = "".join(traceback.format_tb(problem.__traceback__))
+        kind = type(problem).__name__
+        _LOG.error("the platform: %s failed with %s\n%s", what, kind, where)
+    else:
+        return True
+    return False
