@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin
 
 import jwt
 import pytest
@@ -32,6 +32,7 @@ from warpbook.hub.running.plan import HubPlan
 
 GRACE = Member("s-grace", "grace", (TEACHER,))
 ADA, BOB = Member("s-ada", "ada"), Member("s-bob", "bob")
+DOCS = (Path(__file__).parents[3] / "docs/hub.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +55,22 @@ def hub(
         yield running
 
 
-def begin(hub: ClassHub, platform: Platform, member: Member) -> tuple[Visitor, Any]:
+def tool_url(hub: ClassHub) -> str:
+    """Give the tool URL that the docs say."""
+    documented = re.search(r"\| tool URL \| `https://hub.example.org/([^`]+)`", DOCS)
+    assert documented
+    return f"{hub.url}{documented[1]}"
+
+
+def begin(
+    hub: ClassHub, platform: Platform, member: Member, target: str = ""
+) -> tuple[Visitor, Any]:
     """Open the tool at the platform; give what its form would send to the hub."""
     visitor = Visitor(hub, member.email)
     asked = {
         "iss": platform.url,
         "login_hint": member.subject,
-        "target_link_uri": f"{hub.url}hub/home",
+        "target_link_uri": target or tool_url(hub),
     }
     answer = visitor.session.get(
         f"{hub.url}hub/lti13/oauth_login?{urlencode(asked)}", timeout=60
@@ -215,6 +225,18 @@ def test_from_a_launch_to_a_grade_and_a_kill_between(
     logs = hub.logs()
     secrets = [*platform.tokens, form["id_token"], key.read_text().split("\n")[1]]
     assert not [secret for secret in secrets if secret in logs]
+
+
+@pytest.mark.parametrize("path", ["", "hub/lti13/oauth_callback", "hub/x/../lti13/a"])
+def test_a_launch_ends_on_a_page(hub: ClassHub, platform: Platform, path: str) -> None:
+    target = f"{hub.url}{path}" if path else ""
+    visitor, form = begin(hub, platform, GRACE, target)
+    answer = end(visitor, form)
+    assert answer.status_code == 302, answer.text
+    page = visitor.session.get(
+        urljoin(hub.url, answer.headers["Location"]), timeout=60, allow_redirects=False
+    )
+    assert page.status_code in (200, 302), page.text
 
 
 def person(grace: Visitor, name: str) -> str:

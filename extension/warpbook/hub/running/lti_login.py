@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import posixpath
 import pwd
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
+from jupyterhub.handlers import BaseHandler
 from ltiauthenticator.lti13.auth import LTI13Authenticator
 from ltiauthenticator.lti13.error import LoginError
 from ltiauthenticator.lti13.handlers import (
@@ -65,6 +68,14 @@ class LaunchEnds(LTI13CallbackHandler):  # type: ignore[misc]
         except (OSError, ValueError):
             raise HTTPError(503, "The platform's keys can't be read.") from None
         return claims
+
+    def get_next_url(self, user: Any = None) -> str:
+        """Give where the link leads; a tool URL that takes forms alone is no page."""
+        next_url: str = super().get_next_url(user)
+        launches = f"{self.hub.base_url}lti13/"
+        if posixpath.normpath(urlsplit(next_url).path).startswith(launches):
+            next_url = BaseHandler.get_next_url(self, user)
+        return next_url
 
 
 class PlatformLaunch(LTI13Authenticator):  # type: ignore[misc]
