@@ -245,7 +245,7 @@ def test_a_roster_of_several_pages_hides_who_left_and_loses_nobody(
     world.platform.members = [
         *(*listed, teacher),
         Member("s-fay", "fay", status="Inactive"),
-        Member("s-gus", "Not a name!"),
+        Member("s-hal", "hal"),
     ]
     world.next_hour()
     world.platform.pages = 0
@@ -262,15 +262,50 @@ def test_a_roster_of_several_pages_hides_who_left_and_loses_nobody(
         "cyd",
         "dee",
         "eve",
+        "hal",
     }
-    assert "2 added" in context.note and "1 hidden" in context.note
-    assert "1 have no user name" in context.note
+    assert "3 added" in context.note and "1 hidden" in context.note
     # whoever comes back has their work and marks
     world.platform.members = members()
     world.next_hour()
     world.mark("bob", 6)
     world.rounds(2)
     assert world.sent("bob") == [5, 6]
+
+
+def test_a_roster_without_user_names_hides_nobody(world: World) -> None:
+    with world.room.database.write() as connection:
+        connection.execute(LTI_PEOPLE.delete().where(LTI_PEOPLE.c.subject == "s-bob"))
+    for name in ("", "Not a name!"):
+        world.platform.members = [Member("s-ada", ""), Member("s-bob", name)]
+        world.next_hour()
+        world.rounds()
+        with world.room.database.read() as connection:
+            assert not any(one.is_hidden for one in members_of(connection, COURSE))
+            note = links.bound_context(connection, COURSE).note
+        assert "1 have no user name that can be used, so nobody was hidden" in note
+
+
+def test_whoever_was_hidden_and_launches_is_looked_for_at_once(world: World) -> None:
+    def hidden() -> set[str]:
+        with world.room.database.read() as connection:
+            there = members_of(connection, COURSE)
+        return {one.username for one in there if one.is_hidden}
+
+    bob = world.platform.members.pop(1)
+    world.next_hour()
+    world.rounds()
+    assert hidden() == {"bob"}
+    # of a launch alone nobody comes back
+    world.launch("bob")
+    world.rounds()
+    assert hidden() == {"bob"}
+    world.platform.members.append(bob)
+    world.rounds()
+    assert hidden() == {"bob"}
+    world.launch("bob")
+    world.rounds()
+    assert not hidden()
 
 
 def test_a_member_who_is_on_two_pages_counts_once(world: World) -> None:

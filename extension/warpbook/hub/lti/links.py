@@ -138,6 +138,9 @@ def import_members(
 ) -> None:
     """Bring a course's learners to those of the platform; who left is hidden.
 
+    Nobody is hidden while the platform lists somebody without a user name that can be
+    used: that may be anyone here.
+
     Raises:
         Conflict: the platform names no learner, which would hide everybody.
     """
@@ -174,7 +177,9 @@ def import_members(
             "The platform names no learner of this course with a user name; nothing "
             "was changed."
         )
-    changes = import_roster(connection, now_ms, ACTOR, context.course, given)
+    changes = import_roster(
+        connection, now_ms, ACTOR, context.course, given, hides=not unnamed
+    )
     _know(connection, context.issuer, named)
     note = (
         f"{len(rows)} learners: {len(changes.added)} added, "
@@ -182,7 +187,7 @@ def import_members(
         f"{len(changes.hidden)} hidden"
     )
     if unnamed:
-        note += f"; {unnamed} have no user name that can be used"
+        note += f"; {unnamed} have no user name that can be used, so nobody was hidden"
     note_asked(connection, now_ms, context.course, note)
 
 
@@ -250,14 +255,17 @@ def _is_instructor(connection: Connection, course_id: str, name: str) -> bool:
 def _join(connection: Connection, now_ms: int, launch: Launch, name: str) -> None:
     """Make somebody who launches from the bound course what they are there.
 
-    Nobody loses a role so, and who was taken off the course stays off it.
+    Nobody loses a role so. Of a learner who was taken off the course, the platform's
+    roster says whether they are back.
     """
     try:
         before = viewer(connection, launch.course, name)
     except NotFound:
         before = None
-    is_learner = before is not None and before.role == "learner"
-    if before is not None and (before.is_hidden or not is_learner):
+    if before is not None and before.is_hidden:
+        ask_again(connection, launch.course)
+        return
+    if before is not None and before.role != "learner":
         return
     if launch.role in STAFF_ROLES:
         add_staff(connection, now_ms, ACTOR, launch.course, name, launch.role)
