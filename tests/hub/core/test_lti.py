@@ -20,6 +20,7 @@ from warpbook.hub.course.courses import members as members_of
 from warpbook.hub.course.courses import viewer
 from warpbook.hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
 from warpbook.hub.errors import BadRequest, Conflict, Forbidden
+from warpbook.hub.keeping.backup import back_up, restore
 from warpbook.hub.keeping.erasing import erase
 from warpbook.hub.lti import ledger, links
 from warpbook.hub.lti.platform import BadPlatform, read_platform
@@ -431,6 +432,22 @@ def test_a_course_is_untied_and_tied_to_another_one(world: World) -> None:
     world.rounds(2)
     assert world.sent("ada") == [7.5, 7.5]
     assert sorted(row[0] for row in world.rows()) == ["replaced", "sent"]
+
+
+def test_after_a_restore_the_platform_is_told_what_the_backup_has(
+    world: World, tmp_path: Path
+) -> None:
+    room, backup = world.room, tmp_path / "monday.db"
+    world.mark("ada", 7.5)
+    world.rounds()
+    back_up(room.database, backup)
+    world.mark("ada", 9)
+    world.later_ms = 10_000
+    world.rounds()
+    room.now_ms += 20_000
+    restore(room.database, backup, room.now_ms, room.instructor)
+    world.rounds(2)
+    assert world.sent("ada") == [7.5, 9, 7.5]
 
 
 def test_erasing_a_person_leaves_nothing_of_them_with_the_platforms(
