@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
@@ -234,6 +235,31 @@ def test_a_score_whose_answer_was_lost_is_sent_again_and_counts_once(
     world.rounds()
     assert world.sent("ada") == [7.5]
     assert world.rows() == [("sent", 7.5, "409: it has this score already")]
+
+
+def test_a_later_grade_of_the_platform_is_said_and_replaced_when_asked(
+    world: World,
+) -> None:
+    world.mark("ada", 7.5)
+    world.rounds()
+    # somebody gives a grade at the platform itself
+    at = datetime.fromtimestamp(world.room.now_ms / 1000 + 5, timezone.utc)
+    manual = {"scoreGiven": 3, "timestamp": at.isoformat(timespec="milliseconds")}
+    world.platform.scores["1", "s-ada"].append(manual)
+    world.mark("ada", 9)
+    world.rounds()
+    seen = world.ledger()
+    assert (seen.sent, seen.failed) == (0, 1)
+    assert "The platform has a later grade" in seen.problems[0].answer
+    world.later_ms = 10_000
+    world.rounds()
+    assert world.sent("ada") == [7.5, 3]
+    with world.room.database.write() as connection:
+        now_ms = world.room.now_ms + world.later_ms
+        ledger.send_again(connection, now_ms, world.room.instructor, COURSE)
+    world.rounds()
+    assert world.sent("ada") == [7.5, 3, 9]
+    assert not world.ledger().problems
 
 
 def test_a_roster_of_several_pages_hides_who_left_and_loses_nobody(

@@ -335,7 +335,8 @@ class Scores(Base):
             self.refuse(422, f"no such user <i>{score['userId']}</i>")
         else:
             taken = self.platform.scores[number, score["userId"]]
-            if taken and taken[-1]["timestamp"] >= score["timestamp"]:
+            # of a time it keeps whole seconds
+            if taken and taken[-1]["timestamp"][:19] >= score["timestamp"][:19]:
                 self.refuse(409, "later ones are here")
                 return
             taken.append(score)

@@ -107,6 +107,10 @@ class Sender:
     ) -> bool:
         """Send a score, and write down what came of it; whether to go on."""
         clock = service.clock
+        if not await service.write(
+            lambda c: ledger.begin(c, score.id), tells_pages=False
+        ):
+            return True
         try:
             answer = await self._post(service, context, score)
         except PlatformRefused as problem:
@@ -163,7 +167,11 @@ class Sender:
             )
             url = made
         sent = ScoreToSend(
-            score.subject, score.points, score.most_points, score.stamped_ms
+            score.subject,
+            score.points,
+            score.most_points,
+            score.stamped_ms,
+            is_first_try=score.tries == 0,
         )
         return await self._client.post_score(url, sent)
 
