@@ -187,16 +187,44 @@ def test_grades_on_another_host_are_not_sent_and_it_is_said_why(world: World) ->
     assert not other.asked
 
 
-def test_a_line_item_that_was_deleted_is_made_anew(world: World) -> None:
+def test_a_line_item_that_was_deleted_is_made_anew_with_all_scores(
+    world: World,
+) -> None:
     world.mark("ada", 7.5)
+    world.mark("bob", 4)
     world.rounds()
-    world.platform.line_items["1"]["resourceId"] = "deleted"
+    del world.platform.line_items["1"]
+    world.mark("ada", 8)
+    world.run(lambda sender, service: rounds_apart(world, sender, service))
+    assert world.platform.last("s-ada", "2")["scoreGiven"] == 8
+    assert world.platform.last("s-bob", "2")["scoreGiven"] == 4
+
+
+def test_a_column_that_is_still_there_gets_no_score_twice(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.mark("bob", 4)
+    world.rounds()
     world.platform.failures["scores"] = [404]
     world.mark("ada", 8)
+    world.run(lambda sender, service: rounds_apart(world, sender, service))
+    assert (world.sent("ada"), world.sent("bob")) == ([7.5, 8], [4])
+
+
+def test_a_column_of_a_link_that_comes_later_gets_all_scores(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.mark("bob", 4)
     world.rounds()
-    world.later_ms = 10_000
-    world.rounds()
-    assert world.platform.last("s-ada", "2")["scoreGiven"] == 8
+    url = f"{world.platform.url}/lineitems/9"
+    world.platform.line_items["9"] = {"id": url, "resourceId": ""}
+    for _ in range(2):
+        world.launch("ada", lab="vector-add", line_item_url=url)
+        world.rounds(2)
+        taken = {
+            subject: [score["scoreGiven"] for score in scores]
+            for (item, subject), scores in world.platform.scores.items()
+            if item == "9"
+        }
+        assert taken == {"s-ada": [7.5], "s-bob": [4]}
 
 
 def test_a_token_that_expired_is_asked_for_anew(world: World) -> None:
@@ -554,6 +582,13 @@ def test_our_key_is_drawn_once_and_ours_alone(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("no key")
     with pytest.raises(BadKey, match="Delete it"):
         ToolKey(tmp_path)
+
+
+async def rounds_apart(world: World, sender: Sender, service: Service) -> None:
+    """Look again ten seconds later, and once more."""
+    for _ in range(3):
+        await sender.round(service)
+        world.later_ms += 10_000
 
 
 def described(folder: Path, **changed: object) -> Path:

@@ -76,6 +76,8 @@ class Platform:
     #: where the tool's keys are
     key_set_url: str = ""
     key_set: dict[str, Any] | None = None
+    #: line items so far
+    made: int = 0
     pages: int = 0
     #: scores are taken, and it is not answered that they are
     is_silent: bool = False
@@ -313,7 +315,8 @@ class LineItems(Base):
             self.refuse(415, "what is this")
             return
         made = json.loads(self.request.body)
-        number = str(len(self.platform.line_items) + 1)
+        self.platform.made += 1
+        number = str(self.platform.made)
         made["id"] = f"{self.platform.url}/lineitems/{number}?type=quiz"
         self.platform.line_items[number] = made
         self.set_status(201)

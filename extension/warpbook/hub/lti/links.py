@@ -212,12 +212,15 @@ def line_item_url(connection: Connection, publication: str) -> str:
 
 
 def put_line_item(connection: Connection, publication: str, url: str) -> None:
-    """Keep the line item of a lab; an empty URL forgets it."""
+    """Keep the line item of a lab; a new one is to have all scores of the lab."""
+    if url == line_item_url(connection, publication):
+        return
     of_lab = LTI_LINE_ITEMS.c.publication == publication
     connection.execute(delete(LTI_LINE_ITEMS).where(of_lab))
-    if url:
-        row = {"publication": publication, "url": url}
-        connection.execute(insert(LTI_LINE_ITEMS).values(**row))
+    row = {"publication": publication, "url": url}
+    connection.execute(insert(LTI_LINE_ITEMS).values(**row))
+    sent = (LTI_SCORES.c.publication == publication) & (LTI_SCORES.c.state == "sent")
+    connection.execute(update(LTI_SCORES).where(sent).values(state="replaced"))
 
 
 def _username_of(connection: Connection, launch: Launch) -> str:

@@ -8,8 +8,6 @@ import traceback
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
-
 from warpbook.hub.errors import HubError
 from warpbook.hub.lti import ledger, links
 from warpbook.hub.lti.client import (
@@ -36,6 +34,8 @@ class Sender:
         self._issuer, self._client = platform.issuer, client
         #: how much had changed when marks were looked at last
         self._seen = -1
+        #: labs whose line item there may be no more
+        self._gone: set[str] = set()
 
     async def run(self, service: Service) -> None:
         """Go on until it is cancelled; what fails is tried again."""
@@ -122,21 +122,19 @@ class Sender:
             )
             return True
         is_gone = refusal.status in (404, 410)
-
-        def note(connection: Connection) -> None:
-            if is_gone:
-                # a line item that was deleted there is made anew
-                links.put_line_item(connection, score.publication, "")
-            ledger.note_refused(
-                connection,
+        if is_gone:
+            self._gone.add(score.publication)
+        await service.write(
+            lambda c: ledger.note_refused(
+                c,
                 clock.now_ms(),
                 score,
                 str(refusal),
                 refusal.is_temporary or is_gone,
                 refusal.retry_after_s,
-            )
-
-        await service.write(note, tells_pages=False)
+            ),
+            tells_pages=False,
+        )
         return not refusal.is_temporary
 
     async def _post(
@@ -145,7 +143,7 @@ class Sender:
         url = await service.read(
             lambda connection: links.line_item_url(connection, score.publication)
         )
-        if not url:
+        if not url or score.publication in self._gone:
             if not context.line_items_url:
                 raise PlatformRefused(
                     "The platform takes no grades of this course: allow the tool its "
@@ -162,9 +160,9 @@ class Sender:
             await service.write(
                 lambda connection: links.put_line_item(
                     connection, score.publication, made
-                ),
-                tells_pages=False,
+                )
             )
+            self._gone.discard(score.publication)
             url = made
         sent = ScoreToSend(
             score.subject,
