@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pwd
 import re
 import stat
 import time
@@ -27,7 +28,7 @@ from tests.hub.service.class_hub import (
     publish,
 )
 from tests.programs import wait_for
-from warpbook.hub.running.lti_login import checked_account
+from warpbook.hub.running.lti_login import account_problem, checked_account
 from warpbook.hub.running.plan import HubPlan
 
 GRACE = Member("s-grace", "grace", (TEACHER,))
@@ -53,6 +54,10 @@ def hub(
     with class_hub(folder, "--lti", str(file), base_url="/x/") as running:
         platform.key_set_url = f"{running.service_url}lti/jwks.json"
         yield running
+
+
+def uid_of(name: str) -> int:
+    return pwd.getpwnam(name).pw_uid
 
 
 def tool_url(hub: ClassHub) -> str:
@@ -140,14 +145,29 @@ def test_keys_that_cant_be_had_let_nobody_in(
     assert not is_in(visitor)
 
 
-@pytest.mark.parametrize("name", ["root", "daemon", "no-such-account"])
+@pytest.mark.parametrize("name", ["root", "daemon", "nobody", "no-such-account"])
 def test_nobodys_server_runs_as_the_system(name: str, tmp_path: Path) -> None:
-    plan = HubPlan(
-        *(str(tmp_path), "system", "127.0.0.1", 8000, "/", COURSE, "GPUs"),
-        *(("grace",), ("node", "proxy")),
-    )
     with pytest.raises(HTTPError):
-        checked_account(plan, name)
+        checked_account(system_plan(tmp_path), name)
+
+
+@pytest.mark.parametrize(
+    ("uid", "groups", "words"),
+    [
+        (1234, {"ada", "users"}, ""),
+        (999, {"ada"}, "of the system"),
+        (60_000, {"ada"}, "of the system"),
+        (1234, {"ada", "docker"}, "runs this machine"),
+        (1234, {"sudo"}, "runs this machine"),
+        (uid_of("daemon"), {"daemon"}, "of the hub"),
+        (uid_of("games"), {"games"}, "of the hub"),
+    ],
+)
+def test_only_accounts_of_people_without_rights_over_the_machine_log_in(
+    uid: int, groups: set[str], words: str, tmp_path: Path
+) -> None:
+    problem = account_problem(system_plan(tmp_path), uid, groups)
+    assert words in problem and bool(words) == bool(problem)
 
 
 def test_the_log_in_page_says_where_to_begin(hub: ClassHub) -> None:
@@ -244,6 +264,13 @@ def person(grace: Visitor, name: str) -> str:
     found = re.search(rf'people/([0-9a-f]+)">[^<]*</a></td><td><code>{name}<', page)
     assert found, page
     return found[1]
+
+
+def system_plan(folder: Path) -> HubPlan:
+    return HubPlan(
+        *(str(folder), "system", "127.0.0.1", 8000, "/", COURSE, "GPUs"),
+        *(("grace",), ("node", "proxy"), "daemon", "games"),
+    )
 
 
 def is_in(visitor: Visitor) -> bool:
