@@ -488,6 +488,34 @@ def test_a_course_is_untied_and_tied_to_another_one(world: World) -> None:
     assert sorted(row[0] for row in world.rows()) == ["replaced", "sent"]
 
 
+@pytest.mark.parametrize("service", ["members", "line items", "scores"])
+def test_a_course_that_is_tied_to_another_meanwhile_tells_the_old_one_no_more(
+    world: World, service: str
+) -> None:
+    def tie_to_another() -> None:
+        with world.room.database.write() as connection:
+            links.unbind(connection, world.room.now_ms, world.room.instructor, COURSE)
+        world.room.now_ms += 1
+        world.launch("grace", "instructor", context="the next term", **elsewhere)
+
+    elsewhere = {"memberships_url": "", "line_items_url": ""}
+    for name in ("ada", "bob", "cyd"):
+        world.mark(name, 5)
+    world.platform.members = members()[:2]
+    world.platform.meanwhile[service] = tie_to_another
+    world.next_hour()
+    world.rounds()
+    # that which was under way
+    assert sum(map(len, world.platform.scores.values())) == (service == "scores")
+    with world.room.database.read() as connection:
+        context = links.bound_context(connection, COURSE)
+        assert links.line_item_url(connection, world.room.lab) == ""
+        there = members_of(connection, COURSE)
+    assert (context.context, context.note) == ("the next term", "")
+    hidden = {one.username for one in there if one.is_hidden}
+    assert hidden == (set() if service == "members" else {"cyd"})
+
+
 def test_after_a_restore_the_platform_is_told_what_the_backup_has(
     world: World, tmp_path: Path
 ) -> None:

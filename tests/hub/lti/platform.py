@@ -13,6 +13,7 @@ import secrets
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -70,6 +71,8 @@ class Platform:
     failures: dict[str, list[int | str]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    #: by service: what happens, once, while it is asked
+    meanwhile: dict[str, Callable[[], object]] = field(default_factory=dict)
     #: each request, by service
     asked: list[str] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -212,6 +215,7 @@ class Base(RequestHandler):
     async def prepare(self) -> None:
         self.platform: Platform = self.settings["platform"]
         self.platform.asked.append(self.name)
+        self.platform.meanwhile.pop(self.name, bool)()
         failures = self.platform.failures[self.name]
         if failures:
             failure = failures.pop(0)

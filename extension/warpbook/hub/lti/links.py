@@ -32,6 +32,10 @@ from warpbook.hub.lti.platform import Launch, PlatformMember
 ACTOR = "platform"
 
 
+class Untied(Conflict):
+    """A course belongs to another course of a platform than before, or to none."""
+
+
 class Context(Struct, frozen=True):
     """The course of the platform that a course here belongs to."""
 
@@ -72,6 +76,17 @@ def bound_context(connection: Connection, course_id: str) -> Context:
     if context is None:
         raise Conflict("This course belongs to no course of a platform.")
     return context
+
+
+def check_bound(connection: Connection, context: Context) -> None:
+    """See that a course still belongs to a platform's, since the same launch.
+
+    Raises:
+        Untied: it was untied.
+    """
+    bound = context_of(connection, context.course)
+    if bound is None or _binding(bound) != _binding(context):
+        raise Untied("The course was untied from that of the platform meanwhile.")
 
 
 def record_launch(connection: Connection, now_ms: int, launch: Launch) -> str:
@@ -221,6 +236,10 @@ def put_line_item(connection: Connection, publication: str, url: str) -> None:
     connection.execute(insert(LTI_LINE_ITEMS).values(**row))
     sent = (LTI_SCORES.c.publication == publication) & (LTI_SCORES.c.state == "sent")
     connection.execute(update(LTI_SCORES).where(sent).values(state="replaced"))
+
+
+def _binding(context: Context) -> tuple[str, str, int]:
+    return context.issuer, context.context, context.bound_ms
 
 
 def _username_of(connection: Connection, launch: Launch) -> str:

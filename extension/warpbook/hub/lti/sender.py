@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import Connection
 
 from warpbook.hub.errors import HubError
 from warpbook.hub.lti import ledger, links
@@ -24,6 +26,7 @@ _LOG = logging.getLogger("warpbook.hub")
 _POLL_S = 3.0
 _ROSTER_MS = 3_600_000
 _MOST_TOGETHER = 50
+Value = TypeVar("Value")
 
 
 class Sender:
@@ -52,7 +55,7 @@ class Sender:
             if service.clock.now_ms() - (context.asked_ms or 0) >= _ROSTER_MS:
                 await _tried("its roster", self._update_roster(service, context))
             if count != self._seen:
-                changes = self._note_changes(service, context.course)
+                changes = self._note_changes(service, context)
                 is_seen = await _tried("its marks", changes) and is_seen
             await _tried("its scores", self._send(service, context))
         if is_seen:
@@ -67,28 +70,32 @@ class Sender:
                     "names and roles service there, and open the course from there."
                 )
             learners = await self._client.learners(context.memberships_url)
-            await service.write(
-                lambda c: links.import_members(c, now_ms, context, learners)
+            await _write(
+                service,
+                context,
+                lambda c: links.import_members(c, now_ms, context, learners),
+                tells_pages=True,
             )
         except Exception as problem:
             # it waits its hour, whatever it was
             note = "failed: the hub could not take it over; its log says more"
             if isinstance(problem, HubError):
                 note = f"failed: {problem}"
-            await service.write(
-                lambda c: links.note_asked(c, now_ms, context.course, note)
+            await _write(
+                service,
+                context,
+                lambda c: links.note_asked(c, now_ms, context.course, note),
+                tells_pages=True,
             )
             raise
 
-    async def _note_changes(self, service: Service, course: str) -> None:
+    async def _note_changes(self, service: Service, context: links.Context) -> None:
         changed = await service.read(
-            lambda connection: ledger.changes(connection, course, self._issuer)
+            lambda connection: ledger.changes(connection, context.course, self._issuer)
         )
         if changed:
             now_ms = service.clock.now_ms()
-            await service.write(
-                lambda c: ledger.add(c, now_ms, changed), tells_pages=False
-            )
+            await _write(service, context, lambda c: ledger.add(c, now_ms, changed))
 
     async def _send(self, service: Service, context: links.Context) -> None:
         now_ms = service.clock.now_ms()
@@ -107,24 +114,25 @@ class Sender:
     ) -> bool:
         """Send a score, and write down what came of it; whether to go on."""
         clock = service.clock
-        if not await service.write(
-            lambda c: ledger.begin(c, score.id), tells_pages=False
-        ):
+        if not await _write(service, context, lambda c: ledger.begin(c, score.id)):
             return True
         try:
             answer = await self._post(service, context, score)
         except PlatformRefused as problem:
             refusal = problem
         else:
-            await service.write(
+            await _write(
+                service,
+                context,
                 lambda c: ledger.note_taken(c, clock.now_ms(), score.id, answer),
-                tells_pages=False,
             )
             return True
         is_gone = refusal.status in (404, 410)
         if is_gone:
             self._gone.add(score.publication)
-        await service.write(
+        await _write(
+            service,
+            context,
             lambda c: ledger.note_refused(
                 c,
                 clock.now_ms(),
@@ -133,7 +141,6 @@ class Sender:
                 refusal.is_temporary or is_gone,
                 refusal.retry_after_s,
             ),
-            tells_pages=False,
         )
         return not refusal.is_temporary
 
@@ -157,10 +164,11 @@ class Sender:
                 score.title,
                 score.most_points,
             )
-            await service.write(
-                lambda connection: links.put_line_item(
-                    connection, score.publication, made
-                )
+            await _write(
+                service,
+                context,
+                lambda c: links.put_line_item(c, score.publication, made),
+                tells_pages=True,
             )
             self._gone.discard(score.publication)
             url = made
@@ -172,6 +180,21 @@ class Sender:
             is_first_try=score.tries == 0,
         )
         return await self._client.post_score(url, sent)
+
+
+async def _write(
+    service: Service,
+    context: links.Context,
+    change: Callable[[Connection], Value],
+    tells_pages: bool = False,
+) -> Value:
+    """Write what is of a course there; nothing once the course here was untied."""
+
+    def checked(connection: Connection) -> Value:
+        links.check_bound(connection, context)
+        return change(connection)
+
+    return await service.write(checked, tells_pages)
 
 
 async def _tried(what: str, work: Coroutine[object, object, None]) -> bool:
