@@ -52,12 +52,14 @@ class Sender:
         for context in await service.read(
             lambda connection: links.contexts(connection, self._issuer)
         ):
+            course = context.course
             if service.clock.now_ms() - (context.asked_ms or 0) >= _ROSTER_MS:
-                await _tried("its roster", self._update_roster(service, context))
+                roster = self._update_roster(service, context)
+                await _tried(f"the roster of {course}", roster)
             if count != self._seen:
                 changes = self._note_changes(service, context)
-                is_seen = await _tried("its marks", changes) and is_seen
-            await _tried("its scores", self._send(service, context))
+                is_seen = await _tried(f"the marks of {course}", changes) and is_seen
+            await _tried(f"the scores of {course}", self._send(service, context))
         if is_seen:
             self._seen = count
 
