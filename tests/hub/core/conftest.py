@@ -16,6 +16,8 @@ import pytest
 
 from tests.hub.core import course
 from tests.hub.core.course import Classroom, classroom
+from tests.hub.lti.platform import Platform
+from tests.hub.lti.world import World, members
 from tests.hub.postgres import PostgresServer, remove
 
 DEFAULT = os.environ.get("WARPBOOK_TEST_DATABASE", "sqlite")
@@ -58,3 +60,18 @@ def room(tmp_path: Path, database_kind: str) -> Iterator[Classroom]:
     begun = classroom(tmp_path / "hub" / "hub.db")
     yield begun
     begun.database.close()
+
+
+@pytest.fixture
+def world(room: Classroom) -> Iterator[World]:
+    """A course that is bound to the platform's; ada, bob and cyd are known to it."""
+    platform = Platform(members())
+    platform.start()
+    world = World(room, platform, room.database.path.parent)
+    world.launch("grace", "instructor")
+    for name in ("ada", "bob", "cyd"):
+        world.launch(name)
+    # the roster is asked for, and not again within the hour
+    world.rounds()
+    yield world
+    platform.stop()

@@ -1,4 +1,4 @@
-"""Scores, rosters and launches of a learning platform, over HTTP and on both databases.
+"""Scores for a learning platform, over HTTP and on both databases.
 
 The platform is one of the tests' own, which checks what a real one checks.
 """
@@ -6,21 +6,16 @@ The platform is one of the tests' own, which checks what a real one checks.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
 import pytest
-from sqlalchemy import func, select
 
-from tests.hub.core.course import Classroom
-from tests.hub.lti.platform import TEACHER, Member, Platform
+from tests.hub.lti.platform import Platform
 from tests.hub.lti.world import COURSE, World, members
 from warpbook.hub.course.courses import members as members_of
-from warpbook.hub.course.courses import viewer
-from warpbook.hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
-from warpbook.hub.errors import BadRequest, Conflict, Forbidden
-from warpbook.hub.keeping.erasing import erase
+from warpbook.hub.keeping.backup import back_up, restore
 from warpbook.hub.lti import ledger, links
 from warpbook.hub.lti.platform import BadPlatform, read_platform
 from warpbook.hub.lti.sender import Sender
@@ -28,21 +23,6 @@ from warpbook.hub.lti.tool_key import FILE, BadKey, ToolKey
 from warpbook.hub.service.service import Service
 
 DATABASES = ("sqlite", "postgres")
-
-
-@pytest.fixture
-def world(room: Classroom) -> Iterator[World]:
-    """A course that is bound to the platform's; ada, bob and cyd are known to it."""
-    platform = Platform(members())
-    platform.start()
-    world = World(room, platform, room.database.path.parent)
-    world.launch("grace", "instructor")
-    for name in ("ada", "bob", "cyd"):
-        world.launch(name)
-    # the roster is asked for, and not again within the hour
-    world.rounds()
-    yield world
-    platform.stop()
 
 
 def test_a_mark_is_sent_once_and_each_change_of_it(world: World) -> None:
@@ -185,16 +165,44 @@ def test_grades_on_another_host_are_not_sent_and_it_is_said_why(world: World) ->
     assert not other.asked
 
 
-def test_a_line_item_that_was_deleted_is_made_anew(world: World) -> None:
+def test_a_line_item_that_was_deleted_is_made_anew_with_all_scores(
+    world: World,
+) -> None:
     world.mark("ada", 7.5)
+    world.mark("bob", 4)
     world.rounds()
-    world.platform.line_items["1"]["resourceId"] = "deleted"
+    del world.platform.line_items["1"]
+    world.mark("ada", 8)
+    world.run(lambda sender, service: rounds_apart(world, sender, service))
+    assert world.platform.last("s-ada", "2")["scoreGiven"] == 8
+    assert world.platform.last("s-bob", "2")["scoreGiven"] == 4
+
+
+def test_a_column_that_is_still_there_gets_no_score_twice(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.mark("bob", 4)
+    world.rounds()
     world.platform.failures["scores"] = [404]
     world.mark("ada", 8)
+    world.run(lambda sender, service: rounds_apart(world, sender, service))
+    assert (world.sent("ada"), world.sent("bob")) == ([7.5, 8], [4])
+
+
+def test_a_column_of_a_link_that_comes_later_gets_all_scores(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.mark("bob", 4)
     world.rounds()
-    world.later_ms = 10_000
-    world.rounds()
-    assert world.platform.last("s-ada", "2")["scoreGiven"] == 8
+    url = f"{world.platform.url}/lineitems/9"
+    world.platform.line_items["9"] = {"id": url, "resourceId": ""}
+    for _ in range(2):
+        world.launch("ada", lab="vector-add", line_item_url=url)
+        world.rounds(2)
+        taken = {
+            subject: [score["scoreGiven"] for score in scores]
+            for (item, subject), scores in world.platform.scores.items()
+            if item == "9"
+        }
+        assert taken == {"s-ada": [7.5], "s-bob": [4]}
 
 
 def test_a_token_that_expired_is_asked_for_anew(world: World) -> None:
@@ -235,160 +243,73 @@ def test_a_score_whose_answer_was_lost_is_sent_again_and_counts_once(
     assert world.rows() == [("sent", 7.5, "409: it has this score already")]
 
 
-def test_a_roster_of_several_pages_hides_who_left_and_loses_nobody(
-    world: World,
-) -> None:
-    world.mark("bob", 5)
-    world.rounds()
-    listed = [Member(f"s-{name}", name) for name in ("ada", "cyd", "dee", "eve")]
-    teacher = Member("t-2", "prof", (TEACHER,))
-    world.platform.members = [
-        *(*listed, teacher),
-        Member("s-fay", "fay", status="Inactive"),
-        Member("s-gus", "Not a name!"),
-    ]
-    world.next_hour()
-    world.platform.pages = 0
-    world.rounds()
-    assert world.platform.pages == 4
-    with world.room.database.read() as connection:
-        there = {one.username: one for one in members_of(connection, COURSE)}
-        context = links.bound_context(connection, COURSE)
-    hidden = {name for name, one in there.items() if one.is_hidden}
-    assert hidden == {"bob"} and set(there) == {
-        "grace",
-        "bob",
-        "ada",
-        "cyd",
-        "dee",
-        "eve",
-    }
-    assert "2 added" in context.note and "1 hidden" in context.note
-    assert "1 have no user name" in context.note
-    # whoever comes back has their work and marks
-    world.platform.members = members()
-    world.next_hour()
-    world.mark("bob", 6)
-    world.rounds(2)
-    assert world.sent("bob") == [5, 6]
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize(
-    ("broken", "words"),
-    [
-        ("elsewhere", "named a service elsewhere"),
-        ("empty", "names no learner"),
-        ("403", "Allow the tool its names and roles"),
-        ("wrong", "can't be read"),
-    ],
-)
-def test_a_roster_that_cant_be_trusted_changes_nothing(
-    world: World, broken: str, words: str
-) -> None:
-    other = Platform([])
-    other.start()
-    if broken == "elsewhere":
-        world.platform.pages_host = other.url
-    elif broken == "empty":
-        world.platform.members = []
-    else:
-        failure = 403 if broken == "403" else '{"members": 3}'
-        world.platform.failures["members"] = [failure]
-    world.next_hour()
-    world.rounds()
-    other.stop()
-    with world.room.database.read() as connection:
-        assert not any(one.is_hidden for one in members_of(connection, COURSE))
-        assert words in links.bound_context(connection, COURSE).note
-    # no token goes to another host
-    assert not other.asked
-
-
-def test_nobody_gets_the_name_of_another_person(world: World) -> None:
-    with pytest.raises(Conflict, match="another person of the platform"):
-        world.launch("ada", subject="s-mallory")
-    with pytest.raises(Conflict, match="somebody who runs a course"):
-        world.launch("grace", subject="s-mallory")
-    # nor by the roster, before the one whose name it is has come
-    with world.room.database.write() as connection:
-        of_grace = LTI_PEOPLE.c.subject == "s-grace"
-        connection.execute(LTI_PEOPLE.delete().where(of_grace))
-    world.platform.members = [*members(), Member("s-mallory", "grace")]
-    world.next_hour()
-    world.rounds()
-    with pytest.raises(Conflict):
-        world.launch("grace", subject="s-mallory")
-    # a person keeps their name, whatever the platform calls them later
-    assert world.launch("ada", username="bob") == "ada"
-    with pytest.raises(BadRequest):
-        world.launch("new", username="../root")
-
-
-def test_roles_come_from_launches_of_the_bound_course_alone(world: World) -> None:
-    with pytest.raises(Forbidden, match="not of the course"):
-        world.launch("mallory", "instructor", context="of another course")
-    with pytest.raises(Forbidden):
-        world.launch("mallory", "")
-    assert world.launch("prof", "instructor") == "prof"
-    assert world.launch("tim", "assistant") == "tim"
-    assert world.launch("dee") == "dee"
-    # who runs the course here is not made a learner
-    world.launch("grace")
-    with world.room.database.read() as connection:
-        names = ("prof", "tim", "dee", "grace")
-        roles = {name: viewer(connection, COURSE, name).role for name in names}
-    assert roles == {
-        "prof": "instructor",
-        "tim": "assistant",
-        "dee": "learner",
-        "grace": "instructor",
-    }
-
-
-def test_a_course_is_untied_and_tied_to_another_one(world: World) -> None:
-    world.mark("ada", 7.5)
-    world.rounds()
-    with world.room.database.write() as connection:
-        links.unbind(connection, world.room.now_ms, world.room.instructor, COURSE)
-    world.rounds()
-    assert world.sent("ada") == [7.5]
-    world.launch("grace", "instructor", context="the next term")
-    with pytest.raises(Forbidden):
-        world.launch("dee")
-    assert world.launch("dee", context="the next term") == "dee"
-    # it is told all that the other was told
-    world.rounds(2)
-    assert world.sent("ada") == [7.5, 7.5]
-    assert sorted(row[0] for row in world.rows()) == ["replaced", "sent"]
-
-
-def test_erasing_a_person_leaves_nothing_of_them_with_the_platforms(
+def test_a_later_grade_of_the_platform_is_said_and_replaced_when_asked(
     world: World,
 ) -> None:
     world.mark("ada", 7.5)
-    world.mark("bob", 5)
     world.rounds()
-    ada = world.room.people["ada"]
+    # somebody gives a grade at the platform itself
+    at = datetime.fromtimestamp(world.room.now_ms / 1000 + 5, timezone.utc)
+    manual = {"scoreGiven": 3, "timestamp": at.isoformat(timespec="milliseconds")}
+    world.platform.scores["1", "s-ada"].append(manual)
+    world.mark("ada", 9)
+    world.rounds()
+    seen = world.ledger()
+    assert (seen.sent, seen.failed) == (0, 1)
+    assert "The platform has a later grade" in seen.problems[0].answer
+    world.later_ms = 10_000
+    world.rounds()
+    assert world.sent("ada") == [7.5, 3]
     with world.room.database.write() as connection:
-        erase(connection, world.room.now_ms, world.room.instructor, ada, "asked for it")
-        for table in (LTI_PEOPLE, LTI_SCORES):
-            query = select(func.count()).where(table.c.person == ada)
-            assert connection.execute(query).scalar() == 0
+        now_ms = world.room.now_ms + world.later_ms
+        ledger.send_again(connection, now_ms, world.room.instructor, COURSE)
     world.rounds()
-    assert [row[1] for row in world.rows()] == [5]
+    assert world.sent("ada") == [7.5, 3, 9]
+    assert not world.ledger().problems
 
 
-def test_who_is_unknown_to_the_platform_is_told(world: World) -> None:
-    with world.room.database.write() as connection:
-        connection.execute(LTI_PEOPLE.delete().where(LTI_PEOPLE.c.subject == "s-cyd"))
+@pytest.mark.parametrize("service", ["members", "line items", "scores"])
+def test_a_course_that_is_tied_to_another_meanwhile_tells_the_old_one_no_more(
+    world: World, service: str
+) -> None:
+    def tie_to_another() -> None:
+        with world.room.database.write() as connection:
+            links.unbind(connection, world.room.now_ms, world.room.instructor, COURSE)
+        world.room.now_ms += 1
+        world.launch("grace", "instructor", context="the next term", **elsewhere)
+
+    elsewhere = {"memberships_url": "", "line_items_url": ""}
+    for name in ("ada", "bob", "cyd"):
+        world.mark(name, 5)
     world.platform.members = members()[:2]
-    world.mark("cyd", 3)
-    assert world.ledger().unknown == ("cyd",)
-    world.launch("cyd")
-    world.platform.members = members()
+    world.platform.meanwhile[service] = tie_to_another
+    world.next_hour()
     world.rounds()
-    assert world.sent("cyd") == [3] and not world.ledger().unknown
+    # that which was under way
+    assert sum(map(len, world.platform.scores.values())) == (service == "scores")
+    with world.room.database.read() as connection:
+        context = links.bound_context(connection, COURSE)
+        assert links.line_item_url(connection, world.room.lab) == ""
+        there = members_of(connection, COURSE)
+    assert (context.context, context.note) == ("the next term", "")
+    hidden = {one.username for one in there if one.is_hidden}
+    assert hidden == (set() if service == "members" else {"cyd"})
+
+
+def test_after_a_restore_the_platform_is_told_what_the_backup_has(
+    world: World, tmp_path: Path
+) -> None:
+    room, backup = world.room, tmp_path / "monday.db"
+    world.mark("ada", 7.5)
+    world.rounds()
+    back_up(room.database, backup)
+    world.mark("ada", 9)
+    world.later_ms = 10_000
+    world.rounds()
+    room.now_ms += 20_000
+    restore(room.database, backup, room.now_ms, room.instructor)
+    world.rounds(2)
+    assert world.sent("ada") == [7.5, 9, 7.5]
 
 
 @pytest.mark.sqlite
@@ -441,6 +362,13 @@ def test_our_key_is_drawn_once_and_ours_alone(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("no key")
     with pytest.raises(BadKey, match="Delete it"):
         ToolKey(tmp_path)
+
+
+async def rounds_apart(world: World, sender: Sender, service: Service) -> None:
+    """Look again ten seconds later, and once more."""
+    for _ in range(3):
+        await sender.round(service)
+        world.later_ms += 10_000
 
 
 def described(folder: Path, **changed: object) -> Path:

@@ -13,6 +13,7 @@ import secrets
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -70,12 +71,16 @@ class Platform:
     failures: dict[str, list[int | str]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    #: by service: what happens, once, while it is asked
+    meanwhile: dict[str, Callable[[], object]] = field(default_factory=dict)
     #: each request, by service
     asked: list[str] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
     #: where the tool's keys are
     key_set_url: str = ""
     key_set: dict[str, Any] | None = None
+    #: line items so far
+    made: int = 0
     pages: int = 0
     #: scores are taken, and it is not answered that they are
     is_silent: bool = False
@@ -210,6 +215,7 @@ class Base(RequestHandler):
     async def prepare(self) -> None:
         self.platform: Platform = self.settings["platform"]
         self.platform.asked.append(self.name)
+        self.platform.meanwhile.pop(self.name, bool)()
         failures = self.platform.failures[self.name]
         if failures:
             failure = failures.pop(0)
@@ -313,7 +319,8 @@ class LineItems(Base):
             self.refuse(415, "what is this")
             return
         made = json.loads(self.request.body)
-        number = str(len(self.platform.line_items) + 1)
+        self.platform.made += 1
+        number = str(self.platform.made)
         made["id"] = f"{self.platform.url}/lineitems/{number}?type=quiz"
         self.platform.line_items[number] = made
         self.set_status(201)
@@ -335,7 +342,8 @@ class Scores(Base):
             self.refuse(422, f"no such user <i>{score['userId']}</i>")
         else:
             taken = self.platform.scores[number, score["userId"]]
-            if taken and taken[-1]["timestamp"] >= score["timestamp"]:
+            # of a time it keeps whole seconds
+            if taken and taken[-1]["timestamp"][:19] >= score["timestamp"][:19]:
                 self.refuse(409, "later ones are here")
                 return
             taken.append(score)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import pwd
 import re
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin
 
 import jwt
 import pytest
@@ -27,11 +28,12 @@ from tests.hub.service.class_hub import (
     publish,
 )
 from tests.programs import wait_for
-from warpbook.hub.running.lti_login import checked_account
+from warpbook.hub.running.lti_login import account_problem, checked_account
 from warpbook.hub.running.plan import HubPlan
 
 GRACE = Member("s-grace", "grace", (TEACHER,))
 ADA, BOB = Member("s-ada", "ada"), Member("s-bob", "bob")
+DOCS = (Path(__file__).parents[3] / "docs/hub.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +56,26 @@ def hub(
         yield running
 
 
-def begin(hub: ClassHub, platform: Platform, member: Member) -> tuple[Visitor, Any]:
+def uid_of(name: str) -> int:
+    return pwd.getpwnam(name).pw_uid
+
+
+def tool_url(hub: ClassHub) -> str:
+    """Give the tool URL that the docs say."""
+    documented = re.search(r"\| tool URL \| `https://hub.example.org/([^`]+)`", DOCS)
+    assert documented
+    return f"{hub.url}{documented[1]}"
+
+
+def begin(
+    hub: ClassHub, platform: Platform, member: Member, target: str = ""
+) -> tuple[Visitor, Any]:
     """Open the tool at the platform; give what its form would send to the hub."""
     visitor = Visitor(hub, member.email)
     asked = {
         "iss": platform.url,
         "login_hint": member.subject,
-        "target_link_uri": f"{hub.url}hub/home",
+        "target_link_uri": target or tool_url(hub),
     }
     answer = visitor.session.get(
         f"{hub.url}hub/lti13/oauth_login?{urlencode(asked)}", timeout=60
@@ -130,14 +145,29 @@ def test_keys_that_cant_be_had_let_nobody_in(
     assert not is_in(visitor)
 
 
-@pytest.mark.parametrize("name", ["root", "daemon", "no-such-account"])
+@pytest.mark.parametrize("name", ["root", "daemon", "nobody", "no-such-account"])
 def test_nobodys_server_runs_as_the_system(name: str, tmp_path: Path) -> None:
-    plan = HubPlan(
-        *(str(tmp_path), "system", "127.0.0.1", 8000, "/", COURSE, "GPUs"),
-        *(("grace",), ("node", "proxy")),
-    )
     with pytest.raises(HTTPError):
-        checked_account(plan, name)
+        checked_account(system_plan(tmp_path), name)
+
+
+@pytest.mark.parametrize(
+    ("uid", "groups", "words"),
+    [
+        (1234, {"ada", "users"}, ""),
+        (999, {"ada"}, "of the system"),
+        (60_000, {"ada"}, "of the system"),
+        (1234, {"ada", "docker"}, "runs this machine"),
+        (1234, {"sudo"}, "runs this machine"),
+        (uid_of("daemon"), {"daemon"}, "of the hub"),
+        (uid_of("games"), {"games"}, "of the hub"),
+    ],
+)
+def test_only_accounts_of_people_without_rights_over_the_machine_log_in(
+    uid: int, groups: set[str], words: str, tmp_path: Path
+) -> None:
+    problem = account_problem(system_plan(tmp_path), uid, groups)
+    assert words in problem and bool(words) == bool(problem)
 
 
 def test_the_log_in_page_says_where_to_begin(hub: ClassHub) -> None:
@@ -217,11 +247,30 @@ def test_from_a_launch_to_a_grade_and_a_kill_between(
     assert not [secret for secret in secrets if secret in logs]
 
 
+@pytest.mark.parametrize("path", ["", "hub/lti13/oauth_callback", "hub/x/../lti13/a"])
+def test_a_launch_ends_on_a_page(hub: ClassHub, platform: Platform, path: str) -> None:
+    target = f"{hub.url}{path}" if path else ""
+    visitor, form = begin(hub, platform, GRACE, target)
+    answer = end(visitor, form)
+    assert answer.status_code == 302, answer.text
+    page = visitor.session.get(
+        urljoin(hub.url, answer.headers["Location"]), timeout=60, allow_redirects=False
+    )
+    assert page.status_code in (200, 302), page.text
+
+
 def person(grace: Visitor, name: str) -> str:
     page = grace.page(f"courses/{COURSE}/people").text
     found = re.search(rf'people/([0-9a-f]+)">[^<]*</a></td><td><code>{name}<', page)
     assert found, page
     return found[1]
+
+
+def system_plan(folder: Path) -> HubPlan:
+    return HubPlan(
+        *(str(folder), "system", "127.0.0.1", 8000, "/", COURSE, "GPUs"),
+        *(("grace",), ("node", "proxy"), "daemon", "games"),
+    )
 
 
 def is_in(visitor: Visitor) -> bool:

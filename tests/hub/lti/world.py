@@ -97,7 +97,9 @@ class World:
 
         async def served() -> T:
             service = Service(self.folder)
-            service.clock = HubClock(lambda: self._now_ms / 1000, lambda: 0.0)
+            service.clock = HubClock(
+                lambda: self._now_ms / 1000, lambda: self.later_ms / 1000
+            )
             key = ToolKey(self.folder)
             self.platform.key_set = key.key_set
             client = PlatformClient(self.described, key, timeout_s)

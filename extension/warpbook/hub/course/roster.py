@@ -49,15 +49,24 @@ def import_roster(
     actor: str,
     course_id: str,
     rows: Sequence[RosterRow],
+    hides: bool = True,
 ) -> RosterChanges:
     """Add, change and hide learners; doing it twice changes nothing the second time.
 
     Instructors and assistants are left as they are, also where the roster names them.
 
+    Args:
+        connection: of the database.
+        now_ms: the time.
+        actor: who does it.
+        course_id: the course.
+        rows: the roster.
+        hides: learners whom it does not name are hidden.
+
     Raises:
         NotFound: there is no such course.
     """
-    plan = _plan(connection, course_id, rows)
+    plan = _plan(connection, course_id, rows, hides)
     changes = plan.changes
     if not (changes.added or changes.changed or changes.hidden or changes.returned):
         return changes
@@ -110,7 +119,12 @@ class _Plan(NamedTuple):
     people: dict[str, str]
 
 
-def _plan(connection: Connection, course_id: str, rows: Sequence[RosterRow]) -> _Plan:
+def _plan(
+    connection: Connection,
+    course_id: str,
+    rows: Sequence[RosterRow],
+    hides: bool = True,
+) -> _Plan:
     course(connection, course_id)
     there = {member.username: member for member in members(connection, course_id)}
     added, changed, returned, unchanged = [], [], [], 0
@@ -130,7 +144,8 @@ def _plan(connection: Connection, course_id: str, rows: Sequence[RosterRow]) -> 
     hidden = sorted(
         member.username
         for member in there.values()
-        if member.role == "learner"
+        if hides
+        and member.role == "learner"
         and not member.is_hidden
         and member.username not in named
     )

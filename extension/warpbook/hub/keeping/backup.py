@@ -15,6 +15,7 @@ from msgspec import structs
 from sqlalchemy import Connection, update
 
 from warpbook.hub import audit
+from warpbook.hub.database.lti_tables import LTI_SCORES
 from warpbook.hub.database.opening import HubDatabase
 from warpbook.hub.database.sqlite import TRIGGERS, problem_of, refuse_foreign
 from warpbook.hub.database.tables import JOBS
@@ -74,7 +75,8 @@ def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> Non
     """Put a copy in the place of what is there, in one transaction.
 
     The audit log is that of the backup then; an entry says how far the other one was.
-    Every lease ends, and a result of one from before is refused.
+    Every lease ends, and a result of one from before is refused. A platform is sent all
+    scores once more: it may have been told later ones.
 
     Raises:
         DatabaseUnfit: it is damaged, newer, or no database of a hub.
@@ -93,6 +95,7 @@ def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> Non
             try:
                 with restored.write() as connection:
                     _end_leases(connection, now_ms)
+                    connection.execute(update(LTI_SCORES).values(state="replaced"))
                     name = source.name[:100]
                     detail = {"file": name, "log_before": structs.asdict(replaced)}
                     audit.note(

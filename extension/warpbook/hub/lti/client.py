@@ -51,6 +51,7 @@ _ADVICE = {
     401: " See that the platform has the address of this hub's public keys.",
     403: " Allow the tool its names and roles, and its grade services there.",
     404: " What was asked for is not there any more.",
+    409: " The platform has a later grade.",
     422: " The person may have left the course there.",
 }
 
@@ -89,6 +90,8 @@ class ScoreToSend(Struct, frozen=True):
     points: float
     most_points: float
     stamped_ms: int
+    #: the platform can't have it yet
+    is_first_try: bool
 
 
 class _Token(Struct):
@@ -187,7 +190,7 @@ class PlatformClient:
     async def post_score(self, line_item_url: str, score: ScoreToSend) -> str:
         """Send a score; give what came of it, in words.
 
-        That the platform has it already, or has a later one, is no failure.
+        That the platform has it already is no failure of one that was sent before.
 
         Raises:
             PlatformRefused: it was refused.
@@ -210,7 +213,7 @@ class PlatformClient:
                 "POST", url, _SCORE, body, content_type=_SCORE_TYPE
             )
         except PlatformRefused as refusal:
-            if refusal.status == 409:
+            if refusal.status == 409 and not score.is_first_try:
                 return "409: it has this score already"
             raise
         return f"{response.code}: taken"

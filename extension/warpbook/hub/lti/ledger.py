@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, case, func, insert, select, update
 
 from warpbook.hub import audit
 from warpbook.hub.course.courses import members
@@ -23,6 +23,8 @@ from warpbook.hub.work.marks import all_marks
 from warpbook_monitors.plain_text import bounded
 
 _MOST_ANSWER = 500
+#: platforms compare whole seconds
+_LATER_MS = 1_000
 _FIRST_WAIT_S = 2.0
 _MOST_WAIT_S = 3600.0
 _MOST_DOUBLINGS = 12
@@ -57,6 +59,7 @@ class DueScore(Struct, frozen=True):
     points: float
     most_points: float
     stamped_ms: int
+    #: before this one
     tries: int
 
 
@@ -127,7 +130,7 @@ def add(connection: Connection, now_ms: int, changed: Sequence[Change]) -> None:
             **change._asdict(),
             "number": (number or 0) + 1,
             # a platform takes only what is later than what it has
-            "stamped_ms": max(now_ms, (stamped_ms or 0) + 1),
+            "stamped_ms": max(now_ms, (stamped_ms or 0) + _LATER_MS),
             "state": "waiting",
             "tries": 0,
             "not_before_ms": now_ms,
@@ -168,6 +171,13 @@ def due(
     return [DueScore(**row) for row in connection.execute(query).mappings()]
 
 
+def begin(connection: Connection, score: str) -> bool:
+    """Count a try before it is made; whether the score is still to be sent."""
+    waiting = (LTI_SCORES.c.id == score) & (LTI_SCORES.c.state == "waiting")
+    tried = update(LTI_SCORES).where(waiting).values(tries=LTI_SCORES.c.tries + 1)
+    return connection.execute(tried).rowcount > 0
+
+
 def note_taken(connection: Connection, now_ms: int, score: str, answer: str) -> None:
     """Note that the platform has a score."""
     _note(connection, now_ms, score, {"state": "sent", "answer": answer})
@@ -195,10 +205,17 @@ def note_refused(
 def send_again(connection: Connection, now_ms: int, actor: str, course_id: str) -> int:
     """Have all that did not go through sent now; give how many.
 
-    Doing it twice, or for scores that the platform has, changes nothing there.
+    Doing it twice, or for scores that the platform has, changes nothing there. What
+    failed was not taken: it is sent with a new time, in the place of a later grade.
     """
     of_course = LTI_SCORES.c.publication.in_(
         select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
+    )
+    later_ms = LTI_SCORES.c.stamped_ms + _LATER_MS
+    connection.execute(
+        update(LTI_SCORES)
+        .where(of_course, LTI_SCORES.c.state == "failed")
+        .values(tries=0, stamped_ms=case((later_ms < now_ms, now_ms), else_=later_ms))
     )
     pending = LTI_SCORES.c.state.in_(("waiting", "failed"))
     changed = connection.execute(
@@ -241,7 +258,7 @@ def ledger(connection: Connection, course_id: str, issuer: str) -> Ledger:
         .where(
             PUBLICATIONS.c.course == course_id,
             LTI_SCORES.c.state.in_(("waiting", "failed")),
-            LTI_SCORES.c.tries > 0,
+            LTI_SCORES.c.answered_ms.is_not(None),
         )
         .order_by(LTI_SCORES.c.stamped_ms, LTI_SCORES.c.id)
         .limit(_MOST_LISTED)
@@ -265,11 +282,7 @@ def _note(
     connection.execute(
         update(LTI_SCORES)
         .where(waiting)
-        .values(
-            **{**values, "answer": answer},
-            tries=LTI_SCORES.c.tries + 1,
-            answered_ms=now_ms,
-        )
+        .values(**{**values, "answer": answer}, answered_ms=now_ms)
     )
 
 

@@ -32,6 +32,10 @@ from warpbook.hub.lti.platform import Launch, PlatformMember
 ACTOR = "platform"
 
 
+class Untied(Conflict):
+    """A course belongs to another course of a platform than before, or to none."""
+
+
 class Context(Struct, frozen=True):
     """The course of the platform that a course here belongs to."""
 
@@ -72,6 +76,17 @@ def bound_context(connection: Connection, course_id: str) -> Context:
     if context is None:
         raise Conflict("This course belongs to no course of a platform.")
     return context
+
+
+def check_bound(connection: Connection, context: Context) -> None:
+    """See that a course still belongs to a platform's, since the same launch.
+
+    Raises:
+        Untied: it was untied.
+    """
+    bound = context_of(connection, context.course)
+    if bound is None or _binding(bound) != _binding(context):
+        raise Untied("The course was untied from that of the platform meanwhile.")
 
 
 def record_launch(connection: Connection, now_ms: int, launch: Launch) -> str:
@@ -138,6 +153,9 @@ def import_members(
 ) -> None:
     """Bring a course's learners to those of the platform; who left is hidden.
 
+    Nobody is hidden while the platform lists somebody without a user name that can be
+    used: that may be anyone here.
+
     Raises:
         Conflict: the platform names no learner, which would hide everybody.
     """
@@ -152,7 +170,8 @@ def import_members(
     rows: dict[str, RosterRow] = {}
     named: list[tuple[str, str]] = []
     unnamed = 0
-    for learner in learners:
+    # a member who moves between two pages is listed on both
+    for learner in {learner.subject: learner for learner in learners}.values():
         try:
             name = known.get(learner.subject) or fit_username(learner.username)
         except BadRequest:
@@ -173,7 +192,9 @@ def import_members(
             "The platform names no learner of this course with a user name; nothing "
             "was changed."
         )
-    changes = import_roster(connection, now_ms, ACTOR, context.course, given)
+    changes = import_roster(
+        connection, now_ms, ACTOR, context.course, given, hides=not unnamed
+    )
     _know(connection, context.issuer, named)
     note = (
         f"{len(rows)} learners: {len(changes.added)} added, "
@@ -181,7 +202,7 @@ def import_members(
         f"{len(changes.hidden)} hidden"
     )
     if unnamed:
-        note += f"; {unnamed} have no user name that can be used"
+        note += f"; {unnamed} have no user name that can be used, so nobody was hidden"
     note_asked(connection, now_ms, context.course, note)
 
 
@@ -206,12 +227,19 @@ def line_item_url(connection: Connection, publication: str) -> str:
 
 
 def put_line_item(connection: Connection, publication: str, url: str) -> None:
-    """Keep the line item of a lab; an empty URL forgets it."""
+    """Keep the line item of a lab; a new one is to have all scores of the lab."""
+    if url == line_item_url(connection, publication):
+        return
     of_lab = LTI_LINE_ITEMS.c.publication == publication
     connection.execute(delete(LTI_LINE_ITEMS).where(of_lab))
-    if url:
-        row = {"publication": publication, "url": url}
-        connection.execute(insert(LTI_LINE_ITEMS).values(**row))
+    row = {"publication": publication, "url": url}
+    connection.execute(insert(LTI_LINE_ITEMS).values(**row))
+    sent = (LTI_SCORES.c.publication == publication) & (LTI_SCORES.c.state == "sent")
+    connection.execute(update(LTI_SCORES).where(sent).values(state="replaced"))
+
+
+def _binding(context: Context) -> tuple[str, str, int]:
+    return context.issuer, context.context, context.bound_ms
 
 
 def _username_of(connection: Connection, launch: Launch) -> str:
@@ -249,14 +277,17 @@ def _is_instructor(connection: Connection, course_id: str, name: str) -> bool:
 def _join(connection: Connection, now_ms: int, launch: Launch, name: str) -> None:
     """Make somebody who launches from the bound course what they are there.
 
-    Nobody loses a role so, and who was taken off the course stays off it.
+    Nobody loses a role so. Of a learner who was taken off the course, the platform's
+    roster says whether they are back.
     """
     try:
         before = viewer(connection, launch.course, name)
     except NotFound:
         before = None
-    is_learner = before is not None and before.role == "learner"
-    if before is not None and (before.is_hidden or not is_learner):
+    if before is not None and before.is_hidden:
+        ask_again(connection, launch.course)
+        return
+    if before is not None and before.role != "learner":
         return
     if launch.role in STAFF_ROLES:
         add_staff(connection, now_ms, ACTOR, launch.course, name, launch.role)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import grp
 import json
+import os
+import posixpath
 import pwd
+from collections.abc import Set
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
+from jupyterhub.handlers import BaseHandler
 from ltiauthenticator.lti13.auth import LTI13Authenticator
 from ltiauthenticator.lti13.error import LoginError
 from ltiauthenticator.lti13.handlers import (
@@ -23,8 +30,10 @@ from warpbook.hub.running.plan import HubPlan
 from warpbook_monitors.plain_text import bounded
 
 _WAIT_S = 15.0
-#: below it are accounts of the system, root's among them
-_FIRST_PERSON_UID = 1000
+#: of people; the others are of the system, root's and nobody's among them
+_PEOPLE_UIDS = range(1000, 60_000)
+#: whose members are as good as root
+_ADMIN_GROUPS = frozenset({"sudo", "wheel", "admin", "docker", "lxd"})
 _AWAY = (
     "The course service does not answer, and it says who is who. Open the course from "
     "the platform again in a moment."
@@ -65,6 +74,14 @@ class LaunchEnds(LTI13CallbackHandler):  # type: ignore[misc]
         except (OSError, ValueError):
             raise HTTPError(503, "The platform's keys can't be read.") from None
         return claims
+
+    def get_next_url(self, user: Any = None) -> str:
+        """Give where the link leads; a tool URL that takes forms alone is no page."""
+        next_url: str = super().get_next_url(user)
+        launches = f"{self.hub.base_url}lti13/"
+        if posixpath.normpath(urlsplit(next_url).path).startswith(launches):
+            next_url = BaseHandler.get_next_url(self, user)
+        return next_url
 
 
 class PlatformLaunch(LTI13Authenticator):  # type: ignore[misc]
@@ -129,16 +146,37 @@ def checked_account(plan: HubPlan, name: str) -> str:
     """Give the name of somebody whose server may run under it.
 
     Raises:
-        HTTPError: it would run as nobody, or as the system.
+        HTTPError: it would run as nobody, as the system, or with rights over it.
     """
     if plan.users == "system":
         try:
-            uid = pwd.getpwnam(name).pw_uid
+            account = pwd.getpwnam(name)
         except KeyError:
             raise HTTPError(403, f"`{name}` has no account here yet.") from None
-        if uid < _FIRST_PERSON_UID:
-            raise HTTPError(403, f"`{name}` is an account of the system.")
+        problem = account_problem(plan, account.pw_uid, _groups(account))
+        if problem:
+            raise HTTPError(403, f"`{name}` {problem}.")
     return name
+
+
+def account_problem(plan: HubPlan, uid: int, groups: Set[str]) -> str:
+    """Tell why nobody may log in from a platform as an account; empty: they may."""
+    if uid in (plan.user_id(plan.service_user), plan.user_id(plan.grader_user)):
+        return "is an account of the hub"
+    if uid not in _PEOPLE_UIDS:
+        return "is an account of the system"
+    if groups & _ADMIN_GROUPS:
+        return f"runs this machine (group {min(groups & _ADMIN_GROUPS)})"
+    return ""
+
+
+def _groups(account: pwd.struct_passwd) -> set[str]:
+    names = set()
+    for gid in os.getgrouplist(account.pw_name, account.pw_gid):
+        # a group may have no name
+        with contextlib.suppress(KeyError):
+            names.add(grp.getgrgid(gid).gr_name)
+    return names
 
 
 def configure(c: Any, plan: HubPlan) -> None:
