@@ -144,8 +144,13 @@ class Decoder(nn.Module):
         return self.head(self.norm(x))
 
 
-def gpt2(layers: int = 12, dropout: float = 0.1, flash: bool = True) -> Decoder:
-    hidden = 768
+def gpt2(
+    layers: int = 12,
+    dropout: float = 0.1,
+    flash: bool = True,
+    hidden: int = 768,
+    vocabulary: int = 50257,
+) -> Decoder:
     return Decoder(
         [
             Layer(
@@ -156,7 +161,7 @@ def gpt2(layers: int = 12, dropout: float = 0.1, flash: bool = True) -> Decoder:
             for _ in range(layers)
         ],
         hidden,
-        50257,
+        vocabulary,
         positions=1024,
         dropout=dropout,
     )

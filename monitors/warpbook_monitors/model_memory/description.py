@@ -17,9 +17,7 @@ from warpbook_monitors.model_memory.layers import (
     AnyLayer,
     Attention,
     Convolution,
-    Experts,
     Few,
-    Logits,
     Size,
 )
 from warpbook_monitors.plain_file import NotAPlainFile, check_plain
@@ -95,19 +93,9 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return any(layer.causal for layer in self.layers_of(Attention))
 
     @property
-    def is_tied(self) -> bool:
-        """Whether the matrix of the embedding is that of the logits, too."""
-        return any(layer.tied for layer in self.layers_of(Logits))
-
-    @property
     def is_split_by_tensor(self) -> bool:
         """Whether tensor parallelism has anything to split."""
         return not self.layers_of(Convolution) or bool(self.layers_of(Attention))
-
-    @property
-    def is_mixture(self) -> bool:
-        """Whether it has experts."""
-        return bool(self.layers_of(Experts))
 
 
 def known_names() -> list[str]:
