@@ -235,7 +235,7 @@ class Attention(Layer, frozen=True, tag="attention"):
         return self.backward_bytes(on, tensor)
 
     def cache_bytes(self, on: Pass, tensor: int, element_bytes: int) -> int:
-        """2·e·T·k·d (Shazeer 2019, section 2.4; Pope et al. 2022, section 3.3)."""
+        """2·e·T·k·d (Shazeer 2019; Pope et al. 2022, arXiv:2211.05102)."""
         if not (self.causal or self.cross):
             return 0
         tokens = min(on.tokens, self.window) if self.window else on.tokens
@@ -433,7 +433,7 @@ class Convolution(Layer, frozen=True, tag="convolution"):
         """Once its output for the norm that reads it, once what the ReLU gives.
 
         What the convolution itself keeps is its input: the output of the ReLU before
-        (Rota Bulò et al. 2018, section 3).
+        (Rota Bulò et al. 2018, arXiv:1712.02616).
         """
         kept = self._output_bytes(on) * ((1 if self.norm else 0) + self.relu)
         return Saved(whole_bytes=kept + (self.input_bytes(on) * self.reads_image))

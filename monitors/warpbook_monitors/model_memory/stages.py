@@ -30,8 +30,8 @@ class Stage(msgspec.Struct, frozen=True):
     def parameters(self, tensor: int) -> int:
         """Count those on a tensor-parallel GPU.
 
-        A stage without the embedding has a copy of a tied matrix (Narayanan et al.
-        2021, "Efficient Large-Scale Language Model Training", arXiv:2104.04473).
+        A stage without the embedding has a copy of a tied matrix, as in Megatron-LM
+        (Narayanan et al. 2021, arXiv:2104.04473).
         """
         count = sum(block.parameters(tensor) for block in self.blocks)
         layers = (layer for block in self.blocks for layer in block.layers)

@@ -253,7 +253,7 @@ class _StageStep:
         return most
 
     def _gradients_of(self, block: Block) -> int:
-        """Give what a repetition's backward pass leaves; a tied matrix's is the head's."""
+        """Give the gradients of a repetition; those of a tied matrix are the head's."""
         tensor = self._plan.tensor
         count = divided(block.parameters(tensor), block.times)
         for layer in block.layers:
