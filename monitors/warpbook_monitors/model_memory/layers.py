@@ -313,11 +313,12 @@ class Experts(Layer, frozen=True, tag="experts"):
     def saved(self, on: Pass) -> Saved:
         """What `Mlp` keeps with a gate, for each active expert.
 
-        Each reads a gathered copy e·T·h and gives e·T·h to be weighted. The router
-        keeps its input and probabilities (fp32).
+        Each reads a gathered copy e·T·h, gives e·T·h to be weighted, and adds e·T·h,
+        which PyTorch's `index_add` keeps. The router keeps its input, and its
+        probabilities in fp32.
         """
         tokens, element = on.all_tokens, on.element_bytes
-        copies = 2 * self.active * self.input_bytes(on)
+        copies = 3 * self.active * self.input_bytes(on)
         router = self.input_bytes(on) + 4 * tokens * self.experts
         wide = 4 * element * self.active * tokens * self.intermediate
         return Saved(copies + router, wide)

@@ -110,6 +110,18 @@ def test_attention_without_flash_keeps_its_scores() -> None:
     assert saved.core_bytes == 4 * 2 * 4 * 64 * 64
 
 
+def test_experts_keep_what_autograd_keeps() -> None:
+    module = torch_models.Mixture(128, 320, experts=4, active=2)
+    x = torch.randn(2, 64, 128, requires_grad=True)
+    layer = layers.Experts(128, 320, experts=4, active=2)
+    counted = sum(parameter.numel() for parameter in module.parameters())
+    assert layer.parameters() == counted
+    saved = layer.saved(TEXT)
+    kept = kept_bytes(lambda: module(x), module)
+    # which token went where is left out
+    assert saved.whole_bytes + saved.split_bytes == pytest.approx(kept, rel=0.01)
+
+
 def test_a_resnet_keeps_what_autograd_keeps() -> None:
     with torch.device("meta"):
         module = torch_models.resnet50()
