@@ -13,13 +13,9 @@ import msgspec
 
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.model_memory.hugging_face import blocks_of_config
-from warpbook_monitors.model_memory.layers import (
-    AnyLayer,
-    Attention,
-    Convolution,
-    Few,
-    Size,
-)
+from warpbook_monitors.model_memory.image_layers import Convolution
+from warpbook_monitors.model_memory.layer import Few, Size
+from warpbook_monitors.model_memory.layers import AnyLayer, Attention
 from warpbook_monitors.plain_file import NotAPlainFile, check_plain
 from warpbook_monitors.plain_text import bounded
 

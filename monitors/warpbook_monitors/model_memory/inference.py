@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from warpbook_monitors.model_memory.description import Model
-from warpbook_monitors.model_memory.layers import divided
+from warpbook_monitors.model_memory.layer import divided
 from warpbook_monitors.model_memory.plan import BITS, Plan
 from warpbook_monitors.model_memory.stages import Stage, stages_of
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from warpbook_monitors.model_memory.description import Block
-from warpbook_monitors.model_memory.layers import Embedding, Logits, divided
+from warpbook_monitors.model_memory.layer import divided
+from warpbook_monitors.model_memory.layers import Embedding, Logits
 
 
 class Stage(msgspec.Struct, frozen=True):

@@ -13,14 +13,8 @@ from collections.abc import Iterator
 import msgspec
 
 from warpbook_monitors.model_memory.description import Block, Model
-from warpbook_monitors.model_memory.layers import (
-    AnyLayer,
-    Embedding,
-    Logits,
-    Pass,
-    Saved,
-    divided,
-)
+from warpbook_monitors.model_memory.layer import Pass, Saved, divided
+from warpbook_monitors.model_memory.layers import AnyLayer, Embedding, Logits
 from warpbook_monitors.model_memory.plan import WIDTHS, Plan, Widths
 from warpbook_monitors.model_memory.stages import Stage, stages_of, tied_parameters
 

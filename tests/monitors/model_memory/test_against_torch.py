@@ -10,7 +10,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from tests import torch_models
 from warpbook_monitors.model_memory import layers
 from warpbook_monitors.model_memory.description import read_model
-from warpbook_monitors.model_memory.layers import Layer, Pass
+from warpbook_monitors.model_memory.layer import Layer, Pass
 from warpbook_monitors.model_memory.plan import Plan
 from warpbook_monitors.model_memory.training import training_memory
 
