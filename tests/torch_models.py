@@ -84,6 +84,31 @@ class Gated(nn.Module):
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
+class Mixture(nn.Module):
+    """Mixtral's experts, one after another."""
+
+    def __init__(
+        self, hidden: int, intermediate: int, experts: int, active: int
+    ) -> None:
+        super().__init__()
+        self.router = nn.Linear(hidden, experts, bias=False)
+        self.experts = nn.ModuleList(
+            Gated(hidden, intermediate) for _ in range(experts)
+        )
+        self.active = active
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        flat = x.view(-1, x.shape[-1])
+        shares = F.softmax(self.router(flat).float(), -1)
+        weights, chosen = shares.topk(self.active, -1)
+        result = torch.zeros_like(flat)
+        for number, expert in enumerate(self.experts):
+            tokens, place = torch.where(chosen == number)
+            given = expert(flat[tokens]) * weights[tokens, place, None].to(x.dtype)
+            result = result.index_add(0, tokens, given)
+        return result.view_as(x)
+
+
 def plain_mlp(hidden: int, dropout: float = 0.0) -> nn.Module:
     return nn.Sequential(
         nn.Linear(hidden, 4 * hidden),
@@ -144,8 +169,13 @@ class Decoder(nn.Module):
         return self.head(self.norm(x))
 
 
-def gpt2(layers: int = 12, dropout: float = 0.1, flash: bool = True) -> Decoder:
-    hidden = 768
+def gpt2(
+    layers: int = 12,
+    dropout: float = 0.1,
+    flash: bool = True,
+    hidden: int = 768,
+    vocabulary: int = 50257,
+) -> Decoder:
     return Decoder(
         [
             Layer(
@@ -156,7 +186,7 @@ def gpt2(layers: int = 12, dropout: float = 0.1, flash: bool = True) -> Decoder:
             for _ in range(layers)
         ],
         hidden,
-        50257,
+        vocabulary,
         positions=1024,
         dropout=dropout,
     )

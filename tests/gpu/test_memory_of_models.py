@@ -2,36 +2,25 @@
 
 pytest -m gpu -s tests/gpu/test_memory_of_models.py
 
-Models have random weights. Deep ones have fewer layers, here and in the description.
-Each case needs less than 40 GB; two steps are run, and the second one is compared: the
-optimizer's states are there, and cuBLAS has its workspace.
+Each case needs less than 40 GB. Two steps are run, and the second one is compared: the
+optimizer's states are there by then, and the workspace of cuBLAS.
 """
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-import msgspec
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional as F
 
-from tests import torch_models
+from tests.model_steps import CASES, made
 from warpbook_monitors import units
-from warpbook_monitors.model_memory.description import Model, read_model
-from warpbook_monitors.model_memory.plan import Plan, check_plan
-from warpbook_monitors.model_memory.training import StageMemory, training_memory
+from warpbook_monitors.model_memory.plan import check_plan
+from warpbook_monitors.model_memory.training import training_memory
 
 pytestmark = pytest.mark.gpu
 
 #: how far the calculator may be from the measured peak
 TOLERANCE = 0.10
-DTYPES = {
-    "fp32": torch.float32,
-    "bf16": torch.bfloat16,
-    "mixed": torch.bfloat16,
-    "autocast": torch.float32,
-}
 
 
 @pytest.fixture(autouse=True)
@@ -44,199 +33,21 @@ def empty_gpu() -> Iterator[None]:
     torch.cuda.empty_cache()
 
 
-def cut(name: str, layers: int) -> Model:
-    """A known model with fewer layers."""
-    model = read_model(name)
-    blocks = tuple(
-        block if block.edge else msgspec.structs.replace(block, times=layers)
-        for block in model.blocks
-    )
-    return msgspec.structs.replace(model, blocks=blocks)
-
-
-def without_dropout(model: Model) -> Model:
-    """The same layers, none of which drops anything."""
-    blocks = tuple(
-        msgspec.structs.replace(
-            block,
-            layers=tuple(
-                msgspec.structs.replace(layer, dropout=False)
-                if getattr(layer, "dropout", False)
-                else layer
-                for layer in block.layers
-            ),
-        )
-        for block in model.blocks
-    )
-    return msgspec.structs.replace(model, blocks=blocks)
-
-
-class Stepping:
-    """A model, its optimizer, and a batch: what a step of training needs."""
-
-    def __init__(self, module: nn.Module, plan: Plan, batch: torch.Tensor) -> None:
-        self.module, self.plan, self.batch = module, plan, batch
-        self.masters: list[torch.Tensor] = []
-        parameters = list(module.parameters())
-        if plan.precision == "mixed":
-            self.masters = [
-                parameter.detach().float().requires_grad_() for parameter in parameters
-            ]
-        self.optimizer = _optimizer(plan, self.masters or parameters)
-
-    def loss(self) -> torch.Tensor:
-        """The loss of a batch; the logits are held, as a caller does."""
-        with torch.autocast(
-            self.batch.device.type,
-            torch.bfloat16,
-            enabled=self.plan.precision == "autocast",
-        ):
-            self.logits = self.module(self.batch)
-            outputs = self.logits.shape[-1]
-            labels = torch.zeros(
-                self.logits.numel() // outputs,
-                dtype=torch.long,
-                device=self.batch.device,
-            )
-            return F.cross_entropy(self.logits.view(-1, outputs).float(), labels)
-
-    def step(self) -> None:
-        """Forward, backward, and the optimizer."""
-        self.loss().backward()
-        del self.logits
-        for master, parameter in zip(
-            self.masters, self.module.parameters(), strict=False
-        ):
-            master.grad = parameter.grad.float()
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.module.zero_grad(set_to_none=True)
-
-
-def _optimizer(plan: Plan, parameters: list) -> torch.optim.Optimizer:
-    if plan.optimizer == "adam":
-        way = {"fused": True} if plan.fused else {"foreach": True}
-        return torch.optim.AdamW(parameters, lr=1e-5, **way)
-    momentum = 0.9 if plan.optimizer == "momentum" else 0.0
-    return torch.optim.SGD(parameters, lr=1e-5, momentum=momentum, fused=True)
-
-
-def measured_bytes(
-    make: Callable[[], nn.Module], model: Model, plan: Plan
-) -> tuple[int, StageMemory]:
-    """Give the peak of a step, and what the calculator says."""
+@pytest.mark.parametrize("name", CASES)
+def test_the_peak_of_a_step_is_within_a_tenth(name: str) -> None:
+    make, model, plan = CASES[name]
     check_plan(model, plan)
     (stage,) = training_memory(model, plan)
     before = torch.cuda.memory_allocated()
-    with torch.device("cuda"):
-        default = torch.get_default_dtype()
-        torch.set_default_dtype(DTYPES[plan.precision])
-        try:
-            module = make()
-            if model.side:
-                batch = torch.randn(plan.batch, 3, model.side, model.side)
-            else:
-                sizes = (plan.batch, plan.tokens or model.tokens)
-                batch = torch.randint(0, 1000, sizes)
-        finally:
-            torch.set_default_dtype(default)
-    counted = sum(parameter.numel() for parameter in module.parameters())
+    stepping = made(make, model, plan, "cuda")
+    counted = sum(weight.numel() for weight in stepping.module.parameters())
     assert counted == model.parameters == stage.parameters
-    stepping = Stepping(module, plan, batch)
     stepping.step()
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     stepping.step()
     torch.cuda.synchronize()
-    return torch.cuda.max_memory_allocated() - before, stage
-
-
-def gpt2(**options: float) -> Callable[[], nn.Module]:
-    return lambda: torch_models.gpt2(**options)
-
-
-def llama_3(layers: int, **options: bool) -> Callable[[], nn.Module]:
-    return lambda: torch_models.llama(layers, 8, 14336, 128256, **options)
-
-
-def llama_2(layers: int, **options: bool) -> Callable[[], nn.Module]:
-    return lambda: torch_models.llama(layers, 32, 11008, 32000, **options)
-
-
-CASES = {
-    "GPT-2, bf16": (
-        gpt2(dropout=0.0),
-        without_dropout(read_model("gpt2")),
-        Plan(batch=16, precision="bf16", fused=True),
-    ),
-    "GPT-2, bf16, dropout": (
-        gpt2(dropout=0.1),
-        read_model("gpt2"),
-        Plan(batch=16, precision="bf16", fused=True),
-    ),
-    "GPT-2, bf16, dropout, scores": (
-        gpt2(dropout=0.1, flash=False),
-        read_model("gpt2"),
-        Plan(batch=8, precision="bf16", fused=True, flash=False),
-    ),
-    "GPT-2, fp32": (
-        gpt2(dropout=0.0),
-        without_dropout(read_model("gpt2")),
-        Plan(batch=8, precision="fp32"),
-    ),
-    "GPT-2, autocast": (
-        gpt2(dropout=0.0),
-        without_dropout(read_model("gpt2")),
-        Plan(batch=16, precision="autocast"),
-    ),
-    "Llama 3 8B, 4 layers, bf16": (
-        llama_3(4),
-        cut("llama-3-8b", 4),
-        Plan(tokens=4096, precision="bf16", fused=True),
-    ),
-    "Llama 3 8B, 4 layers, short, Adam by foreach": (
-        llama_3(4),
-        cut("llama-3-8b", 4),
-        Plan(tokens=512, precision="bf16"),
-    ),
-    "Llama 2 7B, 8 layers, master weights": (
-        llama_2(8),
-        cut("llama-2-7b", 8),
-        Plan(tokens=512, precision="mixed", fused=True),
-    ),
-    "Llama 2 7B, 8 layers, SGD, long": (
-        llama_2(8),
-        cut("llama-2-7b", 8),
-        Plan(batch=4, tokens=4096, precision="bf16", optimizer="sgd"),
-    ),
-    "Llama 2 7B, 8 layers, SGD, long, checkpoints": (
-        llama_2(8, recompute=True),
-        cut("llama-2-7b", 8),
-        Plan(
-            batch=4,
-            tokens=4096,
-            precision="bf16",
-            optimizer="sgd",
-            checkpoint="full",
-        ),
-    ),
-    "ResNet-50, fp32": (
-        torch_models.resnet50,
-        read_model("resnet-50"),
-        Plan(batch=128, precision="fp32", optimizer="momentum"),
-    ),
-    "ViT-B/16, bf16": (
-        torch_models.VisionTransformer,
-        read_model("vit-b-16"),
-        Plan(batch=128, precision="bf16", fused=True),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_peak_of_a_step_is_within_a_tenth(name: str) -> None:
-    make, model, plan = CASES[name]
-    peak, stage = measured_bytes(make, model, plan)
+    peak = torch.cuda.max_memory_allocated() - before
     ratio = stage.peak_bytes / peak
     print(
         f"\n{name}: {units.size(peak)} measured, {units.size(stage.peak_bytes)} "

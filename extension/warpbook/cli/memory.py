@@ -255,8 +255,8 @@ def _part_row(memory: ModelMemory, part: Part) -> tuple[str, str, str]:
 
 
 def _work(memory: ModelMemory) -> str:
-    if memory.tokens == 1:
-        return f"{memory.batch:,} images"
+    if memory.side:
+        return f"{memory.batch:,} images of {memory.side:,} × {memory.side:,}"
     return f"{memory.batch:,} × {memory.tokens:,} tokens"
 
 
@@ -271,13 +271,13 @@ def _training_title(memory: ModelMemory, plan: Plan) -> str:
 
 
 def _where(memory: ModelMemory, stage: int, stages: int) -> Iterator[str]:
-    if memory.gpus > 1:
-        of = f" of stage {stage + 1} of {stages}" if stages > 1 else ""
+    if stages > 1:
         yield (
-            f"On each{of} of {memory.gpus:,} GPUs:"
-            if not of
-            else (f"On each GPU{of}, the heaviest; {memory.gpus:,} GPUs in all:")
+            f"On each GPU of stage {stage + 1} of {stages}, the heaviest; "
+            f"{memory.gpus:,} GPUs in all:"
         )
+    elif memory.gpus > 1:
+        yield f"On each of {memory.gpus:,} GPUs:"
 
 
 def _training_rows(stage: StageMemory) -> Iterator[tuple[str, str]]:

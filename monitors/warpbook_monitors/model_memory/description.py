@@ -13,15 +13,9 @@ import msgspec
 
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.model_memory.hugging_face import blocks_of_config
-from warpbook_monitors.model_memory.layers import (
-    AnyLayer,
-    Attention,
-    Convolution,
-    Experts,
-    Few,
-    Logits,
-    Size,
-)
+from warpbook_monitors.model_memory.image_layers import Convolution
+from warpbook_monitors.model_memory.layer import Few, Size
+from warpbook_monitors.model_memory.layers import AnyLayer, Attention
 from warpbook_monitors.plain_file import NotAPlainFile, check_plain
 from warpbook_monitors.plain_text import bounded
 
@@ -95,19 +89,9 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return any(layer.causal for layer in self.layers_of(Attention))
 
     @property
-    def is_tied(self) -> bool:
-        """Whether the matrix of the embedding is that of the logits, too."""
-        return any(layer.tied for layer in self.layers_of(Logits))
-
-    @property
     def is_split_by_tensor(self) -> bool:
         """Whether tensor parallelism has anything to split."""
         return not self.layers_of(Convolution) or bool(self.layers_of(Attention))
-
-    @property
-    def is_mixture(self) -> bool:
-        """Whether it has experts."""
-        return bool(self.layers_of(Experts))
 
 
 def known_names() -> list[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from warpbook_monitors.model_memory.description import Block, Model
-from warpbook_monitors.model_memory.layers import Embedding, Logits, divided
+from warpbook_monitors.model_memory.description import Model
+from warpbook_monitors.model_memory.layer import divided
 from warpbook_monitors.model_memory.plan import BITS, Plan
-from warpbook_monitors.model_memory.training import stages_of
+from warpbook_monitors.model_memory.stages import Stage, stages_of
 
 
 class InferenceMemory(msgspec.Struct, frozen=True):
@@ -32,29 +32,21 @@ class InferenceMemory(msgspec.Struct, frozen=True):
 
 def inference_memory(model: Model, plan: Plan) -> tuple[InferenceMemory, ...]:
     """Give the memory of each stage; the options have been checked."""
-    stages = stages_of(model.blocks, plan.pipeline)
     return tuple(
-        _stage(model, plan, number, blocks) for number, blocks in enumerate(stages)
+        _stage_memory(model, plan, stage)
+        for stage in stages_of(model.blocks, plan.pipeline)
     )
 
 
-def _stage(
-    model: Model, plan: Plan, number: int, blocks: list[Block]
-) -> InferenceMemory:
+def _stage_memory(model: Model, plan: Plan, stage: Stage) -> InferenceMemory:
     on = plan.inference_pass(model)
-    parameters = sum(block.parameters(plan.tensor) for block in blocks)
-    layers = [layer for block in blocks for layer in block.layers]
-    if not any(isinstance(layer, Embedding) for layer in layers):
-        parameters += sum(
-            divided(layer.vocabulary, plan.tensor) * layer.hidden
-            for layer in layers
-            if isinstance(layer, Logits) and layer.tied
-        )
+    parameters = stage.parameters(plan.tensor)
+    layers = [layer for block in stage.blocks for layer in block.layers]
     weights = divided(parameters * BITS[plan.dtype], 8)
     cache = (
         sum(
             block.times * layer.cache_bytes(on, plan.tensor, BITS[plan.kv_dtype] // 8)
-            for block in blocks
+            for block in stage.blocks
             for layer in block.layers
         )
         if model.is_decoder
@@ -62,5 +54,5 @@ def _stage(
     )
     working = max(layer.forward_bytes(on, plan.tensor) for layer in layers)
     return InferenceMemory(
-        number, parameters, weights, cache, working, weights + cache + working
+        stage.number, parameters, weights, cache, working, weights + cache + working
     )

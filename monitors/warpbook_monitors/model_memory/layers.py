@@ -16,81 +16,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-#: bounds of what a file may say, so that no product of them is absurd
-Size = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
-Few = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
-
-
-class Pass(msgspec.Struct, frozen=True):
-    """What one micro-batch is computed with.
-
-    Attributes:
-        batch: sequences or images.
-        tokens: of each sequence.
-        side: of an image in pixels; 0 for text.
-        element_bytes: of an activation.
-        norm_bytes: of an element that a norm keeps.
-        is_flash: attention that never has the scores as a whole in memory.
-    """
-
-    batch: int
-    tokens: int
-    side: int
-    element_bytes: int
-    norm_bytes: int
-    is_flash: bool
-
-    @property
-    def all_tokens(self) -> int:
-        """Tokens of all sequences (T)."""
-        return self.batch * self.tokens
-
-
-class Saved(msgspec.Struct, frozen=True):
-    """Bytes that a layer keeps from its forward to its backward pass.
-
-    Attributes:
-        whole_bytes: on every tensor-parallel GPU, unless tokens are split, too.
-        split_bytes: split among tensor-parallel GPUs.
-        core_bytes: split, too; what selective recomputation computes anew.
-    """
-
-    whole_bytes: int = 0
-    split_bytes: int = 0
-    core_bytes: int = 0
-
-
-def divided(count: int, parts: int) -> int:
-    """Give the largest of some equal parts."""
-    return -(-count // parts)
-
-
-class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
-    """A layer; what a kind does not have is zero."""
-
-    def parameters(self, tensor: int = 1) -> int:
-        """Count the parameters on one of so many tensor-parallel GPUs."""
-        raise NotImplementedError
-
-    def saved(self, on: Pass) -> Saved:
-        """Give what is kept for the backward pass."""
-        return Saved()
-
-    def input_bytes(self, on: Pass) -> int:
-        """Give the size of what the layer reads."""
-        return 0
-
-    def backward_bytes(self, on: Pass, tensor: int) -> int:
-        """Give what the backward pass needs for itself while it is in this layer."""
-        return 0
-
-    def forward_bytes(self, on: Pass, tensor: int) -> int:
-        """Give what the forward pass needs where nothing is kept for a backward."""
-        return 0
-
-    def cache_bytes(self, on: Pass, tensor: int, element_bytes: int) -> int:
-        """Give what decoding keeps of keys and values."""
-        return 0
+from warpbook_monitors.model_memory.image_layers import Convolution, Pool
+from warpbook_monitors.model_memory.layer import Few, Layer, Pass, Saved, Size, divided
 
 
 class Embedding(Layer, frozen=True, tag="embedding"):
@@ -235,7 +162,7 @@ class Attention(Layer, frozen=True, tag="attention"):
         return self.backward_bytes(on, tensor)
 
     def cache_bytes(self, on: Pass, tensor: int, element_bytes: int) -> int:
-        """2·e·T·k·d (Shazeer 2019, section 2.4; Pope et al. 2022, section 3.3)."""
+        """2·e·T·k·d (Shazeer 2019; Pope et al. 2022, arXiv:2211.05102)."""
         if not (self.causal or self.cross):
             return 0
         tokens = min(on.tokens, self.window) if self.window else on.tokens
@@ -313,11 +240,12 @@ class Experts(Layer, frozen=True, tag="experts"):
     def saved(self, on: Pass) -> Saved:
         """What `Mlp` keeps with a gate, for each active expert.
 
-        Each reads a gathered copy e·T·h and gives e·T·h to be weighted. The router
-        keeps its input and probabilities (fp32).
+        Each reads a gathered copy e·T·h, gives e·T·h to be weighted, and adds e·T·h,
+        which PyTorch's `index_add` keeps. The router keeps its input, and its
+        probabilities in fp32.
         """
         tokens, element = on.all_tokens, on.element_bytes
-        copies = 2 * self.active * self.input_bytes(on)
+        copies = 3 * self.active * self.input_bytes(on)
         router = self.input_bytes(on) + 4 * tokens * self.experts
         wide = 4 * element * self.active * tokens * self.intermediate
         return Saved(copies + router, wide)
@@ -397,80 +325,13 @@ class Logits(Layer, frozen=True, tag="logits"):
         return each * divided(self.vocabulary, tensor)
 
 
-class Convolution(Layer, frozen=True, tag="convolution"):
-    """A convolution of images, with the batch norm and activation that follow it.
-
-    Attributes:
-        scale: side of the image over side of what it gives.
-        stride: side of what it reads over side of what it gives.
-        norm: a batch norm follows (Ioffe and Szegedy 2015).
-        relu: an in-place ReLU follows.
-        reads_image: it is the first, and keeps the images.
-    """
-
-    inputs: Size
-    outputs: Size
-    kernel: Few
-    scale: Few
-    stride: Few = 1
-    groups: Few = 1
-    bias: bool = False
-    norm: bool = False
-    relu: bool = False
-    reads_image: bool = False
-
-    def parameters(self, tensor: int = 1) -> int:
-        """k²·inputs·outputs / groups, and 2·outputs of the norm (He et al. 2015)."""
-        count = self.kernel**2 * (self.inputs // self.groups) * self.outputs
-        count += self.outputs if self.bias else 0
-        return count + (2 * self.outputs if self.norm else 0)
-
-    def _output_bytes(self, on: Pass) -> int:
-        side = divided(on.side, self.scale)
-        return on.element_bytes * on.batch * self.outputs * side**2
-
-    def saved(self, on: Pass) -> Saved:
-        """Once its output for the norm that reads it, once what the ReLU gives.
-
-        What the convolution itself keeps is its input: the output of the ReLU before
-        (Rota Bulò et al. 2018, section 3).
-        """
-        kept = self._output_bytes(on) * ((1 if self.norm else 0) + self.relu)
-        return Saved(whole_bytes=kept + (self.input_bytes(on) * self.reads_image))
-
-    def input_bytes(self, on: Pass) -> int:
-        """e·b·inputs by the pixels that it reads."""
-        side = divided(on.side, self.scale) * self.stride
-        return on.element_bytes * on.batch * self.inputs * side**2
-
-    def backward_bytes(self, on: Pass, tensor: int) -> int:
-        """The gradients of output and input; what cuDNN needs is not known."""
-        return self._output_bytes(on) + self.input_bytes(on)
-
-    def forward_bytes(self, on: Pass, tensor: int) -> int:
-        """Input and output, and a residual of the output's size."""
-        return 2 * self._output_bytes(on) + self.input_bytes(on)
+def _kept_of_mlp(activation: str, is_gated: bool) -> int:
+    if is_gated:
+        return 4
+    return 1 if activation == "relu" else 2
 
 
-class Pool(Layer, frozen=True, tag="pool"):
-    """A max pooling."""
-
-    channels: Size
-    scale: Few
-
-    def parameters(self, tensor: int = 1) -> int:
-        """None."""
-        return 0
-
-    def saved(self, on: Pass) -> Saved:
-        """(e + 8) of each output: itself, which is read next, and its int64 index.
-
-        That is PyTorch's `max_pool2d_with_indices`.
-        """
-        outputs = on.batch * self.channels * divided(on.side, self.scale) ** 2
-        return Saved(whole_bytes=outputs * (on.element_bytes + 8))
-
-
+#: what a description may have
 AnyLayer = (
     Embedding
     | Table
@@ -483,9 +344,3 @@ AnyLayer = (
     | Convolution
     | Pool
 )
-
-
-def _kept_of_mlp(activation: str, is_gated: bool) -> int:
-    if is_gated:
-        return 4
-    return 1 if activation == "relu" else 2

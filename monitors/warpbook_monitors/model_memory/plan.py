@@ -8,7 +8,8 @@ import msgspec
 
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.model_memory.description import Model
-from warpbook_monitors.model_memory.layers import Attention, Few, Logits, Pass, Size
+from warpbook_monitors.model_memory.layer import Few, Pass, Size
+from warpbook_monitors.model_memory.layers import Attention, Logits
 
 Precision = Literal["fp32", "bf16", "mixed", "autocast"]
 Optimizer = Literal["sgd", "momentum", "adam", "adam8bit"]

@@ -32,6 +32,7 @@ class ModelMemory(msgspec.Struct, frozen=True):
         parts: the same by block and kind of layer.
         batch: of a micro-batch on a GPU.
         tokens: of a sequence.
+        side: of an image in pixels; 0 for text.
         gpus: of the whole plan.
         training: by stage; empty for inference.
         inference: by stage; empty for training.
@@ -44,6 +45,7 @@ class ModelMemory(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...]
     batch: int
     tokens: int
+    side: int
     gpus: int
     training: tuple[StageMemory, ...] = ()
     inference: tuple[InferenceMemory, ...] = ()
@@ -74,6 +76,7 @@ def model_memory(
         parts=tuple(_parts(model)),
         batch=plan.batch,
         tokens=plan.tokens or model.tokens,
+        side=plan.side or model.side,
         gpus=plan.tensor * plan.pipeline * plan.data,
         training=() if is_inference else training_memory(model, plan),
         inference=inference_memory(model, plan) if is_inference else (),

@@ -13,15 +13,10 @@ from collections.abc import Iterator
 import msgspec
 
 from warpbook_monitors.model_memory.description import Block, Model
-from warpbook_monitors.model_memory.layers import (
-    AnyLayer,
-    Embedding,
-    Logits,
-    Pass,
-    Saved,
-    divided,
-)
+from warpbook_monitors.model_memory.layer import Pass, Saved, divided
+from warpbook_monitors.model_memory.layers import AnyLayer, Embedding, Logits
 from warpbook_monitors.model_memory.plan import WIDTHS, Plan, Widths
+from warpbook_monitors.model_memory.stages import Stage, stages_of, tied_parameters
 
 
 class KindBytes(msgspec.Struct, frozen=True):
@@ -71,49 +66,24 @@ class StageMemory(msgspec.Struct, frozen=True):
 
 def training_memory(model: Model, plan: Plan) -> tuple[StageMemory, ...]:
     """Give the memory of each stage; the options have been checked."""
-    stages = stages_of(model.blocks, plan.pipeline)
     return tuple(
-        _Stage(model, plan, number, blocks).memory()
-        for number, blocks in enumerate(stages)
+        _StageStep(stage, plan, plan.training_pass(model)).memory()
+        for stage in stages_of(model.blocks, plan.pipeline)
     )
 
 
-def stages_of(blocks: tuple[Block, ...], count: int) -> list[list[Block]]:
-    """Cut the repeated blocks into stages of equal depth; edges stay where they are."""
-    stages: list[list[Block]] = [[] for _ in range(count)]
-    depth = sum(block.times for block in blocks if not block.edge)
-    done = stage = 0
-    for block in blocks:
-        if block.edge:
-            stages[stage].append(block)
-            continue
-        left = block.times
-        while left:
-            stage = done * count // depth
-            # the first layer whose layer * count // depth is of the next stage
-            end = divided((stage + 1) * depth, count)
-            here = min(left, end - done)
-            stages[stage].append(msgspec.structs.replace(block, times=here))
-            done += here
-            left -= here
-    return stages
+class _StageStep:
+    """A step on one of the tensor-parallel GPUs of a stage."""
 
-
-class _Stage:
-    """One stage, on one of its tensor-parallel GPUs."""
-
-    def __init__(
-        self, model: Model, plan: Plan, number: int, blocks: list[Block]
-    ) -> None:
-        self._model = model
+    def __init__(self, stage: Stage, plan: Plan, on: Pass) -> None:
+        self._stage = stage
+        self._blocks = stage.blocks
         self._plan = plan
-        self._number = number
-        self._blocks = blocks
-        self._on: Pass = plan.training_pass(model)
+        self._on = on
         self._widths: Widths = WIDTHS[plan.precision]
 
     def memory(self) -> StageMemory:
-        parameters = self._parameters()
+        parameters = self._stage.parameters(self._plan.tensor)
         weights = self._weights_bytes(parameters)
         gradients = self._widths.gradient * self._shard(parameters, 2)
         states = self._states_bytes(self._shard(parameters, 1))
@@ -129,9 +99,11 @@ class _Stage:
             for held, block in self._backward(activations, gradients)
         ]
         peak, at = max(moments, key=lambda moment: moment[0])
-        end = resident + gradients + step
+        # autocast's copies are gone by then
+        copies = self._widths.cast * self._shard(parameters, 3)
+        end = resident - copies + gradients + step
         return StageMemory(
-            stage=self._number,
+            stage=self._stage.number,
             parameters=parameters,
             weights_bytes=weights,
             gradients_bytes=gradients,
@@ -152,16 +124,6 @@ class _Stage:
             peak_at="backward" if peak >= end else "optimizer",
             peak_block=at.name if peak >= end else None,
         )
-
-    def _parameters(self) -> int:
-        """Count; the last stage has a copy of a tied matrix (Narayanan et al. 2021)."""
-        count = sum(block.parameters(self._plan.tensor) for block in self._blocks)
-        layers = [layer for block in self._blocks for layer in block.layers]
-        has_table = any(isinstance(layer, Embedding) for layer in layers)
-        for layer in layers:
-            if isinstance(layer, Logits) and layer.tied and not has_table:
-                count += divided(layer.vocabulary, self._plan.tensor) * layer.hidden
-        return count
 
     def _shard(self, parameters: int, stage: int) -> int:
         """Give what ZeRO leaves on a GPU from a stage on (Rajbhandari et al. 2019).
@@ -216,7 +178,7 @@ class _Stage:
 
     def _in_flight(self) -> int:
         """Give p - i micro-batches on stage i, by 1F1B (Narayanan et al. 2021)."""
-        return min(self._plan.micro_batches, self._plan.pipeline - self._number)
+        return min(self._plan.micro_batches, self._plan.pipeline - self._stage.number)
 
     def _on_gpu(self, saved: Saved) -> int:
         """Give whole + split / t; with SP all / t (Korthikanti et al., section 4.2)."""
@@ -278,11 +240,22 @@ class _Stage:
         if self._plan.checkpoint == "selective":
             cores = (layer.saved(on).core_bytes for layer in block.layers)
             return most + divided(max(cores), tensor)
-        if self._model.is_tied and isinstance(block.layers[0], Embedding):
+        if self._stage.tied and isinstance(block.layers[0], Embedding):
             # its gradient is made, and then added to that of the logits
             table = block.layers[0].parameters(tensor)
             return most + self._widths.gradient * table
         return most
+
+    def _gradients_of(self, block: Block) -> int:
+        """Give the gradients of a repetition; those of a tied matrix are the head's."""
+        tensor = self._plan.tensor
+        count = divided(block.parameters(tensor), block.times)
+        for layer in block.layers:
+            if isinstance(layer, Logits) and layer.tied:
+                count += tied_parameters(layer, tensor)
+            elif isinstance(layer, Embedding) and self._stage.tied:
+                count -= layer.parameters(tensor)
+        return self._widths.gradient * count
 
     def _backward(self, remaining: int, gradients: int) -> Iterator[tuple[int, Block]]:
         """Give activations, gradients and temporaries before each block's backward.
@@ -295,12 +268,7 @@ class _Stage:
         done = gradients if stay else 0
         for block in reversed(self._blocks):
             kept, working = self._kept_of_block(block), self._working(block)
-            each = (
-                0
-                if stay
-                else self._widths.gradient
-                * divided(block.parameters(self._plan.tensor), block.times)
-            )
+            each = 0 if stay else self._gradients_of(block)
             yield done + remaining + working, block
             most = block.times - 1
             yield done + most * each + remaining - most * kept + working, block

@@ -61,7 +61,9 @@ def test_inference_has_weights_and_a_cache(capfd: pytest.CaptureFixture[str]) ->
 
 def test_images(capfd: pytest.CaptureFixture[str]) -> None:
     options = ("resnet-50", "--batch", "32", "--optimizer", "momentum")
-    assert "Training on 32 images" in told(capfd, *options, "--precision", "fp32")
+    assert "Training on 32 images of 224 × 224" in told(
+        capfd, *options, "--precision", "fp32"
+    )
     small, large = (
         as_json(capfd, *options, "--image", side)["training"][0]["activations_bytes"]
         for side in ("128", "256")

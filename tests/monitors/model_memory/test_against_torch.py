@@ -10,7 +10,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from tests import torch_models
 from warpbook_monitors.model_memory import layers
 from warpbook_monitors.model_memory.description import read_model
-from warpbook_monitors.model_memory.layers import Layer, Pass
+from warpbook_monitors.model_memory.layer import Layer, Pass
 from warpbook_monitors.model_memory.plan import Plan
 from warpbook_monitors.model_memory.training import training_memory
 
@@ -108,6 +108,18 @@ def test_attention_without_flash_keeps_its_scores() -> None:
     kept = kept_bytes(lambda: module(x), module)
     assert kept == saved.whole_bytes + saved.split_bytes + saved.core_bytes + mask
     assert saved.core_bytes == 4 * 2 * 4 * 64 * 64
+
+
+def test_experts_keep_what_autograd_keeps() -> None:
+    module = torch_models.Mixture(128, 320, experts=4, active=2)
+    x = torch.randn(2, 64, 128, requires_grad=True)
+    layer = layers.Experts(128, 320, experts=4, active=2)
+    counted = sum(parameter.numel() for parameter in module.parameters())
+    assert layer.parameters() == counted
+    saved = layer.saved(TEXT)
+    kept = kept_bytes(lambda: module(x), module)
+    # which token went where is left out
+    assert saved.whole_bytes + saved.split_bytes == pytest.approx(kept, rel=0.01)
 
 
 def test_a_resnet_keeps_what_autograd_keeps() -> None:

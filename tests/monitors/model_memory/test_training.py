@@ -6,7 +6,8 @@ import pytest
 from warpbook_monitors.model_memory.description import Model, known_names, read_model
 from warpbook_monitors.model_memory.fit import fit_of
 from warpbook_monitors.model_memory.inference import inference_memory
-from warpbook_monitors.model_memory.layers import Attention, Mlp, Norm, Pass
+from warpbook_monitors.model_memory.layer import Pass
+from warpbook_monitors.model_memory.layers import Attention, Mlp, Norm
 from warpbook_monitors.model_memory.plan import Plan, PlanError, check_plan
 from warpbook_monitors.model_memory.training import StageMemory, training_memory
 
