@@ -20,6 +20,7 @@ from warpbook.cli.check import Check
 from warpbook.cli.main import make_parser
 from warpbook.hub.grader_protocol import Verdict
 from warpbook.hub.work.results import State
+from warpbook.reports.labs import LABS
 from warpbook.server.app import WarpbookApp
 from warpbook_labs.course.session import Graded
 from warpbook_labs.grading import validation
@@ -29,7 +30,6 @@ from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
 from warpbook_monitors.model_memory.report import ModelMemory
 from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.figures import Lab
 from warpbook_monitors.trace.limits import Limits
 from warpbook_monitors.trace.report import JobReport
 from warpbook_monitors.trace.versus import Versus
@@ -269,6 +269,6 @@ def test_every_verdict_has_its_rule_an_example_and_a_lab(kind: str) -> None:
     assert len([cell for cell in row.split(" | ") if cell.strip()]) == 3
 
 
-@pytest.mark.parametrize("lab", get_args(Lab))
+@pytest.mark.parametrize("lab", sorted(LABS.values()))
 def test_every_lab_that_a_finding_names_is_told(lab: str) -> None:
     assert f"`{lab}`" in section(REFERENCE, "## Verdicts of a trace")

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.monitors.trace.written import as_bare
+from warpbook.reports.labs import LABS
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.session import find as find_lab
@@ -21,7 +22,6 @@ from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.questions import Question
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.figures import Lab
 from warpbook_monitors.trace.report import TraceReport, report
 from warpbook_monitors.verdict_kinds import GpuKind
 
@@ -180,7 +180,7 @@ def test_the_workload_beside_the_notebook_runs_without_a_gpu(lab: LoadedLab) -> 
 
 
 def test_every_lab_that_a_finding_names_is_in_the_catalogue() -> None:
-    assert set(get_args(Lab)) <= set(load_all())
+    assert set(LABS.values()) <= set(load_all())
 
 
 def test_the_loop_to_be_fixed_is_right_and_told_what_costs_most() -> None:

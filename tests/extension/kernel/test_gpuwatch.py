@@ -25,7 +25,7 @@ def test_the_line_comes_under_its_cell_also_when_the_next_one_runs(
 ) -> None:
     reply, outputs = kernel.run("%gpuwatch on")
     assert reply["status"] == "ok"
-    assert "one line under each" in outputs[0]["data"]["text/plain"]
+    assert "One line under each cell" in outputs[0]["data"]["text/plain"]
     assert ingest.watching == {"0a1b-2c": True}
 
     ingest.line = 'SM 93 % <script>alert("x")</script>'
