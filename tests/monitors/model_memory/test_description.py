@@ -55,7 +55,13 @@ CONFIGS = {
         "num_layers": 12,
     },
     "llama-3-8b": {"model_type": "llama", **LLAMA},
-    "mistral-7b": {"model_type": "mistral", **LLAMA, "vocab_size": 32000},
+    "mistral-7b": {
+        "model_type": "mistral",
+        **LLAMA,
+        "vocab_size": 32000,
+        "sliding_window": None,
+        "_name_or_path": None,
+    },
     "mixtral-8x7b": {"model_type": "mixtral", **LLAMA, "vocab_size": 32000},
     "qwen2-7b": {
         "model_type": "qwen2",
