@@ -152,16 +152,16 @@ def _adam8bit(plan: Plan) -> _Step | None:
 
 
 def _tensor(plan: Plan) -> _Step | None:
-    if plan.tensor >= _MOST_TENSOR:
-        return None
     count = 2 * plan.tensor
+    if count > _MOST_TENSOR:
+        return None
     return {"tensor": count}, f"--tp {count}", "layers split among GPUs with NVLink"
 
 
 def _sharded(plan: Plan) -> _Step | None:
-    if plan.data >= _MOST_DATA:
-        return None
     count = 2 * plan.data
+    if count > _MOST_DATA:
+        return None
     words = "more GPUs, and all split among them (FSDP)"
     return {"data": count, "zero": 3}, f"--dp {count} --zero 3", words
 

@@ -22,10 +22,16 @@ class _Config:
     def __init__(self, fields: _Fields) -> None:
         self._fields = fields
 
-    def number(self, key: str, default: int | None = None) -> int:
+    def _value(self, key: str, default: Any) -> Any:
+        """Give a value; null is the default, as in Transformers."""
         value = self._fields.get(key)
-        if value is None:
-            value = default
+        return default if value is None else value
+
+    def has(self, key: str) -> bool:
+        return self._fields.get(key) is not None
+
+    def number(self, key: str, default: int | None = None) -> int:
+        value = self._value(key, default)
         if value is None:
             raise ValueError(f"`{key}` is missing: add it, a whole number")
         if type(value) is not int or not 1 <= value <= _MOST:
@@ -36,25 +42,25 @@ class _Config:
         return value
 
     def flag(self, key: str, default: bool) -> bool:
-        value = self._fields.get(key, default)
+        value = self._value(key, default)
         if not isinstance(value, bool):
             raise ValueError(f"`{key}` is no boolean: write true or false")
         return value
 
     def has_rate(self, key: str, default: float) -> bool:
-        value = self._fields.get(key, default)
+        value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"`{key}` is no number: write one from 0 to 1")
         return value > 0
 
     def word(self, key: str, default: str) -> str:
-        value = self._fields.get(key, default)
+        value = self._value(key, default)
         if not isinstance(value, str):
             raise ValueError(f"`{key}` is no string: write one")
         return value
 
     def head_size(self, hidden: int, heads: int) -> int:
-        if self._fields.get("head_dim") is None and hidden % heads:
+        if not self.has("head_dim") and hidden % heads:
             raise ValueError(
                 f"hidden size {hidden} is no multiple of {heads} heads: "
                 "correct one, or add `head_dim`"
@@ -124,6 +130,7 @@ def _llama(
     vocabulary = config.number("vocab_size")
     intermediate = config.number("intermediate_size")
     bias = config.flag("attention_bias", False)
+    has_window = windowed and config.has("sliding_window")
     attention = _attention(
         hidden,
         heads,
@@ -133,7 +140,7 @@ def _llama(
         output_bias=bias,
         head_norm=head_norm,
         causal=True,
-        window=config.number("sliding_window", _MOST) % _MOST if windowed else 0,
+        window=config.number("sliding_window") if has_window else 0,
     )
     if experts:
         inner = {

@@ -80,8 +80,8 @@ class Norm(Layer, frozen=True, tag="norm"):
         return Saved(whole_bytes=on.all_tokens * (element + statistics))
 
     def input_bytes(self, on: Pass) -> int:
-        """e·T·h."""
-        return on.element_bytes * on.all_tokens * self.size
+        """e·T·h; under autocast the residual is fp32."""
+        return on.norm_bytes * on.all_tokens * self.size
 
 
 class Attention(Layer, frozen=True, tag="attention"):
@@ -131,13 +131,15 @@ class Attention(Layer, frozen=True, tag="attention"):
         """11·s·b·h + 5·a·s²·b with dropout (Korthikanti et al., section 4.1).
 
         The input e·T·h and the mask T·h are whole; queries, keys, values and what the
-        last projection reads are split: e·T·(2a + 2k)·d. The softmax is e·a·s²·b, with
+        last projection reads are split: e·T·(2a + 2k)·d, and what norms of heads read:
+        e·T·(a + k)·d. The softmax is e·a·s²·b, with
         dropout (2e + 1)·a·s²·b. FlashAttention (Dao et al. 2022, section 3.1) keeps in
         its place a statistic of each row: 4·a·T in fp32.
         """
         element, tokens = on.element_bytes, on.all_tokens
         mask = tokens * self.hidden if self.dropout else 0
-        width = 2 * (self.heads + self.kv_heads) * self.head_size
+        width = (self.heads + self.kv_heads) * self.head_size
+        width *= 3 if self.head_norm else 2
         split = element * tokens * width
         if on.is_flash:
             split += 4 * self.heads * tokens

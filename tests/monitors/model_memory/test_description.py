@@ -55,7 +55,13 @@ CONFIGS = {
         "num_layers": 12,
     },
     "llama-3-8b": {"model_type": "llama", **LLAMA},
-    "mistral-7b": {"model_type": "mistral", **LLAMA, "vocab_size": 32000},
+    "mistral-7b": {
+        "model_type": "mistral",
+        **LLAMA,
+        "vocab_size": 32000,
+        "sliding_window": None,
+        "_name_or_path": None,
+    },
     "mixtral-8x7b": {"model_type": "mixtral", **LLAMA, "vocab_size": 32000},
     "qwen2-7b": {
         "model_type": "qwen2",
@@ -125,6 +131,16 @@ def test_a_file_of_ones_own_in_the_same_form(tmp_path: Path) -> None:
         'times = 3\nlayers = [{ kind = "mlp", hidden = 8, intermediate = 32 }]\n'
     )
     assert read_model(str(path)).parameters == 3 * 2 * 8 * 32
+
+
+def test_the_example_of_the_reference(tmp_path: Path) -> None:
+    reference = Path(__file__).parents[3] / "docs" / "reference.md"
+    text = reference.read_text().partition("### `warpbook memory`")[2]
+    path = tmp_path / "small.toml"
+    path.write_text(text.partition("```toml\n")[2].partition("```")[0])
+    attention = 2 * 512 * (512 + 128)
+    layers = 8 * (2 * 512 + attention + 3 * 512 * 2048)
+    assert read_model(str(path)).parameters == layers + 512 + 2 * 32000 * 512
 
 
 LINEAR = {"kind": "linear", "inputs": 8, "outputs": 8}
