@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, select, update
 from warpbook.hub import audit
 from warpbook.hub.competition.measuring import count_open
 from warpbook.hub.course.publications import Publication, extensions
-from warpbook.hub.database.competition_tables import COMPETITIONS
+from warpbook.hub.database.competition_tables import COMPETITIONS, COMPETITORS
 from warpbook.hub.errors import BadRequest, Conflict
 from warpbook.hub.rules.lateness import DAY_H, HOUR_MS
 
@@ -139,11 +139,13 @@ def require_settled(
         raise Conflict("This competition has ended.")
     if now_ms <= max(now.freezes_ms, last_due_ms(connection, lab)):
         raise Conflict("Wait until after the last due date of the lab.")
-    waiting = count_open(connection, lab.id)
+    joined = select(COMPETITORS.c.person).where(COMPETITORS.c.publication == lab.id)
+    people = connection.execute(joined).scalars().all()
+    waiting = count_open(connection, lab.id, people)
     if waiting:
         raise Conflict(
-            f"Of those on the board {waiting:,} submissions wait, run or are parked. "
-            "Wait until they are graded, or cancel their jobs."
+            f"Submissions of the board that are not graded yet: {waiting:,}. Wait for "
+            "them, or cancel their jobs on the page Queue."
         )
     return now
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -93,7 +94,7 @@ def start_final(
         raise Conflict("Nobody on the board has a time yet.")
     seed = secrets.randbits(_SEED_BITS)
     before = select(func.count()).where(FINALS.c.publication == lab.id)
-    row = {
+    row: dict[str, Any] = {
         "id": new_id(),
         "number": connection.execute(before).scalar_one() + 1,
         "grader": grader,

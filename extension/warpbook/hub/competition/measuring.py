@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, select
 
 from warpbook.hub.course.windows import windows_of
-from warpbook.hub.database.competition_tables import COMPETITORS, FINAL_JOBS
+from warpbook.hub.database.competition_tables import FINAL_JOBS
 from warpbook.hub.database.tables import (
     JOBS,
     RESULTS,
@@ -88,25 +88,26 @@ def timed_ratio(facts: GradedFacts) -> Ratio | None:
     return facts.of_baseline if is_timed else None
 
 
-def count_open(connection: Connection, publication_id: str) -> int:
-    """Count submissions of those on a board that are not graded to their end."""
-    query = (
-        select(func.count(JOBS.c.submission.distinct()))
-        .join(SUBMISSION_MEMBERS, SUBMISSION_MEMBERS.c.submission == JOBS.c.submission)
-        .join(
-            COMPETITORS,
-            (COMPETITORS.c.publication == JOBS.c.publication)
-            & (COMPETITORS.c.person == SUBMISSION_MEMBERS.c.person),
-        )
+def count_open(
+    connection: Connection, publication_id: str, people: Sequence[str]
+) -> int:
+    """Count submissions in time of some people that are not graded to their end."""
+    windows = windows_of(connection, publication_id, people)
+    rows = connection.execute(
+        select(SUBMISSIONS.c.id, SUBMISSIONS.c.received_ms, SUBMISSION_MEMBERS.c.person)
+        .join(SUBMISSION_MEMBERS, SUBMISSION_MEMBERS.c.submission == SUBMISSIONS.c.id)
+        .join(JOBS, JOBS.c.submission == SUBMISSIONS.c.id)
         .where(
-            JOBS.c.publication == publication_id,
+            SUBMISSIONS.c.publication == publication_id,
+            SUBMISSION_MEMBERS.c.person.in_(list(windows)),
             JOBS.c.state.in_(("queued", "leased", "parked")),
         )
     )
-    return int(connection.execute(query).scalar_one())
+    in_time = {row.id for row in rows if row.received_ms <= windows[row.person].due_ms}
+    return len(in_time)
 
 
-def _ratio_of(results: Iterable[Row[Any]]) -> Ratio | None:
+def _ratio_of(results: Iterable[Any]) -> Ratio | None:
     """Give the speed by the last run that has ended; None where it has none."""
     ratio: Ratio | None = None
     for result in results:
