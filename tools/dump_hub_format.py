@@ -16,8 +16,15 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("", "extension", "labs", "monitors")]
 
-from tests.hub.core.course import Classroom, classroom, facts  # noqa: E402
-from warpbook.hub.course.publications import extend  # noqa: E402
+from tests.hub.core.course import (  # noqa: E402
+    DUE_MS,
+    Classroom,
+    classroom,
+    facts,
+    timed,
+)
+from warpbook.hub.competition import contests, entries, finals  # noqa: E402
+from warpbook.hub.course.publications import extend, publication  # noqa: E402
 from warpbook.hub.database.opening import FORMAT  # noqa: E402
 from warpbook.hub.database.sqlite import APPLICATION_ID  # noqa: E402
 from warpbook.hub.lease_protocol import KeptGpu, Report  # noqa: E402
@@ -59,6 +66,7 @@ def fill(room: Classroom) -> None:
     _launch(room)
     # of an older lease, so it is refused
     room.finish(grader, msgspec.structs.replace(order, fence=99))
+    _compete(room, grader)
 
 
 def _lease(room: Classroom) -> None:
@@ -87,6 +95,22 @@ def _launch(room: Classroom) -> None:
             links.record_launch(connection, room.now_ms, launch)
         changed = ledger.changes(connection, "gpu101", host)
         ledger.add(connection, room.now_ms, changed)
+
+
+def _compete(room: Classroom, grader: str) -> None:
+    """Have somebody join a competition, whose final waits."""
+    device = "GPU-one-0"
+    with room.database.write() as connection:
+        lab = publication(connection, room.lab)
+        contests.open_competition(connection, room.now_ms, room.instructor, lab)
+        entries.join(connection, room.now_ms, lab, room.people["cyd"], "Warp Nine")
+    room.submit("cyd", "// fast\n")
+    room.grade(grader)
+    room.grade(grader, timed(1.5), device)
+    room.now_ms = DUE_MS + 1
+    with room.database.write() as connection:
+        place = (lab, grader, device)
+        finals.start_final(connection, room.now_ms, room.instructor, *place)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from warpbook.hub.grader_protocol import (
     JobOrder,
     JobResult,
     LeaseName,
+    Ratio,
     Receipt,
     Verdict,
     WorkRequest,
@@ -46,6 +47,12 @@ def facts(
 ) -> GradedFacts:
     status = "passed" if verdict == "right" else "failed"
     return GradedFacts(verdict, status, "so it went", right, of, kind)
+
+
+def timed(middle: float, spread: float = 0.1) -> GradedFacts:
+    """What a GPU says of a source that is right: its speed, plus and minus a spread."""
+    ratio = Ratio(middle - spread, middle, middle + spread)
+    return GradedFacts("right", "passed", "so it went", 4, 4, "", True, ratio, ratio)
 
 
 @dataclass

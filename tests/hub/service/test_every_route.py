@@ -45,6 +45,12 @@ BODIES: dict[str, dict] = {
     },
     "courses/{course}/labs/{lab}/people/{person}/points": {"points": 1, "reason": " "},
     "courses/{course}/labs/{lab}/similarity": {},
+    # the time of the freeze is over, the name too short, and nothing was opened
+    "courses/{course}/labs/{lab}/competition": {"freezes_ms": 0},
+    "courses/{course}/labs/{lab}/competition/join": {"pseudonym": ""},
+    "courses/{course}/labs/{lab}/competition/leave": {},
+    "courses/{course}/labs/{lab}/competition/final": {"grader": "", "device": ""},
+    "courses/{course}/labs/{lab}/competition/end": {},
     "courses/{course}/gpus/take": {"minutes": 10, "model": "no such GPU"},
     "courses/{course}/gpus/extend": {"minutes": 10},
     "courses/{course}/gpus/return": {},

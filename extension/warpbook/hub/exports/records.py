@@ -10,6 +10,11 @@ from sqlalchemy import ColumnElement, Connection, Table, select
 
 from warpbook.hub import audit
 from warpbook.hub.course.courses import course
+from warpbook.hub.database.competition_tables import (
+    COMPETITIONS,
+    FINAL_JOBS,
+    FINALS,
+)
 from warpbook.hub.database.tables import (
     APPEALS,
     AUDIT,
@@ -37,6 +42,8 @@ _JSON = ("scheme", "facts", "detail")
 def json_lines(connection: Connection, course_id: str) -> Iterator[bytes]:
     """Give people, labs, submissions (without sources), results and decisions.
 
+    Pseudonyms of competitions are left out: they are their learners' own.
+
     Raises:
         NotFound: there is no such course.
     """
@@ -45,6 +52,7 @@ def json_lines(connection: Connection, course_id: str) -> Iterator[bytes]:
     work = select(SUBMISSIONS.c.id).where(SUBMISSIONS.c.publication.in_(labs))
     done = select(RESULTS.c.job).where(RESULTS.c.submission.in_(work))
     noted = select(AUDIT.c.number).where(AUDIT.c.course == course_id)
+    finals = select(FINALS.c.id).where(FINALS.c.publication.in_(labs))
     people = select(MEMBERSHIPS.c.person).where(MEMBERSHIPS.c.course == course_id)
     parts: list[tuple[str, Table, ColumnElement[bool], tuple[str, ...]]] = [
         ("course", COURSES, COURSES.c.id == course_id, ()),
@@ -71,6 +79,9 @@ def json_lines(connection: Connection, course_id: str) -> Iterator[bytes]:
         ),
         ("job", JOBS, JOBS.c.submission.in_(work), ()),
         ("result", RESULTS, RESULTS.c.submission.in_(work), ("evidence",)),
+        ("competition", COMPETITIONS, COMPETITIONS.c.publication.in_(labs), ()),
+        ("final", FINALS, FINALS.c.publication.in_(labs), ()),
+        ("final job", FINAL_JOBS, FINAL_JOBS.c.final.in_(finals), ()),
         ("override", OVERRIDES, OVERRIDES.c.publication.in_(labs), ()),
         ("appeal", APPEALS, APPEALS.c.job.in_(done), ()),
         ("audit", AUDIT, AUDIT.c.course == course_id, ()),

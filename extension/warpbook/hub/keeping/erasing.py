@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Select, delete, func, select, update
 
 from warpbook.hub import audit
 from warpbook.hub.course.courses import check_other_instructor
+from warpbook.hub.database.competition_tables import COMPETITORS, FINAL_JOBS
 from warpbook.hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
 from warpbook.hub.database.tables import (
     APPEALS,
@@ -79,7 +80,7 @@ def erase(
     asking.forget(connection, person)
     theirs = (
         *(EXTENSIONS, OVERRIDES, TEAM_MEMBERS, MEMBERSHIPS),
-        *(LTI_PEOPLE, LTI_SCORES),
+        *(LTI_PEOPLE, LTI_SCORES, COMPETITORS),
     )
     for table in theirs:
         connection.execute(delete(table).where(table.c.person == person))
@@ -108,6 +109,8 @@ def _all(connection: Connection, query: Select[str]) -> list[str]:
 def _erase_submissions(connection: Connection, submissions: Sequence[str]) -> None:
     jobs = select(RESULTS.c.job).where(RESULTS.c.submission.in_(submissions))
     connection.execute(delete(APPEALS).where(APPEALS.c.job.in_(jobs)))
+    of_finals = select(JOBS.c.id).where(JOBS.c.submission.in_(submissions))
+    connection.execute(delete(FINAL_JOBS).where(FINAL_JOBS.c.job.in_(of_finals)))
     for table in (RESULTS, JOBS, SUBMISSION_MEMBERS):
         connection.execute(delete(table).where(table.c.submission.in_(submissions)))
     connection.execute(delete(SUBMISSIONS).where(SUBMISSIONS.c.id.in_(submissions)))

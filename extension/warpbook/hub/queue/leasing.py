@@ -18,6 +18,7 @@ from sqlalchemy import (
 
 from warpbook.hub import audit
 from warpbook.hub.database import settings
+from warpbook.hub.database.competition_tables import outside_finals
 from warpbook.hub.database.tables import (
     COURSES,
     GRADERS,
@@ -36,6 +37,7 @@ from warpbook.hub.grader_protocol import (
 )
 from warpbook.hub.leases.granting import leased_gpus
 from warpbook.hub.queue.enqueuing import LEARNER_LANE
+from warpbook.hub.queue.finals import next_of_final
 from warpbook.hub.rules.lateness import HOUR_MS
 from warpbook_monitors.plain_text import bounded
 
@@ -82,11 +84,12 @@ def lease(
     #: stages in which nothing waits, however many places are free
     idle: set[Stage] = set()
     for stage, device in places:
-        if stage in idle:
-            continue
-        job = _next_job(connection, now_ms, stage)
+        reserved, job = next_of_final(connection, now_ms, grader, device)
+        if not reserved and stage not in idle:
+            job = _next_job(connection, now_ms, stage)
+            if job is None:
+                idle.add(stage)
         if job is None:
-            idle.add(stage)
             continue
         _take(connection, now_ms, until_ms, grader, job, device)
         waited_ms = max(0, now_ms - job.queued_ms)
@@ -223,6 +226,7 @@ def _next_job(connection: Connection, now_ms: int, stage: Stage) -> Row[Any] | N
                 JOBS.c.state == "queued",
                 JOBS.c.stage == stage,
                 JOBS.c.not_before_ms <= now_ms,
+                outside_finals(),
             )
             .order_by(*queue_order())
             .limit(1)
@@ -253,6 +257,7 @@ def _timed_run_from(connection: Connection, now_ms: int, job: Row[Any]) -> int:
             JOBS.c.party == job.party,
             JOBS.c.id != job.id,
             JOBS.c.leased_ms > now_ms - HOUR_MS,
+            outside_finals(),
         )
         .order_by(JOBS.c.leased_ms.desc())
     )

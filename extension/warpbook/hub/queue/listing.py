@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row, select
 
 from warpbook.hub.database import settings
+from warpbook.hub.database.competition_tables import outside_finals
 from warpbook.hub.database.tables import JOBS, PUBLICATIONS, SUBMISSIONS
 from warpbook.hub.grader_protocol import Stage
 from warpbook.hub.queue.graders import graders
@@ -56,7 +57,11 @@ def place(connection: Connection, now_ms: int, submission_id: str) -> Place | No
     """Tell where a submission is in the queue; None if it is not."""
     query = (
         select(JOBS.c.id)
-        .where(JOBS.c.submission == submission_id, JOBS.c.state.in_(_IN_QUEUE))
+        .where(
+            JOBS.c.submission == submission_id,
+            JOBS.c.state.in_(_IN_QUEUE),
+            outside_finals(),
+        )
         .order_by(JOBS.c.run.desc())
     )
     job = connection.execute(query).scalar()
@@ -105,7 +110,7 @@ def queue(connection: Connection, now_ms: int, course_id: str) -> list[QueuedJob
 
 
 def places(connection: Connection, now_ms: int) -> dict[str, Place]:
-    """Give the places of all jobs that wait or run, by their ids."""
+    """Give the places of all jobs that wait or run, by their ids; none of a final."""
     rows = connection.execute(
         with_turns(
             select(
@@ -117,7 +122,7 @@ def places(connection: Connection, now_ms: int) -> dict[str, Place]:
                 JOBS.c.not_before_ms,
             ).select_from(JOBS)
         )
-        .where(JOBS.c.state.in_(_IN_QUEUE))
+        .where(JOBS.c.state.in_(_IN_QUEUE), outside_finals())
         .order_by(*queue_order())
     ).all()
     is_paused = settings.get(connection, settings.PAUSED) is not None

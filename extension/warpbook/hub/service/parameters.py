@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from warpbook.hub.competition.finals import USUAL_ROUNDS
 from warpbook.hub.errors import BadRequest
 from warpbook_monitors.plain_text import bounded
 
@@ -201,6 +202,27 @@ class SessionToReserve(Struct, frozen=True, forbid_unknown_fields=True):
     gpus: Annotated[int, Meta(ge=1, le=1000)]
     starts_ms: TimeMs
     ends_ms: TimeMs
+
+
+class CompetitionToOpen(Struct, frozen=True, forbid_unknown_fields=True):
+    """When the board of a competition is frozen; None: a day before the lab is due."""
+
+    freezes_ms: TimeMs | None = None
+
+
+class Pseudonym(Struct, frozen=True, forbid_unknown_fields=True):
+    """How somebody wants to be called on a board."""
+
+    pseudonym: Name
+
+
+class FinalToStart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where everybody's best is measured again, and how often."""
+
+    grader: Id
+    #: the UUID of its GPU; of several at once, theirs with commas
+    device: Annotated[str, Meta(max_length=4_000)]
+    rounds: Whole = USUAL_ROUNDS
 
 
 class SessionToCancel(Struct, frozen=True, forbid_unknown_fields=True):

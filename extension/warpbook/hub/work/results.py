@@ -1,4 +1,4 @@
-"""Results of submissions, as graders gave them."""
+"""Results of submissions, as graders gave them; those of a final are apart."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, select
 
+from warpbook.hub.database.competition_tables import FINAL_JOBS, outside_finals
 from warpbook.hub.database.tables import (
     JOBS,
     PUBLICATIONS,
@@ -99,7 +100,7 @@ def standings(
             SUBMISSIONS.c.replaced_ms,
         )
         .join(SUBMISSIONS, SUBMISSIONS.c.id == JOBS.c.submission)
-        .where(which)
+        .where(which, outside_finals())
         # "cpu" comes before "gpu"
         .order_by(JOBS.c.submission, JOBS.c.run, JOBS.c.stage)
     ).all()
@@ -171,7 +172,7 @@ def _results(
         select(*columns)
         .join(SUBMISSIONS, SUBMISSIONS.c.id == RESULTS.c.submission)
         .join(PUBLICATIONS, PUBLICATIONS.c.id == SUBMISSIONS.c.publication)
-        .where(which)
+        .where(which, RESULTS.c.job.not_in(select(FINAL_JOBS.c.job)))
         .order_by(RESULTS.c.run, RESULTS.c.stage)
     ).all()
     schemes: dict[str, PointScheme] = {}

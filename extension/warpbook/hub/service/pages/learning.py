@@ -13,6 +13,7 @@ from warpbook.hub.rules.visibility import may_decide_work, may_see_reference
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.api.learning import own_courses, own_labs
 from warpbook.hub.service.lab_texts import lab_of, starter, text_html
+from warpbook.hub.service.pages.competing import competition_card
 from warpbook.hub.service.parameters import Nothing
 from warpbook.hub.work.decisions import appeals
 from warpbook.hub.work.results import results, standing
@@ -60,6 +61,7 @@ def lab_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
         "reference_from_ms": from_ms,
         "extensions": extensions(connection, lab.id) if asked.is_instructor else [],
         "people": people,
+        "competition": competition_card(asked),
     }
 
 

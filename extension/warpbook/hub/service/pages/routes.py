@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpbook.hub.service.pages import (
     class_pages,
+    competing,
     gpu_page,
     learning,
     platform,
@@ -22,6 +23,7 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         f"{C}/publish", "instructor", "publish.html", teaching.catalogue_page, LabQuery
     ),
     PageRoute(L, "member", "lab.html", learning.lab_page),
+    PageRoute(f"{L}/board", "member", "board.html", competing.board_page),
     PageRoute(f"{L}/settings", "instructor", "publish.html", teaching.settings_page),
     PageRoute(
         f"{L}/similarity",

@@ -1,0 +1,1 @@
+"""Competitions: boards of the fastest, which learners join by a pseudonym."""
