@@ -127,14 +127,16 @@ def test_a_launch_that_is_not_the_platforms_lets_nobody_in(
     claims = jwt.decode(form["id_token"], options={"verify_signature": False})
     unsigned = jwt.encode(claims, None, "none", headers={"kid": "p1"})
     assert end(visitor, form, unsigned).status_code == 400
-    # the form of one browser, sent by another; and sent twice
+    # the form of one browser, sent by another
     _, form = begin(hub, platform, GRACE)
     assert end(Visitor(hub, "mallory"), form).status_code == 400
     assert not is_in(visitor)
 
 
 @pytest.mark.parametrize(
-    ("failure", "status"), [(500, 400), ("no JSON", 503), ("[1]", 400)]
+    # 0: no answer ever
+    ("failure", "status"),
+    [(500, 400), ("no JSON", 503), ("[1]", 400), (0, 503)],
 )
 def test_keys_that_cant_be_had_let_nobody_in(
     hub: ClassHub, platform: Platform, failure: int | str, status: int
@@ -278,3 +280,9 @@ def is_in(visitor: Visitor) -> bool:
         f"{visitor.hub.url}hub/home", timeout=60, allow_redirects=False
     )
     return answer.status_code == 200
+
+
+def test_a_form_is_taken_once(hub: ClassHub, platform: Platform) -> None:
+    visitor, form = begin(hub, platform, GRACE)
+    assert end(visitor, form).status_code == 302
+    assert end(visitor, form).status_code == 400

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import grp
 import json
@@ -26,6 +25,7 @@ from tornado.web import HTTPError
 from traitlets import Instance
 
 from warpbook.hub.lti.platform import DEPLOYMENT, launch_of, username_in
+from warpbook.hub.running.bounded_threads import BoundedThreads, Busy
 from warpbook.hub.running.plan import HubPlan
 from warpbook_monitors.plain_text import bounded
 
@@ -34,6 +34,12 @@ _WAIT_S = 15.0
 _PEOPLE_UIDS = range(1000, 60_000)
 #: whose members are as good as root
 _ADMIN_GROUPS = frozenset({"sudo", "wheel", "admin", "docker", "lxd"})
+#: anybody may send a form that has to be checked
+_CHECKS = BoundedThreads("warpbook-hub-launch", threads=8, most=300)
+_NO_KEYS = (
+    "The platform's keys can't be read in time. Open the course from the platform "
+    "again in a moment."
+)
 _AWAY = (
     "The course service does not answer, and it says who is who. Open the course from "
     "the platform again in a moment."
@@ -63,8 +69,10 @@ class LaunchEnds(LTI13CallbackHandler):  # type: ignore[misc]
     async def post(self) -> None:
         """Check the launch on a thread, as the platform is asked for its keys."""
         check = super().decode_and_validate_launch_request
-        self._checked = asyncio.ensure_future(asyncio.to_thread(check))
-        await asyncio.wait([self._checked])
+        try:
+            self._checked = await _CHECKS.run(check, _WAIT_S)
+        except Busy:
+            raise HTTPError(503, _NO_KEYS) from None
         await super().post()
 
     def decode_and_validate_launch_request(self) -> dict[str, Any]:
@@ -72,7 +80,7 @@ class LaunchEnds(LTI13CallbackHandler):  # type: ignore[misc]
         try:
             claims: dict[str, Any] = self._checked.result()
         except (OSError, ValueError):
-            raise HTTPError(503, "The platform's keys can't be read.") from None
+            raise HTTPError(503, _NO_KEYS) from None
         return claims
 
     def get_next_url(self, user: Any = None) -> str:
