@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpbook.cli.errors import CommandError
-from warpbook.cli.hub_cluster import add_options, cluster_of, head_warning
+from warpbook.cli.hub_cluster import add_options, cluster_of
+from warpbook.cli.hub_introduction import introduce, say
 from warpbook_monitors.cores import usable_cores
-from warpbook_monitors.plain_text import printable
 
 if TYPE_CHECKING:
     from warpbook.hub.lti.platform import LtiPlatform
@@ -26,26 +26,6 @@ if TYPE_CHECKING:
 
 _NEEDED = ("jupyterhub", "jupyterlab", "sqlalchemy", "mistune")
 _ACCOUNTS = {"service_user": "warpbook-hub", "grader_user": "warpbook-grader"}
-_DEMO = """\
-  A DEMO, NOT ISOLATED: all learners, the course's database and the grader share the
-  account `{account}`. Any learner can read and change everything, marks included.
-  For a class start it as root with --users system."""
-_ISOLATED = """\
-  Each learner has an account of this machine, the course's database belongs to
-  `{service}`, and grading is done as `{grader}`. `warpbook doctor` proves it."""
-
-_ONE_HOST = """\
-  ONE HOST FOR ALL: a page in a learner's server can act as whoever opens it, staff
-  included. Give each server a host of its own with --subdomain-host."""
-
-_PLATFORM = """\
-  People log in from {issuer}. Tell it, where the tool is registered:
-    log-in initiation {url}hub/lti13/oauth_login
-    redirection       {url}hub/lti13/oauth_callback"""
-
-_NO_SCRIPT = """\
-  THE PAGES' SCRIPT IS MISSING: their buttons, forms and live updates do nothing. In a
-  clone run `make setup-hub`; else install warpbook anew."""
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -176,7 +156,7 @@ def run(options: argparse.Namespace) -> int:
         if options.move_database:
             database = import_module("warpbook.cli.hub_database")
             _make_folders(plan)
-            _say(database.move(plan, options.move_database))
+            say(database.move(plan, options.move_database))
         else:
             _run_held(plan, options.restore)
     return 0
@@ -189,15 +169,15 @@ def _run_held(plan: HubPlan, restore: Path | None) -> None:
     _check_ports(plan)
     _make_folders(plan)
     file = plans.write_plan(plan)
-    _introduce(plan)
+    introduce(plan)
     try:
-        supervisor.Supervisor(plan, file, _say).run(restore)
+        supervisor.Supervisor(plan, file, say).run(restore)
     except supervisor.CantRun as problem:
-        _say(str(problem))
+        say(str(problem))
         raise CommandError(
             f"The hub was not started; see above, and {plan.hub_folder}/hub.log."
         ) from None
-    _say("warpbook hub stopped.")
+    say("warpbook hub stopped.")
 
 
 def _plan(options: argparse.Namespace) -> HubPlan:
@@ -219,7 +199,7 @@ def _plan(options: argparse.Namespace) -> HubPlan:
         accounts = _accounts()
     cluster = cluster_of(options, accounts["grader_user"])
     try:
-        proxy = proxies.proxy_command(folder / "proxy", _say)
+        proxy = proxies.proxy_command(folder / "proxy", say)
     except proxies.NoProxy as problem:
         raise CommandError(str(problem)) from None
     plan: HubPlan = plans.HubPlan(
@@ -405,37 +385,3 @@ def _make_folders(plan: HubPlan) -> None:
             plan.homes.mkdir(mode=0o700, exist_ok=True)
     except OSError as problem:
         raise CommandError(f"{problem.filename}: {problem.strerror}.") from None
-
-
-def _introduce(plan: HubPlan) -> None:
-    _say(f"warpbook hub, course `{plan.course}`, in {plan.folder}")
-    _say(f"  Run by {', '.join(plan.instructors)}")
-    if plan.ray_address:
-        _say(f"  Graded on the Ray cluster of {plan.ray_address}{head_warning(plan)}")
-    elif plan.use_gpu and plan.cpu_slots:
-        if not import_module("warpbook.hub.grader.gpus").devices():
-            _say("  No GPU here: correctness is graded, speed is not")
-        elif not plan.notebooks_use_gpu:
-            _say("  GPUs grade, and notebooks don't see them (--notebooks-use-gpu)")
-    if not import_module("warpbook.hub.service.script").has_script():
-        _say(_NO_SCRIPT)
-    if plan.platform is not None:
-        _say(_PLATFORM.format(issuer=plan.platform.issuer, url=plan.url))
-        _say(f"    public keys       {plan.pages_url}lti/jwks.json")
-    if plan.users == "system":
-        _say(_ISOLATED.format(service=plan.service_user, grader=plan.grader_user))
-        if not plan.subdomain_host:
-            _say(_ONE_HOST)
-        return
-    _say(_DEMO.format(account=pwd.getpwuid(os.getuid()).pw_name))
-    if plan.platform is not None:
-        return
-    login = import_module("warpbook.hub.running.login")
-    passwords = login.passwords_of(plan.hub_folder)
-    _say(f"  Password of learners: {passwords.learners}")
-    _say(f"  Password of instructors: {passwords.staff}")
-
-
-def _say(words: str) -> None:
-    for line in words.split("\n"):
-        print(printable(line), flush=True)

@@ -1,0 +1,71 @@
+"""What `warpbook hub` says of a class as it starts it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from warpbook.cli.hub_cluster import head_warning
+from warpbook_monitors.plain_text import printable
+
+if TYPE_CHECKING:
+    from warpbook.hub.running.plan import HubPlan
+
+_DEMO = """\
+  A DEMO, NOT ISOLATED: all learners, the course's database and the grader share the
+  account `{account}`. Any learner can read and change everything, marks included.
+  For a class start it as root with --users system."""
+_ISOLATED = """\
+  Each learner has an account of this machine, the course's database belongs to
+  `{service}`, and grading is done as `{grader}`. `warpbook doctor` proves it."""
+
+_ONE_HOST = """\
+  ONE HOST FOR ALL: a page in a learner's server can act as whoever opens it, staff
+  included. Give each server a host of its own with --subdomain-host."""
+
+_PLATFORM = """\
+  People log in from {issuer}. Tell it, where the tool is registered:
+    log-in initiation {url}hub/lti13/oauth_login
+    redirection       {url}hub/lti13/oauth_callback"""
+
+_NO_SCRIPT = """\
+  THE PAGES' SCRIPT IS MISSING: their buttons, forms and live updates do nothing. In a
+  clone run `make setup-hub`; else install warpbook anew."""
+
+
+def introduce(plan: HubPlan) -> None:
+    """Say who runs it, what grades, and how far it is isolated."""
+    say(f"warpbook hub, course `{plan.course}`, in {plan.folder}")
+    say(f"  Run by {', '.join(plan.instructors)}")
+    if plan.ray_address:
+        say(f"  Graded on the Ray cluster of {plan.ray_address}{head_warning(plan)}")
+    elif plan.use_gpu and plan.cpu_slots:
+        if not import_module("warpbook.hub.grader.gpus").devices():
+            say("  No GPU here: correctness is graded, speed is not")
+        elif not plan.notebooks_use_gpu:
+            say("  GPUs grade, and notebooks don't see them (--notebooks-use-gpu)")
+    if not import_module("warpbook.hub.service.script").has_script():
+        say(_NO_SCRIPT)
+    if plan.platform is not None:
+        say(_PLATFORM.format(issuer=plan.platform.issuer, url=plan.url))
+        say(f"    public keys       {plan.pages_url}lti/jwks.json")
+    if plan.users == "system":
+        say(_ISOLATED.format(service=plan.service_user, grader=plan.grader_user))
+        if not plan.subdomain_host:
+            say(_ONE_HOST)
+        return
+    say(_DEMO.format(account=pwd.getpwuid(os.getuid()).pw_name))
+    if plan.platform is not None:
+        return
+    login = import_module("warpbook.hub.running.login")
+    passwords = login.passwords_of(plan.hub_folder)
+    say(f"  Password of learners: {passwords.learners}")
+    say(f"  Password of instructors: {passwords.staff}")
+
+
+def say(words: str) -> None:
+    """Print lines at once."""
+    for line in words.split("\n"):
+        print(printable(line), flush=True)
