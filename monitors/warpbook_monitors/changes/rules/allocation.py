@@ -13,7 +13,7 @@ from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.calls import named
 from warpbook_monitors.trace.columns import Int64s
-from warpbook_monitors.units import duration
+from warpbook_monitors.units import duration_ns
 
 #: in a stream's order they are cheap
 _TAKES = re.compile(r"(cuda|hip)Malloc(?!.*(Async|Host|FromPool))|cuMem(Create|Map$)")
@@ -104,7 +104,7 @@ def _proposal(
         name=name,
         title=title,
         evidence=(
-            f"{what}: {' and '.join(names[:3])} take {duration(time_ns / 1e6)} of the "
+            f"{what}: {' and '.join(names[:3])} take {duration_ns(time_ns)} of the "
             "host's time."
         ),
         ways=ways,

@@ -15,7 +15,7 @@ from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.columns import NONE
-from warpbook_monitors.units import duration
+from warpbook_monitors.units import duration_ns
 
 _BLOCKING = "CUDA_LAUNCH_BLOCKING"
 #: shorter kernels may be done before their launch returns
@@ -68,7 +68,7 @@ def _blocking(evidence: Evidence) -> Iterator[Proposal]:
         title=f"Unset {_BLOCKING} and start the kernel anew.",
         evidence=(
             f"{len(blocked):,} launches return only when their kernel is done, "
-            f"{duration(time_ns / 1e6)} of the host's time: {_BLOCKING}=1 is set."
+            f"{duration_ns(time_ns)} of the host's time: {_BLOCKING}=1 is set."
         ),
         ways=ways,
         line=next((constant.line for constant in setting), None),

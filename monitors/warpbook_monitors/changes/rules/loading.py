@@ -11,7 +11,7 @@ from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.columns import Bools, Columns, rows_by
-from warpbook_monitors.units import duration
+from warpbook_monitors.units import duration_ns
 
 _PREFIX = "enumerate(DataLoader)#"
 _ALONE = f"{_PREFIX}_SingleProcessDataLoaderIter.__next__"
@@ -44,7 +44,7 @@ def _proposal(
         ways.drop_host(
             int(spans.track[rows[0]]), spans.start_ns[rows], spans.end_ns[rows]
         )
-    took = f"{duration(time_ns / 1e6)} of {duration(profiled_ns / 1e6)} profiled"
+    took = f"{duration_ns(time_ns)} of {duration_ns(profiled_ns)} profiled"
     call = next(iter(evidence.code.calls("DataLoader")), None)
     pinned = _copies_pageable(evidence)
     yield Proposal(

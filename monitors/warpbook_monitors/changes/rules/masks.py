@@ -14,7 +14,7 @@ from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.rules.printing import printed
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.columns import Bools, Int64s
-from warpbook_monitors.units import duration
+from warpbook_monitors.units import duration_ns
 
 _NONZERO, _SELECT = "aten::nonzero", "aten::masked_select"
 _INDEXES = ("aten::index", "aten::index_put_", "aten::_index_put_impl_")
@@ -60,7 +60,7 @@ def masks(evidence: Evidence) -> Iterator[Proposal]:
         title="Keep the mask and compute with all elements: torch.where, or a product.",
         evidence=(
             f"{outer} chooses elements by a mask {len(positions):,} times. The host "
-            f"waits {duration(time_ns / 1e6)} in the profile to learn how many they "
+            f"waits {duration_ns(time_ns)} in the profile to learn how many they "
             "are."
         ),
         ways=ways,

@@ -11,7 +11,7 @@ from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.calls import named
-from warpbook_monitors.units import duration
+from warpbook_monitors.units import duration_ns
 
 _PINS = re.compile(r"(cuda|hip)(HostAlloc|MallocHost|HostMalloc|HostRegister)")
 _OPERATOR = "aten::pin_memory"
@@ -57,7 +57,7 @@ def pinning(evidence: Evidence) -> Iterator[Proposal]:
     yield Proposal(
         name="pin-once",
         title="Allocate pinned memory once and reuse it.",
-        evidence=f"{what}: {duration(time_ns / 1e6)} of the host's time.",
+        evidence=f"{what}: {duration_ns(time_ns)} of the host's time.",
         ways=ways,
         is_bound=in_operators,
         reason=(

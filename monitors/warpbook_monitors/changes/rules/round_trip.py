@@ -16,7 +16,7 @@ from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.calls import named
 from warpbook_monitors.trace.columns import NONE, Bools, Int64s
 from warpbook_monitors.trace.traffic import only_passes
-from warpbook_monitors.units import duration, size
+from warpbook_monitors.units import duration_ns, size
 
 _TO_HOST = re.compile(r"Memcpy DtoH|CopyDeviceToHost")
 _TO_GPU = re.compile(r"Memcpy HtoD|CopyHostToDevice")
@@ -81,9 +81,9 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
         title="Compute it on the GPU: leave out the copies to the host and back.",
         evidence=(
             f"{size(total)} go to the host and back in {len(pairs):,} pairs of copies, "
-            f"{duration(copied_ns / 1e6)} on the GPU"
+            f"{duration_ns(copied_ns)} on the GPU"
             + (f"; in between the CPU computes {', '.join(shown)}" if shown else "")
-            + f". From first call to last: {duration(time_ns / 1e6)} in the profile."
+            + f". From first call to last: {duration_ns(time_ns)} in the profile."
         ),
         ways=ways,
         is_bound=not is_predicted,

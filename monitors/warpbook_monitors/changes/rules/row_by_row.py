@@ -13,7 +13,7 @@ from warpbook_monitors.changes.repeats import Repeat, repeats
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.columns import Int64s
 from warpbook_monitors.trace.traffic import least_bytes
-from warpbook_monitors.units import duration
+from warpbook_monitors.units import duration_ns
 
 #: fewer rows are no loop worth a word
 _LEAST_ROWS = 8
@@ -79,8 +79,8 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
         title="Do all rows in one operation over the whole tensor.",
         evidence=(
             f"A loop takes {rows:,} rows one by one ({shown} each): {kernels:,} "
-            f"kernels of {duration(_mean_ns(evidence, longest) / 1e6)} on average, in "
-            f"{duration((end_ns - start_ns) / 1e6)} of the profiled run."
+            f"kernels of {duration_ns(_mean_ns(evidence, longest))} on average, in "
+            f"{duration_ns(end_ns - start_ns)} of the profiled run."
         ),
         ways=ways,
         is_bound=True,

@@ -75,7 +75,7 @@ def _loading(found: Split) -> Iterator[Cause]:
             "input-bound",
             time.loading_ns,
             f"The program waited {share} of the time for the workers of its "
-            f"DataLoader, {units.duration(first_ns / 1e6)} of it for the first batch: "
+            f"DataLoader, {units.duration_ns(first_ns)} of it for the first batch: "
             "workers have to start.",
             "keep-workers",
             "Make the DataLoader once, with persistent_workers=True, and go through it "
@@ -132,7 +132,7 @@ def _small_calls(found: Split) -> Iterator[Cause]:
         return
     small = found.calls.where(found.small)
     elements = int(named(small, _ELEMENT).sum())
-    per_call = units.duration(time.small_calls_ns / time.small_calls / 1e6)
+    per_call = units.duration_ns(time.small_calls_ns / time.small_calls)
     share = units.share(time.small_calls_ns / time.judged_ns)
     most = _most_called(small)
     if elements > _ELEMENT_SHARE * time.small_calls:
