@@ -10,7 +10,7 @@ import msgspec
 
 from warpbook.cli.json_output import print_json
 from warpbook_labs.cards.progress import how_far
-from warpbook_labs.course.next_lab import next_lab, skipped_words
+from warpbook_labs.course.next_lab import next_lab
 from warpbook_labs.course.overview import look_here, overview, so_far
 from warpbook_labs.course.progress import (
     Progress,
@@ -63,7 +63,6 @@ def show(options: argparse.Namespace) -> int:
     missing = [lab for lab in labs if not lab.can_check and lab.why != here.remedy]
     lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
     lines += [_gpu_words(), *problems]
-    lines += filter(None, [skipped_words(labs)])
     following = next_lab(labs)
     if following is not None:
         lines.append(f"Next: {following.title}: warpbook labs open {following.id}")

@@ -84,7 +84,7 @@ class PlatformRefused(HubError):
 
 
 class ScoreToSend(Struct, frozen=True):
-    """A score as the platform is told it."""
+    """A score as it is sent."""
 
     subject: str
     points: float
@@ -286,7 +286,7 @@ class PlatformClient:
         body = urlencode(form).encode()
         response = await self._fetch("POST", platform.token_url, headers, body)
         if response.code != 200:
-            # what is wrong with a token is wrong for all scores, and is mended at once
+            # a token is for all scores, so its failure is no single score's
             refusal = _refusal(response, "No token for the platform was given. ")
             refusal.is_temporary = True
             raise refusal

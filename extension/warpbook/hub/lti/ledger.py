@@ -1,6 +1,6 @@
-"""The ledger of scores: what the platform is told, was told, and what it answered.
+"""The ledger of scores: what is to be sent, what was sent, and the answers.
 
-It is the truth: a row is there before its score is sent, and a score is sent until its
+It decides: a row is there before its score is sent, and a score is sent until its
 row says that the platform has it. A kill at any time loses none; one that is sent once
 more bears the same time, and changes nothing there.
 """
@@ -32,7 +32,7 @@ _MOST_LISTED = 500
 
 
 class Change(NamedTuple):
-    """A mark that the platform has not been told as it is now."""
+    """A mark that differs from the score that was sent last."""
 
     publication: str
     person: str
@@ -94,19 +94,19 @@ class Ledger(Struct, frozen=True):
 
 
 def changes(connection: Connection, course_id: str, issuer: str) -> list[Change]:
-    """Give what marks differ from what the platform was told last, or is being told."""
+    """Give the marks that differ from the scores that were sent last, or wait."""
     known = _known(connection, issuer)
-    told = {(row.publication, row.person): row for row in _last(connection, course_id)}
+    sent = {(row.publication, row.person): row for row in _last(connection, course_id)}
     changed = []
     for change in _graded(connection, course_id):
-        last = told.get((change.publication, change.person))
-        # a last row is replaced where another course was told of it
-        is_told = (
+        last = sent.get((change.publication, change.person))
+        # it is replaced where it was sent to another course
+        is_current = (
             last is not None
             and last.state != "replaced"
             and (last.points, last.most_points) == change[2:]
         )
-        if change.person in known and not is_told:
+        if change.person in known and not is_current:
             changed.append(change)
     return changed
 
@@ -289,10 +289,9 @@ def _note(
 def _graded(connection: Connection, course_id: str) -> list[Change]:
     """Give the marks of learners on the roster that the platform is to know.
 
-    Those are of work that was graded, that an instructor has set, or that the
-    platform was told before.
+    They are of work that was graded, set by an instructor, or were sent before.
     """
-    told = {(row.publication, row.person) for row in _last(connection, course_id)}
+    sent = {(row.publication, row.person) for row in _last(connection, course_id)}
     withdrawn = {
         lab.id for lab in publications(connection, course_id) if lab.is_withdrawn
     }
@@ -310,7 +309,7 @@ def _graded(connection: Connection, course_id: str) -> list[Change]:
         and (
             mark.computed.submission is not None
             or mark.override is not None
-            or (mark.publication, person) in told
+            or (mark.publication, person) in sent
         )
     ]
 

@@ -67,7 +67,7 @@ class LtiPlatform(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Launch(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the hub tells the course service of a launch that it has verified."""
+    """A launch that the hub has verified, as it goes to the course service."""
 
     course: Text
     issuer: Text
@@ -90,7 +90,7 @@ class PlatformMember(Struct, frozen=True):
     """Somebody of the platform's course."""
 
     subject: str
-    #: empty where the platform does not tell it
+    #: empty where the platform does not give it
     username: str
     first_name: str
     last_name: str

@@ -1,4 +1,4 @@
-"""Tells the platform what has changed, in the background, for as long as it takes."""
+"""Sends scores that have changed, and asks for the roster, in the background."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Sender:
     """Sends scores and asks for the roster, one request at a time."""
 
     def __init__(self, platform: LtiPlatform, client: PlatformClient) -> None:
-        """Take whom to tell."""
+        """Take the platform, and what speaks to it."""
         self._issuer, self._client = platform.issuer, client
         #: how much had changed when marks were looked at last
         self._seen = -1
@@ -68,8 +68,9 @@ class Sender:
         try:
             if not context.memberships_url:
                 raise PlatformRefused(
-                    "the platform tells no members of this course. Allow the tool its "
-                    "names and roles service there, and open the course from there."
+                    "the platform gives no list of this course's members. Allow the "
+                    "tool its names and roles service there, and open the course from "
+                    "there."
                 )
             learners = await self._client.learners(context.memberships_url)
             await _write(

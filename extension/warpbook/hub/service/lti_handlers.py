@@ -32,7 +32,7 @@ class KeySet(ServiceHandler):
 
 
 class LaunchNote(ServiceHandler):
-    """A launch, told by the hub's log-in before it lets somebody in."""
+    """A launch, from the hub's log-in, before it lets somebody in."""
 
     async def let_in(self) -> None:
         """Believe the hub alone: it has the token that the service has at it."""
@@ -40,7 +40,7 @@ class LaunchNote(ServiceHandler):
         given = self.request.headers.get("Authorization", "")
         wanted = f"token {hub_login().api_token}"
         if not hmac.compare_digest(given.encode(), wanted.encode()):
-            raise Forbidden("Only the hub tells of launches.")
+            raise Forbidden("Only the hub's log-in sends launches.")
 
     async def post(self) -> None:
         """Note it; give the user name with which the person is logged in."""

@@ -1,6 +1,6 @@
 """`python -m warpbook.hub.grader.cluster.trial ADDRESS TOKEN_FILE`: what it offers.
 
-It joins a cluster as a grader does, and leaves it. What it found is told as JSON.
+It joins a cluster as a grader does, and leaves it. It prints what it found as JSON.
 """
 
 from __future__ import annotations
