@@ -19,7 +19,7 @@ from tests.programs import environment, free_port, running, wait_for
 BASE_URL = "/lab/x/"
 TOUR = "warpbook-tour.ipynb"
 #: busy machines are slow; nothing here waits this long unless it is broken
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 120_000
 
 #: a cell that blocks the kernel, all its threads included, from when there is a file
 #: `hold`, which it takes away, until there is a file `let_go`

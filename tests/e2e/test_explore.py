@@ -127,7 +127,7 @@ with torch.profiler.record_function({attack!r}):
     expect(page.output(1)).to_contain_text(attack)
     expect(page.dashboard.locator(".wb-notebooks")).to_contain_text(attack)
     report = page.dashboard.get_by_role("button", name=f"str({attack!r})", exact=True)
-    report.click()
+    page.open_drawer(report.click)
     page.open_part(page.drawer, "Timeline")
     page.wait_for_figure(page.drawer)
     expect(page.drawer).to_contain_text(attack)

@@ -83,6 +83,7 @@ def test_a_platform_in_trouble_is_tried_again_later(
 ) -> None:
     world.mark("ada", 7.5)
     world.platform.failures[service] = [failure]
+    world.timeout_s = 2 if failure == 0 else 60
     world.rounds(2)
     ((state, _, said),) = world.rows()
     assert state == "waiting" and answer in said
@@ -233,10 +234,12 @@ def test_a_score_whose_answer_was_lost_is_sent_again_and_counts_once(
 ) -> None:
     world.mark("ada", 7.5)
     world.platform.is_silent = True
+    world.timeout_s = 2
     world.rounds()
     ((state, _, answer),) = world.rows()
     assert state == "waiting" and "does not answer" in answer
     world.platform.is_silent = False
+    world.timeout_s = 60
     world.later_ms = 10_000
     world.rounds()
     assert world.sent("ada") == [7.5]

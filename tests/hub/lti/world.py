@@ -24,7 +24,6 @@ from warpbook.hub.service.service import Service
 from warpbook.hub.work.decisions import override
 
 COURSE = "gpu101"
-_TIMEOUT_S = 2.0
 
 T = TypeVar("T")
 
@@ -44,6 +43,8 @@ class World:
     folder: Path
     #: is added to the time
     later_ms: int = 0
+    #: of a request; one that is not answered needs less
+    timeout_s: float = 60.0
 
     @property
     def described(self) -> LtiPlatform:
@@ -79,20 +80,16 @@ class World:
         """Let the time come at which the roster is asked for."""
         self.later_ms += 3_600_000
 
-    def rounds(self, count: int = 1, timeout_s: float = _TIMEOUT_S) -> None:
+    def rounds(self, count: int = 1) -> None:
         """Have a service that was just started look so often for what is to be sent."""
 
         async def do(sender: Sender, service: Service) -> None:
             for _ in range(count):
                 await sender.round(service)
 
-        self.run(do, timeout_s)
+        self.run(do)
 
-    def run(
-        self,
-        do: Callable[[Sender, Service], Awaitable[T]],
-        timeout_s: float = _TIMEOUT_S,
-    ) -> T:
+    def run(self, do: Callable[[Sender, Service], Awaitable[T]]) -> T:
         """Do something with a service and its sender."""
 
         async def served() -> T:
@@ -102,7 +99,7 @@ class World:
             )
             key = ToolKey(self.folder)
             self.platform.key_set = key.key_set
-            client = PlatformClient(self.described, key, timeout_s)
+            client = PlatformClient(self.described, key, self.timeout_s)
             try:
                 return await do(Sender(self.described, client), service)
             finally:
