@@ -34,8 +34,8 @@ test: setup-test check  ## set up for tests, then run every check and every test
 	wait $$first; first=$$?; cat .cache/tests.log; \
 	exit $$((others | first))
 
-test-postgres: setup-test  ## run the tests of the hub's core with PostgreSQL
-	WARPBOOK_TEST_DATABASE=postgres $(PYTEST) tests/hub/core
+test-postgres: setup-test  ## run the hub's tests, those in a browser too, with PostgreSQL
+	export PATH="$(BIN):$$PATH"; WARPBOOK_TEST_DATABASE=postgres $(PYTEST) tests/hub/core tests/hub/service
 
 test-ray: setup-test  ## run the tests of grading on a cluster of Ray
 	$(BIN)/python -m pytest -m ray tests/hub/ray

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 import requests
 import websocket
 
+from tests.hub.postgres import PostgresServer, remove
 from tests.programs import MARK, environment, free_port, program, running, wait_for
 from tests.stub_nvml import StubNvml
 
@@ -101,6 +103,15 @@ class Person:
         page = self.get(f"/user/{self.name}/lab").text
         found = re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.S)
         return json.loads(found[1]) if found else None
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server; its folder has a short path, as its socket is in it."""
+    folder = Path(tempfile.mkdtemp(prefix="wb-pg-", dir="/tmp"))
+    server = PostgresServer(folder)
+    yield server
+    remove(server, folder)
 
 
 @pytest.fixture(scope="module")

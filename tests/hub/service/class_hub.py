@@ -167,6 +167,10 @@ class ClassHub:
         return "\n".join(log.read_text()[-3000:] for log in logs if log.exists())
 
 
+def prepare(path: Path) -> None:
+    """Do nothing: the database is the file. Tests on PostgreSQL replace it."""
+
+
 @contextlib.contextmanager
 def class_hub(
     folder: Path,
@@ -181,6 +185,8 @@ def class_hub(
     It uses no GPU: it is told so, or it asks the driver, and none is visible.
     """
     hub = ClassHub(folder / "data", free_ports(4), base_url)
+    if not hub.folder.exists():
+        prepare(hub.folder / "course" / "hub.db")
     command = [
         *(sys.executable, "-m", "warpbook.cli.main", "hub"),
         *("--folder", str(hub.folder), "--port", str(hub.port)),

@@ -6,8 +6,11 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 import requests
 
+from tests.hub.postgres import PostgresServer
+from tests.hub.service import class_hub as class_hubs
 from tests.hub.service.class_hub import (
     COURSE,
     GOOD,
@@ -30,8 +33,15 @@ def is_up(hub: ClassHub) -> bool | None:
     return (answer.status_code == users.status_code == 200) or None
 
 
-def test_kills_lose_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_kills_lose_nothing(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    prepared = {"sqlite": bool, "postgres": postgres.use_for}
+    monkeypatch.setattr(class_hubs, "prepare", prepared[kind])
     with class_hub(tmp_path) as hub:
+        has_file = (hub.folder / "course" / "hub.db").exists()
+        assert has_file == (kind == "sqlite")
         grace, ada = (Visitor(hub, name).log_in() for name in ("grace", "ada"))
         grace.done(f"courses/{COURSE}/roster", {"csv": ROSTER})
         lab = publish(grace, int(time.time() * 1000))
