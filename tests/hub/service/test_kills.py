@@ -21,6 +21,7 @@ from tests.hub.service.class_hub import (
     class_hub,
     publish,
 )
+from tests.hub.service.test_live import connect, hear
 from tests.programs import wait_for
 
 
@@ -85,6 +86,11 @@ def test_kills_lose_nothing(
             assert len(ada_token.get(of).json()["results"]) <= 1
         # who was logged in still is, and their page still works
         assert ada.post(path, receipts[0][0]).status_code == 201
+        # a page of the class that was open meanwhile connects again, and has the class
+        page = connect(grace, lab)
+        people = {row["username"] for row in hear(page, "rows")["rows"]}
+        page.close()
+        assert {"ada", "bob"} <= people
         # the log follows from itself after all that
         log = grace.page(f"courses/{COURSE}/log").text
         assert "all of them fit" in log
