@@ -15,6 +15,7 @@ RESULTS: dict[str, Any] = {
     "list[int]": list[int],
     "list[float]": list[float],
     "list[str]": list[str],
+    "list[list[int]]": list[list[int]],
     "dict[str, int]": dict[str, int],
     "dict[str, float]": dict[str, float],
 }
@@ -42,6 +43,7 @@ class Function(Struct, frozen=True, forbid_unknown_fields=True):
         "list[int]",
         "list[float]",
         "list[str]",
+        "list[list[int]]",
         "dict[str, int]",
         "dict[str, float]",
     ]

@@ -19,6 +19,8 @@ from warpbook_labs.sandbox.limits import Limits
 _MOST_ASKED, _MOST_LINES = 4, 24
 #: right answers with which wrong ones are compared
 _MOST_RIGHT = 12
+#: such an answer comes from every line of its function, and its judge names the row
+_NOT_FOLLOWED = "list[list[int]]"
 #: to follow a source takes so much longer
 _TIMES_LONGER = 20.0
 
@@ -54,7 +56,8 @@ def followed(
     """
     first: dict[tuple[str, bool], int] = {}
     for place, (put, case) in enumerate(told):
-        if not case.passed and answers[place].data:
+        is_followed = put.function.returns != _NOT_FOLLOWED
+        if is_followed and not case.passed and answers[place].data:
             first.setdefault((case.about, put.is_hidden), place)
     places = list(first.values())[:_MOST_ASKED]
     if not places:
