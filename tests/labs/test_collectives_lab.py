@@ -210,7 +210,8 @@ def test_a_schedule_of_another_shape_is_refused_where_it_comes_in(
     lab: LoadedLab,
 ) -> None:
     for returned, words in (
-        ("[[0, 1, 0, 0, True]]", "It must return list[list[int]], and returns list"),
+        ("[[0, 1, 0, 0, 0.5]]", "It must return list[list[int]], and returns list"),
+        ("[[[[[0]]]]]", "It must return list[list[int]], and returns list"),
         ("[[0, 1, 0, 0, 1]] * 100_000", "It returned more than 64 KiB."),
     ):
         source = f"{lab.reference}\n\ndef ring(ranks):\n    return {returned}\n"
@@ -218,3 +219,13 @@ def test_a_schedule_of_another_shape_is_refused_where_it_comes_in(
         assert result.status == "failed"
         told = [each.message for each in result.cases if not each.passed]
         assert told and all(words in message for message in told)
+
+
+@pytest.mark.parametrize("row", ["(*row[:4], row[4] == 1)", "[n / 1 for n in row]"])
+def test_rows_of_tuples_truths_and_whole_floats_are_rows(
+    lab: LoadedLab, row: str
+) -> None:
+    words = f"def ring(ranks):\n    return [{row} for row in ring_of(ranks)]\n"
+    source = lab.reference.replace("def ring(ranks)", "def ring_of(ranks)")
+    result = check_plan(lab, f"{source}\n\n{words}")
+    assert result.status == "passed", result.message

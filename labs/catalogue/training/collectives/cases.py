@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,9 +62,9 @@ def _chunks(messages: Iterable[_Message]) -> int:
     return 1 + max((message.chunk for message in messages), default=0)
 
 
-def _by_step(messages: list[_Message]) -> Iterator[tuple[int, list[_Message]]]:
-    for step, group in itertools.groupby(messages, key=lambda message: message.step):
-        yield step, list(group)
+def _by_step(messages: list[_Message]) -> list[list[_Message]]:
+    groups = itertools.groupby(messages, key=lambda message: message.step)
+    return [list(sent) for _, sent in groups]
 
 
 def _execute(ranks: int, messages: list[_Message]) -> None:
@@ -79,8 +79,8 @@ def _execute(ranks: int, messages: list[_Message]) -> None:
     held = np.zeros((ranks, _chunks(messages), ranks), np.int8)
     for rank in range(ranks):
         held[rank, :, rank] = 1
-    for step, sent in _by_step(messages):
-        _refuse_busy_ports(step, sent)
+    for sent in _by_step(messages):
+        _refuse_busy_ports(sent[0].step, sent)
         # all messages of a step leave before one arrives
         values = [held[message.sender, message.chunk].copy() for message in sent]
         for message, value in zip(sent, values, strict=True):
@@ -139,7 +139,7 @@ def _steps(messages: list[_Message]) -> list[Step]:
     """Count the chunks of each message; those of a step between two ranks are one."""
     return [
         Counter((message.sender, message.receiver) for message in sent)
-        for _, sent in _by_step(messages)
+        for sent in _by_step(messages)
     ]
 
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
-from warpbook_labs.lab.plan_spec import Function
+from warpbook_labs.lab.plan_spec import ROWS, Function
 from warpbook_labs.lab.questions import Question
 from warpbook_labs.lab.texts import named_lines, unread_words
 from warpbook_labs.results.check import CaseResult
@@ -19,8 +19,6 @@ from warpbook_labs.sandbox.limits import Limits
 _MOST_ASKED, _MOST_LINES = 4, 24
 #: right answers with which wrong ones are compared
 _MOST_RIGHT = 12
-#: such an answer comes from every line of its function, and its judge names the row
-_NOT_FOLLOWED = "list[list[int]]"
 #: to follow a source takes so much longer
 _TIMES_LONGER = 20.0
 
@@ -56,7 +54,8 @@ def followed(
     """
     first: dict[tuple[str, bool], int] = {}
     for place, (put, case) in enumerate(told):
-        is_followed = put.function.returns != _NOT_FOLLOWED
+        # rows come from all lines of their function, and their judge names the row
+        is_followed = put.function.returns != ROWS
         if is_followed and not case.passed and answers[place].data:
             first.setdefault((case.about, put.is_hidden), place)
     places = list(first.values())[:_MOST_ASKED]
