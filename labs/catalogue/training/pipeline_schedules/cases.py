@@ -243,10 +243,12 @@ def questions(chance: random.Random) -> list[Question]:
     ):
         given = {"stages": stages, "chunks": chunks, "micro_batches": rounds * stages}
         found.append(Question("interleaved", given, about))
-    for about, chunks in (("one chunk", 1), ("two chunks", 2), ("three chunks", 3)):
+    backwards = chance.sample((1, 2, 3), 3)
+    for chunks, backward in enumerate(backwards, 1):
         pipeline = _Pipeline(chance.randint(2, 4), chunks, chance.randint(3, 5))
-        given = {**pipeline._asdict(), "backward": chance.choice((1, 2, 3))}
+        given = {**pipeline._asdict(), "backward": backward}
         given["schedule"] = _drawn_rows(pipeline, chance)
+        about = "one chunk" if chunks == 1 else f"{chunks} chunks"
         found.append(Question("total_time", given, about))
     for about, stages, most_held in (
         ("one micro-batch at a time", chance.choice((3, 4)), 1),
