@@ -246,10 +246,10 @@ def questions(chance: random.Random) -> list[Question]:
     backwards = chance.sample((1, 2, 3), 3)
     for chunks, backward in enumerate(backwards, 1):
         pipeline = _Pipeline(chance.randint(2, 4), chunks, chance.randint(3, 5))
-        given = {**pipeline._asdict(), "backward": backward}
-        given["schedule"] = _drawn_rows(pipeline, chance)
+        rows = _drawn_rows(pipeline, chance)
+        timed = {**pipeline._asdict(), "backward": backward, "schedule": rows}
         about = "one chunk" if chunks == 1 else f"{chunks} chunks"
-        found.append(Question("total_time", given, about))
+        found.append(Question("total_time", timed, about))
     for about, stages, most_held in (
         ("one micro-batch at a time", chance.choice((3, 4)), 1),
         ("less memory than 1F1B wants", 8, chance.choice((3, 5))),
