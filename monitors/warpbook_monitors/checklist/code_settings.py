@@ -27,6 +27,10 @@ class CodeSettings:
             (line for name, line in self._mentions if name in names), default=None
         )
 
+    def called(self, *names: str) -> int | None:
+        """Give the first line that calls one of these, of a module or bare."""
+        return self._code.first_line(*names)
+
     def assigned(self, target: str) -> tuple[object, int] | None:
         """Give the constant that is last assigned to a name, and its line.
 

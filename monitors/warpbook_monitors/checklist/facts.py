@@ -148,7 +148,7 @@ class Facts:
     def by_change(self, *names: str) -> Judgement | None:
         """Answer by the change with one of these names that gains most, if any is.
 
-        One that gains is missing; one that is named for gaining nothing applies not.
+        One that gains is missing; one that is named for gaining nothing does not apply.
         """
         changes = self.changes(*names)
         if not changes:
@@ -184,7 +184,7 @@ class Facts:
             )
         return Judgement(
             "not applicable",
-            f"{evidence} A replay with it changed gains less than 5 %.",
+            f"{evidence} By a replay of the trace a change gains less than 5 %.",
         )
 
 
@@ -195,9 +195,9 @@ def _multiplies(name: str) -> bool:
     return on_tensor_cores or not (only_moves(name) or is_communication(name))
 
 
-def counted(count: int, name: str) -> str:
+def counted(count: int, one: str, many: str = "") -> str:
     """Write how many there are, "1 step" or "3 steps"."""
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def percent(share: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -23,6 +24,8 @@ def state_of_this_process() -> ProcessState:
     if torch is None:
         return ProcessState()
     total_bytes = None
-    if torch.cuda.is_initialized():
-        total_bytes = int(torch.cuda.get_device_properties(0).total_memory)
+    # a GPU that failed tells nothing
+    with suppress(RuntimeError):
+        if torch.cuda.is_initialized():
+            total_bytes = int(torch.cuda.get_device_properties(0).total_memory)
     return ProcessState(bool(torch.backends.cudnn.benchmark), total_bytes)

@@ -29,6 +29,8 @@ from warpbook_monitors.trace.file_profile import profile_of
 from warpbook_monitors.trace.kineto import Capture
 from warpbook_monitors.trace.run import Run
 
+_MOST_WORDS = 300
+
 
 class ScriptFailed(Exception):
     """The script ended by an error of its own."""
@@ -40,15 +42,15 @@ def main(answer: Path, folder: str, script: str, arguments: list[str]) -> None:
     sys.argv = [script, *arguments]
     # in the place of the folder that this process was started in
     sys.path[0] = str(Path(script).resolve().parent)
+    text = Path(script).read_text(encoding="utf-8", errors="replace")
+    source = text[:MOST_CHARACTERS]
     has_gpu = torch.cuda.is_available()
     try:
         events, run = _recorded(script)
     except (ScriptFailed, TraceError) as error:
         told = ScriptAnswer(has_gpu=has_gpu, problem=str(error))
     else:
-        source = Path(script).read_text(encoding="utf-8", errors="replace")
-        run = replace(run, source=source[:MOST_CHARACTERS])
-        profile = profile_of(events, run).profile
+        profile = profile_of(events, replace(run, source=source)).profile
         told = ScriptAnswer(profile, state_of_this_process(), has_gpu)
     answer.write_bytes(msgspec.msgpack.encode(told))
 
@@ -74,7 +76,9 @@ def _run(script: str) -> None:
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as end:
-        if end.code not in (None, 0):
+        if isinstance(end.code, str):
+            raise ScriptFailed(f"it ended: {bounded(end.code, _MOST_WORDS)}") from None
+        if end.code:
             raise ScriptFailed(f"it ended with status {end.code}") from None
     except BaseException as error:  # noqa: BLE001 - whatever the script raises
         # without the frames of this module and of runpy
@@ -82,7 +86,7 @@ def _run(script: str) -> None:
         while trace is not None and trace.tb_frame.f_code.co_filename != script:
             trace = trace.tb_next
         traceback.print_exception(type(error), error, trace)
-        said = bounded(f"{type(error).__name__}: {error}", 300)
+        said = bounded(f"{type(error).__name__}: {error}", _MOST_WORDS)
         raise ScriptFailed(said) from None
 
 

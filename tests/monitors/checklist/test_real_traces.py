@@ -1,10 +1,12 @@
 """The checklist on traces of real GPUs: what an expert would answer of each."""
 
+import gzip
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from warpbook.reports.labs import CHECKLIST_LABS
 from warpbook_monitors.checklist.answers import Checklist, Line
@@ -167,6 +169,7 @@ def test_a_setting_is_looked_up_where_the_trace_does_not_show_it(
         ("with torch.inference_mode():\n    model(x)\n", YES),
         ("@torch.no_grad()\ndef run(x): ...\n", YES),
         ("from torch import no_grad\nmodel(x)\n", NO),
+        ("torch.set_grad_enabled(train)\nmodel(x)\n", UNKNOWN),
         ("this is no Python", UNKNOWN),
     ],
 )
@@ -180,3 +183,49 @@ def test_gradients_that_the_code_fills_with_zeros() -> None:
     line = answers("traces/train_fp32", source=source)["gradients-to-none"]
     assert line.answer == NO
     assert "(line 1)" in line.evidence
+
+
+@pytest.mark.parametrize(
+    ("source", "answer"),
+    [
+        ("from torch.utils.checkpoint import checkpoint\nx = checkpoint(f, x)\n", YES),
+        ("checkpoint = torch.load('c.pt')\nmodel.load(checkpoint)\n", UNKNOWN),
+    ],
+)
+def test_a_file_of_weights_is_no_checkpoint_of_activations(
+    source: str, answer: str
+) -> None:
+    lines = answers("traces/train_fp32", source=source)
+    assert lines["checkpointing"].answer == answer
+
+
+@pytest.mark.parametrize(
+    ("peak_bytes", "answer"), [(30 << 30, NOT), (75 << 30, NO), (None, UNKNOWN)]
+)
+def test_checkpoints_are_for_a_memory_that_is_full(
+    peak_bytes: int | None, answer: str
+) -> None:
+    profile = structs.replace(
+        profile_of("traces/train_fp32"), peak_reserved_bytes=peak_bytes
+    )
+    state = ProcessState(gpu_memory_bytes=80 << 30)
+    found = checklist(profile, CHECKLIST_LABS, process=state)
+    (line,) = (line for line in found.lines if line.name == "checkpointing")
+    assert line.answer == answer
+
+
+def test_images_need_no_sizes_of_eight(tmp_path: Path) -> None:
+    trace = DATA / "exam/h100/half_conv_channels_first.json.gz"
+    text = gzip.decompress(trace.read_bytes()).decode()
+    sized = re.sub(r"\b56, ?56\b", "28, 28", text)
+    assert sized != text
+    path = tmp_path / "t.json"
+    path.write_text(sized)
+    found = checklist(read_profile(str(path)).profile, CHECKLIST_LABS)
+    (line,) = (line for line in found.lines if line.name == "alignment")
+    assert line.answer == YES
+    # channels do
+    path.write_text(re.sub(r"\b256\b(?=[, \d]*\])", "255", sized))
+    found = checklist(read_profile(str(path)).profile, CHECKLIST_LABS)
+    (line,) = (line for line in found.lines if line.name == "alignment")
+    assert line.answer == NO and "pad 255 to 256" in line.advice

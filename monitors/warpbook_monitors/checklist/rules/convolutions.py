@@ -72,8 +72,11 @@ def channels_last(facts: Facts) -> Judgement:
             "time."
         )
     if any(_LAST.search(row.name) for row in on_tensor_cores):
+        line = facts.code.mention("channels_last")
+        by = f" channels_last is in the code{at_line(line)}." if line else ""
         return Judgement(
             "yes",
-            "Convolutions read channels last, and nothing is copied to another layout.",
+            "Convolutions read channels last, and nothing is copied to another layout."
+            f"{by}",
         )
     return facts.without_gain("No kernel copies between the layouts.")

@@ -14,6 +14,8 @@ _GRAPH_LAUNCH = re.compile(r"(cuda|cu|hip)GraphLaunch")
 _BUSY = 0.9
 #: fewer launches are no work for a graph
 _LEAST_LAUNCHES = 50
+#: so many kernels come from one launch in a graph alone
+_PER_LAUNCH = 2
 #: of the time, below which launching is no cause
 _LEAST_LAUNCHING = 0.05
 #: of the kernels' time, or of the run's, from which a cause counts
@@ -37,7 +39,9 @@ def cuda_graphs(facts: Facts) -> Judgement:
     """Tell whether short kernels are launched together."""
     launches = facts.metrics.launches
     kernels = facts.metrics.kernels
-    if any(_GRAPH_LAUNCH.match(name) for name in facts.profile.names):
+    named = any(_GRAPH_LAUNCH.match(name) for name in facts.profile.names)
+    # the lanes of a long window leave short calls out
+    if named or kernels > _PER_LAUNCH * launches:
         return Judgement(
             "yes",
             f"CUDA graphs are launched: {counted(kernels, 'kernel')} from "
@@ -50,8 +54,8 @@ def cuda_graphs(facts: Facts) -> Judgement:
     if facts.bare_busy_share >= _BUSY:
         return Judgement("not applicable", f"{idle}: launching does not hold it back.")
     if launches < _LEAST_LAUNCHES:
-        few = counted(launches, "piece")
-        return Judgement("not applicable", f"{idle}, but launches only {few} of work.")
+        few = counted(launches, "launch", "launches")
+        return Judgement("not applicable", f"{idle}, with no more than {few}.")
     if facts.changes("fused-optimizer", "jax-jit"):
         return Judgement(
             "not applicable",
@@ -73,7 +77,7 @@ def cuda_graphs(facts: Facts) -> Judgement:
     if facts.metrics.communication_ns:
         return Judgement(
             "unknown",
-            f"{idle}. What GPUs say to one another in between is not predicted.",
+            f"{idle}. A graph around communication between GPUs is not predicted.",
             'Try torch.compile(mode="reduce-overhead") on what lies in between.',
         )
     return facts.without_gain(f"{idle}, with {launches:,} launches.")

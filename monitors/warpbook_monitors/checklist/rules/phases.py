@@ -17,7 +17,14 @@ _NEARLY_FULL = 0.85
 _TRAINS_NORM = re.compile(r"cudnn::bn_fw_tr|batch_norm_collect_statistics")
 _INFERS_NORM = re.compile(r"cudnn::bn_fw_inf|batch_norm_transform_input|bn_inf")
 _MODES = re.compile(r"aten::(\w*dropout|\w*batch_norm)")
-_WITHOUT_AUTOGRAD = ("inference_mode", "no_grad", "set_grad_enabled")
+#: a variable of such a name is mostly a file's content
+_CHECKPOINTS = (
+    "checkpoint",
+    "checkpoint_sequential",
+    "gradient_checkpointing_enable",
+    "apply_activation_checkpointing",
+)
+_WITHOUT_AUTOGRAD = ("inference_mode", "no_grad")
 _GIVE_CODE = "Give the code: warpbook advise TRACE --source FILE."
 
 
@@ -25,7 +32,7 @@ def checkpointing(facts: Facts) -> Judgement:
     """Tell whether activations are computed again where memory is short."""
     if any(_CHECKPOINT.search(name) for name in facts.host_names):
         return Judgement("yes", "The backward pass computes activations again.")
-    line = facts.code.mention("checkpoint", "checkpoint_sequential")
+    line = facts.code.called(*_CHECKPOINTS)
     if line is not None:
         return Judgement("yes", f"The code checkpoints{at_line(line)}.")
     retries = sum(use.retries for use in facts.profile.memory)
@@ -114,6 +121,14 @@ def no_autograd(facts: Facts) -> Judgement:
         return Judgement(
             "unknown", "A trace does not show whether autograd records.", _GIVE_CODE
         )
+    line = facts.code.called("set_grad_enabled")
+    if line is not None:
+        return Judgement(
+            "unknown",
+            f"The code calls set_grad_enabled{at_line(line)}; with what, only a run "
+            "tells.",
+            "Say torch.inference_mode() where you infer.",
+        )
     return Judgement(
         "no",
         "Nothing in the code turns autograd off.",
@@ -137,7 +152,7 @@ def eval_mode(facts: Facts) -> Judgement:
         return Judgement(
             "no",
             f"{what} though no backward pass follows.",
-            "Call model.eval() before you infer: the results are others than in "
+            "Call model.eval() before you infer: the results differ from those in "
             "training mode.",
         )
     norms = sum(
