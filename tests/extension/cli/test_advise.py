@@ -99,6 +99,7 @@ def test_a_script_is_run_as_itself_and_judged(
     [
         ("raise ValueError('no such data')\n", "ValueError: no such data"),
         ("import sys\nsys.exit(3)\n", "it ended with status 3"),
+        ("import sys\nsys.exit('no data here')\n", "it ended: no data here"),
         ("def broken(:\n", "SyntaxError: "),
         ("import os\nos._exit(7)\n", "ended with status 7 and left no profile"),
     ],
@@ -123,9 +124,13 @@ def test_a_script_that_runs_too_long_is_ended_with_its_children(
         "open('child', 'w').write(str(child.pid))\n"
         "time.sleep(600)\n"
     )
-    done = warpbook("advise", "long.py", "--timeout", "15")
-    assert done.returncode == 1
-    assert "long.py still ran after 15 s: let it do fewer steps" in done.stderr
+    # on a busy machine importing torch alone takes longer
+    for timeout_s in (10, 60, 300):
+        done = warpbook("advise", "long.py", "--timeout", str(timeout_s))
+        assert done.returncode == 1
+        assert f"long.py still ran after {timeout_s} s: let it do" in done.stderr
+        if (tmp_path / "child").exists():
+            break
     child = Path("/proc") / (tmp_path / "child").read_text()
     while _lives(child):
         time.sleep(0.1)
