@@ -152,7 +152,7 @@ def hub_url(
 
         def healthy() -> bool | None:
             assert hub.poll() is None, f"the hub ended:\n{log.read_text()[-4000:]}"
-            with contextlib.suppress(requests.ConnectionError):
+            with contextlib.suppress(requests.RequestException):
                 # 404 until the proxy knows the hub
                 return requests.get(f"{url}/hub/health", timeout=5).ok or None
             return None

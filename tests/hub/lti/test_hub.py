@@ -221,7 +221,7 @@ def test_from_a_launch_to_a_grade_and_a_kill_between(
     def scores() -> dict[str, Any] | None:
         try:
             answer = grace.get(f"{course}/platform/scores")
-        except requests.ConnectionError:
+        except requests.RequestException:
             return None
         found: dict[str, Any] | None = answer.json() if answer.ok else None
         return found if found and found["sent"] == 1 else None
