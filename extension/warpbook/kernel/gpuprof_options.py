@@ -51,7 +51,7 @@ class Options:
 
 def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a magic these options; to be put below `@magic_arguments()`."""
-    for each in reversed(
+    for decorator in reversed(
         (
             argument("-q", "--quiet", action="store_true", help="Show no report."),
             argument(
@@ -139,7 +139,7 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
             ),
         )
     ):
-        function = each(function)
+        function = decorator(function)
     return function
 
 

@@ -27,7 +27,7 @@ class Node(Struct, frozen=True):
 
 
 def nodes_of(
-    told: Sequence[Mapping[str, Any]], together: int = 1, accelerator: str = ""
+    listed: Sequence[Mapping[str, Any]], together: int = 1, accelerator: str = ""
 ) -> dict[str, Node]:
     """Read `ray.nodes()`.
 
@@ -40,7 +40,7 @@ def nodes_of(
         By id the machines that are alive.
     """
     nodes: dict[str, Node] = {}
-    for one in told:
+    for one in listed:
         if not one["Alive"]:
             continue
         resources = one["Resources"]
