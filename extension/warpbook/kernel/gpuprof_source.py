@@ -114,7 +114,7 @@ def _is_future(statement: ast.stmt) -> bool:
 
 def split_line(line: str, actions: Sequence[argparse.Action]) -> tuple[str, str]:
     """Tell the options of a line magic from the code that follows them."""
-    by_name = {name: action for action in actions for name in action.option_strings}
+    by_name = {name: option for option in actions for name in option.option_strings}
     options: list[str] = []
     rest = line.strip()
     while rest.startswith("-"):

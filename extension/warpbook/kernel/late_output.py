@@ -51,7 +51,7 @@ def _wrapped(line: str) -> list[str]:
             lines += textwrap.wrap(
                 clause, _COLUMNS, break_long_words=False, break_on_hyphens=False
             )
-    return [line for line in lines if line]
+    return [text for text in lines if text]
 
 
 class LateOutput:
