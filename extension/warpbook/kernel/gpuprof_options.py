@@ -147,7 +147,7 @@ def checked(options: argparse.Namespace, variables: Mapping[str, Any]) -> Option
     """Take the options if they make sense.
 
     Args:
-        asked: as they were parsed.
+        options: as they were parsed.
         variables: the person's.
 
     Raises:

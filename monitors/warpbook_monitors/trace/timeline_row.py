@@ -101,7 +101,7 @@ class Row:
             to_ns: where it ends.
             shift: of the step.
             most_events: as many are shown one by one.
-            found: by name, whether it is searched for; empty if nothing is.
+            matching: by name, whether it is searched for; empty if nothing is.
         """
         first, last = self.spans.reach(from_ns, to_ns)
         if last - first <= most_events:

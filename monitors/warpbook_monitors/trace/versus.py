@@ -155,7 +155,7 @@ def versus(
     Args:
         before: the old trace.
         after: the new one.
-        asked: what counts as slower.
+        terms: what counts as slower.
     """
     old, new = _read(*before), _read(*after)
     per_step = bool(old.steps.count and new.steps.count)

@@ -34,7 +34,7 @@ def align(
     """Align ranks; where nothing can be, say why.
 
     Args:
-        found: the collectives of each rank.
+        by_rank: the collectives of each rank.
         times: of the same ranks, in the same order.
     """
     left_out = list(_left_out(by_rank))

@@ -32,7 +32,7 @@ def nodes_of(
     """Read `ray.nodes()`.
 
     Args:
-        told: what it gave.
+        listed: what it gave.
         together: GPUs that one job has.
         accelerator: only GPUs of this type, as Ray calls it; empty: of any.
 
