@@ -102,8 +102,8 @@ def serve(host: str, port: int, dcgm_aliases: bool) -> None:
         )
     print(f"Serving http://{host}:{port}/metrics; Ctrl-C ends it.", flush=True)
     ended = threading.Event()
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, lambda signum, frame: ended.set())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda signum, frame: ended.set())
     while not ended.wait(1.0):
         watch.rest_if_unscraped()
     server.shutdown()

@@ -62,14 +62,14 @@ def main() -> None:
                 device.upload(arena + offset + at * size, np.frombuffer(held, np.uint8))
                 tools.clear()
                 tools.compare(arena, offset, want, COUNT, dtype, bound, KEY)
-                found = tools.found()
+                found = tools.outcome()
                 tried += 1
                 if found != (at, 1):
                     missed.append(f"{dtype}[{at}] {what}: {found}")
         device.upload(arena + offset, right)
         tools.clear()
         tools.compare(arena, offset, want, COUNT, dtype, bound, KEY)
-        if tools.found()[1]:
+        if tools.outcome()[1]:
             missed.append(f"{dtype}: what is right is called wrong")
         print(f"| {dtype} | {tried:,} | {len(missed) - before} |")
     before = len(missed)
@@ -81,7 +81,7 @@ def main() -> None:
         device.upload(arena + at, was ^ 1)
         tools.clear()
         tools.untouched(arena, 0, ZONE_BYTES, KEY)
-        found = tools.found()
+        found = tools.outcome()
         if found != (at, 1):
             missed.append(f"byte {at} of a red zone: {found}")
         device.upload(arena + at, was)

@@ -75,8 +75,8 @@ def test_a_starter_that_can_not_run_is_refused_with_the_reason(
         ),
         (
             "plan",
-            "asked(chance.randint",
-            "asked(random.randint",
+            "question_about(chance.randint",
+            "question_about(random.randint",
             "questions: with the same seed it draws other questions",
         ),
     ],

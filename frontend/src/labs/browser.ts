@@ -94,18 +94,18 @@ export class LabBrowser extends Widget {
       ...problems.slice(0, 20).map(words => problem(new Error(words)))
     );
     // an unchanged list stays: a person may be reading in it
-    const told = JSON.stringify(labs);
-    if (told === this.told) {
+    const state = JSON.stringify(labs);
+    if (state === this.state) {
       return;
     }
-    this.told = told;
+    this.state = state;
     const byTrack = new Map<string, LabEntry[]>();
     for (const lab of labs) {
       byTrack.set(lab.track, [...(byTrack.get(lab.track) ?? []), lab]);
     }
     this.rows.clear();
     this.tracks.replaceChildren(
-      ...[...byTrack].map(([track, found]) => this.track(track, found))
+      ...[...byTrack].map(([track, group]) => this.track(track, group))
     );
     this.labs = labs;
     this.writeNext(list.next_lab);
@@ -115,7 +115,7 @@ export class LabBrowser extends Widget {
 
   /** Say which lab comes next, with a button that opens it. */
   private writeNext(id: string | null): void {
-    const lab = this.labs.find(each => each.id === id);
+    const lab = this.labs.find(candidate => candidate.id === id);
     for (const row of this.rows.values()) {
       row.removeAttribute('data-next');
     }
@@ -226,5 +226,5 @@ export class LabBrowser extends Widget {
   private labs: readonly LabEntry[] = [];
   private readonly courses = h('div', { class: 'wb-labs-tracks' });
   private readonly tracks = h('div', { class: 'wb-labs-tracks' });
-  private told = '';
+  private state = '';
 }

@@ -41,9 +41,9 @@ def live(shell: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("warpbook.kernel.live._STALE_NS", 200_000_000)
     shell.run_cell(TRAINING)
     # what a cell can ask for: how many windows there are so far
-    shell.user_ns["windows"] = lambda: len(running(shell).told().windows)
+    shell.user_ns["windows"] = lambda: len(running(shell).view().windows)
     shell.user_ns["noted"] = lambda words: any(
-        words in note for note in running(shell).told().notes
+        words in note for note in running(shell).view().notes
     )
     return shell
 
@@ -334,9 +334,9 @@ def test_a_block_and_a_function_can_be_live(live: Any) -> None:
     run(
         live,
         "with warpbook.profile('my loop', live=True, share=0.5, quiet=True) as p:",
-        "    until(lambda: len(p._runs._runs.told().windows) >= 2)",
+        "    until(lambda: len(p._runs._runs.view().windows) >= 2)",
         "fit = warpbook.profile(live=True, share=0.5, quiet=True)(until)",
-        "fit(lambda: len(fit.profiled._runs._runs.told().windows) >= 1)",
+        "fit(lambda: len(fit.profiled._runs._runs.view().windows) >= 1)",
     )
     assert live.user_ns["p"].profile.title == "my loop"
     assert len(live.user_ns["p"].profile.live.windows) >= 2

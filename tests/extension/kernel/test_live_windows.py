@@ -109,7 +109,7 @@ def test_a_long_list_is_merged_and_adds_up_to_the_same() -> None:
     windows = Windows()
     for number in range(1000):
         add(windows, "tiny_kernels", 2000 * number)
-    told = windows.told
+    told = windows.shown
     assert len(told) <= 60
     assert sum(each.merged for each in told) == 1000
     assert sum(each.steps for each in told) == 10_000
@@ -157,7 +157,7 @@ def test_words_tell_steps_cost_and_what_is_slow() -> None:
         profiled=StepTimes(10, 29 * MS, 31 * MS, 33 * MS, 30 * MS),
         slow_steps=(SlowStep(500, 30_000 * MS, 3000 * MS),),
         slow_ns=2_978_700_000,
-        windows=windows.told,
+        windows=windows.shown,
         verdict=windows.verdict,
         overhead_ns=1200 * MS,
         aim_share=0.05,
