@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from warpbook_monitors.frames import Device, Frame, Reading, State
 from warpbook_monitors.holders.identity import NOBODY_KNOWN
 from warpbook_monitors.holders.node_protocol import (
+    LONGEST_MS,
+    MOST_ENERGY_MJ,
     MOST_GPUS,
     MOST_HOLDERS,
     GpuShare,
@@ -24,6 +26,8 @@ from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.verdicts.verdict import QUIET_RATIO
 
 _MOST_WHY = 300
+#: of a look; a counter that jumps by more is broken
+_MOST_LOOK_MJ = MOST_ENERGY_MJ // LONGEST_MS * 30_000
 #: by field: a metric that is a share of time
 _RATIOS = {
     "active": "gpu_utilization_ratio",
@@ -143,8 +147,11 @@ class Ledger:
         if joules is None:
             return None
         self._counters[device.id] = joules
-        # the first look has nothing to compare, and a new driver counts from nothing
-        return 0 if before is None else max(round((joules - before) * 1000), 0)
+        if before is None or joules < before:
+            # the first look compares with nothing, and a new driver counts from it
+            return 0
+        used_mj = round((joules - before) * 1000)
+        return used_mj if used_mj <= _MOST_LOOK_MJ else None
 
     def _charge(
         self,

@@ -166,6 +166,8 @@ def test_the_board_shows_who_holds_what(
         assert first["name"] == ODD_NAME.decode()
         # an odd claim is nobody's, and its process is its account's
         assert [one["claim"] for one in second["holders"]] == [None]
+        # the page is drawn whole before any script runs
+        assert "says ada" in grace.page(CAMPUS).text
         look_at(campus)
         stub.fault("nvmlDeviceGetUtilizationRates", rc=15, gpu=1)
         until(campus, "a lost GPU", lambda shown: shown[1]["state"] == "unread")
@@ -175,7 +177,7 @@ def test_the_board_shows_who_holds_what(
 
 
 def look_at(campus: Campus) -> None:
-    """See the page as an instructor does, dark and light, and without a script."""
+    """See the page as an instructor does, in both schemes."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=program("chromium"), args=["--no-sandbox"]

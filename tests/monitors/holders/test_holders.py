@@ -176,6 +176,9 @@ def test_what_is_not_counted_is_not_known_and_a_new_driver_owes_nothing() -> Non
     assert (gpu.energy_mj, by_uid[1].energy_mj) == (None, None)
     gpu, by_uid = charged((3.0, (held(1, 0.5),)))
     assert (gpu.energy_mj, by_uid[1].energy_mj) == (0, 0)
+    # a counter that is broken
+    gpu, by_uid = charged((1e9, (held(1, 0.5),)))
+    assert (gpu.energy_mj, by_uid[1].energy_mj) == (None, None)
 
 
 def test_idle_since_is_of_the_gpu_and_of_each_holder() -> None:

@@ -17,7 +17,7 @@ from warpbook_monitors.verdicts.verdict import QUIET_RATIO
 
 STATES = {
     "works": "works",
-    "held": "held; whether it works is not told",
+    "held": "held; whether it works is not known",
     "idle": "held without work",
     "free": "free",
     "unread": "can't be read",
