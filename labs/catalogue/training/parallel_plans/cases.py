@@ -48,8 +48,12 @@ _EXACT, _CLOSE, _SLOWER = 1e-6, 0.01, 1.05
 _GROUPS = ("tensor", "pipeline", "data")
 
 
+def _divisors(number: int) -> list[int]:
+    return [each for each in range(1, number + 1) if number % each == 0]
+
+
 def _described(model: Numbers) -> Model:
-    """Give the description that `warpbook memory` computes with."""
+    """Describe it to `warpbook memory`."""
     hidden = model["hidden"]
     attention = Attention(
         hidden, model["heads"], model["kv_heads"], model["head_size"], causal=True
@@ -144,8 +148,7 @@ def _step(model: Numbers, cluster: Numbers, batch: int, plan: Numbers) -> Number
         "pipeline": count * 2 * plan["chunks"] if plan["pipeline"] > 1 else 0,
         "data": 2 * (plan["data"] - 1),
     }
-    sent, spans = _sent(model, batch, plan), _spans(plan)
-    parts = {"compute": compute_s}
+    sent, spans, parts = _sent(model, batch, plan), _spans(plan), {"compute": compute_s}
     for group in _GROUPS:
         inside = cluster["gpus_per_node"] % spans[group] == 0
         place = "node" if inside else "network"
@@ -182,10 +185,6 @@ def _wrong_plan(model: Numbers, cluster: Numbers, batch: int, plan: Numbers) -> 
     if plan["sharded_optimizer"] and data == 1:
         return "`sharded_optimizer` needs 2 or more data-parallel GPUs."
     return ""
-
-
-def _divisors(number: int) -> list[int]:
-    return [each for each in range(1, number + 1) if number % each == 0]
 
 
 def _plans(model: Numbers, cluster: Numbers, batch: int) -> Iterator[Numbers]:
@@ -246,12 +245,14 @@ _SCENES: dict[str, tuple[tuple[str, ...], Callable[[Numbers], bool]]] = {
         lambda plan: plan["recompute"] == 0,
     ),
 }
-#: the best of those plans takes so many times the time of the best of all, or none fits
+#: so many times slower is the best of those plans, if one fits at all
 _CLEAR = 1.08
 #: plans whose memory, traffic and time are asked for
 _SHAPES: dict[str, Callable[[Numbers], bool]] = {
     "tensor parallelism": lambda plan: plan["tensor"] > 1 == plan["pipeline"],
-    "a pipeline": lambda plan: plan["pipeline"] > 2 and plan["chunks"] == 1,
+    "a pipeline": lambda plan: (
+        plan["pipeline"] > 3 and plan["chunks"] == 1 and not plan["recompute"]
+    ),
     "an interleaved pipeline": lambda plan: plan["chunks"] > 1 < plan["data"],
     "recomputation": lambda plan: plan["recompute"] == 1 < plan["pipeline"],
     "data parallelism": lambda plan: plan["data"] > 2 == plan["tensor"],
