@@ -8,6 +8,7 @@ from typing import Any
 from warpbook.kernel.bare_times import CellTimes
 from warpbook.kernel.code_span import CodeSpan
 from warpbook.kernel.gpu import Gpu
+from warpbook.kernel.gpuadvise import GpuAdvise
 from warpbook.kernel.gpulease import gpulease
 from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
@@ -19,6 +20,7 @@ _MAGICS = (
     ("cell", "gpuprof"),
     ("line", "gpuprof"),
     ("line", "gpu"),
+    ("line", "gpuadvise"),
     ("line", "gpulease"),
     ("line", "gpuwatch"),
     ("cell", "lab"),
@@ -39,6 +41,8 @@ def load(shell: Any) -> None:
     times.install()
     profiler = CellProfiler(shell, link, span, times)
     shell.register_magic_function(profiler.gpuprof, "line_cell", "gpuprof")
+    advise = GpuAdvise(shell, profiler)
+    shell.register_magic_function(advise.gpuadvise, "line", "gpuadvise")
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link, profiler.profile_next)
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")
