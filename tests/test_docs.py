@@ -24,7 +24,7 @@ from warpbook.reports.labs import LABS
 from warpbook.server.app import WarpbookApp
 from warpbook_labs.course.session import Graded
 from warpbook_labs.grading import validation
-from warpbook_labs.lab.entries import LabEntry, SoFar
+from warpbook_labs.lab.entries import LabEntry, PathEntry, SoFar
 from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
@@ -53,6 +53,7 @@ JSON_OBJECTS = (
     ModelMemory,
     Graded,
     LabEntry,
+    PathEntry,
     validation.Verdict,
     HubReceipt,
     HubState,
