@@ -22,6 +22,7 @@ from warpbook.hub.grader_protocol import Verdict
 from warpbook.hub.work.results import State
 from warpbook.reports.labs import LABS
 from warpbook.server.app import WarpbookApp
+from warpbook_labs.course.quiz import Placement
 from warpbook_labs.course.session import Graded
 from warpbook_labs.grading import validation
 from warpbook_labs.lab.entries import LabEntry, PathEntry, SoFar
@@ -54,6 +55,7 @@ JSON_OBJECTS = (
     Graded,
     LabEntry,
     PathEntry,
+    Placement,
     validation.Verdict,
     HubReceipt,
     HubState,

@@ -48,6 +48,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--choose", action="store_true", help="follow it: the next lab is the path's"
     )
     choice.add_argument("--clear", action="store_true", help="follow no path any more")
+    found = action("quiz", "ask where to begin; with answers: say where, and why")
+    found.add_argument(
+        "answers", nargs="*", metavar="LETTER", help="of each question, in order"
+    )
     for name, help_text in (
         ("open", "put a lab's text and its starter into your folder"),
         ("check", "check your source against the cases that the lab shows"),
