@@ -22,9 +22,10 @@ from warpbook.hub.grader_protocol import Verdict
 from warpbook.hub.work.results import State
 from warpbook.reports.labs import CHECKLIST_LABS, LABS
 from warpbook.server.app import WarpbookApp
+from warpbook_labs.course.quiz import Placement
 from warpbook_labs.course.session import Graded
 from warpbook_labs.grading import validation
-from warpbook_labs.lab.entries import LabEntry, SoFar
+from warpbook_labs.lab.entries import LabEntry, PathEntry, SoFar
 from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
@@ -56,6 +57,8 @@ JSON_OBJECTS = (
     ModelMemory,
     Graded,
     LabEntry,
+    PathEntry,
+    Placement,
     validation.Verdict,
     HubReceipt,
     HubState,
