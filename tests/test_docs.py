@@ -22,9 +22,10 @@ from warpbook.hub.grader_protocol import Verdict
 from warpbook.hub.work.results import State
 from warpbook.reports.labs import CHECKLIST_LABS, LABS
 from warpbook.server.app import WarpbookApp
+from warpbook_labs.course.quiz import Placement
 from warpbook_labs.course.session import Graded
 from warpbook_labs.grading import validation
-from warpbook_labs.lab.entries import LabEntry, SoFar
+from warpbook_labs.lab.entries import LabEntry, PathEntry, SoFar
 from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
@@ -56,6 +57,8 @@ JSON_OBJECTS = (
     ModelMemory,
     Graded,
     LabEntry,
+    PathEntry,
+    Placement,
     validation.Verdict,
     HubReceipt,
     HubState,
@@ -113,13 +116,13 @@ def messages() -> Iterator[type[msgspec.Struct]]:
 def section(text: str, heading: str) -> str:
     """The text below a heading, up to the next of its level or above."""
     level = heading.split(" ")[0]
-    found = re.search(
+    match = re.search(
         rf"^{re.escape(heading)}\n(.*?)(?=^#{{1,{len(level)}}} |\Z)",
         text,
         re.MULTILINE | re.DOTALL,
     )
-    assert found, f"no heading {heading!r}"
-    return found[1]
+    assert match, f"no heading {heading!r}"
+    return match[1]
 
 
 @pytest.fixture
@@ -171,7 +174,7 @@ def test_every_setting_of_the_page_is_documented_with_its_default(name: str) -> 
     assert re.search(rf"^\| `{name}` \| `?{re.escape(default)}`? \|", text, re.M)
 
 
-@pytest.mark.parametrize("struct", json_structs(), ids=lambda each: each.__name__)
+@pytest.mark.parametrize("struct", json_structs(), ids=lambda kind: kind.__name__)
 def test_every_object_that_commands_print_is_documented(
     struct: type[msgspec.Struct],
 ) -> None:
@@ -201,13 +204,17 @@ STATUSES = {
 
 @pytest.mark.parametrize(
     ("heading", "status"),
-    [(heading, each) for kind, heading in STATUSES.items() for each in get_args(kind)],
+    [
+        (heading, argument)
+        for kind, heading in STATUSES.items()
+        for argument in get_args(kind)
+    ],
 )
 def test_every_status_of_a_submission_is_documented(heading: str, status: str) -> None:
     assert re.search(rf"^\| `{status}` \|", section(REFERENCE, heading), re.MULTILINE)
 
 
-@pytest.mark.parametrize("message", list(messages()), ids=lambda each: each.__name__)
+@pytest.mark.parametrize("message", list(messages()), ids=lambda kind: kind.__name__)
 def test_every_message_and_field_is_documented(message: type[msgspec.Struct]) -> None:
     tag = message.__struct_config__.tag
     assert tag is None or f"`{tag}`" in PROTOCOL
@@ -231,10 +238,12 @@ def test_every_metric_is_documented_with_its_meaning() -> None:
 
 
 def test_every_source_folder_has_a_readme() -> None:
-    assert [each for each in FOLDERS if not (ROOT / each / "README.md").is_file()] == []
+    assert [
+        folder for folder in FOLDERS if not (ROOT / folder / "README.md").is_file()
+    ] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda each: str(each.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
@@ -243,7 +252,7 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
 PICTURES = sorted((ROOT / "docs" / "pictures").iterdir())
 
 
-@pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.name)
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.name)
 def test_every_picture_is_small_and_on_a_page_in_words_too(picture: Path) -> None:
     is_film = picture.name.startswith("recording-")
     assert picture.stat().st_size <= (600_000 if is_film else 150_000)

@@ -55,12 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None and named in (["analyze"], ["advise"]):
         # it multiplies no matrices: NumPy's threads for that would only spin at first
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    asked = make_parser(named or _COMMANDS).parse_args(given)
+    options = make_parser(named or _COMMANDS).parse_args(given)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # a terminal may have no sign for what a trace holds
         sys.stdout.reconfigure(errors="replace")
     try:
-        status: int = asked.run(asked)
+        status: int = options.run(options)
         if sys.stdout is not None:
             # else Python does it at its exit, and can only complain
             sys.stdout.flush()

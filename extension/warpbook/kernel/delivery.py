@@ -105,8 +105,8 @@ class Delivery:
         difference = None
         if previous is not None and ran.status == "ok":
             difference = _against(previous, profile)
-            told = (difference.sentence, *difference.cautions)
-            profile.notes = (f"Against its run before: {' '.join(told)}",)
+            sentences = (difference.sentence, *difference.cautions)
+            profile.notes = (f"Against its run before: {' '.join(sentences)}",)
         self._keep(options, profile)
         if not options.quiet:
             display(profile)
@@ -207,6 +207,6 @@ def _gpus(finished: Finished) -> tuple[str, ...]:
 
 def _against(previous: Profile, profile: Profile) -> Comparison:
     """Compare; a caution comes with it if the GPU ran differently."""
-    found = compare(previous.figures, profile.figures)
+    difference = compare(previous.figures, profile.figures)
     # only of a change the server is worth asking for clocks
-    return found if found.is_same else previous.diff(profile).figures
+    return difference if difference.is_same else previous.diff(profile).figures

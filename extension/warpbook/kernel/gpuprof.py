@@ -354,8 +354,8 @@ class CellProfiler:
             self._shell.showtraceback = show
 
     def _parse(self, line: str) -> Options:
-        asked = parse_argstring(CellProfiler.gpuprof, with_values_apart(line))
-        return checked(asked, self._shell.user_ns)
+        options = parse_argstring(CellProfiler.gpuprof, with_values_apart(line))
+        return checked(options, self._shell.user_ns)
 
     @staticmethod
     def _split(line: str) -> tuple[str, str]:

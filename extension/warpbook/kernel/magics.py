@@ -13,6 +13,7 @@ from warpbook.kernel.gpulease import gpulease
 from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
 from warpbook.kernel.lab_magic import lab
+from warpbook.kernel.lab_quiz import labquiz
 from warpbook.kernel.out_of_memory import OutOfMemoryWatch
 from warpbook.kernel.server_link import ServerLink
 
@@ -24,6 +25,7 @@ _MAGICS = (
     ("line", "gpulease"),
     ("line", "gpuwatch"),
     ("cell", "lab"),
+    ("line", "labquiz"),
 )
 #: what each shell has loaded: how to take each hook away again
 _loaded: dict[int, tuple[Callable[[], None], ...]] = {}
@@ -48,6 +50,7 @@ def load(shell: Any) -> None:
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")
     shell.register_magic_function(gpulease, "line", "gpulease")
     shell.register_magic_function(lab, "cell", "lab")
+    shell.register_magic_function(labquiz, "line", "labquiz")
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)
     out_of_memory.install()

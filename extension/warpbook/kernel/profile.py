@@ -106,13 +106,13 @@ class Profile:
         return report_text(view_of(self.figures, LABS), self.notes)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        bundle: dict[str, Any] = {
             "text/plain": report_text(view_of(self.figures, LABS), self.notes),
             "text/html": report_html(self.figures, self.title, self.notes),
         }
         if self.report_id is not None:
-            told[_REPORT_MIME] = {"id": self.report_id}
-        return told
+            bundle[_REPORT_MIME] = {"id": self.report_id}
+        return bundle
 
 
 def profile_in(value: object) -> Profile:
@@ -122,10 +122,10 @@ def profile_in(value: object) -> Profile:
         TypeError: there is none.
     """
     # of `with warpbook.profile() as NAME`
-    found = getattr(value, "profile", value)
-    if not isinstance(found, Profile):
-        raise TypeError(f"Not a profile to compare with: {found!r:.100}.")
-    return found
+    profile = getattr(value, "profile", value)
+    if not isinstance(profile, Profile):
+        raise TypeError(f"Not a profile to compare with: {profile!r:.100}.")
+    return profile
 
 
 def _clocks(profile: Profile, link: ServerLink) -> Clocks | None:
@@ -133,11 +133,11 @@ def _clocks(profile: Profile, link: ServerLink) -> Clocks | None:
     if not profile.gpus:
         return None
     try:
-        told = link.span(*profile.window_ms)
+        span = link.span(*profile.window_ms)
     except LinkError:
         return None
     # as the server calls them
-    return clocks_of(told.devices, [f"gpu:{uuid}" for uuid in profile.gpus])
+    return clocks_of(span.devices, [f"gpu:{uuid}" for uuid in profile.gpus])
 
 
 class Advice:

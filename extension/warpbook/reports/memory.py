@@ -75,7 +75,7 @@ def memory_html(view: MemoryView) -> str:
 def _figure(bar: Bar) -> str:
     """Draw the bar as an image, which JupyterLab leaves in a notebook it opens."""
     words = ", ".join(f"{segment.label} {segment.text}" for segment in bar.segments)
-    told = escape(f"{bar.title}: {words}")
+    description = escape(f"{bar.title}: {words}")
     mark = "" if bar.capacity_bytes is None else " The mark is where the GPU is full."
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
@@ -84,7 +84,7 @@ def _figure(bar: Bar) -> str:
     image = b64encode(svg.encode()).decode()
     return (
         f'<figure class="warpbook-held"><img src="data:image/svg+xml;base64,{image}" '
-        f'alt="{told}"><figcaption>{escape(bar.title)}.{mark}</figcaption></figure>'
+        f'alt="{description}"><figcaption>{escape(bar.title)}.{mark}</figcaption></figure>'
     )
 
 

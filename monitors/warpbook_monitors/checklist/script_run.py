@@ -48,11 +48,11 @@ def main(answer: Path, folder: str, script: str, arguments: list[str]) -> None:
     try:
         events, run = _recorded(script)
     except (ScriptFailed, TraceError) as error:
-        told = ScriptAnswer(has_gpu=has_gpu, problem=str(error))
+        script_answer = ScriptAnswer(has_gpu=has_gpu, problem=str(error))
     else:
         profile = profile_of(events, replace(run, source=source)).profile
-        told = ScriptAnswer(profile, state_of_this_process(), has_gpu)
-    answer.write_bytes(msgspec.msgpack.encode(told))
+        script_answer = ScriptAnswer(profile, state_of_this_process(), has_gpu)
+    answer.write_bytes(msgspec.msgpack.encode(script_answer))
 
 
 def _recorded(script: str) -> tuple[Columns, Run]:

@@ -33,8 +33,8 @@ def test_what_is_missing_comes_first_with_its_gain_and_its_lab(
 
 def test_json_has_each_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", TRAINING, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    (checklist,) = told["checklists"].values()
+    printed = json.loads(capsys.readouterr().out)
+    (checklist,) = printed["checklists"].values()
     answers = {line["name"]: line["answer"] for line in checklist["lines"]}
     assert answers["tensor-cores"] == "no"
     assert answers["checkpointing"] == "unknown"
@@ -47,9 +47,9 @@ def test_settings_are_looked_up_in_the_source(
     source = tmp_path / "infer.py"
     source.write_text("torch.backends.cudnn.benchmark = True\nmodel(x)\n")
     assert main(["advise", trace, "--source", str(source)]) == 0
-    told = capsys.readouterr().out
-    assert "sets torch.backends.cudnn.benchmark to True (line 1)." in told
-    assert "Nothing in the code turns autograd off." in told
+    printed = capsys.readouterr().out
+    assert "sets torch.backends.cudnn.benchmark to True (line 1)." in printed
+    assert "Nothing in the code turns autograd off." in printed
 
 
 def test_the_ranks_of_a_job_have_a_list_each(

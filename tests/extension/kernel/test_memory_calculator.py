@@ -22,12 +22,12 @@ def control(calculator: Any, label: str) -> Any:
             yield child
             yield from within(child)
 
-    (found,) = (
+    (match,) = (
         widget
         for widget in within(calculator)
         if getattr(widget, "description", "").startswith(label)
     )
-    return found
+    return match
 
 
 def drawn(calculator: Any) -> str:

@@ -33,8 +33,8 @@ def profile_of(trace: str) -> CellProfile:
 
 
 def answers(trace: str, **known: object) -> dict[str, Line]:
-    found: Checklist = checklist(profile_of(trace), CHECKLIST_LABS, **known)  # type: ignore[arg-type]
-    return {line.name: line for line in found.lines}
+    judged: Checklist = checklist(profile_of(trace), CHECKLIST_LABS, **known)  # type: ignore[arg-type]
+    return {line.name: line for line in judged.lines}
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_an_expert_would_agree(trace: str, expected: dict[str, str]) -> None:
 @pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.name.split(".")[0])
 def test_each_answer_has_evidence_and_no_number_is_made_up(trace: Path) -> None:
     profile = profile_of(str(trace.relative_to(DATA)).removesuffix(".json.gz"))
-    found = checklist(profile, CHECKLIST_LABS)
-    assert [line.name for line in found.lines] == [item.name for item in ITEMS]
+    judged = checklist(profile, CHECKLIST_LABS)
+    assert [line.name for line in judged.lines] == [item.name for item in ITEMS]
     predicted = [change.sentence for change in profile.changes]
-    for line in found.lines:
+    for line in judged.lines:
         assert line.evidence
         assert bool(line.advice) == (line.answer in (NO, UNKNOWN)), line
         if PROMISE.search(line.advice):
@@ -209,8 +209,8 @@ def test_checkpoints_are_for_a_memory_that_is_full(
         profile_of("traces/train_fp32"), peak_reserved_bytes=peak_bytes
     )
     state = ProcessState(gpu_memory_bytes=80 << 30)
-    found = checklist(profile, CHECKLIST_LABS, process=state)
-    (line,) = (line for line in found.lines if line.name == "checkpointing")
+    judged = checklist(profile, CHECKLIST_LABS, process=state)
+    (line,) = (line for line in judged.lines if line.name == "checkpointing")
     assert line.answer == answer
 
 
@@ -221,11 +221,11 @@ def test_images_need_no_sizes_of_eight(tmp_path: Path) -> None:
     assert sized != text
     path = tmp_path / "t.json"
     path.write_text(sized)
-    found = checklist(read_profile(str(path)).profile, CHECKLIST_LABS)
-    (line,) = (line for line in found.lines if line.name == "alignment")
+    judged = checklist(read_profile(str(path)).profile, CHECKLIST_LABS)
+    (line,) = (line for line in judged.lines if line.name == "alignment")
     assert line.answer == YES
     # channels do
     path.write_text(re.sub(r"\b256\b(?=[, \d]*\])", "255", sized))
-    found = checklist(read_profile(str(path)).profile, CHECKLIST_LABS)
-    (line,) = (line for line in found.lines if line.name == "alignment")
+    judged = checklist(read_profile(str(path)).profile, CHECKLIST_LABS)
+    (line,) = (line for line in judged.lines if line.name == "alignment")
     assert line.answer == NO and "pad 255 to 256" in line.advice
