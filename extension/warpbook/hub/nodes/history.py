@@ -61,9 +61,10 @@ def weeks(connection: Connection, now_ms: int) -> dict[str, Ratios]:
 def hours(connection: Connection, now_ms: int) -> dict[tuple[str, str], Ratios]:
     """Give by node and GPU the activity of each of the last 60 minutes."""
     first_ms = now_ms // MINUTE_MS * MINUTE_MS - (MINUTES - 1) * MINUTE_MS
-    query = select(GPU_SPANS).where(
-        GPU_SPANS.c.width_ms == MINUTE_MS, GPU_SPANS.c.from_ms >= first_ms
-    )
+    spans = GPU_SPANS.c
+    query = select(
+        spans.node, spans.gpu, spans.from_ms, spans.read_ms, spans.active_ms
+    ).where(spans.width_ms == MINUTE_MS, spans.from_ms >= first_ms)
     by_gpu: dict[tuple[str, str], list[float | None]] = defaultdict(
         lambda: [None] * MINUTES
     )
