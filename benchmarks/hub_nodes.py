@@ -109,7 +109,7 @@ def _gpu(uuid: str, place: int) -> GpuShare:
     )
     return GpuShare(
         *(uuid, place, "H100", "ok", "", REPORT_MS, 9000, 6000, 3000, 3000),
-        *(1 << 30, 80 << 30, None, shares),
+        *(1 << 30, 80 << 30, None, True, shares),
     )
 
 

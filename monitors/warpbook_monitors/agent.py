@@ -172,8 +172,8 @@ def serve(
     if holders is not None:
         holders.start()
     ended = threading.Event()
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, lambda signum, frame: ended.set())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda signum, frame: ended.set())
     while not ended.wait(1.0):
         watch.rest_if_unscraped()
     server.shutdown()

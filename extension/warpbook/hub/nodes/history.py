@@ -1,6 +1,6 @@
 """The past of nodes: hours of GPUs, weeks of nodes, and what courses used.
 
-A time of which nothing was told is None, and never zero.
+A time of which nothing is known is None, and never zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Ratios = tuple[float | None, ...]
 
 
 class CourseEnergy(Struct, frozen=True):
-    """What a course has used of the GPUs within a week; None: nothing was told."""
+    """What a course has used of the GPUs within a week; None: not known."""
 
     course: str
     #: charged to accounts of its members

@@ -163,7 +163,7 @@ def _add_up(
 def _add(sums: dict[str, int | None], **more: int | None) -> None:
     for name, value in more.items():
         before = sums.get(name)
-        known = [one for one in (before, value) if one is not None]
+        known = [part for part in (before, value) if part is not None]
         sums[name] = sum(known) if known else None
 
 
@@ -240,11 +240,11 @@ def _note_streams(
         connection.execute(delete(NODE_STREAMS).where(old))
 
 
-def _known_gpus(connection: Connection, node: str, told: Iterable[str]) -> set[str]:
+def _known_gpus(connection: Connection, node: str, named: Iterable[str]) -> set[str]:
     """Give the GPUs that are kept of a node: no more than it can have."""
     query = select(NODE_GPUS.c.gpu).where(NODE_GPUS.c.node == node)
     known = set(connection.execute(query).scalars())
-    new = sorted(set(told) - known)
+    new = sorted(set(named) - known)
     return known | set(new[: max(_MOST_GPUS - len(known), 0)])
 
 
@@ -284,7 +284,7 @@ def _note_gpu(
         "memory_used_bytes": gpu.memory_used_bytes,
         "memory_total_bytes": gpu.memory_total_bytes,
         "idle_since_ms": corrected(gpu.idle_since_ms),
-        "held": msgspec.json.encode(held).decode(),
+        "held": msgspec.json.encode(held if gpu.is_listed else None).decode(),
     }
     of = (NODE_GPUS.c.node == node) & (NODE_GPUS.c.gpu == gpu.gpu)
     if connection.execute(select(NODE_GPUS.c.gpu).where(of)).first() is None:
