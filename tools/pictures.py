@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / each) for each in (".", "extension", "labs", "monitors")]
+sys.path[:0] = [str(ROOT / folder) for folder in (".", "extension", "labs", "monitors")]
 
 from PIL import Image  # noqa: E402
 from playwright.sync_api import Browser, Locator, expect, sync_playwright  # noqa: E402
@@ -95,7 +95,7 @@ def _with_few_colours(image: Image.Image) -> Image.Image:
     """Keep the most frequent colours as they are, half of them those of thin lines."""
     counted = sorted(image.getcolors(image.width * image.height) or [], reverse=True)
     colours = [colour for _, colour in counted]
-    vivid = [each for each in colours if max(each) - min(each) > _VIVID]
+    vivid = [colour for colour in colours if max(colour) - min(colour) > _VIVID]
     kept = dict.fromkeys([*vivid[: _COLOURS // 2], *colours[:_COLOURS]])
     palette = Image.new("P", (1, 1))
     palette.putpalette([part for colour in list(kept)[:_COLOURS] for part in colour])

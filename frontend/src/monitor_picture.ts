@@ -60,12 +60,12 @@ async function showPicture(
 
 /** The MIME bundle of the output that a node is in. */
 function dataOf(panel: NotebookPanel, node: HTMLElement) {
-  const cell = panel.content.widgets.find(each => each.node.contains(node));
+  const cell = panel.content.widgets.find(widget => widget.node.contains(node));
   if (!(cell instanceof CodeCell)) {
     return null;
   }
   const { outputArea } = cell;
-  const at = outputArea.widgets.findIndex(each => each.node.contains(node));
+  const at = outputArea.widgets.findIndex(widget => widget.node.contains(node));
   return at < 0 || at >= outputArea.model.length
     ? null
     : outputArea.model.get(at).data;

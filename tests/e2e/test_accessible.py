@@ -58,14 +58,18 @@ def test_axe_finds_nothing_serious(opened: LabPage) -> None:
 def serious(page: LabPage, *views: str) -> list[tuple[str, str, list[str]]]:
     """What axe finds in some views that keeps people from using them."""
     page.page.add_script_tag(path=AXE)
-    found = page.page.evaluate(
+    report = page.page.evaluate(
         "views => axe.run({ include: views }, { resultTypes: ['violations'] })",
         [[view] for view in views],
     )
     return [
-        (each["id"], each["help"], [node["html"][:200] for node in each["nodes"]])
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
+        (
+            violation["id"],
+            violation["help"],
+            [node["html"][:200] for node in violation["nodes"]],
+        )
+        for violation in report["violations"]
+        if violation["impact"] in ("serious", "critical")
     ]
 
 
@@ -75,8 +79,8 @@ def test_everything_is_reached_by_tab_and_the_focus_is_seen(opened: LabPage) -> 
         view.locator("button, select").first.focus()
         for _ in range(wanted):
             # by keyboard: a browser shows no focus that a program set
-            told = view.evaluate(FOCUSED)
-            if told is None:
+            focused = view.evaluate(FOCUSED)
+            if focused is None:
                 break
             opened.page.keyboard.press("Tab")
         opened.page.keyboard.press("Shift+Tab")
@@ -89,8 +93,8 @@ def test_everything_is_reached_by_tab_and_the_focus_is_seen(opened: LabPage) -> 
 def _all_reached(page: LabPage, view: Locator, wanted: int) -> None:
     """Go back by Shift-Tab to the first, and look at each focus on the way."""
     reached = 0
-    while (told := view.evaluate(FOCUSED)) is not None and reached <= wanted:
-        assert told["seen"], told["what"]
+    while (focused := view.evaluate(FOCUSED)) is not None and reached <= wanted:
+        assert focused["seen"], focused["what"]
         reached += 1
         page.page.keyboard.press("Shift+Tab")
     assert view.locator("[data-reached]").count() >= wanted
@@ -118,6 +122,6 @@ def test_a_screen_reader_is_not_told_of_each_frame(opened: LabPage) -> None:
     announced = opened.page.evaluate("() => window.announced")
     # that a busy machine read a device late is told, and that it no longer does
     states = ("wb-device-state", "wb-warning")
-    late = [each for each in announced if any(name in each for name in states)]
-    assert [each for each in announced if each not in late] == []
+    late = [text for text in announced if any(name in text for name in states)]
+    assert [text for text in announced if text not in late] == []
     assert len(late) < 10

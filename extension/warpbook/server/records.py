@@ -173,10 +173,10 @@ class Records:
             ArchiveError: the archive can't be read.
         """
         nothing: tuple[list[KeptRecord], bool] = ([], False)
-        found, has_more = await self._read(
+        records, has_more = await self._read(
             lambda connection: find(connection, search), nothing
         )
-        return RecordList(tuple(found), has_more)
+        return RecordList(tuple(records), has_more)
 
     async def _read(self, ask: Callable[[sqlite3.Connection], T], nothing: T) -> T:
         archive = self.archive

@@ -120,7 +120,7 @@ export class Dashboard extends Widget {
     this.viewport.onChange(() => this.moved());
     this.stops = [
       store.onChange(() => this.refresh()),
-      statements.onChange(() => this.told()),
+      statements.onChange(() => this.updateStatements()),
       connection.listen({ status: () => this.header.update() }),
       onThemeChange(() => this.restyle()),
       bands?.onChange(() => this.ran()) ?? (() => undefined)
@@ -238,7 +238,7 @@ export class Dashboard extends Widget {
   }
 
   /** The server told something about devices or cells. */
-  private told(): void {
+  private updateStatements(): void {
     this.controls.setKeeping(this.stream.statements.keeping);
     this.reports.update();
     this.cells.update();

@@ -268,10 +268,13 @@ class _StageStep:
         done = gradients if stay else 0
         for block in reversed(self._blocks):
             kept, working = self._kept_of_block(block), self._working(block)
-            each = 0 if stay else self._gradients_of(block)
+            gradient_bytes = 0 if stay else self._gradients_of(block)
             yield done + remaining + working, block
             most = block.times - 1
-            yield done + most * each + remaining - most * kept + working, block
-            done += block.times * each
+            yield (
+                done + most * gradient_bytes + remaining - most * kept + working,
+                block,
+            )
+            done += block.times * gradient_bytes
             remaining -= block.times * kept
         yield done + remaining, self._blocks[0]

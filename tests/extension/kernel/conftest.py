@@ -99,9 +99,9 @@ def ingest(monkeypatch: pytest.MonkeyPatch, shell: Any) -> Iterator[Ingest]:
                 message = json.dumps({"message": remembered.message}).encode()
                 self.answer(remembered.status, message)
             elif self.path == "/v1/watch":
-                asked = json.loads(body)
-                assert asked["protocol"] == PROTOCOL_VERSION
-                remembered.watching[asked["kernel_id"]] = asked["on"]
+                request = json.loads(body)
+                assert request["protocol"] == PROTOCOL_VERSION
+                remembered.watching[request["kernel_id"]] = request["on"]
                 self.answer(204, b"")
             elif self.path == "/v1/cells":
                 run = msgspec.json.decode(body, type=CellRun)
@@ -209,7 +209,7 @@ class Kernel:
         message = self.client.session.msg("comm_msg", {"comm_id": widget, "data": data})
         self.client.shell_channel.send(message)
 
-    def told(self, kind: str) -> dict[str, Any]:
+    def next_message(self, kind: str) -> dict[str, Any]:
         """Wait for a widget's next message of this kind."""
         while True:
             while self.telemetry:

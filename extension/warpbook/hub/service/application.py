@@ -15,7 +15,14 @@ from warpbook.hub.service.grader_handler import GraderHandler
 from warpbook.hub.service.handler import ServiceHandler, log_request
 from warpbook.hub.service.keeper_handler import KeeperHandler
 from warpbook.hub.service.live_socket import LiveSocket
-from warpbook.hub.service.lti_handlers import KEY_SET, LAUNCH, KeySet, LaunchNote
+from warpbook.hub.service.lti_handlers import (
+    ENTER,
+    KEY_SET,
+    LAUNCH,
+    Enter,
+    KeySet,
+    LaunchNote,
+)
 from warpbook.hub.service.node_handler import NodeHandler
 from warpbook.hub.service.page_handler import PageHandler
 from warpbook.hub.service.pages.routes import PAGE_ROUTES
@@ -76,6 +83,7 @@ def application(
         handlers += [
             (prefix + KEY_SET, KeySet, {"key_set": link.key.key_set}),
             (prefix + LAUNCH, LaunchNote),
+            (prefix + ENTER, Enter),
         ]
     handlers += [
         (f"{prefix}api/v1/{pattern(path)}", ApiHandler, {"routes": routes})
