@@ -199,6 +199,9 @@ def look_at(campus: Campus) -> None:
             )
             expect(second).to_have_attribute("aria-label", "nothing known of 168 hours")
             assert serious(page) == []
+            # a phone, on which tables are scrolled
+            page.set_viewport_size({"width": 420, "height": 900})
+            assert serious(page) == []
             assert grace.complaints == []
         form = page.locator("form[data-api$='/keep']")
         form.get_by_label("Weeks").fill("4")

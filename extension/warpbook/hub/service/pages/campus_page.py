@@ -17,10 +17,10 @@ from warpbook_monitors.verdicts.verdict import QUIET_RATIO
 
 STATES = {
     "works": "works",
-    "held": "held; whether it works is not known",
+    "held": "held, work not known",
     "idle": "held without work",
     "free": "free",
-    "unknown": "not working; who holds it is not known",
+    "unknown": "no work, holders not known",
     "unread": "can't be read",
     "lost": "not heard of",
 }
