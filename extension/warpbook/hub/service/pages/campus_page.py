@@ -17,9 +17,10 @@ from warpbook_monitors.verdicts.verdict import QUIET_RATIO
 
 STATES = {
     "works": "works",
-    "held": "held; whether it works is not known",
+    "held": "held, work not known",
     "idle": "held without work",
     "free": "free",
+    "unknown": "no work, holders not known",
     "unread": "can't be read",
     "lost": "not heard of",
 }
@@ -28,9 +29,9 @@ _LEVELS = (QUIET_RATIO, 0.25, 0.5, 0.75)
 _CELL, _HEIGHT = 6, 22
 
 
-def campus_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def campus_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show all nodes."""
-    connection, now_ms = asked.connection, asked.now_ms
+    connection, now_ms = admitted.connection, admitted.now_ms
     nodes = campus.campus(connection, now_ms)
     counts = campus.counts(nodes)
     weeks = history.weeks(connection, now_ms)
@@ -80,7 +81,7 @@ def strip(
     """Draw shares of time as a row of cells; a reader hears their sum.
 
     Args:
-        ratios: oldest first; None where nothing was told.
+        ratios: oldest first; None where nothing is known.
         name: of a cell, by its place.
         what: the cells are, in the plural.
         marks: places before which a line is drawn.
