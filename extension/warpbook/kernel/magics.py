@@ -12,6 +12,7 @@ from warpbook.kernel.gpulease import gpulease
 from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
 from warpbook.kernel.lab_magic import lab
+from warpbook.kernel.machine_feed import MachineFeed
 from warpbook.kernel.out_of_memory import OutOfMemoryWatch
 from warpbook.kernel.server_link import ServerLink
 
@@ -47,12 +48,15 @@ def load(shell: Any) -> None:
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)
     out_of_memory.install()
+    machine = MachineFeed(shell)
+    machine.offer()
     _loaded[id(shell)] = (
         times.remove,
         profiler.remove,
         span.remove,
         out_of_memory.remove,
         watch.turn_off,
+        machine.remove,
     )
 
 
