@@ -110,6 +110,12 @@ def test_each_step_depends_on_the_last_and_each_dialogue_begins_anew(
         ("raise SystemExit(0)", "SystemExit"),
         ("while True: pass", "Timed out after 0.3 s"),
         ("import os\n    os._exit(0)", "Its process ended"),
+        (
+            "import os\n    for file in range(3, 9):\n"
+            "        try:\n            os.write(file, b'x' * 99)\n"
+            "        except OSError:\n            pass",
+            "Its process ended",
+        ),
     ],
 )
 def test_what_goes_wrong_in_a_step_is_told(

@@ -19,6 +19,8 @@ from warpbook_labs.sandbox.limits import Limits
 _CHILD = "warpbook_labs.engines.answers.dialogue_child"
 #: steps of one dialogue: a lab whose `advance` comes to no end is bad
 _MOST_STEPS = 20_000
+#: of one step: an answer, and the words of an error
+_MOST_STEP_BYTES = 1 << 17
 _decode = msgspec.msgpack.Decoder(Answered).decode
 
 
@@ -32,8 +34,8 @@ class Dialogues:
     def __init__(self, source: str, call_s: float, limits: Limits) -> None:
         """Keep what is needed; nothing is started before the first dialogue."""
         opening = msgspec.msgpack.encode(Opening(source, call_s))
-        self._process = KeptProcess(_CHILD, opening, limits)
-        self._call_s = call_s
+        bounded = msgspec.structs.replace(limits, output_bytes=_MOST_STEP_BYTES)
+        self._process = KeptProcess(_CHILD, opening, bounded)
         self._ends_at = time.monotonic() + limits.wall_s
 
     def hold(self, put: Put, advance: Advance) -> tuple[Answered, str]:

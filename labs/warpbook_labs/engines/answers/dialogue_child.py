@@ -28,6 +28,9 @@ from warpbook_labs.sandbox.frames import read_message, write_message
 from warpbook_labs.sandbox.learner_code import Printed, told, within
 from warpbook_labs.sandbox.limits import Limits
 
+#: a source, or the arguments of a step: what comes in is the grader's
+_MOST_REQUEST_BYTES = 32 << 20
+
 
 def main() -> None:
     """Be given a source, be shut in, and answer until the end."""
@@ -39,12 +42,12 @@ def main() -> None:
     encode = plain_encoder()
     confine(limits, Path(sys.argv[2]))
     requests = sys.stdin.buffer
-    first = read_message(requests, limits.output_bytes)
+    first = read_message(requests, _MOST_REQUEST_BYTES)
     if first is None:
         return
     opening = msgspec.msgpack.decode(first, type=Opening)
     module = ModuleType("answers")
-    while (request := read_message(requests, limits.output_bytes)) is not None:
+    while (request := read_message(requests, _MOST_REQUEST_BYTES)) is not None:
         asked = msgspec.msgpack.decode(request, type=Asked)
         if asked.function:
             given = answer(module, asked, opening.call_s, encode)
