@@ -5,7 +5,7 @@ import { Widget } from '@lumino/widgets';
 import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { CourseList, LabEntry, LabList } from '../protocol';
-import { courseSection, nextOf } from './course';
+import { courseSection } from './course';
 import { fits, LabFilters } from './filters';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
@@ -53,7 +53,7 @@ export class LabBrowser extends Widget {
       this.write(list);
       const courses = await this.server.courses();
       this.writeCourses(courses, list.labs);
-      this.writeNext(nextOf(courses) ?? list.next_lab);
+      this.writeNext(courses.next_lab ?? list.next_lab);
     } catch (error) {
       this.said.replaceChildren(problem(error));
     }

@@ -204,7 +204,11 @@ async def test_courses_are_the_hubs_and_none_without_one(
     jp_fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = (*API[:-1], "courses")
-    assert json.loads((await jp_fetch(*path)).body) == {"courses": [], "problem": ""}
+    assert json.loads((await jp_fetch(*path)).body) == {
+        "courses": [],
+        "next_lab": None,
+        "problem": "",
+    }
     monkeypatch.setenv("WARPBOOK_HUB_URL", "no address")
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "secret")
     answer = (await jp_fetch(*path)).body.decode()
