@@ -47,7 +47,7 @@ def free_port() -> int:
             return port
 
 
-def wait_for(what: str, attempt: Callable[[], T | None], seconds: float = 60) -> T:
+def wait_for(what: str, attempt: Callable[[], T | None], seconds: float = 120) -> T:
     """Try until it gives something; say what never came."""
     deadline = time.monotonic() + seconds
     while (given := attempt()) is None:

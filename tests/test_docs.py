@@ -20,14 +20,17 @@ from warpbook.cli.check import Check
 from warpbook.cli.main import make_parser
 from warpbook.hub.grader_protocol import Verdict
 from warpbook.hub.work.results import State
-from warpbook.reports.labs import LABS
+from warpbook.reports.labs import CHECKLIST_LABS, LABS
 from warpbook.server.app import WarpbookApp
+from warpbook_labs.course.quiz import Placement
 from warpbook_labs.course.session import Graded
 from warpbook_labs.grading import validation
-from warpbook_labs.lab.entries import LabEntry, SoFar
+from warpbook_labs.lab.entries import LabEntry, PathEntry, SoFar
 from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
+from warpbook_monitors.checklist.answers import Checklist
+from warpbook_monitors.checklist.items import ITEMS
 from warpbook_monitors.model_memory.report import ModelMemory
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.limits import Limits
@@ -47,12 +50,15 @@ SCHEMA = json.loads((ROOT / "frontend" / "schema" / "plugin.json").read_text())
 JSON_OBJECTS = (
     JobReport,
     CellProfile,
+    Checklist,
     Versus,
     Check,
     Limits,
     ModelMemory,
     Graded,
     LabEntry,
+    PathEntry,
+    Placement,
     validation.Verdict,
     HubReceipt,
     HubState,
@@ -278,3 +284,13 @@ def test_every_verdict_has_its_rule_an_example_and_a_lab(kind: str) -> None:
 @pytest.mark.parametrize("lab", sorted(LABS.values()))
 def test_every_lab_that_a_finding_names_is_told(lab: str) -> None:
     assert f"`{lab}`" in section(REFERENCE, "## Verdicts of a trace")
+
+
+def test_every_item_of_the_checklist_is_documented_and_its_lab_is_there() -> None:
+    text = section(REFERENCE, "### `warpbook advise`")
+    names = [item.name for item in ITEMS]
+    assert re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)[-len(names) :] == names
+    assert set(CHECKLIST_LABS) <= set(names)
+    labs = (ROOT / "labs" / "catalogue").glob("*/*/lab.toml")
+    ids = {re.findall(r'^id = "(.*)"', lab.read_text())[0] for lab in labs}
+    assert set(CHECKLIST_LABS.values()) <= ids

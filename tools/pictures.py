@@ -208,6 +208,20 @@ def labs(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
         to.keep("labs", page.page.screenshot())
 
 
+def memory(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
+    """The calculator of a model's memory, of a GPU that is too small."""
+    arguments = '"llama-3-8b", precision="bf16", fits="80GB"'
+    cell = f"import warpbook\nwarpbook.memory({arguments})"
+    with opened(browser) as page:
+        page.open(url, lab.write_notebook("memory.ipynb", [cell]))
+        page.page.evaluate(CLOSE_DASHBOARD)
+        page.execute("application:toggle-left-area")
+        page.run(0)
+        expect(page.output(0).locator(".warpbook-held img")).to_be_visible()
+        page.page.wait_for_timeout(1_000)
+        to.keep("memory", page.page.screenshot())
+
+
 PEOPLE = (
     ("ada", "Ada", "Lovelace", "correct/grid_stride.cu"),
     ("bob", "Bob", "Noyce", "wrong/no_bound.cu"),
@@ -287,6 +301,7 @@ def main() -> None:
             (("dashboard", "chart", "explore"), live),
             (("report-notebook", "report-tab", "timeline"), reports),
             (("labs", "lab-result"), labs),
+            (("memory",), memory),
         ]
         wanted = [take for names, take in parts if to.wants(*names)]
         if wanted:

@@ -4,6 +4,7 @@
     python3 tools/setup_env.py hub [--torch auto|no]
     python3 tools/setup_env.py test
     python3 tools/setup_env.py docs
+    python3 tools/setup_env.py slurm
 
 Each step is keyed on its inputs: the second time takes a fraction of a second
 and no network. `make up` and `make test` call this.
@@ -151,7 +152,7 @@ def _succeeds(*command: str) -> bool:
 def main() -> None:
     """Set up for what the command line names."""
     parser = argparse.ArgumentParser(description="Set up warpbook.")
-    parser.add_argument("purpose", choices=[*EXTRAS, "docs"])
+    parser.add_argument("purpose", choices=[*EXTRAS, "docs", "slurm"])
     parser.add_argument("--torch", choices=["auto", "no"], default="auto")
     options = parser.parse_args()
     if sys.version_info < (3, 10):  # noqa: UP036 - this runs before any package manager
@@ -160,6 +161,9 @@ def main() -> None:
             f"{sys.version.split()[0]}. Name another: make up PYTHON=python3.11"
         )
     for_tests = options.purpose == "test"
+    if options.purpose == "slurm":
+        setup_test_programs.slurm()
+        return
     environment()
     if options.purpose == "docs":
         packages("docs")

@@ -22,6 +22,9 @@ from setup_steps import (
     which,
 )
 
+#: servers that come with Debian's packages of these names, or `munge`
+SLURM = ("slurmctld", "slurmd", "munged")
+
 
 def install() -> None:
     """Have all of them, installing what is missing."""
@@ -92,6 +95,13 @@ def postgres() -> None:
     """Have a PostgreSQL server's programs; the tests start servers of their own."""
     if not list(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         apt_install("the hub's tests need PostgreSQL", "postgresql")
+
+
+def slurm() -> None:
+    """Have a Slurm's programs; its tests start one of their own."""
+    if not all(Path(f"/usr/sbin/{name}").exists() for name in SLURM):
+        packages = ("slurmctld", "slurmd", "slurm-client", "munge")
+        apt_install("these tests need Slurm", *packages)
 
 
 def nvdashboard() -> None:

@@ -1,6 +1,6 @@
 /**
- * A saved notebook's Monitor whose widget is gone: what it showed, in the place of
- * "model not found".
+ * A widget of ours in a saved notebook, a Monitor or the memory calculator, that is gone:
+ * what it showed, in the place of "model not found".
  */
 
 import type { NotebookPanel } from '@jupyterlab/notebook';
@@ -54,7 +54,7 @@ async function showPicture(
   );
   node.replaceChildren(
     renderer.node,
-    h('p', {}, 'Run the cell again for live charts.')
+    h('p', {}, 'Run the cell again to bring its view back.')
   );
 }
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.e2e.lab import TOUR, LabPage
+from tests.e2e.lab import TOUR, Lab, LabPage
 from tests.programs import ROOT
 
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
@@ -125,3 +127,39 @@ def test_a_screen_reader_is_not_told_of_each_frame(opened: LabPage) -> None:
     late = [text for text in announced if any(name in text for name in states)]
     assert [text for text in announced if text not in late] == []
     assert len(late) < 10
+
+
+def test_the_memory_calculator_is_used_by_its_labels(
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+) -> None:
+    cell = 'import warpbook\nwarpbook.memory("gpt2", batch=8, fits="24GB")'
+    page.open(lab_url, lab.write_notebook("memory.ipynb", [cell]))
+    page.run(0)
+    output = page.output(0)
+    bar = output.get_by_role("img", name="At the peak: 9.42 GiB of 22.4 GiB, 42 %")
+    expect(bar).to_be_visible()
+    batch = output.get_by_label("Batch (--batch)")
+    batch.fill("64")
+    batch.press("Enter")
+    expect(output).to_contain_text("Fits 22.4 GiB, with 954 MiB kept free: no")
+    expect(output).to_contain_text("warpbook memory gpt2 --batch 64 --fits 24GB")
+    output.get_by_label("Checkpointing (--checkpoint)").select_option("full")
+    expect(output).to_contain_text("full checkpointing")
+    # what the controls say nothing of is not there
+    expect(output.get_by_label("Keys and values (--kv-dtype)")).to_be_hidden()
+    for theme in ("Light", "Dark"):
+        page.set_theme(f"JupyterLab {theme}")
+        page.page.wait_for_timeout(500)
+        assert serious(page, ".jp-OutputArea-output .warpbook-report") == [], theme
+        page.page.screenshot(path=screenshots / f"memory-{theme.lower()}.png")
+
+    # without its kernel a saved notebook has what it showed at first
+    page.execute("docmanager:save")
+    page.shut_down_kernel()
+    page.page.reload()
+    page.wait_idle()
+    expect(bar).to_be_visible()
+    expect(output.get_by_role("cell", name="5.37 GiB")).to_be_visible()
+    expect(output).not_to_contain_text("model not found")
+    page.page.screenshot(path=screenshots / "memory-saved.png")
+    page.errors = [error for error in page.errors if "model not found" not in error]

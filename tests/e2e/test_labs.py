@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.e2e.lab import BASE_URL, Lab, LabPage
 from tests.e2e.test_accessible import AXE
 from tests.programs import wait_for
+from warpbook_labs.course.paths import find_path
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.files import CATALOGUE
 
@@ -39,6 +40,31 @@ def write_source(page: LabPage, cell: int, source: str) -> None:
         }""",
         [cell, source],
     )
+
+
+def test_a_path_is_chosen_by_keyboard_and_its_labs_stand_in_its_order(
+    page: LabPage, lab_url: str
+) -> None:
+    url = urlsplit(lab_url)
+    page.page.goto(f"{url.scheme}://{url.netloc}{BASE_URL}lab?reset&{url.query}")
+    page.page.wait_for_function("() => window.jupyterapp?.restored.then(() => true)")
+    page.execute("warpbook:open-labs")
+    browser = page.page.locator(".wb-labs")
+    choice = browser.get_by_label("Learning path")
+    expect(browser.locator("[data-lab='matmul']")).to_be_visible()
+    choice.focus()
+    page.page.keyboard.press("ArrowDown")
+    expect(browser.get_by_role("heading", name="Bounds and copies")).to_be_visible()
+    expect(browser.locator("[data-lab='matmul']")).to_have_count(0)
+    on_path = browser.locator("[data-lab]").evaluate_all(
+        "rows => rows.map(row => row.dataset.lab)"
+    )
+    assert on_path == list(find_path("afternoon").labs)
+    expect(browser.locator(".wb-labs-path")).to_contain_text("0 of 5 labs are passed")
+    expect(choice).to_be_focused()
+    page.page.keyboard.press("ArrowUp")
+    expect(browser.locator("[data-lab='matmul']")).to_be_visible()
+    expect(choice).to_have_value("")
 
 
 @pytest.mark.timeout(600)

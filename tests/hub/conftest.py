@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 import requests
 import websocket
 
+from tests.hub.postgres import PostgresServer, remove
 from tests.programs import MARK, environment, free_port, program, running, wait_for
 from tests.stub_nvml import StubNvml
 
@@ -103,6 +105,15 @@ class Person:
         return json.loads(match[1]) if match else None
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server; its folder has a short path, as its socket is in it."""
+    folder = Path(tempfile.mkdtemp(prefix="wb-pg-", dir="/tmp"))
+    server = PostgresServer(folder)
+    yield server
+    remove(server, folder)
+
+
 @pytest.fixture(scope="module")
 def stub_gpus(
     stub_nvml_library: Path, tmp_path_factory: pytest.TempPathFactory
@@ -141,7 +152,7 @@ def hub_url(
 
         def healthy() -> bool | None:
             assert hub.poll() is None, f"the hub ended:\n{log.read_text()[-4000:]}"
-            with contextlib.suppress(requests.ConnectionError):
+            with contextlib.suppress(requests.RequestException):
                 # 404 until the proxy knows the hub
                 return requests.get(f"{url}/hub/health", timeout=5).ok or None
             return None

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import msgspec
 
+from warpbook_labs.errors import LabError
 from warpbook_labs.lab.languages.table import LANGUAGES
+
+#: what is told without loading what grades, by the action
+_WITHOUT_GRADING = {
+    "list": "warpbook.cli.labs_list",
+    "path": "warpbook.cli.labs_path",
+}
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,6 +39,19 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         return parser
 
     action("list", "tell the labs, and how far you are")
+    found = action("path", "tell learning paths; of one, what is done and what is next")
+    found.add_argument(
+        "name", nargs="?", metavar="NAME", help="of a path, such as week"
+    )
+    choice = found.add_mutually_exclusive_group()
+    choice.add_argument(
+        "--choose", action="store_true", help="follow it: the next lab is the path's"
+    )
+    choice.add_argument("--clear", action="store_true", help="follow no path any more")
+    found = action("quiz", "ask where to begin; with answers: say where, and why")
+    found.add_argument(
+        "answers", nargs="*", metavar="LETTER", help="of each question, in order"
+    )
     for name, help_text in (
         ("open", "put a lab's text and its starter into your folder"),
         ("check", "check your source against the cases that the lab shows"),
@@ -123,8 +143,8 @@ def run(options: argparse.Namespace) -> int:
         status: int = import_module("warpbook.cli.labs_hub").submit_to_hub(options)
         return status
     try:
-        if options.action == "list":
-            return _list(options)
+        if options.action in _WITHOUT_GRADING:
+            return _listed(options)
         commands = import_module("warpbook.cli.labs_commands")
     except ImportError as problem:
         return _failed(
@@ -166,11 +186,15 @@ def _add_hub(submit: argparse.ArgumentParser) -> None:
     submit.add_argument("--wait", action="store_true", help="stay until it is graded")
 
 
-def _list(options: argparse.Namespace) -> int:
-    listing = import_module("warpbook.cli.labs_list")
+def _listed(options: argparse.Namespace) -> int:
+    if options.action == "path" and options.choose and not options.name:
+        return _failed(options, "name the path: warpbook labs path week --choose")
+    listing = import_module(_WITHOUT_GRADING[options.action])
     try:
         status: int = listing.show(options)
-    except listing.StoreError as problem:
+    except BrokenPipeError:
+        raise
+    except (LabError, OSError) as problem:
         return _failed(options, str(problem))
     return status
 

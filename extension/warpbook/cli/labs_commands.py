@@ -11,6 +11,7 @@ from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_progress import shown_progress
+from warpbook.cli.labs_quiz import quiz
 from warpbook.cli.labs_solution import next_sections, solution
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
@@ -31,6 +32,7 @@ from warpbook_labs.course.store import Store
 from warpbook_labs.course.trust import trust
 from warpbook_labs.errors import (
     BadLab,
+    BadQuiz,
     BadSource,
     NotInstalled,
     NotPassed,
@@ -52,6 +54,7 @@ from warpbook_monitors.plain_text import joined
 #: what is told in one line, with exit status 2
 PROBLEMS = (
     BadLab,
+    BadQuiz,
     BadSource,
     CommandError,
     LookupError,
@@ -240,6 +243,7 @@ ACTIONS = {
     "check": _check,
     "submit": _submit,
     "trace": _trace,
+    "quiz": quiz,
     "hint": _hint,
     "solution": solution,
     "regrade": _regrade,

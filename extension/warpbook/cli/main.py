@@ -23,6 +23,7 @@ _COMMANDS = (
     "record",
     "agent",
     "analyze",
+    "advise",
     "gpulease",
     "limits",
     "memory",
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     # what only other commands import takes half a second
     named = [name for name in _COMMANDS if name in given[:1]]
-    if arguments is None and named == ["analyze"]:
+    if arguments is None and named in (["analyze"], ["advise"]):
         # it multiplies no matrices: NumPy's threads for that would only spin at first
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     options = make_parser(named or _COMMANDS).parse_args(given)

@@ -22,6 +22,7 @@ from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.timeline_handover import timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook_monitors.checklist.process import state_of_this_process
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Comparison, compare, shortened
 from warpbook_monitors.trace.errors import TraceError
@@ -96,6 +97,7 @@ class Delivery:
         profile = Profile(
             finished.figures, ran.title, finished.window_ms, _gpus(finished)
         )
+        profile.code, profile.process = ran.code or None, state_of_this_process()
         if self._shell is not None:
             profile.report_id = str(uuid.uuid4())
         if ran.status != "ok":

@@ -102,6 +102,11 @@ class CellProfiler:
         #: by the cell's key
         self._previous: OrderedDict[str, Profile] = OrderedDict()
 
+    @property
+    def newest(self) -> Profile | None:
+        """Give the profile of the cell that was profiled last."""
+        return next(reversed(self._previous.values()), None)
+
     def profile_next(self, cell_id: str | None, source: str) -> None:
         """Profile the next run of a cell as if `%%gpuprof` were on its first line."""
         self._wanted = (cell_id, source)

@@ -35,8 +35,16 @@ from warpbook_labs.course.overview import (
     so_far,
     speed_words,
 )
+from warpbook_labs.course.paths import (
+    LabPath,
+    along,
+    choose_path,
+    chosen_path,
+    path_entry,
+    read_paths,
+)
 from warpbook_labs.course.progress import Progress, read_progress, submissions_file
-from warpbook_labs.errors import LabError, StoreError
+from warpbook_labs.errors import BadPath, LabError, StoreError
 from warpbook_labs.lab.entries import SoFar
 from warpbook_labs.lab.files import UnfitFile, read_file
 from warpbook_labs.lab.plain_math import plain_math
@@ -78,15 +86,37 @@ def labs(gpus: int) -> LabList:
         problems.append(f"How far you are is not known. {problem}")
     here = look_here(gpus)
     lab_infos, bad = overview(here, progress)
-    following = next_lab(lab_infos)
+    paths: tuple[LabPath, ...] = ()
+    try:
+        paths = read_paths()
+    except BadPath as problem:
+        problems.append(_words(str(problem)))
+    chosen = chosen_path()
+    in_order = along(chosen, lab_infos)
+    following = next_lab(in_order)
     return LabList(
         lab_infos,
         here.compiler,
         gpus,
-        " ".join(filter(None, [speed_words(here), skipped_words(lab_infos)])),
+        " ".join(filter(None, [speed_words(here), skipped_words(in_order)])),
         None if following is None else following.id,
         (*problems, *bad),
+        tuple(path_entry(path, lab_infos) for path in paths),
+        None if chosen is None else chosen.id,
     )
+
+
+def follow(path: str) -> None:
+    """Note which path the person follows; "" is none.
+
+    Raises:
+        LookupError: there is no such path.
+        LabsProblem: the paths can't be read.
+    """
+    try:
+        choose_path(path)
+    except BadPath as problem:
+        raise LabsProblem(_words(str(problem))) from None
 
 
 def hints(lab: str, open_one: bool) -> LabHints:

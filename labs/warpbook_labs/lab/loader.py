@@ -17,6 +17,7 @@ from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import GIVEN, LoadedLab
 from warpbook_labs.lab.own_python import BadPython, Cases, imported_cases, jailed_cases
+from warpbook_labs.lab.prerequisites import cycles
 from warpbook_labs.lab.spec import Lab
 from warpbook_labs.lab.texts import figures
 from warpbook_labs.lab.vault import VAULT, private_folder
@@ -26,7 +27,8 @@ def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
     """Load every lab, by id, in the order of their numbers.
 
     Raises:
-        BadLab: one can't be used, or two have the same id or number.
+        BadLab: one can't be used, two have the same id or number, or labs wait for
+            one another.
     """
     labs: dict[str, LoadedLab] = {}
     numbers: dict[int, str] = {}
@@ -37,6 +39,11 @@ def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
             other = lab.id if lab.id in labs else numbers[lab.number]
             raise BadLab(f"{file}: id and number must be its own; `{other}` has them.")
         labs[lab.id], numbers[lab.number] = loaded, lab.id
+    waiting = cycles({name: loaded.lab.after for name, loaded in labs.items()})
+    if waiting:
+        file = labs[waiting[0]].folder / "lab.toml"
+        names = ", ".join(waiting)
+        raise BadLab(f"{file}: after: these labs wait for one another: {names}.")
     return dict(sorted(labs.items(), key=lambda pair: pair[1].lab.number))
 
 

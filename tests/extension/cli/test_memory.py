@@ -50,6 +50,27 @@ def test_what_to_change_first(capfd: pytest.CaptureFixture[str]) -> None:
     assert lower["training"][0]["peak_bytes"] == change["peak_bytes"]
 
 
+def test_the_peak_is_a_bar_with_its_values(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capfd, "gpt2", "--batch", "8", "--fits", "24GB").splitlines()
+    at = lines.index("At the peak: 9.42 GiB of 22.4 GiB, 42 %")
+    bar = lines[at + 1].strip()
+    assert bar.startswith("[W") and bar.endswith(".]") and len(bar) == 78
+    # two fifths of it, the largest part the longest
+    assert bar.count(".") == round(76 * (1 - 9.42 / 22.4))
+    assert bar.count("T") > bar.count("A") > bar.count("S")
+    assert "  T  temporaries        5.37 GiB     57 %" in lines
+    assert "On each" not in "\n".join(lines)
+
+
+def test_a_bar_that_is_too_long_says_where_the_gpu_is_full(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    lines = printed(capfd, "gpt2", "--batch", "64", "--fits", "30GB").splitlines()
+    (bar,) = (line for line in lines if line.startswith("  ["))
+    assert "|" in bar and "." not in bar
+    assert "  |  where the GPU is full" in lines
+
+
 def test_inference_has_weights_and_a_cache(capfd: pytest.CaptureFixture[str]) -> None:
     options = ("llama-3-8b", "--inference", "--batch", "4", "--kv-dtype", "fp8")
     text = printed(capfd, *options, "--dtype", "int4", "--sequence", "4096")

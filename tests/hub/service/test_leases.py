@@ -332,7 +332,7 @@ def spawner_hub(hub: ClassHub, folder: Path) -> Iterator[str]:
 
         def is_up() -> bool | None:
             assert process.poll() is None, log.read_text()[-4000:]
-            with contextlib.suppress(requests.ConnectionError):
+            with contextlib.suppress(requests.RequestException):
                 return requests.get(f"{url}/hub/health", timeout=5).ok or None
             return None
 

@@ -9,7 +9,8 @@ from jupyterhub.services.auth import HubOAuth, HubOAuthenticated
 from tornado.web import HTTPError, RequestHandler
 
 from warpbook.hub.errors import Forbidden, HubError
-from warpbook.hub.service.access import SCOPES, Identity, identity_of
+from warpbook.hub.scopes import SCOPES
+from warpbook.hub.service.access import Identity, identity_of
 
 #: a token that was revoked is believed so long
 CACHE_S = 10

@@ -54,7 +54,7 @@ def followed(
     """
     first: dict[tuple[str, bool], int] = {}
     for place, (put, case) in enumerate(judged):
-        if not case.passed and answers[place].data:
+        if put.function.names_lines and not case.passed and answers[place].data:
             first.setdefault((case.about, put.is_hidden), place)
     places = list(first.values())[:_MOST_ASKED]
     if not places:
