@@ -63,6 +63,8 @@ class CourseList(Struct, frozen=True):
 
     #: none where no course service started this server
     courses: tuple[OwnCourse, ...]
+    #: the name of the lab that comes next in them; None where none is left to hand in
+    next_lab: str | None = None
     #: why the hub does not tell, in words
     problem: str = ""
 

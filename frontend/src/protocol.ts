@@ -512,6 +512,7 @@ export interface CourseLab {
 /** Answer of `GET .../api/v1/courses`: what the hub's courses publish. */
 export interface CourseList {
   readonly courses: OwnCourse[];
+  readonly next_lab: string | null;
   readonly problem: string;
 }
 

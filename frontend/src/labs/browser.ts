@@ -5,7 +5,7 @@ import { Widget } from '@lumino/widgets';
 import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { CourseList, LabEntry, LabList, TextEntry } from '../protocol';
-import { courseSection, nextOf } from './course';
+import { courseSection } from './course';
 import { fits, LabFilters } from './filters';
 import type { LabGroup } from './paths';
 import { groupsOf, PathChoice } from './paths';
@@ -58,7 +58,7 @@ export class LabBrowser extends Widget {
       this.write(list);
       const courses = await this.server.courses();
       this.writeCourses(courses, list.labs);
-      const ofCourse = list.path === null ? nextOf(courses) : null;
+      const ofCourse = list.path === null ? courses.next_lab : null;
       this.writeNext(ofCourse ?? list.next_lab);
     } catch (error) {
       this.said.replaceChildren(problem(error));
@@ -162,9 +162,9 @@ export class LabBrowser extends Widget {
 
   private writeTexts(texts: readonly TextEntry[]): void {
     // focus stays where it is in an unchanged list
-    const told = JSON.stringify(texts);
-    if (told !== this.textsState) {
-      this.textsState = told;
+    const state = JSON.stringify(texts);
+    if (state !== this.textsState) {
+      this.textsState = state;
       this.texts.replaceChildren(
         ...textSections(texts, (text, button) => void this.open(text, button))
       );

@@ -164,8 +164,10 @@ export const isOwnCourse: Shape<types.OwnCourse> = check.record<types.OwnCourse>
 
 export const isCourseList: Shape<types.CourseList> = check.record<types.CourseList>({
   courses: check.list(isOwnCourse, 100),
+  next_lab: check.optional(check.text),
   problem: check.text,
 }, {
+  next_lab: null,
   problem: "",
 });
 
