@@ -28,17 +28,17 @@ def test_a_kernel_offers_its_machine_and_reads_only_for_who_asks(
     assert stub_nvml.calls() == 0 and kernel.telemetry == []
 
     kernel.say_over(comm, {"view": "here", "greeted": False})
-    hello = kernel.told("hello")
-    assert [each["kind"] for each in hello["devices"]].count("gpu") == 1
+    hello = kernel.next_message("hello")
+    assert [device["kind"] for device in hello["devices"]].count("gpu") == 1
     assert (hello["rate_hz"], hello["replay"]) == (5.0, None)
-    kernel.told("frame")
+    kernel.next_message("frame")
 
 
 def test_a_machine_without_a_gpu_plays_no_recording(kernel: Any) -> None:
     """The page's server may; here it would pass for what the notebook uses."""
     comm, _ = kernel.offers[-1]
     kernel.say_over(comm, {"view": "here", "greeted": False})
-    hello = kernel.told("hello")
+    hello = kernel.next_message("hello")
     assert hello["replay"] is None
-    assert [each["kind"] for each in hello["devices"]] == ["host"]
-    assert [each["what"] for each in hello["absences"]] == ["NVML"]
+    assert [device["kind"] for device in hello["devices"]] == ["host"]
+    assert [absence["what"] for absence in hello["absences"]] == ["NVML"]

@@ -121,25 +121,25 @@ def _with_dialogues(
     plan: Plan,
     source: str,
     put: Sequence[Put],
-    told: Sequence[tuple[Put, CaseResult]],
+    judged: Sequence[tuple[Put, CaseResult]],
     limits: Limits,
 ) -> list[tuple[Put, CaseResult]]:
     """Hold the dialogues, and put them among the others, in the order of questions."""
-    others, dialogues = iter(told), Dialogues(source, plan.call_s, limits)
-    found = []
-    for each in put:
-        if not each.function.is_dialogue:
-            found.append(next(others))
+    others, dialogues = iter(judged), Dialogues(source, plan.call_s, limits)
+    results = []
+    for question in put:
+        if not question.function.is_dialogue:
+            results.append(next(others))
             continue
         try:
-            answer, words = dialogues.hold(each, loaded.cases.advance)
+            answer, words = dialogues.hold(question, loaded.cases.advance)
         except BadLab:
             raise
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "advance", why) from None
-        found.append((each, _told(loaded, each, answer, words)))
-    return found
+        results.append((question, _told(loaded, question, answer, words)))
+    return results
 
 
 def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:

@@ -48,9 +48,9 @@ def main() -> None:
     opening = msgspec.msgpack.decode(first, type=Opening)
     module = ModuleType("answers")
     while (request := read_message(requests, _MOST_REQUEST_BYTES)) is not None:
-        asked = msgspec.msgpack.decode(request, type=Asked)
-        if asked.function:
-            given = answer(module, asked, opening.call_s, encode)
+        call = msgspec.msgpack.decode(request, type=Asked)
+        if call.function:
+            given = answer(module, call, opening.call_s, encode)
         else:
             module = ModuleType("answers")
             given = _begun(module, opening)
