@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+#: a schedule: rows of whole numbers
+ROWS = "list[list[int]]"
 #: what a function may be asked to return, by its name in `lab.toml`
 RESULTS: dict[str, Any] = {
     "bool": bool,
@@ -15,6 +17,7 @@ RESULTS: dict[str, Any] = {
     "list[int]": list[int],
     "list[float]": list[float],
     "list[str]": list[str],
+    ROWS: list[list[int]],
     "dict[str, int]": dict[str, int],
     "dict[str, float]": dict[str, float],
 }
@@ -42,6 +45,7 @@ class Function(Struct, frozen=True, forbid_unknown_fields=True):
         "list[int]",
         "list[float]",
         "list[str]",
+        "list[list[int]]",
         "dict[str, int]",
         "dict[str, float]",
     ]

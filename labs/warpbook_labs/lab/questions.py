@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from warpbook_labs.lab.plan_spec import RESULTS, Function, Plan
+from warpbook_labs.lab.plan_spec import RESULTS, ROWS, Function, Plan
 
 _MOST_QUESTIONS = 200
 _MOST_SHOWN = 300
@@ -102,10 +102,20 @@ def typed(function: Function, data: bytes, is_hidden: bool = False) -> tuple[Any
         # a count that went through a division, or NumPy, is one still
         if function.returns == "int" and isinstance(held, float) and held.is_integer():
             held = int(held)
+        if function.returns == ROWS:
+            held = _with_counts(held)
         return msgspec.convert(held, RESULTS[function.returns]), ""
     except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
         kind = _kind(data, is_hidden)
         return None, f"It must return {function.returns}, and returns {kind}."
+
+
+def _with_counts(held: Any) -> Any:
+    """Give rows with 1 for true and 0 for false, and whole numbers for whole floats."""
+    if isinstance(held, list):
+        return [_with_counts(one) for one in held]
+    is_count = isinstance(held, bool | float) and float(held).is_integer()
+    return int(held) if is_count else held
 
 
 def _kind(data: bytes, is_hidden: bool) -> str:

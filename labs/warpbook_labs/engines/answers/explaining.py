@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
-from warpbook_labs.lab.plan_spec import Function
+from warpbook_labs.lab.plan_spec import ROWS, Function
 from warpbook_labs.lab.questions import Question
 from warpbook_labs.lab.texts import named_lines, unread_words
 from warpbook_labs.results.check import CaseResult
@@ -54,7 +54,9 @@ def followed(
     """
     first: dict[tuple[str, bool], int] = {}
     for place, (put, case) in enumerate(judged):
-        if put.function.names_lines and not case.passed and answers[place].data:
+        # rows come from all lines of their function, and their judge names the row
+        is_followed = put.function.names_lines and put.function.returns != ROWS
+        if is_followed and not case.passed and answers[place].data:
             first.setdefault((case.about, put.is_hidden), place)
     places = list(first.values())[:_MOST_ASKED]
     if not places:
