@@ -198,6 +198,7 @@ export interface Capabilities {
   readonly absences: Absence[];
   readonly replay: Replay | null;
   readonly bokeh: string | null;
+  readonly machine: Machine;
 }
 
 /** A lab's result, ready to be drawn. */
@@ -993,6 +994,12 @@ export interface LocationCell {
   readonly line: number;
   readonly code: string;
   readonly column: number | null;
+}
+
+/** A machine, or a container of one. */
+export interface Machine {
+  readonly id: string;
+  readonly name: string;
 }
 
 /** What torch's allocator held on one GPU while the code ran. */

@@ -72,10 +72,10 @@ test('what is between backticks is code, and nothing is markup', () => {
   const nodes = marked(
     'use `x[i]` and `<b>`, not ` alone\u0007'
   ) as unknown as (FakeNode | string)[];
-  const told = nodes.map(each =>
-    typeof each === 'string' ? each : `${each.tag}:${each.textContent}`
+  const texts = nodes.map(node =>
+    typeof node === 'string' ? node : `${node.tag}:${node.textContent}`
   );
-  assert.deepEqual(told, [
+  assert.deepEqual(texts, [
     'use ',
     'code:x[i]',
     ' and ',
@@ -86,10 +86,10 @@ test('what is between backticks is code, and nothing is markup', () => {
 
 test('texts of labs have paragraphs, and code as it is', () => {
   const nodes = blocks('Take\nthis:\n\n```python\nx = 1\n  y\n```\n\nAnd `z`.');
-  const told = (nodes as unknown as FakeNode[]).map(
-    each => `${each.tag}:${each.textContent}`
+  const texts = (nodes as unknown as FakeNode[]).map(
+    node => `${node.tag}:${node.textContent}`
   );
-  assert.deepEqual(told, ['p:Take this:', 'pre:x = 1\n  y', 'p:And z.']);
+  assert.deepEqual(texts, ['p:Take this:', 'pre:x = 1\n  y', 'p:And z.']);
 });
 
 test('a cell that grades a file names the cells that are newer', () => {

@@ -23,12 +23,12 @@ SOLUTION = (
 
 def cell_of(page: LabPage, text: str) -> int:
     """The position of the cell that has this in its source."""
-    (found,) = [
+    (cell_number,) = [
         number
         for number, cell in enumerate(page.cells())
         if cell["cell_type"] == "code" and text in "".join(cell["source"])
     ]
-    return found
+    return cell_number
 
 
 def write_source(page: LabPage, cell: int, source: str) -> None:
@@ -104,13 +104,13 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
         page.set_theme(f"JupyterLab {theme}")
         page.page.wait_for_timeout(300)
         page.page.add_script_tag(path=AXE)
-        found = page.page.evaluate(
+        report = page.page.evaluate(
             "() => axe.run({ include: ['.wb-labs'] }, { resultTypes: ['violations'] })"
         )
         serious = [
-            (each["id"], each["nodes"][0]["html"][:200])
-            for each in found["violations"]
-            if each["impact"] in ("serious", "critical")
+            (violation["id"], violation["nodes"][0]["html"][:200])
+            for violation in report["violations"]
+            if violation["impact"] in ("serious", "critical")
         ]
         assert serious == []
         page.page.screenshot(path=screenshots / f"labs-{theme.lower()}.png")
@@ -223,12 +223,12 @@ def test_broken_streams_are_shown_with_their_lines_and_a_timeline(
     ]
     page.open(lab_url, lab.write_notebook("streams.ipynb", cells))
     page.run(0)
-    told = {
+    words_by_file = {
         "side_does_not_wait.py": "which add of line",
         "events.py": "✓ fix-the-stream: passed",
     }
     sources = find("fix-the-stream")
-    for name, words in told.items():
+    for name, words in words_by_file.items():
         source = (sources.wrong | sources.correct)[name]
         write_source(page, 1, f"%%lab fix-the-stream\n# {ATTACK}\n{source}")
         page.run(1)

@@ -33,10 +33,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     actions = parser.add_subparsers(metavar="action")
 
     def action(name: str, help_text: str) -> argparse.ArgumentParser:
-        found = actions.add_parser(name, help=help_text, description=help_text)
-        found.add_argument("--json", action="store_true", help="print one JSON object")
-        found.set_defaults(action=name)
-        return found
+        parser = actions.add_parser(name, help=help_text, description=help_text)
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        parser.set_defaults(action=name)
+        return parser
 
     action("list", "tell the labs, and how far you are")
     found = action("path", "tell learning paths; of one, what is done and what is next")
@@ -62,10 +62,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         ("hint", "open one more hint"),
         ("solution", "show the reference and its discussion, after a pass"),
     ):
-        found = action(name, help_text)
-        found.add_argument("lab", metavar="LAB", help="its id, or its folder")
+        command = action(name, help_text)
+        command.add_argument("lab", metavar="LAB", help="its id, or its folder")
         if name == "open":
-            found.add_argument(
+            command.add_argument(
                 "--folder",
                 type=Path,
                 metavar="DIR",
@@ -73,12 +73,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                 help="where the lab's folder is made (default: here)",
             )
         if name in ("check", "submit"):
-            found.add_argument(
+            command.add_argument(
                 "--no-gpu",
                 action="store_true",
                 help="leave the GPU to others: nothing is run there, and no speed told",
             )
-            found.add_argument(
+            command.add_argument(
                 "file",
                 nargs="?",
                 type=Path,
@@ -86,56 +86,56 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                 help="your source (default: where `open` put it)",
             )
         if name == "submit":
-            _add_hub(found)
-    found = action("trace", "run your source once more, and record what the GPU does")
-    found.add_argument("lab", metavar="LAB", help="its id, or its folder")
-    found.add_argument(
+            _add_hub(command)
+    command = action("trace", "run your source once more, and record what the GPU does")
+    command.add_argument("lab", metavar="LAB", help="its id, or its folder")
+    command.add_argument(
         "file",
         nargs="?",
         type=Path,
         metavar="FILE",
         help="your source (default: where `open` put it)",
     )
-    found = action("regrade", "grade once more what is kept; earlier results stay")
-    found.add_argument(
+    command = action("regrade", "grade once more what is kept; earlier results stay")
+    command.add_argument(
         "what",
         metavar="SUBMISSION|LAB",
         help="its number; or a lab, for all of its own",
     )
-    found.add_argument(
+    command.add_argument(
         "number",
         nargs="?",
         type=int,
         metavar="NUMBER",
         help="of the lab's submissions, this one alone",
     )
-    found.add_argument(
+    command.add_argument(
         "--no-gpu",
         action="store_true",
         help="leave the GPU to others: nothing is run there, and no speed told",
     )
-    found = action("part", "write labs for learners, and their solutions apart")
-    found.add_argument("learners", type=Path, metavar="LEARNERS", help="is made")
-    found.add_argument("vault", type=Path, metavar="VAULT", help="is made")
-    found = action("new", "begin a lab of your own from a small one that is complete")
-    found.add_argument("lab", metavar="ID", help="such as my-first-lab")
-    found.add_argument(
+    command = action("part", "write labs for learners, and their solutions apart")
+    command.add_argument("learners", type=Path, metavar="LEARNERS", help="is made")
+    command.add_argument("vault", type=Path, metavar="VAULT", help="is made")
+    command = action("new", "begin a lab of your own from a small one that is complete")
+    command.add_argument("lab", metavar="ID", help="such as my-first-lab")
+    command.add_argument(
         "--folder",
         type=Path,
         metavar="DIR",
         default=Path(),
         help="where its folder is made (default: here)",
     )
-    found.add_argument(
+    command.add_argument(
         "--language",
         choices=list(LANGUAGES),
         default="cuda",
         help="what learners write (default: cuda)",
     )
-    found = action("trust", "say that you have looked through somebody's lab")
-    found.add_argument("folder", type=Path, metavar="FOLDER", help="of the lab")
-    found = action("validate", "check that labs grade fairly")
-    found.add_argument(
+    command = action("trust", "say that you have looked through somebody's lab")
+    command.add_argument("folder", type=Path, metavar="FOLDER", help="of the lab")
+    command = action("validate", "check that labs grade fairly")
+    command.add_argument(
         "labs", nargs="*", metavar="LAB", help="id or folder (default: every lab)"
     )
 

@@ -233,7 +233,7 @@ def _trust(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    worst, told = 0, []
+    worst, outcomes = 0, []
     if not options.labs:
         # two with the same id or number are told here
         load_all()
@@ -251,9 +251,9 @@ def _validate(options: argparse.Namespace) -> int:
             problem, worst = str(bad), 2
             if not options.json:
                 print(joined([f"BAD     {problem}"]), flush=True)
-        told.append({"lab": name, "problem": problem, "verdicts": verdicts})
+        outcomes.append({"lab": name, "problem": problem, "verdicts": verdicts})
     if options.json:
-        print_json({"ok": not worst, "labs": told})
+        print_json({"ok": not worst, "labs": outcomes})
     return worst
 
 
@@ -301,7 +301,7 @@ def _tell(options: argparse.Namespace, card: Graded, source: str) -> int:
     if options.json:
         print_json(card)
     else:
-        told = card_of(
+        card_view = card_of(
             card.result,
             source,
             card.submission,
@@ -309,7 +309,7 @@ def _tell(options: argparse.Namespace, card: Graded, source: str) -> int:
             left_out=(_USUAL,),
             more=next_sections(options, card),
         )
-        print(joined(card_lines(told)))
+        print(joined(card_lines(card_view)))
     return 0 if card.passed else 1
 
 

@@ -52,8 +52,8 @@ def show(options: argparse.Namespace) -> int:
         far = how_far(lab.progress)
         needs = ", ".join(lab.needs)
         level = lab.difficulty or ""
-        told = (lab.id, lab.track, lab.title, str(lab.minutes), level, needs, far)
-        rows.append((str(lab.number), *told))
+        cells = (lab.id, lab.track, lab.title, str(lab.minutes), level, needs, far)
+        rows.append((str(lab.number), *cells))
     lines = [*left(rows), "", "Texts: warpbook labs open TEXT"]
     lines += left([("", text.id, f"{text.minutes} min", text.title) for text in texts])
     lines.append("")
@@ -66,7 +66,7 @@ def show(options: argparse.Namespace) -> int:
     words = isolation_words("namespaces", True)
     lines.append(f"Your source runs {words}. A result says so where that is not had.")
     missing = [lab for lab in labs if not lab.can_check and lab.why != here.remedy]
-    lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
+    lines += [f"{lab.id} can't be checked here. {lab.why}" for lab in missing]
     lines += [_gpu_words(), *problems]
     following = next_lab(along(chosen_path(), labs))
     if following is not None:
@@ -76,8 +76,8 @@ def show(options: argparse.Namespace) -> int:
 
 
 def _row(lab: LabEntry, progress: Progress) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(lab)
-    return {**told, "progress": progress}
+    fields: dict[str, Any] = msgspec.to_builtins(lab)
+    return {**fields, "progress": progress}
 
 
 def left(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -53,8 +53,8 @@ class LabList:
 
     def _html(self) -> str:
         head = "".join(
-            f"<th>{each}</th>"
-            for each in (
+            f"<th>{title}</th>"
+            for title in (
                 *("", "lab", "minutes", "level", "needs", "here", "you", "after"),
             )
         )
@@ -62,20 +62,20 @@ class LabList:
         for track, labs in _by_track(self.labs):
             rows += f'<tr><th colspan="8">{shown(track)}</th></tr>'
             rows += "".join(map(_row, labs))
-        told = "".join(
-            f'<p class="warpbook-warning">{shown(each, 400)}</p>'
-            for each in self.problems
+        below = "".join(
+            f'<p class="warpbook-warning">{shown(problem, 400)}</p>'
+            for problem in self.problems
         )
         following = self.next_lab
         if following is not None:
             words = f"Next: {following.number} {following.title}: "
             command = f'warpbook.labs.open("{following.id}")'
-            told = f"<p>{shown(words)}<code>{shown(command)}</code></p>{told}"
+            below = f"<p>{shown(words)}<code>{shown(command)}</code></p>{below}"
         if self.notice:
-            told = f"<p>{shown(self.notice, 400)}</p>{told}"
+            below = f"<p>{shown(self.notice, 400)}</p>{below}"
         return (
             f'<div class="warpbook-lab"><style>{STYLE}</style><table><thead><tr>{head}'
-            f"</tr></thead><tbody>{rows}</tbody></table>{told}</div>"
+            f"</tr></thead><tbody>{rows}</tbody></table>{below}</div>"
         )
 
 
@@ -87,8 +87,8 @@ def _progress() -> dict[str, SoFar]:
 
 
 def _by_track(labs: tuple[LabEntry, ...]) -> Iterator[tuple[str, list[LabEntry]]]:
-    for track, found in itertools.groupby(labs, key=lambda each: each.track):
-        yield track, list(found)
+    for track, group in itertools.groupby(labs, key=lambda lab: lab.track):
+        yield track, list(group)
 
 
 def _row(lab: LabEntry) -> str:

@@ -42,7 +42,9 @@ class ShownSolution:
             yield of.discussion.strip()
         if of.mistakes:
             yield "**What often goes wrong**"
-            yield "\n".join(f"- *{each.name}*: {each.reason}" for each in of.mistakes)
+            yield "\n".join(
+                f"- *{mistake.name}*: {mistake.reason}" for mistake in of.mistakes
+            )
 
     def __repr__(self) -> str:
         """Write it as plain text."""

@@ -8,11 +8,13 @@ from typing import Any
 from warpbook.kernel.bare_times import CellTimes
 from warpbook.kernel.code_span import CodeSpan
 from warpbook.kernel.gpu import Gpu
+from warpbook.kernel.gpuadvise import GpuAdvise
 from warpbook.kernel.gpulease import gpulease
 from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
 from warpbook.kernel.lab_magic import lab
 from warpbook.kernel.lab_quiz import labquiz
+from warpbook.kernel.machine_feed import MachineFeed
 from warpbook.kernel.out_of_memory import OutOfMemoryWatch
 from warpbook.kernel.server_link import ServerLink
 
@@ -20,6 +22,7 @@ _MAGICS = (
     ("cell", "gpuprof"),
     ("line", "gpuprof"),
     ("line", "gpu"),
+    ("line", "gpuadvise"),
     ("line", "gpulease"),
     ("line", "gpuwatch"),
     ("cell", "lab"),
@@ -41,6 +44,8 @@ def load(shell: Any) -> None:
     times.install()
     profiler = CellProfiler(shell, link, span, times)
     shell.register_magic_function(profiler.gpuprof, "line_cell", "gpuprof")
+    advise = GpuAdvise(shell, profiler)
+    shell.register_magic_function(advise.gpuadvise, "line", "gpuadvise")
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link, profiler.profile_next)
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")
@@ -50,12 +55,15 @@ def load(shell: Any) -> None:
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)
     out_of_memory.install()
+    machine = MachineFeed(shell)
+    machine.offer()
     _loaded[id(shell)] = (
         times.remove,
         profiler.remove,
         span.remove,
         out_of_memory.remove,
         watch.turn_off,
+        machine.remove,
     )
 
 

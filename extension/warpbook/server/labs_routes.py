@@ -44,8 +44,8 @@ class LabsHandler(Handler):
         await self._broadcaster.ready()
         sampler = self._broadcaster.sampler
         gpus = sum(device.kind == "gpu" for device in sampler.devices)
-        found = await _done(labs, gpus if sampler.replay is None else 0)
-        self.finish_json(encode(found))
+        listing = await _done(labs, gpus if sampler.replay is None else 0)
+        self.finish_json(encode(listing))
 
 
 class LabPathHandler(Handler):
@@ -146,18 +146,18 @@ class LabSolutionHandler(Handler):
         # it may wait for the hub, which holds up no other question about labs
         async with self.settings.setdefault("warpbook_solution", asyncio.Lock()):
             try:
-                found = await asyncio.to_thread(solution, lab)
+                answer = await asyncio.to_thread(solution, lab)
             except LookupError as problem:
                 raise web.HTTPError(404, str(problem)) from None
             except (LabsProblem, OSError) as problem:
                 raise web.HTTPError(409, str(problem)) from None
-        self.finish_json(encode(found))
+        self.finish_json(encode(answer))
 
 
-async def _done(work: Callable[..., _T], *asked: object) -> _T:
+async def _done(work: Callable[..., _T], *arguments: object) -> _T:
     """Do it on a thread; what can't be done is told in words."""
     try:
-        return await asyncio.to_thread(alone, work, *asked)
+        return await asyncio.to_thread(alone, work, *arguments)
     except LookupError as problem:
         raise web.HTTPError(404, str(problem)) from None
     except (LabsProblem, OSError) as problem:

@@ -102,11 +102,11 @@ export class LabBrowser extends Widget {
     this.path.write(list);
     this.writeTexts(list.texts);
     // an unchanged list stays: a person may be reading in it
-    const told = JSON.stringify([labs, list.path]);
-    if (told === this.told) {
+    const state = JSON.stringify([labs, list.path]);
+    if (state === this.state) {
       return;
     }
-    this.told = told;
+    this.state = state;
     const groups = groupsOf(list);
     this.rows.clear();
     this.tracks.replaceChildren(...groups.map(group => this.group(group)));
@@ -118,7 +118,7 @@ export class LabBrowser extends Widget {
 
   /** Say which lab comes next, with a button that opens it. */
   private writeNext(id: string | null): void {
-    const lab = this.labs.find(each => each.id === id);
+    const lab = this.labs.find(candidate => candidate.id === id);
     for (const row of this.rows.values()) {
       row.removeAttribute('data-next');
     }
@@ -162,9 +162,9 @@ export class LabBrowser extends Widget {
 
   private writeTexts(texts: readonly TextEntry[]): void {
     // focus stays where it is in an unchanged list
-    const told = JSON.stringify(texts);
-    if (told !== this.toldTexts) {
-      this.toldTexts = told;
+    const state = JSON.stringify(texts);
+    if (state !== this.textsState) {
+      this.textsState = state;
       this.texts.replaceChildren(
         ...textSections(texts, (text, button) => void this.open(text, button))
       );
@@ -254,6 +254,6 @@ export class LabBrowser extends Widget {
   private readonly courses = h('div', { class: 'wb-labs-tracks' });
   private readonly tracks = h('div', { class: 'wb-labs-tracks' });
   private readonly texts = h('div', { class: 'wb-labs-tracks' });
-  private told = '';
-  private toldTexts = '';
+  private state = '';
+  private textsState = '';
 }

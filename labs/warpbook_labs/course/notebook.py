@@ -78,7 +78,7 @@ def notebook(loaded: LoadedLab, source: str) -> str:
 
 
 def _asked(lab: Lab) -> str:
-    after = ",".join(f" `{each}`" for each in lab.after)
+    after = ",".join(f" `{lab_id}`" for lab_id in lab.after)
     parts = [
         "## What is asked",
         lab.asks.strip(),
@@ -94,7 +94,9 @@ def _asked(lab: Lab) -> str:
         head = f"| name | kind | type | shape |{place} |\n"
         rule = "| --- " * (5 + bool(place)) + "|\n"
         parts.append(
-            head + rule + "\n".join(_row(lab, each) for each in lab.parameters)
+            head
+            + rule
+            + "\n".join(_row(lab, parameter) for parameter in lab.parameters)
         )
     before = f" Do these before:{after}." if after else ""
     parts.append(f"About {lab.minutes} minutes.{before}")
@@ -113,8 +115,12 @@ def _function(function: Function) -> str:
 
 
 def _host(lab: Lab, host: Host) -> str:
-    sizes = ", ".join(each.name for each in lab.parameters if each.kind == "size")
-    others = ", ".join(each.name for each in lab.parameters if each.kind != "size")
+    sizes = ", ".join(
+        parameter.name for parameter in lab.parameters if parameter.kind == "size"
+    )
+    others = ", ".join(
+        parameter.name for parameter in lab.parameters if parameter.kind != "size"
+    )
     return (
         f"You write `prepare({sizes})`, which is called once for a case and returns "
         f"whatever you want as `state`, and `run(state, {others})`, which is called "
@@ -129,8 +135,8 @@ def _given(loaded: LoadedLab) -> list[Cell]:
     # what a plan gives is for a cell to try, and its text says when to look into it
     if not loaded.given or loaded.lab.host is None:
         return []
-    told = "You may import this from `given`; the file lies beside this notebook."
-    return [words_cell(f"{told}\n\n```python\n{loaded.given.strip()}\n```")]
+    sentence = "You may import this from `given`; the file lies beside this notebook."
+    return [words_cell(f"{sentence}\n\n```python\n{loaded.given.strip()}\n```")]
 
 
 def _row(lab: Lab, parameter: Parameter) -> str:

@@ -51,8 +51,8 @@ def read_texts(folder: Path = TEXTS) -> tuple[Reading, ...]:
     Raises:
         BadText: one can't be used; the message names file and key.
     """
-    found = [_spec(file.parent) for file in folder.glob(f"*/{_SPEC}")]
-    return tuple(sorted(found, key=lambda text: text.number))
+    texts = [_spec(file.parent) for file in folder.glob(f"*/{_SPEC}")]
+    return tuple(sorted(texts, key=lambda text: text.number))
 
 
 def text_folder(name: str, folder: Path = TEXTS) -> Path | None:

@@ -58,12 +58,12 @@ class LabProcess:
         with self._lock:
             content = self._exchange(request)
         try:
-            status, *told = decode(content)
+            status, *results = decode(content)
         except (UnfitValue, ValueError, TypeError):
             raise LabPythonError("It gave back malformed data.") from None
-        if status == "done" and len(told) == 1:
-            return told[0]
-        kind, words = [*map(str, told), "", ""][:2]
+        if status == "done" and len(results) == 1:
+            return results[0]
+        kind, words = [*map(str, results), "", ""][:2]
         name = kind if kind.isidentifier() else "Exception"
         raise type(name[:100], (Exception,), {})(words)
 

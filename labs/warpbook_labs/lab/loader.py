@@ -30,21 +30,21 @@ def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
         BadLab: one can't be used, two have the same id or number, or labs wait for
             one another.
     """
-    found: dict[str, LoadedLab] = {}
+    labs: dict[str, LoadedLab] = {}
     numbers: dict[int, str] = {}
     for file in sorted(catalogue.glob("*/*/lab.toml")):
         loaded = load(file.parent)
         lab = loaded.lab
-        if lab.id in found or lab.number in numbers:
-            other = lab.id if lab.id in found else numbers[lab.number]
+        if lab.id in labs or lab.number in numbers:
+            other = lab.id if lab.id in labs else numbers[lab.number]
             raise BadLab(f"{file}: id and number must be its own; `{other}` has them.")
-        found[lab.id], numbers[lab.number] = loaded, lab.id
-    waiting = cycles({name: each.lab.after for name, each in found.items()})
+        labs[lab.id], numbers[lab.number] = loaded, lab.id
+    waiting = cycles({name: loaded.lab.after for name, loaded in labs.items()})
     if waiting:
-        file = found[waiting[0]].folder / "lab.toml"
+        file = labs[waiting[0]].folder / "lab.toml"
         names = ", ".join(waiting)
         raise BadLab(f"{file}: after: these labs wait for one another: {names}.")
-    return dict(sorted(found.items(), key=lambda pair: pair[1].lab.number))
+    return dict(sorted(labs.items(), key=lambda pair: pair[1].lab.number))
 
 
 def refuse_taken(
@@ -137,7 +137,7 @@ def _add_edited(
 
 
 def _solutions(folder: Path, suffix: str) -> list[Path]:
-    found = []
+    files = []
     for file in sorted(folder.glob("*")):
         # what an editor or Python leaves there is no solution
         if not file.is_file() or file.name.startswith("."):
@@ -145,8 +145,8 @@ def _solutions(folder: Path, suffix: str) -> list[Path]:
         if file.suffix != suffix:
             words = f"in this language a solution's name ends in {suffix}"
             raise BadLab(f"{file}: {words}. Rename it, or put it elsewhere.")
-        found.append(file)
-    return found
+        files.append(file)
+    return files
 
 
 def _text(file: Path) -> str:

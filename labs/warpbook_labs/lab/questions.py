@@ -49,12 +49,11 @@ def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
         raise BadQuestion(
             f"{len(questions)} questions; there must be 1 to {_MOST_QUESTIONS}."
         )
-    for each in questions:
-        names = wanted.get(each.function)
-        if names is None or set(each.arguments) != set(names):
-            raise BadQuestion(
-                f"{each.function}({', '.join(each.arguments)}) is not in lab.toml."
-            )
+    for question in questions:
+        names = wanted.get(question.function)
+        if names is None or set(question.arguments) != set(names):
+            call = f"{question.function}({', '.join(question.arguments)})"
+            raise BadQuestion(f"{call} is not in lab.toml.")
     missing = set(wanted) - {question.function for question in questions}
     if missing:
         raise BadQuestion(f"{', '.join(sorted(missing))} is asked nothing.")
@@ -68,7 +67,7 @@ def in_order(function: Function, question: Question) -> tuple[Any, ...]:
 
 def call_words(function: Function, question: Question) -> str:
     """Write a question as a call that a learner can repeat."""
-    given = ", ".join(repr(each) for each in in_order(function, question))
+    given = ", ".join(repr(argument) for argument in in_order(function, question))
     words = f"{function.name}({given})"
     return words if len(words) <= _MOST_SHOWN else words[: _MOST_SHOWN - 3] + "..."
 
@@ -92,8 +91,8 @@ def judged(
             held = int(held)
         answer = msgspec.convert(held, RESULTS[function.returns])
     except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
-        found = _kind(data, is_hidden)
-        return f"It must return {function.returns}, and returns {found}."
+        kind = _kind(data, is_hidden)
+        return f"It must return {function.returns}, and returns {kind}."
     return judge(question, answer)
 
 

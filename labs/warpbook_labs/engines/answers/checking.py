@@ -82,10 +82,10 @@ def check_draws(
         refuse_unfit(source)
     except BadSource as problem:
         return ended("compile error", str(problem), problem.line)
-    put = [*shown, *(each for draw in hidden for each in draw)]
+    put = [*shown, *(question for draw in hidden for question in draw)]
     calls = tuple(
-        Asked(each.function.name, in_order(each.function, each.question))
-        for each in put
+        Asked(question.function.name, in_order(question.function, question.question))
+        for question in put
     )
     outcome = parent.run(Call(source, calls, plan.call_s), limits)
     if isinstance(outcome.result, Refused):
@@ -96,16 +96,21 @@ def check_draws(
     answers = outcome.result.answers
     if len(answers) != len(put):
         return ended("stopped", INVALID_MESSAGE)
-    told = [
-        (each, _told(loaded, each, answer))
-        for each, answer in zip(put, answers, strict=True)
+    results_of_all = [
+        (question, _told(loaded, question, answer))
+        for question, answer in zip(put, answers, strict=True)
     ]
-    for place, answer in followed(source, calls, told, answers, plan.call_s, limits):
-        told[place] = (put[place], _told(loaded, put[place], answer))
+    for place, answer in followed(
+        source, calls, results_of_all, answers, plan.call_s, limits
+    ):
+        results_of_all[place] = (put[place], _told(loaded, put[place], answer))
     results, begin = [], len(shown)
     for draw in hidden or [[]]:
-        asked = [*told[: len(shown)], *told[begin : begin + len(draw)]]
-        results.append(_result(name, plan, asked, outcome.isolation))
+        part = [
+            *results_of_all[: len(shown)],
+            *results_of_all[begin : begin + len(draw)],
+        ]
+        results.append(_result(name, plan, part, outcome.isolation))
         begin += len(draw)
     return results
 
@@ -124,16 +129,17 @@ def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:
 
 
 def _result(
-    name: str, plan: Plan, asked: Sequence[tuple[Put, CaseResult]], isolation: str
+    name: str, plan: Plan, put_results: Sequence[tuple[Put, CaseResult]], isolation: str
 ) -> CheckResult:
     """Say of one draw whether enough of it is right."""
-    failed = _failed(plan, asked)
-    right = sum(case.passed for _, case in asked)
-    kinds = _by_kind([case for _, case in asked])
+    failed = _failed(plan, put_results)
+    right = sum(case.passed for _, case in put_results)
+    kinds = _by_kind([case for _, case in put_results])
     return CheckResult(
         name,
         "failed" if failed else "passed",
-        failed or f"{right:,} of {len(asked):,} answers are right, which is enough.",
+        failed
+        or f"{right:,} of {len(put_results):,} answers are right, which is enough.",
         kinds,
         sum(kind.passed for kind in kinds),
         len(kinds),
@@ -144,7 +150,9 @@ def _result(
 def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[Put]:
     functions = {function.name: function for function in plan.functions}
     try:
-        found = drawn(plan, loaded.cases.questions, plan.seed if seed is None else seed)
+        questions = drawn(
+            plan, loaded.cases.questions, plan.seed if seed is None else seed
+        )
     except BadQuestion as problem:
         raise _bad(loaded, "questions", str(problem)) from None
     except BadLab:
@@ -152,7 +160,10 @@ def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[Put]:
     except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
         words = f"{type(problem).__name__}: {problem}"
         raise _bad(loaded, "questions", words) from None
-    return [Put(each, functions[each.function], seed is not None) for each in found]
+    return [
+        Put(question, functions[question.function], seed is not None)
+        for question in questions
+    ]
 
 
 def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
@@ -200,17 +211,17 @@ def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     return tuple(kinds.values())
 
 
-def _failed(plan: Plan, asked: Sequence[tuple[Put, CaseResult]]) -> str:
+def _failed(plan: Plan, put_results: Sequence[tuple[Put, CaseResult]]) -> str:
     """Say of which function too few answers are right; nothing if there are enough."""
     of: Counter[str] = Counter()
     right: Counter[str] = Counter()
-    for put, case in asked:
+    for put, case in put_results:
         of[put.function.name] += 1
         right[put.function.name] += case.passed
     words = [
-        f"{each.name}: {right[each.name]:,} of {of[each.name]:,} correct"
-        f"{f', {100 * each.share:.0f} % are required' if each.share < 1 else ''}."
-        for each in plan.functions
-        if right[each.name] < each.share * of[each.name]
+        f"{one.name}: {right[one.name]:,} of {of[one.name]:,} correct"
+        f"{f', {100 * one.share:.0f} % are required' if one.share < 1 else ''}."
+        for one in plan.functions
+        if right[one.name] < one.share * of[one.name]
     ]
     return " ".join(words)
