@@ -63,7 +63,7 @@ def quiz(options: argparse.Namespace) -> int:
         print(joined(_sheet(questions, left_out_words(why), options.text)))
         return 0
     else:
-        answers = tuple(_asked(questions))
+        answers = tuple(_answers(questions))
     marks = tuple(mark_answers(questions, answers))
     if options.text:
         _print(options.json, {"marks": marks}, [*_marks(marks), marks_words(marks)])
@@ -94,7 +94,7 @@ def _sheet(
     yield f'Answer with a letter each, or "{UNKNOWN}": {command}'
 
 
-def _asked(questions: Sequence[QuizQuestion]) -> Iterator[str]:
+def _answers(questions: Sequence[QuizQuestion]) -> Iterator[str]:
     """Ask one question after the other on the terminal."""
     for number, question in enumerate(questions, 1):
         print(joined(["", *_wrapped(question_lines(number, question))]))
