@@ -101,9 +101,9 @@ def test_the_next_lab_follows_the_path_and_goes_on_behind_its_end() -> None:
             )
             for lab in in_order
         ]
-        found = next_lab(labs)
-        assert found is not None
-        return found.id
+        next_one = next_lab(labs)
+        assert next_one is not None
+        return next_one.id
 
     assert following(set()) == "roofline"
     assert following({"roofline"}) == "vector-add"

@@ -27,7 +27,7 @@ QUIZ = read_quiz("placement")
 BY_LAB = {question.lab: question for question in QUIZ.questions}
 
 
-@pytest.mark.parametrize("question", QUIZ.questions, ids=lambda each: each.ask[:40])
+@pytest.mark.parametrize("question", QUIZ.questions, ids=lambda one: one.ask[:40])
 def test_the_engine_takes_one_choice_of_each_question(question) -> None:
     loaded = find(question.lab)
     findings = {

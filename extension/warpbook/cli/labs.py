@@ -39,17 +39,19 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         return parser
 
     action("list", "tell the labs, and how far you are")
-    found = action("path", "tell learning paths; of one, what is done and what is next")
-    found.add_argument(
+    of_paths = action(
+        "path", "tell learning paths; of one, what is done and what is next"
+    )
+    of_paths.add_argument(
         "name", nargs="?", metavar="NAME", help="of a path, such as week"
     )
-    choice = found.add_mutually_exclusive_group()
+    choice = of_paths.add_mutually_exclusive_group()
     choice.add_argument(
         "--choose", action="store_true", help="follow it: the next lab is the path's"
     )
     choice.add_argument("--clear", action="store_true", help="follow no path any more")
-    found = action("quiz", "ask where to begin; with answers: say where, and why")
-    found.add_argument(
+    of_paths = action("quiz", "ask where to begin; with answers: say where, and why")
+    of_paths.add_argument(
         "answers", nargs="*", metavar="LETTER", help="of each question, in order"
     )
     for name, help_text in (

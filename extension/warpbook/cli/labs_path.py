@@ -43,11 +43,11 @@ def show(options: argparse.Namespace) -> int:
     chosen = chosen_path()
     if options.name:
         path = find_path(options.name)
-        told, entries = _one(path, chosen, labs), [path_entry(path, labs)]
+        lines, entries = _one(path, chosen, labs), [path_entry(path, labs)]
         following = _next_on(path, labs)
     else:
         entries = [path_entry(path, labs) for path in read_paths()]
-        told = _all(entries, chosen)
+        lines = _all(entries, chosen)
         following = next_lab(along(chosen, labs))
     if options.json:
         print_json(
@@ -58,7 +58,7 @@ def show(options: argparse.Namespace) -> int:
             }
         )
     else:
-        print(joined(told))
+        print(joined(lines))
     return 0
 
 

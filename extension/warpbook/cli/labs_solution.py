@@ -46,8 +46,8 @@ def next_sections(
     if graded.submission is None:
         words = "Hand it in: hidden cases are drawn for it:"
         return (next_section([f"{words} `warpbook labs submit {options.lab}`"]),)
-    found, _ = overview(look_here(), so_far(Store().progress()))
-    labs = along(chosen_path(), found)
+    entries, _ = overview(look_here(), so_far(Store().progress()))
+    labs = along(chosen_path(), entries)
     following = next_lab(labs)
     name = "" if following is None else following.id
     return (

@@ -23,30 +23,30 @@ def test_a_path_is_chosen_and_the_next_lab_follows_it(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
 
-    def told(*arguments: str) -> str:
+    def printed(*arguments: str) -> str:
         done = warpbook("labs", *arguments, XDG_DATA_HOME=str(home / "data"))
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "What is on one: warpbook labs path NAME" in told("path")
+    assert "What is on one: warpbook labs path NAME" in printed("path")
     for lab in ("area-codes", "vector-add"):
         passed(lab)
-    week = told("path", "week")
+    week = printed("path", "week")
     assert "2 of 13 labs are passed." in week
     assert "->  not begun  thread-and-block" in week
     assert "matmul              90 min  after tiled-transpose, reduction-and-" in week
     assert "To follow it: warpbook labs path week --choose" in week
     # to look at a path chooses none
-    assert json.loads(told("path", "--json"))["path"] is None
+    assert json.loads(printed("path", "--json"))["path"] is None
 
-    assert "You follow it" in told("path", "afternoon", "--choose")
+    assert "You follow it" in printed("path", "afternoon", "--choose")
     # in reading order thread-and-block is the next one
-    assert "Next: Roofline: name the bound: warpbook labs open roofline" in told()
-    listed = json.loads(told("path", "--json"))
+    assert "Next: Roofline: name the bound: warpbook labs open roofline" in printed()
+    listed = json.loads(printed("path", "--json"))
     assert (listed["path"], listed["next_lab"]) == ("afternoon", "roofline")
     assert [path["passed"] for path in listed["paths"]] == [2, 2, 2]
-    told("path", "--clear")
-    assert "warpbook labs open thread-and-block" in told()
+    printed("path", "--clear")
+    assert "warpbook labs open thread-and-block" in printed()
 
 
 def test_what_can_not_be_chosen_is_refused_in_words(warpbook) -> None:

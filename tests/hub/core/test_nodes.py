@@ -133,8 +133,8 @@ def test_a_gap_in_the_numbers_is_no_hindrance(room: Classroom) -> None:
     node = Node(room)
     node.tell(1, gpu())
     assert node.send(node.interval(900, gpu()), dropped=898) == Taken(0)
-    (told,) = ask(room, registry.nodes)
-    assert (told.dropped, told.is_heard) == (898, True)
+    (listed,) = ask(room, registry.nodes)
+    assert (listed.dropped, listed.is_heard) == (898, True)
     assert sums(room, HOUR_MS)[0] == 2 * SECONDS_MS
 
 
@@ -292,15 +292,15 @@ def test_a_courses_energy_is_of_its_members_and_its_grading(room: Classroom) -> 
         ),
     )
     # a claim does not take from whom the account is
-    told = CourseEnergy("gpu101", 3.0, 4.0, None)
-    assert ask(room, history.energy_of_courses) == [told]
+    energy = CourseEnergy("gpu101", 3.0, 4.0, None)
+    assert ask(room, history.energy_of_courses) == [energy]
     grader = room.grader(gpus=1)
     room.submit("ada")
     (order,) = room.lease(grader)
     room.finish(grader, order)
     with room.database.write() as connection:
         connection.exec_driver_sql("UPDATE results SET energy_mj = 16000")
-    assert ask(room, history.energy_of_courses) == [replace(told, grading_j=16.0)]
+    assert ask(room, history.energy_of_courses) == [replace(energy, grading_j=16.0)]
     room.now_ms += 2 * history.WEEK_MS
     assert ask(room, history.energy_of_courses) == []
 

@@ -52,8 +52,8 @@ def node(
 
 
 def gpus(campus: Campus) -> list[dict]:
-    told = campus.grace.get(CAMPUS).json()
-    return [gpu for node in told["nodes"] for gpu in node["gpus"]]
+    board = campus.grace.get(CAMPUS).json()
+    return [gpu for node in board["nodes"] for gpu in node["gpus"]]
 
 
 def until(campus: Campus, what: str, is_so: Callable[[list[dict]], bool]) -> list[dict]:
@@ -90,8 +90,8 @@ def test_kills_of_both_lose_nothing_and_count_nothing_twice(
         wait_for("the service", lambda: campus.grace.get(CAMPUS).ok or None, 60)
 
         def has_all() -> bool | None:
-            told = counted(campus)
-            return (told is not None and told[2] >= 77_000) or None
+            counts = counted(campus)
+            return (counts is not None and counts[2] >= 77_000) or None
 
         wait_for("the backlog", has_all)
         process.kill()
@@ -103,8 +103,8 @@ def test_kills_of_both_lose_nothing_and_count_nothing_twice(
     with agent(tmp_path, stub, *options):
 
         def has_more() -> tuple[int, int, int] | None:
-            told = counted(campus)
-            return told if told is not None and told[0] >= numbers + 2 else None
+            counts = counted(campus)
+            return counts if counts is not None and counts[0] >= numbers + 2 else None
 
         assert wait_for("more", has_more)[2] == 77_000
 
@@ -118,8 +118,8 @@ def test_only_a_node_is_listened_to(campus: Campus) -> None:
         session.trust_env = False
         with session:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
-            asked = {"json": body, **more}
-            return session.post(url, headers=headers, timeout=60, **asked).status_code
+            options = {"json": body, **more}
+            return session.post(url, headers=headers, timeout=60, **options).status_code
 
     keeper = (campus.hub.folder / "hub" / "keeper_token").read_text()
     for token in ("", "guessed", keeper, campus.token[:-1]):
@@ -131,8 +131,8 @@ def test_only_a_node_is_listened_to(campus: Campus) -> None:
     assert status(campus.token, json=None, data=deep) == 400
     assert status(campus.token, json=None, data="x" * (1 << 20)) == 413
     # a node's token opens nothing else
-    asked = Visitor(campus.hub, token=campus.token)
-    assert asked.get(CAMPUS).status_code == 403
+    visitor = Visitor(campus.hub, token=campus.token)
+    assert visitor.get(CAMPUS).status_code == 403
 
 
 def test_the_board_shows_who_holds_what(

@@ -64,19 +64,23 @@ def job_of(people: People, folder: Path, options: dict) -> tuple[str, dict[str, 
 def test_a_job_asks_for_what_was_chosen(
     people: People, tmp_path: Path, gpu: str, gres: str
 ) -> None:
-    script, told = job_of(people, tmp_path, {"gpu": gpu})
-    assert told["gres"] == gres
-    assert (told["partition"], told["time"], told["mem"]) == ("debug", "0:30:00", "1G")
+    script, options = job_of(people, tmp_path, {"gpu": gpu})
+    assert options["gres"] == gres
+    assert (options["partition"], options["time"], options["mem"]) == (
+        "debug",
+        "0:30:00",
+        "1G",
+    )
     # Slurm says which GPU it is
     assert "CUDA_VISIBLE_DEVICES" not in script
     assert script.rstrip().splitlines()[-1].startswith("batchspawner-singleuser ")
 
 
 def test_a_job_without_a_gpu_sees_none(people: People, tmp_path: Path) -> None:
-    script, told = job_of(people, tmp_path, {})
-    assert "gres" not in told
+    script, options = job_of(people, tmp_path, {})
+    assert "gres" not in options
     assert "\nexport CUDA_VISIBLE_DEVICES=\n" in script
-    assert "WARPBOOK_HUB_URL" in told["export"].split(",")
+    assert "WARPBOOK_HUB_URL" in options["export"].split(",")
     environment = (tmp_path / "job.env").read_text()
     assert f"\nWARPBOOK_HUB_URL={HUB_URL}services/warpbook/\n" in environment
 
@@ -85,8 +89,8 @@ def test_a_program_puts_nothing_else_into_the_script(
     people: People, tmp_path: Path
 ) -> None:
     hostile = {"gpu": "One GPU", "gres": "gpu:8", "partition": "x\n#SBATCH --uid=0"}
-    script, told = job_of(people, tmp_path, hostile)
-    assert (told["gres"], told["partition"]) == ("gpu:1", "debug")
+    script, options = job_of(people, tmp_path, hostile)
+    assert (options["gres"], options["partition"]) == ("gpu:1", "debug")
     assert "--uid" not in script
 
 

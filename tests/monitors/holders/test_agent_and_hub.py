@@ -33,8 +33,15 @@ def hub() -> Iterator[Receiver]:
 
 
 def options(hub: Receiver, folder: Path) -> list[str]:
-    told = ["--hub", hub.url, "--token-file", str(token_file(folder)), "--every", "1"]
-    return [*told, "--spool", str(folder / "spool")]
+    arguments = [
+        "--hub",
+        hub.url,
+        "--token-file",
+        str(token_file(folder)),
+        "--every",
+        "1",
+    ]
+    return [*arguments, "--spool", str(folder / "spool")]
 
 
 def test_a_hub_is_told_and_a_scrape_sees_the_same(
@@ -127,9 +134,9 @@ def test_what_can_not_be_is_told_in_a_line(
 def test_a_token_that_others_can_read_is_not_used(tmp_path: Path) -> None:
     path = token_file(tmp_path)
     path.chmod(0o640)
-    told = ["--hub", "https://hub.example.org/", "--token-file", str(path)]
-    assert "chmod 600" in refused(tmp_path, *told)
-    assert "go together" in refused(tmp_path, *told[:2])
+    arguments = ["--hub", "https://hub.example.org/", "--token-file", str(path)]
+    assert "chmod 600" in refused(tmp_path, *arguments)
+    assert "go together" in refused(tmp_path, *arguments[:2])
 
 
 def refused(folder: Path, *given: str) -> str:

@@ -145,8 +145,8 @@ def charged(*looks: tuple[float | None, tuple[Held, ...]], active: float = 0.5):
     ledger = Ledger()
     ledger.add([GPU], [frame(active, 100.0)], {}, 0, 0)
     for number, (joules, holders) in enumerate(looks, 1):
-        found = {GPU.id: holders}
-        ledger.add([GPU], [frame(active, joules)], found, 5000, 5000 * number)
+        by_device = {GPU.id: holders}
+        ledger.add([GPU], [frame(active, joules)], by_device, 5000, 5000 * number)
     (gpu,) = ledger.close([GPU], frame(active, 1.0))
     return gpu, {share.holder.uid: share for share in gpu.holders}
 

@@ -40,14 +40,14 @@ class Holders:
             claimant = None
         of = (holder.uid, person, claimant)
         workload = holder.workload
-        found = self._row(*of, workload)
-        if found is None and self._count() >= _MOST:
+        known = self._row(*of, workload)
+        if known is None and self._count() >= _MOST:
             workload = Workload()
-            found = self._row(*of, workload)
-        if found is not None:
-            change = update(NODE_HOLDERS).where(NODE_HOLDERS.c.id == found)
+            known = self._row(*of, workload)
+        if known is not None:
+            change = update(NODE_HOLDERS).where(NODE_HOLDERS.c.id == known)
             self._connection.execute(change.values(seen_ms=self._now_ms))
-            return found
+            return known
         made = new_id()
         self._connection.execute(
             insert(NODE_HOLDERS).values(
@@ -73,8 +73,8 @@ class Holders:
     ) -> str | None:
         identity = self._identity(uid, person, claimant, workload)
         query = select(NODE_HOLDERS.c.id).where(NODE_HOLDERS.c.identity == identity)
-        found = self._connection.execute(query).scalar()
-        return None if found is None else str(found)
+        number = self._connection.execute(query).scalar()
+        return None if number is None else str(number)
 
     def _person(self, name: str) -> str | None:
         if not name:

@@ -216,11 +216,11 @@ def _note_streams(
         connection.execute(delete(NODE_STREAMS).where(old))
 
 
-def _known_gpus(connection: Connection, node: str, told: Iterable[str]) -> set[str]:
+def _known_gpus(connection: Connection, node: str, uuids: Iterable[str]) -> set[str]:
     """Give the GPUs that are kept of a node: no more than it can have."""
     query = select(NODE_GPUS.c.gpu).where(NODE_GPUS.c.node == node)
     known = set(connection.execute(query).scalars())
-    new = sorted(set(told) - known)
+    new = sorted(set(uuids) - known)
     return known | set(new[: max(_MOST_GPUS - len(known), 0)])
 
 

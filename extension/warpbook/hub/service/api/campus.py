@@ -16,28 +16,32 @@ class CampusNow(Struct, frozen=True):
     courses: list[history.CourseEnergy]
 
 
-def campus_now(asked: Admitted, _: Nothing) -> CampusNow:
+def campus_now(admitted: Admitted, _: Nothing) -> CampusNow:
     """Give what every GPU does now, who holds it, and what courses used."""
-    connection, now_ms = asked.connection, asked.now_ms
+    connection, now_ms = admitted.connection, admitted.now_ms
     return CampusNow(
         campus.campus(connection, now_ms),
         history.energy_of_courses(connection, now_ms),
     )
 
 
-def register_node(asked: Admitted, given: NodeName) -> dict[str, str]:
+def register_node(admitted: Admitted, given: NodeName) -> dict[str, str]:
     """Make a node known; its token is told once."""
-    token = registry.register(asked.connection, asked.now_ms, asked.actor, given.name)
+    token = registry.register(
+        admitted.connection, admitted.now_ms, admitted.actor, given.name
+    )
     return {"token": token}
 
 
-def retire_node(asked: Admitted, given: NodeToRetire) -> dict[str, str]:
+def retire_node(admitted: Admitted, given: NodeToRetire) -> dict[str, str]:
     """Take a node off the board."""
-    registry.retire(asked.connection, asked.now_ms, asked.actor, given.node)
+    registry.retire(admitted.connection, admitted.now_ms, admitted.actor, given.node)
     return {"node": given.node}
 
 
-def keep_weeks(asked: Admitted, given: WeeksKept) -> dict[str, int]:
+def keep_weeks(admitted: Admitted, given: WeeksKept) -> dict[str, int]:
     """Set for how long hours are kept."""
-    registry.keep_weeks(asked.connection, asked.now_ms, asked.actor, given.weeks)
+    registry.keep_weeks(
+        admitted.connection, admitted.now_ms, admitted.actor, given.weeks
+    )
     return {"weeks": given.weeks}

@@ -28,9 +28,9 @@ _LEVELS = (QUIET_RATIO, 0.25, 0.5, 0.75)
 _CELL, _HEIGHT = 6, 22
 
 
-def campus_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def campus_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show all nodes."""
-    connection, now_ms = asked.connection, asked.now_ms
+    connection, now_ms = admitted.connection, admitted.now_ms
     nodes = campus.campus(connection, now_ms)
     counts = campus.counts(nodes)
     weeks = history.weeks(connection, now_ms)
