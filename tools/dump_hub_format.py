@@ -129,7 +129,7 @@ def _tell(room: Classroom) -> None:
     share = HolderShare(owner, 1, 1 << 30, 15_000, 7500, 1500, None, True)
     gpu = GpuShare(
         *("GPU-node", 0, "H100", "ok", "", 15_000, 9000, 6000, 3000, 1500),
-        *(1 << 30, 80 << 30, None, (share,)),
+        *(1 << 30, 80 << 30, None, True, (share,)),
     )
     interval = Interval("a" * 32, 1, room.now_ms - 15_000, room.now_ms, (gpu,))
     with room.database.write() as connection:

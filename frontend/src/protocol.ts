@@ -198,6 +198,7 @@ export interface Capabilities {
   readonly absences: Absence[];
   readonly replay: Replay | null;
   readonly bokeh: string | null;
+  readonly machine: Machine;
 }
 
 /** A lab's result, ready to be drawn. */
@@ -875,6 +876,7 @@ export interface LabList {
   readonly problems: string[];
   readonly paths: PathEntry[];
   readonly path: string | null;
+  readonly texts: TextEntry[];
 }
 
 /** How one submission went, in short. */
@@ -896,7 +898,7 @@ export interface LabMistake {
   readonly reason: string;
 }
 
-/** Answer of `POST .../api/v1/labs/LAB/open`. */
+/** Answer of `POST .../api/v1/labs/LAB/open`, of a lab or a text. */
 export interface LabOpened {
   readonly lab: string;
   readonly path: string;
@@ -993,6 +995,12 @@ export interface LocationCell {
   readonly line: number;
   readonly code: string;
   readonly column: number | null;
+}
+
+/** A machine, or a container of one. */
+export interface Machine {
+  readonly id: string;
+  readonly name: string;
 }
 
 /** What torch's allocator held on one GPU while the code ran. */
@@ -1410,6 +1418,16 @@ export interface TableSection {
 export interface TextCell {
   readonly type: 'text';
   readonly text: string;
+}
+
+/** One text in the list: what a lab can't run, with pictures and questions. */
+export interface TextEntry {
+  readonly id: string;
+  readonly title: string;
+  readonly about: string;
+  readonly minutes: number;
+  readonly labs: string[];
+  readonly questions: number;
 }
 
 /** Where the time of the bare run goes. */

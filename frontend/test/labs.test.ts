@@ -112,7 +112,8 @@ const LIST: LabList = {
   next_lab: null,
   problems: [],
   paths: [PATH],
-  path: null
+  path: null,
+  texts: []
 };
 
 test('labs stand by track, or in the order of the path that is followed', () => {

@@ -39,23 +39,22 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         return parser
 
     action("list", "tell the labs, and how far you are")
-    of_paths = action(
-        "path", "tell learning paths; of one, what is done and what is next"
-    )
-    of_paths.add_argument(
-        "name", nargs="?", metavar="NAME", help="of a path, such as week"
-    )
-    choice = of_paths.add_mutually_exclusive_group()
+    path = action("path", "tell learning paths; of one, what is done and what is next")
+    path.add_argument("name", nargs="?", metavar="NAME", help="of a path, such as week")
+    choice = path.add_mutually_exclusive_group()
     choice.add_argument(
         "--choose", action="store_true", help="follow it: the next lab is the path's"
     )
     choice.add_argument("--clear", action="store_true", help="follow no path any more")
-    of_paths = action("quiz", "ask where to begin; with answers: say where, and why")
-    of_paths.add_argument(
+    quiz = action("quiz", "ask where to begin; with answers: say where, and why")
+    quiz.add_argument(
         "answers", nargs="*", metavar="LETTER", help="of each question, in order"
     )
+    quiz.add_argument(
+        "--text", default="", metavar="ID", help="the questions of this text instead"
+    )
     for name, help_text in (
-        ("open", "put a lab's text and its starter into your folder"),
+        ("open", "put a lab's text and its starter, or a text, into your folder"),
         ("check", "check your source against the cases that the lab shows"),
         ("submit", "hand your source in; hidden cases are drawn for it"),
         ("hint", "open one more hint"),

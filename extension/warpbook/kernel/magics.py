@@ -14,6 +14,7 @@ from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
 from warpbook.kernel.lab_magic import lab
 from warpbook.kernel.lab_quiz import labquiz
+from warpbook.kernel.machine_feed import MachineFeed
 from warpbook.kernel.out_of_memory import OutOfMemoryWatch
 from warpbook.kernel.server_link import ServerLink
 
@@ -54,12 +55,15 @@ def load(shell: Any) -> None:
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)
     out_of_memory.install()
+    machine = MachineFeed(shell)
+    machine.offer()
     _loaded[id(shell)] = (
         times.remove,
         profiler.remove,
         span.remove,
         out_of_memory.remove,
         watch.turn_off,
+        machine.remove,
     )
 
 

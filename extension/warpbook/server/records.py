@@ -81,6 +81,7 @@ class Records:
         """Write what was handed in, and end; a disk that hangs is not waited for."""
         if self._restoring is not None:
             self._restoring.cancel()
+            await asyncio.wait([self._restoring])
         if self.archive is None or self._servers is None:
             return
         if not await asyncio.to_thread(self.archive.close, _CLOSE_S):

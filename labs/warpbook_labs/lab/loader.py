@@ -200,7 +200,7 @@ def _shown(folder: Path, lab: Lab) -> Cases:
         functions = shown_functions(folder, lab)
     except (OSError, ValueError) as problem:
         raise BadLab(f"{folder}: the cases that it shows: {problem}") from None
-    return Cases(**functions, questions=absent, judge=absent)
+    return Cases(**functions, questions=absent, judge=absent, advance=absent)
 
 
 def _check(loaded: LoadedLab) -> None:

@@ -32,6 +32,9 @@ class BadQuestion(ValueError):
 Draw = Callable[[random.Random], "list[Question]"]
 #: says in words why an answer is wrong; nothing if it is right
 Judge = Callable[[Question, Any], str]
+#: (question, state, answer) -> state, arguments of the next step, why it is wrong: both
+#: are None before the first step; where there are no arguments the dialogue is over
+Advance = Callable[[Question, Any, Any], tuple[Any, "dict[str, Any] | None", "str"]]
 
 
 def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
@@ -49,8 +52,12 @@ def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
         raise BadQuestion(
             f"{len(questions)} questions; there must be 1 to {_MOST_QUESTIONS}."
         )
+    dialogues = {function.name for function in plan.functions if function.is_dialogue}
     for question in questions:
         names = wanted.get(question.function)
+        if question.function in dialogues:
+            # what the lab plays is its own; arguments are those of its steps
+            continue
         if names is None or set(question.arguments) != set(names):
             call = f"{question.function}({', '.join(question.arguments)})"
             raise BadQuestion(f"{call} is not in lab.toml.")
@@ -79,7 +86,13 @@ def judged(
     data: bytes,
     is_hidden: bool = False,
 ) -> str:
-    """Judge an answer; give in words why it is wrong, nothing if it is right.
+    """Judge an answer; give in words why it is wrong, nothing if it is right."""
+    answer, words = typed(function, data, is_hidden)
+    return words or judge(question, answer)
+
+
+def typed(function: Function, data: bytes, is_hidden: bool = False) -> tuple[Any, str]:
+    """Give an answer as the type that was asked for, or say that it is of another.
 
     Of a hidden question an answer of another type is not quoted: a learner can put the
     question into it.
@@ -89,11 +102,10 @@ def judged(
         # a count that went through a division, or NumPy, is one still
         if function.returns == "int" and isinstance(held, float) and held.is_integer():
             held = int(held)
-        answer = msgspec.convert(held, RESULTS[function.returns])
+        return msgspec.convert(held, RESULTS[function.returns]), ""
     except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
         kind = _kind(data, is_hidden)
-        return f"It must return {function.returns}, and returns {kind}."
-    return judge(question, answer)
+        return None, f"It must return {function.returns}, and returns {kind}."
 
 
 def _kind(data: bytes, is_hidden: bool) -> str:

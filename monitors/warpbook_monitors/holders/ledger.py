@@ -68,6 +68,7 @@ class Ledger:
         #: by GPU, and by GPU and holder: since when nothing of it ran
         self._idle_ms: dict[str, int] = {}
         self._holder_idle_ms: dict[tuple[str, Holder], int] = {}
+        #: by GPU, as the last look has them; absent where they could not be listed
         self._holders: dict[str, tuple[Held, ...]] = {}
 
     def add(
@@ -83,7 +84,7 @@ class Ledger:
         Args:
             devices: as the readings of the frames name them by position.
             frames: since the look before, oldest first.
-            held: by id of a GPU, now.
+            held: by id of a GPU, now; absent where they can't be listed.
             elapsed_ms: since the look before, by a clock that nobody sets.
             now_ms: Unix time.
         """
@@ -135,8 +136,10 @@ class Ledger:
             self._idle_ms.setdefault(device.id, now_ms - elapsed_ms)
         energy_mj = self._used_mj(device, readings[-1])
         gpu.energy_mj = _plus(gpu.energy_mj, energy_mj)
+        self._holders.pop(device.id, None)
+        if device.id in held:
+            self._holders[device.id] = held[device.id]
         holders = held.get(device.id, ())
-        self._holders[device.id] = holders
         self._charge(gpu, holders, energy_mj, elapsed_ms)
         self._note_idle_holders(device.id, holders, now_ms - elapsed_ms)
 
@@ -181,7 +184,7 @@ class Ledger:
             if key[1] not in present:
                 del self._holder_idle_ms[key]
         for held in holders:
-            # of a GPU that idles all holders do, also where only that is told
+            # of a GPU that idles all holders do, also where the driver does not tell
             is_idle = held.busy_ratio == 0 or (
                 held.busy_ratio is None and gpu in self._idle_ms
             )
@@ -213,6 +216,7 @@ class Ledger:
             memory_used_bytes=_whole(used),
             memory_total_bytes=total if isinstance(total, int) else None,
             idle_since_ms=self._idle_ms.get(device.id) if is_read else None,
+            is_listed=device.id in self._holders,
             holders=tuple(
                 HolderShare(
                     holder,

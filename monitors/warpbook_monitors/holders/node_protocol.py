@@ -91,6 +91,9 @@ class GpuShare(Struct, frozen=True, forbid_unknown_fields=True):
     memory_used_bytes: _Count | None
     memory_total_bytes: _Count | None
     idle_since_ms: _Time | None
+    #: whether the driver could list who has it at the end
+    is_listed: bool
+    #: who had it in the interval, as far as it was listed
     holders: Annotated[tuple[HolderShare, ...], Meta(max_length=MOST_HOLDERS)]
 
 

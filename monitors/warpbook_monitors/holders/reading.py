@@ -43,15 +43,20 @@ class HolderReader:
         now_s = time.time()
         since_s = now_s if self._asked_s is None else self._asked_s
         processes: dict[str, list[GpuProcess]] = defaultdict(list)
+        unlisted: set[str] = set()
         for device in devices:
             gpu = device.id if device.kind == "gpu" else str(device.facts.get("parent"))
             try:
-                processes[gpu] += read_processes(device).processes
+                listing = read_processes(device)
             except MonitorError:
+                unlisted.add(gpu)
                 continue
+            processes[gpu] += listing.processes
+            if not listing.is_listed:
+                unlisted.add(gpu)
         held = {}
         for device in devices:
-            if device.kind == "gpu" and device.id in processes:
+            if device.kind == "gpu" and device.id not in unlisted:
                 busy = _busy_by_pid(device, since_s)
                 listed = {p.pid: p for p in processes[device.id] if p.pid is not None}
                 nameless = [p for p in processes[device.id] if p.pid is None]

@@ -29,8 +29,8 @@ LOOK_S = 5.0
 _PATIENCE_S = 10.0
 #: after a longer pause, as of a machine that slept, nothing is charged for it
 _MOST_PAUSE_MS = 30_000
-#: after an acknowledged one; a backlog goes at twenty intervals a request
-_BACKLOG_PAUSE_S = 0.2
+#: between two batches of a backlog, and for how long it is sent between two looks
+_BACKLOG_PAUSE_S, _BACKLOG_S = 0.2, 2.0
 #: of a batch, so that its message stays within the hub's bound
 _MOST_BATCH_BYTES = MOST_MESSAGE_BYTES - 4096
 
@@ -78,6 +78,7 @@ class HolderWatch:
         self._lock = threading.Lock()
         self._attempt: Attempt[dict[str, tuple[Held, ...]]] | None = None
         self._stream, self._number = secrets.token_hex(16), 0
+        self._has_backlog = False
         self._said = ""
         self._ended = threading.Event()
         self._thread = threading.Thread(
@@ -122,6 +123,8 @@ class HolderWatch:
                     self._close_interval(devices, from_ms, now_s - begun_s)
                     begun_s, from_ms = now_s, _unix_ms()
                     self._send()
+                elif self._has_backlog:
+                    self._send()
 
     def _look(self) -> dict[str, tuple[Held, ...]]:
         """Ask who holds what; nothing while the driver does not answer."""
@@ -154,24 +157,32 @@ class HolderWatch:
         self._spool.add(Interval(self._stream, self._number, from_ms, to_ms, gpus))
 
     def _send(self) -> None:
-        while self._hub is not None and not self._ended.is_set():
-            batch = self._spool.oldest(MOST_INTERVALS, _MOST_BATCH_BYTES)
-            if not batch:
-                return
-            message = Intervals(_unix_ms(), self._spool.dropped, batch)
-            try:
-                taken = self._hub.send(message)
-            except (HubAway, HubRefused, HubUnusable) as problem:
-                self._say_once(str(problem))
-                return
-            self._spool.acknowledge(batch)
-            self._say_once(
-                f"The hub did not count {taken.refused} intervals: too old, or of a "
-                "clock that was set."
-                if taken.refused
-                else ""
-            )
-            self._ended.wait(_BACKLOG_PAUSE_S if len(batch) > 1 else 0)
+        """Send what is not acknowledged, as far as the time until the next look goes.
+
+        A hub that does not take it is asked again after the next interval.
+        """
+        end_s = time.monotonic() + _BACKLOG_S
+        self._has_backlog = True
+        while self._has_backlog and time.monotonic() < end_s:
+            self._has_backlog = self._send_batch()
+            self._ended.wait(_BACKLOG_PAUSE_S if self._has_backlog else 0)
+
+    def _send_batch(self) -> bool:
+        """Send the oldest intervals; tell whether there are more that can be sent."""
+        batch = self._spool.oldest(MOST_INTERVALS, _MOST_BATCH_BYTES)
+        if self._hub is None or not batch or self._ended.is_set():
+            return False
+        try:
+            taken = self._hub.send(Intervals(_unix_ms(), self._spool.dropped, batch))
+        except (HubAway, HubRefused, HubUnusable) as problem:
+            self._say_once(str(problem))
+            return False
+        self._spool.acknowledge(batch)
+        words = (
+            "The hub did not count {} intervals: too old, or of a clock that was set."
+        )
+        self._say_once(words.format(taken.refused) if taken.refused else "")
+        return bool(self._spool.oldest(1, 1))
 
     def _say_once(self, words: str) -> None:
         if words and words != self._said:

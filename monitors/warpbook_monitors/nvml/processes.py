@@ -59,6 +59,8 @@ class DeviceProcesses:
     used_bytes: int | None
     #: what keeps the list from being whole, in words
     notes: tuple[str, ...] = ()
+    #: whether every list could be read; else an empty one says nothing
+    is_listed: bool = True
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,12 @@ def read_processes(device: Device) -> DeviceProcesses:
             before = by_key.get(key)
             if before is None or before.used_bytes is None:
                 by_key[key] = process
+    is_listed = not notes
     used_bytes = _used_bytes(gpu, notes)
     if device.facts.get("mig_mode") == "enabled":
         notes.append("MIG is on: see who holds the memory of each instance.")
-    return DeviceProcesses((*by_key.values(), *nameless), used_bytes, tuple(notes))
+    processes = (*by_key.values(), *nameless)
+    return DeviceProcesses(processes, used_bytes, tuple(notes), is_listed)
 
 
 class ProcessTable:

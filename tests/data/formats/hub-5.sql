@@ -12,7 +12,7 @@ CREATE TABLE appeals (
     answered_by TEXT NOT NULL,
     answered_ms BIGINT
 );
-INSERT INTO "appeals" VALUES('88043824ce09649b58a2','9139099347949129dc39','26e275313f1827346d6b','The race is not mine.',1790000001001,'','','',NULL);
+INSERT INTO "appeals" VALUES('a9afc11bb5c47654d271','8a37f06698138e4dc816','7b7f289a423eb8671fd1','The race is not mine.',1790000001001,'','','',NULL);
 CREATE TABLE audit (
     number BIGINT NOT NULL PRIMARY KEY,
     at_ms BIGINT NOT NULL,
@@ -27,37 +27,37 @@ CREATE TABLE audit (
     -- of this row and the digest of the row before
     digest TEXT NOT NULL
 );
-INSERT INTO "audit" VALUES(1,1790000000000,'hub','course created','gpu101','gpu101','df4c6c617f85ffdcab2b191c1b3c68fb32fdc5d39cc05b12895cf7d00ba3bf80','cd7812e358d49b695e47203ce9d05a2591f9aa61f6df0bf0baffd62c64225d09');
-INSERT INTO "audit" VALUES(2,1790000000000,'hub','staff added','58665a53bb84582a7b58','gpu101','60316bd1110141291ed4f04d1eba80288daccb8992205e50bd16f2d94eaa8680','c6e97bdd4c6f36d5c5670e64d1dc2af6678ffd7e91660cba617e5208544c40f4');
-INSERT INTO "audit" VALUES(3,1790000000000,'58665a53bb84582a7b58','roster imported','gpu101','gpu101','6324d73ca964ff84a5a434cc5981d6b4ad4392cccc0054d92ab87bd3f49337fb','735eafa52bad6d74312e3635509720aae6833ab57b4838a2824d42157eeac9c5');
-INSERT INTO "audit" VALUES(4,1790000000000,'hub','lab published','d5b47891f202ec392baa','gpu101','ca72bc5152590f3566f8172db579a1bdc393e9b4e2d69022c825b641dabc1f2c','2b9a809a500914e56d1a50d4f7ee3664660f3e0d28498ad73e15c5b5c1170743');
-INSERT INTO "audit" VALUES(5,1790000000000,'hub','grader registered','dd0cebd4691584ef0ddc','','23524520e91fd97cfa01303e5990a41658171c3cb7c77cbe575345bb9009d9f6','c8802b06a18fb34fbc074df32aaff78bb66a4291b68ce097c595274da78d1859');
-INSERT INTO "audit" VALUES(6,1790000001001,'58665a53bb84582a7b58','extension granted','a73cfd675fe1d3c7a791','gpu101','2b322c316ae373cb1a235c7d8d6e6e1aa0a1610bd96ad4c5e7b11428372937e8','3a8263379c6fa70357d7d30d226595c86cc8dba4aa9bfcac4bb75e64d8a9b5cb');
-INSERT INTO "audit" VALUES(7,1790000001001,'58665a53bb84582a7b58','points set','26e275313f1827346d6b','gpu101','63da0f8e11c59280d04be017855abf883c944da0001deede794fb38d51976601','c8d5d3dbfd19bc1c09ab8234712602265d2f66024d9459b69ccccf4b67167a8d');
-INSERT INTO "audit" VALUES(8,1790000001001,'26e275313f1827346d6b','appeal made','88043824ce09649b58a2','gpu101','7974e6dcdfbf4bad62f7bae5f991f498c74cec2c9b3529459416cfe7872b2749','d26f11d86aeffc2bc72c918967900d36b0bb5677671e08a6d017ae859c315d88');
-INSERT INTO "audit" VALUES(9,1790000001001,'58665a53bb84582a7b58','GPUs reserved','67f1b9c4a7d09d9708fc','gpu101','72d7350022dcd44d1c49376c8b1d1519a6e8862d6b5a89c8a107fea41247a753','97464f2e9a0765675aa28882e1ccbdaa80789df027cdfd036ba36fd794007654');
-INSERT INTO "audit" VALUES(10,1790000001001,'platform','platform bound','gpu101','gpu101','1f406cd4bc19cd322a5e86c93e87e47f6d249219ddf4d53f2ae11f59d4d50884','0d930921735e16bc8dd9bde162180631eb73e1ffae8cfaf2ede6fd67d07bd07f');
-INSERT INTO "audit" VALUES(11,1790000001001,'58665a53bb84582a7b58','competition opened','d5b47891f202ec392baa','gpu101','34552b3e1545f77ec48a5cf0c016531aa89e7bf5fde222b2e5bc1f5dad7ece68','949446b492028ffa86a63c2e4938d86d53ab82195bc2a213bb8cd3f03dc46c6d');
-INSERT INTO "audit" VALUES(12,1790360000001,'58665a53bb84582a7b58','final started','d5b47891f202ec392baa','gpu101','f3bd57213ef7908a40bb84d6935b3d336a883c21ed99e8d98b9fa09b7bbefc20','df55e1e38c6e92d1e25eeccbad3e8db95ec71afe24eaaf12250251d61611ab60');
-INSERT INTO "audit" VALUES(13,1790360000001,'58665a53bb84582a7b58','node registered','8d1b62a555a88ad01d2c','','07466ccbac854fad6b3d64a62082f8aadd05c1f58fab8f3d090d8e6fd278076b','ff7b3f964156d117aa0bb504fe4da51929df881bf05ca895d0ae9f360efb051b');
+INSERT INTO "audit" VALUES(1,1790000000000,'hub','course created','gpu101','gpu101','a2f4bdcc3c3507ff6c2cf68635a654770ef0dc4807ae31dd0b88cdda797053b7','c78d59ef891e4fe038620d47199eab176806d70d76bce13accb5c944673e5299');
+INSERT INTO "audit" VALUES(2,1790000000000,'hub','staff added','d4995ee024474611c50e','gpu101','97f2ed287369747eba48eb22d437ecd6b151ec913f49f57fa9dabfd0197c6bb6','a1a21000f14a1b5028e6a1dfbc18bfe6e35be660cb3ff81474ec9d1c8047f24f');
+INSERT INTO "audit" VALUES(3,1790000000000,'d4995ee024474611c50e','roster imported','gpu101','gpu101','2cf3d73c9d39206483d4e898a12c2f7af679c7450b62f2cbe8264a447b25e839','9ff34da877e7b78a5105dcc81787bfb239428784e26e9b939ae2cb6def0d5466');
+INSERT INTO "audit" VALUES(4,1790000000000,'hub','lab published','cee5b3ebbac39bc0a079','gpu101','3aa4711d959fe29263c161a15c3c17e8b5af69fe524a5cce85c52c7c72239f7e','4b1bce83ebae3a2ed3b77258e691cc99d6bd757eac1ffce3d1ee0543faf8dfa2');
+INSERT INTO "audit" VALUES(5,1790000000000,'hub','grader registered','0e989c69a264232794f9','','4246579f92202db15350dea1aeecf30f867beca6ae8aa2b5e344874dcc6b63bd','5cd3deeaec03bfcb4fcb9565fe8e839fdfd79ce8d2f7bb56cea12ff2ef156aba');
+INSERT INTO "audit" VALUES(6,1790000001001,'d4995ee024474611c50e','extension granted','fdbb6a21d8446e856bb8','gpu101','bc91dc1cb27e8f07f19300dd2f7844008c581d345d371292fc7e7aaca01b245f','1ca315293619b4992d53673f3dd448b1f96c85cfa73d21b8af67e99795a3a6e6');
+INSERT INTO "audit" VALUES(7,1790000001001,'d4995ee024474611c50e','points set','7b7f289a423eb8671fd1','gpu101','c4a8825008ca694dccaefbc3d8b90e1a7da2ab15e77e5ba4977010f82fcac100','70db3a497e8f001232580cdc99f374f2b618538bb567464524a548fed7f10016');
+INSERT INTO "audit" VALUES(8,1790000001001,'7b7f289a423eb8671fd1','appeal made','a9afc11bb5c47654d271','gpu101','0e5d848b5b930c64fd009bd5ea1dc604873414a337eb8538f585c3d3eaa2f1d7','16d87a268a5cedf4e30bc49912b6cb8aa7e908adab4136a52acf8bfc046d0016');
+INSERT INTO "audit" VALUES(9,1790000001001,'d4995ee024474611c50e','GPUs reserved','b962eb3142b450cc27fa','gpu101','e7cc92cff15b789ec2de1294b52d009a8ce978370acfd48865e25895cf14aada','642070ecff15a00b465be27b1f76122429c0e18f88eeed4df4110bbcd8e8fcfd');
+INSERT INTO "audit" VALUES(10,1790000001001,'platform','platform bound','gpu101','gpu101','8379718635c53834558a32411f6285883edbefb00bb67129af454eaada9c94e5','d2bee78bef3a8a5fe36d7a1dfb4a9f88747fd1c5e42607fa5a21621d465fd595');
+INSERT INTO "audit" VALUES(11,1790000001001,'d4995ee024474611c50e','competition opened','cee5b3ebbac39bc0a079','gpu101','2088d83e3de395397d33bbe58ede3fdddfaefdda9aa33115e1f127716a61c0fb','a9c6747309598ffca3e2e094c44636f5d579e9b0abc07ae1956dad98adec8d9d');
+INSERT INTO "audit" VALUES(12,1790360000001,'d4995ee024474611c50e','final started','cee5b3ebbac39bc0a079','gpu101','7cfc6b60face758cba882455822cccb1d9933a323c28c53736d04139838e6280','9f1da1628da219089fd47d700c816fb4ae153dd8dd25c76c7ad63c524cac504d');
+INSERT INTO "audit" VALUES(13,1790360000001,'d4995ee024474611c50e','node registered','e2c26a3b9e0e62a3b932','','b46bea05d8a5899d3f32cd17653d2fe638c56ef99741ce7d1ed0d112d0dbedaf','0a63c495f94d6e05de9643c5a0e4ac6ed802b723dd0d9a338f65d1c1bf3b187a');
 CREATE TABLE audit_details (
     number BIGINT NOT NULL PRIMARY KEY REFERENCES audit (number),
     salt TEXT NOT NULL,
     detail TEXT NOT NULL
 );
-INSERT INTO "audit_details" VALUES(1,'41bc4ed2ea261318','{"appeal_window_h":168,"id":"gpu101","late_budget_h":0,"timed_runs_per_hour":6,"title":"GPU programming"}');
-INSERT INTO "audit_details" VALUES(2,'0954f86f29bf4133','{"course":"gpu101","role":"instructor","section":"658c5b1189d11b09408b"}');
-INSERT INTO "audit_details" VALUES(3,'ed0fd437256b64a1','{"added":3,"changed":0,"hidden":0,"returned":0}');
-INSERT INTO "audit_details" VALUES(4,'0ba034176327505b','{"is_team_work":0,"is_timed":1,"lab":"vector-add","lab_digest":"","language":"cuda","late_percent_per_day":100.0,"most_attempts":null,"scheme":"{\"thresholds\":[{\"measure\":\"right\",\"least\":1.0,\"points\":10.0}]}","title":"Vector add","windows":{"":{"closes_ms":1790720000000,"due_ms":1790360000000,"opens_ms":1790000000000}},"withdrawn_ms":null}');
-INSERT INTO "audit_details" VALUES(5,'29ed591a5540ce2e','{"name":"one"}');
-INSERT INTO "audit_details" VALUES(6,'38e2dd58d916ef74','{"closes_ms":1790000001003,"due_ms":1790000001002,"lab":"vector-add","publication":"d5b47891f202ec392baa","reason":"was ill"}');
-INSERT INTO "audit_details" VALUES(7,'1239e95aec40073a','{"points":7.5,"publication":"d5b47891f202ec392baa","reason":"half of it is right"}');
-INSERT INTO "audit_details" VALUES(8,'5cd8634c8926610a','{"job":"9139099347949129dc39"}');
-INSERT INTO "audit_details" VALUES(9,'53bd5f95c389164e','{"ends_ms":1790007201001,"gpus":1,"starts_ms":1790003601001}');
-INSERT INTO "audit_details" VALUES(10,'d1a673ca5cd9ac29','{"context":"context-9"}');
-INSERT INTO "audit_details" VALUES(11,'158e0a38e36ea775','{"freezes_ms":1790273600000}');
-INSERT INTO "audit_details" VALUES(12,'951614b670c54857','{"device":"GPU-one-0","grader":"dd0cebd4691584ef0ddc","id":"51f1599a1d4ccc4d27c2","number":1,"rounds":5,"seed":179464501103637,"started_ms":1790360000001}');
-INSERT INTO "audit_details" VALUES(13,'d2717f7692cc040f','{"name":"n7"}');
+INSERT INTO "audit_details" VALUES(1,'142184c1130b2736','{"appeal_window_h":168,"id":"gpu101","late_budget_h":0,"timed_runs_per_hour":6,"title":"GPU programming"}');
+INSERT INTO "audit_details" VALUES(2,'2f63eb36c237d5ad','{"course":"gpu101","role":"instructor","section":"c925615809a374032263"}');
+INSERT INTO "audit_details" VALUES(3,'d74833bd101c5b20','{"added":3,"changed":0,"hidden":0,"returned":0}');
+INSERT INTO "audit_details" VALUES(4,'05a934625201b80c','{"is_team_work":0,"is_timed":1,"lab":"vector-add","lab_digest":"","language":"cuda","late_percent_per_day":100.0,"most_attempts":null,"scheme":"{\"thresholds\":[{\"measure\":\"right\",\"least\":1.0,\"points\":10.0}]}","title":"Vector add","windows":{"":{"closes_ms":1790720000000,"due_ms":1790360000000,"opens_ms":1790000000000}},"withdrawn_ms":null}');
+INSERT INTO "audit_details" VALUES(5,'cff1edb456c71931','{"name":"one"}');
+INSERT INTO "audit_details" VALUES(6,'dd3d1b19c8659f1c','{"closes_ms":1790000001003,"due_ms":1790000001002,"lab":"vector-add","publication":"cee5b3ebbac39bc0a079","reason":"was ill"}');
+INSERT INTO "audit_details" VALUES(7,'644e128545e7f108','{"points":7.5,"publication":"cee5b3ebbac39bc0a079","reason":"half of it is right"}');
+INSERT INTO "audit_details" VALUES(8,'7466f792ea9d8a02','{"job":"8a37f06698138e4dc816"}');
+INSERT INTO "audit_details" VALUES(9,'51475355887ead76','{"ends_ms":1790007201001,"gpus":1,"starts_ms":1790003601001}');
+INSERT INTO "audit_details" VALUES(10,'02e2a36f0cd7171f','{"context":"context-9"}');
+INSERT INTO "audit_details" VALUES(11,'63b626f2fdc92618','{"freezes_ms":1790273600000}');
+INSERT INTO "audit_details" VALUES(12,'3781258478d8b758','{"device":"GPU-one-0","grader":"0e989c69a264232794f9","id":"4dec63fa5fa9483f9e8e","number":1,"rounds":5,"seed":192081009187772,"started_ms":1790360000001}');
+INSERT INTO "audit_details" VALUES(13,'b8ce9f492c473a38','{"name":"n7"}');
 CREATE TABLE competitions (
     publication TEXT NOT NULL PRIMARY KEY REFERENCES publications (id),
     opened_ms BIGINT NOT NULL,
@@ -66,7 +66,7 @@ CREATE TABLE competitions (
     -- when its board became final, for everybody
     ended_ms BIGINT
 );
-INSERT INTO "competitions" VALUES('d5b47891f202ec392baa',1790000001001,1790273600000,NULL);
+INSERT INTO "competitions" VALUES('cee5b3ebbac39bc0a079',1790000001001,1790273600000,NULL);
 CREATE TABLE competitors (
     publication TEXT NOT NULL REFERENCES competitions (publication),
     person TEXT NOT NULL REFERENCES people (id),
@@ -77,7 +77,7 @@ CREATE TABLE competitors (
     PRIMARY KEY (publication, person),
     UNIQUE (publication, pseudonym_key)
 );
-INSERT INTO "competitors" VALUES('d5b47891f202ec392baa','a82b74bd9a016b305c55','Warp Nine','warpnine',1790000001001);
+INSERT INTO "competitors" VALUES('cee5b3ebbac39bc0a079','69b5b1daab92fdfb33d5','Warp Nine','warpnine',1790000001001);
 CREATE TABLE courses (
     id TEXT NOT NULL PRIMARY KEY,
     title TEXT NOT NULL,
@@ -100,7 +100,7 @@ CREATE TABLE extensions (
     granted_ms BIGINT NOT NULL,
     PRIMARY KEY (publication, person)
 );
-INSERT INTO "extensions" VALUES('d5b47891f202ec392baa','a73cfd675fe1d3c7a791',1790000001002,1790000001003,'was ill','58665a53bb84582a7b58',1790000001001);
+INSERT INTO "extensions" VALUES('cee5b3ebbac39bc0a079','fdbb6a21d8446e856bb8',1790000001002,1790000001003,'was ill','d4995ee024474611c50e',1790000001001);
 CREATE TABLE final_jobs (
     job TEXT NOT NULL PRIMARY KEY REFERENCES jobs (id),
     final TEXT NOT NULL REFERENCES finals (id),
@@ -110,11 +110,11 @@ CREATE TABLE final_jobs (
     place INTEGER NOT NULL,
     UNIQUE (final, place)
 );
-INSERT INTO "final_jobs" VALUES('a0c36e4d4365bf4bea3c','51f1599a1d4ccc4d27c2',1,0);
-INSERT INTO "final_jobs" VALUES('0fec7e8d64b0fa22ecdf','51f1599a1d4ccc4d27c2',2,1);
-INSERT INTO "final_jobs" VALUES('787e05f1cb53b5cff81a','51f1599a1d4ccc4d27c2',3,2);
-INSERT INTO "final_jobs" VALUES('bd06809d8bfe2bee0e34','51f1599a1d4ccc4d27c2',4,3);
-INSERT INTO "final_jobs" VALUES('4174f351836a308d9a28','51f1599a1d4ccc4d27c2',5,4);
+INSERT INTO "final_jobs" VALUES('1405a9ca79c1b7fe6f04','4dec63fa5fa9483f9e8e',1,0);
+INSERT INTO "final_jobs" VALUES('e2e5c9e23e7aa82c6552','4dec63fa5fa9483f9e8e',2,1);
+INSERT INTO "final_jobs" VALUES('d603d8dc8930768805df','4dec63fa5fa9483f9e8e',3,2);
+INSERT INTO "final_jobs" VALUES('2de27a2c3a4b5dbcea33','4dec63fa5fa9483f9e8e',4,3);
+INSERT INTO "final_jobs" VALUES('8f374648e9f39b67aec5','4dec63fa5fa9483f9e8e',5,4);
 CREATE TABLE finals (
     id TEXT NOT NULL PRIMARY KEY,
     publication TEXT NOT NULL REFERENCES competitions (publication),
@@ -128,7 +128,7 @@ CREATE TABLE finals (
     started_ms BIGINT NOT NULL,
     UNIQUE (publication, number)
 );
-INSERT INTO "finals" VALUES('51f1599a1d4ccc4d27c2','d5b47891f202ec392baa',1,'dd0cebd4691584ef0ddc','GPU-one-0',5,179464501103637,1790360000001);
+INSERT INTO "finals" VALUES('4dec63fa5fa9483f9e8e','cee5b3ebbac39bc0a079',1,'0e989c69a264232794f9','GPU-one-0',5,192081009187772,1790360000001);
 CREATE TABLE gpu_leases (
     id TEXT NOT NULL PRIMARY KEY,
     course TEXT NOT NULL REFERENCES courses (id),
@@ -149,7 +149,7 @@ CREATE TABLE gpu_leases (
     energy_mj BIGINT,
     note TEXT NOT NULL
 );
-INSERT INTO "gpu_leases" VALUES('ad1f52c054ca14d22e33','gpu101','26e275313f1827346d6b','','held',20,1790000001001,'GPU-leased',1790000001001,1790001201001,1790000001001,NULL,1000,NULL,'');
+INSERT INTO "gpu_leases" VALUES('575da596b5954d05deed','gpu101','7b7f289a423eb8671fd1','','held',20,1790000001001,'GPU-leased',1790000001001,1790001201001,1790000001001,NULL,1000,NULL,'');
 CREATE TABLE gpu_sessions (
     id TEXT NOT NULL PRIMARY KEY,
     course TEXT NOT NULL REFERENCES courses (id),
@@ -159,7 +159,7 @@ CREATE TABLE gpu_sessions (
     ends_ms BIGINT NOT NULL,
     made_by TEXT NOT NULL REFERENCES people (id)
 );
-INSERT INTO "gpu_sessions" VALUES('67f1b9c4a7d09d9708fc','gpu101','exercise',1,1790003601001,1790007201001,'58665a53bb84582a7b58');
+INSERT INTO "gpu_sessions" VALUES('b962eb3142b450cc27fa','gpu101','exercise',1,1790003601001,1790007201001,'d4995ee024474611c50e');
 CREATE TABLE gpu_spans (
     node TEXT NOT NULL REFERENCES nodes (id),
     gpu TEXT NOT NULL,
@@ -172,8 +172,8 @@ CREATE TABLE gpu_spans (
     energy_mj BIGINT,
     PRIMARY KEY (node, gpu, width_ms, from_ms)
 );
-INSERT INTO "gpu_spans" VALUES('8d1b62a555a88ad01d2c','GPU-node',60000,1790359980000,15000,9000,6000,3000,1500);
-INSERT INTO "gpu_spans" VALUES('8d1b62a555a88ad01d2c','GPU-node',3600000,1790359200000,15000,9000,6000,3000,1500);
+INSERT INTO "gpu_spans" VALUES('e2c26a3b9e0e62a3b932','GPU-node',60000,1790359980000,15000,9000,6000,3000,1500);
+INSERT INTO "gpu_spans" VALUES('e2c26a3b9e0e62a3b932','GPU-node',3600000,1790359200000,15000,9000,6000,3000,1500);
 CREATE TABLE graders (
     id TEXT NOT NULL PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -186,7 +186,7 @@ CREATE TABLE graders (
     registered_ms BIGINT NOT NULL,
     seen_ms BIGINT
 );
-INSERT INTO "graders" VALUES('dd0cebd4691584ef0ddc','one','31728692d4ac66bacd3c58f8adfdc5855b47d7c4ee9444751d979283614aea58','active',1,'[{"uuid":"GPU-one-0","name":"H100"}]',1790000000000,1790000000000);
+INSERT INTO "graders" VALUES('0e989c69a264232794f9','one','f045bb28bd9193e13ce6afda931f962cac37a93e8037b0bed117b719fa0405fb','active',1,'[{"uuid":"GPU-one-0","name":"H100"}]',1790000000000,1790000000000);
 CREATE TABLE holder_spans (
     holder TEXT NOT NULL REFERENCES node_holders (id),
     gpu TEXT NOT NULL,
@@ -197,8 +197,8 @@ CREATE TABLE holder_spans (
     energy_mj BIGINT,
     PRIMARY KEY (holder, gpu, width_ms, from_ms)
 );
-INSERT INTO "holder_spans" VALUES('ca5e720c9f485ab7372f','GPU-node',60000,1790359980000,15000,7500,1500);
-INSERT INTO "holder_spans" VALUES('ca5e720c9f485ab7372f','GPU-node',3600000,1790359200000,15000,7500,1500);
+INSERT INTO "holder_spans" VALUES('c9637495cbd946f152dd','GPU-node',60000,1790359980000,15000,7500,1500);
+INSERT INTO "holder_spans" VALUES('c9637495cbd946f152dd','GPU-node',3600000,1790359200000,15000,7500,1500);
 CREATE TABLE jobs (
     id TEXT NOT NULL PRIMARY KEY,
     submission TEXT NOT NULL REFERENCES submissions (id),
@@ -232,14 +232,14 @@ CREATE TABLE jobs (
     note TEXT NOT NULL,
     UNIQUE (submission, run, stage)
 );
-INSERT INTO "jobs" VALUES('9139099347949129dc39','c84703f294a8285a0415','d5b47891f202ec392baa','person:26e275313f1827346d6b',1,'cpu','done',1,0,1790000000001,1790000000001,1,'dd0cebd4691584ef0ddc','',1790000000001,NULL,0,0,1790000001001,'');
-INSERT INTO "jobs" VALUES('400ef499e721533e65c8','109fc91a775f6f2e3797','d5b47891f202ec392baa','person:a82b74bd9a016b305c55',1,'cpu','done',1,0,1790000001002,1790000001002,1,'dd0cebd4691584ef0ddc','',1790000001002,NULL,0,0,1790000002002,'');
-INSERT INTO "jobs" VALUES('1ca7c0e97ac8a0e11e7c','109fc91a775f6f2e3797','d5b47891f202ec392baa','person:a82b74bd9a016b305c55',1,'gpu','done',1,0,1790000002002,1790000002002,1,'dd0cebd4691584ef0ddc','GPU-one-0',1790000002002,NULL,0,0,1790000003002,'');
-INSERT INTO "jobs" VALUES('a0c36e4d4365bf4bea3c','109fc91a775f6f2e3797','d5b47891f202ec392baa','person:a82b74bd9a016b305c55',2,'gpu','queued',2,1,1790360000001,1790360000001,0,NULL,'',NULL,NULL,0,0,NULL,'');
-INSERT INTO "jobs" VALUES('0fec7e8d64b0fa22ecdf','109fc91a775f6f2e3797','d5b47891f202ec392baa','person:a82b74bd9a016b305c55',3,'gpu','queued',2,1,1790360000001,1790360000001,0,NULL,'',NULL,NULL,0,0,NULL,'');
-INSERT INTO "jobs" VALUES('787e05f1cb53b5cff81a','109fc91a775f6f2e3797','d5b47891f202ec392baa','person:a82b74bd9a016b305c55',4,'gpu','queued',2,1,1790360000001,1790360000001,0,NULL,'',NULL,NULL,0,0,NULL,'');
-INSERT INTO "jobs" VALUES('bd06809d8bfe2bee0e34','109fc91a775f6f2e3797','d5b47891f202ec392baa','person:a82b74bd9a016b305c55',5,'gpu','queued',2,1,1790360000001,1790360000001,0,NULL,'',NULL,NULL,0,0,NULL,'');
-INSERT INTO "jobs" VALUES('4174f351836a308d9a28','109fc91a775f6f2e3797','d5b47891f202ec392baa','person:a82b74bd9a016b305c55',6,'gpu','queued',2,1,1790360000001,1790360000001,0,NULL,'',NULL,NULL,0,0,NULL,'');
+INSERT INTO "jobs" VALUES('8a37f06698138e4dc816','a15aeea9107a81071445','cee5b3ebbac39bc0a079','person:7b7f289a423eb8671fd1',1,'cpu','done',1,0,1790000000001,1790000000001,1,'0e989c69a264232794f9','',1790000000001,NULL,0,0,1790000001001,'');
+INSERT INTO "jobs" VALUES('f3fcdf1cbf7853636539','e532ffe0da1416e83007','cee5b3ebbac39bc0a079','person:69b5b1daab92fdfb33d5',1,'cpu','done',1,0,1790000001002,1790000001002,1,'0e989c69a264232794f9','',1790000001002,NULL,0,0,1790000002002,'');
+INSERT INTO "jobs" VALUES('2446ae1ad58afc4375ad','e532ffe0da1416e83007','cee5b3ebbac39bc0a079','person:69b5b1daab92fdfb33d5',1,'gpu','done',1,0,1790000002002,1790000002002,1,'0e989c69a264232794f9','GPU-one-0',1790000002002,NULL,0,0,1790000003002,'');
+INSERT INTO "jobs" VALUES('1405a9ca79c1b7fe6f04','e532ffe0da1416e83007','cee5b3ebbac39bc0a079','person:69b5b1daab92fdfb33d5',2,'gpu','queued',2,1,1790360000001,1790360000001,0,NULL,'',NULL,NULL,0,0,NULL,'');
+INSERT INTO "jobs" VALUES('e2e5c9e23e7aa82c6552','e532ffe0da1416e83007','cee5b3ebbac39bc0a079','person:69b5b1daab92fdfb33d5',3,'gpu','queued',2,1,1790360000001,1790360000001,0,NULL,'',NULL,NULL,0,0,NULL,'');
+INSERT INTO "jobs" VALUES('d603d8dc8930768805df','e532ffe0da1416e83007','cee5b3ebbac39bc0a079','person:69b5b1daab92fdfb33d5',4,'gpu','queued',2,1,1790360000001,1790360000001,0,NULL,'',NULL,NULL,0,0,NULL,'');
+INSERT INTO "jobs" VALUES('2de27a2c3a4b5dbcea33','e532ffe0da1416e83007','cee5b3ebbac39bc0a079','person:69b5b1daab92fdfb33d5',5,'gpu','queued',2,1,1790360000001,1790360000001,0,NULL,'',NULL,NULL,0,0,NULL,'');
+INSERT INTO "jobs" VALUES('8f374648e9f39b67aec5','e532ffe0da1416e83007','cee5b3ebbac39bc0a079','person:69b5b1daab92fdfb33d5',6,'gpu','queued',2,1,1790360000001,1790360000001,0,NULL,'',NULL,NULL,0,0,NULL,'');
 CREATE TABLE lease_gpus (
     -- the GPU's UUID, or the path of a device that NVML does not know
     id TEXT NOT NULL PRIMARY KEY,
@@ -274,7 +274,7 @@ CREATE TABLE lti_line_items (
     publication TEXT NOT NULL PRIMARY KEY REFERENCES publications (id),
     url TEXT NOT NULL
 );
-INSERT INTO "lti_line_items" VALUES('d5b47891f202ec392baa','https://lms.example.org/items/1');
+INSERT INTO "lti_line_items" VALUES('cee5b3ebbac39bc0a079','https://lms.example.org/items/1');
 CREATE TABLE lti_people (
     issuer TEXT NOT NULL,
     -- the platform's own id of a person
@@ -283,8 +283,8 @@ CREATE TABLE lti_people (
     PRIMARY KEY (issuer, subject),
     UNIQUE (issuer, person)
 );
-INSERT INTO "lti_people" VALUES('https://lms.example.org','t1','58665a53bb84582a7b58');
-INSERT INTO "lti_people" VALUES('https://lms.example.org','s1','26e275313f1827346d6b');
+INSERT INTO "lti_people" VALUES('https://lms.example.org','t1','d4995ee024474611c50e');
+INSERT INTO "lti_people" VALUES('https://lms.example.org','s1','7b7f289a423eb8671fd1');
 CREATE TABLE lti_scores (
     id TEXT NOT NULL PRIMARY KEY,
     publication TEXT NOT NULL REFERENCES publications (id),
@@ -304,7 +304,7 @@ CREATE TABLE lti_scores (
     answer TEXT NOT NULL,
     UNIQUE (publication, person, number)
 );
-INSERT INTO "lti_scores" VALUES('12c6ec49594feeb6952e','d5b47891f202ec392baa','26e275313f1827346d6b',1,7.5,10.0,1790000001001,'waiting',0,1790000001001,NULL,'');
+INSERT INTO "lti_scores" VALUES('92a08b1941dece46ec7f','cee5b3ebbac39bc0a079','7b7f289a423eb8671fd1',1,7.5,10.0,1790000001001,'waiting',0,1790000001001,NULL,'');
 CREATE TABLE memberships (
     course TEXT NOT NULL REFERENCES courses (id),
     person TEXT NOT NULL REFERENCES people (id),
@@ -315,10 +315,10 @@ CREATE TABLE memberships (
     hidden_ms BIGINT,
     PRIMARY KEY (course, person)
 );
-INSERT INTO "memberships" VALUES('gpu101','58665a53bb84582a7b58','658c5b1189d11b09408b','instructor',NULL);
-INSERT INTO "memberships" VALUES('gpu101','26e275313f1827346d6b','2a7f48fba05640b4e989','learner',NULL);
-INSERT INTO "memberships" VALUES('gpu101','a73cfd675fe1d3c7a791','2a7f48fba05640b4e989','learner',NULL);
-INSERT INTO "memberships" VALUES('gpu101','a82b74bd9a016b305c55','4461c90b80f040705833','learner',NULL);
+INSERT INTO "memberships" VALUES('gpu101','d4995ee024474611c50e','c925615809a374032263','instructor',NULL);
+INSERT INTO "memberships" VALUES('gpu101','7b7f289a423eb8671fd1','e2102a238e25874b7aca','learner',NULL);
+INSERT INTO "memberships" VALUES('gpu101','fdbb6a21d8446e856bb8','e2102a238e25874b7aca','learner',NULL);
+INSERT INTO "memberships" VALUES('gpu101','69b5b1daab92fdfb33d5','4d2bbd50a936bdaece76','learner',NULL);
 CREATE TABLE node_gpus (
     node TEXT NOT NULL REFERENCES nodes (id),
     gpu TEXT NOT NULL,
@@ -340,7 +340,7 @@ CREATE TABLE node_gpus (
     held TEXT NOT NULL,
     PRIMARY KEY (node, gpu)
 );
-INSERT INTO "node_gpus" VALUES('8d1b62a555a88ad01d2c','GPU-node',0,'H100','ok','',1790360000001,15000,9000,6000,3000,1073741824,85899345920,NULL,'[{"holder":"ca5e720c9f485ab7372f","processes":1,"memory_bytes":1073741824,"held_ms":15000,"busy_ms":7500,"idle_since_ms":null}]');
+INSERT INTO "node_gpus" VALUES('e2c26a3b9e0e62a3b932','GPU-node',0,'H100','ok','',1790360000001,15000,9000,6000,3000,1073741824,85899345920,NULL,'[{"holder":"c9637495cbd946f152dd","processes":1,"memory_bytes":1073741824,"held_ms":15000,"busy_ms":7500,"idle_since_ms":null}]');
 CREATE TABLE node_holders (
     id TEXT NOT NULL PRIMARY KEY,
     node TEXT NOT NULL REFERENCES nodes (id),
@@ -355,7 +355,7 @@ CREATE TABLE node_holders (
     workload TEXT NOT NULL,
     seen_ms BIGINT NOT NULL
 );
-INSERT INTO "node_holders" VALUES('ca5e720c9f485ab7372f','8d1b62a555a88ad01d2c','578791c8c60d0376f6f9dbc00acd7305109214ccaa5347d134c3f080c2a6e021',1007,'26e275313f1827346d6b','a73cfd675fe1d3c7a791','systemd','jupyter-ada.service',1790360000001);
+INSERT INTO "node_holders" VALUES('c9637495cbd946f152dd','e2c26a3b9e0e62a3b932','5e98415084ca59edf1bbb03e0a92e3ab76204aca369c7e4f281b9967de1948ae',1007,'7b7f289a423eb8671fd1','fdbb6a21d8446e856bb8','systemd','jupyter-ada.service',1790360000001);
 CREATE TABLE node_streams (
     node TEXT NOT NULL REFERENCES nodes (id),
     stream TEXT NOT NULL,
@@ -363,7 +363,7 @@ CREATE TABLE node_streams (
     seen_ms BIGINT NOT NULL,
     PRIMARY KEY (node, stream)
 );
-INSERT INTO "node_streams" VALUES('8d1b62a555a88ad01d2c','aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa',1,1790360000001);
+INSERT INTO "node_streams" VALUES('e2c26a3b9e0e62a3b932','aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa',1,1790360000001);
 CREATE TABLE nodes (
     id TEXT NOT NULL PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -376,7 +376,7 @@ CREATE TABLE nodes (
     -- intervals that its agent had to drop
     dropped BIGINT NOT NULL
 );
-INSERT INTO "nodes" VALUES('8d1b62a555a88ad01d2c','n7','bf0553f08e64eb7b4ba7570696fe8c502a2321d7deaac3b6e299143bcf115a1e','active',1790360000001,1790360000001,0);
+INSERT INTO "nodes" VALUES('e2c26a3b9e0e62a3b932','n7','04a4caa48d7e917647b1a17501c2a8b98ee82efd8665ee6bf740496faa397b27','active',1790360000001,1790360000001,0);
 CREATE TABLE overrides (
     id TEXT NOT NULL PRIMARY KEY,
     -- 1, 2, ...: the last one of a person and a lab counts
@@ -389,7 +389,7 @@ CREATE TABLE overrides (
     made_by TEXT NOT NULL,
     made_ms BIGINT NOT NULL
 );
-INSERT INTO "overrides" VALUES('3ce2bb85e0fd09711bee',1,'d5b47891f202ec392baa','26e275313f1827346d6b',7.5,'half of it is right','58665a53bb84582a7b58',1790000001001);
+INSERT INTO "overrides" VALUES('d9ca7bca3125d46543ac',1,'cee5b3ebbac39bc0a079','7b7f289a423eb8671fd1',7.5,'half of it is right','d4995ee024474611c50e',1790000001001);
 CREATE TABLE people (
     id TEXT NOT NULL PRIMARY KEY,
     username TEXT NOT NULL UNIQUE,
@@ -399,10 +399,10 @@ CREATE TABLE people (
     created_ms BIGINT NOT NULL,
     erased_ms BIGINT
 );
-INSERT INTO "people" VALUES('58665a53bb84582a7b58','grace','','','',1790000000000,NULL);
-INSERT INTO "people" VALUES('26e275313f1827346d6b','ada','Ada','Lovelace','',1790000000000,NULL);
-INSERT INTO "people" VALUES('a73cfd675fe1d3c7a791','bob','Bob','Noyce','',1790000000000,NULL);
-INSERT INTO "people" VALUES('a82b74bd9a016b305c55','cyd','Cyd','Charisse','',1790000000000,NULL);
+INSERT INTO "people" VALUES('d4995ee024474611c50e','grace','','','',1790000000000,NULL);
+INSERT INTO "people" VALUES('7b7f289a423eb8671fd1','ada','Ada','Lovelace','',1790000000000,NULL);
+INSERT INTO "people" VALUES('fdbb6a21d8446e856bb8','bob','Bob','Noyce','',1790000000000,NULL);
+INSERT INTO "people" VALUES('69b5b1daab92fdfb33d5','cyd','Cyd','Charisse','',1790000000000,NULL);
 CREATE TABLE publications (
     id TEXT NOT NULL PRIMARY KEY,
     course TEXT NOT NULL REFERENCES courses (id),
@@ -426,7 +426,7 @@ CREATE TABLE publications (
     withdrawn_ms BIGINT,
     UNIQUE (course, lab)
 );
-INSERT INTO "publications" VALUES('d5b47891f202ec392baa','gpu101','vector-add','Vector add','cuda','abababababababababababababababababababababababababababababababab',1,0,'{"thresholds":[{"measure":"right","least":1.0,"points":10.0}]}',100.0,NULL,'// reference',1790000000000,NULL);
+INSERT INTO "publications" VALUES('cee5b3ebbac39bc0a079','gpu101','vector-add','Vector add','cuda','abababababababababababababababababababababababababababababababab',1,0,'{"thresholds":[{"measure":"right","least":1.0,"points":10.0}]}',100.0,NULL,'// reference',1790000000000,NULL);
 CREATE TABLE refused_results (
     id TEXT NOT NULL PRIMARY KEY,
     job TEXT NOT NULL,
@@ -435,7 +435,7 @@ CREATE TABLE refused_results (
     refused_ms BIGINT NOT NULL,
     reason TEXT NOT NULL
 );
-INSERT INTO "refused_results" VALUES('ecf44493a77257483e40','9139099347949129dc39',99,'dd0cebd4691584ef0ddc',1790000001001,'its lease was lost');
+INSERT INTO "refused_results" VALUES('59a70f1b913e6116db62','8a37f06698138e4dc816',99,'0e989c69a264232794f9',1790000001001,'its lease was lost');
 CREATE TABLE results (
     job TEXT NOT NULL PRIMARY KEY REFERENCES jobs (id),
     submission TEXT NOT NULL REFERENCES submissions (id),
@@ -454,31 +454,31 @@ CREATE TABLE results (
     gpu_ms BIGINT NOT NULL,
     energy_mj BIGINT
 );
-INSERT INTO "results" VALUES('9139099347949129dc39','c84703f294a8285a0415',1,'cpu',1,'dd0cebd4691584ef0ddc',1790000001001,1000,'abababababababababababababababababababababababababababababababab','{"verdict":"wrong","status":"failed","message":"so it went","right":1,"of":4,"error_kind":"race","is_speed_graded":false,"of_baseline":null,"of_limit":null,"not_graded":[],"flags":[]}','{}',0,NULL);
-INSERT INTO "results" VALUES('400ef499e721533e65c8','109fc91a775f6f2e3797',1,'cpu',1,'dd0cebd4691584ef0ddc',1790000002002,1000,'abababababababababababababababababababababababababababababababab','{"verdict":"right","status":"passed","message":"so it went","right":4,"of":4,"error_kind":"","is_speed_graded":false,"of_baseline":null,"of_limit":null,"not_graded":[],"flags":[]}','{}',0,NULL);
-INSERT INTO "results" VALUES('1ca7c0e97ac8a0e11e7c','109fc91a775f6f2e3797',1,'gpu',1,'dd0cebd4691584ef0ddc',1790000003002,1000,'abababababababababababababababababababababababababababababababab','{"verdict":"right","status":"passed","message":"so it went","right":4,"of":4,"error_kind":"","is_speed_graded":true,"of_baseline":{"low":1.4,"middle":1.5,"high":1.6},"of_limit":{"low":1.4,"middle":1.5,"high":1.6},"not_graded":[],"flags":[]}','{}',0,NULL);
+INSERT INTO "results" VALUES('8a37f06698138e4dc816','a15aeea9107a81071445',1,'cpu',1,'0e989c69a264232794f9',1790000001001,1000,'abababababababababababababababababababababababababababababababab','{"verdict":"wrong","status":"failed","message":"so it went","right":1,"of":4,"error_kind":"race","is_speed_graded":false,"of_baseline":null,"of_limit":null,"not_graded":[],"flags":[]}','{}',0,NULL);
+INSERT INTO "results" VALUES('f3fcdf1cbf7853636539','e532ffe0da1416e83007',1,'cpu',1,'0e989c69a264232794f9',1790000002002,1000,'abababababababababababababababababababababababababababababababab','{"verdict":"right","status":"passed","message":"so it went","right":4,"of":4,"error_kind":"","is_speed_graded":false,"of_baseline":null,"of_limit":null,"not_graded":[],"flags":[]}','{}',0,NULL);
+INSERT INTO "results" VALUES('2446ae1ad58afc4375ad','e532ffe0da1416e83007',1,'gpu',1,'0e989c69a264232794f9',1790000003002,1000,'abababababababababababababababababababababababababababababababab','{"verdict":"right","status":"passed","message":"so it went","right":4,"of":4,"error_kind":"","is_speed_graded":true,"of_baseline":{"low":1.4,"middle":1.5,"high":1.6},"of_limit":{"low":1.4,"middle":1.5,"high":1.6},"not_graded":[],"flags":[]}','{}',0,NULL);
 CREATE TABLE sections (
     id TEXT NOT NULL PRIMARY KEY,
     course TEXT NOT NULL REFERENCES courses (id),
     name TEXT NOT NULL,
     UNIQUE (course, name)
 );
-INSERT INTO "sections" VALUES('658c5b1189d11b09408b','gpu101','main');
-INSERT INTO "sections" VALUES('2a7f48fba05640b4e989','gpu101','monday');
-INSERT INTO "sections" VALUES('4461c90b80f040705833','gpu101','tuesday');
+INSERT INTO "sections" VALUES('c925615809a374032263','gpu101','main');
+INSERT INTO "sections" VALUES('e2102a238e25874b7aca','gpu101','monday');
+INSERT INTO "sections" VALUES('4d2bbd50a936bdaece76','gpu101','tuesday');
 CREATE TABLE settings (
     name TEXT NOT NULL PRIMARY KEY,
     value TEXT NOT NULL
 );
-INSERT INTO "settings" VALUES('receipt_key','77d6c261c953e4173183a56481314c42ebeed3323a51a9aaf435c9130c21111f');
+INSERT INTO "settings" VALUES('receipt_key','d0e8b0d1edccaf976545e6f012de127a9912fcf65eee9c4265869a7e61469ff4');
 INSERT INTO "settings" VALUES('nodes_pruned_ms','1790360000001');
 CREATE TABLE submission_members (
     submission TEXT NOT NULL REFERENCES submissions (id),
     person TEXT NOT NULL REFERENCES people (id),
     PRIMARY KEY (submission, person)
 );
-INSERT INTO "submission_members" VALUES('c84703f294a8285a0415','26e275313f1827346d6b');
-INSERT INTO "submission_members" VALUES('109fc91a775f6f2e3797','a82b74bd9a016b305c55');
+INSERT INTO "submission_members" VALUES('a15aeea9107a81071445','7b7f289a423eb8671fd1');
+INSERT INTO "submission_members" VALUES('e532ffe0da1416e83007','69b5b1daab92fdfb33d5');
 CREATE TABLE submissions (
     id TEXT NOT NULL PRIMARY KEY,
     publication TEXT NOT NULL REFERENCES publications (id),
@@ -500,34 +500,34 @@ CREATE TABLE submissions (
     UNIQUE (publication, party, number),
     UNIQUE (person, request)
 );
-INSERT INTO "submissions" VALUES('c84703f294a8285a0415','d5b47891f202ec392baa','26e275313f1827346d6b','person:26e275313f1827346d6b',1,'b6ead226fd4bfc7ced21',1790000000001,'3fcdf782ecc5a16be020e00cf1b33d17364a44d3ea04ef069b32cd3813f27eba',8,'// mine
-',2517495926169406545,NULL);
-INSERT INTO "submissions" VALUES('109fc91a775f6f2e3797','d5b47891f202ec392baa','a82b74bd9a016b305c55','person:a82b74bd9a016b305c55',1,'ad50e107e5a11b8b8cd6',1790000001002,'640d54b47240a8d7c81a6f6ba8b0590e1ab8b2e3b9f61efba44e4da302d495c8',8,'// fast
-',3142264470122172293,NULL);
+INSERT INTO "submissions" VALUES('a15aeea9107a81071445','cee5b3ebbac39bc0a079','7b7f289a423eb8671fd1','person:7b7f289a423eb8671fd1',1,'59fe7887da53081ef45c',1790000000001,'3fcdf782ecc5a16be020e00cf1b33d17364a44d3ea04ef069b32cd3813f27eba',8,'// mine
+',1050944535166885266,NULL);
+INSERT INTO "submissions" VALUES('e532ffe0da1416e83007','cee5b3ebbac39bc0a079','69b5b1daab92fdfb33d5','person:69b5b1daab92fdfb33d5',1,'c89c33e70aabb6b3a965',1790000001002,'640d54b47240a8d7c81a6f6ba8b0590e1ab8b2e3b9f61efba44e4da302d495c8',8,'// fast
+',4026765775842677531,NULL);
 CREATE TABLE team_members (
     course TEXT NOT NULL REFERENCES courses (id),
     person TEXT NOT NULL REFERENCES people (id),
     team TEXT NOT NULL REFERENCES teams (id),
     PRIMARY KEY (course, person)
 );
-INSERT INTO "team_members" VALUES('gpu101','a73cfd675fe1d3c7a791','b1555420c4e3fd00e3c7');
-INSERT INTO "team_members" VALUES('gpu101','a82b74bd9a016b305c55','b1555420c4e3fd00e3c7');
+INSERT INTO "team_members" VALUES('gpu101','fdbb6a21d8446e856bb8','247f92ebca749d916a43');
+INSERT INTO "team_members" VALUES('gpu101','69b5b1daab92fdfb33d5','247f92ebca749d916a43');
 CREATE TABLE teams (
     id TEXT NOT NULL PRIMARY KEY,
     course TEXT NOT NULL REFERENCES courses (id),
     name TEXT NOT NULL,
     UNIQUE (course, name)
 );
-INSERT INTO "teams" VALUES('b1555420c4e3fd00e3c7','gpu101','red');
+INSERT INTO "teams" VALUES('247f92ebca749d916a43','gpu101','red');
 CREATE TABLE turns (
     party TEXT NOT NULL,
     stage TEXT NOT NULL,
     served_ms BIGINT NOT NULL,
     PRIMARY KEY (party, stage)
 );
-INSERT INTO "turns" VALUES('person:26e275313f1827346d6b','cpu',1790000000001);
-INSERT INTO "turns" VALUES('person:a82b74bd9a016b305c55','cpu',1790000001002);
-INSERT INTO "turns" VALUES('person:a82b74bd9a016b305c55','gpu',1790000002002);
+INSERT INTO "turns" VALUES('person:7b7f289a423eb8671fd1','cpu',1790000000001);
+INSERT INTO "turns" VALUES('person:69b5b1daab92fdfb33d5','cpu',1790000001002);
+INSERT INTO "turns" VALUES('person:69b5b1daab92fdfb33d5','gpu',1790000002002);
 CREATE TABLE windows (
     publication TEXT NOT NULL REFERENCES publications (id),
     -- '': all sections that have no window of their own
@@ -537,7 +537,7 @@ CREATE TABLE windows (
     closes_ms BIGINT NOT NULL,
     PRIMARY KEY (publication, section)
 );
-INSERT INTO "windows" VALUES('d5b47891f202ec392baa','',1790000000000,1790360000000,1790720000000);
+INSERT INTO "windows" VALUES('cee5b3ebbac39bc0a079','',1790000000000,1790360000000,1790720000000);
 CREATE INDEX ix_memberships_person ON memberships (person);
 CREATE INDEX ix_team_members_team ON team_members (team);
 CREATE INDEX ix_submission_members_person ON submission_members (person);

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -58,9 +59,11 @@ async def test_frames_come_at_the_rate_asked_for(connect) -> None:
     there_were = []
     while not there_were or there_were[-1] < slower[-1]:
         there_were.append((await every.next("frame"))["seq"])
-    pace = Pace(2, 10)
+    # each fifth, or the next one where a busy machine skipped it
     since = [seq for seq in there_were if slower[0] <= seq <= slower[-1]]
-    assert slower == [seq for seq in since if pace.takes(seq)]
+    hole = max(after - before for before, after in pairwise(since))
+    steps = [after - before for before, after in pairwise(slower)]
+    assert all(4 <= step <= 5 + hole for step in steps), (slower, since)
 
 
 async def test_a_selection_holds_only_its_devices(connect) -> None:

@@ -56,7 +56,7 @@ def share(who: Holder, energy_mj: int | None = 1500, **more: Any) -> HolderShare
 def gpu(*holders: HolderShare, uuid: str = "GPU-1", **more: Any) -> GpuShare:
     made = GpuShare(
         *(uuid, 0, "H100", "ok", "", SECONDS_MS, 9000, 6000, 3000, 3000),
-        *(1 << 30, 80 << 30, None, tuple(holders)),
+        *(1 << 30, 80 << 30, None, True, tuple(holders)),
     )
     return replace(made, **more)
 
@@ -133,8 +133,8 @@ def test_a_gap_in_the_numbers_is_no_hindrance(room: Classroom) -> None:
     node = Node(room)
     node.tell(1, gpu())
     assert node.send(node.interval(900, gpu()), dropped=898) == Taken(0)
-    (listed,) = ask(room, registry.nodes)
-    assert (listed.dropped, listed.is_heard) == (898, True)
+    (info,) = ask(room, registry.nodes)
+    assert (info.dropped, info.is_heard) == (898, True)
     assert sums(room, HOUR_MS)[0] == 2 * SECONDS_MS
 
 
@@ -245,8 +245,10 @@ def test_stale_and_lost_are_states_and_no_zeros(room: Classroom) -> None:
         tensor_ms=None,
         index=2,
     )
-    node.tell(1, gpu(share(holder("ada"))), dead, unsure)
-    works, unread, held = node.board()
+    unlisted = gpu(uuid="GPU-4", idle_since_ms=1, is_listed=False, index=3)
+    node.tell(1, gpu(share(holder("ada"))), dead, unsure, unlisted)
+    works, unread, held, unknown = node.board()
+    assert (unknown.state, unknown.holders) == ("unknown", None)
     assert (works.state, works.active_ratio) == ("works", 0.6)
     assert (unread.state, unread.why) == ("unread", "It fell off the bus.")
     assert (unread.active_ratio, unread.memory_used_bytes) == (None, None)
@@ -254,11 +256,11 @@ def test_stale_and_lost_are_states_and_no_zeros(room: Classroom) -> None:
     # one that is told of no more, while the others are
     room.now_ms += 200_000
     node.tell(2, gpu(idle_since_ms=1))
-    assert [one.state for one in node.board()] == ["free", "lost", "lost"]
+    assert [one.state for one in node.board()] == ["free", "lost", "lost", "lost"]
     room.now_ms += 200_000
     shown = node.board()
     assert {one.state for one in shown} == {"lost"}
-    assert shown[0].holders == ()
+    assert shown[0].holders is None
     (week,) = ask(room, history.weeks).values()
     assert week.count(None) == len(week) - 1
     (hour, *_) = ask(room, history.hours).values()

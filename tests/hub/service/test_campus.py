@@ -90,8 +90,8 @@ def test_kills_of_both_lose_nothing_and_count_nothing_twice(
         wait_for("the service", lambda: campus.grace.get(CAMPUS).ok or None, 60)
 
         def has_all() -> bool | None:
-            counts = counted(campus)
-            return (counts is not None and counts[2] >= 77_000) or None
+            sums = counted(campus)
+            return (sums is not None and sums[2] >= 77_000) or None
 
         wait_for("the backlog", has_all)
         process.kill()
@@ -103,8 +103,8 @@ def test_kills_of_both_lose_nothing_and_count_nothing_twice(
     with agent(tmp_path, stub, *options):
 
         def has_more() -> tuple[int, int, int] | None:
-            counts = counted(campus)
-            return counts if counts is not None and counts[0] >= numbers + 2 else None
+            sums = counted(campus)
+            return sums if sums is not None and sums[0] >= numbers + 2 else None
 
         assert wait_for("more", has_more)[2] == 77_000
 
@@ -131,8 +131,8 @@ def test_only_a_node_is_listened_to(campus: Campus) -> None:
     assert status(campus.token, json=None, data=deep) == 400
     assert status(campus.token, json=None, data="x" * (1 << 20)) == 413
     # a node's token opens nothing else
-    visitor = Visitor(campus.hub, token=campus.token)
-    assert visitor.get(CAMPUS).status_code == 403
+    node = Visitor(campus.hub, token=campus.token)
+    assert node.get(CAMPUS).status_code == 403
 
 
 def test_the_board_shows_who_holds_what(
@@ -198,6 +198,9 @@ def look_at(campus: Campus) -> None:
                 "aria-label", re.compile("^active .* of 168")
             )
             expect(second).to_have_attribute("aria-label", "nothing known of 168 hours")
+            assert serious(page) == []
+            # a phone, on which tables are scrolled
+            page.set_viewport_size({"width": 420, "height": 900})
             assert serious(page) == []
             assert grace.complaints == []
         form = page.locator("form[data-api$='/keep']")

@@ -33,15 +33,8 @@ def hub() -> Iterator[Receiver]:
 
 
 def options(hub: Receiver, folder: Path) -> list[str]:
-    arguments = [
-        "--hub",
-        hub.url,
-        "--token-file",
-        str(token_file(folder)),
-        "--every",
-        "1",
-    ]
-    return [*arguments, "--spool", str(folder / "spool")]
+    given = ["--hub", hub.url, "--token-file", str(token_file(folder)), "--every", "1"]
+    return [*given, "--spool", str(folder / "spool")]
 
 
 def test_a_hub_is_told_and_a_scrape_sees_the_same(
@@ -134,9 +127,9 @@ def test_what_can_not_be_is_told_in_a_line(
 def test_a_token_that_others_can_read_is_not_used(tmp_path: Path) -> None:
     path = token_file(tmp_path)
     path.chmod(0o640)
-    arguments = ["--hub", "https://hub.example.org/", "--token-file", str(path)]
-    assert "chmod 600" in refused(tmp_path, *arguments)
-    assert "go together" in refused(tmp_path, *arguments[:2])
+    given = ["--hub", "https://hub.example.org/", "--token-file", str(path)]
+    assert "chmod 600" in refused(tmp_path, *given)
+    assert "go together" in refused(tmp_path, *given[:2])
 
 
 def refused(folder: Path, *given: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.monitors.holders.agent import process_of
 from tests.programs import wait_for
-from tests.stub_nvml import StubNvml
+from tests.stub_nvml import NOT_SUPPORTED, UNKNOWN, StubNvml
 from warpbook_monitors.exposition.holders import MOST_SERIES, HolderCollector
 from warpbook_monitors.frames import Device, Frame, Metric, Reading
 from warpbook_monitors.holders.identity import NOBODY_KNOWN
@@ -145,8 +145,8 @@ def charged(*looks: tuple[float | None, tuple[Held, ...]], active: float = 0.5):
     ledger = Ledger()
     ledger.add([GPU], [frame(active, 100.0)], {}, 0, 0)
     for number, (joules, holders) in enumerate(looks, 1):
-        by_device = {GPU.id: holders}
-        ledger.add([GPU], [frame(active, joules)], by_device, 5000, 5000 * number)
+        by_gpu = {GPU.id: holders}
+        ledger.add([GPU], [frame(active, joules)], by_gpu, 5000, 5000 * number)
     (gpu,) = ledger.close([GPU], frame(active, 1.0))
     return gpu, {share.holder.uid: share for share in gpu.holders}
 
@@ -188,6 +188,20 @@ def test_idle_since_is_of_the_gpu_and_of_each_holder() -> None:
     looks = [(1.0, (held(1, 0.5),)), (1.0, (held(1, 0.0),)), (1.0, (held(1, 0.0),))]
     gpu, by_uid = charged(*looks, active=0.0)
     assert (gpu.idle_since_ms, by_uid[1].idle_since_ms) == (0, 5000)
+
+
+def test_who_can_not_be_listed_is_not_nobody(stub_nvml: StubNvml) -> None:
+    device = NvmlSource().open().probes[0].device
+    stub_nvml.hold(0, (os.getpid(), GIB))
+    for status in (NOT_SUPPORTED, UNKNOWN):
+        stub_nvml.fault("nvmlDeviceGetComputeRunningProcesses_v3", rc=status)
+        assert HolderReader().look([device]) == {}
+    ledger = Ledger()
+    ledger.add([GPU], [frame(0.0, 1.0)], {GPU.id: (held(1, 0.0),)}, 5000, 5000)
+    ledger.add([GPU], [frame(0.0, 9.0)], {}, 5000, 10_000)
+    (gpu,) = ledger.close([GPU], frame(0.0, 9.0))
+    assert not gpu.is_listed
+    assert (gpu.holders[0].held_ms, gpu.holders[0].is_there) == (5000, False)
 
 
 def test_a_gpu_that_can_not_be_read_is_a_state_and_no_zero() -> None:
@@ -254,7 +268,7 @@ def test_series_are_bounded_and_their_names_plain() -> None:
     ]
     gone = HolderShare(holder(999), 1, GIB, 1000, 0, 0, None, False)
     gpu = GpuShare(
-        *("GPU-1", 0, "H100", "ok", "", 1000, 1, 1, 1, 1, 1, 1, None),
+        *("GPU-1", 0, "H100", "ok", "", 1000, 1, 1, 1, 1, 1, 1, None, True),
         (*holders, gone),
     )
     collector.take((gpu,))

@@ -14,7 +14,7 @@ from warpbook.hub.leases import board
 from warpbook.hub.nodes.registry import HEARD_MS, NodeInfo, nodes
 from warpbook.hub.nodes.taking import HeldNow
 
-_decode_held = msgspec.json.Decoder(tuple[HeldNow, ...]).decode
+_decode_held = msgspec.json.Decoder(tuple[HeldNow, ...] | None).decode
 
 
 class BoardHolder(Struct, frozen=True):
@@ -43,7 +43,8 @@ class CampusGpu(Struct, frozen=True):
     index: int | None
     name: str
     #: "works", "held" (in use, and whether it works is unknown), "idle" (held and
-    #: without work), "free", "unread" or "lost"
+    #: without work), "free", "unknown" (does not work, and its holders can't be
+    #: listed), "unread" or "lost"
     state: str
     #: what the node's driver says of its state
     why: str
@@ -54,7 +55,8 @@ class CampusGpu(Struct, frozen=True):
     memory_used_bytes: int | None
     memory_total_bytes: int | None
     idle_since_ms: int | None
-    holders: tuple[BoardHolder, ...]
+    #: None: not known
+    holders: tuple[BoardHolder, ...] | None
     #: "leased" or "grades", where the hub itself has given it away
     use: str
 
@@ -67,7 +69,7 @@ class CampusNode(Struct, frozen=True):
 
 
 #: in the order in which they are counted
-STATES = ("works", "held", "idle", "free", "unread", "lost")
+STATES = ("works", "held", "idle", "free", "unknown", "unread", "lost")
 
 
 def campus(connection: Connection, now_ms: int) -> list[CampusNode]:
@@ -121,11 +123,11 @@ def _gpu(
     holders: dict[str, Row[Any]],
     use: str,
 ) -> CampusGpu:
-    held = tuple(
-        _holder(one, holders[one.holder])
-        for one in _decode_held(row.held)
-        if one.holder in holders
-    )
+    listed = _decode_held(row.held)
+    held = None
+    if listed is not None:
+        present = [one for one in listed if one.holder in holders]
+        held = tuple(_holder(one, holders[one.holder]) for one in present)
     active, sm, tensor = (
         _ratio(ms, row.read_ms) for ms in (row.active_ms, row.sm_ms, row.tensor_ms)
     )
@@ -133,12 +135,14 @@ def _gpu(
         state = "lost"
     elif row.state != "ok":
         state = "unread"
-    elif row.idle_since_ms is not None:
-        state = "idle" if held else "free"
-    elif active is not None or sm is not None:
+    elif row.idle_since_ms is None and (active is not None or sm is not None):
         state = "works"
+    elif held is None:
+        state = "unknown"
+    elif not held:
+        state = "free"
     else:
-        state = "held" if held else "free"
+        state = "held" if row.idle_since_ms is None else "idle"
     # what is not read now is not shown as if it were
     is_now = state not in ("lost", "unread")
     return CampusGpu(
@@ -154,7 +158,7 @@ def _gpu(
         memory_used_bytes=row.memory_used_bytes if is_now else None,
         memory_total_bytes=row.memory_total_bytes,
         idle_since_ms=row.idle_since_ms if is_now else None,
-        holders=held if is_now else (),
+        holders=held if is_now else None,
         use=use,
     )
 

@@ -1,6 +1,6 @@
 """The past of nodes: hours of GPUs, weeks of nodes, and what courses used.
 
-A time of which nothing was told is None, and never zero.
+A time of which nothing is known is None, and never zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Ratios = tuple[float | None, ...]
 
 
 class CourseEnergy(Struct, frozen=True):
-    """What a course has used of the GPUs within a week; None: nothing was told."""
+    """What a course has used of the GPUs within a week; None: not known."""
 
     course: str
     #: charged to accounts of its members
@@ -61,9 +61,10 @@ def weeks(connection: Connection, now_ms: int) -> dict[str, Ratios]:
 def hours(connection: Connection, now_ms: int) -> dict[tuple[str, str], Ratios]:
     """Give by node and GPU the activity of each of the last 60 minutes."""
     first_ms = now_ms // MINUTE_MS * MINUTE_MS - (MINUTES - 1) * MINUTE_MS
-    query = select(GPU_SPANS).where(
-        GPU_SPANS.c.width_ms == MINUTE_MS, GPU_SPANS.c.from_ms >= first_ms
-    )
+    spans = GPU_SPANS.c
+    query = select(
+        spans.node, spans.gpu, spans.from_ms, spans.read_ms, spans.active_ms
+    ).where(spans.width_ms == MINUTE_MS, spans.from_ms >= first_ms)
     by_gpu: dict[tuple[str, str], list[float | None]] = defaultdict(
         lambda: [None] * MINUTES
     )

@@ -93,7 +93,7 @@ def authenticate(connection: Connection, token: str) -> str:
 
 
 def retire(connection: Connection, now_ms: int, actor: str, node: str) -> None:
-    """Take a node off the board: its token is void, and what it told fades.
+    """Take a node off the board: its token is void, and its rows go with age.
 
     Raises:
         Conflict: there is none that is active.

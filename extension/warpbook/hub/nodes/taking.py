@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 from sqlalchemy import (
-    ColumnElement,
+    Column,
     Connection,
     Table,
+    Update,
     and_,
+    bindparam,
     delete,
     func,
     insert,
@@ -160,7 +163,7 @@ def _add_up(
 def _add(sums: dict[str, int | None], **more: int | None) -> None:
     for name, value in more.items():
         before = sums.get(name)
-        known = [one for one in (before, value) if one is not None]
+        known = [part for part in (before, value) if part is not None]
         sums[name] = sum(known) if known else None
 
 
@@ -169,17 +172,38 @@ def _of_known(sums: _Sums, gpus: set[str]) -> _Sums:
 
 
 def _write(connection: Connection, table: Table, sums: _Sums) -> None:
-    """Add to the rows of spans, or begin them."""
-    for key, values in sums.items():
-        of: list[ColumnElement[bool]] = [table.c[name] == one for name, one in key]
-        more = {
-            name: func.coalesce(table.c[name], 0) + value
-            for name, value in values.items()
-            if value is not None
-        }
-        change = update(table).where(and_(*of)).values(**more)
-        if not connection.execute(change).rowcount:
-            connection.execute(insert(table).values(**dict(key), **values))
+    """Add to the rows of spans, or begin them; nobody else writes meanwhile."""
+    if not sums:
+        return
+    names = [name for name, _ in next(iter(sums))]
+    owner, times = table.c[names[0]], {dict(key)["from_ms"] for key in sums}
+    keys = [table.c[name] for name in names]
+    query = select(*keys).where(
+        owner.in_({dict(key)[owner.name] for key in sums}), table.c.from_ms.in_(times)
+    )
+    begun = {tuple(zip(names, row, strict=True)) for row in connection.execute(query)}
+    more = [
+        {f"of_{name}": one for name, one in key}
+        | {f"more_{name}": value for name, value in values.items()}
+        for key, values in sums.items()
+        if key in begun
+    ]
+    if more:
+        connection.execute(_addition(table, keys), more)
+    new = [{**dict(key), **values} for key, values in sums.items() if key not in begun]
+    if new:
+        connection.execute(insert(table), new)
+
+
+def _addition(table: Table, keys: Sequence[Column[Any]]) -> Update:
+    """Make the statement that adds; what is not known changes nothing."""
+    of = [key == bindparam(f"of_{key.name}", type_=key.type) for key in keys]
+    amounts = [column for column in table.c if column not in set(keys)]
+    sums = {}
+    for column in amounts:
+        amount = bindparam(f"more_{column.name}", type_=column.type)
+        sums[column.name] = func.coalesce(column + amount, column, amount)
+    return update(table).where(and_(*of)).values(sums)
 
 
 def _numbers(connection: Connection, node: str) -> dict[str, int]:
@@ -216,11 +240,11 @@ def _note_streams(
         connection.execute(delete(NODE_STREAMS).where(old))
 
 
-def _known_gpus(connection: Connection, node: str, uuids: Iterable[str]) -> set[str]:
+def _known_gpus(connection: Connection, node: str, named: Iterable[str]) -> set[str]:
     """Give the GPUs that are kept of a node: no more than it can have."""
     query = select(NODE_GPUS.c.gpu).where(NODE_GPUS.c.node == node)
     known = set(connection.execute(query).scalars())
-    new = sorted(set(uuids) - known)
+    new = sorted(set(named) - known)
     return known | set(new[: max(_MOST_GPUS - len(known), 0)])
 
 
@@ -260,7 +284,7 @@ def _note_gpu(
         "memory_used_bytes": gpu.memory_used_bytes,
         "memory_total_bytes": gpu.memory_total_bytes,
         "idle_since_ms": corrected(gpu.idle_since_ms),
-        "held": msgspec.json.encode(held).decode(),
+        "held": msgspec.json.encode(held if gpu.is_listed else None).decode(),
     }
     of = (NODE_GPUS.c.node == node) & (NODE_GPUS.c.gpu == gpu.gpu)
     if connection.execute(select(NODE_GPUS.c.gpu).where(of)).first() is None:

@@ -37,7 +37,7 @@ def do(job: Call) -> Called | Refused:
     """Load a learner's module and call its functions, one after the other."""
     module = ModuleType("answers")
     printed = Printed()
-    encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+    encode = plain_encoder()
     follower: Follower | None = None
     watching: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     try:
@@ -54,18 +54,23 @@ def do(job: Call) -> Called | Refused:
     origins: list[Lines] = []
     for call in job.calls:
         with watching():
-            answer = _answer(module, call, job.call_s, encode)
-        answers.append(answer)
+            returned = answer(module, call, job.call_s, encode)
+        answers.append(returned)
         if follower is not None:
             origins.append(dict(follower.result))
     if follower is None:
         return Called(tuple(answers))
     right = [of for of, wrong in zip(origins, job.wrong, strict=True) if not wrong]
     explained = []
-    for answer, origin in zip(answers, origins, strict=True):
+    for given, origin in zip(answers, origins, strict=True):
         lines, unread = follower.explanation(origin, right)
-        explained.append(msgspec.structs.replace(answer, lines=lines, unread=unread))
+        explained.append(msgspec.structs.replace(given, lines=lines, unread=unread))
     return Called(tuple(explained))
+
+
+def plain_encoder() -> Callable[[Any], bytes]:
+    """Give what writes an answer as msgpack, with numbers of NumPy's as Python's."""
+    return msgspec.msgpack.Encoder(enc_hook=_plain).encode
 
 
 def _plain(answer: object) -> object:
@@ -79,9 +84,10 @@ def _plain(answer: object) -> object:
     raise TypeError(f"it is of type {type(answer).__qualname__}")
 
 
-def _answer(
+def answer(
     module: ModuleType, question: Asked, call_s: float, encode: Callable[[Any], bytes]
 ) -> Answered:
+    """Call a function of a learner's module; whatever it does comes back as data."""
     printed = Printed()
     try:
         with contextlib.redirect_stdout(printed), within(call_s):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from warpbook_labs.engines.answers.dialogue import Dialogues
 from warpbook_labs.engines.answers.explaining import Put, followed, from_lines
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.errors import BadLab, BadSource
@@ -83,9 +84,10 @@ def check_draws(
     except BadSource as problem:
         return ended("compile error", str(problem), problem.line)
     put = [*shown, *(question for draw in hidden for question in draw)]
+    plain = [question for question in put if not question.function.is_dialogue]
     calls = tuple(
         Asked(question.function.name, in_order(question.function, question.question))
-        for question in put
+        for question in plain
     )
     outcome = parent.run(Call(source, calls, plan.call_s), limits)
     if isinstance(outcome.result, Refused):
@@ -94,16 +96,15 @@ def check_draws(
     if not isinstance(outcome.result, Called):
         return ended(outcome.ended, outcome.message)
     answers = outcome.result.answers
-    if len(answers) != len(put):
+    if len(answers) != len(plain):
         return ended("stopped", INVALID_MESSAGE)
-    results_of_all = [
+    judged = [
         (question, _told(loaded, question, answer))
-        for question, answer in zip(put, answers, strict=True)
+        for question, answer in zip(plain, answers, strict=True)
     ]
-    for place, answer in followed(
-        source, calls, results_of_all, answers, plan.call_s, limits
-    ):
-        results_of_all[place] = (put[place], _told(loaded, put[place], answer))
+    for place, answer in followed(source, calls, judged, answers, plan.call_s, limits):
+        judged[place] = (plain[place], _told(loaded, plain[place], answer))
+    results_of_all = _with_dialogues(loaded, plan, source, put, judged, limits)
     results, begin = [], len(shown)
     for draw in hidden or [[]]:
         part = [
@@ -113,6 +114,32 @@ def check_draws(
         results.append(_result(name, plan, part, outcome.isolation))
         begin += len(draw)
     return results
+
+
+def _with_dialogues(
+    loaded: LoadedLab,
+    plan: Plan,
+    source: str,
+    put: Sequence[Put],
+    answered_alone: Sequence[tuple[Put, CaseResult]],
+    limits: Limits,
+) -> list[tuple[Put, CaseResult]]:
+    """Hold the dialogues, and put them among the others, in the order of questions."""
+    others, dialogues = iter(answered_alone), Dialogues(source, plan.call_s, limits)
+    merged = []
+    for question in put:
+        if not question.function.is_dialogue:
+            merged.append(next(others))
+            continue
+        try:
+            answer, words = dialogues.hold(question, loaded.cases.advance)
+        except BadLab:
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
+            why = f"{type(problem).__name__}: {problem}"
+            raise _bad(loaded, "advance", why) from None
+        merged.append((question, _told(loaded, question, answer, words)))
+    return merged
 
 
 def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:
@@ -170,7 +197,10 @@ def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
     return BadLab(f"{loaded.folder / 'cases.py'}: {function}: {message}")
 
 
-def _told(loaded: LoadedLab, put: Put, answer: Answered) -> CaseResult:
+def _told(
+    loaded: LoadedLab, put: Put, answer: Answered, verdict: str = ""
+) -> CaseResult:
+    """Tell of an answer; that of a dialogue comes with its verdict."""
     function, question = put.function, put.question
     words = answer.problem
     if words and put.is_hidden:
@@ -178,6 +208,8 @@ def _told(loaded: LoadedLab, put: Put, answer: Answered) -> CaseResult:
     line = answer.line if words else None
     if words:
         words = at_line(words, line)
+    elif function.is_dialogue:
+        words = verdict
     else:
         try:
             words = judged(
@@ -188,7 +220,7 @@ def _told(loaded: LoadedLab, put: Put, answer: Answered) -> CaseResult:
             raise _bad(loaded, "judge", why) from None
     if words and not answer.problem:
         words = f"{words.rstrip('.')}{from_lines(answer)}"
-    if words and not put.is_hidden:
+    if words and not put.is_hidden and not function.is_dialogue:
         # what is raised seldom ends as a sentence
         words = f"{words.rstrip('.')}. It was asked {call_words(function, question)}"
     return CaseResult(

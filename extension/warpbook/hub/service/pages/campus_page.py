@@ -17,9 +17,10 @@ from warpbook_monitors.verdicts.verdict import QUIET_RATIO
 
 STATES = {
     "works": "works",
-    "held": "held; whether it works is not known",
+    "held": "held, work not known",
     "idle": "held without work",
     "free": "free",
+    "unknown": "no work, holders not known",
     "unread": "can't be read",
     "lost": "not heard of",
 }
@@ -80,7 +81,7 @@ def strip(
     """Draw shares of time as a row of cells; a reader hears their sum.
 
     Args:
-        ratios: oldest first; None where nothing was told.
+        ratios: oldest first; None where nothing is known.
         name: of a cell, by its place.
         what: the cells are, in the plural.
         marks: places before which a line is drawn.
