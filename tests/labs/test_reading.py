@@ -28,7 +28,7 @@ LABS, _ = overview(Here("13.3", "", True, True, 0), {})
 QUESTIONS = [question for text in TEXT_LIST for question in text.questions]
 
 
-@pytest.mark.parametrize("folder", sorted(TEXTS.iterdir()), ids=lambda each: each.name)
+@pytest.mark.parametrize("folder", sorted(TEXTS.iterdir()), ids=lambda path: path.name)
 def test_a_text_has_its_pictures_its_sources_and_one_right_choice(folder: Path) -> None:
     assert list(text_mistakes(folder)) == []
     words = (folder / "text.md").read_text()
@@ -80,8 +80,12 @@ def test_names_lead_to_texts_and_nowhere_else(name: str, tmp_path: Path) -> None
 
 def right_choice(beginning: str) -> str:
     """The text of the right choice of the question that begins so."""
-    (question,) = [each for each in QUESTIONS if each.ask.startswith(beginning)]
-    (choice,) = [each for each in question.choices if judge_choice(question, each)[0]]
+    (question,) = [
+        candidate for candidate in QUESTIONS if candidate.ask.startswith(beginning)
+    ]
+    (choice,) = [
+        option for option in question.choices if judge_choice(question, option)[0]
+    ]
     return choice.text
 
 
@@ -152,4 +156,4 @@ def test_answers_to_a_text_are_marked_with_reasons() -> None:
     questions: tuple[QuizQuestion, ...] = find_text("choosing-a-dtype").questions
     (mark, *others) = mark_answers(questions, ["a", *"?" * (len(questions) - 1)])
     assert (mark.chosen, mark.right, mark.is_right) == ("a", "b", False)
-    assert "65,504" in mark.because and not any(each.is_right for each in others)
+    assert "65,504" in mark.because and not any(other.is_right for other in others)
