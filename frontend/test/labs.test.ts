@@ -117,14 +117,14 @@ const LIST: LabList = {
 };
 
 test('labs stand by track, or in the order of the path that is followed', () => {
-  const told = (list: LabList) =>
+  const groups = (list: LabList) =>
     groupsOf(list).map(({ title, labs }) => [title, labs.map(({ id }) => id)]);
-  assert.deepEqual(told(LIST), [
+  assert.deepEqual(groups(LIST), [
     ['kernels', ['vector-add']],
     ['memory', ['roofline']]
   ]);
   // a lab that is not here is left out
-  assert.deepEqual(told({ ...LIST, path: 'week' }), [
+  assert.deepEqual(groups({ ...LIST, path: 'week' }), [
     ['Day 1', ['roofline']],
     ['Day 2', ['vector-add']]
   ]);
