@@ -12,6 +12,7 @@ import type { Comm } from './widget/kernel';
 
 const TARGET = 'warpbook.machine';
 const MOST_NAME = 63;
+const MOST_MACHINES = 8;
 /** What a message may hold, besides telemetry. */
 interface Said {
   readonly machine?: { readonly id?: unknown; readonly name?: unknown };
@@ -46,7 +47,7 @@ export class Machines {
         ofEach.set(machine.id, machine);
       }
     }
-    return [...ofEach.values()];
+    return [...ofEach.values()].slice(0, MOST_MACHINES);
   }
 
   /** Be told when a machine comes or goes. */
@@ -115,6 +116,9 @@ export class Machines {
     const here = await this.server();
     if (here === '' || here === id || comm.isDisposed) {
       return;
+    }
+    if (this.offers.has(comm)) {
+      return; // the answer to another page
     }
     const notebook = panel.context.path;
     this.panels.set(comm, panel);

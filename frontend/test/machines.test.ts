@@ -92,6 +92,11 @@ test('a page that comes later asks, and gets telemetry over the same comm', asyn
   assert.deepEqual(one.old.sent, [{ view: 'who' }]);
   one.old.onMsg({ content: { data: { machine: { id: 'far', name: 'x' } } } });
   await settled();
+  // the kernel answers another page, and all hear it
+  const before = machines.elsewhere[0];
+  one.old.onMsg({ content: { data: { machine: { id: 'far', name: 'x' } } } });
+  await settled();
+  assert.equal(machines.elsewhere[0], before);
   const heard: unknown[] = [];
   machines.elsewhere[0]?.comm.on('msg:custom', each => void heard.push(each));
   one.old.onMsg({ content: { data: { telemetry: '{}' } } });
@@ -113,4 +118,9 @@ test('what a kernel says is bounded, and nonsense names no machine', async () =>
     names().map(name => name.length <= 63),
     [true]
   );
+  for (let index = 0; index < 50; index += 1) {
+    one.says({ id: `far ${index}`, name: 'x' });
+  }
+  await settled();
+  assert.equal(names().length, 8);
 });

@@ -20,11 +20,13 @@ _TYPE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _UUID = r"(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _HOST = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+#: what no file of text holds
+_NO_TEXT = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff"
 #: of each option: what it must be, and an example
 _FORMS = {
     "hub_url": (rf"https?://{_HOST}(:\d+)?(/[A-Za-z0-9._~-]+)*/", "https://h.example/"),
     "course": (r"[a-z0-9][a-z0-9._-]{0,63}", "gpu"),
-    "title": (r"[^\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]{1,200}", "GPU programming"),
+    "title": (rf"(?!-)[^{_NO_TEXT}]{{1,200}}", "GPU programming"),
     "instructor": (r"[a-z0-9][a-z0-9._@+-]{0,63}", "grace"),
     "image": (r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}", "registry.example.org/gpu:1"),
     "namespace": (_LABEL, "jhub"),
@@ -113,14 +115,20 @@ def run(options: argparse.Namespace) -> int:
                 f"{file} is there already, and is left as it is. Name another folder "
                 "with --output, or move the file away."
             )
+    begun: list[Path] = []
     try:
         options.output.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
             with file.open("x", encoding="utf-8") as output:
+                begun.append(file)
                 output.write(text)
-            print(printable(f"wrote {file}"))
     except OSError as problem:
-        raise CommandError(f"{problem.filename}: {problem.strerror}.") from None
+        for file in begun:
+            file.unlink()
+        where = problem.filename or options.output
+        raise CommandError(f"{where}: {problem.strerror}.") from None
+    for file in begun:
+        print(printable(f"wrote {file}"))
     return 0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +61,8 @@ def test_no_file_is_overwritten(
         ((*SLURM, *WHOLE, *WHOLE), "twice"),
         ((*SLURM, *WHOLE, "--time-limit", "long"), "--time-limit is such as"),
         ((*SLURM, *WHOLE, "--partition", "a\n#SBATCH"), "--partition is such as"),
+        ((*SLURM, *WHOLE, "--title=-x"), "--title is such as"),
+        ((*SLURM, *WHOLE, "--title", "a\x85b"), "--title is such as"),
         ((*SLURM, *WHOLE, "--service-user", "nobody-here"), "useradd --system"),
         ((*SLURM, *WHOLE, "--cpus", "0"), "--cpus is 1 to"),
         ((*SLURM, *WHOLE, "--hub-url", "hub.example.org"), "--hub-url is such as"),
@@ -116,6 +120,23 @@ c.Spawner.environment.update({"OWN": "kept"})
         "OWN",
         "WARPBOOK_HUB_URL",
     }
+
+
+def test_a_full_disk_leaves_no_half_of_the_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["hub", "config", *COMMON, *KUBE, *WHOLE, "--output", str(tmp_path)]
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # what is written beyond it fails, as on a disk that is full
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_500, limit[1]))
+    try:
+        assert main(command) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, before)
+    assert "File too large" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_it_needs_nothing_of_a_hub() -> None:
