@@ -36,16 +36,16 @@ def retired() -> list[str]:
 
 
 def sources() -> list[Path]:
-    found = [ROOT / "README.md", ROOT / "SECURITY.md"]
+    paths = [ROOT / "README.md", ROOT / "SECURITY.md"]
     for folder in FOLDERS:
-        found += [
+        paths += [
             path
             for path in sorted((ROOT / folder).rglob("*"))
             if path.suffix in ENDINGS
             and path.is_file()
             and not any(part in path.as_posix() for part in LEFT_OUT)
         ]
-    return [path for path in found if path != Path(__file__)]
+    return [path for path in paths if path != Path(__file__)]
 
 
 def test_the_glossary_names_enough() -> None:

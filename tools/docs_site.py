@@ -64,9 +64,9 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 def _expanded(entry: Any, docs: Path) -> Any:
     """Replace "folder/" by its pages, README first, each under its own title."""
     if isinstance(entry, list):
-        return [_expanded(each, docs) for each in entry]
+        return [_expanded(item, docs) for item in entry]
     if isinstance(entry, dict):
-        return {title: _expanded(each, docs) for title, each in entry.items()}
+        return {title: _expanded(item, docs) for title, item in entry.items()}
     if isinstance(entry, str) and entry.endswith("/"):
         pages = sorted((docs / entry).glob("*.md"), key=lambda page: page.name)
         pages.sort(key=lambda page: page.name != "README.md")

@@ -15,7 +15,7 @@ from typing import Any, get_args
 import msgspec
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / each) for each in ("extension", "labs", "monitors")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("extension", "labs", "monitors")]
 
 import protocol_shapes  # noqa: E402
 
@@ -37,7 +37,7 @@ LITERALS = {
 }
 #: The same of unions of structs, by the names of their members.
 PARTS = {
-    frozenset(each.__name__ for each in get_args(getattr(model, name))): name
+    frozenset(option.__name__ for option in get_args(getattr(model, name))): name
     for name in ("Cell", "Part")
 }
 UNIONS = {

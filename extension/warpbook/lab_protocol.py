@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from warpbook_labs.cards.model import Card
-from warpbook_labs.lab.entries import LabEntry
+from warpbook_labs.lab.entries import LabEntry, PathEntry
 
 
 class LabList(Struct, frozen=True):
@@ -21,6 +21,10 @@ class LabList(Struct, frozen=True):
     next_lab: str | None = None
     #: in words: what can't be read, and what to install
     problems: tuple[str, ...] = ()
+    #: learning paths, the shortest first
+    paths: tuple[PathEntry, ...] = ()
+    #: the id of the path that the person follows; None if they chose none
+    path: str | None = None
 
 
 class CourseLab(Struct, frozen=True):

@@ -198,6 +198,7 @@ export interface Capabilities {
   readonly absences: Absence[];
   readonly replay: Replay | null;
   readonly bokeh: string | null;
+  readonly machine: Machine;
 }
 
 /** A lab's result, ready to be drawn. */
@@ -872,6 +873,8 @@ export interface LabList {
   readonly notice: string;
   readonly next_lab: string | null;
   readonly problems: string[];
+  readonly paths: PathEntry[];
+  readonly path: string | null;
 }
 
 /** How one submission went, in short. */
@@ -990,6 +993,12 @@ export interface LocationCell {
   readonly line: number;
   readonly code: string;
   readonly column: number | null;
+}
+
+/** A machine, or a container of one. */
+export interface Machine {
+  readonly id: string;
+  readonly name: string;
 }
 
 /** What torch's allocator held on one GPU while the code ran. */
@@ -1129,6 +1138,23 @@ export interface Pair {
   readonly after_ns: number | null;
   readonly before_calls: number | null;
   readonly after_calls: number | null;
+}
+
+/** One learning path in the list. */
+export interface PathEntry {
+  readonly id: string;
+  readonly title: string;
+  readonly about: string;
+  readonly minutes: number;
+  readonly minutes_left: number | null;
+  readonly passed: number | null;
+  readonly parts: PathPart[];
+}
+
+/** Labs of a learning path that belong together, such as those of a day. */
+export interface PathPart {
+  readonly title: string;
+  readonly labs: string[];
 }
 
 /** All GPU work that was launched within the same operators. */

@@ -71,8 +71,8 @@ test('every translation has the places of its words', () => {
   const places = (words: string) =>
     [...words.matchAll(/%\d/g)].map(String).sort();
   for (const [words, translations] of entries) {
-    for (const each of translations) {
-      assert.deepEqual(places(each), places(words), words);
+    for (const translation of translations) {
+      assert.deepEqual(places(translation), places(words), words);
     }
   }
 });

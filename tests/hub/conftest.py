@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 import requests
 import websocket
 
+from tests.hub.postgres import PostgresServer, remove
 from tests.programs import MARK, environment, free_port, program, running, wait_for
 from tests.stub_nvml import StubNvml
 
@@ -78,10 +80,10 @@ class Person:
 
     def connect(self, path: str, **kwargs: str) -> websocket.WebSocket:
         """Open a WebSocket as a page would: by the cookies alone."""
-        asked = requests.Request("GET", self._url + path)
+        request = requests.Request("GET", self._url + path)
         return websocket.create_connection(
             self._url.replace("http", "ws", 1) + path,
-            cookie=self._session.prepare_request(asked).headers.get("Cookie"),
+            cookie=self._session.prepare_request(request).headers.get("Cookie"),
             header={"Sec-Fetch-Mode": "websocket"},
             timeout=60,
             **{"origin": self._url, **kwargs},
@@ -99,8 +101,17 @@ class Person:
     def _told_to_page(self) -> dict[str, str] | None:
         # the page, not the API: only a page is sent through the login
         page = self.get(f"/user/{self.name}/lab").text
-        found = re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.S)
-        return json.loads(found[1]) if found else None
+        match = re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.S)
+        return json.loads(match[1]) if match else None
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server; its folder has a short path, as its socket is in it."""
+    folder = Path(tempfile.mkdtemp(prefix="wb-pg-", dir="/tmp"))
+    server = PostgresServer(folder)
+    yield server
+    remove(server, folder)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +152,7 @@ def hub_url(
 
         def healthy() -> bool | None:
             assert hub.poll() is None, f"the hub ended:\n{log.read_text()[-4000:]}"
-            with contextlib.suppress(requests.ConnectionError):
+            with contextlib.suppress(requests.RequestException):
                 # 404 until the proxy knows the hub
                 return requests.get(f"{url}/hub/health", timeout=5).ok or None
             return None

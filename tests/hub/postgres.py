@@ -14,6 +14,8 @@ import psycopg
 
 from warpbook.hub.database.address import write_address
 
+#: of tests that don't say on which they run
+DEFAULT_DATABASE = os.environ.get("WARPBOOK_TEST_DATABASE", "sqlite")
 _ROOT = Path("/usr/lib/postgresql")
 #: initdb refuses root
 _ACCOUNTS = ("postgres", "nobody")

@@ -35,10 +35,10 @@ def scheduler(source: str) -> Any:
 
 
 def begun(lab: LoadedLab, scene: str, seed: int = 3) -> tuple[Question, Any, Any]:
-    asked = Question("schedule", {"scene": scene, "seed": seed}, scene)
-    server, arguments, words = lab.cases.advance(asked, None, None)
+    question = Question("schedule", {"scene": scene, "seed": seed}, scene)
+    server, arguments, words = lab.cases.advance(question, None, None)
     assert words == ""
-    return asked, server, arguments
+    return question, server, arguments
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def begun(lab: LoadedLab, scene: str, seed: int = 3) -> tuple[Question, Any, Any
 def test_an_impossible_decision_is_refused_with_its_rule(
     lab: LoadedLab, decision: dict[str, int], rule: str
 ) -> None:
-    asked, server, _ = begun(lab, "short prompts")
-    _, arguments, words = lab.cases.advance(asked, server, decision)
+    question, server, _ = begun(lab, "short prompts")
+    _, arguments, words = lab.cases.advance(question, server, decision)
     assert arguments is None and rule in words
     assert words.startswith("At 0.000 s, in iteration 0: ")
 
@@ -72,24 +72,24 @@ def test_more_than_the_engine_has_is_refused(
     lab: LoadedLab, scene: str, share: float, rule: str
 ) -> None:
     """Whoever computes all that is missing meets each bound in one of the scenes."""
-    asked, server, arguments = begun(lab, scene)
+    question, server, arguments = begun(lab, scene)
     words = ""
     while arguments is not None:
         decision = {
-            each["name"]: each["prompt_tokens"]
-            + each["generated_tokens"]
-            - each["cached_tokens"]
-            for each in arguments["state"]["requests"]
+            request["name"]: request["prompt_tokens"]
+            + request["generated_tokens"]
+            - request["cached_tokens"]
+            for request in arguments["state"]["requests"]
         }
-        server, arguments, words = lab.cases.advance(asked, server, decision)
+        server, arguments, words = lab.cases.advance(question, server, decision)
     assert rule in words
 
 
 def test_one_that_stands_still_is_refused(lab: LoadedLab) -> None:
-    asked, server, arguments = begun(lab, "a burst")
+    question, server, arguments = begun(lab, "a burst")
     steps = 0
     while arguments is not None:
-        server, arguments, words = lab.cases.advance(asked, server, {})
+        server, arguments, words = lab.cases.advance(question, server, {})
         steps += 1
     assert "would wait for ever" in words
     # time went on to each arrival before
@@ -97,44 +97,44 @@ def test_one_that_stands_still_is_refused(lab: LoadedLab) -> None:
 
 
 def test_a_request_alone_takes_the_time_that_is_told(lab: LoadedLab) -> None:
-    asked, server, arguments = begun(lab, "short prompts")
+    question, server, arguments = begun(lab, "short prompts")
     engine, [request] = arguments["engine"], arguments["state"]["requests"]
     prompt = request["prompt_tokens"]
-    _, arguments, _ = lab.cases.advance(asked, server, {"r0": prompt})
+    _, arguments, _ = lab.cases.advance(question, server, {"r0": prompt})
     expected = max(engine["weights_s"], prompt * engine["token_s"])
     expected += prompt * engine["cached_token_s"]
     state = arguments["state"]
     assert state["now_s"] == pytest.approx(expected)
-    [request] = [each for each in state["requests"] if each["name"] == "r0"]
+    [request] = [request for request in state["requests"] if request["name"] == "r0"]
     assert request["generated_tokens"] == 1 and request["cached_tokens"] == prompt
     blocks = -(-prompt // 16)
     assert state["free_blocks"] == engine["blocks"] - blocks
     # evicted, it has nothing in the cache, and keeps what it generated
-    _, arguments, _ = lab.cases.advance(asked, server, {"r0": -1})
+    _, arguments, _ = lab.cases.advance(question, server, {"r0": -1})
     assert arguments["state"]["free_blocks"] == engine["blocks"]
     [request] = [
-        each for each in arguments["state"]["requests"] if each["name"] == "r0"
+        request for request in arguments["state"]["requests"] if request["name"] == "r0"
     ]
     assert request["generated_tokens"] == 1 and request["cached_tokens"] == 0
 
 
 def test_a_scheduler_is_told_no_output_and_nobody_who_comes(lab: LoadedLab) -> None:
     schedule = scheduler(lab.reference)
-    asked, server, arguments = begun(lab, "a small cache")
+    question, server, arguments = begun(lab, "a small cache")
     evicted = 0
     while arguments is not None:
         state = arguments["state"]
         assert set(state) == {"now_s", "free_blocks", "requests"}
-        for each in state["requests"]:
-            assert set(each) == KNOWN
-            assert each["arrived_s"] <= state["now_s"]
+        for request in state["requests"]:
+            assert set(request) == KNOWN
+            assert request["arrived_s"] <= state["now_s"]
             # the limit is the same for all, and tells no output
-            assert each["limit_tokens"] == 800 > each["generated_tokens"]
-        held = sum(-(-each["cached_tokens"] // 16) for each in state["requests"])
+            assert request["limit_tokens"] == 800 > request["generated_tokens"]
+        held = sum(-(-request["cached_tokens"] // 16) for request in state["requests"])
         assert state["free_blocks"] + held == 260
         decision = schedule(arguments["engine"], state)
         evicted += -1 in decision.values()
-        server, arguments, words = lab.cases.advance(asked, server, decision)
+        server, arguments, words = lab.cases.advance(question, server, decision)
     # the cache did run full, and all requests were finished
     assert words == "" and evicted > 0
 
@@ -143,7 +143,7 @@ def test_the_same_seed_is_the_same_run(lab: LoadedLab) -> None:
     runs = [begun(lab, "a burst", seed)[1].bounds for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
     drawn = [
-        [each.arguments for each in lab.cases.questions(random.Random(seed))]
+        [question.arguments for question in lab.cases.questions(random.Random(seed))]
         for seed in (1, 1, 2)
     ]
     assert drawn[0] == drawn[1] != drawn[2]
@@ -154,10 +154,10 @@ def test_a_scheduler_that_looks_for_the_judge_finds_none(lab: LoadedLab) -> None
 def schedule(engine, state):
     import gc, sys
     names = [name for name in sys.modules if "cases" in name or "warpbook_lab_" in name]
-    held = [each for each in gc.get_objects() if type(each).__name__ == "_Simulation"]
+    held = [one for one in gc.get_objects() if type(one).__name__ == "_Simulation"]
     raise RuntimeError(f"found {len(names)} and {len(held)}")
 """
     result = check_plan(lab, lab.reference.partition("def schedule")[0] + peeks)
-    [case] = [each for each in result.cases if each.about == "schedule: a burst"]
+    [case] = [case for case in result.cases if case.about == "schedule: a burst"]
     assert not case.passed
     assert "gc" in case.message or "found 0 and 0" in case.message

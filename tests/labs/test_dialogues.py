@@ -1,4 +1,4 @@
-"""Dialogues: functions that are called step by step, each step by the last answer."""
+"""Dialogues: functions that are called step by step, case step by the last answer."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_each_step_depends_on_the_last_and_each_dialogue_begins_anew(
     assert check_plan(lab, RIGHT, seed=5).status == "passed"
     result = check_plan(lab, lab.starter, seed=5)
     assert result.status == "failed"
-    assert all("Seven guesses were wrong" in each.message for each in result.cases)
+    assert all("Seven guesses were wrong" in case.message for case in result.cases)
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,16 @@ def test_of_hidden_dialogues_only_kind_and_line_of_an_error_are_told(
 ) -> None:
     source = "def guess(said):\n    raise ValueError(f'it said {said}')\n"
     result = check_plan(lab, source, seed=1)
-    hidden = [each for each in result.cases if each.is_hidden]
-    assert hidden and all("it said" not in each.message for each in hidden)
-    assert all("ValueError" in each.message for each in hidden)
+    hidden = [case for case in result.cases if case.is_hidden]
+    assert hidden and all("it said" not in case.message for case in hidden)
+    assert all("ValueError" in case.message for case in hidden)
 
 
 def test_all_dialogues_together_have_a_time_by_the_clock(lab: LoadedLab) -> None:
     sleeps = "import time\n\n\ndef guess(said):\n    time.sleep(60)\n    return 1\n"
     result = check_plan(lab, sleeps, limits=Limits(wall_s=1.5, processor_s=10))
     assert result.status == "failed"
-    messages = [each.message for each in result.cases]
+    messages = [case.message for case in result.cases]
     assert "timed out" in messages[0] and "Timed out" in messages[-1]
 
 

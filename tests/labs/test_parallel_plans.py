@@ -65,7 +65,7 @@ def work_of(stages: int, micro_batches: int, chunks: int, stage: int) -> list[Wo
 def run_pipeline(stages: int, micro_batches: int, chunks: int) -> float:
     """Run the schedule with passes of 1 and 2; give the share that GPUs wait."""
     last = stages * chunks - 1
-    orders = [work_of(stages, micro_batches, chunks, each) for each in range(stages)]
+    orders = [work_of(stages, micro_batches, chunks, stage) for stage in range(stages)]
     places, free_at = [0] * stages, [0.0] * stages
     ended: dict[Work, float] = {}
 
@@ -81,7 +81,7 @@ def run_pipeline(stages: int, micro_batches: int, chunks: int) -> float:
             begin = max(free_at[stage], ended.get(before, 0.0))
             yield (kind, micro_batch, layer), begin
 
-    while any(places[each] < len(orders[each]) for each in range(stages)):
+    while any(places[at] < len(orders[at]) for at in range(stages)):
         for stage in range(stages):
             for work, begin in ready(stage):
                 length = (1 if work[0] == "forward" else 2) / chunks
@@ -98,12 +98,12 @@ def test_bubbles_are_those_of_schedules_that_are_run(
     lab: LoadedLab, stages: int, chunks: int, micro_batches: int, published: float
 ) -> None:
     sizes = {"stages": stages, "chunks": chunks, "micro_batches": micro_batches}
-    asked = Question("bubble_share", sizes)
+    question = Question("bubble_share", sizes)
     share = run_pipeline(stages, micro_batches, chunks)
     assert published is None or share == pytest.approx(published, abs=5e-5)
-    assert lab.cases.judge(asked, share) == ""
-    assert "right is" in lab.cases.judge(asked, 1.01 * share)
-    assert "right is" in lab.cases.judge(asked, float("nan"))
+    assert lab.cases.judge(question, share) == ""
+    assert "right is" in lab.cases.judge(question, 1.01 * share)
+    assert "right is" in lab.cases.judge(question, float("nan"))
 
 
 @pytest.mark.parametrize(("stages", "chunks", "micro_batches"), [(4, 3, 8), (8, 1, 16)])
@@ -129,10 +129,10 @@ def test_activations_in_flight_are_those_of_schedules(
     # weights are small beside inputs of layers: 2 bytes for 1,024 numbers of a token
     weights = 16 * (chunks * (4 * 1024**2 + 3 * 4 * 1024**2 + 2048) + 8 * 1024)
     needed = weights + most * 2 * 1024 * 65_536 + 8 * 65_536 * most / chunks
-    asked = Question(
+    question = Question(
         "memory_bytes", {"model": model, "batch": micro_batches, "plan": plan}
     )
-    assert lab.cases.judge(asked, needed) == ""
+    assert lab.cases.judge(question, needed) == ""
 
 
 @pytest.mark.parametrize(
@@ -173,24 +173,24 @@ def test_every_draw_has_an_answer_and_a_plan_is_not_found_by_habit(
     lab: LoadedLab, reference: ModuleType
 ) -> None:
     for seed in range(300, 304):
-        for each in lab.cases.questions(random.Random(seed)):
-            arguments = list(each.arguments.values())
-            if each.function == "bubble_share":
+        for question in lab.cases.questions(random.Random(seed)):
+            arguments = list(question.arguments.values())
+            if question.function == "bubble_share":
                 arguments = [
-                    each.arguments[name]
+                    question.arguments[name]
                     for name in ("stages", "chunks", "micro_batches")
                 ]
-            answer = getattr(reference, each.function)(*arguments)
-            assert lab.cases.judge(each, answer) == "", (seed, each)
-            if each.function == "plan":
+            answer = getattr(reference, question.function)(*arguments)
+            assert lab.cases.judge(question, answer) == "", (seed, question)
+            if question.function == "plan":
                 most = dict(answer, recompute=1 - answer["recompute"])
-                assert lab.cases.judge(each, most) != "", (seed, each)
+                assert lab.cases.judge(question, most) != "", (seed, question)
 
 
 def test_a_slow_plan_is_told_where_its_time_goes(lab: LoadedLab) -> None:
     slow = lab.reference.replace("return min(fitting", "return max(fitting")
     result = check_plan(lab, slow, seed=7)
     assert result.status == "failed" and result.message.startswith("plan: 0 of")
-    shown = [each for each in result.cases if not each.passed and not each.is_hidden]
-    assert all("A step takes" in each.message for each in shown)
-    assert all("bubble" in each.message for each in shown)
+    shown = [case for case in result.cases if not case.passed and not case.is_hidden]
+    assert all("A step takes" in question.message for question in shown)
+    assert all("bubble" in question.message for question in shown)

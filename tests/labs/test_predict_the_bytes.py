@@ -1,4 +1,4 @@
-"""What is asked to be predicted is what PyTorch's own models have."""
+"""What is question to be predicted is what PyTorch's own models have."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def test_parameters_are_those_of_a_model_in_pytorch(
     lab: LoadedLab, given: dict[str, Any], kind: str, tied: bool
 ) -> None:
     config = {**CONFIG, "model_type": kind, "tie_word_embeddings": tied}
-    asked = Question("parameters", {"config": config})
-    assert lab.cases.judge(asked, given["counted"](config)) == ""
-    assert "right is" in lab.cases.judge(asked, given["counted"](config) + 1)
+    question = Question("parameters", {"config": config})
+    assert lab.cases.judge(question, given["counted"](config)) == ""
+    assert "right is" in lab.cases.judge(question, given["counted"](config) + 1)
 
 
 def test_what_a_layer_keeps_is_what_autograd_holds(
@@ -64,7 +64,7 @@ def test_what_a_layer_keeps_is_what_autograd_holds(
     reference = ModuleType("answers")
     exec(lab.reference, reference.__dict__)
     model = given["Decoder"](config, flash=False)
-    weights = {each.data_ptr() for each in model.parameters()}
+    weights = {weight.data_ptr() for weight in model.parameters()}
     held: dict[int, int] = {}
 
     def note(tensor: Any) -> Any:
@@ -82,17 +82,17 @@ def test_what_a_layer_keeps_is_what_autograd_holds(
     # norms on the CPU are made of several operations, which keep more
     norms = 5 * 2 * 32 * 64 * 4
     assert predicted <= sum(held.values()) <= predicted + 3 * norms
-    asked = {"config": config, "training": {**way, "gpus": 1, "zero": 0}}
-    assert lab.cases.judge(Question("activation_bytes", asked), predicted) == ""
+    sizes = {"config": config, "training": {**way, "gpus": 1, "zero": 0}}
+    assert lab.cases.judge(Question("activation_bytes", sizes), predicted) == ""
 
 
 def test_without_a_gpu_it_is_said_that_no_peak_is_measured(
     given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    found = given["measure"](CONFIG, TRAINING)
-    assert found["parameters"] == given["counted"](CONFIG)
-    assert found["peak_bytes"] == "not measured: there is no GPU"
+    measured = given["measure"](CONFIG, TRAINING)
+    assert measured["parameters"] == given["counted"](CONFIG)
+    assert measured["peak_bytes"] == "not measured: there is no GPU"
 
 
 @pytest.mark.parametrize("way", [{}, {"precision": "autocast", "recompute": True}])
@@ -108,18 +108,19 @@ def test_mistakes_show_in_every_draw(lab: LoadedLab) -> None:
         for name, source in lab.wrong.items():
             answers = ModuleType("answers")
             exec(source, answers.__dict__)
-            told = (
+            verdicts = (
                 lab.cases.judge(
-                    each, getattr(answers, each.function)(*each.arguments.values())
+                    question,
+                    getattr(answers, question.function)(*question.arguments.values()),
                 )
-                for each in drawn
+                for question in drawn
             )
-            assert any(told), (seed, name)
+            assert any(verdicts), (seed, name)
 
 
 def test_answers_that_are_no_sizes_are_refused_in_words(lab: LoadedLab) -> None:
     training = {**TRAINING, "gpus": 1, "zero": 0}
-    asked = Question("state_bytes", {"config": CONFIG, "training": training})
-    assert "keys weights, gradients, optimizer" in lab.cases.judge(asked, {})
+    question = Question("state_bytes", {"config": CONFIG, "training": training})
+    assert "keys weights, gradients, optimizer" in lab.cases.judge(question, {})
     bad = dict.fromkeys(("weights", "gradients", "optimizer"), float("nan"))
-    assert lab.cases.judge(asked, bad).startswith("weights: It is nan")
+    assert lab.cases.judge(question, bad).startswith("weights: It is nan")

@@ -11,6 +11,7 @@ from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_progress import shown_progress
+from warpbook.cli.labs_quiz import quiz
 from warpbook.cli.labs_solution import next_sections, solution
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
@@ -31,6 +32,7 @@ from warpbook_labs.course.store import Store
 from warpbook_labs.course.trust import trust
 from warpbook_labs.errors import (
     BadLab,
+    BadQuiz,
     BadSource,
     NotInstalled,
     NotPassed,
@@ -52,6 +54,7 @@ from warpbook_monitors.plain_text import joined
 #: what is told in one line, with exit status 2
 PROBLEMS = (
     BadLab,
+    BadQuiz,
     BadSource,
     CommandError,
     LookupError,
@@ -211,7 +214,7 @@ def _trust(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    worst, told = 0, []
+    worst, outcomes = 0, []
     if not options.labs:
         # two with the same id or number are told here
         load_all()
@@ -229,9 +232,9 @@ def _validate(options: argparse.Namespace) -> int:
             problem, worst = str(bad), 2
             if not options.json:
                 print(joined([f"BAD     {problem}"]), flush=True)
-        told.append({"lab": name, "problem": problem, "verdicts": verdicts})
+        outcomes.append({"lab": name, "problem": problem, "verdicts": verdicts})
     if options.json:
-        print_json({"ok": not worst, "labs": told})
+        print_json({"ok": not worst, "labs": outcomes})
     return worst
 
 
@@ -240,6 +243,7 @@ ACTIONS = {
     "check": _check,
     "submit": _submit,
     "trace": _trace,
+    "quiz": quiz,
     "hint": _hint,
     "solution": solution,
     "regrade": _regrade,
@@ -278,7 +282,7 @@ def _tell(options: argparse.Namespace, card: Graded, source: str) -> int:
     if options.json:
         print_json(card)
     else:
-        told = card_of(
+        card_view = card_of(
             card.result,
             source,
             card.submission,
@@ -286,7 +290,7 @@ def _tell(options: argparse.Namespace, card: Graded, source: str) -> int:
             left_out=(_USUAL,),
             more=next_sections(options, card),
         )
-        print(joined(card_lines(told)))
+        print(joined(card_lines(card_view)))
     return 0 if card.passed else 1
 
 

@@ -12,6 +12,7 @@ from warpbook.cli.json_output import print_json
 from warpbook_labs.cards.progress import how_far
 from warpbook_labs.course.next_lab import next_lab
 from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.course.paths import along, chosen_path
 from warpbook_labs.course.progress import (
     Progress,
     damaged_results,
@@ -19,7 +20,6 @@ from warpbook_labs.course.progress import (
     submissions_file,
 )
 from warpbook_labs.errors import NoGpu
-from warpbook_labs.errors import StoreError as StoreError
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.entries import LabEntry
 from warpbook_labs.sandbox.limits import isolation_words
@@ -49,9 +49,9 @@ def show(options: argparse.Namespace) -> int:
         far = how_far(lab.progress)
         needs = ", ".join(lab.needs)
         level = lab.difficulty or ""
-        told = (lab.id, lab.track, lab.title, str(lab.minutes), level, needs, far)
-        rows.append((str(lab.number), *told))
-    lines = [*_left(rows), ""]
+        cells = (lab.id, lab.track, lab.title, str(lab.minutes), level, needs, far)
+        rows.append((str(lab.number), *cells))
+    lines = [*left(rows), ""]
     if here.compiler is None:
         lines.append(f"They can be read here, but not checked: {here.remedy}")
     else:
@@ -61,9 +61,9 @@ def show(options: argparse.Namespace) -> int:
     words = isolation_words("namespaces", True)
     lines.append(f"Your source runs {words}. A result says so where that is not had.")
     missing = [lab for lab in labs if not lab.can_check and lab.why != here.remedy]
-    lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
+    lines += [f"{lab.id} can't be checked here. {lab.why}" for lab in missing]
     lines += [_gpu_words(), *problems]
-    following = next_lab(labs)
+    following = next_lab(along(chosen_path(), labs))
     if following is not None:
         lines.append(f"Next: {following.title}: warpbook labs open {following.id}")
     print(joined(lines))
@@ -71,12 +71,12 @@ def show(options: argparse.Namespace) -> int:
 
 
 def _row(lab: LabEntry, progress: Progress) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(lab)
-    return {**told, "progress": progress}
+    fields: dict[str, Any] = msgspec.to_builtins(lab)
+    return {**fields, "progress": progress}
 
 
-def _left(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Set the text to the left in its columns."""
+def left(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Write rows of text as lines, each column to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

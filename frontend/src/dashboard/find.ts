@@ -76,7 +76,7 @@ export class Find {
   }
 
   private async search(beforeMs: number | null): Promise<void> {
-    const asked = (this.asked += 1);
+    const request = (this.requests += 1);
     const wrong = [this.from, this.to].find(({ value }) => !isDayOrNone(value));
     if (wrong !== undefined) {
       setText(
@@ -96,13 +96,13 @@ export class Find {
         ...this.wanted(),
         beforeMs
       });
-      if (asked !== this.asked) {
+      if (request !== this.requests) {
         return;
       }
       this.shown = beforeMs === null ? records : [...this.shown, ...records];
       this.write(hasMore);
     } catch (error) {
-      if (asked === this.asked) {
+      if (request === this.requests) {
         setText(
           this.words,
           trans.__('Nothing can be found. %1', (error as Error).message)
@@ -214,7 +214,7 @@ export class Find {
   private readonly list = h('div', { class: 'wb-report-list' });
   private readonly more = h('div', {});
   private shown: readonly KeptRecord[] = [];
-  private asked = 0;
+  private requests = 0;
 }
 
 /** Whether a field holds a day, or nothing. */

@@ -38,7 +38,7 @@ export class ReportList {
     );
     // a report may come again, with more in it
     const state = JSON.stringify(
-      reports.map(each => [each.id, this.status(each), each.ended_ms])
+      reports.map(report => [report.id, this.status(report), report.ended_ms])
     );
     if (this.shown === state) {
       return;

@@ -1,4 +1,4 @@
-/** All labs by track, in a tab of the main area. */
+/** All labs by track or along a path, in a tab of the main area. */
 
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
@@ -7,6 +7,8 @@ import { clip } from '../format';
 import type { CourseList, LabEntry, LabList } from '../protocol';
 import { courseSection, nextOf } from './course';
 import { fits, LabFilters } from './filters';
+import type { LabGroup } from './paths';
+import { groupsOf, PathChoice } from './paths';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
 import { trans } from '../translation';
@@ -41,6 +43,7 @@ export class LabBrowser extends Widget {
       this.notice,
       this.next,
       this.courses,
+      this.path.node,
       this.filters.node,
       this.tracks
     );
@@ -53,7 +56,8 @@ export class LabBrowser extends Widget {
       this.write(list);
       const courses = await this.server.courses();
       this.writeCourses(courses, list.labs);
-      this.writeNext(nextOf(courses) ?? list.next_lab);
+      const ofCourse = list.path === null ? nextOf(courses) : null;
+      this.writeNext(ofCourse ?? list.next_lab);
     } catch (error) {
       this.said.replaceChildren(problem(error));
     }
@@ -93,29 +97,25 @@ export class LabBrowser extends Widget {
     this.said.replaceChildren(
       ...problems.slice(0, 20).map(words => problem(new Error(words)))
     );
+    this.path.write(list);
     // an unchanged list stays: a person may be reading in it
-    const told = JSON.stringify(labs);
-    if (told === this.told) {
+    const state = JSON.stringify([labs, list.path]);
+    if (state === this.state) {
       return;
     }
-    this.told = told;
-    const byTrack = new Map<string, LabEntry[]>();
-    for (const lab of labs) {
-      byTrack.set(lab.track, [...(byTrack.get(lab.track) ?? []), lab]);
-    }
+    this.state = state;
+    const groups = groupsOf(list);
     this.rows.clear();
-    this.tracks.replaceChildren(
-      ...[...byTrack].map(([track, found]) => this.track(track, found))
-    );
-    this.labs = labs;
+    this.tracks.replaceChildren(...groups.map(group => this.group(group)));
+    this.labs = groups.flatMap(group => group.labs);
     this.writeNext(list.next_lab);
-    this.filters.offer(labs);
+    this.filters.offer(this.labs);
     this.filter();
   }
 
   /** Say which lab comes next, with a button that opens it. */
   private writeNext(id: string | null): void {
-    const lab = this.labs.find(each => each.id === id);
+    const lab = this.labs.find(candidate => candidate.id === id);
     for (const row of this.rows.values()) {
       row.removeAttribute('data-next');
     }
@@ -175,15 +175,15 @@ export class LabBrowser extends Widget {
     );
   }
 
-  private track(name: string, labs: readonly LabEntry[]): HTMLElement {
+  private group({ title, label, labs }: LabGroup): HTMLElement {
     const passed = labs.filter(({ progress }) => progress?.state === 'passed');
     return h(
       'section',
-      { 'aria-label': trans.__('Track %1', clip(name, 40)) },
+      { 'aria-label': label },
       h(
         'h3',
         {},
-        clip(name, 40),
+        clip(title, 200),
         h('span', { class: 'wb-note' }, ` ${passed.length} of ${labs.length}`)
       ),
       h(
@@ -192,6 +192,15 @@ export class LabBrowser extends Widget {
         ...labs.map(lab => this.row(lab))
       )
     );
+  }
+
+  private async follow(path: string): Promise<void> {
+    try {
+      await this.server.follow(path);
+      await this.refresh();
+    } catch (error) {
+      this.said.replaceChildren(problem(error));
+    }
   }
 
   private row(lab: LabEntry): HTMLElement {
@@ -221,10 +230,11 @@ export class LabBrowser extends Widget {
   private readonly said = h('div', { class: 'wb-notices' });
   private readonly notice = h('p', { class: 'wb-labs-notice' });
   private readonly next = h('div', { class: 'wb-labs-next' });
+  private readonly path = new PathChoice(path => void this.follow(path));
   private readonly filters = new LabFilters(() => this.filter());
   private readonly rows = new Map<string, HTMLElement>();
   private labs: readonly LabEntry[] = [];
   private readonly courses = h('div', { class: 'wb-labs-tracks' });
   private readonly tracks = h('div', { class: 'wb-labs-tracks' });
-  private told = '';
+  private state = '';
 }

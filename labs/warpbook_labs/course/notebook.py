@@ -74,7 +74,7 @@ def notebook(loaded: LoadedLab, source: str) -> str:
     ]
     for number, cell in enumerate(cells):
         cell["id"] = f"{lab.id[:40]}-{number:02}"
-    told = {
+    document = {
         "cells": cells,
         "metadata": {
             "kernelspec": {
@@ -87,11 +87,11 @@ def notebook(loaded: LoadedLab, source: str) -> str:
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def _asked(lab: Lab) -> str:
-    after = ",".join(f" `{each}`" for each in lab.after)
+    after = ",".join(f" `{lab_id}`" for lab_id in lab.after)
     parts = [
         "## What is asked",
         lab.asks.strip(),
@@ -107,7 +107,9 @@ def _asked(lab: Lab) -> str:
         head = f"| name | kind | type | shape |{place} |\n"
         rule = "| --- " * (5 + bool(place)) + "|\n"
         parts.append(
-            head + rule + "\n".join(_row(lab, each) for each in lab.parameters)
+            head
+            + rule
+            + "\n".join(_row(lab, parameter) for parameter in lab.parameters)
         )
     before = f" Do these before:{after}." if after else ""
     parts.append(f"About {lab.minutes} minutes.{before}")
@@ -126,8 +128,12 @@ def _function(function: Function) -> str:
 
 
 def _host(lab: Lab, host: Host) -> str:
-    sizes = ", ".join(each.name for each in lab.parameters if each.kind == "size")
-    others = ", ".join(each.name for each in lab.parameters if each.kind != "size")
+    sizes = ", ".join(
+        parameter.name for parameter in lab.parameters if parameter.kind == "size"
+    )
+    others = ", ".join(
+        parameter.name for parameter in lab.parameters if parameter.kind != "size"
+    )
     return (
         f"You write `prepare({sizes})`, which is called once for a case and returns "
         f"whatever you want as `state`, and `run(state, {others})`, which is called "
@@ -142,8 +148,8 @@ def _given(loaded: LoadedLab) -> list[dict[str, Any]]:
     # what a plan gives is for a cell to try, and its text says when to look into it
     if not loaded.given or loaded.lab.host is None:
         return []
-    told = "You may import this from `given`; the file lies beside this notebook."
-    return [_words(f"{told}\n\n```python\n{loaded.given.strip()}\n```")]
+    sentence = "You may import this from `given`; the file lies beside this notebook."
+    return [_words(f"{sentence}\n\n```python\n{loaded.given.strip()}\n```")]
 
 
 def _row(lab: Lab, parameter: Parameter) -> str:

@@ -47,11 +47,11 @@ class LabProcess:
             except KeptProcessError as problem:
                 raise LabPythonError(str(problem)) from None
         try:
-            status, *told = decode(content)
+            status, *results = decode(content)
         except (UnfitValue, ValueError, TypeError):
             raise LabPythonError("It gave back malformed data.") from None
-        if status == "done" and len(told) == 1:
-            return told[0]
-        kind, words = [*map(str, told), "", ""][:2]
+        if status == "done" and len(results) == 1:
+            return results[0]
+        kind, words = [*map(str, results), "", ""][:2]
         name = kind if kind.isidentifier() else "Exception"
         raise type(name[:100], (Exception,), {})(words)

@@ -52,16 +52,15 @@ def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
         raise BadQuestion(
             f"{len(questions)} questions; there must be 1 to {_MOST_QUESTIONS}."
         )
-    dialogues = {each.name for each in plan.functions if each.is_dialogue}
-    for each in questions:
-        names = wanted.get(each.function)
-        if each.function in dialogues:
+    dialogues = {function.name for function in plan.functions if function.is_dialogue}
+    for question in questions:
+        names = wanted.get(question.function)
+        if question.function in dialogues:
             # what the lab plays is its own; arguments are those of its steps
             continue
-        if names is None or set(each.arguments) != set(names):
-            raise BadQuestion(
-                f"{each.function}({', '.join(each.arguments)}) is not in lab.toml."
-            )
+        if names is None or set(question.arguments) != set(names):
+            call = f"{question.function}({', '.join(question.arguments)})"
+            raise BadQuestion(f"{call} is not in lab.toml.")
     missing = set(wanted) - {question.function for question in questions}
     if missing:
         raise BadQuestion(f"{', '.join(sorted(missing))} is asked nothing.")
@@ -75,7 +74,7 @@ def in_order(function: Function, question: Question) -> tuple[Any, ...]:
 
 def call_words(function: Function, question: Question) -> str:
     """Write a question as a call that a learner can repeat."""
-    given = ", ".join(repr(each) for each in in_order(function, question))
+    given = ", ".join(repr(argument) for argument in in_order(function, question))
     words = f"{function.name}({given})"
     return words if len(words) <= _MOST_SHOWN else words[: _MOST_SHOWN - 3] + "..."
 
@@ -105,8 +104,8 @@ def typed(function: Function, data: bytes, is_hidden: bool = False) -> tuple[Any
             held = int(held)
         return msgspec.convert(held, RESULTS[function.returns]), ""
     except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
-        found = _kind(data, is_hidden)
-        return None, f"It must return {function.returns}, and returns {found}."
+        kind = _kind(data, is_hidden)
+        return None, f"It must return {function.returns}, and returns {kind}."
 
 
 def _kind(data: bytes, is_hidden: bool) -> str:

@@ -36,15 +36,15 @@ async def test_telemetry_comes_from_the_history_of_that_time(
 ) -> None:
     client = await connect()
     hello = await client.next("hello")
-    gpus = [each for each in hello["devices"] if each["kind"] == "gpu"]
+    gpus = [device for device in hello["devices"] if device["kind"] == "gpu"]
     await client.subscribe()
     began_ms = await half_a_second(client)
     cell = profiled("r-1", "train_fp32", began_ms, gpus=["GPU-elsewhere"])
     await ingest("/v1/reports", cell)
-    told = await figure("telemetry")
+    drawing = await figure("telemetry")
     # a recording stands in for whatever GPU worked, and says so
-    assert "REPLAY h200.jsonl.gz: GPU 0" in told and "sm_active_ratio" in told
-    assert told.count("REPLAY") == len(gpus)
+    assert "REPLAY h200.jsonl.gz: GPU 0" in drawing and "sm_active_ratio" in drawing
+    assert drawing.count("REPLAY") == len(gpus)
 
 
 async def test_a_cell_that_nothing_was_read_of_says_so(ingest, figure) -> None:

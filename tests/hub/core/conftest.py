@@ -7,8 +7,6 @@ those marked `sqlite`, which look into the file.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,25 +16,14 @@ from tests.hub.core import course
 from tests.hub.core.course import Classroom, classroom
 from tests.hub.lti.platform import Platform
 from tests.hub.lti.world import World, members
-from tests.hub.postgres import PostgresServer, remove
-
-DEFAULT = os.environ.get("WARPBOOK_TEST_DATABASE", "sqlite")
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """A server; its folder has a short path, as its socket is in it."""
-    folder = Path(tempfile.mkdtemp(prefix="wb-pg-", dir="/tmp"))
-    server = PostgresServer(folder)
-    yield server
-    remove(server, folder)
+from tests.hub.postgres import DEFAULT_DATABASE, PostgresServer
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Have each test run on the databases of its module."""
     if "database_kind" not in metafunc.fixturenames:
         return
-    kinds = getattr(metafunc.module, "DATABASES", (DEFAULT,))
+    kinds = getattr(metafunc.module, "DATABASES", (DEFAULT_DATABASE,))
     if list(metafunc.definition.iter_markers("sqlite")):
         kinds = ("sqlite",)
     metafunc.parametrize("database_kind", kinds, indirect=True)

@@ -68,17 +68,21 @@ def tool_url(hub: ClassHub) -> str:
 
 
 def begin(
-    hub: ClassHub, platform: Platform, member: Member, target: str = ""
+    hub: ClassHub,
+    platform: Platform,
+    member: Member,
+    target: str = "",
+    visitor: Visitor | None = None,
 ) -> tuple[Visitor, Any]:
     """Open the tool at the platform; give what its form would send to the hub."""
-    visitor = Visitor(hub, member.email)
-    asked = {
+    visitor = visitor or Visitor(hub, member.email)
+    query = {
         "iss": platform.url,
         "login_hint": member.subject,
         "target_link_uri": target or tool_url(hub),
     }
     answer = visitor.session.get(
-        f"{hub.url}hub/lti13/oauth_login?{urlencode(asked)}", timeout=60
+        f"{hub.url}hub/lti13/oauth_login?{urlencode(query)}", timeout=60
     )
     assert answer.ok, answer.text
     return visitor, answer.json()
@@ -92,10 +96,14 @@ def end(visitor: Visitor, form: Any, token: str = "") -> requests.Response:
     )
 
 
-def launched(hub: ClassHub, platform: Platform, member: Member) -> Visitor:
-    visitor, form = begin(hub, platform, member)
+def launched(
+    hub: ClassHub, platform: Platform, member: Member, visitor: Visitor | None = None
+) -> Visitor:
+    visitor, form = begin(hub, platform, member, visitor=visitor)
     answer = end(visitor, form)
     assert answer.status_code == 302, answer.text
+    page = urljoin(hub.url, answer.headers["Location"])
+    visitor.session.get(page, timeout=60, allow_redirects=False).raise_for_status()
     visitor.page("").raise_for_status()
     return visitor
 
@@ -213,10 +221,10 @@ def test_from_a_launch_to_a_grade_and_a_kill_between(
     def scores() -> dict[str, Any] | None:
         try:
             answer = grace.get(f"{course}/platform/scores")
-        except requests.ConnectionError:
+        except requests.RequestException:
             return None
-        found: dict[str, Any] | None = answer.json() if answer.ok else None
-        return found if found and found["sent"] == 1 else None
+        scores_sent: dict[str, Any] | None = answer.json() if answer.ok else None
+        return scores_sent if scores_sent and scores_sent["sent"] == 1 else None
 
     seen = wait_for("the row", scores, 120)
     assert (seen["waiting"], seen["failed"]) == (0, 0)
@@ -261,11 +269,32 @@ def test_a_launch_ends_on_a_page(hub: ClassHub, platform: Platform, path: str) -
     assert page.status_code in (200, 302), page.text
 
 
+def test_the_next_one_at_a_browser_is_not_taken_for_the_one_before(
+    hub: ClassHub, platform: Platform
+) -> None:
+    course = f"courses/{COURSE}"
+    visitor = launched(hub, platform, GRACE)
+    assert visitor.page(f"{course}/platform").status_code == 200
+    launched(hub, platform, ADA, visitor)
+    assert visitor.page(f"{course}/platform").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "url", ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:1"]
+)
+def test_a_launch_leads_nowhere_else(hub: ClassHub, url: str) -> None:
+    given = urlencode({"next": url})
+    answer = requests.get(
+        f"{hub.service_url}lti/enter?{given}", timeout=60, allow_redirects=False
+    )
+    assert answer.headers["Location"] == "/x/services/warpbook/"
+
+
 def person(grace: Visitor, name: str) -> str:
     page = grace.page(f"courses/{COURSE}/people").text
-    found = re.search(rf'people/([0-9a-f]+)">[^<]*</a></td><td><code>{name}<', page)
-    assert found, page
-    return found[1]
+    match = re.search(rf'people/([0-9a-f]+)">[^<]*</a></td><td><code>{name}<', page)
+    assert match, page
+    return match[1]
 
 
 def system_plan(folder: Path) -> HubPlan:

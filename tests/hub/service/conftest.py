@@ -1,4 +1,7 @@
-"""One hub with a small class, for the tests that do not end it."""
+"""One hub with a small class, for the tests that do not end it.
+
+With `WARPBOOK_TEST_DATABASE=postgres` all hubs of these tests run on PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.hub.postgres import DEFAULT_DATABASE, PostgresServer
+from tests.hub.service import class_hub as class_hubs
 from tests.hub.service.class_hub import (
     COURSE,
     GOOD,
@@ -45,6 +50,16 @@ class World:
             "grader": self.grader,
         }
         return pattern.format(**ids)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def database(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where hubs of these tests keep their courses."""
+    with pytest.MonkeyPatch.context() as patches:
+        if DEFAULT_DATABASE == "postgres":
+            server: PostgresServer = request.getfixturevalue("postgres")
+            patches.setattr(class_hubs, "prepare", server.use_for)
+        yield
 
 
 @pytest.fixture(scope="module")

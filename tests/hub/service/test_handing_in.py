@@ -52,7 +52,7 @@ def test_laptop_hands_in_with_a_token(world: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "words"),
     [
         (["--hub", "http://127.0.0.1:1/"], "does not answer"),
         (["--hub", "ftp://x"], "no address of a hub"),
@@ -60,13 +60,13 @@ def test_laptop_hands_in_with_a_token(world: World, tmp_path: Path) -> None:
     ],
 )
 def test_what_can_not_be_reached_is_told(
-    world: World, tmp_path: Path, options: list[str], told: str
+    world: World, tmp_path: Path, options: list[str], words: str
 ) -> None:
     source = tmp_path / "mine.cu"
     source.write_text("// mine")
     done = submit(world, tmp_path, str(source), *options, WARPBOOK_HUB_TOKEN="x")
     assert done.returncode == 1
-    assert told in done.stderr
+    assert words in done.stderr
 
 
 def test_notebook_of_a_named_server_hands_in(world: World, tmp_path: Path) -> None:

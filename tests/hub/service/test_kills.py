@@ -6,8 +6,11 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 import requests
 
+from tests.hub.postgres import PostgresServer
+from tests.hub.service import class_hub as class_hubs
 from tests.hub.service.class_hub import (
     COURSE,
     GOOD,
@@ -18,6 +21,7 @@ from tests.hub.service.class_hub import (
     class_hub,
     publish,
 )
+from tests.hub.service.test_live import connect, hear
 from tests.programs import wait_for
 
 
@@ -25,13 +29,20 @@ def is_up(hub: ClassHub) -> bool | None:
     try:
         answer = requests.get(f"{hub.service_url}health", timeout=5)
         users = requests.get(f"{hub.url}hub/health", timeout=5)
-    except requests.ConnectionError:
+    except requests.RequestException:
         return None
     return (answer.status_code == users.status_code == 200) or None
 
 
-def test_kills_lose_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_kills_lose_nothing(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    prepared = {"sqlite": bool, "postgres": postgres.use_for}
+    monkeypatch.setattr(class_hubs, "prepare", prepared[kind])
     with class_hub(tmp_path) as hub:
+        has_file = (hub.folder / "course" / "hub.db").exists()
+        assert has_file == (kind == "sqlite")
         grace, ada = (Visitor(hub, name).log_in() for name in ("grace", "ada"))
         grace.done(f"courses/{COURSE}/roster", {"csv": ROSTER})
         lab = publish(grace, int(time.time() * 1000))
@@ -55,7 +66,7 @@ def test_kills_lose_nothing(tmp_path: Path) -> None:
             if words == ("jupyterhub",):
                 # graders and receipts do not wait for the hub
                 assert service is not None
-                assert requests.get(f"{hub.inner_url}health", timeout=5).ok
+                assert requests.get(f"{hub.inner_url}health", timeout=60).ok
                 assert ada_token.done(path, body) == receipts[-1][1]
             wait_for("the hub once more", lambda: is_up(hub), 60)
         for body, receipt in receipts:
@@ -75,6 +86,11 @@ def test_kills_lose_nothing(tmp_path: Path) -> None:
             assert len(ada_token.get(of).json()["results"]) <= 1
         # who was logged in still is, and their page still works
         assert ada.post(path, receipts[0][0]).status_code == 201
+        # a page of the class that was open meanwhile connects again, and has the class
+        page = connect(grace, lab)
+        people = {row["username"] for row in hear(page, "rows")["rows"]}
+        page.close()
+        assert {"ada", "bob"} <= people
         # the log follows from itself after all that
         log = grace.page(f"courses/{COURSE}/log").text
         assert "all of them fit" in log

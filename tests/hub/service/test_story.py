@@ -220,10 +220,10 @@ def look_through(tab: Tab, submission: str) -> None:
 def serious(page: Page) -> list[tuple[str, str, list[str]]]:
     """What axe finds on a page that keeps people from using it."""
     page.evaluate(AXE.read_text())
-    told = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    report = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
     return [
         (one["id"], one["help"], [node["html"][:200] for node in one["nodes"]])
-        for one in told["violations"]
+        for one in report["violations"]
         if one["impact"] in ("serious", "critical")
     ]
 

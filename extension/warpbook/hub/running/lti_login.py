@@ -10,7 +10,7 @@ import posixpath
 import pwd
 from collections.abc import Set
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 from jupyterhub.handlers import BaseHandler
@@ -84,12 +84,17 @@ class LaunchEnds(LTI13CallbackHandler):  # type: ignore[misc]
         return claims
 
     def get_next_url(self, user: Any = None) -> str:
-        """Give where the link leads; a tool URL that takes forms alone is no page."""
+        """Give where the link leads, by way of the course's pages.
+
+        A tool URL that takes forms alone is no page.
+        """
         next_url: str = super().get_next_url(user)
         launches = f"{self.hub.base_url}lti13/"
         if posixpath.normpath(urlsplit(next_url).path).startswith(launches):
             next_url = BaseHandler.get_next_url(self, user)
-        return next_url
+        # the course's pages know a browser by a cookie of their own
+        plan = self.authenticator.plan
+        return f"{plan.pages_url}lti/enter?{urlencode({'next': next_url})}"
 
 
 class PlatformLaunch(LTI13Authenticator):  # type: ignore[misc]

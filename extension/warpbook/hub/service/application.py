@@ -15,7 +15,15 @@ from warpbook.hub.service.grader_handler import GraderHandler
 from warpbook.hub.service.handler import ServiceHandler, log_request
 from warpbook.hub.service.keeper_handler import KeeperHandler
 from warpbook.hub.service.live_socket import LiveSocket
-from warpbook.hub.service.lti_handlers import KEY_SET, LAUNCH, KeySet, LaunchNote
+from warpbook.hub.service.lti_handlers import (
+    ENTER,
+    KEY_SET,
+    LAUNCH,
+    Enter,
+    KeySet,
+    LaunchNote,
+)
+from warpbook.hub.service.node_handler import NodeHandler
 from warpbook.hub.service.page_handler import PageHandler
 from warpbook.hub.service.pages.routes import PAGE_ROUTES
 from warpbook.hub.service.route import ApiRoute, pattern
@@ -59,6 +67,7 @@ def application(
         (f"{prefix}oauth_callback", HubOAuthCallbackHandler),
         (f"{prefix}grader/v1/([a-z]{{1,20}})", GraderHandler),
         (f"{prefix}keeper/v1/([a-z]{{1,20}})", KeeperHandler),
+        (f"{prefix}node/v1/intervals", NodeHandler),
         (f"{prefix}live", LiveSocket),
         (f"{prefix}api/v1/ticket", TicketHandler),
         (f"{prefix}static/card.css", CardStyle),
@@ -74,6 +83,7 @@ def application(
         handlers += [
             (prefix + KEY_SET, KeySet, {"key_set": link.key.key_set}),
             (prefix + LAUNCH, LaunchNote),
+            (prefix + ENTER, Enter),
         ]
     handlers += [
         (f"{prefix}api/v1/{pattern(path)}", ApiHandler, {"routes": routes})

@@ -152,6 +152,17 @@ class LiveFeed:
             else:
                 self._tell_rows(course, changed)
 
+    async def _load_missing(self, service: Service) -> None:
+        """Send all rows to pages that were opened before this service started."""
+        watched = {
+            watcher.course
+            for watcher in self._watchers.values()
+            if watcher.is_staff and watcher.lab
+        }
+        for course in watched - set(self._rows):
+            await self._load(service, course)
+            self._tell_rows(course, self._rows[course].values())
+
     async def _close_changed(self, service: Service) -> None:
         """Close pages whose person has another role or section than when they opened.
 
@@ -177,6 +188,7 @@ class LiveFeed:
     async def _look(self, service: Service, is_whole: bool) -> None:
         if self._is_stale or is_whole:
             await self._reload(service)
+        await self._load_missing(service)
         since_ms, now_ms = self._looked_ms, self._clock.now_ms()
         known, courses = self._jobs, list(self._rows)
         look = await service.read(lambda c: _look(c, now_ms, since_ms, known, courses))

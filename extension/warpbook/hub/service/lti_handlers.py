@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hmac
+import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from warpbook.hub.errors import Forbidden
 from warpbook.hub.lti.links import record_launch
@@ -13,8 +15,9 @@ from warpbook.hub.service.login import hub_login
 from warpbook.hub.service.parameters import read_body
 
 #: below the prefix of the service
-KEY_SET, LAUNCH = "lti/jwks.json", "lti/launch"
+KEY_SET, LAUNCH, ENTER = "lti/jwks.json", "lti/launch", "lti/enter"
 _MOST_LAUNCH_BYTES = 64 << 10
+_URL = re.compile(r"(/(?![/\\])|https?://)[\x21-\x5b\x5d-\x7e]*")
 
 
 class KeySet(ServiceHandler):
@@ -49,3 +52,23 @@ class LaunchNote(ServiceHandler):
         now_ms = self.service.clock.now_ms()
         name = await self.service.write(lambda c: record_launch(c, now_ms, launch))
         self.finish_json({"username": name})
+
+
+class Enter(ServiceHandler):
+    """The way from a launch to its page, which forgets who used the browser before."""
+
+    async def get(self) -> None:
+        """Have the page ask the hub again who this is."""
+        self.refuse()
+        login = hub_login()
+        self.clear_cookie(login.cookie_name, path=login.cookie_path)
+        self.redirect(self._own_url(self.get_query_argument("next", "")))
+
+    def _own_url(self, url: str) -> str:
+        """Give the address of a page here or of the hub; else of the courses."""
+        hub_host = hub_login().hub_host
+        host = urlsplit(url).netloc
+        own_hosts = ("", self.request.host, urlsplit(hub_host).netloc)
+        if not _URL.fullmatch(url) or host not in own_hosts:
+            return str(self.settings["prefix"])
+        return url if host else f"{hub_host}{url}"

@@ -136,28 +136,28 @@ class _Simulation:
     def here(self) -> list[_Request]:
         """The requests that have arrived and are not finished, the first one first."""
         return [
-            each
-            for each in self.requests
-            if each.arrived_s <= self.now_s and not each.is_finished
+            request
+            for request in self.requests
+            if request.arrived_s <= self.now_s and not request.is_finished
         ]
 
     @property
     def is_over(self) -> bool:
-        return all(each.is_finished for each in self.requests)
+        return all(request.is_finished for request in self.requests)
 
     def state(self) -> Numbers:
         """Give what a scheduler is told."""
         here = self.here
-        used = sum(_blocks(each.cached) for each in here)
+        used = sum(_blocks(request.cached) for request in here)
         return {
             "now_s": self.now_s,
             "free_blocks": self.engine["blocks"] - used,
-            "requests": [each.shown() for each in here],
+            "requests": [request.shown() for request in here],
         }
 
     def advance(self, decision: dict[str, int]) -> str:
         """Do one iteration; say which rule it breaks, or nothing."""
-        here = {each.name: each for each in self.here}
+        here = {request.name: request for request in self.here}
         words = self._broken_rule(decision, here)
         if words:
             return f"At {self.now_s:.3f} s, in iteration {self.steps}: {words}"
@@ -181,7 +181,7 @@ class _Simulation:
 
     def _wait(self) -> str:
         """Let time pass until the next request comes."""
-        later = [each for each in self.requests if each.arrived_s > self.now_s]
+        later = [request for request in self.requests if request.arrived_s > self.now_s]
         if not later:
             return (
                 f"Nothing is computed in iteration {self.steps}, and no request is to "
@@ -209,8 +209,8 @@ class _Simulation:
             most = self.engine["most_requests"]
             return f"{len(batch)} requests in a batch; `most_requests` is {most}."
         used = sum(
-            _blocks(each.cached + batch.get(name, 0))
-            for name, each in here.items()
+            _blocks(request.cached + batch.get(name, 0))
+            for name, request in here.items()
             if decision.get(name) != EVICT
         )
         if used > self.engine["blocks"]:
@@ -220,14 +220,16 @@ class _Simulation:
 
     def figures(self) -> dict[str, float]:
         """Give the figures that count, of a run that is over."""
-        first = [each.token_s[0] - each.arrived_s for each in self.requests]
+        first = [request.token_s[0] - request.arrived_s for request in self.requests]
         gaps = [
             later - earlier
-            for each in self.requests
-            for earlier, later in zip(each.token_s, each.token_s[1:], strict=False)
+            for request in self.requests
+            for earlier, later in zip(
+                request.token_s, request.token_s[1:], strict=False
+            )
         ]
-        tokens = sum(each.output for each in self.requests)
-        began = [each.token_s[0] for each in self.requests]
+        tokens = sum(request.output for request in self.requests)
+        began = [request.token_s[0] for request in self.requests]
         overtaken = max(
             sum(later < first for later in began[place:])
             for place, first in enumerate(began)
@@ -263,39 +265,39 @@ def _decide(engine: Numbers, state: Numbers) -> dict[str, int]:
         held = _blocks(request["cached_tokens"])
         return _blocks(request["cached_tokens"] + tokens) - held
 
-    started = [each for each in requests if each["cached_tokens"]]
-    running = [each for each in started if missing(each) == 1]
+    started = [request for request in requests if request["cached_tokens"]]
+    running = [request for request in started if missing(request) == 1]
     kept = list(running)
-    while sum(wants(each, 1) for each in kept) > free and started:
+    while sum(wants(request, 1) for request in kept) > free and started:
         last = started.pop()
         decision[last["name"]] = EVICT
         free += _blocks(last["cached_tokens"])
-        kept = [each for each in kept if each is not last]
+        kept = [request for request in kept if request is not last]
     kept = kept[: engine["most_requests"]]
-    for each in kept:
-        decision[each["name"]] = 1
-        free -= wants(each, 1)
-    cached = sum(each["cached_tokens"] + 1 for each in kept)
+    for request in kept:
+        decision[request["name"]] = 1
+        free -= wants(request, 1)
+    cached = sum(request["cached_tokens"] + 1 for request in kept)
     budget = (engine["gap_s"] - cached * engine["cached_token_s"]) / engine["token_s"]
     budget = min(int(0.9 * budget), engine["most_tokens"]) - len(kept)
     # an eviction says that the cache is full: nobody is let in
     if EVICT in decision.values():
         return decision
     slots = engine["most_requests"] - max(len(kept), len(started))
-    for each in requests:
-        if each["name"] in decision or budget <= 0:
+    for request in requests:
+        if request["name"] in decision or budget <= 0:
             continue
-        is_new = not each["cached_tokens"]
-        whole = missing(each)
+        is_new = not request["cached_tokens"]
+        whole = missing(request)
         # room for a block more of everybody who generates
-        if is_new and (slots <= 0 or wants(each, whole) > free - len(kept)):
+        if is_new and (slots <= 0 or wants(request, whole) > free - len(kept)):
             break
         tokens = min(whole, budget)
-        if wants(each, tokens) > free:
+        if wants(request, tokens) > free:
             break
-        decision[each["name"]] = tokens
+        decision[request["name"]] = tokens
         budget -= tokens
-        free -= wants(each, whole) if is_new else wants(each, tokens)
+        free -= wants(request, whole) if is_new else wants(request, tokens)
         slots -= is_new
     return decision
 
@@ -311,20 +313,20 @@ def _bounds(scene: _Scene, seed: int) -> dict[str, float]:
 
 def questions(chance: random.Random) -> list[Question]:
     """Draw batches to be counted, and a server to be run for each scene."""
-    found = []
+    drawn = []
     for _ in range(2):
         lengths = [chance.randint(1, 900) for _ in range(chance.randint(3, 12))]
-        found.append(Question("padding_share", {"prompts": lengths}, "prompts"))
+        drawn.append(Question("padding_share", {"prompts": lengths}, "prompts"))
         lengths = [chance.randint(1, 400) for _ in range(chance.randint(3, 12))]
-        found.append(Question("idle_share", {"outputs": lengths}, "outputs"))
+        drawn.append(Question("idle_share", {"outputs": lengths}, "outputs"))
     for about, tokens in (("few tokens", (1, 100)), ("many tokens", (300, 4096))):
         engine = _Simulation(_SCENES["a burst"], 0).engine
         given = {"tokens": chance.randint(*tokens), "cached": chance.randint(0, 10**6)}
-        found.append(Question("iteration_s", {"engine": engine, **given}, about))
+        drawn.append(Question("iteration_s", {"engine": engine, **given}, about))
     for about in _SCENES:
         seed = chance.getrandbits(32)
-        found.append(Question("schedule", {"scene": about, "seed": seed}, about))
-    return found
+        drawn.append(Question("schedule", {"scene": about, "seed": seed}, about))
+    return drawn
 
 
 def judge(question: Question, answer: Any) -> str:
@@ -363,28 +365,28 @@ def advance(
 
 
 def _verdict(server: _Simulation) -> str:
-    found, bounds = server.figures(), server.bounds
-    if found["overtaken"] > _MOST_OVERTAKEN:
+    run, bounds = server.figures(), server.bounds
+    if run["overtaken"] > _MOST_OVERTAKEN:
         return (
-            f"{found['overtaken']:.0f} requests that came later have their first token "
+            f"{run['overtaken']:.0f} requests that came later have their first token "
             f"before one that came earlier; {_MOST_OVERTAKEN} may."
         )
     most_ttft_s = _TTFT * bounds["ttft_s"]
-    if found["ttft_s"] > most_ttft_s:
+    if run["ttft_s"] > most_ttft_s:
         return (
-            f"The 95th percentile of the time to first token is {found['ttft_s']:.3g} "
+            f"The 95th percentile of the time to first token is {run['ttft_s']:.3g} "
             f"s; {most_ttft_s:.3g} s is allowed."
         )
     most_gap_s = max(server.engine["gap_s"], _GAP * bounds["gap_s"])
-    if found["gap_s"] > most_gap_s:
+    if run["gap_s"] > most_gap_s:
         return (
             "The 99th percentile of the time between two tokens is "
-            f"{1e3 * found['gap_s']:.3g} ms; {1e3 * most_gap_s:.3g} ms is allowed."
+            f"{1e3 * run['gap_s']:.3g} ms; {1e3 * most_gap_s:.3g} ms is allowed."
         )
     least = _THROUGHPUT * bounds["tokens_per_s"]
-    if found["tokens_per_s"] < least:
+    if run["tokens_per_s"] < least:
         return (
-            f"It generates {found['tokens_per_s']:,.0f} tokens a second; "
+            f"It generates {run['tokens_per_s']:,.0f} tokens a second; "
             f"{least:,.0f} are asked for."
         )
     return ""

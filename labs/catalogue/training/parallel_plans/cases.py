@@ -49,7 +49,7 @@ _GROUPS = ("tensor", "pipeline", "data")
 
 
 def _divisors(number: int) -> list[int]:
-    return [each for each in range(1, number + 1) if number % each == 0]
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
 
 
 def _described(model: Numbers) -> Model:
@@ -262,25 +262,25 @@ _SHAPES: dict[str, Callable[[Numbers], bool]] = {
 
 def questions(chance: random.Random) -> list[Question]:
     """Draw pipelines, plans to be priced, and clusters that want a plan."""
-    found = []
+    drawn = []
     for chunks in (1, 2, chance.choice((3, 4, 5))):
         stages = chance.choice((4, 8, 16))
         sizes = {"stages": stages, "chunks": chunks}
         micro_batches = stages * chance.randint(2, 8)
         about = "one chunk a GPU" if chunks == 1 else "interleaved chunks"
         given = {**sizes, "micro_batches": micro_batches}
-        found.append(Question("bubble_share", given, about))
+        drawn.append(Question("bubble_share", given, about))
     for about, is_shape in _SHAPES.items():
         for with_flags in (True, False):
             case, plan = _priced(is_shape, with_flags, chance)
             model, batch = case["model"], case["batch"]
             given = {"model": model, "batch": batch, "plan": plan}
-            found.append(Question("memory_bytes", given, about))
-            found.append(Question("sent_bytes", given, about))
-            found.append(Question("step_s", {**case, "plan": plan}, about))
+            drawn.append(Question("memory_bytes", given, about))
+            drawn.append(Question("sent_bytes", given, about))
+            drawn.append(Question("step_s", {**case, "plan": plan}, about))
     for about, (names, leaves_out) in _SCENES.items():
-        found.append(Question("plan", _planned(names, leaves_out, chance), about))
-    return found
+        drawn.append(Question("plan", _planned(names, leaves_out, chance), about))
+    return drawn
 
 
 def _case(names: tuple[str, ...], chance: random.Random) -> Numbers:
@@ -335,7 +335,7 @@ def _planned(
         case = _case(names, chance)
         plans = list(_plans(**case))
         best = _best(plans=plans, **case)
-        without = _best(plans=[each for each in plans if leaves_out(each)], **case)
+        without = _best(plans=[plan for plan in plans if leaves_out(plan)], **case)
         if best and (not without or without["step"] > _CLEAR * best["step"]):
             return case
 

@@ -108,7 +108,7 @@ def step_s(model, cluster, batch, plan):
 
 
 def divisors(number):
-    return [each for each in range(1, number + 1) if number % each == 0]
+    return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
 
 
 def valid_plans(model, cluster, batch):
@@ -140,8 +140,8 @@ def valid_plans(model, cluster, batch):
 
 def plan(model, cluster, batch):
     fitting = (
-        each
-        for each in valid_plans(model, cluster, batch)
-        if memory_bytes(model, batch, each) <= cluster["room_bytes"]
+        candidate
+        for candidate in valid_plans(model, cluster, batch)
+        if memory_bytes(model, batch, candidate) <= cluster["room_bytes"]
     )
-    return min(fitting, key=lambda each: step_s(model, cluster, batch, each))
+    return min(fitting, key=lambda candidate: step_s(model, cluster, batch, candidate))

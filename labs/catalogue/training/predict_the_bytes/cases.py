@@ -78,17 +78,17 @@ def _cache(config: Numbers, serving: Numbers) -> tuple[float, float]:
 def _sequences(config: Numbers, serving: Numbers, room_bytes: int) -> int:
     """Count sequences whose cache, in whole blocks, fits beside the weights."""
     tokens = -(-serving["tokens"] // _BLOCK_TOKENS) * _BLOCK_TOKENS
-    weights, each = _cache(config, {**serving, "batch": 1, "tokens": tokens})
-    return max(0, int((room_bytes - weights) // each))
+    weights, cache = _cache(config, {**serving, "batch": 1, "tokens": tokens})
+    return max(0, int((room_bytes - weights) // cache))
 
 
 def questions(chance: random.Random) -> list[Question]:
     """Draw models, and ways to train and to serve each."""
-    found = []
+    drawn = []
     for place, shape in enumerate(_SHAPES):
         config = _config(shape, chance)
         about = _kind(config)
-        found.append(Question("parameters", {"config": config}, about))
+        drawn.append(Question("parameters", {"config": config}, about))
         serving = {
             "batch": chance.choice((1, 7, 16, 64)),
             "tokens": chance.choice((500, 4000, 8191, 32_768)),
@@ -96,7 +96,7 @@ def questions(chance: random.Random) -> list[Question]:
             "cache": ("fp16", "fp8")[place % 2],
         }
         given = {"config": config, "serving": serving}
-        found.append(Question("kv_cache_bytes", given, about))
+        drawn.append(Question("kv_cache_bytes", given, about))
         # of short sequences the last block is a large part
         lengths = {
             "long": serving["tokens"],
@@ -105,17 +105,17 @@ def questions(chance: random.Random) -> list[Question]:
         }
         for kind, tokens in lengths.items():
             room = round(_cache(config, serving)[0]) + chance.randint(4, 60) * 10**9
-            asked = {**serving, "tokens": tokens}
-            given = {"config": config, "serving": asked, "room_bytes": room}
+            way = {**serving, "tokens": tokens}
+            given = {"config": config, "serving": way, "room_bytes": room}
             what = "blocks" if kind == "full" else "sequences"
-            found.append(Question("sequences_that_fit", given, f"{kind} {what}"))
+            drawn.append(Question("sequences_that_fit", given, f"{kind} {what}"))
     for precision in _PRECISIONS:
         for zero in range(4):
             config = _config(chance.choice(_SHAPES), chance)
             training = _way(precision, zero, chance)
             given = {"config": config, "training": training}
             kind = f"{precision}, ZeRO {zero}"
-            found.append(Question("state_bytes", given, kind))
+            drawn.append(Question("state_bytes", given, kind))
         for recompute in (False, True):
             for flash in (False, True):
                 config = _config(chance.choice(_SHAPES), chance)
@@ -127,9 +127,9 @@ def questions(chance: random.Random) -> list[Question]:
                 given = {"config": config, "training": training}
                 kind = "every layer recomputed" if recompute else "nothing recomputed"
                 kind = f"{precision}, {kind}"
-                found.append(Question("activation_bytes", given, kind))
-                found.append(Question("peak_bytes", given, kind))
-    return found
+                drawn.append(Question("activation_bytes", given, kind))
+                drawn.append(Question("peak_bytes", given, kind))
+    return drawn
 
 
 def _config(shape: tuple[int, ...], chance: random.Random) -> Numbers:

@@ -39,7 +39,7 @@ class Layer(nn.Module):
             )
         else:
             key, value = (
-                each.repeat_interleave(self.groups, 1) for each in (key, value)
+                tensor.repeat_interleave(self.groups, 1) for tensor in (key, value)
             )
             scores = query @ key.transpose(-1, -2) * self.size**-0.5
             mixed = F.softmax(scores, -1) @ value
@@ -90,7 +90,7 @@ OPTIMIZERS = {
 def counted(config):
     """Count parameters on the meta device, which has shapes and no memory."""
     with torch.device("meta"):
-        return sum(each.numel() for each in Decoder(config).parameters())
+        return sum(weight.numel() for weight in Decoder(config).parameters())
 
 
 def run(config, training, device, steps=2):
@@ -115,12 +115,15 @@ def run(config, training, device, steps=2):
 
 def measure(config, training):
     """Count parameters, and on a GPU the bytes at the peak of a step of training."""
-    found = {"parameters": counted(config)}
+    measured = {"parameters": counted(config)}
     if not torch.cuda.is_available():
-        return {**found, "peak_bytes": "not measured: there is no GPU"}
+        return {**measured, "peak_bytes": "not measured: there is no GPU"}
     if training["precision"] == "mixed":
-        return {**found, "peak_bytes": "not measured: torch has no FP32 weights beside"}
+        return {
+            **measured,
+            "peak_bytes": "not measured: torch has no FP32 weights beside",
+        }
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     run(config, training, "cuda")
-    return {**found, "peak_bytes": torch.cuda.max_memory_allocated() - before}
+    return {**measured, "peak_bytes": torch.cuda.max_memory_allocated() - before}

@@ -18,7 +18,7 @@ import numpy as np
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.sandbox.following import Follower
-from warpbook_labs.sandbox.learner_code import Printed, load_modules, told, within
+from warpbook_labs.sandbox.learner_code import Printed, load_modules, within, words_of
 from warpbook_labs.sandbox.line_distances import Lines
 from warpbook_labs.sandbox.work import Refused
 
@@ -48,14 +48,13 @@ def do(job: Call) -> Called | Refused:
             code = compile(job.source, SOURCE_NAME, "exec", dont_inherit=True)
             exec(code, module.__dict__)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
-        line, words = told(problem, job.call_s, SOURCE_NAME)
+        line, words = words_of(problem, job.call_s, SOURCE_NAME)
         return Refused(at_line(words, line), line=line or None)
     answers: list[Answered] = []
     origins: list[Lines] = []
-    for asked in job.calls:
+    for call in job.calls:
         with watching():
-            given = answer(module, asked, job.call_s, encode)
-        answers.append(given)
+            answers.append(answer(module, call, job.call_s, encode))
         if follower is not None:
             origins.append(dict(follower.result))
     if follower is None:
@@ -85,17 +84,17 @@ def _plain(answer: object) -> object:
 
 
 def answer(
-    module: ModuleType, asked: Asked, call_s: float, encode: Callable[[Any], bytes]
+    module: ModuleType, question: Asked, call_s: float, encode: Callable[[Any], bytes]
 ) -> Answered:
     """Call a function of a learner's module; whatever it does comes back as data."""
     printed = Printed()
     try:
         with contextlib.redirect_stdout(printed), within(call_s):
-            data = encode(getattr(module, asked.function)(*asked.arguments))
+            data = encode(getattr(module, question.function)(*question.arguments))
         if len(data) > _MOST_ANSWER_BYTES:
             words = f"It returned more than {_MOST_ANSWER_BYTES >> 10} KiB."
             return Answered(problem=words, printed=printed.held)
         return Answered(data, printed=printed.held)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
-        line, words = told(problem, call_s, SOURCE_NAME)
+        line, words = words_of(problem, call_s, SOURCE_NAME)
         return Answered(problem=words, line=line, printed=printed.held)

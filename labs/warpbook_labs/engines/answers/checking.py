@@ -83,11 +83,11 @@ def check_draws(
         refuse_unfit(source)
     except BadSource as problem:
         return ended("compile error", str(problem), problem.line)
-    put = [*shown, *(each for draw in hidden for each in draw)]
-    plain = [each for each in put if not each.function.is_dialogue]
+    put = [*shown, *(question for draw in hidden for question in draw)]
+    plain = [question for question in put if not question.function.is_dialogue]
     calls = tuple(
-        Asked(each.function.name, in_order(each.function, each.question))
-        for each in plain
+        Asked(question.function.name, in_order(question.function, question.question))
+        for question in plain
     )
     outcome = parent.run(Call(source, calls, plan.call_s), limits)
     if isinstance(outcome.result, Refused):
@@ -98,17 +98,24 @@ def check_draws(
     answers = outcome.result.answers
     if len(answers) != len(plain):
         return ended("stopped", INVALID_MESSAGE)
-    told = [
-        (each, _told(loaded, each, answer))
-        for each, answer in zip(plain, answers, strict=True)
+    results_of_plain = [
+        (question, _told(loaded, question, answer))
+        for question, answer in zip(plain, answers, strict=True)
     ]
-    for place, answer in followed(source, calls, told, answers, plan.call_s, limits):
-        told[place] = (plain[place], _told(loaded, plain[place], answer))
-    told = _with_dialogues(loaded, plan, source, put, told, limits)
+    for place, answer in followed(
+        source, calls, results_of_plain, answers, plan.call_s, limits
+    ):
+        results_of_plain[place] = (plain[place], _told(loaded, plain[place], answer))
+    results_of_all = _with_dialogues(
+        loaded, plan, source, put, results_of_plain, limits
+    )
     results, begin = [], len(shown)
     for draw in hidden or [[]]:
-        asked = [*told[: len(shown)], *told[begin : begin + len(draw)]]
-        results.append(_result(name, plan, asked, outcome.isolation))
+        part = [
+            *results_of_all[: len(shown)],
+            *results_of_all[begin : begin + len(draw)],
+        ]
+        results.append(_result(name, plan, part, outcome.isolation))
         begin += len(draw)
     return results
 
@@ -118,25 +125,25 @@ def _with_dialogues(
     plan: Plan,
     source: str,
     put: Sequence[Put],
-    told: Sequence[tuple[Put, CaseResult]],
+    results_of_plain: Sequence[tuple[Put, CaseResult]],
     limits: Limits,
 ) -> list[tuple[Put, CaseResult]]:
     """Hold the dialogues, and put them among the others, in the order of questions."""
-    others, dialogues = iter(told), Dialogues(source, plan.call_s, limits)
-    found = []
-    for each in put:
-        if not each.function.is_dialogue:
-            found.append(next(others))
+    others, dialogues = iter(results_of_plain), Dialogues(source, plan.call_s, limits)
+    results = []
+    for question in put:
+        if not question.function.is_dialogue:
+            results.append(next(others))
             continue
         try:
-            answer, words = dialogues.hold(each, loaded.cases.advance)
+            answer, words = dialogues.hold(question, loaded.cases.advance)
         except BadLab:
             raise
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "advance", why) from None
-        found.append((each, _told(loaded, each, answer, words)))
-    return found
+        results.append((question, _told(loaded, question, answer, words)))
+    return results
 
 
 def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:
@@ -153,16 +160,17 @@ def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:
 
 
 def _result(
-    name: str, plan: Plan, asked: Sequence[tuple[Put, CaseResult]], isolation: str
+    name: str, plan: Plan, put_results: Sequence[tuple[Put, CaseResult]], isolation: str
 ) -> CheckResult:
     """Say of one draw whether enough of it is right."""
-    failed = _failed(plan, asked)
-    right = sum(case.passed for _, case in asked)
-    kinds = _by_kind([case for _, case in asked])
+    failed = _failed(plan, put_results)
+    right = sum(case.passed for _, case in put_results)
+    kinds = _by_kind([case for _, case in put_results])
     return CheckResult(
         name,
         "failed" if failed else "passed",
-        failed or f"{right:,} of {len(asked):,} answers are right, which is enough.",
+        failed
+        or f"{right:,} of {len(put_results):,} answers are right, which is enough.",
         kinds,
         sum(kind.passed for kind in kinds),
         len(kinds),
@@ -173,7 +181,9 @@ def _result(
 def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[Put]:
     functions = {function.name: function for function in plan.functions}
     try:
-        found = drawn(plan, loaded.cases.questions, plan.seed if seed is None else seed)
+        questions = drawn(
+            plan, loaded.cases.questions, plan.seed if seed is None else seed
+        )
     except BadQuestion as problem:
         raise _bad(loaded, "questions", str(problem)) from None
     except BadLab:
@@ -181,7 +191,10 @@ def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[Put]:
     except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
         words = f"{type(problem).__name__}: {problem}"
         raise _bad(loaded, "questions", words) from None
-    return [Put(each, functions[each.function], seed is not None) for each in found]
+    return [
+        Put(question, functions[question.function], seed is not None)
+        for question in questions
+    ]
 
 
 def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
@@ -234,17 +247,17 @@ def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     return tuple(kinds.values())
 
 
-def _failed(plan: Plan, asked: Sequence[tuple[Put, CaseResult]]) -> str:
+def _failed(plan: Plan, put_results: Sequence[tuple[Put, CaseResult]]) -> str:
     """Say of which function too few answers are right; nothing if there are enough."""
     of: Counter[str] = Counter()
     right: Counter[str] = Counter()
-    for put, case in asked:
+    for put, case in put_results:
         of[put.function.name] += 1
         right[put.function.name] += case.passed
     words = [
-        f"{each.name}: {right[each.name]:,} of {of[each.name]:,} correct"
-        f"{f', {100 * each.share:.0f} % are required' if each.share < 1 else ''}."
-        for each in plan.functions
-        if right[each.name] < each.share * of[each.name]
+        f"{one.name}: {right[one.name]:,} of {of[one.name]:,} correct"
+        f"{f', {100 * one.share:.0f} % are required' if one.share < 1 else ''}."
+        for one in plan.functions
+        if right[one.name] < one.share * of[one.name]
     ]
     return " ".join(words)

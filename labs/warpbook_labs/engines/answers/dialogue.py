@@ -55,7 +55,9 @@ class Dialogues:
         for _ in range(_MOST_STEPS):
             if wrong or arguments is None:
                 return begun, wrong
-            in_place = tuple(arguments[each.name] for each in put.function.arguments)
+            in_place = tuple(
+                arguments[argument.name] for argument in put.function.arguments
+            )
             given = self._ask(Asked(put.function.name, in_place))
             if given.problem:
                 return given, ""
@@ -64,12 +66,12 @@ class Dialogues:
                 state, arguments, wrong = advance(put.question, state, answer)
         raise EndlessDialogue(f"a dialogue of more than {_MOST_STEPS:,} steps")
 
-    def _ask(self, asked: Asked) -> Answered:
+    def _ask(self, call: Asked) -> Answered:
         wall_s = self._ends_at - time.monotonic()
         if wall_s <= 0:
             return Answered(problem="Timed out: all dialogues together took too long.")
         try:
-            request = msgspec.msgpack.encode(asked)
+            request = msgspec.msgpack.encode(call)
             return _decode(self._process.exchange(request, wall_s))
         except KeptProcessError as problem:
             return Answered(problem=str(problem))

@@ -25,7 +25,7 @@ from warpbook_labs.engines.answers.calling import (
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Opening
 from warpbook_labs.sandbox.confinement import confine
 from warpbook_labs.sandbox.frames import read_message, write_message
-from warpbook_labs.sandbox.learner_code import Printed, told, within
+from warpbook_labs.sandbox.learner_code import Printed, within, words_of
 from warpbook_labs.sandbox.limits import Limits
 
 #: a source, or the arguments of a step: what comes in is the grader's
@@ -48,9 +48,9 @@ def main() -> None:
     opening = msgspec.msgpack.decode(first, type=Opening)
     module = ModuleType("answers")
     while (request := read_message(requests, _MOST_REQUEST_BYTES)) is not None:
-        asked = msgspec.msgpack.decode(request, type=Asked)
-        if asked.function:
-            given = answer(module, asked, opening.call_s, encode)
+        call = msgspec.msgpack.decode(request, type=Asked)
+        if call.function:
+            given = answer(module, call, opening.call_s, encode)
         else:
             module = ModuleType("answers")
             given = _begun(module, opening)
@@ -64,7 +64,7 @@ def _begun(module: ModuleType, opening: Opening) -> Answered:
             code = compile(opening.source, SOURCE_NAME, "exec", dont_inherit=True)
             exec(code, module.__dict__)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
-        line, words = told(problem, opening.call_s, SOURCE_NAME)
+        line, words = words_of(problem, opening.call_s, SOURCE_NAME)
         return Answered(problem=words, line=line)
     return Answered()
 

@@ -1,0 +1,125 @@
+"""`warpbook labs quiz`: where to begin, by questions that the labs' engines grade."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from warpbook.cli.errors import CommandError
+from warpbook.cli.json_output import print_json
+from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.course.paths import along, chosen_path
+from warpbook_labs.course.quiz import (
+    LETTERS,
+    UNKNOWN,
+    BadAnswers,
+    Placement,
+    QuizQuestion,
+    placement,
+    questions_here,
+    read_answers,
+    read_quiz,
+)
+from warpbook_labs.course.quiz_grading import mark_answers
+from warpbook_labs.course.quiz_words import (
+    begin_words,
+    left_out_words,
+    mark_words,
+    question_lines,
+)
+from warpbook_labs.errors import BadQuiz
+from warpbook_labs.lab.entries import LabEntry
+from warpbook_monitors.plain_text import joined
+
+_WIDTH = 88
+
+
+def quiz(options: argparse.Namespace) -> int:
+    """Ask, or mark the answers that are given; nothing is kept.
+
+    Raises:
+        BadQuiz: it can't be used, or no question can be asked here.
+        CommandError: the answers are none.
+    """
+    labs = along(chosen_path(), overview(look_here(), so_far({}))[0])
+    questions, why = questions_here(read_quiz("placement"), labs)
+    if not questions:
+        raise BadQuiz(f"No question can be asked here. {left_out_words(why)}")
+    if options.answers:
+        try:
+            answers = read_answers(options.answers, questions)
+        except BadAnswers as problem:
+            raise CommandError(str(problem)) from None
+    elif options.json:
+        print_json({"questions": _plain(questions), "left_out": why})
+        return 0
+    elif not sys.stdin.isatty():
+        print(joined(_sheet(questions, left_out_words(why))))
+        return 0
+    else:
+        answers = tuple(_asked(questions))
+    result = placement(tuple(mark_answers(questions, answers)), labs)
+    if options.json:
+        print_json(result)
+    else:
+        print(joined(_result(result, labs)))
+    return 0
+
+
+def _sheet(questions: Sequence[QuizQuestion], left_out: str) -> Iterator[str]:
+    for number, question in enumerate(questions, 1):
+        yield from _wrapped(question_lines(number, question))
+        yield ""
+    if left_out:
+        yield left_out
+    example = " ".join(LETTERS[at % 3] for at in range(len(questions)))
+    yield f'Answer with a letter each, or "{UNKNOWN}": warpbook labs quiz {example}'
+
+
+def _asked(questions: Sequence[QuizQuestion]) -> Iterator[str]:
+    """Ask one question after the other on the terminal."""
+    for number, question in enumerate(questions, 1):
+        print(joined(["", *_wrapped(question_lines(number, question))]))
+        letters = tuple(question.lettered)
+        while True:
+            try:
+                answer = input(f"{letters[0]} to {letters[-1]}, or {UNKNOWN}: ")
+            except EOFError:
+                raise CommandError("The quiz ended before its last question.") from None
+            answer = answer.strip().lower()
+            if answer in (*letters, UNKNOWN):
+                break
+        yield answer
+
+
+def _result(result: Placement, labs: Sequence[LabEntry]) -> Iterator[str]:
+    for number, mark in enumerate(result.marks, 1):
+        yield from textwrap.wrap(mark_words(number, mark), _WIDTH)
+    yield ""
+    yield from textwrap.wrap(begin_words(result, labs), _WIDTH)
+    yield f"Then: warpbook labs open {result.begin}"
+
+
+def _wrapped(lines: Iterator[str]) -> Iterator[str]:
+    """Wrap what is no code."""
+    for line in lines:
+        yield from (
+            [line] if line.startswith(" ") else textwrap.wrap(line, _WIDTH) or [""]
+        )
+
+
+def _plain(questions: Sequence[QuizQuestion]) -> list[dict[str, object]]:
+    """Give what a person is asked, without what engines are asked."""
+    return [
+        {
+            "lab": question.lab,
+            "ask": question.ask,
+            "code": question.code,
+            "choices": {
+                letter: choice.text for letter, choice in question.lettered.items()
+            },
+        }
+        for question in questions
+    ]

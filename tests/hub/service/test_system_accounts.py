@@ -1,0 +1,110 @@
+"""A class whose people have accounts of the machine, from log-in to lease and marks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import requests
+
+from tests.hub.core.test_keeper import device
+from tests.hub.private_accounts import PASSWORD, PEOPLE, SERVICES
+from tests.hub.service.class_hub import (
+    COURSE,
+    GOOD,
+    ClassHub,
+    Visitor,
+    class_hub,
+    publish,
+)
+from tests.programs import ROOT, wait_for
+
+__all__ = ["device"]
+HERE = f"courses/{COURSE}"
+ROSTER = "username,section\nada,monday\nbob,tuesday\n"
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has accounts made")
+
+
+@pytest.fixture
+def hub(device: str) -> Iterator[ClassHub]:
+    """A hub as root starts it for a class, with a device in a GPU's place."""
+    # pytest's own folders let nobody else in
+    with tempfile.TemporaryDirectory(prefix="wb-hub-", dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        accounts = ROOT / "tests/hub/private_accounts.py"
+        within = ("unshare", "--mount", sys.executable, accounts, folder)
+        options = ("--users", "system", "--lease-gpu", device)
+        with class_hub(folder, *options, within=within) as hub:
+            yield hub
+
+
+def uid_of(process: psutil.Process | None) -> int:
+    assert process is not None
+    return process.uids().effective
+
+
+def may_open(path: str, name: str) -> bool:
+    script = 'exec 3<>"$0"'
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, path],
+        user=PEOPLE[name],
+        group=PEOPLE[name],
+        extra_groups=[],
+        stderr=subprocess.DEVNULL,
+    )
+    return done.returncode == 0
+
+
+def test_everybody_is_an_account_of_the_machine(hub: ClassHub, device: str) -> None:
+    with pytest.raises(requests.HTTPError):
+        Visitor(hub, "ada").log_in(password="wrong")
+    people = {name: Visitor(hub, name).log_in(password=PASSWORD) for name in PEOPLE}
+    grace, ada = people["grace"], people["ada"]
+    grace.done(f"{HERE}/roster", {"csv": ROSTER})
+    lab = publish(grace, int(time.time() * 1000))
+    submitted = ada.done(
+        f"{HERE}/labs/{lab}/submissions", {"source": GOOD.read_text()}
+    )["submission"]
+    for program, account in (("service", "hub"), ("grader", "grader")):
+        process = hub.process(f"warpbook.hub.{program}")
+        assert uid_of(process) == SERVICES[f"warpbook-{account}"]
+    assert uid_of(hub.process("warpbook.hub.keeper")) == 0
+
+    # a server is its learner's, and so is the GPU while it is leased
+    ada.start_server("")
+    server = hub.process("jupyterhub.singleuser")
+    assert uid_of(server) == PEOPLE["ada"]
+    ada.done(f"{HERE}/gpus/take", {"minutes": 10})
+    wait_for("the grant", lambda: may_open(device, "ada") or None)
+    assert not may_open(device, "bob")
+    ada.done(f"{HERE}/gpus/return")
+    wait_for("the end of the grant", lambda: not may_open(device, "ada") or None)
+
+    def graded() -> dict | None:
+        state = ada.get(f"{HERE}/submissions/{submitted}").json()
+        return state if state["state"] == "graded" else None
+
+    state = wait_for("the result", graded, 120)
+    assert state["result"]["facts"]["verdict"] == "right"
+    # nobody reaches what they must not: each account was tried
+    doctor = subprocess.run(
+        [
+            *("nsenter", "--mount", "--target", str(hub.supervisor.pid)),
+            *(sys.executable, "-m", "warpbook.cli.main", "doctor", "--json"),
+        ],
+        env={**os.environ, "WARPBOOK_HUB_FOLDER": str(hub.folder)},
+        capture_output=True,
+        text=True,
+    )
+    checks = {check["what"]: check for check in json.loads(doctor.stdout)["checks"]}
+    assert "Accounts are apart" in checks["Hub isolation"]["message"]
+    assert checks["Hub database"]["state"] == checks["Hub audit log"]["state"] == "ok"
