@@ -154,7 +154,7 @@ def test_a_scheduler_that_looks_for_the_judge_finds_none(lab: LoadedLab) -> None
 def schedule(engine, state):
     import gc, sys
     names = [name for name in sys.modules if "cases" in name or "warpbook_lab_" in name]
-    held = [each for each in gc.get_objects() if type(each).__name__ == "_Simulation"]
+    held = [one for one in gc.get_objects() if type(one).__name__ == "_Simulation"]
     raise RuntimeError(f"found {len(names)} and {len(held)}")
 """
     result = check_plan(lab, lab.reference.partition("def schedule")[0] + peeks)

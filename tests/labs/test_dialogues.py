@@ -1,4 +1,4 @@
-"""Dialogues: functions that are called step by step, each step by the last answer."""
+"""Dialogues: functions that are called step by step, case step by the last answer."""
 
 from __future__ import annotations
 

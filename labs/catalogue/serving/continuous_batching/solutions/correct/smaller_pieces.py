@@ -31,41 +31,41 @@ def schedule(engine, state):
         held = request["cached_tokens"]
         return blocks(engine, held + tokens) - blocks(engine, held)
 
-    started = [each for each in state["requests"] if each["cached_tokens"]]
-    running = [each for each in started if missing(each) == 1]
-    while running and sum(wants(each, 1) for each in running) > free:
+    started = [request for request in state["requests"] if request["cached_tokens"]]
+    running = [request for request in started if missing(request) == 1]
+    while running and sum(wants(request, 1) for request in running) > free:
         last = started.pop()
         decision[last["name"]] = -1
         free += blocks(engine, last["cached_tokens"])
-        running = [each for each in running if each is not last]
+        running = [request for request in running if request is not last]
     is_full = bool(decision)
 
     running = running[: engine["most_requests"]]
-    for each in running:
-        decision[each["name"]] = 1
-        free -= wants(each, 1)
+    for request in running:
+        decision[request["name"]] = 1
+        free -= wants(request, 1)
     if is_full:
         return decision
 
-    cached = sum(each["cached_tokens"] for each in running)
+    cached = sum(request["cached_tokens"] for request in running)
     for_tokens_s = engine["gap_s"] - cached * engine["cached_token_s"]
     budget = int(0.8 * for_tokens_s / engine["token_s"]) - len(running)
     budget = min(budget, engine["most_tokens"] - len(running))
     slots = engine["most_requests"] - len(started)
-    for each in state["requests"]:
-        if each["name"] in decision:
+    for request in state["requests"]:
+        if request["name"] in decision:
             continue
-        is_new = not each["cached_tokens"]
-        whole = wants(each, missing(each))
+        is_new = not request["cached_tokens"]
+        whole = wants(request, missing(request))
         room = free - len(running) - engine["blocks"] // 50
         if is_new and (slots <= 0 or (whole > room and started)):
             break
-        tokens = min(missing(each), budget)
-        if tokens <= 0 or wants(each, tokens) > free:
+        tokens = min(missing(request), budget)
+        if tokens <= 0 or wants(request, tokens) > free:
             break
-        decision[each["name"]] = tokens
+        decision[request["name"]] = tokens
         budget -= tokens
         # its whole prompt is spoken for, though it gets the blocks piece by piece
-        free -= whole if is_new else wants(each, tokens)
+        free -= whole if is_new else wants(request, tokens)
         slots -= is_new
     return decision

@@ -108,7 +108,7 @@ def step_s(model, cluster, batch, plan):
 
 
 def divisors(number):
-    return [each for each in range(1, number + 1) if number % each == 0]
+    return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
 
 
 def valid_plans(model, cluster, batch):
@@ -140,12 +140,14 @@ def valid_plans(model, cluster, batch):
 
 def plan(model, cluster, batch):
     fitting = (
-        each
-        for each in valid_plans(model, cluster, batch)
-        if memory_bytes(model, batch, each) <= cluster["room_bytes"]
+        candidate
+        for candidate in valid_plans(model, cluster, batch)
+        if memory_bytes(model, batch, candidate) <= cluster["room_bytes"]
     )
-    timed = [(step_s(model, cluster, batch, each), each) for each in fitting]
+    timed = [
+        (step_s(model, cluster, batch, candidate), candidate) for candidate in fitting
+    ]
     fastest = min(seconds for seconds, _ in timed)
     # of those that are nearly as fast, the one with the most room
-    enough = [each for seconds, each in timed if seconds <= 1.03 * fastest]
-    return min(enough, key=lambda each: memory_bytes(model, batch, each))
+    enough = [candidate for seconds, candidate in timed if seconds <= 1.03 * fastest]
+    return min(enough, key=lambda candidate: memory_bytes(model, batch, candidate))
