@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import requests
@@ -68,7 +68,11 @@ class SiteHub(ClassHub):
 
 @contextlib.contextmanager
 def site_hub(
-    folder: Path, options: tuple[str, ...], more: str = "", **env: str
+    folder: Path,
+    options: tuple[str, ...],
+    more: str = "",
+    beside: Callable[[SiteHub], contextlib.AbstractContextManager] | None = None,
+    **env: str,
 ) -> Iterator[SiteHub]:
     """Run the hub with the files as they are, but for addresses of the service.
 
@@ -76,6 +80,7 @@ def site_hub(
         folder: of hub and files.
         options: of `warpbook hub config`.
         more: what the site's configuration has below.
+        beside: runs what the hub looks for as it starts.
         env: of the hub.
     """
     hub = SiteHub(folder)
@@ -91,7 +96,10 @@ def site_hub(
         HOME=str(folder), PYTHONPATH=":".join(filter(None, sys.path)), **env
     )
     command = [sys.executable, "-m", "jupyterhub", "-f", str(site)]
-    with running(command, given, folder / "hub.log") as process:
+    with contextlib.ExitStack() as stack:
+        if beside is not None:
+            stack.enter_context(beside(hub))
+        process = stack.enter_context(running(command, given, folder / "hub.log"))
 
         def is_up() -> bool | None:
             assert process.poll() is None, hub.logs()

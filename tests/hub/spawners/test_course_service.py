@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -39,25 +41,34 @@ def test_the_hub_starts_the_service(tmp_path: Path) -> None:
     assert (tmp_path / "course" / "hub.db").exists()
 
 
+@contextlib.contextmanager
+def pod(hub: SiteHub, token: str) -> Iterator[None]:
+    """Run the container's own command, with this machine's addresses."""
+    manifests = list(yaml.safe_load_all((hub.folder / MANIFESTS).read_text()))
+    (deployment,) = [one for one in manifests if one["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    env = environment_of(container, token) | {
+        "WARPBOOK_HUB_DATA": str(hub.folder / "course"),
+        "JUPYTERHUB_API_URL": hub.api_url,
+        "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:{hub.service_port}",
+    }
+    assert container["ports"][0]["containerPort"] == PORT
+    command = [sys.executable, *container["command"][1:]]
+    given = environment(PYTHONPATH=":".join(filter(None, sys.path)), **env)
+    with running(command, given, hub.folder / "service.log"):
+        probe = container["readinessProbe"]["httpGet"]["path"]
+        address = f"http://127.0.0.1:{hub.service_port}{probe}"
+        wait_for("the pod", lambda: answers(address))
+        yield
+
+
 def test_the_pod_serves_what_the_hub_asks_for(tmp_path: Path) -> None:
-    """The container's own command and environment, with this machine's addresses."""
     token = draw_token()
-    more = 'c.JupyterHub.spawner_class = "simple"\n'
-    options = (*KUBE, "--gpu", "whole")
-    with site_hub(tmp_path, options, more, WARPBOOK_SERVICE_TOKEN=token) as hub:
-        manifests = list(yaml.safe_load_all((tmp_path / MANIFESTS).read_text()))
-        (pod,) = [one for one in manifests if one["kind"] == "Deployment"]
-        (container,) = pod["spec"]["template"]["spec"]["containers"]
-        env = environment_of(container, token) | {
-            "WARPBOOK_HUB_DATA": str(tmp_path / "course"),
-            "JUPYTERHUB_API_URL": hub.api_url,
-            "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:{hub.service_port}",
-        }
-        assert container["ports"][0]["containerPort"] == PORT
-        command = [sys.executable, *container["command"][1:]]
-        given = environment(PYTHONPATH=":".join(filter(None, sys.path)), **env)
-        with running(command, given, tmp_path / "service.log"):
-            probe = container["readinessProbe"]["httpGet"]["path"]
-            address = f"http://127.0.0.1:{hub.service_port}{probe}"
-            wait_for("the pod", lambda: answers(address))
-            check_course(hub)
+    with site_hub(
+        tmp_path,
+        (*KUBE, "--gpu", "whole"),
+        'c.JupyterHub.spawner_class = "simple"\n',
+        lambda hub: pod(hub, token),
+        WARPBOOK_SERVICE_TOKEN=token,
+    ) as hub:
+        check_course(hub)
