@@ -234,10 +234,10 @@ def questions(chance: random.Random) -> list[Question]:
         given = {"stages": stages, "micro_batches": micro_batches}
         for function in ("gpipe", "one_f_one_b"):
             drawn.append(Question(function, given, about))
-    drawn = (chance.choice((3, 4, 5)), chance.choice((3, 4)), chance.randint(2, 4))
+    larger = (chance.choice((3, 4, 5)), chance.choice((3, 4)), chance.randint(2, 4))
     for about, stages, chunks, rounds in (
         ("the pipeline of the text", 8, 2, 4),
-        ("more chunks", *drawn),
+        ("more chunks", *larger),
         ("as many micro-batches as stages", chance.choice((3, 4, 6)), 2, 1),
         ("one chunk", chance.choice((3, 4)), 1, 3),
     ):
