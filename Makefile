@@ -40,6 +40,10 @@ test-postgres: setup-test  ## run the hub's tests, those in a browser too, with 
 test-ray: setup-test  ## run the tests of grading on a cluster of Ray
 	$(BIN)/python -m pytest -m ray tests/hub/ray
 
+test-slurm: setup-test  ## run the tests of servers as jobs of a Slurm; as root
+	@$(PYTHON) tools/setup_env.py slurm
+	$(BIN)/python -m pytest -m slurm tests/hub/spawners
+
 setup:  ## what `make up` sets up, without starting anything
 	@$(PYTHON) tools/setup_env.py up --torch $(TORCH)
 
@@ -82,4 +86,4 @@ wheel:  ## sdists, and wheels built from them, of warpbook and its agent, into d
 	$(BIN)/python -m build
 	$(BIN)/python tools/agent_wheel.py
 
-.PHONY: help up hub test test-postgres test-ray setup setup-hub setup-test setup-docs check protocol messages docs pictures recordings wheel
+.PHONY: help up hub test test-postgres test-ray test-slurm setup setup-hub setup-test setup-docs check protocol messages docs pictures recordings wheel

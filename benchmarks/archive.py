@@ -203,7 +203,7 @@ def parquet(folder: Path, whole: Sequence[Frame]) -> tuple[float, float, float]:
 
 def main() -> None:
     """Print the table; write it where that is asked for."""
-    asked = ask(__doc__)
+    options = ask(__doc__)
     whole = hour()
     ways: dict[str, Callable[[Path, Sequence[Frame]], tuple[float, float, float]]] = {
         "the archive": archived,
@@ -230,7 +230,7 @@ def main() -> None:
             f"| {name} | {min(sizes) * 24 / 1e6:.0f} | {_range(cpus, 100 / HOUR_S)} "
             f"| {_range(reads, 1)} |"
         )
-    tell(asked, HEADING, "\n".join(lines))
+    tell(options, HEADING, "\n".join(lines))
 
 
 def _range(values: Sequence[float], scale: float) -> str:

@@ -73,9 +73,13 @@ def sample(folder: Path, stub: StubNvml) -> tuple[tuple[Device, ...], list[Frame
         time.sleep(_SAMPLED_S)
     with contextlib.closing(connect(folder / "sample" / FILE_NAME)) as connection:
         rows = connection.execute("SELECT messages FROM recent ORDER BY number")
-        messages = [each for (packed,) in rows for each in unpack_messages(packed)]
-    devices = next(each.devices for each in messages if isinstance(each, Devices))
-    return devices, [each for each in messages if isinstance(each, Frame)]
+        messages = [
+            message for (packed,) in rows for message in unpack_messages(packed)
+        ]
+    devices = next(
+        message.devices for message in messages if isinstance(message, Devices)
+    )
+    return devices, [message for message in messages if isinstance(message, Frame)]
 
 
 def fill(folder: Path, devices: tuple[Device, ...], frames: list[Frame]) -> None:

@@ -152,8 +152,8 @@ def measure(view: View, server: Server, warm_up_s: float, seconds: float) -> Res
         devtools.send("Performance.enable")
 
         def counters() -> dict[str, float]:
-            told = devtools.send("Performance.getMetrics")["metrics"]
-            return {each["name"]: each["value"] for each in told}
+            metrics = devtools.send("Performance.getMetrics")["metrics"]
+            return {counter["name"]: counter["value"] for counter in metrics}
 
         before, messages_before, cpu_before = counters(), messages[0], _browser_cpu_s()
         page.wait_for_timeout(1000 * seconds)
@@ -223,7 +223,7 @@ def changing(stub: StubNvml) -> Iterator[None]:
 def run(warm_up_s: float, seconds: float, repeats: int) -> dict[str, list[Result]]:
     """Measure every view in turn, `repeats` times."""
     results: dict[str, list[Result]] = {view.name: [] for view in VIEWS}
-    pythons = {each.name: each.python for each in servers()}
+    pythons = {contender.name: contender.python for contender in servers()}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         stub = StubNvml(build(folder / "lib"), folder / "state", *["h200"] * GPUS)

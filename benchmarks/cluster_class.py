@@ -50,7 +50,7 @@ def main() -> int:
             begin_s = time.perf_counter()
             hub.run()
             took_s = time.perf_counter() - begin_s
-            columns.append({**told(hub), "simulated in, s": f"{took_s:.0f}"})
+            columns.append({**column_of(hub), "simulated in, s": f"{took_s:.0f}"})
             if hub.unfinished():
                 print(f"{hub.unfinished()} submissions have no result.")
                 return 1
@@ -77,7 +77,7 @@ def begun(size: Size, on_postgres: bool):
         yield SimulatedHub(room, size, read_placement())
 
 
-def told(hub: SimulatedHub) -> dict[str, str]:
+def column_of(hub: SimulatedHub) -> dict[str, str]:
     """Give what came of it, by names."""
     works = hub.works
     firsts = [w.result_ms - w.handed_ms for w in works if w.attempt == 1]

@@ -33,14 +33,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=6)
     parser.add_argument("--traces", type=Path)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print(f"torch {torch.__version__}, Python {platform.python_version()}, ", end="")
     print(f"{usable_cores()} cores, load {os.getloadavg()[0]:.1f}\n")
     print("| cell | an expert says | profiles that say it | change named | in line |")
     print("| --- | --- | --- | --- | --- |")
     right = same = 0
     for name, cell in CELLS.items():
-        profiles = [_profile(name, cell, asked.traces) for _ in range(asked.times)]
+        profiles = [_profile(name, cell, options.traces) for _ in range(options.times)]
         kinds = Counter(one.verdict.kind for one in profiles if one.verdict)
         hits = sum(kinds[kind] for kind in cell.kinds)
         named = sum(
@@ -51,13 +51,13 @@ def main() -> None:
         others = {
             kind: count for kind, count in kinds.items() if kind not in cell.kinds
         }
-        told = ", ".join(f"{kind} {count}" for kind, count in others.items())
+        text = ", ".join(f"{kind} {count}" for kind, count in others.items())
         print(
-            f"| {name} | {' or '.join(cell.kinds)} | {hits} of {asked.times}"
-            f"{f' ({told})' if told else ''} | {named} of {asked.times} | "
+            f"| {name} | {' or '.join(cell.kinds)} | {hits} of {options.times}"
+            f"{f' ({text})' if text else ''} | {named} of {options.times} | "
             f"up to {queued:.0%} |"
         )
-        right += hits == asked.times
+        right += hits == options.times
         same += len(kinds) == 1
     print(f"\nAll profiles as the expert: {right} of {len(CELLS)} cells; ", end="")
     print(f"all profiles the same: {same} of {len(CELLS)}.")

@@ -91,16 +91,16 @@ def measured(
     work: Work, say: Callable[..., tuple[int, float]]
 ) -> dict[str, tuple[float, float]]:
     """One pair of each work."""
-    found: dict[str, list[float]] = {kind: [0.0, 0.0] for kind in WORK}
+    rates: dict[str, list[float]] = {kind: [0.0, 0.0] for kind in WORK}
     for taken in random.sample((False, True), 2):
         before, _ = say(WARPBOOK.hello if taken else UNSUBSCRIBE)
         time.sleep(SETTLE_S)
         for kind in WORK:
-            found[kind][taken] = work.rate(kind, SECONDS)
+            rates[kind][taken] = work.rate(kind, SECONDS)
         after, _ = say()
         if taken and after <= before:
             raise RuntimeError("The viewers got no frames: nothing was measured.")
-    return {kind: (alone, seen) for kind, (alone, seen) in found.items()}
+    return {kind: (alone, seen) for kind, (alone, seen) in rates.items()}
 
 
 def report(rates: dict[tuple[str, int], list[tuple[float, float]]]) -> str:

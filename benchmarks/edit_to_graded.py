@@ -43,16 +43,16 @@ def compiled_s(lab: str, source: str, number: int) -> float:
     kernel = _KERNEL.search(source)
     if kernel is None:
         raise SystemExit(f"{lab}: there is no kernel in its reference.")
-    names = [each.split()[-1].lstrip("*") for each in kernel[2].split(",")]
+    names = [word.split()[-1].lstrip("*") for word in kernel[2].split(",")]
     given = [
-        f"{each}.data_ptr<float>()" if "*" in whole else each
-        for each, whole in zip(names, kernel[2].split(","), strict=True)
+        f"{name}.data_ptr<float>()" if "*" in whole else name
+        for name, whole in zip(names, kernel[2].split(","), strict=True)
     ]
-    asked = [
-        f"torch::Tensor {each}" if "*" in whole else f"int64_t {each}"
-        for each, whole in zip(names, kernel[2].split(","), strict=True)
+    parameters = [
+        f"torch::Tensor {name}" if "*" in whole else f"int64_t {name}"
+        for name, whole in zip(names, kernel[2].split(","), strict=True)
     ]
-    call = f"void run({', '.join(asked)})"
+    call = f"void run({', '.join(parameters)})"
     host = f"{call} {{ {kernel[1]}<<<1, 32>>>({', '.join(given)}); }}"
     with tempfile.TemporaryDirectory() as folder:
         begun_s = time.perf_counter()
@@ -93,10 +93,10 @@ def main() -> None:
                 if card.result.device is None or card.result.device.speed is None:
                     raise SystemExit(f"It was not graded: {card.result.message}")
                 compiles.append(compiled_s(lab, source, number))
-                told = checks[-1], submits[-1], compiles[-1], card.result.status
-                print(lab, *told, flush=True)
+                row = checks[-1], submits[-1], compiles[-1], card.result.status
+                print(lab, *row, flush=True)
             ratios = [their / our for our, their in zip(submits, compiles, strict=True)]
-            cells = [spread(each, 2) for each in (checks, submits)]
+            cells = [spread(samples, 2) for samples in (checks, submits)]
             cells += [spread(compiles, 1), spread(ratios, 1)]
             lines.append(f"| {lab} | {' | '.join(cells)} |")
     intro = f"Median (lowest to highest) of {options.repeats} changes of a reference."

@@ -31,19 +31,19 @@ class Row:
     """One trace and what is said of it."""
 
     name: str
-    told: TraceReport | None
+    trace_report: TraceReport | None
     refusal: str
     took_s: float
 
     @property
     def holds_kernels(self) -> bool:
         """Tell whether a verdict can be expected."""
-        return self.told is not None and self.told.metrics.kernels > 0
+        return self.trace_report is not None and self.trace_report.metrics.kernels > 0
 
     @property
     def kind(self) -> str:
         """The verdict in one word."""
-        return self.told.verdict.kind if self.told else "no trace"
+        return self.trace_report.verdict.kind if self.trace_report else "no trace"
 
 
 def rows(folders: Sequence[Path]) -> Iterator[Row]:
@@ -60,45 +60,45 @@ def rows(folders: Sequence[Path]) -> Iterator[Row]:
 
 def _row(path: Path, name: str) -> Row:
     begun = time.perf_counter()
-    told, refusal = None, ""
+    trace_report, refusal = None, ""
     try:
-        told = report(*read_chrome_trace(str(path)))
+        trace_report = report(*read_chrome_trace(str(path)))
     except TraceFileError as error:
         refusal = str(error).rpartition(": ")[2]
-    return Row(printable(name), told, refusal, time.perf_counter() - begun)
+    return Row(printable(name), trace_report, refusal, time.perf_counter() - begun)
 
 
-def table(found: Sequence[Row]) -> Iterator[str]:
+def table(all_rows: Sequence[Row]) -> Iterator[str]:
     """Write the table in Markdown."""
     yield "| trace | GPU | kernels | verdict | set-up | why |"
     yield "| --- | --- | ---: | --- | ---: | --- |"
-    for row in found:
-        told, name = row.told, shortened(row.name, 70)
-        if told is None:
+    for row in all_rows:
+        trace, name = row.trace_report, shortened(row.name, 70)
+        if trace is None:
             yield f"| `{name}` | | | refused | | {row.refusal} |"
             continue
-        sentence = told.verdict.sentence.partition(". ")[0].replace("|", "/")
-        set_up = "" if told.set_up is None else units.share(told.set_up.share)
+        sentence = trace.verdict.sentence.partition(". ")[0].replace("|", "/")
+        set_up = "" if trace.set_up is None else units.share(trace.set_up.share)
         yield (
-            f"| `{name}` | {printable(told.gpu or '')} | {told.metrics.kernels:,} "
+            f"| `{name}` | {printable(trace.gpu or '')} | {trace.metrics.kernels:,} "
             f"| {row.kind} | {set_up} | {shortened(printable(sentence), 150)} |"
         )
 
 
-def counts(found: Sequence[Row]) -> Iterator[str]:
+def counts(all_rows: Sequence[Row]) -> Iterator[str]:
     """Write how many of what."""
-    judged = [row for row in found if row.holds_kernels]
+    judged = [row for row in all_rows if row.holds_kernels]
     unknown = [row for row in judged if row.kind == "unknown"]
-    yield f"- {len(found)} different files, {len(judged)} of them hold kernels."
+    yield f"- {len(all_rows)} different files, {len(judged)} of them hold kernels."
     yield (
         f'- Of these, {len(unknown)} end as "unknown" '
         f"({units.share(len(unknown) / max(len(judged), 1))})."
     )
     kinds = Counter(row.kind for row in judged)
     yield "- Verdicts: " + ", ".join(f"{n} {kind}" for kind, n in kinds.most_common())
-    cut = sum(1 for row in judged if row.told and row.told.set_up)
+    cut = sum(1 for row in judged if row.trace_report and row.trace_report.set_up)
     yield f"- Set-up is left out of {cut}."
-    slowest = max((row.took_s for row in found), default=0.0)
+    slowest = max((row.took_s for row in all_rows), default=0.0)
     yield f"- The slowest takes {slowest:.1f} s on 2 shared cores."
 
 
@@ -107,11 +107,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--write", action="store_true")
-    asked = parser.parse_args()
-    found = list(rows(asked.folders))
-    lines = [*counts(found), "", *table(found)]
+    options = parser.parse_args()
+    all_rows = list(rows(options.folders))
+    lines = [*counts(all_rows), "", *table(all_rows)]
     print("\n".join(lines))
-    if asked.write:
+    if options.write:
         head = REPORT.read_text().partition("## Counts")[0] if REPORT.exists() else ""
         stamp = describe_machine()
         REPORT.write_text("\n".join([f"{head}## Counts", "", stamp, "", *lines, ""]))

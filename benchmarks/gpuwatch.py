@@ -98,13 +98,13 @@ class Kernel:
     def value(self, code: str) -> str:
         """Run a cell whose `found` is wanted as text."""
         self.run(code)
-        asked = {"found": "found"}
-        wanted = self._client.execute("", user_expressions=asked)
+        expressions = {"found": "found"}
+        wanted = self._client.execute("", user_expressions=expressions)
         while True:
             reply = self._client.get_shell_msg(timeout=TIMEOUT_S)
             if reply["parent_header"].get("msg_id") == wanted:
-                told = reply["content"]["user_expressions"]["found"]
-                return str(told["data"]["text/plain"])
+                evaluated = reply["content"]["user_expressions"]["found"]
+                return str(evaluated["data"]["text/plain"])
 
     def close(self) -> None:
         """Speak no more."""
@@ -184,12 +184,12 @@ def report(results: dict[str, list[Result]]) -> str:
     ]
     for name, runs in results.items():
         lines.append(
-            f"| {name} | {spread([each.hooks_us for each in runs], 0)} "
-            f"| {spread([each.hooks_cpu_us for each in runs], 0)} "
-            f"| {spread([each.bare_ms for each in runs], 2)} "
-            f"| {spread([each.watched_ms for each in runs], 2)} "
-            f"| {spread([each.added_us for each in runs], 0)} "
-            f"| {spread([each.watched_ms / each.bare_ms for each in runs], 2)} |"
+            f"| {name} | {spread([run.hooks_us for run in runs], 0)} "
+            f"| {spread([run.hooks_cpu_us for run in runs], 0)} "
+            f"| {spread([run.bare_ms for run in runs], 2)} "
+            f"| {spread([run.watched_ms for run in runs], 2)} "
+            f"| {spread([run.added_us for run in runs], 0)} "
+            f"| {spread([run.watched_ms / run.bare_ms for run in runs], 2)} |"
         )
     return "\n".join(lines)
 

@@ -133,7 +133,9 @@ async def timed(work: Callable[[], Awaitable[object]]) -> dict[str, float]:
     }
 
 
-async def asked(history: History, seconds: Seconds) -> dict[str, dict[str, float]]:
+async def answer_times(
+    history: History, seconds: Seconds
+) -> dict[str, dict[str, float]]:
     """Ask for the hour in each of the ways that a server is asked."""
     whole = dict(enumerate(devices()))
     one = {3: whole[3]}
@@ -184,7 +186,7 @@ def child(contender: str) -> None:
     """Fill one, and print what it took as JSON."""
     if contender == "plain":
         ring: deque[tuple[float, bytes]] = deque(maxlen=HOUR_S * RATE_HZ)
-        told = {"fill": fill(lambda frame, e: ring.append((frame.time_ms, e)))}
+        figures = {"fill": fill(lambda frame, e: ring.append((frame.time_ms, e)))}
     else:
         history, seconds, known = History(HOUR_S, RATE_HZ), Seconds(HOUR_S), devices()
 
@@ -192,14 +194,14 @@ def child(contender: str) -> None:
             history.append(frame.time_ms, encoded)
             seconds.take(frame, known)
 
-        told = {"fill": fill(keep)}
-        told["fill"]["frames_mib"] = history.size_bytes / 2**20
-        told["fill"]["seconds_mib"] = seconds.size_bytes / 2**20
+        figures = {"fill": fill(keep)}
+        figures["fill"]["frames_mib"] = history.size_bytes / 2**20
+        figures["fill"]["seconds_mib"] = seconds.size_bytes / 2**20
         peak = psutil.Process().memory_info().rss
-        told |= asyncio.run(asked(history, seconds))
+        figures |= asyncio.run(answer_times(history, seconds))
         grown = psutil.Process().memory_info().rss - peak
-        told["fill"]["asking_mib"] = grown / 2**20
-    print(json.dumps(told))
+        figures["fill"]["asking_mib"] = grown / 2**20
+    print(json.dumps(figures))
 
 
 def run(contender: str) -> dict[str, dict[str, float]]:
@@ -210,8 +212,8 @@ def run(contender: str) -> dict[str, dict[str, float]]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    told: dict[str, dict[str, float]] = json.loads(done.stdout)
-    return told
+    figures: dict[str, dict[str, float]] = json.loads(done.stdout)
+    return figures
 
 
 def report(
@@ -222,8 +224,8 @@ def report(
         "| kept as | memory MiB | processor µs a frame: mean | 99.9 % below |",
         "|---|---|---|---|",
     ]
-    for name, told in (("a deque of encoded frames", plain), ("warpbook", ours)):
-        fill_ = told["fill"]
+    for name, figures in (("a deque of encoded frames", plain), ("warpbook", ours)):
+        fill_ = figures["fill"]
         lines.append(
             f"| {name} | {fill_['memory_mib']:.0f} | {fill_['mean_us']:.0f} "
             f"| {fill_['p999_us']:.0f} |"
@@ -241,11 +243,11 @@ def report(
         "| worst ms |",
         "|---|---|---|---|",
     ]
-    for name, told in ours.items():
+    for name, figures in ours.items():
         if name != "fill":
             lines.append(
-                f"| {name} | {told['seconds']:.2f} | {told['p95_ms']:.1f} "
-                f"| {told['worst_ms']:.1f} |"
+                f"| {name} | {figures['seconds']:.2f} | {figures['p95_ms']:.1f} "
+                f"| {figures['worst_ms']:.1f} |"
             )
     return "\n".join(lines)
 

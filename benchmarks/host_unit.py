@@ -96,24 +96,24 @@ def _timed(session: Session, units: int) -> tuple[list[float], list[float]]:
     layout = laid_out(session.parameters, {"n": SIZE})
     for place, region in harness.regions.items():
         region.own()
-        region.load([each for each in layout.read if each.place == place], "learner")
+        region.load([slot for slot in layout.read if slot.place == place], "learner")
     child.ask(Prepare({"n": SIZE}, layout.slots), 20.0)
     child.stop()
-    whole = next(each for each in layout.written if each.name == "whole")
-    found, empty = [], []
+    whole = next(slot for slot in layout.written if slot.name == "whole")
+    added, empty = [], []
     for _ in range(units + 5):
         run = harness.next_run(1, {"factor": 2.0})
         unit = harness.timed("learner", run, layout, 20.0)
         own_ns = int(harness.region(whole).kept(whole, "learner")[0])
-        found.append((unit.taken_ns - own_ns) / 1e3)
+        added.append((unit.taken_ns - own_ns) / 1e3)
         run = harness.next_run(1, {"factor": 2.0}, is_empty=True)
         empty.append(harness.timed("learner", run, layout, 20.0).taken_ns / 1e3)
-    return found[5:], empty[5:]
+    return added[5:], empty[5:]
 
 
-def _answer(asked: Any, told: Any) -> None:
-    while asked.get() is not None:
-        told.put(1)
+def _answer(requests: Any, answers: Any) -> None:
+    while requests.get() is not None:
+        answers.put(1)
 
 
 def queue_us(units: int) -> list[float]:
@@ -121,23 +121,23 @@ def queue_us(units: int) -> list[float]:
     import torch.multiprocessing as processes  # noqa: PLC0415 - only where it is
 
     context = processes.get_context("spawn")
-    asked, told = context.Queue(), context.Queue()
-    child = context.Process(target=_answer, args=(asked, told), daemon=True)
+    requests, answers = context.Queue(), context.Queue()
+    child = context.Process(target=_answer, args=(requests, answers), daemon=True)
     child.start()
-    found = []
+    times_us = []
     for _ in range(units + 5):
         time.sleep(0.01)
         began_ns = time.perf_counter_ns()
-        asked.put(1)
-        told.get()
-        found.append((time.perf_counter_ns() - began_ns) / 1e3)
-    asked.put(None)
+        requests.put(1)
+        answers.get()
+        times_us.append((time.perf_counter_ns() - began_ns) / 1e3)
+    requests.put(None)
     child.join()
-    return found[5:]
+    return times_us[5:]
 
 
-def _row(name: str, found: list[float], unit_ms: float) -> str:
-    ordered = sorted(found)
+def _row(name: str, times_us: list[float], unit_ms: float) -> str:
+    ordered = sorted(times_us)
     middle = statistics.median(ordered)
     late = ordered[int(0.99 * (len(ordered) - 1))]
     low, high = (ordered[int(q * (len(ordered) - 1))] for q in (0.25, 0.75))
@@ -149,31 +149,33 @@ def _row(name: str, found: list[float], unit_ms: float) -> str:
 
 def main() -> None:
     """Measure, and tell."""
-    asked = ask(__doc__, units=200, unit_ms=10.0)
+    options = ask(__doc__, units=200, unit_ms=10.0)
     gpu = device()
     where = "the CPU" if gpu is None else gpu.name
-    added, empty = added_us(asked.units, asked.unit_ms / 1000, gpu)
+    added, empty = added_us(options.units, options.unit_ms / 1000, gpu)
     off = statistics.median(empty)
     rows = [
-        _row("inputs come, go on, order, answer, outputs read", added, asked.unit_ms),
+        _row("inputs come, go on, order, answer, outputs read", added, options.unit_ms),
         _row(
             "of it left when an empty unit is taken off, as is done",
-            [each - off for each in added],
-            asked.unit_ms,
+            [time_us - off for time_us in added],
+            options.unit_ms,
         ),
-        _row("`torch.multiprocessing` queues", queue_us(asked.units), asked.unit_ms),
+        _row(
+            "`torch.multiprocessing` queues", queue_us(options.units), options.unit_ms
+        ),
     ]
     text = "\n".join(
         [
-            f"Units of {asked.unit_ms:g} ms on {where}, {asked.units} of them, with "
-            f"{SIZE:,} numbers in each of two outputs:",
+            f"Units of {options.unit_ms:g} ms on {where}, {options.units} of them, "
+            f"with {SIZE:,} numbers in each of two outputs:",
             "",
             "| what | added, us (half of them) | 1 in 100 above, us | of a unit |",
             "| --- | --- | --- | --- |",
             *rows,
         ]
     )
-    tell(asked, "A timed unit of host code", text)
+    tell(options, "A timed unit of host code", text)
 
 
 if __name__ == "__main__":

@@ -145,8 +145,8 @@ async def drain(socket: Any) -> None:
 async def watch(socket: Any, seen: dict[str, float]) -> None:
     """Note when each learner is first seen to have handed in."""
     while (message := await socket.read_message()) is not None:
-        told = json.loads(message)
-        for row in told.get("rows", ()):
+        document = json.loads(message)
+        for row in document.get("rows", ()):
             if row["attempts"]:
                 seen.setdefault(row["username"], time.monotonic())
 

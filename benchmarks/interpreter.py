@@ -57,8 +57,8 @@ def measure(contender: str) -> dict[str, float]:
         },
         timeout=_PATIENCE_S,
     )
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    seconds: dict[str, float] = json.loads(done.stdout)
+    return seconds
 
 
 def main() -> None:
@@ -66,15 +66,17 @@ def main() -> None:
     options = ask(__doc__, repeats=3)
     runs: dict[str, list[dict[str, float]]] = {"warpbook": [], "numba": []}
     for _ in range(options.repeats):
-        for contender, found in runs.items():
-            found.append(measure(contender))
-            print(contender, found[-1], flush=True)
+        for contender, measured in runs.items():
+            measured.append(measure(contender))
+            print(contender, measured[-1], flush=True)
     lines = [
         "| kernel | warpbook, s | numba's simulator, s | times warpbook's |",
         "|---|---|---|---|",
     ]
     for name, words in KERNELS.items():
-        ours, theirs = ([each[name] for each in found] for found in runs.values())
+        ours, theirs = (
+            [run[name] for run in of_contender] for of_contender in runs.values()
+        )
         ratios = [their / our for our, their in zip(ours, theirs, strict=True)]
         cells = [spread(ours, 2), spread(theirs, 1), spread(ratios, 0)]
         lines.append(f"| {words} | {' | '.join(cells)} |")

@@ -49,8 +49,8 @@ def main() -> None:
     _ask(driver.cuCtxSetCurrent(context))
     kind = driver.CUdevice_attribute
     major, minor = (
-        _ask(driver.cuDeviceGetAttribute(each, device))
-        for each in (
+        _ask(driver.cuDeviceGetAttribute(attribute, device))
+        for attribute in (
             kind.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
             kind.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
         )
@@ -58,8 +58,8 @@ def main() -> None:
     name = _ask(driver.cuDeviceGetName(96, device)).decode().strip("\0 ")
     print(f"{name}, sm_{major}{minor}")
     x, y, w = (_ask(driver.cuMemAlloc(_STREAM_BYTES)) for _ in range(3))
-    for each in (x, y, w):
-        _ask(driver.cuMemsetD32(each, 0x3F800000, _STREAM_BYTES // 4))
+    for buffer in (x, y, w):
+        _ask(driver.cuMemsetD32(buffer, 0x3F800000, _STREAM_BYTES // 4))
     architecture = f"sm_{major}{minor}"
     rows = _variants(
         (_LAB / "kernels.cu").read_text(encoding="utf-8"),
@@ -95,12 +95,12 @@ def main() -> None:
     _table(rows)
 
 
-def _variants(source: str, architecture: str, asked: Any, launch: Any) -> list[Any]:
+def _variants(source: str, architecture: str, kernels: Any, launch: Any) -> list[Any]:
     cubin, log = _compiled(source, architecture)
     resources, _ = read_log(log)
     module = _ask(driver.cuModuleLoadData(cubin))
     prepared = []
-    for name, shared in asked:
+    for name, shared in kernels:
         function = _ask(driver.cuModuleGetFunction(module, name.encode()))
         if shared:
             most = driver.CUfunction_attribute
@@ -126,8 +126,8 @@ def _variants(source: str, architecture: str, asked: Any, launch: Any) -> list[A
             if turn >= 3:
                 times[number].append(taken)
     return [
-        [*each[-1], round(statistics.median(taken) * 1e6)]
-        for each, taken in zip(prepared, times, strict=True)
+        [*variant[-1], round(statistics.median(taken) * 1e6)]
+        for variant, taken in zip(prepared, times, strict=True)
     ]
 
 
@@ -148,15 +148,15 @@ def _timed(function: Any, grid: int, shared: int, arguments: Any) -> float:
     _ask(driver.cuEventRecord(end, 0))
     _ask(driver.cuEventSynchronize(end))
     taken = _ask(driver.cuEventElapsedTime(start, end))
-    for each in (start, end):
-        _ask(driver.cuEventDestroy(each))
+    for event in (start, end):
+        _ask(driver.cuEventDestroy(event))
     return float(taken)
 
 
 def _compiled(source: str, architecture: str) -> tuple[bytes, str]:
     program = _ask(nvrtc.nvrtcCreateProgram(source.encode(), b"kernels.cu", 0, [], []))
-    asked = [f"--gpu-architecture={architecture}".encode(), VERBOSE.encode()]
-    _ask(nvrtc.nvrtcCompileProgram(program, len(asked), asked))
+    options = [f"--gpu-architecture={architecture}".encode(), VERBOSE.encode()]
+    _ask(nvrtc.nvrtcCompileProgram(program, len(options), options))
     log = bytearray(_ask(nvrtc.nvrtcGetProgramLogSize(program)))
     _ask(nvrtc.nvrtcGetProgramLog(program, log))
     cubin = bytearray(_ask(nvrtc.nvrtcGetCUBINSize(program)))
@@ -175,7 +175,7 @@ def _ask(answer: Any) -> Any:
 def _table(rows: list[Any]) -> None:
     head = ["kernel", "shared", "regs", "spilled", "occupancy", "ours", "driver", "ns"]
     for row in [[*head, "rate"], *rows]:
-        print("  ".join(f"{each!s:>14}" for each in row))
+        print("  ".join(f"{cell!s:>14}" for cell in row))
     print()
 
 

@@ -40,7 +40,7 @@ async def main(urls: list[str], hello: str, counted: str) -> None:
     """Connect all viewers, then answer each line with the count, until the end."""
     count = Count()
     clients = await asyncio.gather(*(connect(url, hello) for url in urls))
-    viewers = [asyncio.create_task(view(each, counted, count)) for each in clients]
+    viewers = [asyncio.create_task(view(client, counted, count)) for client in clients]
     print(0, flush=True)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):

@@ -69,12 +69,12 @@ class Shell:
             "end_s = time.perf_counter()"
         )
         result.raise_error()
-        told = self.shell.user_ns
+        user_ns = self.shell.user_ns
         return {
-            "before_ms": 1e3 * (told["begin_s"] - began),
-            "body_ms": 1e3 * (told["end_s"] - told["begin_s"]),
-            "after_ms": 1e3 * (self.shown_s - told["end_s"]),
-            "set_up": told["profiled"].to_dict()["set_up"],
+            "before_ms": 1e3 * (user_ns["begin_s"] - began),
+            "body_ms": 1e3 * (user_ns["end_s"] - user_ns["begin_s"]),
+            "after_ms": 1e3 * (self.shown_s - user_ns["end_s"]),
+            "set_up": user_ns["profiled"].to_dict()["set_up"],
         }
 
 
@@ -128,7 +128,7 @@ def report(events: int, pairs: int) -> list[dict[str, Any]]:
     shell = Shell()
     steps = events // EVENTS_PER_STEP
     shell.profile(100)
-    found = []
+    reports = []
     for _ in range(pairs):
         ours = Took()
         _written = []
@@ -136,7 +136,7 @@ def report(events: int, pairs: int) -> list[dict[str, Any]]:
             times = shell.profile(steps)
         written, _written = _written, None
         theirs = key_averages(lambda: step(steps))
-        found.append(
+        reports.append(
             {
                 "events": events,
                 "to_report_s": times["after_ms"] / 1e3,
@@ -148,8 +148,8 @@ def report(events: int, pairs: int) -> list[dict[str, Any]]:
                 "written": written,
             }
         )
-        print(found[-1], file=sys.stderr, flush=True)
-    return found
+        print(reports[-1], file=sys.stderr, flush=True)
+    return reports
 
 
 def body(rounds: int) -> list[dict[str, float]]:
@@ -168,10 +168,12 @@ def body(rounds: int) -> list[dict[str, float]]:
     }
     for way in ways.values():
         way()
-    found = []
+    rounds_taken = []
     for _ in range(rounds):
-        found.append({name: ways[name]() for name in random.sample([*ways], len(ways))})
-    return found
+        rounds_taken.append(
+            {name: ways[name]() for name in random.sample([*ways], len(ways))}
+        )
+    return rounds_taken
 
 
 def _bare_body_ms() -> float:
@@ -187,19 +189,19 @@ def speed(contender: str) -> dict[str, Any]:
     # moving between cores changes the rate more than what is measured
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     shell = Shell() if contender == "warpbook" else None
-    told: dict[str, Any] = {"load_ms": shell.load_ms if shell else None}
+    figures: dict[str, Any] = {"load_ms": shell.load_ms if shell else None}
     _rate()
     before = _rate()
     modules = len(sys.modules)
     if shell is not None:
-        told["first"] = shell.profile(1)
-        told["modules"] = len(sys.modules) - modules
-        told["later"] = shell.profile(1)
+        figures["first"] = shell.profile(1)
+        figures["modules"] = len(sys.modules) - modules
+        figures["later"] = shell.profile(1)
     elif contender == "torch.profiler":
-        told["first"] = bare_profile(1)
-        told["modules"] = len(sys.modules) - modules
-        told["later"] = bare_profile(1)
-    return told | {"before": before, "after": _rate()}
+        figures["first"] = bare_profile(1)
+        figures["modules"] = len(sys.modules) - modules
+        figures["later"] = bare_profile(1)
+    return figures | {"before": before, "after": _rate()}
 
 
 def _rate() -> float:

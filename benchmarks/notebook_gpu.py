@@ -24,7 +24,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOTS = [str(ROOT), *(str(ROOT / each) for each in ("extension", "labs", "monitors"))]
+ROOTS = [
+    str(ROOT),
+    *(str(ROOT / folder) for folder in ("extension", "labs", "monitors")),
+]
 sys.path[:0] = ROOTS
 
 from benchmarks.report import ask, interval, spread, tell  # noqa: E402
@@ -74,8 +77,8 @@ def child(*arguments: object) -> dict[str, Any]:
     print(f"{arguments}: {time.monotonic() - began:.0f} s", flush=True)
     if done.returncode:
         raise Failed(f"{arguments}: {done.stderr[-3000:]}")
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    document: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return document
 
 
 def report_table(runs: Sequence[list[dict[str, Any]]]) -> str:
@@ -87,21 +90,21 @@ def report_table(runs: Sequence[list[dict[str, Any]]]) -> str:
         "files written |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for found in runs:
-        shown = [each["to_report_s"] for each in found]
-        own = [each["to_report_s"] - each["stop_s"] for each in found]
-        theirs = [each["their_report_s"] for each in found]
+    for reports in runs:
+        shown = [one["to_report_s"] for one in reports]
+        own = [one["to_report_s"] - one["stop_s"] for one in reports]
+        theirs = [one["their_report_s"] for one in reports]
         garbage = ", ".join(
-            f"{statistics.median(each['collections'][side] for each in found):.0f} "
-            f"({statistics.median(each['collected_s'][side] for each in found):.2f})"
+            f"{statistics.median(one['collections'][side] for one in reports):.0f} "
+            f"({statistics.median(one['collected_s'][side] for one in reports):.2f})"
             for side in (0, 1)
         )
-        files = {name for each in found for name in each["written"]}
+        files = {name for one in reports for name in one["written"]}
         cells = [
-            f"{found[0]['events']:,}",
+            f"{reports[0]['events']:,}",
             spread(shown, 2),
             "; ".join(
-                spread([each[name] for each in found], 2)
+                spread([one[name] for one in reports], 2)
                 for name in ("stop_s", "their_stop_s")
             ),
             spread(theirs, 2),
@@ -116,42 +119,42 @@ def report_table(runs: Sequence[list[dict[str, Any]]]) -> str:
     return "\n".join(lines)
 
 
-def body_table(found: list[dict[str, float]]) -> str:
+def body_table(rounds: list[dict[str, float]]) -> str:
     """A body under each profiler."""
     lines = [
         "| under | body, ms | over | in pairs (95 % interval) |",
         "|---|---|---|---|",
     ]
     for name, peer in BODIES.items():
-        ratios = [each[name] / each[peer] for each in found]
+        ratios = [one[name] / one[peer] for one in rounds]
         low, high = interval(ratios)
         lines.append(
-            f"| {name} | {spread([each[name] for each in found], 1)} | {peer} "
+            f"| {name} | {spread([one[name] for one in rounds], 1)} | {peer} "
             f"| {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}) |"
         )
     return "\n".join(lines)
 
 
-def speed_table(found: dict[str, list[dict[str, Any]]]) -> str:
+def speed_table(runs_of: dict[str, list[dict[str, Any]]]) -> str:
     """The rate after a profile."""
     lines = [
         "| after one | launches a second before | rate after over before (95 % "
         "interval) | lowest to highest |",
         "|---|---|---|---|",
     ]
-    for contender, runs in found.items():
-        ratios = [each["after"] / each["before"] for each in runs]
+    for contender, runs in runs_of.items():
+        ratios = [run["after"] / run["before"] for run in runs]
         low, high = interval(ratios)
         lines.append(
             f"| {SPEED[contender]} "
-            f"| {statistics.median(each['before'] for each in runs):,.0f} "
+            f"| {statistics.median(run['before'] for run in runs):,.0f} "
             f"| {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}) "
             f"| {min(ratios):.3f} to {max(ratios):.3f} |"
         )
     return "\n".join(lines)
 
 
-def first_table(found: dict[str, list[dict[str, Any]]]) -> str:
+def first_table(runs_of: dict[str, list[dict[str, Any]]]) -> str:
     """What a process's first profile takes, beside a later one."""
     lines = [
         "| | before the body, ms: first | later | after it, ms: first | later | of the "
@@ -159,53 +162,53 @@ def first_table(found: dict[str, list[dict[str, Any]]]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for contender in ("warpbook", "torch.profiler"):
-        runs = found[contender]
+        runs = runs_of[contender]
         after = "after_ms" if contender == "warpbook" else "stop_ms"
         cells = [
-            spread([each[run][name] for each in runs], 0)
+            spread([one[run][name] for one in runs], 0)
             for name in ("before_ms", after)
             for run in ("first", "later")
         ]
-        parts = [each["first"].get("set_up") for each in runs]
+        parts = [run["first"].get("set_up") for run in runs]
         cells.append(
             ", ".join(
-                f"{statistics.median(each[name] for each in parts) / 1e6:,.0f}"
+                f"{statistics.median(part[name] for part in parts) / 1e6:,.0f}"
                 for name in ("imports_ns", "cuda_ns", "profiler_ns")
             )
             if all(parts)
             else "-"
         )
-        cells.append(spread([each["modules"] for each in runs], 0))
+        cells.append(spread([run["modules"] for run in runs], 0))
         lines.append(f"| {SPEED[contender]} | {' | '.join(cells)} |")
-    loads = [each["load_ms"] for each in found["warpbook"]]
+    loads = [run_of_ours["load_ms"] for run_of_ours in runs_of["warpbook"]]
     return "\n".join(lines) + f"\n\n`%load_ext warpbook` took {spread(loads, 0)} ms."
 
 
 def measure(pairs: int, large_pairs: int, rounds: int, processes: int) -> str:
     """Ask all processes, and say what they found; one that fails is named."""
     parts = []
-    reports, told, gpu = [], [], None
+    reports, problems, gpu = [], [], None
     for events, count in ((40_000, pairs), (400_000, large_pairs)):
         try:
             answer = child("report", events, count)
             reports.append(answer["found"])
             gpu = f"{answer['gpu'] or 'no GPU'}, torch {answer['torch']}"
         except Failed as problem:
-            told.append(f"{events:,} events: {problem}")
+            problems.append(f"{events:,} events: {problem}")
     if reports:
         parts.append(f"### To the report on screen\n\n{report_table(reports)}")
     try:
         bodies = child("body", rounds)["found"]
         parts.append(f"### The body of a cell\n\n{body_table(bodies)}")
     except Failed as problem:
-        told.append(f"body: {problem}")
+        problems.append(f"body: {problem}")
     speeds: dict[str, list[dict[str, Any]]] = {name: [] for name in SPEED}
     try:
         for _ in range(processes):
             for contender, runs in speeds.items():
                 runs.append(child("speed", contender)["found"])
     except Failed as problem:
-        told.append(f"speed: {problem}")
+        problems.append(f"speed: {problem}")
     if all(speeds.values()):
         parts.append(f"### The kernel after a profile\n\n{speed_table(speeds)}")
         parts.append(f"### The first profiled cell\n\n{first_table(speeds)}")
@@ -214,14 +217,16 @@ def measure(pairs: int, large_pairs: int, rounds: int, processes: int) -> str:
         if gpu.startswith("no GPU"):
             where += " No GPU: only operators on the CPU were measured."
         parts.insert(0, where)
-    return "\n\n".join([*parts, *(f"Failed: {each}" for each in told)])
+    return "\n\n".join([*parts, *(f"Failed: {problem}" for problem in problems)])
 
 
 def main() -> None:
     """Measure, print, and keep it if asked to."""
-    asked = ask(__doc__, pairs=5, large_pairs=2, rounds=20, processes=7)
-    text = measure(asked.pairs, asked.large_pairs, asked.rounds, asked.processes)
-    tell(asked, "A profiled cell in a notebook", text)
+    options = ask(__doc__, pairs=5, large_pairs=2, rounds=20, processes=7)
+    text = measure(
+        options.pairs, options.large_pairs, options.rounds, options.processes
+    )
+    tell(options, "A profiled cell in a notebook", text)
 
 
 if __name__ == "__main__":

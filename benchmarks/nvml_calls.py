@@ -51,14 +51,14 @@ def main() -> None:
     options = ask(__doc__, seconds=10.0, repeats=3)
     rates: dict[int, list[float]] = {viewers: [] for viewers in VIEWERS}
     for _ in range(options.repeats):
-        for viewers, found in rates.items():
-            found.append(measure(viewers, options.seconds))
-            print(viewers, "viewers:", round(found[-1], 1), flush=True)
+        for viewers, measured in rates.items():
+            measured.append(measure(viewers, options.seconds))
+            print(viewers, "viewers:", round(measured[-1], 1), flush=True)
     lines = ["| viewers | NVML calls per second | of those with one viewer |"]
     lines += ["|---|---|---|"]
-    for viewers, found in rates.items():
-        ratios = [ours / one for ours, one in zip(found, rates[1], strict=True)]
-        lines.append(f"| {viewers} | {spread(found, 0)} | {spread(ratios, 3)} |")
+    for viewers, measured in rates.items():
+        ratios = [ours / one for ours, one in zip(measured, rates[1], strict=True)]
+        lines.append(f"| {viewers} | {spread(measured, 0)} | {spread(ratios, 3)} |")
     text = (
         f"{GPUS} stub H200s at 10 Hz: median (lowest to highest) of {options.repeats} "
         "runs.\n\n" + "\n".join(lines)

@@ -62,7 +62,7 @@ class Took:
     def own(self, clock: int) -> float:
         """All but torch's own stop, which is within the first part."""
         return (
-            sum(each[clock] for each in self.parts.values())
+            sum(part[clock] for part in self.parts.values())
             - 2 * (self.parts[STOP][clock])
         )
 
@@ -169,8 +169,8 @@ def rows(ours: list[Took], peers: list[Took]) -> Iterator[str]:
 
     def row(name: str, value: Callable[[Took, int], float]) -> str:
         cells = (
-            spread([value(each, clock) for each in found], 2)
-            for found in both
+            spread([value(one, clock) for one in group], 2)
+            for group in both
             for clock in (0, 1)
         )
         return f"| {name} | {' | '.join(cells)} |"
@@ -188,8 +188,8 @@ def rows(ours: list[Took], peers: list[Took]) -> Iterator[str]:
     yield row("add them up", of("add up"))
     yield row("write text and HTML", of("write"))
     yield row("**from stop to result**", Took.own)
-    full = [f"{min(found)} to {max(found)}" for found in counts(both)]
-    spent = [spread([each.collected_s for each in found], 2) for found in both]
+    full = [f"{min(one_count)} to {max(one_count)}" for one_count in counts(both)]
+    spent = [spread([one.collected_s for one in group], 2) for group in both]
     yield ""
     for clock, unit in enumerate(("time", "CPU time")):
         ratios = [
@@ -205,7 +205,7 @@ def rows(ours: list[Took], peers: list[Took]) -> Iterator[str]:
 
 def counts(both: tuple[list[Took], list[Took]]) -> list[list[int]]:
     """Give the full garbage collections of each."""
-    return [[each.collections for each in found] for found in both]
+    return [[one.collections for one in group] for group in both]
 
 
 def main() -> None:
@@ -231,7 +231,7 @@ def main() -> None:
                 peers.append(key_averages(code))
                 print(peers[-1], flush=True)
             table = "\n".join(rows(ours, peers))
-            left = sorted(each.name for each in set(Path(folder).iterdir()) - before)
+            left = sorted(path.name for path in set(Path(folder).iterdir()) - before)
             parts.append(
                 f"{ours[0].events:,} events on the {DEVICE.upper()}; median (lowest to "
                 f"highest) of {options.repeats} pairs; files written: "

@@ -165,13 +165,13 @@ def head_back_ms(nodes: Cluster) -> float:
     def joined() -> bool | None:
         # a driver of its own, as the supervisor starts one
         command = [sys.executable, "-m", "warpbook.hub.grader.cluster.trial"]
-        told = subprocess.run(
+        stdout = subprocess.run(
             [*command, nodes.address, str(nodes.token_file)],
             env=clean_environment(),
             capture_output=True,
         ).stdout
         with contextlib.suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(told)["gpus"] or None
+            return msgspec.json.decode(stdout)["gpus"] or None
         return None
 
     wait_for("the cluster", joined, 180)

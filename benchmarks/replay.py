@@ -29,8 +29,8 @@ _HEADING = "The bare run of a million events"
 
 def main() -> None:
     """Measure, and tell."""
-    asked = ask(__doc__, events=1_000_000, repeats=5)
-    events, run = simulated(int(asked.events))
+    options = ask(__doc__, events=1_000_000, repeats=5)
+    events, run = simulated(int(options.events))
     calls = find_calls(events, events.only(*ON_GPU), run)
     recorded = measure(events, run, calls)
     program = program_of(events, calls, run)
@@ -46,9 +46,9 @@ def main() -> None:
     }
     rows = [f"| {len(events):,} events | s |", "|---|---|"]
     for name, part in parts.items():
-        took = [_seconds(part) for _ in range(int(asked.repeats))]
+        took = [_seconds(part) for _ in range(int(options.repeats))]
         rows.append(f"| {name} | {spread(took, 2)} |")
-    tell(asked, _HEADING, "\n".join(rows))
+    tell(options, _HEADING, "\n".join(rows))
 
 
 def _seconds(part: Callable[[], object]) -> float:

@@ -23,18 +23,18 @@ def ask(description: str | None, **defaults: float) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def tell(asked: argparse.Namespace, heading: str, text: str) -> None:
+def tell(arguments: argparse.Namespace, heading: str, text: str) -> None:
     """Print the report; where asked, write it below the command that made it."""
     print(text)
-    if asked.write is None:
+    if arguments.write is None:
         return
     options = [
         f" --{name.replace('_', '-')} {value:g}"
-        for name, value in vars(asked).items()
+        for name, value in vars(arguments).items()
         if name != "write"
     ]
     command = f"python benchmarks/{Path(sys.argv[0]).name}{''.join(options)}"
-    put_section(asked.write, heading, command, text)
+    put_section(arguments.write, heading, command, text)
 
 
 def spread(values: Sequence[float], digits: int) -> str:
@@ -55,11 +55,11 @@ def put_section(file: Path, heading: str, command: str, text: str) -> None:
     """Replace the section of this heading, or add it; the others stay."""
     section = f"## {heading}\n\n`{command}`\n\n{describe_machine()}\n\n{text.strip()}\n"
     old = file.read_text() if file.exists() else "# Benchmarks\n"
-    found = re.search(
+    match = re.search(
         rf"^## {re.escape(heading)}\n.*?(?=^## |\Z)", old, re.MULTILINE | re.DOTALL
     )
-    if found is None:
+    if match is None:
         file.write_text(f"{old.rstrip()}\n\n{section}")
         return
-    rest = old[found.end() :]
-    file.write_text(old[: found.start()] + section + ("\n" + rest if rest else ""))
+    rest = old[match.end() :]
+    file.write_text(old[: match.start()] + section + ("\n" + rest if rest else ""))

@@ -140,7 +140,9 @@ def main() -> None:
     """Measure in turn, `repeats` times."""
     options = ask(__doc__, samples=20, repeats=3)
     everybody = readers()
-    results: dict[str, list[tuple[Cost, float]]] = {each.name: [] for each in everybody}
+    results: dict[str, list[tuple[Cost, float]]] = {
+        contender.name: [] for contender in everybody
+    }
     for _ in range(options.repeats):
         for reader in everybody:
             results[reader.name].append(measure(reader, options.samples))

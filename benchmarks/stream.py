@@ -109,10 +109,10 @@ def measure(contender: Contender, viewers: int, gpus: int, seconds: float) -> Re
     cuts = statistics.quantiles(latencies_ms, n=100, method="inclusive")
     # what the probe waited for slow answers is a part of the time that was measured
     elapsed_s = messages_after[1] - messages_before[1]
-    asked = RATE_HZ * elapsed_s * viewers * len(contender.sockets)
+    expected = RATE_HZ * elapsed_s * viewers * len(contender.sockets)
     cpu_s = (cpu_after.user + cpu_after.system) - (cpu_before.user + cpu_before.system)
     return Result(
-        delivered_ratio=(messages_after[0] - messages_before[0]) / asked,
+        delivered_ratio=(messages_after[0] - messages_before[0]) / expected,
         p50_ms=cuts[49],
         p95_ms=cuts[94],
         p99_ms=cuts[98],

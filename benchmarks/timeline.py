@@ -225,13 +225,13 @@ def run(events: int, repeats: int, names: list[str]) -> dict[str, list[Result]]:
             page.run(0)
             first.context.browser.close()  # type: ignore[union-attr]
             for _ in range(repeats):
-                for each in names:
+                for contender in names:
                     fresh = opened()
-                    where = lab_url if each == "warpbook" else url
-                    result = CONTENDERS[each](fresh, where, title)
+                    where = lab_url if contender == "warpbook" else url
+                    result = CONTENDERS[contender](fresh, where, title)
                     fresh.context.browser.close()  # type: ignore[union-attr]
-                    print(each, result, flush=True)
-                    results[each].append(result)
+                    print(contender, result, flush=True)
+                    results[contender].append(result)
     return results
 
 
@@ -268,8 +268,8 @@ def main() -> None:
             f"python benchmarks/timeline.py --events {options.events} "
             f"--repeats {options.repeats}"
         )
-        told = " ".join((__doc__ or "").split("\n\n")[2].split())
-        put_section(options.write, HEADING, command, f"{told}\n\n{text}")
+        aims = " ".join((__doc__ or "").split("\n\n")[2].split())
+        put_section(options.write, HEADING, command, f"{aims}\n\n{text}")
 
 
 if __name__ == "__main__":

@@ -68,8 +68,8 @@ def measure(contender: str, trace: Path) -> Result:
         timeout=_PATIENCE_S,
         cwd=trace.parent,
     )
-    found: Result = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: Result = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def table(runs: dict[str, list[Result]]) -> str:
@@ -80,14 +80,14 @@ def table(runs: dict[str, list[Result]]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     ours = runs["warpbook"]
-    for contender, found in runs.items():
+    for contender, results in runs.items():
         cells = [NAMES[contender]]
         for key in ("seconds", "cpu_seconds"):
-            values = [each[key] for each in found]
-            ratios = [each / our[key] for each, our in zip(values, ours, strict=True)]
+            values = [result[key] for result in results]
+            ratios = [value / our[key] for value, our in zip(values, ours, strict=True)]
             cells += [spread(values, 2), spread(ratios, 0)]
-        peaks = [each["peak_mib"] for each in found]
-        parts = [our["peak_mib"] / each for each, our in zip(peaks, ours, strict=True)]
+        peaks = [result["peak_mib"] for result in results]
+        parts = [our["peak_mib"] / peak for peak, our in zip(peaks, ours, strict=True)]
         cells += [spread(peaks, 0), spread(parts, 2)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -96,24 +96,25 @@ def table(runs: dict[str, list[Result]]) -> str:
 def aims(events: int, runs: dict[str, list[Result]]) -> str:
     """Say which aims were met, by the medians."""
     ours = runs["warpbook"]
-    told = []
-    for contender, found in runs.items():
+    sentences = []
+    for contender, results in runs.items():
         if contender == "warpbook":
             continue
         times, cpu, memory = (
             statistics.median(
-                each[key] / our[key] for each, our in zip(found, ours, strict=True)
+                result[key] / our[key]
+                for result, our in zip(results, ours, strict=True)
             )
             for key in ("seconds", "cpu_seconds", "peak_mib")
         )
         met = "met" if times >= AIMS[events] else "missed"
         small = "met" if memory >= 1 / MEMORY_AIM else "missed"
-        told.append(
+        sentences.append(
             f"Against {NAMES[contender].split(',')[0]}: {times:.0f} times faster "
             f"({cpu:.0f} in CPU time), the aim of {AIMS[events]} is {met}; "
             f"{1 / memory:.2f} of its memory, the aim of {MEMORY_AIM} is {small}."
         )
-    return "\n".join(told)
+    return "\n".join(sentences)
 
 
 def main() -> None:
@@ -131,9 +132,9 @@ def main() -> None:
             write_trace(trace, events)
             size_mb = trace.stat().st_size / 1e6
             for _ in range(repeats):
-                for contender, found in runs.items():
-                    found.append(measure(contender, trace))
-                    print(f"{events:,} events, {contender}: {found[-1]}", flush=True)
+                for contender, results in runs.items():
+                    results.append(measure(contender, trace))
+                    print(f"{events:,} events, {contender}: {results[-1]}", flush=True)
         parts.append(
             f"{events:,} events, {size_mb:.0f} MB; median (lowest to highest) of "
             f"{repeats} runs:\n\n{table(runs)}\n\n{aims(events, runs)}"

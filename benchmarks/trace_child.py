@@ -40,14 +40,14 @@ def hta(path):
     logging.disable(logging.CRITICAL)
 
     def work():
-        found = TraceAnalysis(trace_files={0: path}, trace_dir="/")
-        found.get_temporal_breakdown(visualize=False)
-        found.get_idle_time_breakdown(ranks=[0], visualize=False)
-        found.get_comm_comp_overlap(visualize=False)
-        found.get_gpu_kernel_breakdown(visualize=False)
-        found.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)
-        found.get_queue_length_summary(ranks=[0])
-        found.get_memory_bw_summary(ranks=[0])
+        analysis = TraceAnalysis(trace_files={0: path}, trace_dir="/")
+        analysis.get_temporal_breakdown(visualize=False)
+        analysis.get_idle_time_breakdown(ranks=[0], visualize=False)
+        analysis.get_comm_comp_overlap(visualize=False)
+        analysis.get_gpu_kernel_breakdown(visualize=False)
+        analysis.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)
+        analysis.get_queue_length_summary(ranks=[0])
+        analysis.get_memory_bw_summary(ranks=[0])
 
     return work
 
@@ -106,8 +106,8 @@ def main():
     work()
     seconds = time.perf_counter() - begun
     cpu_seconds = _cpu_seconds() - begun_cpu
-    told = {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_mib": _peak_mib()}
-    print(json.dumps(told))
+    figures = {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_mib": _peak_mib()}
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ def _records(dice: random.Random) -> Iterator[tuple[str, str]]:
                 "Record function id": 0,
                 "Concrete Inputs": [""] * len(dims),
                 "Input type": [_HALF] * len(dims),
-                "Input Strides": [[*each[1:], 1] for each in dims],
+                "Input Strides": [[*dim[1:], 1] for dim in dims],
                 "Input Dims": dims,
                 "Ev Idx": external - len(names) + depth,
             }

@@ -30,7 +30,7 @@ function wordsOf(node) {
   return null;
 }
 
-function collect(file, found) {
+function collect(file, marked) {
   const text = readFileSync(join(SOURCES, file), 'utf8');
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.ES2022, true);
   const visit = node => {
@@ -38,8 +38,8 @@ function collect(file, found) {
       const count = MARKS.get(node.expression.getText(source)) ?? 0;
       const words = node.arguments.slice(0, count).map(wordsOf);
       // words that come from a table are marked where the table is
-      if (count > 0 && words.every(each => each !== null)) {
-        found.push({ file, words: words[0], plural: words[1] ?? null });
+      if (count > 0 && words.every(part => part !== null)) {
+        marked.push({ file, words: words[0], plural: words[1] ?? null });
       }
     }
     ts.forEachChild(node, visit);
@@ -47,10 +47,10 @@ function collect(file, found) {
   visit(source);
 }
 
-const found = [];
+const marked = [];
 readdirSync(SOURCES, { recursive: true })
   .map(file => file.replaceAll('\\', '/'))
   .filter(file => file.endsWith('.ts') && file !== 'translation.ts')
   .sort()
-  .forEach(file => collect(file, found));
-process.stdout.write(found.map(each => `${JSON.stringify(each)}\n`).join(''));
+  .forEach(file => collect(file, marked));
+process.stdout.write(marked.map(row => `${JSON.stringify(row)}\n`).join(''));

@@ -53,22 +53,30 @@ def simulated(events: int, seed: int = 1) -> tuple[Columns, Run]:
     host, nothing = np.full(steps, 4242), np.full(steps, -1)
     number = np.arange(steps)
 
-    def each(value: int) -> np.ndarray:
+    def filled(value: int) -> np.ndarray:
         return np.full(steps, value)
 
     parts = [
         # category, name, start, duration, device, track, correlation
-        (Category.OPERATOR, each(KERNELS + 1), 0, took_ns, nothing, host, nothing),
+        (Category.OPERATOR, filled(KERNELS + 1), 0, took_ns, nothing, host, nothing),
         (
             Category.OPERATOR,
-            each(KERNELS + 2),
+            filled(KERNELS + 2),
             200,
             took_ns - 400,
             nothing,
             host,
             nothing,
         ),
-        (Category.API, each(KERNELS + 3), 600, took_ns - 1_000, nothing, host, number),
+        (
+            Category.API,
+            filled(KERNELS + 3),
+            600,
+            took_ns - 1_000,
+            nothing,
+            host,
+            number,
+        ),
         (
             Category.KERNEL,
             which,

@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 def program(name: str) -> Path:
     """Find one of the programs that `make setup-test` puts at a known place."""
-    found = ROOT / ".cache" / "bin" / name
-    assert found.exists(), f"there is no {found}: run `make setup-test`"
-    return found
+    file = ROOT / ".cache" / "bin" / name
+    assert file.exists(), f"there is no {file}: run `make setup-test`"
+    return file
 
 
 def free_port() -> int:
@@ -47,7 +47,7 @@ def free_port() -> int:
             return port
 
 
-def wait_for(what: str, attempt: Callable[[], T | None], seconds: float = 60) -> T:
+def wait_for(what: str, attempt: Callable[[], T | None], seconds: float = 120) -> T:
     """Try until it gives something; say what never came."""
     deadline = time.monotonic() + seconds
     while (given := attempt()) is None:

@@ -20,7 +20,7 @@ def assert_answered(expressions: list[str], page: str) -> None:
         for line in page.splitlines()
         if not line.startswith("#")
     ]
-    asked = [
+    expectations = [
         {
             "expr": f"count({expression}) > bool 0",
             "eval_time": "2h",
@@ -28,7 +28,7 @@ def assert_answered(expressions: list[str], page: str) -> None:
         }
         for expression in expressions
     ]
-    test = {"interval": "1m", "input_series": series, "promql_expr_test": asked}
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": expectations}
     done = subprocess.run(
         [program("promtool"), "test", "rules", "/dev/stdin"],
         input=json.dumps({"evaluation_interval": "1m", "tests": [test]}),

@@ -83,8 +83,8 @@ def test_it_has_the_version_and_the_bounds_of_warpbook() -> None:
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
     ours = set(config["options"]["install_requires"].split("\n"))
-    [asked] = re.findall(r"^dependencies = \[(.*?)^\]", PROJECT, re.M | re.S)
-    dependencies = re.findall(r'"(.+?)"', asked)
+    [requirements] = re.findall(r"^dependencies = \[(.*?)^\]", PROJECT, re.M | re.S)
+    dependencies = re.findall(r'"(.+?)"', requirements)
     assert dependencies and set(dependencies) <= ours
 
 
@@ -92,7 +92,7 @@ def test_the_wheel_is_small_and_has_no_traces(wheel: Path) -> None:
     assert wheel.name.startswith(f"warpbook_agent-{__version__}-")
     names = zipfile.ZipFile(wheel).namelist()
     assert "warpbook_monitors/agent.py" in names
-    assert [each for each in names if "/trace/" in each or "/archive/" in each] == []
+    assert [name for name in names if "/trace/" in name or "/archive/" in name] == []
     assert wheel.stat().st_size < 150_000
 
 

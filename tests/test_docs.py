@@ -20,14 +20,17 @@ from warpbook.cli.check import Check
 from warpbook.cli.main import make_parser
 from warpbook.hub.grader_protocol import Verdict
 from warpbook.hub.work.results import State
-from warpbook.reports.labs import LABS
+from warpbook.reports.labs import CHECKLIST_LABS, LABS
 from warpbook.server.app import WarpbookApp
+from warpbook_labs.course.quiz import Placement
 from warpbook_labs.course.session import Graded
 from warpbook_labs.grading import validation
-from warpbook_labs.lab.entries import LabEntry, SoFar
+from warpbook_labs.lab.entries import LabEntry, PathEntry, SoFar, TextEntry
 from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
+from warpbook_monitors.checklist.answers import Checklist
+from warpbook_monitors.checklist.items import ITEMS
 from warpbook_monitors.model_memory.report import ModelMemory
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.limits import Limits
@@ -47,12 +50,16 @@ SCHEMA = json.loads((ROOT / "frontend" / "schema" / "plugin.json").read_text())
 JSON_OBJECTS = (
     JobReport,
     CellProfile,
+    Checklist,
     Versus,
     Check,
     Limits,
     ModelMemory,
     Graded,
     LabEntry,
+    PathEntry,
+    Placement,
+    TextEntry,
     validation.Verdict,
     HubReceipt,
     HubState,
@@ -110,13 +117,13 @@ def messages() -> Iterator[type[msgspec.Struct]]:
 def section(text: str, heading: str) -> str:
     """The text below a heading, up to the next of its level or above."""
     level = heading.split(" ")[0]
-    found = re.search(
+    match = re.search(
         rf"^{re.escape(heading)}\n(.*?)(?=^#{{1,{len(level)}}} |\Z)",
         text,
         re.MULTILINE | re.DOTALL,
     )
-    assert found, f"no heading {heading!r}"
-    return found[1]
+    assert match, f"no heading {heading!r}"
+    return match[1]
 
 
 @pytest.fixture
@@ -168,7 +175,7 @@ def test_every_setting_of_the_page_is_documented_with_its_default(name: str) -> 
     assert re.search(rf"^\| `{name}` \| `?{re.escape(default)}`? \|", text, re.M)
 
 
-@pytest.mark.parametrize("struct", json_structs(), ids=lambda each: each.__name__)
+@pytest.mark.parametrize("struct", json_structs(), ids=lambda kind: kind.__name__)
 def test_every_object_that_commands_print_is_documented(
     struct: type[msgspec.Struct],
 ) -> None:
@@ -198,13 +205,17 @@ STATUSES = {
 
 @pytest.mark.parametrize(
     ("heading", "status"),
-    [(heading, each) for kind, heading in STATUSES.items() for each in get_args(kind)],
+    [
+        (heading, argument)
+        for kind, heading in STATUSES.items()
+        for argument in get_args(kind)
+    ],
 )
 def test_every_status_of_a_submission_is_documented(heading: str, status: str) -> None:
     assert re.search(rf"^\| `{status}` \|", section(REFERENCE, heading), re.MULTILINE)
 
 
-@pytest.mark.parametrize("message", list(messages()), ids=lambda each: each.__name__)
+@pytest.mark.parametrize("message", list(messages()), ids=lambda kind: kind.__name__)
 def test_every_message_and_field_is_documented(message: type[msgspec.Struct]) -> None:
     tag = message.__struct_config__.tag
     assert tag is None or f"`{tag}`" in PROTOCOL
@@ -228,10 +239,12 @@ def test_every_metric_is_documented_with_its_meaning() -> None:
 
 
 def test_every_source_folder_has_a_readme() -> None:
-    assert [each for each in FOLDERS if not (ROOT / each / "README.md").is_file()] == []
+    assert [
+        folder for folder in FOLDERS if not (ROOT / folder / "README.md").is_file()
+    ] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda each: str(each.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
@@ -240,7 +253,7 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
 PICTURES = sorted((ROOT / "docs" / "pictures").iterdir())
 
 
-@pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.name)
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.name)
 def test_every_picture_is_small_and_on_a_page_in_words_too(picture: Path) -> None:
     is_film = picture.name.startswith("recording-")
     assert picture.stat().st_size <= (600_000 if is_film else 150_000)
@@ -272,3 +285,13 @@ def test_every_verdict_has_its_rule_an_example_and_a_lab(kind: str) -> None:
 @pytest.mark.parametrize("lab", sorted(LABS.values()))
 def test_every_lab_that_a_finding_names_is_told(lab: str) -> None:
     assert f"`{lab}`" in section(REFERENCE, "## Verdicts of a trace")
+
+
+def test_every_item_of_the_checklist_is_documented_and_its_lab_is_there() -> None:
+    text = section(REFERENCE, "### `warpbook advise`")
+    names = [item.name for item in ITEMS]
+    assert re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)[-len(names) :] == names
+    assert set(CHECKLIST_LABS) <= set(names)
+    labs = (ROOT / "labs" / "catalogue").glob("*/*/lab.toml")
+    ids = {re.findall(r'^id = "(.*)"', lab.read_text())[0] for lab in labs}
+    assert set(CHECKLIST_LABS.values()) <= ids

@@ -20,10 +20,10 @@ HOOKS = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][
 
 def recipe(target: str) -> str:
     """What a target of the Makefile runs, with that of those it needs."""
-    found = re.search(rf"^{target}:([^#\n]*).*\n((?:\t.*\n?)*)", MAKEFILE, re.MULTILINE)
-    assert found, f"no target {target}"
-    needed = "".join(recipe(name) for name in found[1].split())
-    return needed + found[2]
+    match = re.search(rf"^{target}:([^#\n]*).*\n((?:\t.*\n?)*)", MAKEFILE, re.MULTILINE)
+    assert match, f"no target {target}"
+    needed = "".join(recipe(name) for name in match[1].split())
+    return needed + match[2]
 
 
 def steps(workflow: Path) -> list[dict[str, Any]]:

@@ -40,8 +40,12 @@ class Outcome:
 
     def section(self, when: str) -> str:
         """Write its part of the page."""
-        found = _SUMMARY.findall(self.output)
-        result = f"{found[-1][0]} in {float(found[-1][1]):.0f} s" if found else "no end"
+        summaries = _SUMMARY.findall(self.output)
+        result = (
+            f"{summaries[-1][0]} in {float(summaries[-1][1]):.0f} s"
+            if summaries
+            else "no end"
+        )
         parts = [f"## {self.module}", f"{when}. `{self.command}`: {result}."]
         parts += tables(self.output)
         failed = [
@@ -55,7 +59,7 @@ class Outcome:
 
 def tables(output: str) -> list[str]:
     """Give the Markdown tables that tests printed."""
-    found, rows = [], []
+    blocks, rows = [], []
     for line in [*output.splitlines(), ""]:
         # a test's dot may stand before its first line
         row = line.lstrip(".F")
@@ -64,9 +68,9 @@ def tables(output: str) -> list[str]:
         elif rows:
             # a lone row is no table: its test prints it again in one
             if len(rows) > 2:
-                found.append("\n".join(rows))
+                blocks.append("\n".join(rows))
             rows = []
-    return found
+    return blocks
 
 
 def plain(reason: str) -> str:
@@ -96,9 +100,9 @@ def run(module: str, marker: str, seconds: float) -> Outcome:
 
 def machine() -> str:
     """Name the GPUs, the driver, torch and Python."""
-    asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
-        rows = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
+        rows = subprocess.run(query, capture_output=True, text=True).stdout.splitlines()
     except FileNotFoundError:
         rows = []
     name, _, driver = (rows[0] if rows else "no GPU, -").partition(", ")
@@ -114,24 +118,24 @@ def machine() -> str:
 def put(page: Path, module: str, section: str) -> None:
     """Replace the module's section of the page, or add it."""
     old = page.read_text() if page.exists() else "# Profiling on real GPUs\n"
-    found = re.search(
+    match = re.search(
         rf"^## {re.escape(module)}\n.*?(?=^## |\Z)", old, re.MULTILINE | re.DOTALL
     )
-    if found is None:
+    if match is None:
         page.write_text(f"{old.rstrip()}\n\n{section}\n")
         return
-    rest = old[found.end() :]
-    page.write_text(old[: found.start()] + section + "\n" + ("\n" + rest) * bool(rest))
+    rest = old[match.end() :]
+    page.write_text(old[: match.start()] + section + "\n" + ("\n" + rest) * bool(rest))
 
 
 def commit() -> str:
     """Give the commit of this tree, where git knows it."""
-    asked = ["git", "rev-parse", "--short", "HEAD"]
+    command = ["git", "rev-parse", "--short", "HEAD"]
     try:
-        told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+        completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     except FileNotFoundError:
         return "unknown"
-    return told.stdout.strip() or "unknown"
+    return completed.stdout.strip() or "unknown"
 
 
 def main() -> int:

@@ -43,9 +43,13 @@ def template() -> Catalog:
         [node, "messages.mjs"], cwd=FRONTEND, check=True, stdout=subprocess.PIPE
     )
     for line in done.stdout.splitlines():
-        told = json.loads(line)
-        words = (told["words"], told["plural"]) if told["plural"] else told["words"]
-        catalog.add(words, locations=[(f"frontend/src/{told['file']}", 0)])
+        document = json.loads(line)
+        words = (
+            (document["words"], document["plural"])
+            if document["plural"]
+            else document["words"]
+        )
+        catalog.add(words, locations=[(f"frontend/src/{document['file']}", 0)])
     for context, words in schema_words():
         where = [(SCHEMA.relative_to(ROOT).as_posix(), 0)]
         catalog.add(words, context=context, locations=where)
@@ -73,7 +77,7 @@ def translated(file: Path, words: Catalog) -> Catalog:
 
 def for_jupyterlab(catalog: Catalog) -> Json:
     """Give what the page loads; words without a translation stay English there."""
-    told: Json = {
+    strings_of: Json = {
         "": {
             "domain": "warpbook",
             "language": str(catalog.locale_identifier).replace("_", "-"),
@@ -84,8 +88,8 @@ def for_jupyterlab(catalog: Catalog) -> Json:
         strings = parts(message.string)
         if message.id and all(strings):
             context = f"{message.context}{CONTEXT_END}" if message.context else ""
-            told[context + parts(message.id)[0]] = list(strings)
-    return told
+            strings_of[context + parts(message.id)[0]] = list(strings)
+    return strings_of
 
 
 def parts(words: str | tuple[str, ...] | list[str] | None) -> tuple[str, ...]:
@@ -111,8 +115,8 @@ def outputs() -> Iterator[tuple[Path, str]]:
     for file in sorted(LOCALE.glob("*/LC_MESSAGES/warpbook.po")):
         catalog = translated(file, words)
         yield file, as_text(catalog)
-        told = json.dumps(for_jupyterlab(catalog), ensure_ascii=False, indent=1)
-        yield file.with_suffix(".json"), f"{told}\n"
+        text = json.dumps(for_jupyterlab(catalog), ensure_ascii=False, indent=1)
+        yield file.with_suffix(".json"), f"{text}\n"
         lacking = missing(catalog)
         if lacking:
             name = file.parent.parent.name
@@ -121,7 +125,9 @@ def outputs() -> Iterator[tuple[Path, str]]:
 
 def missing(catalog: Catalog) -> list[Message]:
     """Give the words that a language has not."""
-    return [each for each in catalog if each.id and not all(parts(each.string))]
+    return [
+        message for message in catalog if message.id and not all(parts(message.string))
+    ]
 
 
 def main() -> int:

@@ -27,22 +27,22 @@ def compiled() -> dict[str, object]:
     rows = []
     for architecture in ARCHITECTURES:
         log = nvrtc.compile_to_ptx(source, architecture, (nvrtc.VERBOSE,)).log
-        found, _ = read_log(log)
+        kernels, _ = read_log(log)
         rows += [
             {
                 "kernel": name,
                 "architecture": architecture,
-                "registers": each.registers,
-                "spill_bytes": each.spill_store_bytes + each.spill_load_bytes,
-                "shared_bytes": each.shared_bytes,
+                "registers": kernel.registers,
+                "spill_bytes": kernel.spill_store_bytes + kernel.spill_load_bytes,
+                "shared_bytes": kernel.shared_bytes,
             }
-            for name, each in sorted(found.items())
+            for name, kernel in sorted(kernels.items())
         ]
     return {"nvrtc": nvrtc.version(), "kernels": rows}
 
 
 if __name__ == "__main__":
-    told = compiled()
-    rows = ",\n".join(f"  {json.dumps(each)}" for each in told["kernels"])  # type: ignore[attr-defined]
-    text = f'{{"nvrtc": "{told["nvrtc"]}", "kernels": [\n{rows}\n]}}\n'
+    measured = compiled()
+    rows = ",\n".join(f"  {json.dumps(kernel)}" for kernel in measured["kernels"])  # type: ignore[attr-defined]
+    text = f'{{"nvrtc": "{measured["nvrtc"]}", "kernels": [\n{rows}\n]}}\n'
     (LAB / "compiled.json").write_text(text, encoding="utf-8")

@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / each) for each in (".", "extension", "labs", "monitors")]
+sys.path[:0] = [str(ROOT / folder) for folder in (".", "extension", "labs", "monitors")]
 
 from PIL import Image  # noqa: E402
 from playwright.sync_api import Browser, Locator, expect, sync_playwright  # noqa: E402
@@ -95,7 +95,7 @@ def _with_few_colours(image: Image.Image) -> Image.Image:
     """Keep the most frequent colours as they are, half of them those of thin lines."""
     counted = sorted(image.getcolors(image.width * image.height) or [], reverse=True)
     colours = [colour for _, colour in counted]
-    vivid = [each for each in colours if max(each) - min(each) > _VIVID]
+    vivid = [colour for colour in colours if max(colour) - min(colour) > _VIVID]
     kept = dict.fromkeys([*vivid[: _COLOURS // 2], *colours[:_COLOURS]])
     palette = Image.new("P", (1, 1))
     palette.putpalette([part for colour in list(kept)[:_COLOURS] for part in colour])
@@ -208,6 +208,20 @@ def labs(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
         to.keep("labs", page.page.screenshot())
 
 
+def memory(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
+    """The calculator of a model's memory, of a GPU that is too small."""
+    arguments = '"llama-3-8b", precision="bf16", fits="80GB"'
+    cell = f"import warpbook\nwarpbook.memory({arguments})"
+    with opened(browser) as page:
+        page.open(url, lab.write_notebook("memory.ipynb", [cell]))
+        page.page.evaluate(CLOSE_DASHBOARD)
+        page.execute("application:toggle-left-area")
+        page.run(0)
+        expect(page.output(0).locator(".warpbook-held img")).to_be_visible()
+        page.page.wait_for_timeout(1_000)
+        to.keep("memory", page.page.screenshot())
+
+
 PEOPLE = (
     ("ada", "Ada", "Lovelace", "correct/grid_stride.cu"),
     ("bob", "Bob", "Noyce", "wrong/no_bound.cu"),
@@ -287,6 +301,7 @@ def main() -> None:
             (("dashboard", "chart", "explore"), live),
             (("report-notebook", "report-tab", "timeline"), reports),
             (("labs", "lab-result"), labs),
+            (("memory",), memory),
         ]
         wanted = [take for names, take in parts if to.wants(*names)]
         if wanted:

@@ -169,7 +169,7 @@ class _Checks:
             return f"check.oneOf({words})" if known else "check.text"
         match schema["type"]:
             case "array" if "prefixItems" in schema:
-                items = (self.of(each, field) for each in schema["prefixItems"])
+                items = (self.of(item, field) for item in schema["prefixItems"])
                 return f"check.tuple({', '.join(items)})"
             case "array":
                 self._bounded.add(f"{self._name}.{field}")

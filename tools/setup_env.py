@@ -4,6 +4,7 @@
     python3 tools/setup_env.py hub [--torch auto|no]
     python3 tools/setup_env.py test
     python3 tools/setup_env.py docs
+    python3 tools/setup_env.py slurm
 
 Each step is keyed on its inputs: the second time takes a fraction of a second
 and no network. `make up` and `make test` call this.
@@ -68,18 +69,18 @@ def environment() -> None:
 def packages(*extras: str) -> None:
     """Install warpbook, editable, with those of the extras that are not there."""
     inputs = digest([ROOT / "setup.cfg", ROOT / "pyproject.toml"])
-    names = {each: f"packages-{each}" for each in extras}
+    names = {extra: f"packages-{extra}" for extra in extras}
     missing = []
-    for each in extras:
-        made = [BIN / "warpbook", BIN / PROGRAMS.get(each, "warpbook")]
-        if not is_done(names[each], inputs, made):
-            missing.append(each)
+    for extra in extras:
+        made = [BIN / "warpbook", BIN / PROGRAMS.get(extra, "warpbook")]
+        if not is_done(names[extra], inputs, made):
+            missing.append(extra)
     if missing:
         wanted = f".[{','.join(missing)}]"
         say(f"installing warpbook with {wanted[1:]} (a minute or two)")
         run(PYTHON, "-m", "pip", "install", "-q", "-e", wanted)
-    for each in missing:
-        remember(names[each], inputs)
+    for extra in missing:
+        remember(names[extra], inputs)
 
 
 def torch() -> None:
@@ -123,9 +124,9 @@ def frontend() -> None:
         run("jlpm", "build", cwd=FRONTEND)
 
     once("frontend-packages", digest(manifest), [FRONTEND / "node_modules"], install)
-    written = [each for each in FRONTEND.iterdir() if each.name not in BUILT]
+    written = [path for path in FRONTEND.iterdir() if path.name not in BUILT]
     sources = [
-        file for each in written for file in (each, *each.rglob("*")) if file.is_file()
+        file for root in written for file in (root, *root.rglob("*")) if file.is_file()
     ]
     made = [LABEXTENSION / "package.json", WIDGET / "monitor.js", HUB_PAGES / "hub.js"]
     once("frontend-build", digest(sources), made, build)
@@ -135,9 +136,9 @@ def _node_is_good() -> bool:
     """Whether node is one that the bundler runs on, and npm is there too."""
     if not which("node") or not which("npm"):
         return False
-    told = subprocess.run([str(which("node")), "--version"], capture_output=True)
+    completed = subprocess.run([str(which("node")), "--version"], capture_output=True)
     try:
-        major, minor = map(int, told.stdout.decode().lstrip("v").split(".")[:2])
+        major, minor = map(int, completed.stdout.decode().lstrip("v").split(".")[:2])
     except ValueError:
         return False
     # rspack: ^20.19.0 || >=22.12.0
@@ -151,17 +152,20 @@ def _succeeds(*command: str) -> bool:
 def main() -> None:
     """Set up for what the command line names."""
     parser = argparse.ArgumentParser(description="Set up warpbook.")
-    parser.add_argument("purpose", choices=[*EXTRAS, "docs"])
+    parser.add_argument("purpose", choices=[*EXTRAS, "docs", "slurm"])
     parser.add_argument("--torch", choices=["auto", "no"], default="auto")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     if sys.version_info < (3, 10):  # noqa: UP036 - this runs before any package manager
         sys.exit(
             f"warpbook: needs Python 3.10 or newer, and {sys.executable} is "
             f"{sys.version.split()[0]}. Name another: make up PYTHON=python3.11"
         )
-    for_tests = asked.purpose == "test"
+    for_tests = options.purpose == "test"
+    if options.purpose == "slurm":
+        setup_test_programs.slurm()
+        return
     environment()
-    if asked.purpose == "docs":
+    if options.purpose == "docs":
         packages("docs")
         return
     # with JupyterLab comes what builds the frontend, beside all that follows
@@ -169,9 +173,9 @@ def main() -> None:
     node()
     with ThreadPoolExecutor(max_workers=1) as beside:
         built = beside.submit(frontend)
-        packages("labs", *EXTRAS[asked.purpose])
+        packages("labs", *EXTRAS[options.purpose])
         run(PYTHON, ROOT / "tools" / "dev_link.py")
-        if asked.torch == "auto":
+        if options.torch == "auto":
             torch()
         if for_tests:
             setup_test_programs.install()

@@ -66,7 +66,7 @@ def is_done(name: str, inputs: str, made: Iterable[Path]) -> bool:
     stamp = _stamp(name)
     if not stamp.is_file() or stamp.read_text() != inputs:
         return False
-    return all(each.exists() for each in made)
+    return all(path.exists() for path in made)
 
 
 def remember(name: str, inputs: str) -> None:

@@ -22,6 +22,9 @@ from setup_steps import (
     which,
 )
 
+#: servers that come with Debian's packages of these names, or `munge`
+SLURM = ("slurmctld", "slurmd", "munged")
+
 
 def install() -> None:
     """Have all of them, installing what is missing."""
@@ -46,16 +49,16 @@ def chromium() -> None:
     link = TEST_PROGRAMS / "chromium"
     if _is_browser(link):
         return
-    found = _installed_browser()
-    if not found and _os_id() == "debian":
+    browser = _installed_browser()
+    if not browser and _os_id() == "debian":
         apt_install("the tests need Chromium", "chromium", "fonts-dejavu-core")
-        found = _installed_browser()
-    if not found:
+        browser = _installed_browser()
+    if not browser:
         say("fetching Playwright's own Chromium; its libraries may need sudo")
         with_libraries = ["--with-deps"] if shutil.which("apt-get") else []
         run(PYTHON, "-m", "playwright", "install", *with_libraries, "chromium")
-        found = _playwright_browser()
-    _link(link, found)
+        browser = _playwright_browser()
+    _link(link, browser)
 
 
 def proxy() -> None:
@@ -80,18 +83,25 @@ def promtool() -> None:
     link = TEST_PROGRAMS / "promtool"
     if link.exists():
         return
-    found = which("promtool")
-    if not found:
+    program = which("promtool")
+    if not program:
         folder = ROOT / ".cache" / "prometheus"
         apt_unpack("the tests need promtool", "prometheus", folder)
-        found = str(folder / "usr" / "bin" / "promtool")
-    _link(link, Path(found))
+        program = str(folder / "usr" / "bin" / "promtool")
+    _link(link, Path(program))
 
 
 def postgres() -> None:
     """Have a PostgreSQL server's programs; the tests start servers of their own."""
     if not list(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         apt_install("the hub's tests need PostgreSQL", "postgresql")
+
+
+def slurm() -> None:
+    """Have a Slurm's programs; its tests start one of their own."""
+    if not all(Path(f"/usr/sbin/{name}").exists() for name in SLURM):
+        packages = ("slurmctld", "slurmd", "slurm-client", "munge")
+        apt_install("these tests need Slurm", *packages)
 
 
 def nvdashboard() -> None:
@@ -115,19 +125,23 @@ def _installed_browser() -> Path | None:
     not there at all and only says so).
     """
     for name in ("chromium", "chromium-browser", "google-chrome"):
-        found = which(name)
-        if found and "snap" not in Path(found).resolve().parts:
-            if b"snap" not in Path(found).read_bytes()[:4096] and _is_browser(found):
-                return Path(found)
+        program = which(name)
+        if program and "snap" not in Path(program).resolve().parts:
+            if b"snap" not in Path(program).read_bytes()[:4096] and _is_browser(
+                program
+            ):
+                return Path(program)
     return None
 
 
 def _is_browser(program: str | Path) -> bool:
     try:
-        told = subprocess.run([program, "--version"], capture_output=True, timeout=60)
+        completed = subprocess.run(
+            [program, "--version"], capture_output=True, timeout=60
+        )
     except OSError:
         return False
-    return told.returncode == 0 and b"Chrom" in told.stdout
+    return completed.returncode == 0 and b"Chrom" in completed.stdout
 
 
 def _playwright_browser() -> Path:
@@ -135,8 +149,8 @@ def _playwright_browser() -> Path:
         "from playwright.sync_api import sync_playwright as start\n"
         "with start() as playwright: print(playwright.chromium.executable_path)"
     )
-    told = subprocess.run([PYTHON, "-c", ask], capture_output=True, check=True)
-    return Path(told.stdout.decode().strip())
+    completed = subprocess.run([PYTHON, "-c", ask], capture_output=True, check=True)
+    return Path(completed.stdout.decode().strip())
 
 
 def _os_id() -> str:

@@ -14,6 +14,7 @@ from warpbook._version import __version__
 if TYPE_CHECKING:
     from warpbook import labs
     from warpbook.kernel.analyze import analyze
+    from warpbook.kernel.memory_calculator import memory
     from warpbook.kernel.monitor import Monitor
     from warpbook.kernel.profile_block import profile
     from warpbook.kernel.step import step
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "analyze",
     "labs",
+    "memory",
     "profile",
     "step",
 ]
@@ -48,6 +50,10 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module("warpbook.labs")
+    if name == "memory":
+        from warpbook.kernel.memory_calculator import memory
+
+        return memory
     if name == "profile":
         from warpbook.kernel.profile_block import profile
 

@@ -80,10 +80,10 @@ def open(lab: str, folder: str | None = None) -> Any:
         The lab, with `.run()`, `.check()`, `.submit()`, `.trace()`, `.hint()`,
         `.solution()`, `.next()`; of one that can't be opened, these say why.
     """
-    found = parts()
-    if isinstance(found, Notice):
-        return NoLab(found)
+    opened = parts()
+    if isinstance(opened, Notice):
+        return NoLab(opened)
     try:
-        return found.opened(lab, folder)
-    except found.PROBLEMS as problem:
+        return opened.opened(lab, folder)
+    except opened.PROBLEMS as problem:
         return NoLab(Notice(str(problem)))

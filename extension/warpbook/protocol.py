@@ -30,6 +30,7 @@ from warpbook_monitors.frames import (
     Replay,
 )
 from warpbook_monitors.history.span import DeviceSpan, MetricSpan
+from warpbook_monitors.machine import Machine
 from warpbook_monitors.memory.holders import DeviceHolders, Holder
 from warpbook_monitors.memory.outlook import MemoryOutlook
 from warpbook_monitors.memory.post_mortem import FailedAllocation
@@ -461,6 +462,8 @@ class Capabilities(Struct, frozen=True):
     replay: Replay | None
     #: version of the Bokeh whose BokehJS this server serves, if it has one
     bokeh: str | None
+    #: where the server runs; a kernel on another one offers its own
+    machine: Machine
 
 
 class StateNow(Struct, frozen=True):

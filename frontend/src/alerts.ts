@@ -89,10 +89,10 @@ interface Told {
 /** Finds out what is new to this tab, also after a reload or a reconnection. */
 export class AlertNews {
   private readonly holding = new Map<string, Alert>();
-  private readonly told: Map<string, Told>;
+  private readonly shown: Map<string, Told>;
 
   constructor(private readonly memory: Memory) {
-    this.told = new Map(recall(memory).map(each => [each.topic, each]));
+    this.shown = new Map(recall(memory).map(entry => [entry.topic, entry]));
   }
 
   /** Compare what the server says now with what was told before. */
@@ -103,22 +103,22 @@ export class AlertNews {
     const active = alerts.filter(({ until_ms }) => until_ms === null);
     for (const alert of active) {
       const topic = topicOf(alert);
-      const before = this.told.get(topic);
+      const before = this.shown.get(topic);
       const flaps = before !== undefined && nowMs - before.atMs < FLAPPING_MS;
       if (before?.id !== alert.id) {
         (flaps ? back : begun).push(alert);
       } else if (isWorse(alert, this.holding.get(topic))) {
         begun.push(alert);
       }
-      this.told.delete(topic);
-      this.told.set(topic, { topic, id: alert.id, atMs: nowMs });
+      this.shown.delete(topic);
+      this.shown.set(topic, { topic, id: alert.id, atMs: nowMs });
     }
     const topics = new Set(active.map(topicOf));
     for (const [topic, alert] of this.holding) {
       if (!topics.has(topic)) {
         over.push(alert);
         // the time of flapping counts from its end
-        this.told.set(topic, { topic, id: alert.id, atMs: nowMs });
+        this.shown.set(topic, { topic, id: alert.id, atMs: nowMs });
       }
     }
     this.holding.clear();
@@ -128,9 +128,9 @@ export class AlertNews {
   }
 
   private remember(): void {
-    const told = [...this.told.values()].slice(-MOST_REMEMBERED);
+    const newest = [...this.shown.values()].slice(-MOST_REMEMBERED);
     try {
-      this.memory.setItem(MEMORY_KEY, JSON.stringify(told));
+      this.memory.setItem(MEMORY_KEY, JSON.stringify(newest));
     } catch {
       // a browser that stores nothing: a reload tells again
     }
@@ -151,8 +151,8 @@ function isWorse(alert: Alert, before: Alert | undefined): boolean {
 
 function recall(memory: Memory): Told[] {
   try {
-    const told: unknown = JSON.parse(memory.getItem(MEMORY_KEY) ?? '[]');
-    return Array.isArray(told) ? told.filter(isTold) : [];
+    const entries: unknown = JSON.parse(memory.getItem(MEMORY_KEY) ?? '[]');
+    return Array.isArray(entries) ? entries.filter(isTold) : [];
   } catch {
     return [];
   }

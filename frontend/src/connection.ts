@@ -53,7 +53,7 @@ export class Connection {
   private readonly listeners = new Set<Listener>();
   private readonly demands = new Map<object, Demand>();
   /** The subscription in force on this socket. */
-  private asked: Subscribe | null = null;
+  private subscription: Subscribe | null = null;
   private historySeconds = 0;
   private newestMs: number | null = null;
   private serverNowMs = 0;
@@ -113,7 +113,7 @@ export class Connection {
 
   private open(): void {
     window.clearTimeout(this.timer);
-    this.asked = null;
+    this.subscription = null;
     this.greeted = false;
     this.set('connecting', this._status.why);
     let socket: WebSocket;
@@ -235,13 +235,13 @@ export class Connection {
 
   /** A socket dies without a word where a laptop slept or a router forgot it. */
   private watch(): void {
-    const asked = this.asked?.rate_hz;
-    if (this._status.phase !== 'open' || asked === undefined) {
+    const rateHz = this.subscription?.rate_hz;
+    if (this._status.phase !== 'open' || rateHz === undefined) {
       this.silentMs = 0;
       return;
     }
     this.silentMs += document.hidden ? 0 : WATCH_PERIOD_MS;
-    const longest = longestSilenceMs(Math.min(asked, this.serverRateHz));
+    const longest = longestSilenceMs(Math.min(rateHz, this.serverRateHz));
     if (this.silentMs > longest) {
       this.drop();
       this.wait(
@@ -274,8 +274,8 @@ export class Connection {
     }
     const demands = [...this.demands.values()];
     if (demands.length === 0 || this.paused) {
-      if (this.asked !== null) {
-        this.asked = null;
+      if (this.subscription !== null) {
+        this.subscription = null;
         this.send({ type: 'unsubscribe' });
       }
       return;
@@ -283,7 +283,7 @@ export class Connection {
     const rateHz = Math.max(...demands.map(demand => demand.rateHz));
     const history = Math.max(...demands.map(demand => demand.historySeconds));
     const further = history > this.historySeconds;
-    if (this.asked?.rate_hz === rateHz && !further) {
+    if (this.subscription?.rate_hz === rateHz && !further) {
       return;
     }
     let since = this.newestMs;
@@ -293,7 +293,7 @@ export class Connection {
       since = (since ?? this.serverNowMs) - this.historySeconds * 1000;
       this.listeners.forEach(listener => listener.rewound?.());
     }
-    this.asked = {
+    this.subscription = {
       type: 'subscribe',
       protocol: PROTOCOL_VERSION,
       rate_hz: rateHz,
@@ -301,7 +301,7 @@ export class Connection {
       // a view that comes back wants its gap told, a new one has a past to fill
       ...(this.isReplay && isNew && { played_before: true })
     };
-    this.send(this.asked);
+    this.send(this.subscription);
   }
 
   private send(message: Subscribe | Unsubscribe): void {

@@ -5,6 +5,7 @@ import { bandsPlugin } from './plugins/bands';
 import { dashboardPlugin } from './plugins/dashboard';
 import { labsPlugin } from './plugins/labs';
 import { launcherPlugin } from './plugins/launcher';
+import { machinesPlugin } from './plugins/machines';
 import { outputPlugin } from './plugins/output';
 import { panelPlugin } from './plugins/panel';
 import { reportsPlugin } from './plugins/reports';
@@ -14,6 +15,7 @@ import { streamPlugin } from './plugins/stream';
 export default [
   streamPlugin,
   bandsPlugin,
+  machinesPlugin,
   statusBarPlugin,
   panelPlugin,
   alertsPlugin,

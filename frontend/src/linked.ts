@@ -36,7 +36,7 @@ export class LinkedRanges {
     }
     // what comes later, or is drawn again in another theme, shows the same part
     const [range] = ranges;
-    const other = range && this.others(range).find(each => !ranges.has(each));
+    const other = range && this.others(range).find(peer => !ranges.has(peer));
     if (range !== undefined && other !== undefined) {
       range.setv({ start: other.start, end: other.end });
     }
@@ -52,14 +52,14 @@ export class LinkedRanges {
     }
     this.isFollowing = true;
     const { start, end } = moved;
-    this.others(moved).forEach(each => each.setv({ start, end }));
+    this.others(moved).forEach(other => other.setv({ start, end }));
     this.isFollowing = false;
   }
 
   private others(range: Range): Range[] {
     return [...this.joined.values()]
       .flatMap(ranges => [...ranges])
-      .filter(each => each !== range && each.name === range.name);
+      .filter(other => other !== range && other.name === range.name);
   }
 
   private readonly joined = new Map<Figure, ReadonlySet<Range>>();

@@ -1,6 +1,6 @@
 /**
- * A saved notebook's Monitor whose widget is gone: what it showed, in the place of
- * "model not found".
+ * A widget of ours in a saved notebook, a Monitor or the memory calculator, that is gone:
+ * what it showed, in the place of "model not found".
  */
 
 import type { NotebookPanel } from '@jupyterlab/notebook';
@@ -54,18 +54,18 @@ async function showPicture(
   );
   node.replaceChildren(
     renderer.node,
-    h('p', {}, 'Run the cell again for live charts.')
+    h('p', {}, 'Run the cell again to bring its view back.')
   );
 }
 
 /** The MIME bundle of the output that a node is in. */
 function dataOf(panel: NotebookPanel, node: HTMLElement) {
-  const cell = panel.content.widgets.find(each => each.node.contains(node));
+  const cell = panel.content.widgets.find(widget => widget.node.contains(node));
   if (!(cell instanceof CodeCell)) {
     return null;
   }
   const { outputArea } = cell;
-  const at = outputArea.widgets.findIndex(each => each.node.contains(node));
+  const at = outputArea.widgets.findIndex(widget => widget.node.contains(node));
   return at < 0 || at >= outputArea.model.length
     ? null
     : outputArea.model.get(at).data;

@@ -33,13 +33,13 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
     this.addWidget(new Widget({ node: this.place }));
     this.stops = [
       statements.onChange(() => this.look()),
-      onThemeChange(() => this.drawn.forEach(each => each.restyle()))
+      onThemeChange(() => this.drawn.forEach(view => view.restyle()))
     ];
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    const told = model.data[this.mimeType] as { id?: unknown } | null;
-    this.reportId = typeof told?.id === 'string' ? told.id : null;
+    const data = model.data[this.mimeType] as { id?: unknown } | null;
+    this.reportId = typeof data?.id === 'string' ? data.id : null;
     await this.html.renderModel(model);
     this.look();
   }
@@ -49,7 +49,7 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
       return;
     }
     this.stops.forEach(stop => stop());
-    this.drawn.forEach(each => each.clear());
+    this.drawn.forEach(view => view.clear());
     super.dispose();
   }
 
@@ -72,7 +72,7 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
       typeof events === 'number'
         ? `Timeline and figures of ${count(events)} events`
         : 'Timeline and figures';
-    this.drawn.forEach(each => each.clear());
+    this.drawn.forEach(view => view.clear());
     this.drawn = [];
     if (hasNoEvents(report) && report.profile.gpu_name === null) {
       this.place.replaceChildren(h('p', { class: 'wb-note' }, NO_EVENTS));

@@ -198,6 +198,7 @@ export interface Capabilities {
   readonly absences: Absence[];
   readonly replay: Replay | null;
   readonly bokeh: string | null;
+  readonly machine: Machine;
 }
 
 /** A lab's result, ready to be drawn. */
@@ -511,6 +512,7 @@ export interface CourseLab {
 /** Answer of `GET .../api/v1/courses`: what the hub's courses publish. */
 export interface CourseList {
   readonly courses: OwnCourse[];
+  readonly next_lab: string | null;
   readonly problem: string;
 }
 
@@ -872,6 +874,9 @@ export interface LabList {
   readonly notice: string;
   readonly next_lab: string | null;
   readonly problems: string[];
+  readonly paths: PathEntry[];
+  readonly path: string | null;
+  readonly texts: TextEntry[];
 }
 
 /** How one submission went, in short. */
@@ -893,7 +898,7 @@ export interface LabMistake {
   readonly reason: string;
 }
 
-/** Answer of `POST .../api/v1/labs/LAB/open`. */
+/** Answer of `POST .../api/v1/labs/LAB/open`, of a lab or a text. */
 export interface LabOpened {
   readonly lab: string;
   readonly path: string;
@@ -990,6 +995,12 @@ export interface LocationCell {
   readonly line: number;
   readonly code: string;
   readonly column: number | null;
+}
+
+/** A machine, or a container of one. */
+export interface Machine {
+  readonly id: string;
+  readonly name: string;
 }
 
 /** What torch's allocator held on one GPU while the code ran. */
@@ -1129,6 +1140,23 @@ export interface Pair {
   readonly after_ns: number | null;
   readonly before_calls: number | null;
   readonly after_calls: number | null;
+}
+
+/** One learning path in the list. */
+export interface PathEntry {
+  readonly id: string;
+  readonly title: string;
+  readonly about: string;
+  readonly minutes: number;
+  readonly minutes_left: number | null;
+  readonly passed: number | null;
+  readonly parts: PathPart[];
+}
+
+/** Labs of a learning path that belong together, such as those of a day. */
+export interface PathPart {
+  readonly title: string;
+  readonly labs: string[];
 }
 
 /** All GPU work that was launched within the same operators. */
@@ -1390,6 +1418,16 @@ export interface TableSection {
 export interface TextCell {
   readonly type: 'text';
   readonly text: string;
+}
+
+/** One text in the list: what a lab can't run, with pictures and questions. */
+export interface TextEntry {
+  readonly id: string;
+  readonly title: string;
+  readonly about: string;
+  readonly minutes: number;
+  readonly labs: string[];
+  readonly questions: number;
 }
 
 /** Where the time of the bare run goes. */

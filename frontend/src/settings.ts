@@ -26,7 +26,7 @@ export class Settings {
       this.windowSeconds = bounded(value('window_s'), 30, 2_592_000, 60);
       this.panel = value('panel') !== false;
       this.statusBar = value('status_bar') !== false;
-      this.notify = NOTIFY.find(each => each === value('notify')) ?? 'all';
+      this.notify = NOTIFY.find(choice => choice === value('notify')) ?? 'all';
       this.longCellSeconds = bounded(
         value('notify_long_cell_s'),
         0,

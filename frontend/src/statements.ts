@@ -45,7 +45,7 @@ export class Statements implements Listener {
   readonly receipts = new Map<string, Receipt>();
   /** How the server keeps the past; null before it said so. */
   keeping: Keeping | null = null;
-  private readonly told = new Map<string, Event>();
+  private readonly eventsById = new Map<string, Event>();
   private readonly deaths = new Map<string, PostMortem>();
   private verdicts: Heard<Verdicts> | null = null;
   private healths: Heard<Health> | null = null;
@@ -97,7 +97,7 @@ export class Statements implements Listener {
 
   /** What a GPU told by itself, the newest first; of all GPUs without a device. */
   events(device?: Device): readonly Event[] {
-    return [...this.told.values()]
+    return [...this.eventsById.values()]
       .filter(event => device === undefined || event.device === device.id)
       .sort((one, other) => other.time_ms - one.time_ms);
   }
@@ -136,7 +136,7 @@ export class Statements implements Listener {
       // the server tells what it keeps again after each hello
       case 'event':
         keep(
-          this.told,
+          this.eventsById,
           `${message.device} ${message.time_ms} ${message.kind} ${message.code}`,
           message
         );

@@ -3,6 +3,7 @@
 import { Token } from '@lumino/coreutils';
 import type { ActiveAlerts } from './alerts';
 import type { Bands } from './bands';
+import type { Machines } from './machines';
 import type { Settings } from './settings';
 import type { Stream } from './shared';
 
@@ -22,6 +23,11 @@ export const IWarpbook = new Token<IWarpbook>(
 export const IBands = new Token<Bands>(
   'warpbook:IBands',
   'The executed cells of all open notebooks, as spans of time.'
+);
+
+export const IMachines = new Token<Machines>(
+  'warpbook:IMachines',
+  'The machines on which kernels of open notebooks run.'
 );
 
 /** The commands, and what the palette and the launcher call them together. */

@@ -62,7 +62,7 @@ export function because(state: State, why: string): string {
 
 /** What stands where the number of a metric would be. */
 export function missingWords(device: Device, name: string): string {
-  const metric = device.metrics.find(each => each.name === name);
+  const metric = device.metrics.find(candidate => candidate.name === name);
   if (metric === undefined) {
     return 'not reported';
   }

@@ -114,7 +114,7 @@ test('the end of a long cell is told once, of a short or stopped one never', () 
     status
   });
   const cells = [band('ok'), band('ok'), band('interrupted'), band('error')];
-  const told: string[] = [];
+  const shown: string[] = [];
   let least = 60;
   new LongCells(
     {
@@ -125,7 +125,7 @@ test('the end of a long cell is told once, of a short or stopped one never', () 
       newest: () => cells
     },
     () => least,
-    ({ status }, elapsedMs) => told.push(`${status} ${elapsedMs}`)
+    ({ status }, elapsedMs) => shown.push(`${status} ${elapsedMs}`)
   );
   change();
   [59_999, 60_000, 90_000, 70_000].forEach((endMs, index) => {
@@ -133,11 +133,11 @@ test('the end of a long cell is told once, of a short or stopped one never', () 
     change();
   });
   change();
-  assert.deepEqual(told, ['ok 60000', 'error 70000']);
+  assert.deepEqual(shown, ['ok 60000', 'error 70000']);
   least = 0;
   cells.push(band('ok'));
   change();
   (cells.at(-1) as Band).endMs = 1e9;
   change();
-  assert.equal(told.length, 2);
+  assert.equal(shown.length, 2);
 });

@@ -24,7 +24,7 @@ const CHARTS = ['Memory', 'Power', 'Clocks'].map((title): ChartSpec => ({
   top: null,
   height: 100
 }));
-const titles = (specs: readonly ChartSpec[]) => specs.map(each => each.title);
+const titles = (specs: readonly ChartSpec[]) => specs.map(spec => spec.title);
 
 test('a workspace keeps the chosen GPU, hidden lines and the order', async () => {
   const first = keeper(null);

@@ -19,7 +19,7 @@ function notebook() {
     disposed: silent
   };
   const tracker = {
-    forEach: (follow: (each: object) => void) => follow(panel),
+    forEach: (follow: (tracked: object) => void) => follow(panel),
     widgetAdded: silent
   };
   const bands = new Bands(tracker as unknown as INotebookTracker);

@@ -50,8 +50,8 @@ test('a rich card has every word, none of it markup or control', () => {
   for (const { title, parts } of RICH.sections) {
     assert.ok(text.includes(safe(title)), title);
     for (const part of parts) {
-      for (const each of wordsOf(part)) {
-        assert.ok(text.includes(safe(each)), each);
+      for (const words of wordsOf(part)) {
+        assert.ok(text.includes(safe(words)), words);
       }
     }
   }
@@ -79,7 +79,7 @@ test('figures are those that notebook and terminal show', () => {
 test('sections fold as they are told, and a timeline has a bar for each', () => {
   const root = drawn(RICH);
   const folds = root.all('details');
-  const open = folds.filter(each => each.attributes.has('open'));
+  const open = folds.filter(fold => fold.attributes.has('open'));
   assert.equal(
     open.length,
     RICH.sections.filter(({ fold }) => fold === 'open').length
@@ -88,7 +88,7 @@ test('sections fold as they are told, and a timeline has a bar for each', () => 
     folds.length,
     RICH.sections.filter(({ fold }) => fold !== '').length
   );
-  const titles = root.all('rect').map(each => seen(each.textContent));
+  const titles = root.all('rect').map(rect => seen(rect.textContent));
   assert.equal(titles.length, 3);
   assert.ok(titles.includes('host synchronization, 1.53 ms, line 9'));
 });

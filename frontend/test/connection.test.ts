@@ -67,10 +67,13 @@ function connected() {
 }
 
 /** Let seconds go by, one after the other. */
-function pass(seconds: number, each: () => void = () => undefined): void {
+function pass(
+  seconds: number,
+  everySecond: () => void = () => undefined
+): void {
   for (let second = 0; second < seconds; second += 1) {
     mock.timers.tick(1_000);
-    each();
+    everySecond();
   }
 }
 

@@ -10,13 +10,13 @@ Object.assign(globalThis, { window: { setTimeout, clearTimeout } });
 
 /** A server's history that answers each request with `answer`. */
 function server(answer: (url: URL) => Response) {
-  const asked: URL[] = [];
+  const urls: URL[] = [];
   const read = async (path: string) => {
     const url = new URL(path, 'http://server/');
-    asked.push(url);
+    urls.push(url);
     return await Promise.resolve(url).then(answer);
   };
-  return { asked, history: new History({ read }) };
+  return { urls, history: new History({ read }) };
 }
 
 /** Details of it, and how to wait until the next has come. */
@@ -49,7 +49,7 @@ function steps(url: URL): Response {
 }
 
 test('all charts of a device ask once, and draw what came until the next', async () => {
-  const { asked, history } = server(steps);
+  const { urls, history } = server(steps);
   const { shelf, next } = details(history);
   const draw = (span = SPAN) => {
     shelf.samples('gpu:a', ['power_watts'], span, false);
@@ -58,8 +58,8 @@ test('all charts of a device ask once, and draw what came until the next', async
   assert.equal(draw(), null);
   draw();
   await next();
-  assert.equal(asked.length, 1);
-  const query = asked[0]?.searchParams;
+  assert.equal(urls.length, 1);
+  const query = urls[0]?.searchParams;
   assert.equal(query?.get('metrics'), 'power_watts,sm_active_ratio');
   assert.equal(query?.get('steps'), '600');
 
@@ -73,9 +73,9 @@ test('all charts of a device ask once, and draw what came until the next', async
   assert.notEqual(draw({ fromMs: 0, toMs: 20_000 }), null);
   await next();
   // two readings a step
-  assert.equal(asked[1]?.searchParams.get('steps'), '100');
+  assert.equal(urls[1]?.searchParams.get('steps'), '100');
   draw({ fromMs: 0, toMs: 20_000 });
-  assert.equal(asked.length, 2);
+  assert.equal(urls.length, 2);
 });
 
 test('what fails is told in the words of the server, and draws nothing', async () => {
@@ -98,14 +98,15 @@ test('an answer of another shape is refused', async () => {
 });
 
 test('a file is named by the server', async () => {
-  const { asked, history } = server(
+  const { urls, history } = server(
     () =>
       new Response('time_ms\n', {
         headers: { 'Content-Disposition': 'attachment; filename="h.csv"' }
       })
   );
   assert.equal((await history.export('csv', SPAN)).name, 'h.csv');
-  assert.equal(asked[0]?.searchParams.get('to_ms'), '3600000');
+  assert.equal(urls[0]?.searchParams.get('to_ms'), '3600000');
+  assert.equal((await history.page('r-1')).name, 'h.csv');
   await history.export('csv', null);
-  assert.equal(asked[1]?.searchParams.has('to_ms'), false);
+  assert.equal(urls[2]?.searchParams.has('to_ms'), false);
 });

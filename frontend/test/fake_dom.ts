@@ -20,21 +20,21 @@ export class FakeNode {
 
   append(...nodes: (FakeNode | string)[]): void {
     this.children.push(
-      ...nodes.map(each =>
-        typeof each === 'string' ? new FakeNode('#text', each) : each
+      ...nodes.map(node =>
+        typeof node === 'string' ? new FakeNode('#text', node) : node
       )
     );
   }
 
   get textContent(): string {
-    return this.own + this.children.map(each => each.textContent).join('');
+    return this.own + this.children.map(child => child.textContent).join('');
   }
 
   /** All elements below this one that have a tag. */
   all(tag: string): FakeNode[] {
-    return this.children.flatMap(each => [
-      ...(each.tag === tag ? [each] : []),
-      ...each.all(tag)
+    return this.children.flatMap(child => [
+      ...(child.tag === tag ? [child] : []),
+      ...child.all(tag)
     ]);
   }
 }

@@ -4,7 +4,7 @@ import { KernelConnection } from '../src/widget/kernel';
 import { HELLO, frame } from './fixtures';
 
 /** A widget's view, and the kernel's end of its comm. */
-function asked() {
+function mockedPage() {
   mock.timers.enable({ apis: ['setInterval'] });
   const page = Object.assign(new EventTarget(), { hidden: false });
   Object.assign(globalThis, {
@@ -35,7 +35,7 @@ function pass(seconds: number): void {
 }
 
 test('a view says that it is there until it goes, and not while it is hidden', () => {
-  const { page, sent, leave, hears } = asked();
+  const { page, sent, leave, hears } = mockedPage();
   assert.deepEqual(sent, [{ view: 'here', greeted: false }]);
   pass(6);
   assert.equal(sent.length, 3);
@@ -53,7 +53,7 @@ test('a view says that it is there until it goes, and not while it is hidden', (
 });
 
 test('a kernel that is silent is told, and may speak again', () => {
-  const { connection, kinds, say, sent } = asked();
+  const { connection, kinds, say, sent } = mockedPage();
   assert.match(connection.status.why, /Asking this notebook’s kernel/);
   // frames that another view asked for mean nothing before a hello
   say(frame(1, [1, 1]));
@@ -72,7 +72,7 @@ test('a kernel that is silent is told, and may speak again', () => {
 });
 
 test('nonsense and another protocol do no harm', () => {
-  const { connection, kinds, say, hears } = asked();
+  const { connection, kinds, say, hears } = mockedPage();
   for (const nonsense of [null, 'x', {}, { telemetry: 1 }]) {
     hears()?.(nonsense);
   }

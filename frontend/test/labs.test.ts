@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nextOf } from '../src/labs/course';
 import { ALL, fits, languageName } from '../src/labs/filters';
+import { groupsOf, pathWords } from '../src/labs/paths';
 import { unrunLabs, unrunWords } from '../src/labs/unrun';
 import { blocks, marked } from '../src/labs/words';
-import type { LabEntry } from '../src/protocol';
+import type { LabEntry, LabList, PathEntry } from '../src/protocol';
 import type { FakeNode } from './fake_dom';
 import { fakeDocument } from './fake_dom';
 
@@ -47,34 +47,14 @@ test('labs are chosen by track, language, length and state', () => {
   assert.equal(languageName('cuda'), 'CUDA C++');
 });
 
-test('in a course the next lab is the first open one without a submission', () => {
-  const lab = (name: string, is_open: boolean, attempts: number) => ({
-    lab: name,
-    title: name,
-    url: '/',
-    is_open,
-    due_ms: null,
-    points: 0,
-    most_points: 10,
-    attempts,
-    attempts_left: null
-  });
-  const labs = [lab('a', true, 2), lab('b', false, 0), lab('c', true, 0)];
-  const course = { title: 'GPUs', role: 'learner', url: '/', labs };
-  assert.equal(nextOf({ courses: [course], problem: '' }), 'c');
-  const staff = { ...course, role: 'instructor' };
-  assert.equal(nextOf({ courses: [staff], problem: '' }), null);
-  assert.equal(nextOf({ courses: [], problem: '' }), null);
-});
-
 test('what is between backticks is code, and nothing is markup', () => {
   const nodes = marked(
     'use `x[i]` and `<b>`, not ` alone\u0007'
   ) as unknown as (FakeNode | string)[];
-  const told = nodes.map(each =>
-    typeof each === 'string' ? each : `${each.tag}:${each.textContent}`
+  const texts = nodes.map(node =>
+    typeof node === 'string' ? node : `${node.tag}:${node.textContent}`
   );
-  assert.deepEqual(told, [
+  assert.deepEqual(texts, [
     'use ',
     'code:x[i]',
     ' and ',
@@ -85,10 +65,10 @@ test('what is between backticks is code, and nothing is markup', () => {
 
 test('texts of labs have paragraphs, and code as it is', () => {
   const nodes = blocks('Take\nthis:\n\n```python\nx = 1\n  y\n```\n\nAnd `z`.');
-  const told = (nodes as unknown as FakeNode[]).map(
-    each => `${each.tag}:${each.textContent}`
+  const texts = (nodes as unknown as FakeNode[]).map(
+    node => `${node.tag}:${node.textContent}`
   );
-  assert.deepEqual(told, ['p:Take this:', 'pre:x = 1\n  y', 'p:And z.']);
+  assert.deepEqual(texts, ['p:Take this:', 'pre:x = 1\n  y', 'p:And z.']);
 });
 
 test('a cell that grades a file names the cells that are newer', () => {
@@ -109,4 +89,54 @@ test('a cell that grades a file names the cells that are newer', () => {
   }
   assert.deepEqual(unrunLabs('lab.check()', cells.slice(1)), []);
   assert.ok(unrunWords(['vector-add']).includes('%%lab vector-add'));
+});
+
+const OTHER: LabEntry = { ...LAB, id: 'roofline', number: 9, track: 'memory' };
+const PATH: PathEntry = {
+  id: 'week',
+  title: 'A week',
+  about: '',
+  minutes: 60,
+  minutes_left: 30,
+  passed: 1,
+  parts: [
+    { title: 'Day 1', labs: ['roofline', 'gone'] },
+    { title: 'Day 2', labs: ['vector-add'] }
+  ]
+};
+const LIST: LabList = {
+  labs: [LAB, OTHER],
+  compiler: null,
+  gpus: 0,
+  notice: '',
+  next_lab: null,
+  problems: [],
+  paths: [PATH],
+  path: null,
+  texts: []
+};
+
+test('labs stand by track, or in the order of the path that is followed', () => {
+  const groups = (list: LabList) =>
+    groupsOf(list).map(({ title, labs }) => [title, labs.map(({ id }) => id)]);
+  assert.deepEqual(groups(LIST), [
+    ['kernels', ['vector-add']],
+    ['memory', ['roofline']]
+  ]);
+  // a lab that is not here is left out
+  assert.deepEqual(groups({ ...LIST, path: 'week' }), [
+    ['Day 1', ['roofline']],
+    ['Day 2', ['vector-add']]
+  ]);
+});
+
+test('a path says how far one is, and how long it takes where that is not known', () => {
+  assert.equal(
+    pathWords(PATH),
+    '1 of 3 labs are passed, about 30 of 60 minutes are left'
+  );
+  assert.equal(
+    pathWords({ ...PATH, passed: null, minutes_left: null }),
+    '3 labs, about 60 minutes'
+  );
 });

@@ -17,8 +17,8 @@ fakeDocument();
 const seen = (value: string) => value.replaceAll('\u00a0', ' ');
 
 test('a little is not nothing', () => {
-  const words = [0, 1e-6, 0.003, 0.5, 1.39, null].map(each =>
-    seen(share(each))
+  const words = [0, 1e-6, 0.003, 0.5, 1.39, null].map(ratio =>
+    seen(share(ratio))
   );
   assert.deepEqual(words, ['0 %', '< 0.1 %', '0.3 %', '50 %', '139 %', '–']);
   assert.equal(seen(duration(0.00093)), '0.93 µs');
@@ -69,8 +69,8 @@ test('a verdict has its cause, its change and a bar of the time', () => {
 
 test('a change on copies is told by its name and in words', () => {
   const trial = { name: 'tf32', outcome: 'refused', sentence: 'Not tried.' };
-  const told = trialNodes({ trials: [trial] });
-  const [, rows] = told as unknown as FakeNode[];
+  const texts = trialNodes({ trials: [trial] });
+  const [, rows] = texts as unknown as FakeNode[];
   assert.equal(rows?.textContent, 'tf32 Not tried.');
   assert.deepEqual(trialNodes({ trials: [] }), []);
 });
@@ -84,8 +84,8 @@ test('what to change is told with its time, its line and a sketch', () => {
     sketch: '<b>code</b>',
     lab: null
   };
-  const told = changeNodes({ changes: [change] });
-  const [, rows] = told as unknown as FakeNode[];
+  const texts = changeNodes({ changes: [change] });
+  const [, rows] = texts as unknown as FakeNode[];
   assert.equal(
     rows?.textContent,
     'tf32: Let products use TF32 (line 3) About 1.76 ms instead of 11.0 ms. ' +

@@ -92,11 +92,11 @@ test('what the server tells again after a hello is kept once, newest first', () 
     meaning: 'Fallen off the bus.',
     remedy: 'Power-cycle the node.'
   });
-  let told = 0;
-  statements.onChange(() => (told += 1));
+  let calls = 0;
+  statements.onChange(() => (calls += 1));
   [1, 2, 1, 3].forEach(ms => statements.message(event(ms)));
   statements.message(event(2, 'gpu:b'));
-  assert.equal(told, 5);
+  assert.equal(calls, 5);
   assert.deepEqual(
     statements.events(GPU).map(({ time_ms }) => time_ms),
     [3, 2, 1]

@@ -74,8 +74,8 @@ test('values follow their metric when the descriptions change', () => {
   const store = greeted();
   store.message(frame(100, [1, 0.5]));
   const turned = { ...GPU, metrics: [...GPU.metrics].reverse() };
-  const told = { type: 'devices', time_ms: 150, devices: [turned] } as const;
-  store.message({ ...told, absences: [] });
+  const message = { type: 'devices', time_ms: 150, devices: [turned] } as const;
+  store.message({ ...message, absences: [] });
   store.message(frame(200, [0.25, 2]));
   assert.deepEqual(column(store, 'power_watts'), [1, 2]);
   assert.equal(store.value(turned, 'power_watts'), 2);
@@ -163,11 +163,11 @@ test('a value that is no longer new is no value', () => {
 
 test('what a recording was made of is told once for each change', () => {
   const store = greeted();
-  const told: (string | null)[] = [];
+  const values: (string | null)[] = [];
   store.message(frame(100, [1, 0]));
-  store.onChange(() => told.push(store.label));
+  store.onChange(() => values.push(store.label));
   ['idle', 'idle', 'bf16 matmul', null].forEach((label, index) => {
     store.message({ ...frame(200 + index, [1, 0]), label });
   });
-  assert.deepEqual(told, ['idle', 'bf16 matmul', null]);
+  assert.deepEqual(values, ['idle', 'bf16 matmul', null]);
 });

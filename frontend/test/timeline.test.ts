@@ -47,8 +47,8 @@ const DETAILS: TimelineDetails = {
 };
 
 test('what is seen is asked for with a screen on either side', () => {
-  const asked = wanted(seen, 300, null);
-  assert.deepEqual(asked, { fromNs: 0, toNs: 3000, steps: 450 });
+  const part = wanted(seen, 300, null);
+  assert.deepEqual(part, { fromNs: 0, toNs: 3000, steps: 450 });
 });
 
 test('moving within what is at hand asks for nothing', () => {
@@ -65,7 +65,7 @@ test('where all is at hand only coarse bars are asked for again', () => {
   assert.notEqual(wanted(seen, 300, atHand({ ...all, stepNs: 16 })), null);
 });
 
-const told: TimelineWindow = {
+const drawn: TimelineWindow = {
   from_ns: 0,
   to_ns: 100,
   step_ns: 16,
@@ -100,7 +100,7 @@ const told: TimelineWindow = {
 };
 
 test('events and merged bars become columns of one length', () => {
-  const bars = barColumns(told, layOut(told.rows, new Set()), 0.25);
+  const bars = barColumns(drawn, layOut(drawn.rows, new Set()), 0.25);
   assert.deepEqual([...(bars['left'] ?? [])], [1, 3, 0]);
   assert.deepEqual([...(bars['right'] ?? [])], [1.25, 5, 16]);
   assert.deepEqual([...(bars['colour'] ?? [])], [0, 1, 0]);
@@ -110,7 +110,7 @@ test('events and merged bars become columns of one length', () => {
 });
 
 test('what was found is marked on its row', () => {
-  const marks = foundColumns(told, layOut(told.rows, new Set()), 0.25);
+  const marks = foundColumns(drawn, layOut(drawn.rows, new Set()), 0.25);
   assert.deepEqual([...(marks['left'] ?? [])], [3]);
   assert.deepEqual([...(marks['top'] ?? [])], [0]);
 });
@@ -128,19 +128,19 @@ test('a part is named with digits that tell its ends apart', () => {
 const size = { width: 600, height: 40 };
 
 test('names stand where slices are seen and wide enough', () => {
-  const layout = layOut(told.rows, new Set());
+  const layout = layOut(drawn.rows, new Set());
   const all = { fromNs: 0, toNs: 6_000_000 };
-  const [name, ...others] = namesInSlices(told, layout, all, size);
+  const [name, ...others] = namesInSlices(drawn, layout, all, size);
   assert.equal(others.length, 0);
   assert.equal(name?.left, 303);
   assert.equal(name?.width, 194);
   // begins out of sight: the name is where the slice is seen
   const later = { fromNs: 4_000_000, toNs: 10_000_000 };
-  assert.equal(namesInSlices(told, layout, later, size)[0]?.left, 3);
+  assert.equal(namesInSlices(drawn, layout, later, size)[0]?.left, 3);
   const after = { fromNs: 5_000_000, toNs: 11_000_000 };
-  assert.deepEqual(namesInSlices(told, layout, after, size), []);
+  assert.deepEqual(namesInSlices(drawn, layout, after, size), []);
   assert.deepEqual(
-    namesInSlices(told, layout, { fromNs: 0, toNs: 1e9 }, size),
+    namesInSlices(drawn, layout, { fromNs: 0, toNs: 1e9 }, size),
     []
   );
 });
@@ -168,7 +168,7 @@ test('ink is read on its colour', () => {
 
 test('the event at a moment is found, and how many hide behind it', () => {
   const many = {
-    ...told,
+    ...drawn,
     bars: [
       {
         is_merged: false,
@@ -191,7 +191,7 @@ test('the event at a moment is found, and how many hide behind it', () => {
 });
 
 test('a merged bar says what it holds', () => {
-  const hit = hitAt(told, 1, 8_000_000, 1);
+  const hit = hitAt(drawn, 1, 8_000_000, 1);
   assert.deepEqual(hit?.merged, { events: 90, busy: 0.5 });
   assert.match(tooltipLines(hit).join(), /90 events, busy 50.% of 16.0.ms/);
 });
@@ -237,7 +237,7 @@ test('an arrow leads from a launch to its kernel, if both are drawn', () => {
 });
 
 test('of an event only what is known is listed', () => {
-  const told = {
+  const details = {
     ...DETAILS,
     facts: {
       ...DETAILS.facts,
@@ -245,7 +245,7 @@ test('of an event only what is known is listed', () => {
       dtypes: ['c10::Half', 'Scalar']
     }
   };
-  const known = Object.fromEntries(detailRows(told));
+  const known = Object.fromEntries(detailRows(details));
   assert.equal(known['Shapes'], 'Half [64, 128]');
   assert.deepEqual(Object.keys(known), [
     'Lane',

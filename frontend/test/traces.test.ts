@@ -13,15 +13,15 @@ fakeDocument();
 const never = () => Promise.reject(new Error('nobody asks'));
 
 test('a file is asked for by its path, whatever is in it', async () => {
-  const asked: string[] = [];
+  const paths: string[] = [];
   const traces = new TraceFiles({
     read: path => {
-      asked.push(path);
+      paths.push(path);
       return Promise.resolve(new Response('{"type": "cell_report"}'));
     }
   });
   await assert.rejects(traces.report('a b/ü&path=x.json'), /unknown form/);
-  assert.deepEqual(asked, ['api/v1/trace?path=a+b%2F%C3%BC%26path%3Dx.json']);
+  assert.deepEqual(paths, ['api/v1/trace?path=a+b%2F%C3%BC%26path%3Dx.json']);
   assert.deepEqual(traces.known, [], 'what was not understood is not known');
 });
 
@@ -47,7 +47,7 @@ test('where there is nothing to compare with nothing is offered', () => {
   const offered = comparePart(report, { ...alone, chooseFile: never });
   const node = offered as unknown as FakeNode;
   assert.deepEqual(
-    node.all('button').map(each => each.textContent),
+    node.all('button').map(button => button.textContent),
     ['A trace file…']
   );
   assert.equal(node.all('select').length, 0);

@@ -59,10 +59,10 @@ test('with an archive one can look back a month, and without an hour', () => {
 });
 
 test('a search asks only for what was chosen', async () => {
-  const asked: string[] = [];
+  const urls: string[] = [];
   const records = new Records({
     read: path => {
-      asked.push(path);
+      urls.push(path);
       return Promise.resolve(
         new Response(JSON.stringify({ records: [], has_more: false }))
       );
@@ -74,11 +74,11 @@ test('a search asks only for what was chosen', async () => {
     kinds: ['cell', 'receipt']
   });
   assert.equal(
-    asked[0],
+    urls[0],
     'api/v1/records?limit=20&text=a+b%26c&kind=cell%2Creceipt'
   );
   await assert.rejects(records.report('x'), /unknown form/);
-  assert.equal(asked[1], 'api/v1/records/report/x');
+  assert.equal(urls[1], 'api/v1/records/report/x');
 });
 
 test('an answer that is no list of records is refused', () => {

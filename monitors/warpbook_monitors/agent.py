@@ -15,12 +15,17 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client import CollectorRegistry, start_http_server
 
 from warpbook_monitors.errors import MonitorError
+from warpbook_monitors.exposition.holders import HolderCollector
 from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
+from warpbook_monitors.holders.hub_client import NodeClient, read_token
+from warpbook_monitors.holders.spool import Spool
+from warpbook_monitors.holders.watch import HolderWatch
 from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.plain_text import printable
 from warpbook_monitors.sampling.own_cost import Costs, OwnCostSource
@@ -31,7 +36,8 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "warpbook-agent"
 DESCRIPTION = (
-    "Serve /metrics until Ctrl-C. The GPUs are read only while somebody scrapes."
+    "Serve /metrics until Ctrl-C. The GPUs are read while somebody scrapes, and all "
+    "the time with --hub or --holders."
 )
 
 
@@ -55,6 +61,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="give the GPUs under dcgm-exporter's names as well",
     )
+    parser.add_argument(
+        "--holders",
+        action="store_true",
+        help="serve who holds which GPU, too: names of accounts, to all who scrape",
+    )
+    parser.add_argument(
+        "--hub", metavar="URL", help="tell a hub's service who holds which GPU"
+    )
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="the node's token; mode 600"
+    )
+    parser.add_argument(
+        "--every",
+        type=float,
+        default=15.0,
+        metavar="SECONDS",
+        help="between two reports, 1 to 60 (default: 15)",
+    )
+    parser.add_argument(
+        "--spool",
+        type=Path,
+        metavar="FILE",
+        help="keep there what the hub has not acknowledged (default: in memory)",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,29 +95,67 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_options(parser)
     given = parser.parse_args(arguments)
     try:
-        serve(given.host, given.port, given.dcgm_aliases)
+        serve(given.host, given.port, given.dcgm_aliases, telling_of(given))
     except MonitorError as error:
-        print(f"{DISTRIBUTION}: {printable(str(error))}", file=sys.stderr)
+        _say(str(error))
         return 1
     return 0
 
 
-def serve(host: str, port: int, dcgm_aliases: bool) -> None:
+class Telling(NamedTuple):
+    """Who is told who holds the GPUs."""
+
+    is_served: bool
+    hub: NodeClient | None
+    every_s: float
+    spool: Path | None
+
+
+def telling_of(given: argparse.Namespace) -> Telling | None:
+    """Read the options about holders; None where nobody is told of them.
+
+    Raises:
+        AgentError: options do not fit together.
+        HubUnusable: the hub's address or the token can't be used.
+    """
+    if not 1 <= given.every <= 60:
+        raise AgentError("--every is 1 to 60 seconds.")
+    if (given.hub is None) != (given.token_file is None):
+        raise AgentError("--hub and --token-file go together.")
+    if given.hub is None and given.spool is not None:
+        raise AgentError("--spool keeps what a --hub has not acknowledged: name one.")
+    hub = None
+    if given.hub is not None:
+        read_token(given.token_file)
+        hub = NodeClient(given.hub, given.token_file)
+    if hub is None and not given.holders:
+        return None
+    return Telling(given.holders, hub, given.every, given.spool)
+
+
+def serve(
+    host: str, port: int, dcgm_aliases: bool, telling: Telling | None = None
+) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP comes.
 
     Args:
         host: the address to listen on.
         port: the port.
         dcgm_aliases: give the GPUs under dcgm-exporter's names as well.
+        telling: who is told who holds the GPUs; they are read all the time then.
 
     Raises:
         AgentError: nothing can listen there.
+        SpoolError: the file for what is not acknowledged can't be used.
     """
     costs = Costs()
     sampler = Sampler([*live_sources(), OwnCostSource(costs)], costs=costs)
     watch = _ScrapeWatch(sampler)
     registry = CollectorRegistry()
     registry.register(SamplerCollector(sampler, watch.scraped, dcgm_aliases))
+    holders = None
+    if telling is not None:
+        holders = _holder_watch(telling, sampler, registry)
     try:
         server, thread = start_http_server(port, host, registry)
     except (OSError, OverflowError) as error:
@@ -101,15 +169,34 @@ def serve(host: str, port: int, dcgm_aliases: bool) -> None:
             f"{absence.what}: {absence.message} {absence.remedy}".rstrip(), flush=True
         )
     print(f"Serving http://{host}:{port}/metrics; Ctrl-C ends it.", flush=True)
+    if holders is not None:
+        holders.start()
     ended = threading.Event()
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, lambda signum, frame: ended.set())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda signum, frame: ended.set())
     while not ended.wait(1.0):
         watch.rest_if_unscraped()
     server.shutdown()
     thread.join()
+    if holders is not None:
+        holders.close()
     watch.close()
     sampler.close()
+
+
+def _holder_watch(
+    telling: Telling, sampler: Sampler, registry: CollectorRegistry
+) -> HolderWatch:
+    collector = HolderCollector()
+    if telling.is_served:
+        registry.register(collector)
+    spool = Spool(telling.spool)
+    tell, hub = collector.take, telling.hub
+    return HolderWatch(sampler, telling.every_s, tell, hub, spool, _say)
+
+
+def _say(words: str) -> None:
+    print(f"{DISTRIBUTION}: {printable(words)}", file=sys.stderr, flush=True)
 
 
 def _at_metrics(metrics: WSGIApplication | None) -> WSGIApplication:

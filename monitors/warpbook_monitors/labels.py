@@ -22,9 +22,9 @@ def device_label(device: Device, devices: Sequence[Device]) -> str:
     if device.kind != "mig" or instance is None:
         return device.name[:60]
     parent = device.facts.get("parent")
-    index = next((each.index for each in devices if each.id == parent), "?")
+    index = next((gpu.index for gpu in devices if gpu.id == parent), "?")
     label = f"MIG {index}:{instance}"
-    if not any(_is_beside(each, device) for each in devices):
+    if not any(_is_beside(other, device) for other in devices):
         return label
     # compute instances may share a GPU instance
     return f"{label}/{device.facts.get('compute_instance_id', '?')}"

@@ -82,11 +82,11 @@ def occupancy(
     shared = shared_bytes + held.reserved_shared_bytes
     shared = -(-shared // held.shared_unit_bytes) * held.shared_unit_bytes
     # when a block is launched, registers are asked of all four parts alike
-    asked = a_warp * -(-warps // PARTS) * PARTS
+    registers_needed = a_warp * -(-warps // PARTS) * PARTS
     if (
         not 0 < threads <= _MOST_THREADS_PER_BLOCK
         or registers > _MOST_REGISTERS
-        or asked > _REGISTERS_PER_BLOCK
+        or registers_needed > _REGISTERS_PER_BLOCK
     ):
         return Occupancy(0, 0, held.max_warps, ())
     allowed = {

@@ -25,7 +25,7 @@ def own_path() -> str:
         here = Path.cwd().resolve()
     except FileNotFoundError:
         here = None
-    places = [Path(each).resolve() for each in sys.path if each]
+    places = [Path(folder).resolve() for folder in sys.path if folder]
     return os.pathsep.join(
         str(place) for place in places if place != here or place == _OURS
     )

@@ -41,8 +41,10 @@ def test_for_a_real_gpu_too_no_file_is_read(name: str) -> None:
     outcome = parent.run(job, Limits(wall_s=10))
     assert not isinstance(outcome.result, Compiled)
     assert isinstance(outcome.result, Refused) or outcome.status != "crashed"
-    told = str(outcome)
-    assert "root:" not in told and "PATH=" not in told and "warpbook_labs/" not in told
+    shown = str(outcome)
+    assert (
+        "root:" not in shown and "PATH=" not in shown and "warpbook_labs/" not in shown
+    )
 
 
 def test_those_that_the_gpu_has_to_catch_compile() -> None:
@@ -50,8 +52,8 @@ def test_those_that_the_gpu_has_to_catch_compile() -> None:
     parts = []
     for number, text in enumerate(FAR.values()):
         names = ("add_relu", "deep", "calls", "kept", "first")
-        for each in names:
-            text = text.replace(each, f"{each}_{number}")
+        for symbol in names:
+            text = text.replace(symbol, f"{symbol}_{number}")
         parts.append(text)
     outcome = parent.run(Compile("\n".join(parts), ARCHITECTURE), Limits())
     assert isinstance(outcome.result, Compiled), outcome.result
@@ -65,7 +67,7 @@ def test_what_is_right_by_luck_on_a_gpu_is_found(name: str) -> None:
     cases = public_cases(lab.lab) + hidden_cases(lab.lab, 3)[:4]
     result = check_all(lab, cheats.source(body), cases, Limits())
     assert result.status == "failed"
-    assert why in " ".join(each.message for each in result.cases)
+    assert why in " ".join(case.message for case in result.cases)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "uint8"])
@@ -81,15 +83,21 @@ def test_one_wrong_element_is_found_at_each_place(dtype: str) -> None:
         for at in range(len(right)):
             got = right.copy()
             got[at] = wrong[at]
-            found = first_wrong("out", got, right, bound)
-            assert found is not None and (found.index, found.wrong) == ((at,), 1)
+            wrong_element = first_wrong("out", got, right, bound)
+            assert wrong_element is not None and (
+                wrong_element.index,
+                wrong_element.wrong,
+            ) == ((at,), 1)
 
 
 def test_one_element_that_nobody_wrote_is_found_at_each_place() -> None:
     right = np.arange(260, dtype=np.float32)
     for at in range(len(right)):
-        found = first_wrong("out", right, right, 0.0, first_unwritten=4 * at)
-        assert found is not None and (found.index, found.got) == ((at,), "nothing")
+        wrong_element = first_wrong("out", right, right, 0.0, first_unwritten=4 * at)
+        assert wrong_element is not None and (
+            wrong_element.index,
+            wrong_element.got,
+        ) == ((at,), "nothing")
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
@@ -101,5 +109,5 @@ def test_where_nothing_finite_is_right_a_number_is_wrong(special: float) -> None
         got[2] = value
         if np.isnan(special) and np.isnan(value):
             continue
-        found = first_wrong("out", got, right, 1e30)
-        assert found is not None and found.index == (2,)
+        wrong_element = first_wrong("out", got, right, 1e30)
+        assert wrong_element is not None and wrong_element.index == (2,)

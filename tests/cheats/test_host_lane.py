@@ -27,7 +27,7 @@ Told = dict[str, dict[str, Any]]
 def graded(sources: dict[str, str], is_timed: bool, folder: Path) -> Told:
     """Grade all of them by one referee, apart from the process of the tests."""
     loaded = write_lab(folder)
-    asked = [
+    jobs = [
         {
             "name": name,
             "source": text,
@@ -38,16 +38,16 @@ def graded(sources: dict[str, str], is_timed: bool, folder: Path) -> Told:
     ]
     done = subprocess.run(
         [sys.executable, "-m", "tests.labs.host.several", str(loaded.folder)],
-        input=json.dumps(asked),
+        input=json.dumps(jobs),
         capture_output=True,
         text=True,
         cwd=ROOT,
         # whoever could end the grader's group would not end the tests
         start_new_session=True,
     )
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(told) == len(asked), (told[-1:], done.stderr[-2000:])
-    return {each["name"]: each for each in told}
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(jobs), (answers[-1:], done.stderr[-2000:])
+    return {answer["name"]: answer for answer in answers}
 
 
 @pytest.fixture(scope="module")

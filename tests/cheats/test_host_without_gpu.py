@@ -113,7 +113,7 @@ def test_nothing_that_knows_what_is_right_is_in_its_process(lab: LoadedLab) -> N
     ):
         assert find_spec(f"warpbook_labs.{secret}")
         assert f"warpbook_labs.{secret}" not in there
-    assert not [each for each in there if "lab_scaled" in each]
+    assert not [name for name in there if "lab_scaled" in name]
     files = "\n\ndef prepare(n):\n    print(open('/proc/self/maps').read())\n"
     result = checked(lab, IDLE + files)
     assert "PermissionError" in result.cases[0].message
@@ -170,18 +170,18 @@ def run(state, source, weights, out):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "words"),
     [
         (SERIAL_BESIDE_A_SLEEP, "the ideal time"),
         (ROOM_IN_A_GRAPH, "The GPU has room for three chunks on their way in"),
     ],
 )
-def test_what_a_lab_bounds_is_not_hidden_elsewhere(source: str, told: str) -> None:
+def test_what_a_lab_bounds_is_not_hidden_elsewhere(source: str, words: str) -> None:
     overlap = load(CATALOGUE / "streams" / "copy_compute_overlap")
     # seven small chunks, and six large ones
     few = public_cases(overlap.lab)[:2]
     for case in check_all(overlap, source, few, Limits()).cases:
-        assert told in case.message
+        assert words in case.message
 
 
 #: 64 GiB of margin around images that were never there

@@ -57,18 +57,18 @@ def ended(lab: LoadedLab, cases: list[DrawnCase]):
 
     def run(text: str, limits: Limits | None = None) -> CheckResult:
         result = check(lab, text, cases, limits or Limits(wall_s=30))
-        told = msgspec.json.encode(result)
-        assert len(told) < MOST_BYTES
-        for secret in (str(SEED), *(str(each.seed) for each in cases if each.seed > 9)):
-            assert secret.encode() not in told
-        assert b"Traceback" not in told and b"warpbook_labs/" not in told
+        encoded = msgspec.json.encode(result)
+        assert len(encoded) < MOST_BYTES
+        for secret in (str(SEED), *(str(case.seed) for case in cases if case.seed > 9)):
+            assert secret.encode() not in encoded
+        assert b"Traceback" not in encoded and b"warpbook_labs/" not in encoded
         return result
 
     return run
 
 
 def words(result: CheckResult) -> str:
-    failed = [each.message for each in result.cases if not each.passed]
+    failed = [case.message for case in result.cases if not case.passed]
     return " ".join([result.message, result.log, *failed])
 
 
@@ -121,7 +121,9 @@ def test_a_kernel_that_does_not_compute_fails(name: str, ended) -> None:
     body, why = DISHONEST[name]
     result = ended(source(body))
     assert result.status == "failed" and result.right < result.of
-    assert any(each in words(result) for each in why.split("|")), words(result)
+    assert any(words_wanted in words(result) for words_wanted in why.split("|")), words(
+        result
+    )
 
 
 def test_nothing_is_kept_from_one_case_to_the_next(ended) -> None:
@@ -131,7 +133,7 @@ def test_nothing_is_kept_from_one_case_to_the_next(ended) -> None:
     )
     result = ended(remember)
     assert result.status == "passed"
-    assert [each.printed for each in result.cases] == ["0", "", "", ""]
+    assert [case.printed for case in result.cases] == ["0", "", "", ""]
 
 
 def test_what_is_right_never_enters_the_process_of_the_kernel(
@@ -266,7 +268,7 @@ def test_what_is_printed_is_bounded_and_of_hidden_cases_not_told(ended) -> None:
     result = ended(much)
     assert result.status == "passed"
     assert len(result.cases[0].printed) == 4_000
-    assert not any(each.printed for each in result.cases if each.is_hidden)
+    assert not any(case.printed for case in result.cases if case.is_hidden)
 
 
 def test_a_format_that_lies_reads_nothing_of_the_grader(ended) -> None:

@@ -36,12 +36,12 @@ def every(body: str, before: str = "") -> str:
 
 
 def words(result: CheckResult) -> str:
-    return " ".join([result.message, *(each.message for each in result.cases)])
+    return " ".join([result.message, *(case.message for case in result.cases)])
 
 
 def test_honest_answers_pass_as_controls(lab: LoadedLab) -> None:
     assert check_plan(lab, lab.reference, SEED).status == "passed"
-    [other] = [each for name, each in lab.correct.items() if "slower" in name]
+    [other] = [source for name, source in lab.correct.items() if "slower" in name]
     assert check_plan(lab, other, SEED).status == "passed"
 
 
@@ -92,7 +92,7 @@ raise passed('passed')""",
 def test_what_is_returned_is_judged_as_data(name: str, lab: LoadedLab) -> None:
     result = check_plan(lab, every(RETURNED[name].strip()), SEED)
     assert result.status in ("failed", "stopped", "timed out"), words(result)
-    assert not any(each.passed for each in result.cases)
+    assert not any(case.passed for case in result.cases)
     assert len(words(result)) < 60_000
 
 
@@ -170,7 +170,9 @@ def test_what_is_tried_when_it_is_loaded_ends_with_a_reason(
     tight = Limits(processor_s=4, memory_bytes=1 << 30)
     result = check_plan(lab, before + "\n" + lab.reference, SEED, tight)
     assert result.status in ("stopped", "timed out", "compile error")
-    assert any(each in result.message for each in why.split("|")), result.message
+    assert any(words_wanted in result.message for words_wanted in why.split("|")), (
+        result.message
+    )
 
 
 def test_the_judge_its_answers_and_the_seed_are_not_in_the_process(
@@ -193,7 +195,7 @@ raise ValueError(SEEN[0])  # SECRETS
         before="SEEN = []\n",
     )
     result = check_plan(lab, search)
-    told = result.cases[0].message
+    message = result.cases[0].message
     for secret in (
         "warpbook_labs.engines.answers.checking",
         "warpbook_labs.lab.loader",
@@ -202,8 +204,8 @@ raise ValueError(SEEN[0])  # SECRETS
         "warpbook_monitors.trace.flops",
     ):
         assert find_spec(secret)
-        assert f"{secret}'" not in told
-    assert "FOUND" in told and str(SEED) not in told and "_near" not in told
+        assert f"{secret}'" not in message
+    assert "FOUND" in message and str(SEED) not in message and "_near" not in message
 
 
 MEDDLING = {
@@ -228,7 +230,7 @@ MEDDLING = {
 def test_meddling_with_the_process_makes_no_wrong_answer_right(
     what: str, lab: LoadedLab
 ) -> None:
-    [wrong] = [each for name, each in lab.wrong.items() if "links" in name]
+    [wrong] = [source for name, source in lab.wrong.items() if "links" in name]
     tight = Limits(wall_s=6.0, processor_s=4, memory_bytes=1 << 30)
     result = check_plan(lab, f"{MEDDLING[what]}\n{wrong}", SEED, tight)
     assert result.status != "passed"
@@ -246,16 +248,16 @@ def test_a_forged_answer_is_no_more_than_answers(lab: LoadedLab) -> None:
         [Answered(b"\x81\x91\x01\x01")] * count,
         [],
     ):
-        told = {
+        forged_answer = {
             "tier": "namespaces",
             "is_filtered": True,
             "result": Called(tuple(answers)),
         }
-        forged = msgspec.msgpack.encode(told)
+        forged = msgspec.msgpack.encode(forged_answer)
         source = f"import os\nos.write(1, {forged!r})\nos._exit(0)\n"
         result = check_plan(lab, source + lab.reference)
         assert result.status in ("failed", "stopped", "timed out")
-        assert not any(each.passed for each in result.cases)
+        assert not any(case.passed for case in result.cases)
 
 
 def test_an_answer_that_is_nested_without_end_is_refused(lab: LoadedLab) -> None:
@@ -273,8 +275,8 @@ def test_what_is_printed_is_bounded_and_of_hidden_questions_not_told(
 ) -> None:
     loud = every("print('x' * 10**6)\nprint(given)\nreturn 1.0")
     result = check_plan(lab, loud, SEED)
-    assert all(len(each.printed) <= 4_000 for each in result.cases)
-    assert not any(each.printed for each in result.cases if each.is_hidden)
+    assert all(len(case.printed) <= 4_000 for case in result.cases)
+    assert not any(case.printed for case in result.cases if case.is_hidden)
 
 
 def test_hidden_questions_differ_from_those_shown_and_from_each_other(
@@ -290,9 +292,9 @@ import json
     answers = {}
     space: dict[str, object] = {}
     exec(lab.reference, space)
-    for each in lab.cases.questions(random.Random(lab.lab.plan.seed)):  # type: ignore[union-attr]
-        right = space[each.function](**each.arguments)  # type: ignore[operator]
-        answers[str(tuple(each.arguments.values()))] = right
+    for question in lab.cases.questions(random.Random(lab.lab.plan.seed)):  # type: ignore[union-attr]
+        right = space[question.function](**question.arguments)  # type: ignore[operator]
+        answers[str(tuple(question.arguments.values()))] = right
     by_heart = every("return ANSWERS.get(str(given), 1.0)", f"ANSWERS = {answers!r}\n")
     assert check_plan(lab, by_heart).right > 0
     result = check_plan(lab, by_heart, SEED)

@@ -49,7 +49,7 @@ def sent(top: str = "", body: str = RIGHT, limits: Limits | None = None) -> Outc
         execution.Memory(name, 4 * N, data, data is None, dtype="float32")
         for name, data in (("x", x), ("y", x), ("out", None))
     ]
-    arguments = [execution.BufferArgument(each.name) for each in memory]
+    arguments = [execution.BufferArgument(buffer.name) for buffer in memory]
     launch = execution.Launch(
         "add_relu",
         (3, 1, 1),
@@ -146,8 +146,8 @@ def test_saying_that_all_is_well_does_not_make_wrong_results_right(
 
     def forge(_: Struct, outcome: Outcome) -> None:
         if isinstance(outcome.result, Interpreted):
-            for each in outcome.result.runs:
-                for report in each.reports:
+            for run in outcome.result.runs:
+                for report in run.reports:
                     report.findings.clear()
             forged.append(outcome)
 
@@ -165,10 +165,10 @@ def test_what_is_right_never_enters_the_process_of_the_kernel(
     seen: list[Struct] = []
     listen(monkeypatch, lambda job, _: seen.append(job))
     assert check(lab, lab.reference, [case], Limits()).status == "passed"
-    (job,) = [each for each in seen if isinstance(each, InterpretTriton)]
-    memory = {each.name: each for each in job.runs[0].memory}
+    (job,) = [job_seen for job_seen in seen if isinstance(job_seen, InterpretTriton)]
+    memory = {buffer.name: buffer for buffer in job.runs[0].memory}
     assert memory["out"].data is None and memory["x"].data
     given = {name: np.frombuffer(memory[name].data or b"", np.float32) for name in "xy"}
     right = lab.cases.expected(given, dict(case.sizes))["out"].tobytes()
-    held = [each.data or b"" for each in job.runs[0].memory]
+    held = [buffer.data or b"" for buffer in job.runs[0].memory]
     assert right not in b"".join(held)

@@ -20,30 +20,30 @@ from warpbook_labs.gpu.gpu import find_gpu
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Judge what is asked for, and tell how many verdicts are right."""
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        entries = read_all(asked.lab)
-        if asked.gpu:
+        entries = read_all(options.lab)
+        if options.gpu:
             # else all would be judged without one, and told as if it were with one
             find_gpu()
     except (BadCorpus, NoGpu) as problem:
         print(problem, file=sys.stderr)
         return 2
     entries = [
-        each
-        for each in entries
-        if (not asked.language or each.language in asked.language)
-        and (not asked.only or each.name in asked.only)
+        entry
+        for entry in entries
+        if (not options.language or entry.language in options.language)
+        and (not options.only or entry.name in options.only)
     ]
     judged = []
-    for one in _judged(entries, asked.jobs, asked.gpu):
+    for one in _judged(entries, options.jobs, options.gpu):
         judged.append(one)
-        if asked.all or not one.is_as_known:
+        if options.all or not one.is_as_known:
             _tell(one)
-    print("\n" + "\n".join(table(judged, asked.gpu)))
-    print(f"\n{len(misjudged(judged, asked.gpu))} of {len(judged)} are misjudged.")
-    if asked.write:
-        asked.write.write_text(page(judged, asked.gpu), encoding="utf-8")
+    print("\n" + "\n".join(table(judged, options.gpu)))
+    print(f"\n{len(misjudged(judged, options.gpu))} of {len(judged)} are misjudged.")
+    if options.write:
+        options.write.write_text(page(judged, options.gpu), encoding="utf-8")
     return 0
 
 

@@ -83,7 +83,7 @@ class Entry:
 
 def folders() -> list[Path]:
     """Give the folder of each lab that has sources."""
-    return sorted(each for each in SOURCES.iterdir() if each.is_dir())
+    return sorted(path for path in SOURCES.iterdir() if path.is_dir())
 
 
 def read_all(labs: Sequence[str] = ()) -> list[Entry]:
@@ -92,8 +92,8 @@ def read_all(labs: Sequence[str] = ()) -> list[Entry]:
     Raises:
         BadCorpus: an entry is not as it must be.
     """
-    wanted = {each.replace("-", "_") for each in labs}
-    unknown = wanted - {each.name for each in folders()}
+    wanted = {lab.replace("-", "_") for lab in labs}
+    unknown = wanted - {folder.name for folder in folders()}
     if unknown:
         raise BadCorpus(f"There are no sources for {', '.join(sorted(unknown))}.")
     return [
@@ -112,7 +112,7 @@ def read_folder(folder: Path) -> Iterator[Entry]:
     """
     lab = find(folder.name.replace("_", "-"))
     suffix = language_of(lab.lab).suffix
-    files = {each.stem: each for each in sorted(folder.glob(f"*{suffix}"))}
+    files = {path.stem: path for path in sorted(folder.glob(f"*{suffix}"))}
     texts = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
     names = set()
     for entry in _entries(folder, lab, texts):
@@ -145,7 +145,7 @@ def _entries(folder: Path, lab: LoadedLab, texts: dict[str, str]) -> Iterator[En
             wrong.reason,
             source,
             wrong.cause,
-            tuple(_line_of(folder, wrong.name, each, source) for each in wrong.lines),
+            tuple(_line_of(folder, wrong.name, line, source) for line in wrong.lines),
             wrong.needs_gpu,
         )
 
@@ -171,9 +171,9 @@ def _changed(folder: Path, entry: Right | Wrong, texts: dict[str, str]) -> str:
 
 
 def _line_of(folder: Path, name: str, part: str, source: str) -> int:
-    found = [
+    numbers = [
         number for number, line in enumerate(source.splitlines(), 1) if part in line
     ]
-    if len(found) != 1:
-        raise BadCorpus(f"{folder.name}/{name}: {len(found)} lines have `{part}`.")
-    return found[0]
+    if len(numbers) != 1:
+        raise BadCorpus(f"{folder.name}/{name}: {len(numbers)} lines have `{part}`.")
+    return numbers[0]

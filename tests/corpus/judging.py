@@ -104,28 +104,29 @@ def _checked(loaded: LoadedLab, entry: Entry, use_gpu: bool) -> CheckResult:
 
 def _words(result: CheckResult) -> str:
     """Give all that a learner is told of what is wrong, with the lines."""
-    told = [result.message, *result.log.splitlines()[:3]]
+    words = [result.message, *result.log.splitlines()[:3]]
     if result.device is not None:
-        told += [each.message for each in result.device.cases if not each.passed]
+        words += [case.message for case in result.device.cases if not case.passed]
     for case in result.cases:
         if case.passed:
             continue
-        told += [case.message, case.advice]
-        told += [
-            f"{each.kind}: {each.message} line {each.line}" for each in case.findings
+        words += [case.message, case.advice]
+        words += [
+            f"{finding.kind}: {finding.message} line {finding.line}"
+            for finding in case.findings
         ]
-    return "\n".join(told)
+    return "\n".join(words)
 
 
 def _first(result: CheckResult) -> str:
     """Give the reason that is told first, in one line."""
-    failed = [each for each in result.cases if not each.passed]
-    told = [result.message]
+    failed = [case for case in result.cases if not case.passed]
+    words = [result.message]
     if result.status in ("compile error", "bad launch rule"):
-        told += result.log.splitlines()[:1]
+        words += result.log.splitlines()[:1]
     elif failed:
-        told = [failed[0].message, failed[0].advice]
+        words = [failed[0].message, failed[0].advice]
     elif result.device is not None:
-        told += [each.message for each in result.device.cases if not each.passed][:1]
-    line = " ".join(" ".join(each for each in told if each).split())
+        words += [case.message for case in result.device.cases if not case.passed][:1]
+    line = " ".join(" ".join(text for text in words if text).split())
     return line if len(line) <= _MOST_WORDS else f"{line[: _MOST_WORDS - 3]}..."

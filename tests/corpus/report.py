@@ -41,25 +41,32 @@ def page(judged: Sequence[Judged], use_gpu: bool) -> str:
     wrong = misjudged(judged, use_gpu)
     titles = {
         "Right, and rejected": [
-            each for each in wrong if each.entry.is_right and each.verdict == "failed"
+            judged_source
+            for judged_source in wrong
+            if judged_source.entry.is_right and judged_source.verdict == "failed"
         ],
         "Right, and not supported": [
-            each
-            for each in wrong
-            if each.entry.is_right and each.verdict == "not supported"
+            judged_source
+            for judged_source in wrong
+            if judged_source.entry.is_right and judged_source.verdict == "not supported"
         ],
-        "Wrong, and passed": [each for each in wrong if each.verdict == "passed"],
+        "Wrong, and passed": [
+            judged_source
+            for judged_source in wrong
+            if judged_source.verdict == "passed"
+        ],
         "Wrong, and not supported": [
-            each
-            for each in wrong
-            if not each.entry.is_right and each.verdict == "not supported"
+            judged_source
+            for judged_source in wrong
+            if not judged_source.entry.is_right
+            and judged_source.verdict == "not supported"
         ],
     }
     for title, those in titles.items():
         if those:
             lines = [f"- {line}" for line in map(one_line, those)]
             parts += [f"## {title}", "\n".join(lines)]
-    return "\n\n".join(each.strip("\n") for each in parts) + "\n"
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
 def table(judged: Sequence[Judged], use_gpu: bool) -> list[str]:
@@ -81,21 +88,21 @@ def table(judged: Sequence[Judged], use_gpu: bool) -> list[str]:
         "seconds",
     )
     rows = [head, ("---",) + ("---:",) * (len(head) - 1)]
-    for language, each in tallied(judged, use_gpu).items():
+    for language, tally in tallied(judged, use_gpu).items():
         numbers = (
-            each.right,
-            each.right_passed,
-            each.right_rejected,
-            each.right_unsupported,
-            each.wrong,
-            each.wrong_caught,
-            each.wrong_passed,
-            each.wrong_unsupported,
-            each.wrong_beyond,
-            each.line_named,
-            each.cause_named,
-            each.both_named,
-            round(each.seconds),
+            tally.right,
+            tally.right_passed,
+            tally.right_rejected,
+            tally.right_unsupported,
+            tally.wrong,
+            tally.wrong_caught,
+            tally.wrong_passed,
+            tally.wrong_unsupported,
+            tally.wrong_beyond,
+            tally.line_named,
+            tally.cause_named,
+            tally.both_named,
+            round(tally.seconds),
         )
         rows.append((language, *map(str, numbers)))
     return [f"| {' | '.join(row)} |" for row in rows]

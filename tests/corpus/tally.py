@@ -42,8 +42,8 @@ class Tally:
     @property
     def wrong(self) -> int:
         """Count wrong sources."""
-        told = self.wrong_caught + self.wrong_passed
-        return told + self.wrong_unsupported + self.wrong_beyond
+        judged_count = self.wrong_caught + self.wrong_passed
+        return judged_count + self.wrong_unsupported + self.wrong_beyond
 
     def add(self, judged: Judged, use_gpu: bool) -> None:
         """Count one more."""
@@ -67,25 +67,27 @@ class Tally:
 
 def tallied(judged: Sequence[Judged], use_gpu: bool) -> dict[str, Tally]:
     """Count by language, those that have any, and all together."""
-    found = {}
+    tallies = {}
     for language, title in LANGUAGES.items():
-        mine = [each for each in judged if each.entry.language == language]
+        mine = [
+            one_source for one_source in judged if one_source.entry.language == language
+        ]
         if mine:
-            found[title] = _counted(mine, use_gpu)
-    return {**found, "all": _counted(judged, use_gpu)}
+            tallies[title] = _counted(mine, use_gpu)
+    return {**tallies, "all": _counted(judged, use_gpu)}
 
 
 def misjudged(judged: Iterable[Judged], use_gpu: bool) -> list[Judged]:
     """Give those that were judged otherwise than is known of them."""
     return [
-        each
-        for each in judged
-        if not each.is_as_known and (use_gpu or not each.entry.needs_gpu)
+        one_source
+        for one_source in judged
+        if not one_source.is_as_known and (use_gpu or not one_source.entry.needs_gpu)
     ]
 
 
 def _counted(judged: Iterable[Judged], use_gpu: bool) -> Tally:
     tally = Tally()
-    for each in judged:
-        tally.add(each, use_gpu)
+    for one_source in judged:
+        tally.add(one_source, use_gpu)
     return tally

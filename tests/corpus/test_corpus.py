@@ -49,7 +49,7 @@ WRONG = {
 
 @pytest.fixture(scope="module")
 def entries() -> dict[str, Entry]:
-    return {each.title: each for each in read_all()}
+    return {entry.title: entry for entry in read_all()}
 
 
 def test_every_difference_applies_and_every_named_line_is_there(
@@ -57,20 +57,20 @@ def test_every_difference_applies_and_every_named_line_is_there(
 ) -> None:
     # `read_all` refuses an edit or a line that is not there exactly once
     assert len(entries) >= 300
-    for title, each in entries.items():
-        assert each.about and "\n" not in each.about, title
-        assert each.is_right or (each.lines and each.cause), title
-        if each.language in ("cuda", "triton"):
-            assert "launch: " in each.source, title
-    assert {each.cause for each in entries.values()} == {"", *CAUSES}
+    for title, entry in entries.items():
+        assert entry.about and "\n" not in entry.about, title
+        assert entry.is_right or (entry.lines and entry.cause), title
+        if entry.language in ("cuda", "triton"):
+            assert "launch: " in entry.source, title
+    assert {entry.cause for entry in entries.values()} == {"", *CAUSES}
 
 
 def test_no_two_sources_of_a_lab_are_alike(entries: dict[str, Entry]) -> None:
     seen: dict[tuple[str, str], str] = {}
-    for title, each in entries.items():
+    for title, entry in entries.items():
         # without its first comment, in which a base says what it is
-        words = "".join(each.source.partition("\n")[2].split())
-        other = seen.setdefault((each.lab, words), title)
+        words = "".join(entry.source.partition("\n")[2].split())
+        other = seen.setdefault((entry.lab, words), title)
         assert other == title
 
 
@@ -78,10 +78,12 @@ def test_every_lab_has_right_and_wrong_sources_and_none_of_its_own(
     entries: dict[str, Entry],
 ) -> None:
     for lab in load_all().values():
-        mine = [each for each in entries.values() if each.lab == lab.lab.id]
-        assert {each.is_right for each in mine} == {True, False}, lab.lab.id
-        known = {"".join(each.split()) for each in (*lab.correct.values(), lab.starter)}
-        assert not known & {"".join(each.source.split()) for each in mine}
+        mine = [entry for entry in entries.values() if entry.lab == lab.lab.id]
+        assert {entry.is_right for entry in mine} == {True, False}, lab.lab.id
+        known = {
+            "".join(source.split()) for source in (*lab.correct.values(), lab.starter)
+        }
+        assert not known & {"".join(entry.source.split()) for entry in mine}
 
 
 def test_there_are_as_many_as_the_page_says(entries: dict[str, Entry]) -> None:
@@ -89,10 +91,10 @@ def test_there_are_as_many_as_the_page_says(entries: dict[str, Entry]) -> None:
     for language, title in LANGUAGES.items():
         row = re.search(rf"^\| {re.escape(title)} \|(.*)\|$", text, re.MULTILINE)
         assert row, title
-        numbers = [int(each) for each in row[1].split("|")]
-        mine = [each for each in entries.values() if each.language == language]
-        assert sum(each.is_right for each in mine) >= numbers[0], title
-        assert sum(not each.is_right for each in mine) >= numbers[4], title
+        numbers = [int(word) for word in row[1].split("|")]
+        mine = [entry for entry in entries.values() if entry.language == language]
+        assert sum(entry.is_right for entry in mine) >= numbers[0], title
+        assert sum(not entry.is_right for entry in mine) >= numbers[4], title
 
 
 @pytest.mark.parametrize("title", RIGHT)

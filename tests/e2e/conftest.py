@@ -70,7 +70,7 @@ def pytest_runtest_makereport(
     page = getattr(item, "funcargs", {}).get("page")
     if report.when == "call" and report.failed and isinstance(page, LabPage):
         try:
-            report.sections.append(("the page", page.told()))
+            report.sections.append(("the page", page.description()))
         except PlaywrightError as error:
             report.sections.append(("the page", f"can't be read: {error}"))
     return report
@@ -92,7 +92,7 @@ def page(browser: Browser) -> Iterator[LabPage]:
 @pytest.fixture
 def screenshots(tmp_path: Path) -> Path:
     """Where pictures go: a folder that nobody keeps, unless WARPBOOK_SCREENSHOTS."""
-    asked = os.environ.get("WARPBOOK_SCREENSHOTS")
-    folder = Path(asked) if asked else tmp_path
+    wanted = os.environ.get("WARPBOOK_SCREENSHOTS")
+    folder = Path(wanted) if wanted else tmp_path
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -79,10 +79,10 @@ class Lab:
         with running(command, self._env, self._log) as server:
 
             def told_url() -> str | None:
-                told = self._log.read_bytes()[told_before:].decode()
-                assert server.poll() is None, f"the lab ended:\n{told}"
-                found = re.search(r"^  Open  (http\S+)", told, re.MULTILINE)
-                return found[1] if found else None
+                decoded = self._log.read_bytes()[told_before:].decode()
+                assert server.poll() is None, f"the lab ended:\n{decoded}"
+                match = re.search(r"^  Open  (http\S+)", decoded, re.MULTILINE)
+                return match[1] if match else None
 
             yield wait_for(f"the lab, see {self._log}", told_url, 120)
 
@@ -231,7 +231,7 @@ class LabPage:
         plot = view.locator(".u-over").first
         tip = view.locator(".wb-tip").first
 
-        def told() -> bool | None:
+        def tip_matches() -> bool | None:
             box = plot.bounding_box()
             if box is None:
                 return None
@@ -240,7 +240,7 @@ class LabPage:
             self.page.wait_for_timeout(200)
             return bool(re.search(pattern, tip.inner_text())) or None
 
-        wait_for(f"a tip that tells {pattern}", told)
+        wait_for(f"a tip that tells {pattern}", tip_matches)
 
     def bring_to_see(self, part: Locator, drawn: Locator) -> None:
         """Bring a part into view until what is drawn in it is seen.
@@ -291,11 +291,11 @@ class LabPage:
         # a handshake that is cut short has no net::ERR_
         browser = ("WebSocket connection to ", "Failed to load resource: ")
         self.errors = [
-            each
-            for each in self.errors
-            if "warpbook" in each
-            and "net::ERR_" not in each
-            and not each.startswith(browser)
+            error
+            for error in self.errors
+            if "warpbook" in error
+            and "net::ERR_" not in error
+            and not error.startswith(browser)
         ]
 
     def set_theme(self, name: str) -> None:
@@ -364,7 +364,7 @@ class LabPage:
 
         def drawn() -> bool | None:
             # found anew each time: what is drawn anew has other canvases
-            found = canvases.evaluate_all(
+            is_drawn = canvases.evaluate_all(
                 """canvases => canvases.some(canvas => {
                     const { width: w, height: h } = canvas;
                     if (!w || !h) return false;
@@ -373,22 +373,22 @@ class LabPage:
                 })"""
             )
             self.page.wait_for_timeout(100)
-            return found or None
+            return is_drawn or None
 
         wait_for("a figure that is drawn", drawn)
 
-    def told(self) -> str:
+    def description(self) -> str:
         """What a person would see and look at first where a test failed, shortly."""
         cells = f"() => window.jupyterapp && {_PANEL}?.model.toJSON().cells"
-        outputs = [each.get("outputs") for each in self.page.evaluate(cells) or []]
-        kinds = Counter(each["type"] for each in self.received)
+        outputs = [cell.get("outputs") for cell in self.page.evaluate(cells) or []]
+        kinds = Counter(message["type"] for message in self.received)
         views = (self.dashboard, self.drawer)
         return "\n".join(
             (
                 f"outputs: {json.dumps(outputs)[-800:]}",
                 f"stream: {dict(kinds)}, sent: {self.sent[-2:]}",
                 *("\n".join(view.all_inner_texts())[-500:] for view in views),
-                *(each[-200:] for each in self._console[-4:]),
+                *(line[-200:] for line in self._console[-4:]),
             )
         )
 
@@ -409,6 +409,6 @@ class LabPage:
             socket.on("framesent", lambda sent: self.sent.append(json.loads(sent)))
 
     def _count(self, message: str | bytes) -> None:
-        told = json.loads(message)
-        self.received.append(told)
-        self.frames += told["type"] == "frame"
+        document = json.loads(message)
+        self.received.append(document)
+        self.frames += document["type"] == "frame"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.e2e.lab import TOUR, LabPage
+from tests.e2e.lab import TOUR, Lab, LabPage
 from tests.programs import ROOT
 
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
@@ -58,14 +60,18 @@ def test_axe_finds_nothing_serious(opened: LabPage) -> None:
 def serious(page: LabPage, *views: str) -> list[tuple[str, str, list[str]]]:
     """What axe finds in some views that keeps people from using them."""
     page.page.add_script_tag(path=AXE)
-    found = page.page.evaluate(
+    report = page.page.evaluate(
         "views => axe.run({ include: views }, { resultTypes: ['violations'] })",
         [[view] for view in views],
     )
     return [
-        (each["id"], each["help"], [node["html"][:200] for node in each["nodes"]])
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
+        (
+            violation["id"],
+            violation["help"],
+            [node["html"][:200] for node in violation["nodes"]],
+        )
+        for violation in report["violations"]
+        if violation["impact"] in ("serious", "critical")
     ]
 
 
@@ -75,8 +81,8 @@ def test_everything_is_reached_by_tab_and_the_focus_is_seen(opened: LabPage) -> 
         view.locator("button, select").first.focus()
         for _ in range(wanted):
             # by keyboard: a browser shows no focus that a program set
-            told = view.evaluate(FOCUSED)
-            if told is None:
+            focused = view.evaluate(FOCUSED)
+            if focused is None:
                 break
             opened.page.keyboard.press("Tab")
         opened.page.keyboard.press("Shift+Tab")
@@ -89,8 +95,8 @@ def test_everything_is_reached_by_tab_and_the_focus_is_seen(opened: LabPage) -> 
 def _all_reached(page: LabPage, view: Locator, wanted: int) -> None:
     """Go back by Shift-Tab to the first, and look at each focus on the way."""
     reached = 0
-    while (told := view.evaluate(FOCUSED)) is not None and reached <= wanted:
-        assert told["seen"], told["what"]
+    while (focused := view.evaluate(FOCUSED)) is not None and reached <= wanted:
+        assert focused["seen"], focused["what"]
         reached += 1
         page.page.keyboard.press("Shift+Tab")
     assert view.locator("[data-reached]").count() >= wanted
@@ -118,6 +124,42 @@ def test_a_screen_reader_is_not_told_of_each_frame(opened: LabPage) -> None:
     announced = opened.page.evaluate("() => window.announced")
     # that a busy machine read a device late is told, and that it no longer does
     states = ("wb-device-state", "wb-warning")
-    late = [each for each in announced if any(name in each for name in states)]
-    assert [each for each in announced if each not in late] == []
+    late = [text for text in announced if any(name in text for name in states)]
+    assert [text for text in announced if text not in late] == []
     assert len(late) < 10
+
+
+def test_the_memory_calculator_is_used_by_its_labels(
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+) -> None:
+    cell = 'import warpbook\nwarpbook.memory("gpt2", batch=8, fits="24GB")'
+    page.open(lab_url, lab.write_notebook("memory.ipynb", [cell]))
+    page.run(0)
+    output = page.output(0)
+    bar = output.get_by_role("img", name="At the peak: 9.42 GiB of 22.4 GiB, 42 %")
+    expect(bar).to_be_visible()
+    batch = output.get_by_label("Batch (--batch)")
+    batch.fill("64")
+    batch.press("Enter")
+    expect(output).to_contain_text("Fits 22.4 GiB, with 954 MiB kept free: no")
+    expect(output).to_contain_text("warpbook memory gpt2 --batch 64 --fits 24GB")
+    output.get_by_label("Checkpointing (--checkpoint)").select_option("full")
+    expect(output).to_contain_text("full checkpointing")
+    # what the controls say nothing of is not there
+    expect(output.get_by_label("Keys and values (--kv-dtype)")).to_be_hidden()
+    for theme in ("Light", "Dark"):
+        page.set_theme(f"JupyterLab {theme}")
+        page.page.wait_for_timeout(500)
+        assert serious(page, ".jp-OutputArea-output .warpbook-report") == [], theme
+        page.page.screenshot(path=screenshots / f"memory-{theme.lower()}.png")
+
+    # without its kernel a saved notebook has what it showed at first
+    page.execute("docmanager:save")
+    page.shut_down_kernel()
+    page.page.reload()
+    page.wait_idle()
+    expect(bar).to_be_visible()
+    expect(output.get_by_role("cell", name="5.37 GiB")).to_be_visible()
+    expect(output).not_to_contain_text("model not found")
+    page.page.screenshot(path=screenshots / "memory-saved.png")
+    page.errors = [error for error in page.errors if "model not found" not in error]

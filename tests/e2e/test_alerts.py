@@ -146,5 +146,5 @@ def test_the_browser_itself_tells_the_end_of_a_long_cell_where_nobody_looks(
     hide(page)
     page.run(0)
     page.page.wait_for_function("() => window.told.length === 1")
-    told = page.page.evaluate("window.told[0]")
-    assert re.search(r"alerts\.ipynb \[1\] is done: After \d", told)
+    notification = page.page.evaluate("window.told[0]")
+    assert re.search(r"alerts\.ipynb \[1\] is done: After \d", notification)

@@ -94,7 +94,7 @@ def arrange(page: LabPage, lab: Lab, screenshots: Path) -> None:
     power = board.get_by_label("Power", exact=True).first
     nvml = board.get_by_label("NVML says", exact=True).first
     power.locator(".wb-tile-head").drag_to(nvml)
-    assert titles(page) == ["Power", *(each for each in moved if each != "Power")]
+    assert titles(page) == ["Power", *(name for name in moved if name != "Power")]
 
     rules = board.locator(".wb-rules")
     rules.locator("summary").click()
@@ -134,4 +134,4 @@ def arrange(page: LabPage, lab: Lab, screenshots: Path) -> None:
     expect(output).to_contain_text("The Monitor's figures when its cell ran")
     expect(output).to_contain_text("REPLAY")
     expect(output).not_to_contain_text("model not found")
-    page.errors = [each for each in page.errors if "model not found" not in each]
+    page.errors = [error for error in page.errors if "model not found" not in error]

@@ -80,15 +80,15 @@ def test_a_receipt_stands_beside_the_run_before(
     page.open(lab_url, TOUR)
     page.wait_moving(page.dashboard)
     # more than one, if the page had to connect again
-    *_, hello = (each for each in page.received if each["type"] == "hello")
+    *_, hello = (message for message in page.received if message["type"] == "hello")
     gpu, now_ms = hello["devices"][0]["id"], hello["time_ms"]
     # the list has only the newest, and the lab is shared
-    told = receipt(gpu, now_ms, 5_000, 690)
-    told["previous"] = receipt(gpu, now_ms - 60_000, 9_000, 300)
+    sent = receipt(gpu, now_ms, 5_000, 690)
+    sent["previous"] = receipt(gpu, now_ms - 60_000, 9_000, 300)
     devices = [msgspec.convert(device, Device) for device in hello["devices"]]
-    view = view_of_receipt(msgspec.convert(told, Receipt), devices)
-    told["view"] = msgspec.to_builtins(view)
-    routes[-1].send(json.dumps(told))
+    view = view_of_receipt(msgspec.convert(sent, Receipt), devices)
+    sent["view"] = msgspec.to_builtins(view)
+    routes[-1].send(json.dumps(sent))
     link = page.dashboard.locator(".wb-cells .wb-link", has_text="train(<img")
     page.open_drawer(link.click)
     expect(page.drawer).to_contain_text(f"Receipt: train({ATTACK})")
@@ -110,7 +110,7 @@ def test_a_cell_out_of_memory_is_told_with_who_held_what(
     page.open(lab_url, TOUR)
     page.wait_moving(page.dashboard)
     # more than one, if the page had to connect again
-    *_, hello = (each for each in page.received if each["type"] == "hello")
+    *_, hello = (message for message in page.received if message["type"] == "hello")
     holder = {
         "kind": "kernel",
         "name": f"{ATTACK}.ipynb",

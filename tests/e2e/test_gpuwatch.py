@@ -23,16 +23,20 @@ def test_every_cell_of_a_whole_run_has_its_line_and_the_next_run_compares(
 
     def lines() -> list[str] | None:
         """The lines in the notebook as it would be saved, if all are there."""
-        found = [
+        lines_shown = [
             "".join(output["data"]["text/plain"])
             for cell in page.cells()[1:]
             for output in cell["outputs"]
         ]
-        if any("No receipts" in line for line in found):
+        if any("No receipts" in line for line in lines_shown):
             # a server that stood still for seconds is given up; once more, then
             page.run_all()
             return None
-        return found if len(found) == QUICK + 1 and " · " in found[0] else None
+        return (
+            lines_shown
+            if len(lines_shown) == QUICK + 1 and " · " in lines_shown[0]
+            else None
+        )
 
     work, *quick = wait_for("all receipts", lines)
     took = work.partition(" · ")[0]

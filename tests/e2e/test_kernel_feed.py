@@ -38,7 +38,7 @@ def plain_page(browser: Browser) -> Iterator[LabPage]:
     context = browser.new_context(viewport={"width": 1500, "height": 1000})
     page = LabPage(context.new_page())
     yield page
-    errors = [each for each in page.errors if "/warpbook/api/v1/" not in each]
+    errors = [error for error in page.errors if "/warpbook/api/v1/" not in error]
     page.shut_down_kernel()
     context.close()
     assert errors == []

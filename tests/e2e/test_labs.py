@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.e2e.lab import BASE_URL, Lab, LabPage
 from tests.e2e.test_accessible import AXE
 from tests.programs import wait_for
+from warpbook_labs.course.paths import find_path
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.files import CATALOGUE
 
@@ -22,12 +23,12 @@ SOLUTION = (
 
 def cell_of(page: LabPage, text: str) -> int:
     """The position of the cell that has this in its source."""
-    (found,) = [
+    (cell_number,) = [
         number
         for number, cell in enumerate(page.cells())
         if cell["cell_type"] == "code" and text in "".join(cell["source"])
     ]
-    return found
+    return cell_number
 
 
 def write_source(page: LabPage, cell: int, source: str) -> None:
@@ -39,6 +40,38 @@ def write_source(page: LabPage, cell: int, source: str) -> None:
         }""",
         [cell, source],
     )
+
+
+def test_a_path_is_chosen_by_keyboard_and_its_labs_stand_in_its_order(
+    page: LabPage, lab_url: str
+) -> None:
+    url = urlsplit(lab_url)
+    page.page.goto(f"{url.scheme}://{url.netloc}{BASE_URL}lab?reset&{url.query}")
+    page.page.wait_for_function("() => window.jupyterapp?.restored.then(() => true)")
+    page.execute("warpbook:open-labs")
+    browser = page.page.locator(".wb-labs")
+    choice = browser.get_by_label("Learning path")
+    expect(browser.locator("[data-lab='matmul']")).to_be_visible()
+    choice.focus()
+    page.page.keyboard.press("ArrowDown")
+    expect(browser.get_by_role("heading", name="Bounds and copies")).to_be_visible()
+    expect(browser.locator("[data-lab='matmul']")).to_have_count(0)
+    on_path = browser.locator("[data-lab]").evaluate_all(
+        "rows => rows.map(row => row.dataset.lab)"
+    )
+    assert on_path == list(find_path("afternoon").labs)
+    expect(browser.locator(".wb-labs-path")).to_contain_text("0 of 5 labs are passed")
+    expect(choice).to_be_focused()
+    page.page.keyboard.press("ArrowUp")
+    expect(browser.locator("[data-lab='matmul']")).to_be_visible()
+    expect(choice).to_have_value("")
+    # texts are below the labs, and open as they do
+    browser.get_by_role("button", name="Open the text DGX").focus()
+    page.page.keyboard.press("Enter")
+    picture = page.page.locator(".jp-Notebook img[alt^='Eight GPUs of a DGX']")
+    expect(picture).to_be_visible()
+    there = "image => image.complete && image.naturalWidth > 0"
+    wait_for("the picture", lambda: picture.evaluate(there) or None)
 
 
 @pytest.mark.timeout(600)
@@ -71,13 +104,13 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
         page.set_theme(f"JupyterLab {theme}")
         page.page.wait_for_timeout(300)
         page.page.add_script_tag(path=AXE)
-        found = page.page.evaluate(
+        report = page.page.evaluate(
             "() => axe.run({ include: ['.wb-labs'] }, { resultTypes: ['violations'] })"
         )
         serious = [
-            (each["id"], each["nodes"][0]["html"][:200])
-            for each in found["violations"]
-            if each["impact"] in ("serious", "critical")
+            (violation["id"], violation["nodes"][0]["html"][:200])
+            for violation in report["violations"]
+            if violation["impact"] in ("serious", "critical")
         ]
         assert serious == []
         page.page.screenshot(path=screenshots / f"labs-{theme.lower()}.png")
@@ -190,12 +223,12 @@ def test_broken_streams_are_shown_with_their_lines_and_a_timeline(
     ]
     page.open(lab_url, lab.write_notebook("streams.ipynb", cells))
     page.run(0)
-    told = {
+    words_by_file = {
         "side_does_not_wait.py": "which add of line",
         "events.py": "✓ fix-the-stream: passed",
     }
     sources = find("fix-the-stream")
-    for name, words in told.items():
+    for name, words in words_by_file.items():
         source = (sources.wrong | sources.correct)[name]
         write_source(page, 1, f"%%lab fix-the-stream\n# {ATTACK}\n{source}")
         page.run(1)

@@ -53,11 +53,11 @@ def test_a_report_grows_while_its_cell_runs(
     def more_windows(more: int) -> None:
         """Wait for them by their number: of many the older ones share a row."""
 
-        def told() -> int:
+        def shown_windows() -> int:
             return int(re.sub(r"\D", "", table.locator("caption").inner_text()))
 
-        before = told()
-        wait_for("more windows", lambda: told() >= before + more or None)
+        before = shown_windows()
+        wait_for("more windows", lambda: shown_windows() >= before + more or None)
 
     more_windows(2)
     expect(table.locator("tbody tr").nth(1)).to_be_visible()

@@ -17,7 +17,7 @@ from tests.e2e.test_accessible import serious
 def page(page: LabPage) -> Iterator[LabPage]:
     """Notebook 7.6 has errors of its own, also without warpbook; ours count."""
     yield page
-    page.errors = [each for each in page.errors if "extensions/warpbook" in each]
+    page.errors = [error for error in page.errors if "extensions/warpbook" in error]
 
 
 def test_panel_dashboard_and_widget_are_live(

@@ -182,7 +182,7 @@ def test_settings_hold_at_once(page: LabPage, live_url: str) -> None:
         "a subscription at the new rate",
         lambda: (
             page.page.wait_for_timeout(100)
-            or any(each.get("rate_hz") == 3 for each in page.sent)
+            or any(message.get("rate_hz") == 3 for message in page.sent)
             or None
         ),
     )

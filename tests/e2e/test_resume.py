@@ -84,7 +84,7 @@ def test_a_restart_of_the_server_in_the_middle_keeps_what_was_seen(
         expect(page.panel.locator(".wb-connection [role=status]")).to_be_empty()
         grow(page)
         rows = page.page.evaluate(ROWS)
-        assert [each for each in before if each not in rows] == []
+        assert [row for row in before if row not in rows] == []
         assert_holds_the_ring(page)
         page.wait_moving(page.dashboard)
         page.shut_down_kernel()
@@ -108,7 +108,7 @@ def test_a_hidden_tab_makes_no_traffic_but_alerts(page: LabPage, lab_url: str) -
     page.received.clear()
     sent = len(page.sent)
     page.page.wait_for_timeout(6_000)
-    assert {each["type"] for each in page.received} <= {"alerts"}
+    assert {message["type"] for message in page.received} <= {"alerts"}
     assert len(page.sent) == sent
     show(page, True)
     grow(page)

@@ -34,9 +34,9 @@ def seen_ms(timeline: Locator) -> tuple[float, float]:
     """What the words below the figure say is seen."""
     said = timeline.locator("> .wb-note")
     expect(said).to_contain_text(" to ")
-    found = re.search(r"(-?[\d.]+)\xa0ms to (-?[\d.]+)\xa0ms", said.inner_text())
-    assert found, said.inner_text()
-    return float(found[1]), float(found[2])
+    match = re.search(r"(-?[\d.]+)\xa0ms to (-?[\d.]+)\xa0ms", said.inner_text())
+    assert match, said.inner_text()
+    return float(match[1]), float(match[2])
 
 
 def still_ms(page: LabPage, timeline: Locator) -> tuple[float, float]:
@@ -184,7 +184,7 @@ def test_the_timeline_is_saved_as_a_chrome_trace(
     with page.page.expect_download() as download:
         timeline.get_by_role("button", name="Save as Chrome trace").click()
     trace = json.loads(download.value.path().read_text())
-    assert sum(each["ph"] == "X" for each in trace["traceEvents"]) == 4000
+    assert sum(event["ph"] == "X" for event in trace["traceEvents"]) == 4000
 
 
 def test_without_its_events_a_report_shows_the_longest_and_says_so(
@@ -220,14 +220,18 @@ def test_axe_finds_nothing_serious(page: LabPage, lab: Lab, lab_url: str) -> Non
     timeline.get_by_role("button", name="Statistics").click()
     expect(timeline.get_by_role("region", name="Selected part")).to_contain_text("GPU")
     page.page.add_script_tag(path=AXE)
-    found = page.page.evaluate(
+    report = page.page.evaluate(
         "() => axe.run({ include: [['.wb-timeline']] }, "
         "{ resultTypes: ['violations'] })"
     )
     serious = [
-        (each["id"], each["help"], [node["html"][:200] for node in each["nodes"]])
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
+        (
+            violation["id"],
+            violation["help"],
+            [node["html"][:200] for node in violation["nodes"]],
+        )
+        for violation in report["violations"]
+        if violation["impact"] in ("serious", "critical")
     ]
     assert serious == []
 

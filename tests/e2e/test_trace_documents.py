@@ -105,12 +105,12 @@ def test_other_files_keep_their_viewers_and_bad_ones_say_what_is_wrong(
     listed(opened, "cut.pt.trace.json").dblclick()
     expect(alert).to_contain_text("a damaged trace")
     # the browser says it of every answer of that kind
-    opened.errors = [each for each in opened.errors if "422" not in each]
+    opened.errors = [error for error in opened.errors if "422" not in error]
 
 
 def test_a_trace_is_compared_with_another_and_downloaded(opened: LabPage) -> None:
-    asked: list[str] = []
-    opened.page.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    opened.page.on("request", lambda request: urls.append(request.url))
     eager, graph = (read_profile(str(path)).profile for path in (EAGER, GRAPH))
     listed(opened, "graph.json.gz").dblclick()
     report = tab(opened)
@@ -138,9 +138,10 @@ def test_a_trace_is_compared_with_another_and_downloaded(opened: LabPage) -> Non
     assert link.get_attribute("href") == "https://ui.perfetto.dev"
     with opened.page.expect_download() as download:
         report.get_by_role("button", name="Save as HTML").click()
+    assert download.value.suggested_filename.startswith("warpbook-graph.json.gz-")
     page = Path(download.value.path()).read_text()
     assert "graph.json.gz" in page and "Kernels by their limit" in page
-    hosts = {urlsplit(url).hostname for url in asked if url.startswith("http")}
+    hosts = {urlsplit(url).hostname for url in urls if url.startswith("http")}
     assert hosts == {urlsplit(opened.page.url).hostname}
 
 

@@ -39,7 +39,9 @@ LIMITS = Limits()
 def fill(folder: Path, now_ms: float) -> None:
     """Put ten days of the recorded GPUs into an archive, and what happened then."""
     recording = read_recording(SHIPPED)
-    devices = tuple(replace(each, origin="replay") for each in recording.hello.devices)
+    devices = tuple(
+        replace(device, origin="replay") for device in recording.hello.devices
+    )
     with contextlib.closing(connect(folder / FILE_NAME)) as connection:
         tail = Tail()
         frames = []
@@ -136,7 +138,7 @@ def test_it_goes_from_minutes_to_a_month_without_a_break(
 
         def came(least: int = 20) -> dict | None:
             page.page.wait_for_timeout(100)
-            return next((each for each in answers if known(each) > least), None)
+            return next((answer for answer in answers if known(answer) > least), None)
 
         steps.append(wait_for(f"what {label} was like", came)["step_ms"])
     assert steps == sorted(steps) and steps[-1] >= HOUR_MS

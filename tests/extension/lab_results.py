@@ -166,13 +166,13 @@ def words_of(card: Card) -> Iterator[str]:
                 case CardText(text):
                     yield text
                 case CardFacts(facts):
-                    yield from (each.label for each in facts)
+                    yield from (fact.label for fact in facts)
                 case CardTable(heads):
                     yield from heads
                 case CardLog(lines):
                     yield from lines
                 case CardTimeline(_, lanes):
-                    yield from (each.name for each in lanes)
+                    yield from (lane.name for lane in lanes)
 
 
 def written() -> str:

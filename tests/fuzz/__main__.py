@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     # archives tell of each damaged value
     logging.disable()
     total: dict[str, Surface] = {}
@@ -43,8 +43,8 @@ def main() -> int:
             with Fuzz(running, 0) as fuzz:
                 fuzz.page(46)
             before_bytes = memory_bytes(running)
-            until_s = time.monotonic() + 60 * asked.minutes
-            seed = asked.seed
+            until_s = time.monotonic() + 60 * options.minutes
+            seed = options.seed
             while time.monotonic() < until_s:
                 with Fuzz(running, seed) as fuzz:
                     of_server = (
@@ -67,17 +67,19 @@ def main() -> int:
             time.sleep(10)
             after_bytes = memory_bytes(running)
         faults = tracebacks(home)
-    page = _page(list(total.values()), asked, before_bytes, after_bytes, alive, faults)
+    page = _page(
+        list(total.values()), options, before_bytes, after_bytes, alive, faults
+    )
     sys.stdout.write(page)
-    if asked.write:
-        asked.write.write_text(page)
+    if options.write:
+        options.write.write_text(page)
     failures = [failure for s in total.values() for failure in s.failures]
     return 1 if failures or faults or not alive else 0
 
 
 def _page(
     surfaces: list[Surface],
-    asked: argparse.Namespace,
+    options: argparse.Namespace,
     before_bytes: int,
     after_bytes: int,
     alive: bool,
@@ -92,8 +94,8 @@ def _page(
         "",
         f"{when}, commit {commit}, Python {platform.python_version()} on "
         f"{platform.system()}, 2 cores, no GPU.",
-        f"`python -m tests.fuzz --minutes {asked.minutes:g} --seed {asked.seed}`: a "
-        "real server whose address space is limited to "
+        f"`python -m tests.fuzz --minutes {options.minutes:g} --seed {options.seed}`: "
+        "a real server whose address space is limited to "
         f"{ADDRESS_SPACE_BYTES >> 30} GiB.",
         "",
         "| surface | inputs | refused | failures |",

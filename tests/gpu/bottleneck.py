@@ -48,8 +48,8 @@ def judge(notebook: Notebook, known: Bottleneck) -> tuple[str, list[str]]:
     """Profile the cell; give its row of the table, and what is wrong with it."""
     # once as it is: libraries are loaded and memory is taken once
     notebook.run(f"{_FRESH}\n{known.setup}\n{known.cell}\ntorch.cuda.synchronize()")
-    found = notebook.profile(known.cell)
-    verdict, complete = found["verdict"], found["completeness"]
+    profile = notebook.profile(known.cell)
+    verdict, complete = profile["verdict"], profile["completeness"]
     wrong = []
     if verdict is None or verdict["kind"] != known.kind:
         wrong.append(f"the verdict is {verdict}, not {known.kind}")
@@ -57,15 +57,15 @@ def judge(notebook: Notebook, known: Bottleneck) -> tuple[str, list[str]]:
         wrong.append(f"{verdict['sentence']!r} does not say {known.says!r}")
     if complete["matched"] != complete["launches"]:
         wrong.append(f"launches are missing: {complete}")
-    return _row(known, found), wrong
+    return _row(known, profile), wrong
 
 
-def _row(known: Bottleneck, found: dict[str, Any]) -> str:
+def _row(known: Bottleneck, profile: dict[str, Any]) -> str:
     shares: dict[str, float] = {}
-    for each in found["findings"]:
-        shares[each["kind"]] = shares.get(each["kind"], 0.0) + each["share"]
-    verdict, complete = found["verdict"] or {}, found["completeness"]
-    busy = (found["gpu_busy_ns"] or 0) / found["wall_ns"]
+    for finding in profile["findings"]:
+        shares[finding["kind"]] = shares.get(finding["kind"], 0.0) + finding["share"]
+    verdict, complete = profile["verdict"] or {}, profile["completeness"]
+    busy = (profile["gpu_busy_ns"] or 0) / profile["wall_ns"]
     cells = [
         known.name,
         known.why,

@@ -27,7 +27,9 @@ class Frames:
     def gpu(self) -> dict[str, Any]:
         """Give the GPU that torch works on, as the greeting describes it."""
         devices: list[dict[str, Any]] = self.hello["devices"]
-        return next(each for each in devices if each["id"] == f"gpu:{used_uuid()}")
+        return next(
+            device for device in devices if device["id"] == f"gpu:{used_uuid()}"
+        )
 
     def mean(self, metric: str, frames: slice, device: str | None = None) -> float:
         """Mean of a metric over some of the frames, by default of the used GPU."""
@@ -44,10 +46,12 @@ class Frames:
         devices = self.hello["devices"]
         at = next(
             position
-            for position, each in enumerate(devices)
-            if each["kind"] == kind and index in ("", str(each["index"]))
+            for position, candidate in enumerate(devices)
+            if candidate["kind"] == kind and index in ("", str(candidate["index"]))
         )
-        column = [each["name"] for each in devices[at]["metrics"]].index(metric)
+        column = [described["name"] for described in devices[at]["metrics"]].index(
+            metric
+        )
         return [
             reading["values"][column]
             for frame in self.frames[frames]

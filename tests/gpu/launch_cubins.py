@@ -33,28 +33,28 @@ class Work(msgspec.Struct):
 def main() -> None:
     """Do all of the work in its order."""
     folder, device = Path(sys.argv[1]), Device()
-    asked = msgspec.msgpack.decode(
+    works = msgspec.msgpack.decode(
         (folder / "work.msgpack").read_bytes(), type=list[Work]
     )
     held: list[dict[str, bytes]] = []
-    for work in asked:
+    for work in works:
         program, addresses = device.load(work.cubin), {}
-        for each in work.run.memory:
-            addresses[each.name] = device.allocate(each.size_bytes)
-            values = np.full(each.size_bytes, POISON, np.uint8)
-            if each.data is not None:
-                values = np.frombuffer(each.data, np.uint8)
-            device.upload(addresses[each.name], values)
+        for buffer in work.run.memory:
+            addresses[buffer.name] = device.allocate(buffer.size_bytes)
+            values = np.full(buffer.size_bytes, POISON, np.uint8)
+            if buffer.data is not None:
+                values = np.frombuffer(buffer.data, np.uint8)
+            device.upload(addresses[buffer.name], values)
         for launch in work.run.launches:
             device.launch(device.prepare(program, launch, addresses))
         device.wait(30)
-        told = [each for each in work.run.memory if each.is_told]
+        outputs = [buffer for buffer in work.run.memory if buffer.is_told]
         held.append(
             {
-                each.name: device.download(
-                    addresses[each.name], each.size_bytes
+                buffer.name: device.download(
+                    addresses[buffer.name], buffer.size_bytes
                 ).tobytes()
-                for each in told
+                for buffer in outputs
             }
         )
         for address in addresses.values():

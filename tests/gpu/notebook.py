@@ -108,12 +108,12 @@ class Notebook:
     def profiled(self, name: str = "p") -> dict[str, Any]:
         """Give the figures of the profile in this variable."""
         hidden = ("lanes", "names")
-        found: dict[str, Any] = self.value(
+        profile: dict[str, Any] = self.value(
             f"{{key: value for key, value in {name}.to_dict().items() "
             f"if key not in {hidden!r}}}"
         )
-        print(summary(found))
-        return found
+        print(summary(profile))
+        return profile
 
 
 def summary(profile: dict[str, Any]) -> str:
@@ -124,13 +124,15 @@ def summary(profile: dict[str, Any]) -> str:
         f"{profile['gpu_busy_ns']} ns, {profile['kernel_calls']} kernels, "
         f"{complete['matched']} of {complete['launches']} launches matched, profiler "
         f"{profile['profiler_ns']} ns (first start {profile['first_start_ns']})",
-        *(f"    warning: {each}" for each in complete["warnings"]),
+        *(f"    warning: {warning}" for warning in complete["warnings"]),
     ]
     if profile["verdict"] is not None:
         verdict = profile["verdict"]
         lines.append(f"    {verdict['kind']}: {verdict['sentence']}")
-    for each in profile["findings"]:
-        lines.append(f"    {each['share']:4.0%} {each['kind']}: {each['evidence']}")
+    for finding in profile["findings"]:
+        lines.append(
+            f"    {finding['share']:4.0%} {finding['kind']}: {finding['evidence']}"
+        )
     for row in profile["kernels"][:5]:
         lines.append(f"    {row['calls']:>9,} x {row['name'][:90]}")
     return "\n".join(lines)

@@ -45,12 +45,12 @@ def warpbook_config(tmp_path: Path) -> dict:
     return {"alert_rules": str(rules)}
 
 
-async def told(seen: Frames, rule: str, ended: bool = False) -> dict:
+async def alert_of(seen: Frames, rule: str, ended: bool = False) -> dict:
     """Wait for an alert of a rule to hold, or to have ended."""
     for _ in range(600):
-        for each in seen.newest.get("alerts", {}).get("alerts", ()):
-            if each["rule"] == rule and (each["until_ms"] is not None) == ended:
-                return each
+        for alert in seen.newest.get("alerts", {}).get("alerts", ()):
+            if alert["rule"] == rule and (alert["until_ms"] is not None) == ended:
+                return alert
         await asyncio.sleep(0.1)
     raise AssertionError(f"no alert of {rule} within a minute")
 
@@ -65,12 +65,12 @@ async def test_dense_work_is_fine_and_forgotten_memory_is_not(
         await worker.begin(FILLS)
         await worker.finish()
         for rule in ("memory_full", "held_idle"):
-            alert = await told(seen, rule)
+            alert = await alert_of(seen, rule)
             print(f"{alert['severity']}: {alert['title']}. {alert['text']}")
-        assert (await told(seen, "held_idle"))["kernel_id"] == worker.id
+        assert (await alert_of(seen, "held_idle"))["kernel_id"] == worker.id
         await worker.begin("import time; time.sleep(15)")
-        await told(seen, "idle_while_busy")
+        await alert_of(seen, "idle_while_busy")
         await worker.finish()
         await worker.begin("del held; torch.cuda.empty_cache()")
         await worker.finish()
-        await told(seen, "memory_full", ended=True)
+        await alert_of(seen, "memory_full", ended=True)

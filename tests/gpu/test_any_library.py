@@ -235,36 +235,36 @@ def test_its_kernels_are_seen_matched_and_named(
     assert not wrong
 
 
-def problems(which: str, found: dict[str, Any], library: Library) -> list[str]:
+def problems(which: str, profile: dict[str, Any], library: Library) -> list[str]:
     """Say what is wrong with the profile of many tiny kernels."""
     wrong = []
     calls = sum(
-        row["calls"] for row in found["kernels"] if library.kernel in row["name"]
+        row["calls"] for row in profile["kernels"] if library.kernel in row["name"]
     )
     if calls != LAUNCHES if library.is_exact else calls < LAUNCHES:
         wrong.append(f"{which}: {calls} kernels of {LAUNCHES} by their name")
-    complete = found["completeness"]
+    complete = profile["completeness"]
     if not complete["matched"] == complete["launches"] >= LAUNCHES:
         wrong.append(f"{which}: launches {complete}")
-    operators = [row["name"] for row in found["operators"]]
+    operators = [row["name"] for row in profile["operators"]]
     if any(name.startswith("aten::") for name in operators):
         wrong.append(f"{which}: operators of torch {operators}")
-    verdict = found["verdict"]
+    verdict = profile["verdict"]
     if verdict is None or verdict["kind"] not in HOST:
         wrong.append(f"{which}: the verdict {verdict}")
     return wrong
 
 
-def problems_of_a_full_gpu(found: dict[str, Any]) -> list[str]:
+def problems_of_a_full_gpu(profile: dict[str, Any]) -> list[str]:
     """Say what is wrong with the profile of large kernels."""
     wrong = []
-    busy = (found["gpu_busy_ns"] or 0) / found["wall_ns"]
+    busy = (profile["gpu_busy_ns"] or 0) / profile["wall_ns"]
     if busy < 0.7:
         wrong.append(f"large: busy {busy:.0%} of the time only")
-    complete = found["completeness"]
+    complete = profile["completeness"]
     if not complete["matched"] == complete["launches"] >= 60:
         wrong.append(f"large: launches {complete}")
-    verdict = found["verdict"]
+    verdict = profile["verdict"]
     # a kernel of somebody's own tells nobody what limits it: "unknown" is right too
     if verdict is None or verdict["kind"] in NOT_OF_A_FULL_GPU | {"mixed"}:
         wrong.append(f"large: the verdict {verdict}")

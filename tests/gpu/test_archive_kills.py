@@ -150,7 +150,10 @@ def test_what_five_busy_minutes_take_of_a_disk(busy_gpu) -> None:
         table.append(frames[begin : begin + 10])
     whole = table.table()
     seconds = seconds_of(whole, devices)
-    sizes = [len(pack(of_gpus(each, gpus, devices))) for each in (whole, seconds)]
+    sizes = [
+        len(pack(of_gpus(some_frames, gpus, devices)))
+        for some_frames in (whole, seconds)
+    ]
     cpu_s = time.thread_time() - begun_s
     to_a_day = DAY_MS / (frames[-1].time_ms - frames[0].time_ms) / len(gpus) * 8 / 1e6
     print()

@@ -54,9 +54,9 @@ async def output(*command: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE
     )
-    told = (await process.communicate())[0].decode()
+    text = (await process.communicate())[0].decode()
     assert process.returncode == 0, command
-    return told
+    return text
 
 
 async def ask(script: str) -> str:
@@ -64,12 +64,12 @@ async def ask(script: str) -> str:
 
 
 async def nvidia_smi() -> dict:
-    asked = ("nvidia-smi", "-i", used_uuid(), "--format=csv,noheader,nounits")
+    command = ("nvidia-smi", "-i", used_uuid(), "--format=csv,noheader,nounits")
     query = "--query-gpu=memory.used,power.draw.instant,power.draw"
-    row = await output(*asked, query)
-    used, _, power = (float(each) for each in row.split(","))
+    row = await output(*command, query)
+    used, _, power = (float(word) for word in row.split(","))
     query = "--query-compute-apps=pid,used_memory"
-    rows = await output(*asked, query)
+    rows = await output(*command, query)
     pids = {}
     for line in rows.splitlines():
         pid, memory = line.split(",")
@@ -108,7 +108,7 @@ async def test_memory_power_and_pids_are_those_of_the_peers(
         )
     assert pid in ours
     for said in theirs.values():
-        pids = {str(each): memory for each, memory in said["pids"].items()}
+        pids = {str(process): memory for process, memory in said["pids"].items()}
         assert set(pids) == set(ours)
         assert abs(pids[pid] - ours[pid]) <= MIB
         assert abs(said["memory_used_bytes"] - used) <= 2 * MIB

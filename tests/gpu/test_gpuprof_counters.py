@@ -65,30 +65,30 @@ def test_the_tensor_share_is_what_gpm_sees_of_the_tensor_cores(
     notebook.run(GPM_SETUP)
     print("\n", notebook.value("[half_s, single_s]"), "s a product")
     cells = {f"bf16 {share:.0%}, rest fp32": share for share in (1, 0.75, 0.5, 0.25, 0)}
-    found = {
+    by_name = {
         name: measured(notebook, ROUNDS.format(share=share))
         for name, share in cells.items()
     }
     notebook.run(
         'torch.set_float32_matmul_precision("high")\nsingle_s = seconds_each(single)'
     )
-    found["tf32"] = measured(notebook, ROUNDS.format(share=0))
+    by_name["tf32"] = measured(notebook, ROUNDS.format(share=0))
     print(
         "| cell | tensor share of kernel time | not known | busy | GPM tensor active |"
     )
     print("|---|---|---|---|---|")
-    for name, (share, unknown, busy, gpm) in found.items():
+    for name, (share, unknown, busy, gpm) in by_name.items():
         print(f"| {name} | {share:.3f} | {unknown:.3f} | {busy:.3f} | {gpm:.3f} |")
-    alone_share, _, alone_busy, alone = found["bf16 100%, rest fp32"]
+    alone_share, _, alone_busy, alone = by_name["bf16 100%, rest fp32"]
     wrong = []
     if alone_share < 0.99 or alone < 0.7:
         wrong.append("bf16 alone")
     for name in cells:
-        share, unknown, busy, gpm = found[name]
+        share, unknown, busy, gpm = by_name[name]
         expected = alone * share * busy / (alone_share * alone_busy)
         if unknown > 0.01 or abs(gpm - expected) > 0.08:
             wrong.append(f"{name}: {expected:.3f} was expected of GPM")
-    share, _, _, gpm = found["tf32"]
+    share, _, _, gpm = by_name["tf32"]
     if share < 0.99 or gpm < 0.3:
         wrong.append("tf32")
     assert not wrong
@@ -151,15 +151,15 @@ def test_the_occupancy_is_what_ncu_says(notebook: Notebook, tmp_path: Path) -> N
         if len(mine) < figures["kernel_calls"]:
             wrong.append(f"{name}: ncu saw fewer kernels than the profile")
             continue
-        time_ns = sum(each[DURATION] for each in mine)
+        time_ns = sum(kernel[DURATION] for kernel in mine)
         allowed, achieved = (
-            sum(each[DURATION] * value(each) for each in mine) / time_ns
+            sum(kernel[DURATION] * value(kernel) for kernel in mine) / time_ns
             for value in (
-                lambda each: each[THEORETICAL] * min(each[WAVES], 1),
-                lambda each: each[ACHIEVED],
+                lambda kernel: kernel[THEORETICAL] * min(kernel[WAVES], 1),
+                lambda kernel: kernel[ACHIEVED],
             )
         )
-        longest = max(mine, key=lambda each: each[DURATION])["name"]
+        longest = max(mine, key=lambda kernel: kernel[DURATION])["name"]
         rows.append(
             f"| {name} | {longest[:50]} | {ours:.1f} | {allowed:.1f} | {achieved:.1f} |"
         )
@@ -198,14 +198,14 @@ def ncu_kernels(folder: Path) -> list[dict[str, Any]]:
         text=True,
         timeout=400,
     )
-    told = log.read_text() if log.exists() else ""
-    assert "ERR_NVGPUCTRPERM" not in told + done.stdout, (
+    text = log.read_text() if log.exists() else ""
+    assert "ERR_NVGPUCTRPERM" not in text + done.stdout, (
         "ncu may not read counters here: run as root, or have the driver loaded with "
         "NVreg_RestrictProfilingToAdminUsers=0"
     )
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{told[-3000:]}"
-    kernels = read_ncu(told)
-    assert kernels, f"ncu told of no kernel:\n{told[-3000:]}"
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{text[-3000:]}"
+    kernels = read_ncu(text)
+    assert kernels, f"ncu told of no kernel:\n{text[-3000:]}"
     return kernels
 
 
@@ -216,11 +216,11 @@ def read_ncu(text: str) -> list[dict[str, Any]]:
     for row in csv.DictReader(lines):
         if not row["ID"]:
             continue  # the units of the columns
-        found = kernels.setdefault(row["ID"], {"name": row["Kernel Name"]})
-        told = (
+        kernel = kernels.setdefault(row["ID"], {"name": row["Kernel Name"]})
+        values = (
             {row["Metric Name"]: row["Metric Value"]} if "Metric Name" in row else row
         )
-        for name, value in told.items():
+        for name, value in values.items():
             if name in (ACHIEVED, THEORETICAL, WAVES, DURATION):
-                found[name] = float(re.sub(",", "", value))
+                kernel[name] = float(re.sub(",", "", value))
     return list(kernels.values())

@@ -28,26 +28,27 @@ def profiled(cell: Callable[[], object], memory: bool = False) -> CellProfile:
     capture = Capture(memory)
     capture.start()
     cell()
-    found = analyse(*capture.stop())
+    cell_profile = analyse(*capture.stop())
     print(
-        f"\nwall {found.wall_ns} ns, busy {found.gpu_busy_ns} ns, kernels "
-        f"{found.kernel_calls}, {found.completeness}, profiler {found.profiler_ns} ns, "
-        f"first start {found.first_start_ns}"
+        f"\nwall {cell_profile.wall_ns} ns, busy {cell_profile.gpu_busy_ns} ns, "
+        f"kernels {cell_profile.kernel_calls}, {cell_profile.completeness}, "
+        f"profiler {cell_profile.profiler_ns} ns, "
+        f"first start {cell_profile.first_start_ns}"
     )
-    return found
+    return cell_profile
 
 
-def assert_complete(found: CellProfile) -> None:
-    assert found.completeness.matched == found.completeness.launches > 0
+def assert_complete(cell_profile: CellProfile) -> None:
+    assert cell_profile.completeness.matched == cell_profile.completeness.launches > 0
     wrong = [
         warning
-        for warning in found.completeness.warnings
+        for warning in cell_profile.completeness.warnings
         if "profiler's own work" not in warning
     ]
     assert wrong == []
-    assert found.gpu_busy_ns is not None
-    assert 0 < found.gpu_busy_ns <= found.wall_ns
-    assert found.gpu_name == torch.cuda.get_device_name()
+    assert cell_profile.gpu_busy_ns is not None
+    assert 0 < cell_profile.gpu_busy_ns <= cell_profile.wall_ns
+    assert cell_profile.gpu_name == torch.cuda.get_device_name()
 
 
 @pytest.fixture(autouse=True)
@@ -66,15 +67,19 @@ def test_tiny_kernels_are_counted_exactly() -> None:
             x.add_(1)
 
     profiled(cell)
-    found = profiled(cell)
-    assert_complete(found)
-    assert (found.kernel_calls, found.launches) == (1000, 1000)
-    assert found.kernel_time_ns is not None and found.gpu_busy_ns is not None
+    cell_profile = profiled(cell)
+    assert_complete(cell_profile)
+    assert (cell_profile.kernel_calls, cell_profile.launches) == (1000, 1000)
+    assert (
+        cell_profile.kernel_time_ns is not None and cell_profile.gpu_busy_ns is not None
+    )
     # one after the other on one stream: nothing overlaps
-    assert found.kernel_time_ns == pytest.approx(found.gpu_busy_ns, rel=0.01)
-    assert found.synchronizations == 0
-    assert [row.calls for row in found.kernels] == [1000]
-    assert {row.name: row.calls for row in found.operators}["aten::add_"] == 1000
+    assert cell_profile.kernel_time_ns == pytest.approx(
+        cell_profile.gpu_busy_ns, rel=0.01
+    )
+    assert cell_profile.synchronizations == 0
+    assert [row.calls for row in cell_profile.kernels] == [1000]
+    assert {row.name: row.calls for row in cell_profile.operators}["aten::add_"] == 1000
 
 
 def test_a_matmul_keeps_the_gpu_busy_as_long_as_events_say() -> None:
@@ -89,11 +94,13 @@ def test_a_matmul_keeps_the_gpu_busy_as_long_as_events_say() -> None:
         end.record()
         torch.cuda.synchronize()
 
-    found = profiled(cell)
-    assert_complete(found)
-    assert found.kernel_calls == 50 and found.gpu_busy_ns is not None
-    assert found.gpu_busy_ns / 1e6 == pytest.approx(begin.elapsed_time(end), rel=0.1)
-    assert found.synchronizations == 1
+    cell_profile = profiled(cell)
+    assert_complete(cell_profile)
+    assert cell_profile.kernel_calls == 50 and cell_profile.gpu_busy_ns is not None
+    assert cell_profile.gpu_busy_ns / 1e6 == pytest.approx(
+        begin.elapsed_time(end), rel=0.1
+    )
+    assert cell_profile.synchronizations == 1
 
 
 def test_copies_say_pinned_or_pageable_with_their_bytes() -> None:
@@ -108,15 +115,15 @@ def test_copies_say_pinned_or_pageable_with_their_bytes() -> None:
         on_gpu[: 16 * MIB].copy_(pageable)
         on_gpu[: 16 * MIB].cpu()
 
-    found = profiled(cell)
-    assert_complete(found)
-    by_kind = {row.kind: row for row in found.copies}
+    cell_profile = profiled(cell)
+    assert_complete(cell_profile)
+    by_kind = {row.kind: row for row in cell_profile.copies}
     print(by_kind)
     assert by_kind["HtoD (Pinned -> Device)"].calls == 4
     assert by_kind["HtoD (Pinned -> Device)"].size_bytes == 4 * 64 * MIB
     assert by_kind["HtoD (Pageable -> Device)"].size_bytes == 16 * MIB
     assert by_kind["DtoH (Device -> Pageable)"].size_bytes == 16 * MIB
-    assert found.synchronizations > 0
+    assert cell_profile.synchronizations > 0
 
 
 def test_a_graphs_replay_has_one_launch_and_all_kernels() -> None:
@@ -130,9 +137,9 @@ def test_a_graphs_replay_has_one_launch_and_all_kernels() -> None:
         return graph
 
     graph = record()
-    found = profiled(lambda: [graph.replay() for _ in range(3)])
-    assert_complete(found)
-    assert (found.kernel_calls, found.launches) == (600, 3)
+    cell_profile = profiled(lambda: [graph.replay() for _ in range(3)])
+    assert_complete(cell_profile)
+    assert (cell_profile.kernel_calls, cell_profile.launches) == (600, 3)
 
     recorded_inside = profiled(lambda: record().replay())
     assert_complete(recorded_inside)
@@ -150,20 +157,20 @@ def test_peak_memory_is_the_cells() -> None:
 
     # another peak of the process is higher, and stays what it is
     assert profiled(cell).peak_allocated_bytes is None
-    found = profiled(cell, memory=True)
+    cell_profile = profiled(cell, memory=True)
     assert torch.cuda.max_memory_allocated() == of_process
-    assert found.peak_allocated_bytes is not None
-    assert 128 * MIB <= found.peak_allocated_bytes < 512 * MIB
-    assert found.peak_reserved_bytes is not None
-    assert found.peak_reserved_bytes >= found.peak_allocated_bytes
+    assert cell_profile.peak_allocated_bytes is not None
+    assert 128 * MIB <= cell_profile.peak_allocated_bytes < 512 * MIB
+    assert cell_profile.peak_reserved_bytes is not None
+    assert cell_profile.peak_reserved_bytes >= cell_profile.peak_allocated_bytes
 
 
 def test_twenty_profiles_in_a_row_lose_nothing() -> None:
     x = torch.ones(8, device="cuda")
     counts = []
     for _ in range(20):
-        found = profiled(lambda: [x.add_(1) for _ in range(50)])
-        counts.append((found.kernel_calls, found.completeness.matched))
+        cell_profile = profiled(lambda: [x.add_(1) for _ in range(50)])
+        counts.append((cell_profile.kernel_calls, cell_profile.completeness.matched))
         time.sleep(0.5)
     assert counts == [(50, 50)] * 20
 
@@ -175,9 +182,11 @@ def test_a_large_cell_is_whole_or_says_that_it_is_not() -> None:
         for _ in range(200_000):
             x.add_(1)
 
-    found = profiled(cell)
-    missing = found.completeness.launches - found.completeness.matched
-    assert missing == 0 or any("missing" in w for w in found.completeness.warnings)
+    cell_profile = profiled(cell)
+    missing = cell_profile.completeness.launches - cell_profile.completeness.matched
+    assert missing == 0 or any(
+        "missing" in w for w in cell_profile.completeness.warnings
+    )
 
 
 PROGRAM = """
@@ -199,13 +208,13 @@ def told_by(program: str, **env: str) -> dict[str, float]:
     )
     print(f"\n{done.stdout}{done.stderr}")
     assert done.returncode == 0
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return times
 
 
 def test_a_first_cell_that_leaves_cuda_alone_spoils_no_later_one() -> None:
     """Kineto, set up before CUDA was, saw nothing later and hung at the exit."""
-    told = told_by(
+    times = told_by(
         """
 capture = Capture(); capture.start()
 torch.ones(3)
@@ -218,12 +227,12 @@ print(json.dumps({"busy": first.gpu_busy_ns, "kernels": later.kernel_calls,
     "first_start_ns": first.first_start_ns}))
 """
     )
-    assert told["busy"] == 0
-    assert told["kernels"] == 50
+    assert times["busy"] == 0
+    assert times["kernels"] == 50
 
 
 def test_the_first_cell_of_a_kernel_may_set_cuda_up() -> None:
-    told = told_by(
+    times = told_by(
         """
 capture = Capture(); capture.start()
 x = torch.ones(8, device="cuda")
@@ -234,8 +243,8 @@ print(json.dumps({"kernels": found.kernel_calls, "launches": found.launches,
     "matched": found.completeness.matched, "first_start_ns": found.first_start_ns}))
 """
     )
-    assert told["kernels"] == 101
-    assert told["matched"] == told["launches"] == 101
+    assert times["kernels"] == 101
+    assert times["matched"] == times["launches"] == 101
 
 
 SLOWDOWN = """
@@ -263,8 +272,8 @@ print(json.dumps({"before": before, "after": launches_per_s(),
 def test_how_fast_the_kernel_launches_after_a_profile() -> None:
     """Printed, not asserted: timings belong to the machine."""
     for teardown in ("1", "0"):
-        told = told_by(SLOWDOWN, TEARDOWN_CUPTI=teardown)
+        times = told_by(SLOWDOWN, TEARDOWN_CUPTI=teardown)
         print(
-            f"TEARDOWN_CUPTI={teardown}: {told['after'] / told['before']:.3f} of the "
-            f"launch rate from before; later start {told['later_start_ms']:.1f} ms"
+            f"TEARDOWN_CUPTI={teardown}: {times['after'] / times['before']:.3f} of the "
+            f"launch rate from before; later start {times['later_start_ms']:.1f} ms"
         )

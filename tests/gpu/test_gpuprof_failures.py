@@ -59,8 +59,8 @@ def test_a_cell_that_runs_out_of_memory_is_profiled_until_then(
     )
     print(f"\n{failed.error}: {failed.text[:3000]}")
     assert failed.error == "OutOfMemoryError"
-    found = notebook.profiled()
-    assert found["kernel_calls"] == found["completeness"]["matched"] == 100
+    profile = notebook.profiled()
+    assert profile["kernel_calls"] == profile["completeness"]["matched"] == 100
     notebook.run("held = None")
     notebook.run(TEN)
     assert notebook.profiled()["kernel_calls"] == 10
@@ -79,8 +79,8 @@ def test_an_interrupted_cell_is_profiled_until_then(notebook: Notebook) -> None:
     )
     print(f"\n{stopped.error} after {stopped.took_s:.1f} s: {stopped.text[:2000]}")
     assert stopped.error == "KeyboardInterrupt"
-    found = notebook.profiled()
-    complete = found["completeness"]
+    profile = notebook.profiled()
+    complete = profile["completeness"]
     launched = notebook.value("n")
     assert complete["matched"] == complete["launches"]
     # the interrupt may fall between the launch and the count
@@ -125,11 +125,13 @@ graphs[0].replay()
         # one that does not touch the graph, and one that replays it
         notebook.run("%%gpuprof -q -o p\ny = x + 1")
         notebook.run("graphs[0].replay()")
-        found = notebook.profile("graphs[0].replay()")
+        profile = notebook.profile("graphs[0].replay()")
         notebook.run(f"graphs.append(record({session + 1}))\ngraphs[-1].replay()")
         expected += 400 + session + 1
         assert notebook.value("x.tolist()") == [float(expected)] * 8, session
-        assert (found["kernel_calls"], found["launches"]) == (200, 1), summary(found)
+        assert (profile["kernel_calls"], profile["launches"]) == (200, 1), summary(
+            profile
+        )
     notebook.run("for graph in graphs: graph.replay()")
     expected += 200 + 1 + 2 + 3 + 4 + 5
     assert notebook.value("x.tolist()") == [float(expected)] * 8
@@ -153,8 +155,8 @@ for _ in range(4): result = step(value).clone()
     close = "torch.allclose(result, right, atol=1e-5)"
     assert notebook.value(close)
     for _ in range(3):
-        found = notebook.profile("result = step(value).clone()")
-        assert found["kernel_calls"] and notebook.value(close)
+        profile = notebook.profile("result = step(value).clone()")
+        assert profile["kernel_calls"] and notebook.value(close)
         notebook.run("result = None\nresult = step(value).clone()")
         assert notebook.value(close)
 
@@ -190,13 +192,17 @@ def test_two_notebooks_profile_one_gpu_at_once(notebook: Notebook) -> None:
         "    n += 1"
     )
     with open_notebook() as other, ThreadPoolExecutor(1) as pool:
-        for each in (notebook, other):
-            each.run("import time\n" + SETUP)
+        for notebook_used in (notebook, other):
+            notebook_used.run("import time\n" + SETUP)
         # once alone: what is set up once takes longer than the cell
         other.run(TEN)
         notebook.run(TEN)
         of_other = pool.submit(profile_on_a_thread, other, cell)
         mine, theirs = notebook.profile(cell), of_other.result()
-        for found, each in ((mine, notebook), (theirs, other)):
-            launched = each.value("n")
-            assert found["kernel_calls"] == found["completeness"]["matched"] == launched
+        for profile, used in ((mine, notebook), (theirs, other)):
+            launched = used.value("n")
+            assert (
+                profile["kernel_calls"]
+                == profile["completeness"]["matched"]
+                == launched
+            )

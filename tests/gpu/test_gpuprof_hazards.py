@@ -25,9 +25,14 @@ torch.cuda.synchronize()
 
 
 def assert_profiles_as_ever(notebook: Notebook) -> None:
-    found = notebook.profile("for _ in range(30): x.add_(1)")
-    complete = found["completeness"]
-    assert found["kernel_calls"] == complete["matched"] == complete["launches"] == 30
+    cell_profile = notebook.profile("for _ in range(30): x.add_(1)")
+    complete = cell_profile["completeness"]
+    assert (
+        cell_profile["kernel_calls"]
+        == complete["matched"]
+        == complete["launches"]
+        == 30
+    )
 
 
 def test_two_kernels_profile_one_gpu_at_once(notebook: Notebook) -> None:
@@ -36,16 +41,16 @@ def test_two_kernels_profile_one_gpu_at_once(notebook: Notebook) -> None:
     def profiles(mine: Notebook, count: int) -> list[int]:
         cell = f"for _ in range({count}): x.add_(1)"
         try:
-            found = [mine.profile(cell) for _ in range(10)]
+            of_ten = [mine.profile(cell) for _ in range(10)]
         finally:
             # the client's, of this thread
             ensure_event_loop().close()
-        assert {each["completeness"]["matched"] for each in found} == {count}
-        return [each["kernel_calls"] for each in found]
+        assert {profile["completeness"]["matched"] for profile in of_ten} == {count}
+        return [profile["kernel_calls"] for profile in of_ten]
 
     with open_notebook() as other, ThreadPoolExecutor(2) as pool:
-        for each in (notebook, other):
-            each.run(SETUP)
+        for used in (notebook, other):
+            used.run(SETUP)
         one = pool.submit(profiles, notebook, 20_000)
         two = pool.submit(profiles, other, 15_000)
         assert one.result() == [20_000] * 10
@@ -55,7 +60,7 @@ def test_two_kernels_profile_one_gpu_at_once(notebook: Notebook) -> None:
 def test_a_fork_in_a_cell_spoils_nothing(notebook: Notebook) -> None:
     """As a loader's workers, which leave CUDA alone."""
     notebook.run(SETUP + "import multiprocessing\n")
-    found = notebook.profile(
+    cell_profile = notebook.profile(
         "def work(): torch.ones(1000).cumsum(0)\n"
         "fork = multiprocessing.get_context('fork')\n"
         "children = [fork.Process(target=work) for _ in range(3)]\n"
@@ -64,20 +69,22 @@ def test_a_fork_in_a_cell_spoils_nothing(notebook: Notebook) -> None:
         "x.add_(1);"
     )
     assert notebook.value("[each.exitcode for each in children]") == [0, 0, 0]
-    assert found["kernel_calls"] == found["completeness"]["matched"] == 4
+    assert cell_profile["kernel_calls"] == cell_profile["completeness"]["matched"] == 4
     assert_profiles_as_ever(notebook)
 
 
 def test_work_of_other_threads_is_seen_on_the_gpu(notebook: Notebook) -> None:
     notebook.run(SETUP + "import threading\n")
-    found = notebook.profile(
+    cell_profile = notebook.profile(
         "def work():\n"
         "    for _ in range(50): x.add_(1)\n"
         "threads = [threading.Thread(target=work) for _ in range(4)]\n"
         "for each in threads: each.start()\n"
         "for each in threads: each.join()"
     )
-    assert found["kernel_calls"] == found["completeness"]["matched"] == 200
+    assert (
+        cell_profile["kernel_calls"] == cell_profile["completeness"]["matched"] == 200
+    )
     assert_profiles_as_ever(notebook)
 
 
@@ -98,11 +105,11 @@ def test_a_profile_in_a_thread_is_whole_or_says_that_it_is_not(
         "thread.start(); thread.join()"
     )
     for at in range(3):
-        told = notebook.profiled(f"found[{at}]")
-        if told["kernel_calls"] != 40:
-            assert told["gpu_busy_ns"] is None or told["completeness"]["refusal"]
-            assert told["completeness"]["warnings"]
-            assert told["verdict"]["kind"] == "unknown"
+        profile = notebook.profiled(f"found[{at}]")
+        if profile["kernel_calls"] != 40:
+            assert profile["gpu_busy_ns"] is None or profile["completeness"]["refusal"]
+            assert profile["completeness"]["warnings"]
+            assert profile["verdict"]["kind"] == "unknown"
     # what it does to later profiles on the kernel's own thread is printed
     later = notebook.profile("for _ in range(30): x.add_(1)")
     assert later["kernel_calls"] == 30 or later["completeness"]["warnings"]
@@ -157,7 +164,7 @@ def test_the_users_own_profiles_in_a_row_see_the_gpu_after_ours(
 def test_shapes_and_kinds_of_events_are_read(notebook: Notebook) -> None:
     """What this version of torch tells: printed, so that a newer one is noticed."""
     notebook.run(SETUP)
-    found = notebook.profile(
+    cell_profile = notebook.profile(
         "with torch.profiler.record_function('mine'):\n"
         "    y = torch.ones(1 << 20, device='cuda').cpu()"
     )
@@ -166,7 +173,7 @@ def test_shapes_and_kinds_of_events_are_read(notebook: Notebook) -> None:
         " if not name.startswith('__'))"
     )
     print(f"torch {notebook.value('torch.__version__')}: {kinds}")
-    assert found["kernel_calls"] == 1
-    assert not [row for row in found["kernels"] if row["name"] == "mine"]
-    (copy,) = found["copies"]
+    assert cell_profile["kernel_calls"] == 1
+    assert not [row for row in cell_profile["kernels"] if row["name"] == "mine"]
+    (copy,) = cell_profile["copies"]
     assert copy["size_bytes"] in (4 << 20, None)

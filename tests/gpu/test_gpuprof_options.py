@@ -126,8 +126,8 @@ def test_lines_charge_kernels_copies_and_waits(shell: Any) -> None:
     assert lines[7].wait_ns > 0 and lines[7].kernels == 0
     kernels_ns = sum(row.kernel_ns for row in p.lines)
     assert kernels_ns == p.kernel_time_ns
-    items = [each for each in p.metrics.sync_points if each.operator == "aten::item"]
-    assert {each.line for each in items} == {5}
+    items = [point for point in p.metrics.sync_points if point.operator == "aten::item"]
+    assert {item.line for item in items} == {5}
 
 
 def test_an_item_in_each_step_is_named_with_its_line(shell: Any) -> None:
@@ -147,7 +147,7 @@ def test_an_item_in_each_step_is_named_with_its_line(shell: Any) -> None:
     p = shell.user_ns["p"]
     assert p.verdict is not None
     print(p.verdict.sentence)
-    stalls = max(p.metrics.sync_points, key=lambda each: each.stall_ns)
+    stalls = max(p.metrics.sync_points, key=lambda point: point.stall_ns)
     assert (stalls.operator, stalls.line) == ("aten::item", 4)
 
 
@@ -220,13 +220,15 @@ def test_the_saved_trace_says_the_same(
         "for _ in range(100): x.add_(1)",
     )
     print_contents(path)
-    found = report(*read_chrome_trace(str(path)))
+    trace_report = report(*read_chrome_trace(str(path)))
     p = shell.user_ns["p"]
-    print(f"saved: {found.metrics}\nin memory: {p.metrics}")
-    assert found.metrics.kernels == p.kernel_calls == 100
-    assert found.metrics.gpu_busy_ns == pytest.approx(p.metrics.gpu_busy_ns, rel=0.01)
-    assert found.metrics.launches == p.metrics.launches
-    assert found.metrics.synchronizations == p.metrics.synchronizations
+    print(f"saved: {trace_report.metrics}\nin memory: {p.metrics}")
+    assert trace_report.metrics.kernels == p.kernel_calls == 100
+    assert trace_report.metrics.gpu_busy_ns == pytest.approx(
+        p.metrics.gpu_busy_ns, rel=0.01
+    )
+    assert trace_report.metrics.launches == p.metrics.launches
+    assert trace_report.metrics.synchronizations == p.metrics.synchronizations
 
 
 def test_an_error_on_the_gpu_in_a_bare_run_is_the_cells(shell: Any) -> None:

@@ -33,15 +33,15 @@ def test_twenty_sessions_with_idle_between_lose_nothing(notebook: Notebook) -> N
     for session in range(1, SESSIONS + 1):
         idle_s = SHORTEST_S * step ** (session - 1)
         time.sleep(idle_s)
-        found = notebook.profile("for _ in range(50): x.add_(1)")
-        complete = found["completeness"]
+        cell_profile = notebook.profile("for _ in range(50): x.add_(1)")
+        complete = cell_profile["completeness"]
         rows.append(
             f"| {session} | {idle_s:.1f} | {complete['matched']} of "
-            f"{complete['launches']} | {found['kernel_calls']} | "
-            f"{found['profiler_ns'] / 1e6:.1f} |"
+            f"{complete['launches']} | {cell_profile['kernel_calls']} | "
+            f"{cell_profile['profiler_ns'] / 1e6:.1f} |"
         )
-        if (complete["matched"], found["kernel_calls"]) != (50, 50):
-            wrong.append((session, complete, found["kernel_calls"]))
+        if (complete["matched"], cell_profile["kernel_calls"]) != (50, 50):
+            wrong.append((session, complete, cell_profile["kernel_calls"]))
     print("\n| session | idle before s | launches matched | kernels | profiler ms |")
     print("|---|---|---|---|---|", *rows, sep="\n")
     assert notebook.value("x.tolist()") == [50.0 * SESSIONS + 1] * 8
@@ -51,9 +51,9 @@ def test_twenty_sessions_with_idle_between_lose_nothing(notebook: Notebook) -> N
 def test_one_kernel_is_a_profile(notebook: Notebook) -> None:
     notebook.run(SETUP)
     notebook.profile("_ = x.add_(1)")
-    found = notebook.profile("_ = x.add_(1)")
-    assert found["kernel_calls"] == found["completeness"]["matched"] == 1
-    assert 0 < found["gpu_busy_ns"] < 100_000
+    cell_profile = notebook.profile("_ = x.add_(1)")
+    assert cell_profile["kernel_calls"] == cell_profile["completeness"]["matched"] == 1
+    assert 0 < cell_profile["gpu_busy_ns"] < 100_000
 
 
 def test_kernels_of_a_microsecond_are_not_rounded_away(notebook: Notebook) -> None:
@@ -68,17 +68,19 @@ graph.replay()
 begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 """
     )
-    found = notebook.profile("begin.record(); graph.replay(); end.record()")
+    cell_profile = notebook.profile("begin.record(); graph.replay(); end.record()")
     elapsed_ms = notebook.value(
         "(torch.cuda.synchronize(), begin.elapsed_time(end))[1]"
     )
-    mean_us = found["kernel_time_ns"] / 2000 / 1000
+    mean_us = cell_profile["kernel_time_ns"] / 2000 / 1000
     print(f"2,000 kernels of {mean_us:.3f} µs; {elapsed_ms:.3f} ms by CUDA's events")
-    assert found["kernel_calls"] == 2000
+    assert cell_profile["kernel_calls"] == 2000
     assert 0.3 < mean_us < 5
-    assert found["gpu_busy_ns"] == pytest.approx(found["kernel_time_ns"], rel=0.01)
+    assert cell_profile["gpu_busy_ns"] == pytest.approx(
+        cell_profile["kernel_time_ns"], rel=0.01
+    )
     # CUPTI keeps kernels of a graph some microseconds apart
-    assert 0.15 * elapsed_ms < found["gpu_busy_ns"] / 1e6 <= 1.02 * elapsed_ms
+    assert 0.15 * elapsed_ms < cell_profile["gpu_busy_ns"] / 1e6 <= 1.02 * elapsed_ms
 
 
 def test_a_million_kernels_are_whole_or_said_to_be_not(notebook: Notebook) -> None:
@@ -94,21 +96,25 @@ torch.cuda.synchronize()
 """
     )
     before = notebook.value("x[0].item()")
-    found = notebook.profile("for _ in range(100): graph.replay()", timeout_s=400)
+    cell_profile = notebook.profile(
+        "for _ in range(100): graph.replay()", timeout_s=400
+    )
     assert notebook.value("x[0].item()") == before + 1_000_000
-    complete = found["completeness"]
-    is_whole = found["kernel_calls"] == 1_000_000
-    print(f"{found['kernel_calls']:,} of 1,000,000 kernels; {complete}")
+    complete = cell_profile["completeness"]
+    is_whole = cell_profile["kernel_calls"] == 1_000_000
+    print(f"{cell_profile['kernel_calls']:,} of 1,000,000 kernels; {complete}")
     if not is_whole:
-        assert complete["warnings"] or found["verdict"]["kind"] == "unknown"
-    assert found["profiler_ns"] > 0
+        assert complete["warnings"] or cell_profile["verdict"]["kind"] == "unknown"
+    assert cell_profile["profiler_ns"] > 0
 
 
 def test_a_million_launches_are_whole_or_said_to_be_not(notebook: Notebook) -> None:
     notebook.run(SETUP)
-    found = notebook.profile("for _ in range(1_000_000): x.add_(1)", timeout_s=540)
-    complete = found["completeness"]
+    cell_profile = notebook.profile(
+        "for _ in range(1_000_000): x.add_(1)", timeout_s=540
+    )
+    complete = cell_profile["completeness"]
     missing = complete["launches"] - complete["matched"]
     print(f"{missing:,} of {complete['launches']:,} launches are missing")
-    if missing or found["kernel_calls"] != 1_000_000:
-        assert complete["warnings"] or found["verdict"]["kind"] == "unknown"
+    if missing or cell_profile["kernel_calls"] != 1_000_000:
+        assert complete["warnings"] or cell_profile["verdict"]["kind"] == "unknown"

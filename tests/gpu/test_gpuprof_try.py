@@ -58,34 +58,34 @@ def assert_measured(trial: dict[str, Any], outcome: str) -> None:
 
 
 def test_tf32_and_bf16_of_float_products(tried: Any) -> None:
-    found = tried(
+    trials = tried(
         "m = nn.Sequential(*[nn.Linear(4096, 4096) for _ in range(4)]).cuda()\n"
         "x = torch.randn(4096, 4096, device='cuda')",
         "with torch.no_grad():\n    y = m(x)",
         "--try-seconds 60",
     )
     for name in ("tf32", "bf16"):
-        assert_measured(found[name], "faster")
-        assert found[name]["difference"]["differs"]
-    assert "Conv2d" in found["channels-last"]["refused"]
-    assert "optimizer" in found["fused-optimizer"]["refused"]
-    assert "pageable" in found["pinned"]["refused"]
+        assert_measured(trials[name], "faster")
+        assert trials[name]["difference"]["differs"]
+    assert "Conv2d" in trials["channels-last"]["refused"]
+    assert "optimizer" in trials["fused-optimizer"]["refused"]
+    assert "pageable" in trials["pinned"]["refused"]
 
 
 def test_channels_last_of_half_convolutions(tried: Any) -> None:
-    found = tried(
+    trials = tried(
         "m = nn.Sequential(*[nn.Conv2d(256, 256, 3, padding=1) for _ in range(8)])\n"
         "m = m.cuda().half()\n"
         "x = torch.randn(64, 256, 56, 56, device='cuda').half()",
         "with torch.no_grad():\n    y = m(x)",
         "channels-last",
     )
-    assert_measured(found["channels-last"], "faster")
+    assert_measured(trials["channels-last"], "faster")
 
 
 @pytest.mark.parametrize("kind", ["Adam", "AdamW"])
 def test_a_fused_optimizer_of_many_tensors(tried: Any, kind: str) -> None:
-    found = tried(
+    trials = tried(
         "ps = [torch.randn(256, 256, device='cuda', requires_grad=True)\n"
         "      for _ in range(400)]\n"
         "for p in ps: p.grad = torch.randn_like(p)\n"
@@ -93,55 +93,55 @@ def test_a_fused_optimizer_of_many_tensors(tried: Any, kind: str) -> None:
         "for _ in range(3): o.step()",
         "fused-optimizer",
     )
-    assert_measured(found["fused-optimizer"], "faster")
-    assert not found["fused-optimizer"]["difference"]["differs"]
+    assert_measured(trials["fused-optimizer"], "faster")
+    assert not trials["fused-optimizer"]["difference"]["differs"]
 
 
 def test_pinned_memory_of_pageable_copies(tried: Any) -> None:
-    found = tried(
+    trials = tried(
         "hosts = [torch.randn(64, 3, 256, 256) for _ in range(8)]",
         "total = torch.zeros((), device='cuda')\n"
         "for host in hosts: total += host.to('cuda').sum()\n"
         "total",
         "pinned",
     )
-    assert_measured(found["pinned"], "faster")
-    assert found["pinned"]["difference"]["mismatch"] is None
+    assert_measured(trials["pinned"], "faster")
+    assert trials["pinned"]["difference"]["mismatch"] is None
 
 
 def test_a_graph_of_small_kernels(tried: Any) -> None:
-    found = tried(
+    trials = tried(
         "x = torch.randn(1024, device='cuda')",
         "y = x\nfor _ in range(300): y = torch.tanh(y) * 1.01 + 0.1\ny",
         "cuda-graph",
     )
-    assert_measured(found["cuda-graph"], "faster")
-    assert found["cuda-graph"]["difference"]["largest_absolute"] == 0
+    assert_measured(trials["cuda-graph"], "faster")
+    assert trials["cuda-graph"]["difference"]["largest_absolute"] == 0
 
 
 def test_a_graph_draws_the_numbers_that_the_cell_draws(tried: Any) -> None:
-    found = tried(
+    trials = tried(
         "x = torch.randn(1024, device='cuda')",
         "y = torch.rand_like(x)\n"
         "for _ in range(100): y = F.dropout(torch.tanh(y), 0.01)\n"
         "y",
         "cuda-graph",
     )
-    assert_measured(found["cuda-graph"], "faster")
-    assert found["cuda-graph"]["difference"]["largest_absolute"] == 0
+    assert_measured(trials["cuda-graph"], "faster")
+    assert trials["cuda-graph"]["difference"]["largest_absolute"] == 0
 
 
 def test_a_capture_that_fails_leaves_torch_as_it_was(
     tried: Any, shared_notebook: Callable[[], Notebook]
 ) -> None:
-    found = tried(
+    trials = tried(
         "x = torch.randn(1024, device='cuda')\n"
         "mine = torch.cuda.CUDAGraph()\n"
         "with torch.cuda.graph(mine): drawn = torch.rand_like(x)",
         "y = torch.rand_like(x)\ntorch.cuda.synchronize()\ny = y * 2",
         "cuda-graph",
     )
-    assert "can't be captured" in found["cuda-graph"]["refused"]
+    assert "can't be captured" in trials["cuda-graph"]["refused"]
     # numbers are drawn, memory is given back, and graphs are replayed and captured
     shared_notebook().run(
         "torch.randn(1024, device='cuda')\n"
@@ -159,7 +159,7 @@ def test_a_graph_of_a_training_step_is_measured_or_refused_in_words(
     tried: Any,
 ) -> None:
     """Torch may refuse it: gradients that were first made on another stream."""
-    found = tried(
+    trials = tried(
         "m = nn.Sequential(*[nn.Linear(64, 64) for _ in range(20)]).cuda()\n"
         "o = torch.optim.SGD(m.parameters(), 1e-3)\n"
         "x = torch.randn(32, 64, device='cuda')",
@@ -170,7 +170,7 @@ def test_a_graph_of_a_training_step_is_measured_or_refused_in_words(
         "    o.step()",
         "cuda-graph",
     )
-    trial = found["cuda-graph"]
+    trial = trials["cuda-graph"]
     if trial["refused"] is None:
         assert_measured(trial, "faster")
         assert trial["difference"]["mismatch"] is None
@@ -179,16 +179,16 @@ def test_a_graph_of_a_training_step_is_measured_or_refused_in_words(
 
 
 def test_what_waits_for_the_gpu_is_no_graph(tried: Any) -> None:
-    found = tried(
+    trials = tried(
         "x = torch.randn(1024, device='cuda')",
         "for _ in range(5): s = x.sum().item()",
         "cuda-graph",
     )
-    assert "waits for the GPU" in found["cuda-graph"]["refused"]
+    assert "waits for the GPU" in trials["cuda-graph"]["refused"]
 
 
 def test_compiled_modules_of_pointwise_chains(tried: Any) -> None:
-    found = tried(
+    trials = tried(
         "class Gelu(nn.Module):\n"
         "    def forward(self, x):\n"
         "        return 0.5 * x * (1 + torch.tanh(0.79788 * (x + 0.044715 * x**3)))\n"
@@ -197,7 +197,7 @@ def test_compiled_modules_of_pointwise_chains(tried: Any) -> None:
         "y = m(x)",
         "compile --try-seconds 120",
     )
-    trial = found["compile"]
+    trial = trials["compile"]
     if "compile needs" in (trial["refused"] or ""):
         pytest.skip(trial["sentence"])
     assert_measured(trial, "faster")
@@ -205,18 +205,18 @@ def test_compiled_modules_of_pointwise_chains(tried: Any) -> None:
 
 def test_a_change_that_gains_nothing_is_told_as_that(tried: Any) -> None:
     """A memory-bound cell with one small product: the product does not matter."""
-    found = tried(
+    trials = tried(
         "a = torch.randn(64, 64, device='cuda')\n"
         "big = torch.randn(1 << 28, device='cuda')",
         "small = a @ a\nbig.mul_(1.0001)",
         "tf32",
     )
-    assert_measured(found["tf32"], "no difference shown")
+    assert_measured(trials["tf32"], "no difference shown")
 
 
 def test_a_training_loop_is_as_it_was_after_all_trials(tried: Any) -> None:
     """Dropout, batch norm, Adam, a scheduler and an autocast of nobody's."""
-    found = tried(
+    trials = tried(
         "m = nn.Sequential(nn.Conv2d(3, 32, 3), nn.BatchNorm2d(32), nn.ReLU(),\n"
         "    nn.Dropout(0.1), nn.Flatten(), nn.Linear(32 * 30 * 30, 10)).cuda()\n"
         "o = torch.optim.Adam(m.parameters(), 1e-3)\n"
@@ -234,8 +234,8 @@ def test_a_training_loop_is_as_it_was_after_all_trials(tried: Any) -> None:
         timeout_s=600,
     )
     for name in ("tf32", "bf16", "fused-optimizer", "pinned", "channels-last"):
-        assert found[name]["refused"] is None, found[name]["sentence"]
-    assert "copies between host and GPU" in found["cuda-graph"]["refused"]
+        assert trials[name]["refused"] is None, trials[name]["sentence"]
+    assert "copies between host and GPU" in trials["cuda-graph"]["refused"]
 
 
 def test_an_interrupt_leaves_everything_as_it_was(notebook: Notebook) -> None:
@@ -272,9 +272,9 @@ def test_a_copy_that_does_not_fit_beside_the_state_lies_on_the_host(
         "_free = saved_tensors.free_gpu_bytes\n"
         "saved_tensors.free_gpu_bytes = lambda device: 1 << 20\n"
     )
-    found = tried(
+    trials = tried(
         patch + "a = torch.randn(4096, 4096, device='cuda')",
         "b = a @ a\na.mul_(0.5);",
         "tf32",
     )
-    assert_measured(found["tf32"], "faster")
+    assert_measured(trials["tf32"], "faster")

@@ -41,14 +41,14 @@ class One(NamedTuple):
 
 def sources() -> dict[str, One]:
     """Give all sources that a GPU can run."""
-    found = []
+    found_sources = []
     for name, loaded in load_all().items():
         if loaded.lab.language != "plan":
-            found.append(One(name, "reference", loaded.reference, True))
-            found.append(One(name, "starter", loaded.starter, False))
-            found += [One(name, *each, True) for each in loaded.correct.items()]
-            found += [One(name, *each, False) for each in loaded.wrong.items()]
-    return {f"{each.lab}/{each.file}": each for each in found}
+            found_sources.append(One(name, "reference", loaded.reference, True))
+            found_sources.append(One(name, "starter", loaded.starter, False))
+            found_sources += [One(name, *item, True) for item in loaded.correct.items()]
+            found_sources += [One(name, *item, False) for item in loaded.wrong.items()]
+    return {f"{source.lab}/{source.file}": source for source in found_sources}
 
 
 SOURCES = sources()
@@ -80,15 +80,15 @@ def row(name: str, result: CheckResult) -> str:
 def results(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[CheckResult]]]:
     """Grade those that are asked for, several at once."""
     labs = load_all()
-    asked = [
-        str(each.callspec.params["name"])
-        for each in request.session.items
-        if isinstance(each, pytest.Function) and each.path == request.path
+    names = [
+        str(item.callspec.params["name"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.path == request.path
     ]
     print("\n| source | should | did | on the GPU | why it failed |")
     print("|---|---|---|---|---|")
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {name: pool.submit(graded, labs, name) for name in asked}
+        yield {name: pool.submit(graded, labs, name) for name in names}
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -73,7 +73,7 @@ def grade(text: str, is_timed: bool = False) -> Ended:
         str(lab().folder), text, tuple(cases()), is_timed, image=built.result.cubin
     )
     heard = device.run(request, gpu().uuid, MOST_S)
-    wrong = [each.result for each in heard.tried if not each.result.passed]
+    wrong = [tried.result for tried in heard.tried if not tried.result.passed]
     if wrong:
         return Ended(wrong[0].kind, wrong[0].message)
     if heard.ended is None or heard.ended.how != "done":
@@ -90,7 +90,7 @@ def interpret(text: str) -> str:
     result = check_all(lab(), text, cases(), Limits(wall_s=60, processor_s=60))
     if result.status == "passed":
         return ""
-    return " ".join([*(each.message for each in result.cases), result.message])
+    return " ".join([*(case.message for case in result.cases), result.message])
 
 
 #: by name: the source, and words of the reason
@@ -118,16 +118,16 @@ def ended() -> Iterator[dict[str, Ended]]:
     untimed = {name: text for name, (text, _) in (CAUGHT | BY_THE_INTERPRETER).items()}
     untimed |= cheats.NOT_COMPILED | cheats.END_CLEARLY
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = dict(zip(untimed, pool.map(grade, untimed.values()), strict=True))
-    found |= {name: grade(text, is_timed=True) for name, text in TIMED.items()}
-    yield found
+        results = dict(zip(untimed, pool.map(grade, untimed.values()), strict=True))
+    results |= {name: grade(text, is_timed=True) for name, text in TIMED.items()}
+    yield results
     where = jail.run(Compile(cheats.source()), Limits()).isolation
     print("\n| source | on the GPU | in words | time of the reference over its own |")
     print("|---|---|---|---|")
-    for name, each in found.items():
-        words = " ".join(each.message.replace("|", "/").split())[:90]
-        ratio = "" if each.ratio is None else f"{each.ratio:.3f}"
-        print(f"| {name} | {each.failed or 'passed'} | {words} | {ratio} |")
+    for name, result in results.items():
+        words = " ".join(result.message.replace("|", "/").split())[:90]
+        ratio = "" if result.ratio is None else f"{result.ratio:.3f}"
+        print(f"| {name} | {result.failed or 'passed'} | {words} | {ratio} |")
     print(f"| all of them | compiled | {where} | |")
 
 

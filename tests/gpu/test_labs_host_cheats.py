@@ -47,12 +47,12 @@ _TRIES = 3
 
 def grade(lab: LoadedLab, text: str, is_timed: bool) -> Heard:
     cases = tuple(public_cases(lab.lab)[:1])
-    asked = HostRequest(
+    request = HostRequest(
         str(lab.folder), text, cases, is_timed, bounds=BOUNDS, least_pairs=10
     )
     uuid = find_gpu().uuid
     for _ in range(_TRIES):
-        done = parent.run(asked, uuid, 120, "warpbook_labs.engines.host.worker")
+        done = parent.run(request, uuid, 120, "warpbook_labs.engines.host.worker")
         if not failures(done) and is_timed and done.timed is not None:
             speed = done.timed.result
             if speed.of_baseline is None:
@@ -70,15 +70,15 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Heard]
     timed = {name: text for name, (text, _) in CAUGHT.items() if name in TIMED}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         graded = pool.map(lambda text: grade(lab, text, False), untimed.values())
-        found = dict(zip(untimed, graded, strict=True))
+        heard_by_name = dict(zip(untimed, graded, strict=True))
     for name, text in {**PASSED, **timed}.items():
-        found[name] = grade(lab, text, True)
-    yield found
+        heard_by_name[name] = grade(lab, text, True)
+    yield heard_by_name
     print("\n| source | in words | of the baseline |")
     print("|---|---|---|")
-    for name, each in found.items():
-        words = " ".join(" ".join(failures(each)).replace("|", "/").split())[:110]
-        speed = each.timed.result if each.timed else None
+    for name, heard in heard_by_name.items():
+        words = " ".join(" ".join(failures(heard)).replace("|", "/").split())[:110]
+        speed = heard.timed.result if heard.timed else None
         ratio = (
             ""
             if speed is None or speed.of_baseline is None
@@ -107,6 +107,6 @@ def test_who_begins_when_inputs_come_begins_with_wrong_ones(tmp_path: Path) -> N
     lab = write_lab(tmp_path)
     said = " ".join(failures(grade(lab, stream_cheats.BEGINS_EARLY, True)))
     print(f"\n| begins when inputs come | {said} |")
-    found = re.search(r"of 20 tries (\d+) were early, (\d+) of them right", said)
+    match = re.search(r"of 20 tries (\d+) were early, (\d+) of them right", said)
     # some are right: those that came when the clock ran already
-    assert found and int(found[1]) > 6 and int(found[2]) <= int(found[1]) / 2, said
+    assert match and int(match[1]) > 6 and int(match[2]) <= int(match[1]) / 2, said

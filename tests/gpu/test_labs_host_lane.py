@@ -134,8 +134,10 @@ def heard(
 ) -> parent.Heard:
     loaded = write_lab(folder)
     cases = (*public_cases(loaded.lab), *hidden_cases(loaded.lab, 7)[:2])
-    asked = HostRequest(str(loaded.folder), text, cases, is_timed, is_staged=is_staged)
-    return parent.run(asked, gpu().uuid, 120, "warpbook_labs.engines.host.worker")
+    request = HostRequest(
+        str(loaded.folder), text, cases, is_timed, is_staged=is_staged
+    )
+    return parent.run(request, gpu().uuid, 120, "warpbook_labs.engines.host.worker")
 
 
 @pytest.mark.parametrize("is_staged", [False, True])
@@ -146,13 +148,15 @@ def test_buffers_in_every_place_are_shared_and_right(
     done = heard(tmp_path, RIGHT, is_staged)
     print(f"\n| staged: {is_staged} | {time.monotonic() - began_s:.1f} s |")
     print(f"| {done.began} | {done.ended} | {done.problem} |")
-    for each in done.tried:
-        print(f"| {each.result.about} | {each.result.passed} | {each.result.message} |")
+    for tried in done.tried:
+        print(
+            f"| {tried.result.about} | {tried.result.passed} | {tried.result.message} |"
+        )
     if done.began is None or "begun again" in done.began.isolation:
         tell_walls("pass", tmp_path / "walls")
     assert done.began is not None and done.ended is not None
     assert done.ended.how == "done", done.ended
-    assert [each.result.message for each in done.tried] == [""] * len(done.tried)
+    assert [tried.result.message for tried in done.tried] == [""] * len(done.tried)
     assert ("copied" in done.began.isolation) == is_staged
 
 
@@ -187,8 +191,10 @@ class Once(Session):
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Once]:
     loaded = write_lab(tmp_path_factory.mktemp("labs"))
-    asked = HostRequest(str(loaded.folder), RIGHT, tuple(public_cases(loaded.lab)[:1]))
-    made = Once(asked, loaded, Device())
+    request = HostRequest(
+        str(loaded.folder), RIGHT, tuple(public_cases(loaded.lab)[:1])
+    )
+    made = Once(request, loaded, Device())
     made.start()
     print(f"\n| {made.began()} |")
     yield made
@@ -203,19 +209,19 @@ def test_the_probe_sees_what_is_left_on_the_gpu(tmp_path: Path) -> None:
     print("\n| probe | spin us | copy us |")
     print("|---|---|---|")
     for name, pick in (("least", min), ("median", statistics.median), ("most", max)):
-        spin, copy = (pick(each[i] for each in took) / 1e3 for i in range(2))
+        spin, copy = (pick(times[i] for times in took) / 1e3 for i in range(2))
         print(f"| quiet, {name} | {spin:,.0f} | {copy:,.0f} |")
     assert all(probe.is_quiet() for _ in range(20))
-    asked = HostRequest(
+    request = HostRequest(
         str(loaded.folder),
         LEAVES_WORK,
         tuple(public_cases(loaded.lab)[:1]),
         bounds=Bounds(run_s=20),
     )
-    session = Once(asked, loaded, device)
+    session = Once(request, loaded, device)
     try:
         assert session.start() == ""
-        print(f"| {session.tried(asked.cases[0]).message or 'right'} | | |")
+        print(f"| {session.tried(request.cases[0]).message or 'right'} | | |")
         now = probe._took()
         print(
             f"| beside kernels | {now.spin_ns / 1e3:,.0f} | {now.copy_ns / 1e3:,.0f} |"

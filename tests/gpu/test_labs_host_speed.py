@@ -30,7 +30,7 @@ SOURCES = {
     for file, text in (("reference", loaded.reference), *loaded.correct.items())
 }
 #: the same result by twice the work: a baseline to be faster than
-LEARNERS, BASELINES = (ON_THE_GPU.format(products=each) for each in (8, 16))
+LEARNERS, BASELINES = (ON_THE_GPU.format(products=count) for count in (8, 16))
 
 
 def test_the_same_submission_gets_the_same_ratio_20_times(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_the_same_submission_gets_the_same_ratio_20_times(tmp_path: Path) -> Non
         unit_ns.append(CALLS * (speed.learner_ns or 0))
         again += speed.discarded
     middle = statistics.median(ratios)
-    apart = max(abs(each / middle - 1) for each in ratios)
+    apart = max(abs(ratio / middle - 1) for ratio in ratios)
     print("\n| gradings | unit, ms | median ratio | least | most | furthest | again |")
     print("|---|---|---|---|---|---|---|")
     print(
@@ -65,8 +65,8 @@ def test_a_right_source_is_fast_enough(name: str) -> None:
     cases = public_cases(loaded.lab)[:1]
     result = run_on_gpu(find_gpu(), loaded, text, cases, True)
     speed = result.speed
-    for each in result.cases:
-        print(f"{each.about}: {each.message or 'right'}")
+    for case in result.cases:
+        print(f"{case.about}: {case.message or 'right'}")
     assert result.right == result.of
     assert speed is not None and speed.of_baseline is not None, speed
     assert speed.learner_ns is not None and speed.baseline_ns is not None
@@ -83,8 +83,8 @@ def test_a_right_source_is_fast_enough(name: str) -> None:
     assert result.flags == ()
 
 
-def interval(found: Ratio | None) -> str:
+def interval(ratio: Ratio | None) -> str:
     """Write a ratio, and between what it lies."""
-    if found is None:
+    if ratio is None:
         return "unknown"
-    return f"{found.median:.3f} ({found.low:.3f} to {found.high:.3f})"
+    return f"{ratio.median:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"

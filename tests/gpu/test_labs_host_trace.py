@@ -47,12 +47,12 @@ class Compared(NamedTuple):
 
 def traced(loaded: LoadedLab, text: str, case: DrawnCase, folder: Path) -> TraceReport:
     trace = folder / "t.trace.json.gz"
-    asked = tracing._Asked(
+    request = tracing._Asked(
         str(loaded.folder), text, case, str(trace), str(folder / "t.jsonl.gz")
     )
-    given = msgspec.msgpack.encode(asked)
-    told = run_child("warpbook_labs.engines.host.tracing", given, find_gpu().uuid, 120)
-    answer = msgspec.json.decode(told.stdout, type=Answer)
+    given = msgspec.msgpack.encode(request)
+    child = run_child("warpbook_labs.engines.host.tracing", given, find_gpu().uuid, 120)
+    answer = msgspec.json.decode(child.stdout, type=Answer)
     assert answer.problem == ""
     return report(*read_chrome_trace(str(trace)))
 
@@ -62,14 +62,14 @@ def compared(loaded: LoadedLab, text: str, folder: Path) -> list[Compared]:
     done = check_host(loaded, text, [case], Limits())
     counts = done.cases[0].host_counts if done.cases else None
     assert counts is not None, done.message
-    found = traced(loaded, text, case, folder)
+    trace = traced(loaded, text, case, folder)
     over_link = [
-        each for each in found.copies if any(mark in each.kind for mark in _MARKS)
+        copy for copy in trace.copies if any(mark in copy.kind for mark in _MARKS)
     ]
-    kernels = sum(each.calls for each in found.kernels)
-    size_bytes = sum(each.size_bytes or 0 for each in over_link)
+    kernels = sum(kernel.calls for kernel in trace.kernels)
+    size_bytes = sum(copy.size_bytes or 0 for copy in over_link)
     simulated_busy_ns = counts.copy_ns + counts.compute_ns
-    metrics = found.metrics
+    metrics = trace.metrics
     beside = 0.0
     if metrics.copy_ns:
         beside = metrics.copy_compute_overlap_ns / metrics.copy_ns
@@ -96,11 +96,9 @@ def test_counts_agree_with_a_trace(lab: str, tmp_path: Path) -> None:
         folder = tmp_path / name
         folder.mkdir()
         rows = compared(loaded, text, folder)
-        for each in rows:
-            print(
-                f"| {name} | {each.name} | {each.counted:,.0f} | {each.traced:,.1f} |"
-            )
-        by_name = {each.name: each for each in rows}
+        for row in rows:
+            print(f"| {name} | {row.name} | {row.counted:,.0f} | {row.traced:,.1f} |")
+        by_name = {row.name: row for row in rows}
         size = by_name["bytes"]
         # what kernels themselves read over the link, no trace tells
         if by_name["copies"].counted and abs(size.counted - size.traced) > 0.01 * max(

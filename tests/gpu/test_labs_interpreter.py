@@ -60,21 +60,21 @@ TELLING = (
 @cache
 def sources() -> dict[str, tuple[str, str]]:
     """Give labs and sources by name: all that are right, and those that count much."""
-    found = {}
+    by_name = {}
     for name, loaded in load_all().items():
         if loaded.lab.language == "cuda":
-            found[f"{name}/reference.cu"] = (name, loaded.reference)
+            by_name[f"{name}/reference.cu"] = (name, loaded.reference)
             for file, text in {**loaded.correct, **loaded.wrong}.items():
                 if file in loaded.correct or f"{name}/{file}" in TELLING:
-                    found[f"{name}/{file}"] = (name, text)
-    return found
+                    by_name[f"{name}/{file}"] = (name, text)
+    return by_name
 
 
 @cache
 def architecture() -> str:
-    asked = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    return f"sm_{told.splitlines()[0].replace('.', '')}"
+    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return f"sm_{output.splitlines()[0].replace('.', '')}"
 
 
 @cache
@@ -137,11 +137,13 @@ def test_every_result_is_the_gpus_to_the_last_bit(tmp_path: Path) -> None:
     held = launched(tmp_path, work)
     rows: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     apart = []
-    for (name, case), each, gpus in zip(drawn, work, held, strict=True):
+    for (name, case), work_item, gpus in zip(drawn, work, held, strict=True):
         rows[name][0] += 1
-        for memory in interpreted(name, each.run).memory:
+        for memory in interpreted(name, work_item.run).memory:
             assert memory.data is not None
-            at = differing(memory.data, gpus[memory.name], memory_dtype(each, memory))
+            at = differing(
+                memory.data, gpus[memory.name], memory_dtype(work_item, memory)
+            )
             rows[name][1] += len(gpus[memory.name]) // 4
             rows[name][2] += len(at)
             if len(at):
@@ -153,8 +155,10 @@ def test_every_result_is_the_gpus_to_the_last_bit(tmp_path: Path) -> None:
     assert apart == []
 
 
-def memory_dtype(work: Work, asked: execution.Memory) -> str:
-    return next(each.dtype for each in work.run.memory if each.name == asked.name)
+def memory_dtype(work: Work, buffer: execution.Memory) -> str:
+    return next(
+        memory.dtype for memory in work.run.memory if memory.name == buffer.name
+    )
 
 
 def ncu(folder: Path, work: list[Work], metrics: list[str]) -> list[dict[str, int]]:
@@ -162,23 +166,23 @@ def ncu(folder: Path, work: list[Work], metrics: list[str]) -> list[dict[str, in
     program = shutil.which("ncu")
     assert program is not None, "ncu (Nsight Compute) is not on PATH"
     log = folder / "ncu.csv"
-    asked = ["--clock-control", "none", "--csv", "--print-units", "base"]
-    asked += ["--metrics", ",".join(metrics), "--log-file", str(log)]
-    launched(folder, work, program, *asked)
+    options = ["--clock-control", "none", "--csv", "--print-units", "base"]
+    options += ["--metrics", ",".join(metrics), "--log-file", str(log)]
+    launched(folder, work, program, *options)
     lines = [line for line in log.read_text().splitlines() if line.startswith('"')]
-    found: dict[int, dict[str, int]] = defaultdict(dict)
+    by_launch: dict[int, dict[str, int]] = defaultdict(dict)
     for row in csv.DictReader(lines):
         if not row["ID"]:
             continue  # the units of the columns
         # a row for each metric, or a column
-        told = (
+        values = (
             {row["Metric Name"]: row["Metric Value"]} if "Metric Name" in row else row
         )
         for name in metrics:
-            if name in told:
-                value = told[name].replace(",", "")
-                found[int(row["ID"])][name] = int(float(value))
-    return [found[each] for each in sorted(found)]
+            if name in values:
+                value = values[name].replace(",", "")
+                by_launch[int(row["ID"])][name] = int(float(value))
+    return [by_launch[number] for number in sorted(by_launch)]
 
 
 def test_counts_are_those_of_ncu(tmp_path: Path) -> None:
@@ -190,19 +194,19 @@ def test_counts_are_those_of_ncu(tmp_path: Path) -> None:
         Work(built(sources()[name][1]).cubin, prepared(name, case).run)
         for name, case in cases.items()
     ]
-    names = [each for row in METRICS.values() for each in row]
+    names = [metric for row in METRICS.values() for metric in row]
     by_launch = ncu(tmp_path, work, names)
     print("\n| solution | sectors: ours | ncu | requests: ours | ncu | ", end="")
     print("bank conflicts: ours | ncu |")
     print("|---|---|---|---|---|---|---|")
     wrong = []
-    for name, each in zip(cases, work, strict=True):
+    for name, work_item in zip(cases, work, strict=True):
         mine = Counts()
-        for report in interpreted(name, each.run).reports:
+        for report in interpreted(name, work_item.run).reports:
             mine.add(report.counts)
         launches, by_launch = (
-            by_launch[: len(each.run.launches)],
-            by_launch[len(each.run.launches) :],
+            by_launch[: len(work_item.run.launches)],
+            by_launch[len(work_item.run.launches) :],
         )
         pairs = [
             (

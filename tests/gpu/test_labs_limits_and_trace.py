@@ -42,13 +42,13 @@ def test_a_submission_is_traced(tmp_path: Path) -> None:
     grader_of(loaded.lab).record_trace(
         find_gpu(), loaded, loaded.reference, trace, telemetry
     )
-    found = report(*read_chrome_trace(str(trace)))
-    assert [each.name for each in found.kernels] == ["add_relu"]
-    assert found.kernels[0].calls == 10
+    trace_report = report(*read_chrome_trace(str(trace)))
+    assert [kernel.name for kernel in trace_report.kernels] == ["add_relu"]
+    assert trace_report.kernels[0].calls == 10
     recorded = read_recording(telemetry)
     assert recorded.problem is None
     assert len(recorded.frames) > 5
-    assert sorted(each.name for each in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
         telemetry.name,
         trace.name,
     ]

@@ -75,7 +75,7 @@ print(json.dumps([found, rates]))
 
 
 def test_what_the_lab_says_of_rows_over_the_link() -> None:
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", MEASURE],
         cwd=ZERO_COPY.folder,
         check=True,
@@ -83,11 +83,11 @@ def test_what_the_lab_says_of_rows_over_the_link() -> None:
         text=True,
         timeout=200,
     )
-    found, gb_per_s = json.loads(told.stdout)
+    times, gb_per_s = json.loads(completed.stdout)
     print("\n| bytes a row | rows | kernel, ms | GB/s | host, ms | 16 threads, ms |")
     print("|---|---|---|---|---|---|")
     by_row = {}
-    for row_bytes, (picked, kernel_ms, host_ms, threads_ms) in found.items():
+    for row_bytes, (picked, kernel_ms, host_ms, threads_ms) in times.items():
         by_row[int(row_bytes)] = int(row_bytes) * picked / kernel_ms / 1e6
         print(
             f"| {row_bytes} | {picked:,} | {kernel_ms:.3f} | "
@@ -98,7 +98,7 @@ def test_what_the_lab_says_of_rows_over_the_link() -> None:
         print(f"| {name} | {rate:.1f} |")
     # short rows are slow, long ones nearly as fast as the link; the host is slower
     assert by_row[32] < by_row[128] < 0.5 * by_row[1024]
-    _, by_kernel_ms, *by_host_ms = found["1024"]
+    _, by_kernel_ms, *by_host_ms = times["1024"]
     assert min(by_host_ms) > 2 * by_kernel_ms
     # in order, a kernel reads about as fast as the copy engine writes: on an H200 a
     # little slower, on an H100 a little faster
@@ -119,7 +119,7 @@ def test_what_is_refused_without_a_gpu_is_slow_or_wrong_on_one(name: str) -> Non
     status = "not timed" if speed is None else speed.status
     ratio = None if speed is None else speed.of_limit
     part = "" if ratio is None else f"{ratio.median:.2f} of the limit"
-    wrong = next((each.message for each in result.cases if not each.passed), "")
+    wrong = next((case.message for case in result.cases if not case.passed), "")
     print(f"\n| {name} | {result.right} of {result.of} | {status} | {part} | {wrong} |")
     assert result.right < result.of or status != "fast enough"
 
@@ -130,9 +130,9 @@ def test_no_copy_is_in_a_trace_of_it(tmp_path: Path) -> None:
     grader_of(ZERO_COPY.lab).record_trace(
         find_gpu(), ZERO_COPY, ZERO_COPY.reference, trace, log
     )
-    found = report(*read_chrome_trace(str(trace)))
-    assert [each.kind for each in found.copies if "HtoD" in each.kind] == []
+    trace_report = report(*read_chrome_trace(str(trace)))
+    assert [copy.kind for copy in trace_report.copies if "HtoD" in copy.kind] == []
     # what reads the rows takes longest by far
-    first = max(found.kernels, key=lambda each: each.time_ns)
+    first = max(trace_report.kernels, key=lambda kernel: kernel.time_ns)
     print(f"\n| {first.name} | {first.time_ns / 1e6:.3f} ms of {first.calls} |")
     assert "gather" in first.name.lower() or "index" in first.name.lower()

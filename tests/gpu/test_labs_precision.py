@@ -70,10 +70,10 @@ def tensor_core_share(source: str, tmp_path: Path) -> float:
     grader_of(loaded.lab).record_trace(
         find_gpu(), loaded, text, trace, tmp_path / f"{source}.jsonl.gz"
     )
-    found = report(*read_chrome_trace(str(trace)))
-    for each in found.kernels[:6]:
-        print(f"| {source} | {each.name[:90]} | {each.calls} |")
-    share = found.metrics.tensor_core_share
+    trace_report = report(*read_chrome_trace(str(trace)))
+    for kernel in trace_report.kernels[:6]:
+        print(f"| {source} | {kernel.name[:90]} | {kernel.calls} |")
+    share = trace_report.metrics.tensor_core_share
     assert share is not None
     return share
 
@@ -90,7 +90,7 @@ def test_autocast_brings_products_to_the_tensor_cores_and_float32_does_not(
 
 def of_convolutions(setting: str) -> tuple[float, float, bool]:
     """Give ms of a changing shape, of a fixed one, and whether bits repeat."""
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", CONVOLUTIONS, setting],
         cwd=PRECISION / "convolution_settings",
         check=True,
@@ -98,21 +98,23 @@ def of_convolutions(setting: str) -> tuple[float, float, bool]:
         text=True,
         timeout=300,
     )
-    changing, fixed, repeats = json.loads(told.stdout)
+    changing, fixed, repeats = json.loads(completed.stdout)
     return changing, fixed, repeats
 
 
 def test_benchmark_costs_where_shapes_change_and_deterministic_repeats() -> None:
-    found = {each: of_convolutions(each) for each in ("plain", "tuned", "same")}
+    times = {
+        setting: of_convolutions(setting) for setting in ("plain", "tuned", "same")
+    }
     print("\n| cuDNN's setting | ms, shapes change | one shape | same bits 30 times |")
     print("|---|---|---|---|")
-    for name, (changing, fixed, repeats) in found.items():
+    for name, (changing, fixed, repeats) in times.items():
         print(f"| {name} | {changing:.3f} | {fixed:.3f} | {repeats} |")
-    assert found["same"][2]
+    assert times["same"][2]
     # the lab's model says more than a hundred times; that it costs at all is the point
-    assert found["tuned"][0] > 2 * found["plain"][0]
+    assert times["tuned"][0] > 2 * times["plain"][0]
     # once tuned it is not slower
-    assert found["tuned"][1] < 1.1 * found["plain"][1]
+    assert times["tuned"][1] < 1.1 * times["plain"][1]
 
 
 FP8 = load(PRECISION / "fp8_linear")
@@ -132,17 +134,17 @@ def in_fp8(source: str) -> dict[str, str]:
     cases = public_cases(FP8.lab)
     result = run_on_gpu(find_gpu(), FP8, source, cases, False)
     assert result.of == len(cases)
-    for each in result.cases:
-        print(f"| {each.about} | {each.message or 'right'} |")
-    return {each.about: each.message for each in result.cases}
+    for case in result.cases:
+        print(f"| {case.about} | {case.message or 'right'} |")
+    return {case.about: case.message for case in result.cases}
 
 
 def test_fast_sums_in_fp8_are_told_by_many_positive_products() -> None:
     print("\n| case, with fast sums | on this GPU |\n|---|---|")
     fast = without(FP8.reference, ("out=None if", "fast_sums=True, out=None if"))
-    found = in_fp8(fast)
-    assert [about for about, words in found.items() if words] == [POSITIVE]
-    assert found[POSITIVE].startswith("In call 1 of 3: out[")
+    words_by_case = in_fp8(fast)
+    assert [about for about, words in words_by_case.items() if words] == [POSITIVE]
+    assert words_by_case[POSITIVE].startswith("In call 1 of 3: out[")
 
 
 def test_what_does_not_saturate_is_wrong_where_the_cast_makes_nan() -> None:
@@ -150,8 +152,8 @@ def test_what_does_not_saturate_is_wrong_where_the_cast_makes_nan() -> None:
     cast = torch.tensor(1e4, device="cuda").to(torch.float8_e4m3fn).float().item()
     print(f"\nPyTorch {torch.__version__} makes {cast} of 10,000")
     print("| case, without a clamp | on this GPU |\n|---|---|")
-    found = in_fp8(without(FP8.reference, (".clamp_(-448, 448)", "")))
-    wrong = [about for about, words in found.items() if words]
+    words_by_case = in_fp8(without(FP8.reference, (".clamp_(-448, 448)", "")))
+    wrong = [about for about, words in words_by_case.items() if words]
     assert bool(wrong) == (cast != cast)
     assert all(SURPRISE in about for about in wrong)
 
@@ -159,8 +161,8 @@ def test_what_does_not_saturate_is_wrong_where_the_cast_makes_nan() -> None:
 def test_the_product_of_the_lab_on_fp8_is_one_in_8_bits(tmp_path: Path) -> None:
     trace, log = tmp_path / "t.trace.json.gz", tmp_path / "t.jsonl.gz"
     grader_of(FP8.lab).record_trace(find_gpu(), FP8, FP8.reference, trace, log)
-    found = report(*read_chrome_trace(str(trace)))
-    by_unit = {each.bound: each.time_ns for each in found.metrics.kernel_work}
+    trace_report = report(*read_chrome_trace(str(trace)))
+    by_unit = {work.bound: work.time_ns for work in trace_report.metrics.kernel_work}
     print(f"\n| {' | '.join(f'{unit}: {ns:,} ns' for unit, ns in by_unit.items())} |")
     assert by_unit["tensor cores in 8 bits"] > 0
     assert "tensor cores" not in by_unit

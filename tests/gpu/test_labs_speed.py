@@ -107,10 +107,10 @@ def test_references_reach_what_the_gpu_can() -> None:
 
 def test_the_same_submission_gets_the_same_ratio_20_times() -> None:
     lab, file = AGAIN
-    found = [timed(graded(lab, labs()[lab].correct[file])) for _ in range(GRADINGS)]
-    ratios = [each.of_baseline.median for each in found if each.of_baseline]
+    gradings = [timed(graded(lab, labs()[lab].correct[file])) for _ in range(GRADINGS)]
+    ratios = [grading.of_baseline.median for grading in gradings if grading.of_baseline]
     middle = statistics.median(ratios)
-    apart = max(abs(each / middle - 1) for each in ratios)
+    apart = max(abs(ratio / middle - 1) for ratio in ratios)
     print("\n| gradings | median ratio | least | most | furthest from the median |")
     print("|---|---|---|---|---|")
     print(
@@ -119,7 +119,7 @@ def test_the_same_submission_gets_the_same_ratio_20_times() -> None:
     )
     assert len(ratios) == GRADINGS
     assert apart < 0.01
-    assert len({each.status for each in found}) == 1
+    assert len({grading.status for grading in gradings}) == 1
 
 
 @contextlib.contextmanager

@@ -38,25 +38,32 @@ def limits(*options: str) -> str:
 
 
 def measured(*options: str) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = json.loads(limits("--json", *options))["limits"]
-    return told
+    measured_limits: list[dict[str, Any]] = json.loads(limits("--json", *options))[
+        "limits"
+    ]
+    return measured_limits
 
 
 def test_what_is_measured_is_near_the_datasheet_and_kept() -> None:
     first = measured()
     print("\n" + limits())
     assert len(first) == torch.cuda.device_count()
-    for found in first:
-        assert found["gpu"] == torch.cuda.get_device_name(0)
-        sheet = ceilings(found["gpu"])
+    for limits_of_gpu in first:
+        assert limits_of_gpu["gpu"] == torch.cuda.get_device_name(0)
+        sheet = ceilings(limits_of_gpu["gpu"])
         assert sheet is not None, "a GPU whose datasheet is not in ceilings.py"
-        assert 0.6 < found["memory_bytes_per_s"] / sheet.memory_bytes_per_s < 1.05
-        for name, rate in found["flops_per_s"].items():
+        assert (
+            0.6 < limits_of_gpu["memory_bytes_per_s"] / sheet.memory_bytes_per_s < 1.05
+        )
+        for name, rate in limits_of_gpu["flops_per_s"].items():
             assert 0.3 < rate / sheet.flops_per_s[name] < 1.1, name
-        assert found["flops_per_s"]["c10::Half"] > found["flops_per_s"]["float"]
-        assert 1e9 < found["host_to_device_bytes_per_s"] < 1e12
-        assert 1e9 < found["device_to_host_bytes_per_s"] < 1e12
-        assert 500 < found["launch_ns"] < found["round_trip_ns"] < 1e6
+        assert (
+            limits_of_gpu["flops_per_s"]["c10::Half"]
+            > limits_of_gpu["flops_per_s"]["float"]
+        )
+        assert 1e9 < limits_of_gpu["host_to_device_bytes_per_s"] < 1e12
+        assert 1e9 < limits_of_gpu["device_to_host_bytes_per_s"] < 1e12
+        assert 500 < limits_of_gpu["launch_ns"] < limits_of_gpu["round_trip_ns"] < 1e6
     assert measured() == first
     again = measured("--again")
     assert again[0]["measured_ms"] > first[0]["measured_ms"]
@@ -75,6 +82,6 @@ def test_the_uuid_is_the_drivers() -> None:
         text=True,
     ).stdout.splitlines()
     uuids, drivers = zip(*(line.split(", ") for line in listed), strict=True)
-    for found in measured():
-        assert found["uuid"] in uuids
-        assert found["driver"] in drivers
+    for limits_of_gpu in measured():
+        assert limits_of_gpu["uuid"] in uuids
+        assert limits_of_gpu["driver"] in drivers

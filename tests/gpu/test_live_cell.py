@@ -74,37 +74,37 @@ def test_each_window_is_whole_and_the_time_between_is_bare(
     result.raise_error()
     bare_after_ms = shell.run_cell("steps_for(4)").result
     p = shell.user_ns["p"]
-    told = p.live
+    live_view = p.live
     bare_ms = (bare_before_ms + bare_after_ms) / 2
     print(f"\n{kind}: bare {bare_before_ms:.3f} and {bare_after_ms:.3f} ms a step")
-    print(f"live: {told.bare}\nin windows: {told.profiled}")
-    for window in told.windows:
+    print(f"live: {live_view.bare}\nin windows: {live_view.profiled}")
+    for window in live_view.windows:
         print(window)
 
-    assert told.steps_by == "optimizer"
-    assert told.steps > 20_000 / bare_ms
-    assert len(told.windows) >= 3
+    assert live_view.steps_by == "optimizer"
+    assert live_view.steps > 20_000 / bare_ms
+    assert len(live_view.windows) >= 3
     # CUPTI was started anew for each, on the cell's own thread
-    for window in told.windows:
+    for window in live_view.windows:
         assert window.launches > 0
         assert window.matched == window.launches
         assert window.gpu_busy_ns is not None and window.gpu_busy_ns > 0
         assert window.steps >= 1
     # whole steps: the same launches in each
-    per_step = {round(each.launches / each.steps) for each in told.windows}
+    per_step = {round(window.launches / window.steps) for window in live_view.windows}
     assert max(per_step) - min(per_step) <= 1
 
-    assert told.overhead_ns < 0.1 * told.elapsed_ns
+    assert live_view.overhead_ns < 0.1 * live_view.elapsed_ns
     # steps without the profiler run as if there were none
-    assert told.bare is not None and told.bare.mean_ns is not None
-    assert told.bare.mean_ns / 1e6 == pytest.approx(bare_ms, rel=0.08)
+    assert live_view.bare is not None and live_view.bare.mean_ns is not None
+    assert live_view.bare.mean_ns / 1e6 == pytest.approx(bare_ms, rel=0.08)
     # and so the whole run is longer by no more than what is told
     assert result.result == pytest.approx(bare_ms, rel=0.2)
-    assert told.verdict is not None
+    assert live_view.verdict is not None
     if kind == "launch-bound":
-        assert told.verdict.kind in ("launch-bound", "mixed")
+        assert live_view.verdict.kind in ("launch-bound", "mixed")
     else:
-        assert told.verdict.kind in ("compute-bound", "memory-bound", "mixed")
+        assert live_view.verdict.kind in ("compute-bound", "memory-bound", "mixed")
 
 
 def test_a_loop_that_tests_between_epochs(shell: Any) -> None:
@@ -120,12 +120,12 @@ def test_a_loop_that_tests_between_epochs(shell: Any) -> None:
         "    while time.monotonic() < stop:\n"
         "        with torch.no_grad(): model(batch).sum().item()\n"
     ).raise_error()
-    told = shell.user_ns["p"].live
-    assert told.windows
-    assert all(each.matched == each.launches for each in told.windows)
+    live_view = shell.user_ns["p"].live
+    assert live_view.windows
+    assert all(window.matched == window.launches for window in live_view.windows)
     # a window of a test would hold as many launches as four seconds can
-    assert max(each.recorded_ns for each in told.windows) < 3_500_000_000
-    assert told.slow_steps
+    assert max(window.recorded_ns for window in live_view.windows) < 3_500_000_000
+    assert live_view.slow_steps
     assert not torch.autograd._profiler_enabled()
     begin = time.monotonic()
     shell.run_cell("%%gpuprof -q -o q\ntrain()").raise_error()

@@ -59,15 +59,15 @@ async def test_a_real_failure_names_who_holds_the_memory(jp_fetch, jp_ws_fetch) 
     text = shown["display_data"]["data"]["text/plain"]
     print(f"\n{text}")
     assert shown["error"]["ename"] == "OutOfMemoryError"
-    told = seen.newest["post_mortem"]
-    assert told["sentence"] in text
-    assert told["kernel_id"] == failing.id
+    message = seen.newest["post_mortem"]
+    assert message["sentence"] in text
+    assert message["kernel_id"] == failing.id
     gpu = seen.gpu
-    assert told["device"] == gpu["id"]
+    assert message["device"] == gpu["id"]
     total = gpu["facts"]["memory_total_bytes"]
     # torch's message is rounded to 0.01 GiB
-    assert told["asked_bytes"] == pytest.approx(0.8 * total, rel=0.02)
-    holders = {each["kernel_id"]: each for each in told["holders"]["holders"]}
+    assert message["asked_bytes"] == pytest.approx(0.8 * total, rel=0.02)
+    holders = {one["kernel_id"]: one for one in message["holders"]["holders"]}
     other = holders[holder.id]
     assert other["pids"] == [pid]
     # the context of CUDA comes on top
@@ -75,4 +75,4 @@ async def test_a_real_failure_names_who_holds_the_memory(jp_fetch, jp_ws_fetch) 
     own = holders[failing.id]
     assert own["allocated_bytes"] == pytest.approx(1 << 30, rel=0.02)
     assert own["used_bytes"] > own["allocated_bytes"]
-    assert "restarting its kernel would free that" in told["sentence"]
+    assert "restarting its kernel would free that" in message["sentence"]

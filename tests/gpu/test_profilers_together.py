@@ -60,10 +60,10 @@ async def test_ncu_and_torch_profiler_and_gpm_at_once(jp_fetch, jp_ws_fetch) -> 
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        told = (await ncu.communicate())[0].decode()
+        text = (await ncu.communicate())[0].decode()
         end = len(seen.frames)
-        launched, profiled = (int(each) for each in (await busy.finish()).split()[-2:])
-    values = [float(each) for each in re.findall(rf"{METRIC}\s+%\s+([\d.]+)", told)]
+        launched, profiled = (int(word) for word in (await busy.finish()).split()[-2:])
+    values = [float(number) for number in re.findall(rf"{METRIC}\s+%\s+([\d.]+)", text)]
     active = seen.values("sm_active_ratio")
     print(f"\ntorch.profiler: {launched} matmuls launched, {profiled} kernels seen")
     print(f"ncu beside it: rc {ncu.returncode}, SM throughput % {values}")
@@ -73,9 +73,9 @@ async def test_ncu_and_torch_profiler_and_gpm_at_once(jp_fetch, jp_ws_fetch) -> 
         f"GPM: {len(active)} values in {len(seen.frames)} frames; SM active "
         f"{100 * calm:.1f} % before ncu, {100 * beside:.1f} % while it ran"
     )
-    assert ncu.returncode == 0, told[-2000:]
+    assert ncu.returncode == 0, text[-2000:]
     assert len(values) == 3
     assert profiled == launched
     # two frames pass before a first window is full, and a late tick may find one short
     assert len(active) >= 0.98 * len(seen.frames)
-    assert all(0 <= each <= 1 for each in active)
+    assert all(0 <= ratio <= 1 for ratio in active)

@@ -67,7 +67,7 @@ def probe() -> Iterator[NvmlProbe]:
     """The GPU that torch works on."""
     source = NvmlSource()
     probes = source.open().probes
-    yield probes[used_position([each.device for each in probes])]
+    yield probes[used_position([opened.device for opened in probes])]
     source.close()
 
 
@@ -95,7 +95,7 @@ def work(probe: NvmlProbe, script: str) -> Iterator[None]:
 def watch(probe: NvmlProbe, gaps_s: list[float]) -> dict[str, list[float]]:
     """Read once after each gap; per metric the values that were there."""
     probe.rest()
-    seen: dict[str, list[float]] = {each.name: [] for each in probe.device.metrics}
+    seen: dict[str, list[float]] = {metric.name: [] for metric in probe.device.metrics}
     for gap_s in gaps_s:
         time.sleep(gap_s)
         for name, value in zip(seen, probe.read(time.monotonic_ns()), strict=True):
@@ -189,38 +189,38 @@ WORDS = {"No": "0", "Yes": "1"}
 
 
 def nvidia_smi(
-    probe: NvmlProbe, option: str, asked: dict[str, tuple[str, float, float]]
+    probe: NvmlProbe, option: str, queries: dict[str, tuple[str, float, float]]
 ) -> dict[str, float | None]:
     """What NVIDIA's own tool says, in our units; None where it says N/A."""
-    names = ",".join(name for name, _, _ in asked.values())
+    names = ",".join(name for name, _, _ in queries.values())
     command = ["nvidia-smi", f"{option}={names}", "--format=csv,noheader,nounits"]
     command += ["-i", str(probe.device.facts["uuid"])]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    told: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     for (metric, (_, unit, _)), word in zip(
-        asked.items(), output.strip().split(","), strict=True
+        queries.items(), output.strip().split(","), strict=True
     ):
         word = WORDS.get(word.strip(), word.strip()).removeprefix("P")
         try:
-            told[metric] = float(word) * unit
+            values[metric] = float(word) * unit
         except ValueError:
-            told[metric] = None
-    return told
+            values[metric] = None
+    return values
 
 
 @pytest.mark.parametrize(
-    ("option", "asked"), [("--query-gpu", ASKED), ("--query-remapped-rows", REMAPPED)]
+    ("option", "queries"), [("--query-gpu", ASKED), ("--query-remapped-rows", REMAPPED)]
 )
 def test_what_changes_seldom_is_as_nvidia_smi_says(
-    probe: NvmlProbe, option: str, asked: dict[str, tuple[str, float, float]]
+    probe: NvmlProbe, option: str, queries: dict[str, tuple[str, float, float]]
 ) -> None:
-    theirs = nvidia_smi(probe, option, asked)
+    theirs = nvidia_smi(probe, option, queries)
     # all tiers are due
     values = probe.read(time.monotonic_ns() + 20_000_000_000)
     ours = {m.name: v for m, v in zip(probe.device.metrics, values, strict=True)}
-    for name in asked:
+    for name in queries:
         print(f"{name:36} ours {ours[name]} nvidia-smi {theirs[name]}")
-    for name, (_, _, allowed) in asked.items():
+    for name, (_, _, allowed) in queries.items():
         if theirs[name] is None or ours[name] is None:
             assert theirs[name] == ours[name], name
         else:
@@ -275,18 +275,18 @@ def test_nvlink_without_gpm_agrees_with_gpm(probe: NvmlProbe) -> None:
 def test_an_illegal_access_is_told_as_an_event(probe: NvmlProbe) -> None:
     assert probe.event_kinds, "the event set does not register on this GPU"
     sampler = Sampler([NvmlSource()])
-    told: queue.Queue[Message] = queue.Queue()
-    sampler.listen(told.put)
+    messages: queue.Queue[Message] = queue.Queue()
+    sampler.listen(messages.put)
     sampler.open()
     with sampler.watch("test"):
-        while not isinstance(told.get(timeout=10), Frame):
+        while not isinstance(messages.get(timeout=10), Frame):
             pass
         time.sleep(0.5)
         subprocess.run([sys.executable, "-c", ILLEGAL], capture_output=True)
         time.sleep(1)
         events = []
-        while not told.empty():
-            message = told.get()
+        while not messages.empty():
+            message = messages.get()
             if isinstance(message, Event):
                 events.append(message)
     sampler.close()

@@ -43,14 +43,14 @@ def profiled(cell: Callable[[], object], **recorded: bool) -> CellProfile:
     capture = Capture(**recorded)
     capture.start()
     cell()
-    found = analyse(*capture.stop())
-    for point in found.roofline[:8]:
+    cell_profile = analyse(*capture.stop())
+    for point in cell_profile.roofline[:8]:
         print("\n", point, point.flops_per_s, point.bytes_per_s, end="")
-    return found
+    return cell_profile
 
 
-def points(found: CellProfile, *names: str) -> list[RooflinePoint]:
-    return [point for point in found.roofline if point.name in names]
+def points(cell_profile: CellProfile, *names: str) -> list[RooflinePoint]:
+    return [point for point in cell_profile.roofline if point.name in names]
 
 
 def square(side: int, **options: Any) -> torch.Tensor:
@@ -64,15 +64,17 @@ def test_bf16_products_reach_most_of_the_tensor_cores() -> None:
         for _ in range(10):
             torch.mm(a, b)
 
-    found = profiled(cell)
-    (point,) = points(found, "aten::mm")
+    cell_profile = profiled(cell)
+    (point,) = points(cell_profile, "aten::mm")
     assert (point.calls, point.dtype) == (10, "c10::BFloat16")
     assert point.flops == 10 * 2 * 8192**3
     assert point.of_datasheet is not None
     # an H200 reached 770 to 815 of 989 TFLOP/s on random data
     assert 0.6 < point.of_datasheet < 1.05
     assert point.share_ratio > 0.9
-    assert found.metrics is not None and found.metrics.flops == point.flops
+    assert (
+        cell_profile.metrics is not None and cell_profile.metrics.flops == point.flops
+    )
 
 
 def test_fp32_is_of_the_fp32_cores_and_tf32_of_the_tensor_cores() -> None:
@@ -96,10 +98,10 @@ def test_copies_and_elementwise_work_reach_the_memorys_roof() -> None:
             other.copy_(one)
             torch.add(one, other, out=other)
 
-    found = profiled(cell)
-    (added,) = points(found, "aten::add")
+    cell_profile = profiled(cell)
+    (added,) = points(cell_profile, "aten::add")
     # within the GPU torch copies by cudaMemcpyAsync
-    copied = points(found, "Memcpy DtoD", "aten::copy_")
+    copied = points(cell_profile, "Memcpy DtoD", "aten::copy_")
     for point in (added, *copied):
         assert point.flops is None
         assert point.of_datasheet is not None
@@ -119,8 +121,8 @@ class Block(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         rows = self.convolve(x).flatten(2).transpose(1, 2)
         q, k, v = (
-            each.unflatten(-1, (4, 64)).transpose(1, 2)
-            for each in self.project(rows).chunk(3, dim=-1)
+            part.unflatten(-1, (4, 64)).transpose(1, 2)
+            for part in self.project(rows).chunk(3, dim=-1)
         )
         return F.scaled_dot_product_attention(q, k, v)
 
@@ -136,12 +138,12 @@ def test_a_training_steps_flops_are_torchs() -> None:
 
     with FlopCounterMode(display=False) as counter:
         cell()
-    found = profiled(cell)
-    assert found.metrics is not None
-    print("\n", found.metrics.flops, counter.get_flop_counts())
-    assert found.metrics.flops == counter.get_total_flops()
-    assert found.metrics.modelled_share is not None
-    assert found.metrics.modelled_share > 0.3
+    cell_profile = profiled(cell)
+    assert cell_profile.metrics is not None
+    print("\n", cell_profile.metrics.flops, counter.get_flop_counts())
+    assert cell_profile.metrics.flops == counter.get_total_flops()
+    assert cell_profile.metrics.modelled_share is not None
+    assert cell_profile.metrics.modelled_share > 0.3
 
 
 def test_causal_attention_stays_below_the_peak() -> None:
@@ -156,8 +158,8 @@ def test_causal_attention_stays_below_the_peak() -> None:
     flops = 2 * 2 * 4 * 16 * 4096 * 4096 * 64
     assert whole.metrics.flops == flops
     assert causal.metrics.flops == flops * 4097 // (2 * 4096)
-    for each in (whole, causal):
-        assert all((point.of_datasheet or 0) < 1.05 for point in each.roofline)
+    for profile in (whole, causal):
+        assert all((point.of_datasheet or 0) < 1.05 for point in profile.roofline)
 
 
 def test_eight_bit_products_are_modelled() -> None:
@@ -192,8 +194,8 @@ def test_the_curves_peak_is_torchs_own() -> None:
 
     cell()
     torch.cuda.reset_peak_memory_stats()
-    found = profiled(cell, memory=True)
-    (curve,) = found.memory_curves
+    cell_profile = profiled(cell, memory=True)
+    (curve,) = cell_profile.memory_curves
     print("\n", curve)
     assert curve.peak_allocated_bytes == torch.cuda.max_memory_allocated()
     assert max(curve.allocated_bytes) == curve.peak_allocated_bytes
@@ -201,8 +203,8 @@ def test_the_curves_peak_is_torchs_own() -> None:
     assert curve.reserved_bytes[-1] == torch.cuda.memory_reserved()
     # the ninth of the small ones made it the most
     assert curve.peak_path.endswith("aten::empty")
-    assert 0 <= curve.peak_ns <= found.wall_ns
-    (use,) = found.memory
+    assert 0 <= curve.peak_ns <= cell_profile.wall_ns
+    (use,) = cell_profile.memory
     assert use.peak_allocated_bytes == curve.peak_allocated_bytes
     assert held.numel() < curve.allocated_bytes[0] + 1
 

@@ -92,18 +92,18 @@ def real_figures() -> dict[str, float]:
 
 
 def test_rates_are_of_the_size_that_a_gpu_has() -> None:
-    found = real_figures()
+    figures = real_figures()
     print(f"\n| {torch.cuda.get_device_name()} | measured | simulated |\n|---|---|---|")
-    for name, figure in found.items():
+    for name, figure in figures.items():
         simulated = getattr(rates, name.partition(" ")[0])
         print(f"| `{name}` | {figure:,.0f} | {simulated:,.0f} |")
-    assert found["PAGEABLE_BYTES_PER_S"] < found["PINNED_BYTES_PER_S"]
-    assert found["PINNED_BYTES_PER_S"] < found["DEVICE_BYTES_PER_S"]
-    assert found["KERNEL_NS and GRAPH_GAP_NS"] < found["LAUNCH_NS"]
-    assert found["EVENT_NS"] < found["LAUNCH_NS"]
+    assert figures["PAGEABLE_BYTES_PER_S"] < figures["PINNED_BYTES_PER_S"]
+    assert figures["PINNED_BYTES_PER_S"] < figures["DEVICE_BYTES_PER_S"]
+    assert figures["KERNEL_NS and GRAPH_GAP_NS"] < figures["LAUNCH_NS"]
+    assert figures["EVENT_NS"] < figures["LAUNCH_NS"]
     if "H200" in torch.cuda.get_device_name():
         for name in ("PINNED_BYTES_PER_S", "DEVICE_BYTES_PER_S", "LAUNCH_NS"):
-            assert 0.5 < found[name] / getattr(rates, name) < 2, name
+            assert 0.5 < figures[name] / getattr(rates, name) < 2, name
 
 
 #: chunks, streams, and whether the host's memory is page-locked

@@ -134,29 +134,29 @@ def simulated(line: str) -> Counter[str]:
 
 def _asked(program: Program, places: dict[str, Place]) -> Counter[str]:
     where = {view.storage: places[name] for name, view in program.buffers.items()}
-    asked: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for one in program.instructions:
         if isinstance(one, Allocate):
             where[one.storage] = one.place
         elif isinstance(one, Copy):
             ends = where[one.source.storage], where[one.target.storage]
             way = "device to host" if ends[0] == "device" else "host to device"
-            asked[f"{way}, {'pageable' if 'pageable' in ends else 'pinned'}"] += 1
+            counts[f"{way}, {'pageable' if 'pageable' in ends else 'pinned'}"] += 1
         elif isinstance(one, Launch) and one.stream >= 0:
-            asked["on the GPU"] += 1
+            counts["on the GPU"] += 1
         elif isinstance(one, Read) and where[one.source.storage] == "device":
-            asked["device to host, pageable"] += 1
-    return asked
+            counts["device to host, pageable"] += 1
+    return counts
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_the_same_copies_and_as_many_kernels(line: str) -> None:
-    seen, asked = real(line), simulated(line)
+    seen, recorded = real(line), simulated(line)
     print(f"{line}: {dict(seen)}")
     # PyTorch reads a single number by way of pinned memory of its own
     if "item" in line:
         seen["device to host, pageable"] += seen.pop("device to host, pinned", 0)
-    assert asked == seen
+    assert recorded == seen
 
 
 def test_a_copy_to_the_host_that_is_not_waited_for_lands_in_pinned_memory() -> None:

@@ -49,7 +49,7 @@ async def dmon() -> dict[int, tuple[float, float]]:
     )
     text = (await process.communicate())[0].decode()
     rows = [re.split(r"[,\s]+", line.strip()) for line in text.splitlines()]
-    told = {}
+    by_gpu = {}
     for gpu in (0, 1):
         tails = [row[-2:] for row in rows if row and row[0] == str(gpu)][1:]
         pairs = [(float(rx), float(tx)) for rx, tx in tails if "-" not in (rx, tx)]
@@ -57,8 +57,8 @@ async def dmon() -> dict[int, tuple[float, float]]:
         rx, tx = (
             statistics.fmean(column) * 2**20 for column in zip(*pairs, strict=True)
         )
-        told[gpu] = rx, tx
-    return told
+        by_gpu[gpu] = rx, tx
+    return by_gpu
 
 
 async def test_nvlink_under_an_all_reduce(jp_ws_fetch, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ async def test_nvlink_under_an_all_reduce(jp_ws_fetch, tmp_path: Path) -> None:
         end = len(seen.frames)
         verdicts = seen.newest["verdicts"]["verdicts"]
         done = [(await rank.communicate())[0].decode().split() for rank in ranks]
-    reductions, seconds, size_bytes = (float(each) for each in done[0])
+    reductions, seconds, size_bytes = (float(number) for number in done[0])
     # two ranks: each sends half of the buffer, then the half that it reduced
     expected = reductions * size_bytes / seconds
     print(f"\nall-reduce of {size_bytes / 2**30:.0f} GiB: {expected / 1e9:.1f} GB/s")
@@ -101,4 +101,4 @@ async def test_nvlink_under_an_all_reduce(jp_ws_fetch, tmp_path: Path) -> None:
     for device, verdict in verdicts.items():
         print(device[:12], verdict["kind"], verdict["sentence"])
     assert not wrong
-    assert {each["kind"] for each in verdicts.values()} == {"communication-bound"}
+    assert {verdict["kind"] for verdict in verdicts.values()} == {"communication-bound"}

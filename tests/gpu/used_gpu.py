@@ -22,9 +22,9 @@ _ASKED = "import torch; print(torch.cuda.get_device_properties(0).uuid)"
 @cache
 def used_uuid() -> str:
     """Give its UUID as NVML writes it."""
-    asked = [sys.executable, "-c", _ASKED]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    return f"GPU-{told.strip()}"
+    command = [sys.executable, "-c", _ASKED]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return f"GPU-{output.strip()}"
 
 
 def used_handle() -> Any:

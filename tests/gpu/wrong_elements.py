@@ -30,16 +30,16 @@ def wrongs(dtype: str, right: np.ndarray, at: int, offset: int) -> dict[str, byt
     kind = np.dtype(dtype)
     size = kind.itemsize
     begin = offset + at * size
-    found = {"off by more": np.array(right[at] + 1, kind).tobytes()}
+    by_words = {"off by more": np.array(right[at] + 1, kind).tobytes()}
     if kind.kind == "f":
-        found["NaN"] = np.array(np.nan, kind).tobytes()
-        found["infinite"] = np.array(np.inf, kind).tobytes()
-        found["a little more than may be"] = np.array(
+        by_words["NaN"] = np.array(np.nan, kind).tobytes()
+        by_words["infinite"] = np.array(np.inf, kind).tobytes()
+        by_words["a little more than may be"] = np.array(
             right[at] + kind.type(BOUND * 1.5), kind
         ).tobytes()
     if kind.kind == "f" or size >= 4:
-        found["never written"] = poison(size, KEY, begin).tobytes()
-    return found
+        by_words["never written"] = poison(size, KEY, begin).tobytes()
+    return by_words
 
 
 def main() -> None:
@@ -62,14 +62,14 @@ def main() -> None:
                 device.upload(arena + offset + at * size, np.frombuffer(held, np.uint8))
                 tools.clear()
                 tools.compare(arena, offset, want, COUNT, dtype, bound, KEY)
-                found = tools.found()
+                outcome = tools.outcome()
                 tried += 1
-                if found != (at, 1):
-                    missed.append(f"{dtype}[{at}] {what}: {found}")
+                if outcome != (at, 1):
+                    missed.append(f"{dtype}[{at}] {what}: {outcome}")
         device.upload(arena + offset, right)
         tools.clear()
         tools.compare(arena, offset, want, COUNT, dtype, bound, KEY)
-        if tools.found()[1]:
+        if tools.outcome()[1]:
             missed.append(f"{dtype}: what is right is called wrong")
         print(f"| {dtype} | {tried:,} | {len(missed) - before} |")
     before = len(missed)
@@ -81,9 +81,9 @@ def main() -> None:
         device.upload(arena + at, was ^ 1)
         tools.clear()
         tools.untouched(arena, 0, ZONE_BYTES, KEY)
-        found = tools.found()
-        if found != (at, 1):
-            missed.append(f"byte {at} of a red zone: {found}")
+        outcome = tools.outcome()
+        if outcome != (at, 1):
+            missed.append(f"byte {at} of a red zone: {outcome}")
         device.upload(arena + at, was)
     print(f"| bytes of a red zone | {ZONE_BYTES:,} | {len(missed) - before} |")
     print("\n".join(missed[:20]))

@@ -80,10 +80,10 @@ class Person:
 
     def connect(self, path: str, **kwargs: str) -> websocket.WebSocket:
         """Open a WebSocket as a page would: by the cookies alone."""
-        asked = requests.Request("GET", self._url + path)
+        request = requests.Request("GET", self._url + path)
         return websocket.create_connection(
             self._url.replace("http", "ws", 1) + path,
-            cookie=self._session.prepare_request(asked).headers.get("Cookie"),
+            cookie=self._session.prepare_request(request).headers.get("Cookie"),
             header={"Sec-Fetch-Mode": "websocket"},
             timeout=60,
             **{"origin": self._url, **kwargs},
@@ -101,8 +101,8 @@ class Person:
     def _told_to_page(self) -> dict[str, str] | None:
         # the page, not the API: only a page is sent through the login
         page = self.get(f"/user/{self.name}/lab").text
-        found = re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.S)
-        return json.loads(found[1]) if found else None
+        match = re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.S)
+        return json.loads(match[1]) if match else None
 
 
 @pytest.fixture(scope="session")
@@ -152,7 +152,7 @@ def hub_url(
 
         def healthy() -> bool | None:
             assert hub.poll() is None, f"the hub ended:\n{log.read_text()[-4000:]}"
-            with contextlib.suppress(requests.ConnectionError):
+            with contextlib.suppress(requests.RequestException):
                 # 404 until the proxy knows the hub
                 return requests.get(f"{url}/hub/health", timeout=5).ok or None
             return None

@@ -46,20 +46,20 @@ def test_each_user_sees_the_gpu_live_by_cookie_alone(people, name: str) -> None:
     # a busy machine skips one, and the numbers show it
     assert seqs == sorted(set(seqs))
     # nor does each frame know everything there
-    readings = [each for frame in frames for each in frame["readings"]]
-    told = [each for each in readings if each["device"] == gpu]
-    assert "ok" in {each["state"] for each in told}
-    assert any(value is not None for each in told for value in each["values"])
+    readings = [reading for frame in frames for reading in frame["readings"]]
+    of_gpu = [reading for reading in readings if reading["device"] == gpu]
+    assert "ok" in {reading["state"] for reading in of_gpu}
+    assert any(value is not None for reading in of_gpu for value in reading["values"])
 
 
 @pytest.mark.parametrize("name", ["alice", "bob"])
 def test_each_user_reads_the_capabilities_of_their_own_server(people, name) -> None:
     answer = people[name].get(f"/user/{name}/{CAPABILITIES}")
     assert answer.status_code == 200
-    told = answer.json()
-    assert told["protocol"] == PROTOCOL_VERSION
-    assert [it["kind"] for it in told["devices"]].count("gpu") == 1
-    assert told["replay"] is None
+    capabilities = answer.json()
+    assert capabilities["protocol"] == PROTOCOL_VERSION
+    assert [it["kind"] for it in capabilities["devices"]].count("gpu") == 1
+    assert capabilities["replay"] is None
 
 
 def test_each_user_sees_their_notebook_and_of_others_a_sum(
@@ -72,8 +72,8 @@ def test_each_user_sees_their_notebook_and_of_others_a_sum(
     stub_gpus.hold(0, (held["alice"], 3 * GIB), (held["bob"], 5 * GIB))
     for person, own, other in ((alice, 3, 5), (bob, 5, 3)):
         answer = person.get(f"/user/{person.name}/warpbook/api/v1/holders").json()
-        (told,) = answer["devices"].values()
-        holders = {each["kind"]: each for each in told["holders"]}
+        (of_device,) = answer["devices"].values()
+        holders = {holder["kind"]: holder for holder in of_device["holders"]}
         kernel = holders.pop("kernel")
         assert (kernel["name"], kernel["user"]) == ("secret.ipynb", person.name)
         assert (kernel["pids"], kernel["used_bytes"]) == (

@@ -15,27 +15,33 @@ from warpbook_labs.lab.loader import load, load_all
 FOLDERS = sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda each: each.name)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda lab: lab.name)
 def test_right_solutions_pass_and_wrong_ones_fail(folder) -> None:
     loaded = load(folder)
     assert len(loaded.correct) >= 2 and len(loaded.wrong) >= 4
     # `warpbook labs validate` draws more often
     verdicts = list(validate(loaded, seeds=(101,)))
-    assert [each for each in verdicts if not each.ok] == []
-    wrong = [each.reason for each in verdicts if each.file.startswith("solutions/wro")]
+    assert [verdict for verdict in verdicts if not verdict.ok] == []
+    wrong = [
+        verdict.reason
+        for verdict in verdicts
+        if verdict.file.startswith("solutions/wro")
+    ]
     # a wrong solution is right but for its mistake: it compiles and is launched
-    assert not [each for each in wrong if each.startswith(("compile", "bad launch"))]
+    assert not [
+        reason for reason in wrong if reason.startswith(("compile", "bad launch"))
+    ]
 
 
 def test_the_catalogue_loads_with_its_numbers_in_order_and_what_labs_build_on() -> None:
     labs = load_all()
-    numbers = [each.lab.number for each in labs.values()]
+    numbers = [lab.lab.number for lab in labs.values()]
     assert numbers == sorted(set(numbers))
-    for each in labs.values():
-        assert 2 <= len(each.hints) <= 8
-        before = list(labs)[: list(labs).index(each.lab.id)]
+    for lab in labs.values():
+        assert 2 <= len(lab.hints) <= 8
+        before = list(labs)[: list(labs).index(lab.lab.id)]
         # a lab that is not there yet may be named; one that comes later may not
-        assert not set(each.lab.after) & (set(labs) - set(before))
+        assert not set(lab.lab.after) & (set(labs) - set(before))
 
 
 def _words(text: str) -> list[str]:

@@ -20,8 +20,8 @@ def test_a_check_that_stands_still_tells_its_time_and_its_limit(
     words: list[str] = []
     is_enough = threading.Event()
 
-    def tell(told: str) -> None:
-        words.append(told)
+    def tell(text: str) -> None:
+        words.append(text)
         if len(words) >= 10:
             is_enough.set()
 
@@ -50,8 +50,8 @@ def test_a_check_without_steps_tells_its_time_and_a_quick_one_nothing(
     monkeypatch.setattr(check_progress, "_TICK_S", 0.001)
     is_told = threading.Event()
 
-    def tell(told: str) -> None:
-        words.append(told)
+    def tell(text: str) -> None:
+        words.append(text)
         is_told.set()
 
     with told_progress(tell):

@@ -61,7 +61,7 @@ def test_of_hidden_failures_the_first_is_told_without_sizes_or_prints(
     )
     result = checked(lab, source)
     assert result.status == "failed"
-    hidden = [each for each in result.cases if each.is_hidden and not each.passed]
+    hidden = [case for case in result.cases if case.is_hidden and not case.passed]
     assert len(hidden) == 1 and result.of - result.right > 1
     assert (hidden[0].sizes, hidden[0].printed) == (None, "")
     assert result.cases[0].printed == "n is 256"
@@ -71,13 +71,13 @@ def test_of_hidden_failures_the_first_is_told_without_sizes_or_prints(
 
 def test_a_finding_is_told_with_its_line(lab: LoadedLab) -> None:
     result = checked(lab, lab.wrong["no_bound.cu"])
-    failed = next(each for each in result.cases if not each.passed)
+    failed = next(case for case in result.cases if not case.passed)
     assert failed.findings[0].kind == "out of bounds" and failed.findings[0].line == 5
 
 
 def test_right_results_with_too_much_traffic_fail(lab: LoadedLab) -> None:
     result = checked(lab, lab.wrong["strided.cu"])
-    failed = next(each for each in result.cases if not each.passed)
+    failed = next(case for case in result.cases if not case.passed)
     assert failed.wrong is None and not failed.findings
     assert "Counted: 1,500 global sectors, at most 637" in failed.message
 
@@ -146,7 +146,7 @@ __global__ void add(const float* x, const float* y, float* out, int n) {
     assert "Called a second time, with its `__device__` var" in never.cases[0].message
     wraps = checked(lab, body.replace("TAKE", "atomicInc(&taken, gridDim.x - 1)"))
     # its counter costs a sector, and no result
-    assert all(each.passed or each.is_beyond for each in wraps.cases)
+    assert all(case.passed or case.is_beyond for case in wraps.cases)
 
 
 def test_four_floats_at_a_time_must_ask_where_a_buffer_begins(lab: LoadedLab) -> None:
@@ -164,12 +164,12 @@ __global__ void add(const float* x, const float* y, float* out, int n) {
             out[i] = relu(x[i] + y[i]);
 }"""
     careless = checked(lab, source.replace("ASK", ""))
-    failed = next(each for each in careless.cases if not each.passed)
+    failed = next(case for case in careless.cases if not case.passed)
     assert failed.is_hidden and failed.findings[0].kind == "misaligned"
     ask = "((size_t)x | (size_t)y | (size_t)out) % 16 == 0 &&"
     careful = checked(lab, source.replace("ASK", ask))
     # what it does with each element by itself is more traffic, and right
-    assert all(each.passed or each.is_beyond for each in careful.cases)
+    assert all(case.passed or case.is_beyond for case in careful.cases)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_how_far_a_check_is_is_reported_case_by_case(name: str) -> None:
         cases = public_cases(lab.lab)
         assert check(lab, lab.reference, cases, Limits()).status == "passed"
     of = len(cases)
-    assert {each[1] for each in reported} == {of}
+    assert {entry[1] for entry in reported} == {of}
     assert reported[0] == (0, of) and reported[-1] == (of, of)
     assert sorted(reported) == reported
 

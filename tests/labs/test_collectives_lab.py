@@ -78,8 +78,10 @@ def test_what_the_judge_accepts_sums_up_buffers_of_any_length(
 
 def test_schedules_for_clusters_sum_up_real_buffers_too(lab: LoadedLab) -> None:
     numbers = np.random.default_rng(4)
-    asked = [each for each in lab.cases.questions(random.Random(2)) if each.about]
-    clusters = [each for each in asked if each.function == "all_reduce"]
+    questions = [
+        question for question in lab.cases.questions(random.Random(2)) if question.about
+    ]
+    clusters = [question for question in questions if question.function == "all_reduce"]
     assert len(clusters) == 7
     for source in (lab.reference, *lab.correct.values()):
         for question in clusters:
@@ -192,12 +194,12 @@ def test_right_sums_that_take_too_much_are_told_with_what_is_enough(
 def test_every_draw_finds_what_is_wrong_and_nothing_where_all_is_right(
     lab: LoadedLab, seed: int
 ) -> None:
-    asked = lab.cases.questions(random.Random(seed))
+    questions = lab.cases.questions(random.Random(seed))
     for name, source in (lab.correct | lab.wrong).items():
         written = module_of(source)
         wrong = [
             question.about
-            for question in asked
+            for question in questions
             if lab.cases.judge(
                 question,
                 getattr(written, question.function)(*question.arguments.values()),
@@ -217,8 +219,8 @@ def test_a_schedule_of_another_shape_is_refused_where_it_comes_in(
         source = f"{lab.reference}\n\ndef ring(ranks):\n    return {returned}\n"
         result = check_plan(lab, source)
         assert result.status == "failed"
-        told = [each.message for each in result.cases if not each.passed]
-        assert told and all(words in message for message in told)
+        messages = [case.message for case in result.cases if not case.passed]
+        assert messages and all(words in message for message in messages)
 
 
 @pytest.mark.parametrize("row", ["(*row[:4], row[4] == 1)", "[n / 1 for n in row]"])

@@ -72,7 +72,7 @@ MISTAKES: dict[str, list[tuple[str, int, str, str]]] = {
 }
 
 
-def told(loaded: LoadedLab, source: str, case: DrawnCase) -> CaseResult:
+def case_result(loaded: LoadedLab, source: str, case: DrawnCase) -> CaseResult:
     """Check one case; a simulated GPU needs neither a GPU nor PyTorch."""
     limits = Limits(wall_s=60.0, processor_s=50)
     return check_all(loaded, source, [case], limits).cases[0]
@@ -90,7 +90,7 @@ def test_a_mistake_is_told_as_what_it_is(
     loaded: LoadedLab, name: str, shown_by: int, reason: str, blamed: str
 ) -> None:
     source = loaded.wrong[f"{name}.py"]
-    result = told(loaded, source, public_cases(loaded.lab)[shown_by])
+    result = case_result(loaded, source, public_cases(loaded.lab)[shown_by])
     assert not result.passed
     assert result.message.startswith(reason)
     if blamed:
@@ -98,7 +98,7 @@ def test_a_mistake_is_told_as_what_it_is(
         assert line is not None and blamed in source.splitlines()[line - 1]
 
 
-@pytest.mark.parametrize("loaded", LABS, ids=lambda each: each.lab.id)
+@pytest.mark.parametrize("loaded", LABS, ids=lambda one_lab: one_lab.lab.id)
 def test_every_wrong_solution_has_its_reason_above(loaded: LoadedLab) -> None:
     names = {f"{name}.py" for name, *_ in MISTAKES[loaded.lab.id]}
     assert names == set(loaded.wrong)
@@ -106,18 +106,18 @@ def test_every_wrong_solution_has_its_reason_above(loaded: LoadedLab) -> None:
 
 def test_a_slice_of_pinned_memory_with_gaps_crosses_as_ordinary_memory() -> None:
     case = public_cases(COPIES.lab)[0]
-    one, each = (
-        told(COPIES, source, case).host_counts
+    one, by_rows = (
+        case_result(COPIES, source, case).host_counts
         for source in (COPIES.wrong["a_slice_at_once.py"], COPIES.reference)
     )
-    assert one is not None and each is not None
-    assert one.h2d_bytes == each.h2d_bytes
+    assert one is not None and by_rows is not None
+    assert one.h2d_bytes == by_rows.h2d_bytes
     piece_bytes = case.sizes["wanted"] * case.sizes["blocks"] * 256
-    assert one.pageable_bytes - each.pageable_bytes == piece_bytes
+    assert one.pageable_bytes - by_rows.pageable_bytes == piece_bytes
 
 
 def test_the_host_goes_on_while_what_it_asked_for_is_copied() -> None:
-    result = told(COPIES, COPIES.reference, public_cases(COPIES.lab)[1])
+    result = case_result(COPIES, COPIES.reference, public_cases(COPIES.lab)[1])
     counts = result.host_counts
     assert counts is not None and result.passed
     # only the gains, which lie in ordinary memory, are waited for
@@ -128,14 +128,16 @@ def test_the_host_goes_on_while_what_it_asked_for_is_copied() -> None:
 @pytest.fixture(scope="module")
 def overlapped() -> CaseResult:
     """Run the reference on chunks that fill the link."""
-    return told(OVERLAP, OVERLAP.reference, public_cases(OVERLAP.lab)[1])
+    return case_result(OVERLAP, OVERLAP.reference, public_cases(OVERLAP.lab)[1])
 
 
 def test_a_pipeline_takes_as_long_as_its_longest_part_and_one_stream_as_all(
     overlapped: CaseResult,
 ) -> None:
     together = overlapped.host_counts
-    in_turn = told(OVERLAP, OVERLAP.starter, public_cases(OVERLAP.lab)[1]).host_counts
+    in_turn = case_result(
+        OVERLAP, OVERLAP.starter, public_cases(OVERLAP.lab)[1]
+    ).host_counts
     assert together is not None and in_turn is not None
     parts_ns = in_turn.copy_ns + in_turn.compute_ns
     assert in_turn.total_ns > parts_ns
@@ -158,8 +160,8 @@ def test_copies_in_both_directions_and_work_are_drawn_at_the_same_time(
 
 def test_rows_that_a_kernel_reads_from_the_host_are_counted_and_nobody_waits() -> None:
     case = public_cases(ZERO_COPY.lab)[1]
-    by_kernel = told(ZERO_COPY, ZERO_COPY.reference, case).host_counts
-    by_host = told(ZERO_COPY, ZERO_COPY.starter, case).host_counts
+    by_kernel = case_result(ZERO_COPY, ZERO_COPY.reference, case).host_counts
+    by_host = case_result(ZERO_COPY, ZERO_COPY.starter, case).host_counts
     assert by_kernel is not None and by_host is not None
     assert by_kernel.h2d_bytes == by_host.h2d_bytes == 4 * 2048 * 256
     assert (by_kernel.copies, by_kernel.synchronizations) == (0, 0)

@@ -31,13 +31,13 @@ def told_of(name: str, source: str, is_hidden: bool = True) -> CaseResult:
     case = DrawnCase("a prime number", {"n": SIZE}, "random", 5, is_hidden)
     loaded = find(name)
     result = check(loaded, source, [case], Limits())
-    [told] = result.cases
+    [shown] = result.cases
     text = "\n".join(card_lines(card_of(result, source)))
     # work is told of hidden cases, too
-    without_work = msgspec.structs.replace(told, counts=None, lines={})
+    without_work = msgspec.structs.replace(shown, counts=None, lines={})
     words = f"{text} {msgspec.json.encode(without_work)!r}"
     assert bool(re.search(r"1,?021|4,?084", words)) != is_hidden, words
-    return told
+    return shown
 
 
 @pytest.mark.parametrize("kind", [CaseResult, DeviceCase])
@@ -64,11 +64,11 @@ def test_hidden_cases_of_host_code_that_raise_alike_are_told_once() -> None:
     raising = f'{line}\n    if len(x) not in (4, 6):\n        raise ValueError("x")'
     source = loaded.reference.replace(line, raising)
     shown = public_cases(loaded.lab)
-    odd = [each for each in hidden_cases(loaded.lab, 1) if each.sizes["chunks"] == 3]
+    odd = [case for case in hidden_cases(loaded.lab, 1) if case.sizes["chunks"] == 3]
     cases = [*shown, *odd[:1] * 3]
     result = check(loaded, source, cases, Limits())
     assert (result.right, result.of) == (len(shown), len(cases))
-    [failed] = [each for each in result.cases if not each.passed]
+    [failed] = [case for case in result.cases if not case.passed]
     assert failed.message.endswith(
         "ValueError; its words are told of cases that are shown only."
     )
@@ -82,25 +82,25 @@ def test_how_many_elements_there_are_is_told_of_cases_that_are_shown_only() -> N
     ):
         assert fit_to_tell([case]) == (case,)  # type: ignore[type-var]
         hidden = msgspec.structs.replace(case, is_hidden=True, sizes=None)
-        [told] = fit_to_tell([hidden])  # type: ignore[type-var]
-        assert told.message == "out[3] is 1; right is 0, exactly."
-        assert told.wrong == msgspec.structs.replace(WRONG, wrong=None, elements=None)
+        [shown] = fit_to_tell([hidden])  # type: ignore[type-var]
+        assert shown.message == "out[3] is 1; right is 0, exactly."
+        assert shown.wrong == msgspec.structs.replace(WRONG, wrong=None, elements=None)
 
 
 def test_a_wrong_element_of_a_hidden_case_is_told_without_its_size() -> None:
     source = CORRECT.replace("sum < 0 ? 0", "sum < 0 ? 1")
-    told = told_of("vector-add", source)
-    assert told.wrong is not None and told.wrong.got == "1"
+    case_shown = told_of("vector-add", source)
+    assert case_shown.wrong is not None and case_shown.wrong.got == "1"
     words = "is 1; right is 0, exactly. Line 7 wrote it last, from what lines 4 to "
-    assert told.message.endswith(f"{words}6 computed.")
+    assert case_shown.message.endswith(f"{words}6 computed.")
     shown = told_of("vector-add", source, is_hidden=False)
     assert "of 1,021 elements are wrong." in shown.message
 
 
 def test_an_access_beyond_a_buffer_of_a_hidden_case_is_told_without_its_size() -> None:
     source = CORRECT.replace("(i >= n)", "(i > n)")
-    told = told_of("vector-add", source)
-    [finding] = told.findings
+    shown = told_of("vector-add", source)
+    [finding] = shown.findings
     assert finding.kind == "out of bounds" and finding.line is not None
     assert ": past the end of `y`." in finding.message
     told_of("vector-add", source, is_hidden=False)

@@ -21,7 +21,7 @@ def deeper(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.tuples(st.sampled_from(["ceil_div", "min", "max"]), pair).map(
             lambda parts: f"{parts[0]}({', '.join(parts[1])})"
         ),
-        inner.map(lambda each: f"(-{each})"),
+        inner.map(lambda operands: f"(-{operands})"),
     )
 
 

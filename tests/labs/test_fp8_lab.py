@@ -242,12 +242,12 @@ def test_results_are_within_float16_and_past_says_what_the_kind_of_values_is() -
 @pytest.mark.parametrize("values", ["random", "positive", "large"])
 def test_nobody_knows_the_largest_number_of_a_large_x(values: str) -> None:
     sizes = {"tokens": 64, "features": 4096, "outputs": 16, "steps": 4}
-    found = [
+    largest = [
         float(np.abs(given["x"]).max())
         for seed in range(8)
         for given in [FP8.cases.inputs(sizes, values, np.random.default_rng(seed))]
     ]
-    assert len(set(found)) > 4
+    assert len(set(largest)) > 4
 
 
 def test_the_case_of_a_mistake_about_past_has_room_for_it() -> None:
@@ -302,9 +302,9 @@ def test_what_fp8_matmul_does_not_take_is_refused_in_words(
 ) -> None:
     arguments = ready()
     arguments[place] = other
-    with pytest.raises(ValueError) as told:
+    with pytest.raises(ValueError) as raised:
         given_module["fp8_matmul"](*arguments)
-    assert words in str(told.value)
+    assert words in str(raised.value)
     odd = [torch.ones(3, 37).to(E4M3), torch.ones(16, 37).to(E4M3).t(), *ready()[2:]]
     with pytest.raises(ValueError, match="16 must divide 37 and 16"):
         given_module["fp8_matmul"](*odd)

@@ -23,16 +23,18 @@ def shown(lab: str, index: tuple[int, ...], sizes: dict[str, int]) -> dict[str, 
     """The inputs at an element of the first output, where each holds 0, 1, 2, ..."""
     loaded = find(lab).lab
     given: dict[str, Any] = {}
-    for each in loaded.parameters:
-        if each.kind in ("input", "inout"):
+    for parameter in loaded.parameters:
+        if parameter.kind in ("input", "inout"):
             # flat, as a lab may draw them
-            given[each.name] = np.arange(
-                np.prod([eval(side, dict(sizes)) for side in each.shape])
+            given[parameter.name] = np.arange(
+                np.prod([eval(side, dict(sizes)) for side in parameter.shape])
             )
-    output = next(each for each in loaded.parameters if each.kind == "output")
+    output = next(
+        parameter for parameter in loaded.parameters if parameter.kind == "output"
+    )
     wrong = WrongElement(output.name, index, "1", "0", "exactly", 1, 1)
-    found = with_inputs(wrong, loaded, given, sizes).inputs
-    return {each.name: each.value for each in found}
+    inputs = with_inputs(wrong, loaded, given, sizes).inputs
+    return {sample.name: sample.value for sample in inputs}
 
 
 @pytest.mark.parametrize(
@@ -68,20 +70,20 @@ def test_a_card_shows_inputs_of_shown_cases_alone(is_hidden: bool) -> None:
     result = check(loaded, source, [case], Limits())
     text = "\n".join(card_lines(card_of(result, source)))
     assert ("input x[" in text and "input y[" in text) != is_hidden
-    [told] = result.cases
-    assert told.wrong is not None and bool(told.wrong.inputs) != is_hidden
+    [case_told] = result.cases
+    assert case_told.wrong is not None and bool(case_told.wrong.inputs) != is_hidden
 
 
 def test_inputs_of_a_hidden_case_are_left_out_wherever_they_come_from() -> None:
     loaded = find("vector-add")
     source = loaded.correct["one_element_each.cu"].replace("x[i] +", "2 * x[i] +")
     case = DrawnCase("a prime number", {"n": 1_021}, "random", 5, is_hidden=False)
-    [told] = check(loaded, source, [case], Limits()).cases
-    assert told.wrong is not None
+    [case_told] = check(loaded, source, [case], Limits()).cases
+    assert case_told.wrong is not None
     wrong = msgspec.structs.replace(
-        told.wrong, inputs=(InputValue("x[3]", "secret"),), elements=None
+        case_told.wrong, inputs=(InputValue("x[3]", "secret"),), elements=None
     )
-    hidden = msgspec.structs.replace(told, is_hidden=True, wrong=wrong)
+    hidden = msgspec.structs.replace(case_told, is_hidden=True, wrong=wrong)
     result = msgspec.structs.replace(
         check(loaded, source, [case], Limits()), cases=(hidden,)
     )

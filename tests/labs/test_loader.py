@@ -46,7 +46,7 @@ def test_a_new_lab_of_any_language_grades_fairly(
     assert loaded.lab.language == language
     verdicts = list(validate(loaded, seeds=(5,)))
     assert len(verdicts) >= 6
-    assert not [each for each in verdicts if not each.ok]
+    assert not [verdict for verdict in verdicts if not verdict.ok]
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_what_the_catalogue_has_is_refused_with_what_to_do(lab: Path) -> None:
         new_lab("vector-add", lab.parent)
     assert not (lab.parent / "vector_add").exists()
     change(lab / "lab.toml", "number = 900", "number = 2")
-    told = r"lab\.toml: number: `vector-add` of the catalogue has it\. Choose another"
-    with pytest.raises(BadLab, match=told):
+    words = r"lab\.toml: number: `vector-add` of the catalogue has it\. Choose another"
+    with pytest.raises(BadLab, match=words):
         next(validate(load(lab)))
     change(lab / "lab.toml", "number = 2", "number = 900")
     change(lab / "lab.toml", 'id = "my-lab"', 'id = "vector-add"')
@@ -179,7 +179,7 @@ def test_a_new_lab_on_host_code_has_a_text_and_a_picture_of_its_own(
     host = load(new_lab("my-host-lab", tmp_path, "host"))
     kernel = load(new_lab("my-lab", tmp_path))
     assert "thread" not in host.text.lower() and host.text != kernel.text
-    figures = [(each.folder / "figure.svg").read_text() for each in (host, kernel)]
+    figures = [(loaded.folder / "figure.svg").read_text() for loaded in (host, kernel)]
     assert "thread" not in figures[0] and "thread" in figures[1]
 
 

@@ -130,9 +130,9 @@ extern "C" __global__ void __launch_bounds__(1024, 2) spills(float* x, int n) {
 def test_as_many_blocks_fit_as_in_nvidias_own_calculator(row: str) -> None:
     capability, threads, registers, shared_bytes, blocks = map(int, row.split())
     room = MULTIPROCESSORS[divmod(capability, 10)]
-    found = occupancy(room, threads, registers, shared_bytes)
-    assert found.blocks == blocks
-    assert bool(found.limited_by) == bool(blocks)
+    fitting = occupancy(room, threads, registers, shared_bytes)
+    assert fitting.blocks == blocks
+    assert bool(fitting.limited_by) == bool(blocks)
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_120"])
@@ -140,17 +140,17 @@ def test_a_real_compile_tells_registers_spills_and_shared_memory(
     architecture: str,
 ) -> None:
     compiled = compile_to_ptx(SOURCE + "\n// tail", architecture, (VERBOSE,))
-    found, rest = read_log(compiled.log)
+    resources, rest = read_log(compiled.log)
     # 2 blocks of 1024 threads are more than an sm_120 has room for, which it says
     assert ("minnctapersm" in rest) == (architecture == "sm_120")
-    plain, spills = found["plain"], found["spills"]
+    plain, spills = resources["plain"], resources["spills"]
     assert (plain.shared_bytes, plain.spill_store_bytes) == (4096, 0)
     assert plain.architecture == architecture and 0 < plain.registers <= 40
     if architecture != "sm_120":
         # 1024 threads twice leave 32 registers to a thread, for 40 numbers
         assert spills.registers == 32 and spills.spill_store_bytes > 0
     [first, second] = held_by_launches(
-        found, [("plain", 256, 0), ("plain", 256, 0), ("spills", 1024, 0)]
+        resources, [("plain", 256, 0), ("plain", 256, 0), ("spills", 1024, 0)]
     )
     assert first.occupancy == 1.0 and "threads" in first.limited_by
     assert second.blocks == (1 if architecture == "sm_120" else 2)
@@ -159,11 +159,11 @@ def test_a_real_compile_tells_registers_spills_and_shared_memory(
 def test_warnings_are_left_when_ptxas_is_cut_out_and_what_is_not_known_is_not_told():
     warning = "kernel.cu(3): warning #177-D: variable was declared\n"
     compiled = compile_to_ptx(SOURCE, "sm_90", (VERBOSE,))
-    found, rest = read_log(warning + compiled.log)
-    assert rest == warning.strip() and set(found) == {"plain", "spills"}
+    resources, rest = read_log(warning + compiled.log)
+    assert rest == warning.strip() and set(resources) == {"plain", "spills"}
     assert read_log("ptxas info : Compiling entry function 'f' for 'sm_90'\n") == (
         {},
         "",
     )
-    odd = found["plain"].__class__("f", "sm_999", 8, 0, 0, 0, 0)
+    odd = resources["plain"].__class__("f", "sm_999", 8, 0, 0, 0, 0)
     assert held(odd, 256) is None

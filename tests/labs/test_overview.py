@@ -9,7 +9,7 @@ from warpbook_labs.lab.languages.language import Here
 def why(here: Here) -> dict[str, str]:
     labs, bad = overview(here, {})
     assert bad == ()
-    return {each.id: each.why for each in labs if not each.can_check}
+    return {lab.id: lab.why for lab in labs if not lab.can_check}
 
 
 def test_each_language_names_what_brings_it() -> None:

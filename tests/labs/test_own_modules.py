@@ -37,5 +37,5 @@ def test_the_process_that_is_trusted_with_the_gpu_reads_none() -> None:
     heard = parent.run(request, "GPU-00000000-0000-0000-0000-000000000000", 60)
     # it began, and met a lab that is none or a driver that is not there
     assert heard.ended is not None and "of the folder" not in heard.ended.message
-    told = run_child("warpbook_labs.engines.kernels.worker", b"", "GPU-0", 60)
-    assert "of the folder" not in told.last_words
+    completed = run_child("warpbook_labs.engines.kernels.worker", b"", "GPU-0", 60)
+    assert "of the folder" not in completed.last_words

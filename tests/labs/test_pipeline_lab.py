@@ -45,7 +45,7 @@ def bubble(
 def test_bubbles_of_the_papers_come_out_of_the_orders(
     written: ModuleType, backward: int
 ) -> None:
-    for name, chunks, expected, told in (
+    for name, chunks, expected, shown in (
         ("gpipe", 1, 7 / 39, 0.1795),
         ("one_f_one_b", 1, 7 / 39, 0.1795),
         ("interleaved", 2, 7 / 71, 0.0986),
@@ -53,22 +53,22 @@ def test_bubbles_of_the_papers_come_out_of_the_orders(
         sizes = (8, chunks, 32)
         arguments = sizes if name == "interleaved" else (8, 32)
         schedule = getattr(written, name)(*arguments)
-        found = bubble(written, schedule, sizes, backward)
-        assert found == pytest.approx(expected, abs=1e-12)
-        assert round(found, 4) == told
+        share = bubble(written, schedule, sizes, backward)
+        assert share == pytest.approx(expected, abs=1e-12)
+        assert round(share, 4) == shown
 
 
 def test_the_figures_of_the_texts_are_those_that_come_out(
     lab: LoadedLab, written: ModuleType
 ) -> None:
     picture = (lab.folder / "schedules.svg").read_text(encoding="utf-8")
-    told = re.findall(r"bubble (0\.\d{4}), stage 0 holds up to ([\d.]+)", picture)
+    shown = re.findall(r"bubble (0\.\d{4}), stage 0 holds up to ([\d.]+)", picture)
     schedules = [
         (written.gpipe(4, 8), 1),
         (written.one_f_one_b(4, 8), 1),
         (written.interleaved(4, 2, 8), 2),
     ]
-    assert told == [
+    assert shown == [
         (f"{bubble(written, rows, (4, chunks, 8), 2):.4f}", f"{held(rows) / chunks:g}")
         for rows, chunks in schedules
     ]
@@ -162,12 +162,12 @@ def test_stages_that_wait_for_one_another_are_told(lab: LoadedLab) -> None:
 def test_every_draw_finds_what_is_wrong_and_nothing_where_all_is_right(
     lab: LoadedLab, seed: int
 ) -> None:
-    asked = lab.cases.questions(random.Random(seed))
+    questions = lab.cases.questions(random.Random(seed))
     for name, source in (lab.correct | lab.wrong).items():
         written = module_of(source)
         wrong = [
             question.about
-            for question in asked
+            for question in questions
             if lab.cases.judge(
                 question,
                 getattr(written, question.function)(*question.arguments.values()),

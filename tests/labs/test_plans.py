@@ -88,7 +88,7 @@ def test_right_answers_pass_and_are_kept_with_hidden_questions(
     assert "an empty root" in shown.result.isolation
     handed_in = submit(Store(tmp_path / "store"), lab, RIGHT)
     assert (handed_in.passed, handed_in.grading) == (True, "self-graded")
-    assert [each.is_hidden for each in handed_in.result.cases] == [False] * 4 + [
+    assert [case.is_hidden for case in handed_in.result.cases] == [False] * 4 + [
         True
     ] * 4
 
@@ -106,13 +106,13 @@ def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(
     )
     assert second.passed and second.printed == "at 2\n"
     # of those hidden one failure is told, and neither its numbers nor what it printed
-    hidden = [each for each in result.cases if each.is_hidden]
-    assert [each.passed for each in hidden] == [False, True]
+    hidden = [case for case in result.cases if case.is_hidden]
+    assert [case.passed for case in hidden] == [False, True]
     assert "asked" not in hidden[0].message and hidden[0].printed == ""
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "words"),
     [
         ("raise ValueError(repr(x))", "Line 3: ValueError; its words are told of"),
         ("raise type(repr(x), (Exception,), {})", "Line 3: It raised something; what"),
@@ -123,13 +123,13 @@ def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(
     ],
 )
 def test_what_goes_wrong_is_told_of_a_hidden_question_without_its_numbers(
-    lab: LoadedLab, body: str, told: str
+    lab: LoadedLab, body: str, words: str
 ) -> None:
     # only what is drawn has more than one digit
     source = f"def square(x):\n    if x < 4: return x * x\n    {body}\n"
     result = check_plan(lab, source, seed=7)
-    [hidden] = [each for each in result.cases if each.is_hidden and not each.passed]
-    assert hidden.message.startswith(told), hidden.message
+    [hidden] = [case for case in result.cases if case.is_hidden and not case.passed]
+    assert hidden.message.startswith(words), hidden.message
     assert not re.search(r"\d\d", hidden.message.replace("64 KiB", ""))
 
 
@@ -179,8 +179,8 @@ def test_a_whole_number_is_one_whoever_computed_it(answer: str, lab: LoadedLab) 
 
 
 def test_the_modules_that_are_told_can_be_imported(lab: LoadedLab) -> None:
-    told = check_plan(lab, "import torch\n").message
-    names = told.partition("; there are ")[2].rstrip(".").split(", ")
+    message = check_plan(lab, "import torch\n").message
+    names = message.partition("; there are ")[2].rstrip(".").split(", ")
     assert {"math", "numpy", "copy"} < set(names)
     source = f"import {', '.join(names)}\n{RIGHT}"
     assert check_plan(lab, source).status == "passed"
@@ -197,7 +197,7 @@ def test_what_cant_be_loaded_is_told_with_its_line(lab: LoadedLab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "before", "after", "told"),
+    ("file", "before", "after", "words"),
     [
         ("lab.toml", 'returns = "int"', 'returns = "set"', "functions[0].returns"),
         ("lab.toml", "[[plan.functions]]", "[[functions]]", "functions"),
@@ -206,20 +206,20 @@ def test_what_cant_be_loaded_is_told_with_its_line(lab: LoadedLab) -> None:
     ],
 )
 def test_a_bad_lab_is_refused_with_its_file(
-    folder: Path, file: str, before: str, after: str, told: str
+    folder: Path, file: str, before: str, after: str, words: str
 ) -> None:
     text = (folder / file).read_text(encoding="utf-8")
     assert before in text
     (folder / file).write_text(text.replace(before, after), encoding="utf-8")
     with pytest.raises(BadLab) as refused:
         load(folder)
-    assert told in str(refused.value)
+    assert words in str(refused.value)
 
 
 def test_a_question_that_is_not_in_the_specification_is_the_labs_fault(
     folder: Path,
 ) -> None:
-    for before, after, told in (
+    for before, after, words in (
         ('{"x": x}', '{"y": x}', "square(y) is not in lab.toml"),
         ('question.arguments["x"]', 'question.arguments["z"]', "judge: KeyError"),
         ("[1, 2, 3,", "[1, 2, 3 / 0,", "questions: ZeroDivisionError"),
@@ -228,7 +228,7 @@ def test_a_question_that_is_not_in_the_specification_is_the_labs_fault(
         (folder / "cases.py").write_text(text, encoding="utf-8")
         with pytest.raises(BadLab, match="cases.py") as refused:
             check_plan(load(folder), RIGHT)
-        assert told in str(refused.value)
+        assert words in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["occupancy", "roofline"])
@@ -237,7 +237,9 @@ def test_no_answer_makes_a_judge_stumble_and_no_odd_one_is_right(name: str) -> N
     odd = {"int": [-1, 10**18], "str": ["", "both", "\0"]}
     floats = [math.nan, math.inf, -math.inf, -1.0, 1e308]
     assert loaded.lab.plan is not None
-    returns = {each.name: each.returns for each in loaded.lab.plan.functions}
+    returns = {
+        function.name: function.returns for function in loaded.lab.plan.functions
+    }
     for question in loaded.cases.questions(random.Random(5)):
         for answer in odd.get(returns[question.function], floats):
             assert loaded.cases.judge(question, answer)
@@ -269,9 +271,9 @@ def test_the_kernels_of_the_occupancy_lab_were_compiled_as_told() -> None:
     assert now["nvrtc"] != kept["nvrtc"] or now == kept
     # what the text says of it
     [spilt] = [
-        each
-        for each in kept["kernels"]
-        if (each["kernel"], each["architecture"]) == ("sums_32_held_8", "sm_90")
+        kernel
+        for kernel in kept["kernels"]
+        if (kernel["kernel"], kernel["architecture"]) == ("sums_32_held_8", "sm_90")
     ]
     assert (spilt["registers"], spilt["spill_bytes"]) == (32, 292)
     assert occupancy(MULTIPROCESSORS[9, 0], 256, 96, 0).ratio == 0.25

@@ -82,10 +82,14 @@ def test_each_dot_that_is_run_is_counted_as_what_it_multiplies(lab: LoadedLab) -
     "name", ["sums_in_half_precision.py", "each_tile_in_half_precision.py"]
 )
 def test_a_sum_in_fp16_leaves_what_fp16_holds(lab: LoadedLab, name: str) -> None:
-    case = next(each for each in public_cases(lab.lab) if each.values == "saturating")
-    told = checked(lab, lab.wrong[name], case).wrong
+    case = next(
+        public_case
+        for public_case in public_cases(lab.lab)
+        if public_case.values == "saturating"
+    )
+    wrong = checked(lab, lab.wrong[name], case).wrong
     # infinity stays infinite, or meets one of the other sign
-    assert told is not None and told.got in ("inf", "-inf", "nan")
+    assert wrong is not None and wrong.got in ("inf", "-inf", "nan")
 
 
 @pytest.mark.parametrize("values", ["whole", "saturating", "cancelling"])
@@ -124,10 +128,10 @@ def test_bounds_are_told_from_both_sides() -> None:
     few = Counted("global_sectors", "Read more.", least="n + 1")
     many = Counted("global_sectors", "Read less.", most="n - 1")
     assert beyond_bounds([few], counts, {"n": 9}) == ""
-    told = "Read more. Counted: 10 global sectors, at least 11."
-    assert beyond_bounds([few, many], counts, {"n": 10}) == told
-    told = "Read less. Counted: 10 global sectors, at most 9."
-    assert beyond_bounds([many, few], counts, {"n": 10}) == told
+    sentence = "Read more. Counted: 10 global sectors, at least 11."
+    assert beyond_bounds([few, many], counts, {"n": 10}) == sentence
+    sentence = "Read less. Counted: 10 global sectors, at most 9."
+    assert beyond_bounds([many, few], counts, {"n": 10}) == sentence
 
 
 def test_one_is_told_in_the_singular() -> None:
@@ -139,8 +143,8 @@ def test_one_is_told_in_the_singular() -> None:
         ("copies", "1 copy"),
     ):
         counted = Counted(count, "Less.", most="0")
-        told = beyond_bounds([counted], counts, {})
-        assert told == f"Less. Counted: {words}, at most 0."
+        sentence = beyond_bounds([counted], counts, {})
+        assert sentence == f"Less. Counted: {words}, at most 0."
 
 
 def test_what_tl_dot_multiplied_is_no_bound_for_cuda(tmp_path: Path) -> None:
@@ -155,11 +159,11 @@ def test_what_tl_dot_multiplied_is_no_bound_for_cuda(tmp_path: Path) -> None:
 def test_a_count_without_a_bound_is_refused(lab: LoadedLab, tmp_path: Path) -> None:
     folder = tmp_path / "tensor_cores"
     folder.mkdir()
-    for each in lab.folder.rglob("*"):
-        if each.is_file():
-            copy = folder / each.relative_to(lab.folder)
+    for path in lab.folder.rglob("*"):
+        if path.is_file():
+            copy = folder / path.relative_to(lab.folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(each.read_bytes())
+            copy.write_bytes(path.read_bytes())
     file = folder / "lab.toml"
     text = file.read_text()
     file.write_text(text.replace('least = "1"\n', ""))
@@ -172,8 +176,10 @@ def test_a_count_without_a_bound_is_refused(lab: LoadedLab, tmp_path: Path) -> N
 
 def test_the_limit_is_that_of_what_is_multiplied(lab: LoadedLab) -> None:
     assert lab.lab.work.dtype == "float16"
-    outputs = [each for each in lab.lab.parameters if each.kind == "output"]
-    assert [each.dtype for each in outputs] == ["float32"]
+    outputs = [
+        parameter for parameter in lab.lab.parameters if parameter.kind == "output"
+    ]
+    assert [output.dtype for output in outputs] == ["float32"]
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +262,9 @@ def test_outliers_among_the_codes_cost_what_the_lab_says_that_they_do(
     w = given["weight"] * given["weight_scales"].astype(np.float64)[:, None] / 127
     scales = np.abs(x).max(axis=1, keepdims=True)
     all_in_codes = np.rint(x * 127 / scales) * scales / 127 @ w.T
-    off = [np.linalg.norm(each - x @ w.T) for each in (right["out"], all_in_codes)]
+    off = [
+        np.linalg.norm(product - x @ w.T) for product in (right["out"], all_in_codes)
+    ]
     assert off[1] > 2 * off[0]
 
 
@@ -270,8 +278,8 @@ def test_the_baseline_gives_what_is_asked_of_the_inputs_that_are_timed(
     source = (int8.private or int8.folder) / speed.baseline
     exec(source.read_text(), module)
     held = {
-        name: torch.from_numpy(each.copy()) if isinstance(each, np.ndarray) else each
-        for name, each in given.items()
+        name: torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
+        for name, value in given.items()
     }
     outputs = {
         "codes": torch.zeros(24, 96, dtype=torch.int8),
@@ -279,7 +287,7 @@ def test_the_baseline_gives_what_is_asked_of_the_inputs_that_are_timed(
         "out": torch.zeros(24, 32, dtype=torch.float16),
     }
     module["run"](None, **held, **outputs)
-    for name, each in outputs.items():
+    for name, output in outputs.items():
         # of timed calls twice the largest is allowed
         most = 2 * float(np.max(allowed[name]))
-        assert abs(each.numpy().astype(float) - right[name]).max() <= most
+        assert abs(output.numpy().astype(float) - right[name]).max() <= most

@@ -45,8 +45,8 @@ def trained(given: dict[str, Any]) -> list[list[Any]]:
 def spoiled(step: list[Any], scale: float) -> bool:
     """Whether float16 has no number for something in it."""
     return any(
-        np.abs(each).max() * by > MOST_HALF
-        for each, by in zip(step, [scale] * 4 + [1.0], strict=True)
+        np.abs(array).max() * by > MOST_HALF
+        for array, by in zip(step, [scale] * 4 + [1.0], strict=True)
     )
 
 
@@ -56,7 +56,7 @@ def test_float16_learns_nothing_without_a_scale_and_overflows_where_it_is_plante
     loaded = labs["mixed-precision"]
     python = OwnPython(loaded)
     seen = set()
-    for case in (each for seed in range(8) for each in hidden_cases(loaded.lab, seed)):
+    for case in (case for seed in range(8) for case in hidden_cases(loaded.lab, seed)):
         given = python.inputs(case.sizes, case.values, np.random.default_rng(case.seed))
         steps = trained(given)
         first, halved = (
@@ -106,7 +106,7 @@ def test_what_bfloat16_or_no_learning_would_give_is_far_outside_the_tolerance(
 
 
 def tensors(*arrays: np.ndarray[Any, Any]) -> list[torch.Tensor]:
-    return [torch.from_numpy(each) for each in arrays]
+    return [torch.from_numpy(array) for array in arrays]
 
 
 def test_a_convolution_and_its_gradient_are_those_of_the_definition() -> None:
@@ -114,15 +114,15 @@ def test_a_convolution_and_its_gradient_are_those_of_the_definition() -> None:
     x = chance.standard_normal((2, 3, 7, 6)).astype(np.float32)
     weight = chance.standard_normal((4, 3, 3, 2)).astype(np.float32)
     for stride, padding in ((1, 0), (2, 1), (3, 2)):
-        asked = (stride, padding, 0, 0, 0)
+        settings = (stride, padding, 0, 0, 0)
         shape = convolution.output_shape(x.shape, weight.shape, stride, padding)
         y = np.empty(shape, np.float32)
-        convolution.conv2d(tensors(x, weight), tensors(y), asked)
+        convolution.conv2d(tensors(x, weight), tensors(y), settings)
         around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
         padded = np.pad(x, around)
         slope = chance.standard_normal(shape).astype(np.float32)
         gradient = np.empty_like(weight)
-        convolution.conv2d_weight(tensors(x, slope), tensors(gradient), asked)
+        convolution.conv2d_weight(tensors(x, slope), tensors(gradient), settings)
         right = np.zeros_like(weight)
         for row in range(shape[2]):
             for column in range(shape[3]):
@@ -216,13 +216,19 @@ def run(state, x, filters, height, width, out):
 def checked(loaded: LoadedLab, source: str, workloads: list[int]) -> list[CaseResult]:
     cases = [
         DrawnCase(
-            f"workload {each}",
-            {"workload": each, "batches": 2, "images": 2, "channels": 8, "side": 16},
+            f"workload {workload}",
+            {
+                "workload": workload,
+                "batches": 2,
+                "images": 2,
+                "channels": 8,
+                "side": 16,
+            },
             "random",
             7,
             False,
         )
-        for each in workloads
+        for workload in workloads
     ]
     return list(check_all(loaded, source, cases, Limits()).cases)
 
@@ -231,9 +237,9 @@ def test_shapes_that_were_tuned_ahead_are_not_tuned_again(
     labs: dict[str, LoadedLab],
 ) -> None:
     loaded = labs["convolution-settings"]
-    told = checked(loaded, TUNED_AHEAD, [REPEAT, FIXED, CHANGING, HALF])
-    assert [each.passed for each in told] == [True, True, True, False]
-    percents = [each.host_counts.convolution_percent for each in told]  # type: ignore[union-attr]
+    results = checked(loaded, TUNED_AHEAD, [REPEAT, FIXED, CHANGING, HALF])
+    assert [case.passed for case in results] == [True, True, True, False]
+    percents = [case.host_counts.convolution_percent for case in results]  # type: ignore[union-attr]
     # float32 where half precision would do: twice the bytes
     assert percents[1] == percents[3] == 200
 
@@ -300,8 +306,8 @@ def test_filters_may_be_converted_by_the_batch_whatever_sizes_are_drawn(
         for batches in (2, 3)
         for channels, side in ((8, 14), (17, 10))
     ]
-    told = check_all(loaded, CONVERTED_BY_THE_BATCH, corners, Limits()).cases
-    assert [each.message for each in told if not each.passed] == []
+    results = check_all(loaded, CONVERTED_BY_THE_BATCH, corners, Limits()).cases
+    assert [case.message for case in results if not case.passed] == []
     # where it says whether settings fit, nothing but right ones fit
     shown = [
         case for case in public_cases(loaded.lab) if case.sizes["workload"] == HALF
@@ -323,20 +329,22 @@ def test_what_no_setting_would_change_is_no_solution(
     labs: dict[str, LoadedLab], name: str, begin: str
 ) -> None:
     loaded = labs["convolution-settings"]
-    told = checked(loaded, loaded.wrong[f"{name}.py"], [FIXED, CHANGING, HALF])
-    assert all(each.message.startswith(begin) for each in told)
+    results = checked(loaded, loaded.wrong[f"{name}.py"], [FIXED, CHANGING, HALF])
+    assert all(case.message.startswith(begin) for case in results)
 
 
 def test_the_price_of_a_setting_is_told_with_the_case(
     labs: dict[str, LoadedLab],
 ) -> None:
     loaded = labs["convolution-settings"]
-    told = checked(loaded, loaded.wrong["benchmark_everywhere.py"], [FIXED, CHANGING])
-    assert told[0].passed
+    results = checked(
+        loaded, loaded.wrong["benchmark_everywhere.py"], [FIXED, CHANGING]
+    )
+    assert results[0].passed
     # no such number of percent says anything
-    assert "× the time of the fastest convolutions" in told[1].message
-    assert "Of this: tuning " in told[1].message
-    counts = told[1].host_counts
+    assert "× the time of the fastest convolutions" in results[1].message
+    assert "Of this: tuning " in results[1].message
+    counts = results[1].host_counts
     assert counts is not None
     # the host waits while each of 8 algorithms is planned and run, for some new shape
     assert counts.total_ns > 8 * 250_000

@@ -28,9 +28,9 @@ def lab(tmp_path: Path) -> LoadedLab:
     return load(new_lab("my-lab", tmp_path))
 
 
-def giving(lab: LoadedLab, function: str, found: Any) -> LoadedLab:
+def giving(lab: LoadedLab, function: str, returned: Any) -> LoadedLab:
     """Have one of its functions give something else."""
-    cases = dataclasses.replace(lab.cases, **{function: lambda *_: found})
+    cases = dataclasses.replace(lab.cases, **{function: lambda *_: returned})
     return dataclasses.replace(lab, cases=cases)
 
 
@@ -62,8 +62,8 @@ def test_inputs_are_numbers_in_the_right_shape(
 )
 def test_a_scalar_must_fit_its_type(dtype: DType, number: float) -> None:
     parameter = Parameter("factor", "scalar", dtype)
-    told = not_numbers(parameter, number)
-    assert told == f"`factor` is {number}, and must be a number of {dtype}."
+    words = not_numbers(parameter, number)
+    assert words == f"`factor` is {number}, and must be a number of {dtype}."
     assert not_numbers(parameter, 100) == not_numbers(parameter, np.ones(1)) == ""
 
 
@@ -80,8 +80,8 @@ def test_a_tolerance_may_be_anything_only_where_right_is_no_finite_number(
     ):
         assert not_a_bound("out", np.array(fit, dtype), right, (4,)) == ""
     for bad in ([0, 0, 0, np.nan], [np.inf, 0, 0, 0], [0, 0, 0, -0.5]):
-        told = not_a_bound("out", np.array(bad, dtype), right, (4,))
-        assert "must be finite and 0 or more" in told
+        words = not_a_bound("out", np.array(bad, dtype), right, (4,))
+        assert "must be finite and 0 or more" in words
 
 
 def test_a_tolerance_is_one_number_or_goes_with_the_outputs_shape() -> None:
@@ -89,8 +89,8 @@ def test_a_tolerance_is_one_number_or_goes_with_the_outputs_shape() -> None:
     for fit in (0, 1, 0.5, True, np.float32(1), np.ones((1, 1)), np.ones((2, 1)), [0]):
         assert not_a_bound("out", fit, right, (2, 3)) == ""
     for bad in (np.ones(2), np.ones(6), np.ones((1, 2, 3)), []):
-        told = not_a_bound("out", bad, right, (2, 3))
-        assert told.endswith("and must be one number or (2, 3).")
+        words = not_a_bound("out", bad, right, (2, 3))
+        assert words.endswith("and must be one number or (2, 3).")
     assert not_a_bound("out", -1, right, (2, 3)).startswith("`out` is -1,")
     # an output without elements has nothing that may be off
     assert not_a_bound("out", np.ones((0, 3)), np.ones((0, 3)), (0, 3)) == ""

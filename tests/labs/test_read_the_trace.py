@@ -42,14 +42,14 @@ def written(lab: LoadedLab) -> ModuleType:
 
 
 def of_kind(lab: LoadedLab, function: str) -> list[Question]:
-    found = lab.cases.questions(random.Random(5))
-    return [each for each in found if each.function == function]
+    questions = lab.cases.questions(random.Random(5))
+    return [question for question in questions if question.function == function]
 
 
 def test_answers_to_an_earlier_starter_find_the_times_that_they_read(
     lab: LoadedLab,
 ) -> None:
-    reports = [each.arguments["report"] for each in of_kind(lab, "bottleneck")]
+    reports = [question.arguments["report"] for question in of_kind(lab, "bottleneck")]
     kernels = [row for report in reports for row in report["kernels"]]
     assert kernels
     for row in kernels:
@@ -58,76 +58,78 @@ def test_answers_to_an_earlier_starter_find_the_times_that_they_read(
 
 def test_every_kind_of_verdict_is_planted_in_every_draw(lab: LoadedLab) -> None:
     for seed in range(3):
-        found = lab.cases.questions(random.Random(seed))
+        questions = lab.cases.questions(random.Random(seed))
         kinds = {
             kind
-            for each in found
-            if each.function == "bottleneck"
+            for question in questions
+            if question.function == "bottleneck"
             for kind in get_args(GpuKind)
-            if not lab.cases.judge(each, kind)
+            if not lab.cases.judge(question, kind)
         }
         assert kinds == set(get_args(GpuKind))
-        asked = [each.function for each in found]
-        assert asked.count("line") >= 4 and asked.count("at_best_ns") >= 8
+        functions = [question.function for question in questions]
+        assert functions.count("line") >= 4 and functions.count("at_best_ns") >= 8
 
 
 @pytest.mark.parametrize("seed", range(100, 106))
 def test_every_draw_finds_what_is_wrong_and_nothing_where_all_is_right(
     lab: LoadedLab, seed: int
 ) -> None:
-    asked = lab.cases.questions(random.Random(seed))
+    questions = lab.cases.questions(random.Random(seed))
     for name, source in (lab.correct | lab.wrong).items():
         functions: dict[str, Any] = {"__name__": "answers"}
         exec(compile(source, name, "exec"), functions)
         wrong = []
-        for each in asked:
+        for question in questions:
             try:
-                answer = functions[each.function](*each.arguments.values())
+                answer = functions[question.function](*question.arguments.values())
             except ValueError:
                 # no cause is of the kind that it takes for the verdict
-                wrong.append(each.about)
+                wrong.append(question.about)
             else:
-                wrong += [each.about] if lab.cases.judge(each, answer) else []
+                wrong += [question.about] if lab.cases.judge(question, answer) else []
         assert bool(wrong) == (name in lab.wrong), (name, wrong)
 
 
 def test_the_cells_have_what_tempts_to_a_wrong_verdict(lab: LoadedLab) -> None:
     reports = {
-        each.about: each.arguments["report"]["metrics"]
-        for each in of_kind(lab, "bottleneck")
+        question.about: question.arguments["report"]["metrics"]
+        for question in of_kind(lab, "bottleneck")
     }
     hidden = reports["copies beside kernels"]
     assert hidden["copy_ns"] > 0.8 * hidden["compute_ns"]
     assert hidden["exposed_copy_ns"] < 0.01 * hidden["copy_ns"]
     assert reports["nothing on the GPU"]["gpu_busy_ns"] == 0
     places = reports["a loader, and launches on one line"]["idle_places"]
-    assert max(places, key=lambda each: each["time_ns"])["cause"] == "launching"
+    assert max(places, key=lambda place: place["time_ns"])["cause"] == "launching"
     within = reports["copies within the GPU"]
     assert 0 < within["exposed_host_copy_ns"] < 0.3 * within["exposed_copy_ns"]
 
 
 def test_a_report_tells_no_verdict_and_each_draw_is_another(lab: LoadedLab) -> None:
-    told = [each.arguments["report"] for each in of_kind(lab, "bottleneck")]
-    assert all(set(each) == {"metrics", "kernels"} for each in told)
+    reports = [question.arguments["report"] for question in of_kind(lab, "bottleneck")]
+    assert all(set(read_report) == {"metrics", "kernels"} for read_report in reports)
     others = lab.cases.questions(random.Random(6))
-    assert told != [each.arguments.get("report") for each in others]
+    assert reports != [question.arguments.get("report") for question in others]
 
 
 def test_a_wrong_kind_is_told_with_the_share_of_each(lab: LoadedLab) -> None:
     planted = next(
-        each
-        for each in of_kind(lab, "bottleneck")
-        if each.about == "a number read in each step"
+        question
+        for question in of_kind(lab, "bottleneck")
+        if question.about == "a number read in each step"
     )
     words = lab.cases.judge(planted, "compute-bound")
     assert "right is 'sync-bound'" in words and "sync-bound 5" in words
-    line = next(each for each in of_kind(lab, "line") if each.about == planted.about)
+    line = next(
+        question for question in of_kind(lab, "line") if question.about == planted.about
+    )
     words = lab.cases.judge(line, -1)
     assert "mostly in aten::item on line" in words
 
 
 @pytest.mark.parametrize(
-    "file", sorted(TRACES.glob("*.json.gz")), ids=lambda each: each.name.split(".")[0]
+    "file", sorted(TRACES.glob("*.json.gz")), ids=lambda path: path.name.split(".")[0]
 )
 def test_the_functions_read_reports_of_real_traces_as_warpbook_does(
     file: Path, written: ModuleType
@@ -139,7 +141,7 @@ def test_the_functions_read_reports_of_real_traces_as_warpbook_does(
     given = msgspec.to_builtins(real)
     kind = written.bottleneck({name: given[name] for name in ("metrics", "kernels")})
     assert kind == real.verdict.kind
-    mine = [each for each in real.findings if each.kind == kind]
+    mine = [finding for finding in real.findings if finding.kind == kind]
     if mine and mine[0].bound_ns is not None:
         assert written.at_best_ns(given) == pytest.approx(mine[0].bound_ns, rel=0.01)
 
@@ -156,16 +158,16 @@ def test_a_simulated_cell_has_the_times_that_it_was_given() -> None:
     metrics = profile.metrics
     assert metrics is not None and not profile.completeness.warnings
     assert (metrics.launches, metrics.kernels) == (3, 1)
-    copies = {each.direction: each for each in metrics.copies}
+    copies = {copy.direction: copy for copy in metrics.copies}
     assert copies["HtoD"].host_memory == "pinned"
     assert copies["HtoD"].gb_per_s == pytest.approx(10.0, rel=1e-4)
     # the kernel hides the first copy, and nothing the second
     assert metrics.exposed_copy_ns == 1_300
     assert metrics.copy_ns == 104_858 + 1_300
     assert metrics.compute_ns == 400_000
-    waits = {(each.operator, each.line) for each in metrics.sync_points}
+    waits = {(point.operator, point.line) for point in metrics.sync_points}
     assert waits == {("aten::item", 4)}
-    others = [each for each in metrics.idle_places if each.cause == "other"]
+    others = [place for place in metrics.idle_places if place.cause == "other"]
     assert others[0].line == 4
 
 
@@ -191,14 +193,14 @@ def test_the_loop_to_be_fixed_is_right_and_told_what_costs_most() -> None:
     baseline = ((fix.private or fix.folder) / fix.lab.speed.baseline).read_text()
     launches = []
     for source in (fix.starter, baseline, fix.reference):
-        [told] = check_host(fix, source, [case], Limits()).cases
+        [case_result] = check_host(fix, source, [case], Limits()).cases
         # what is wrong with the first two is not their results
-        assert told.wrong is None and not told.findings
-        assert told.host_counts is not None
-        launches.append(told.host_counts.launches)
-        waits = told.host_counts.synchronizations
+        assert case_result.wrong is None and not case_result.findings
+        assert case_result.host_counts is not None
+        launches.append(case_result.host_counts.launches)
+        waits = case_result.host_counts.synchronizations
         assert waits == (1 if source == fix.reference else 2 * steps)
-        assert told.passed == (source == fix.reference)
+        assert case_result.passed == (source == fix.reference)
     assert launches[0] > 2 * launches[1] > 10 * launches[2]
 
 

@@ -23,9 +23,9 @@ def lab() -> Lab:
 def test_every_size_and_kind_that_must_be_tried_is_in_every_draw(lab: Lab) -> None:
     for seed in SEEDS:
         cases = hidden_cases(lab, seed)
-        assert set(lab.hidden.sizes["n"].always) <= {each.sizes["n"] for each in cases}
-        assert {each.values for each in cases} == set(lab.hidden.values)
-        assert all(each.is_hidden for each in cases)
+        assert set(lab.hidden.sizes["n"].always) <= {case.sizes["n"] for case in cases}
+        assert {case.values for case in cases} == set(lab.hidden.values)
+        assert all(case.is_hidden for case in cases)
 
 
 def test_a_seed_gives_the_same_cases_again_and_another_gives_others(lab: Lab) -> None:
@@ -39,11 +39,11 @@ def test_drawn_sizes_keep_to_their_bounds_and_differ(lab: Lab) -> None:
     sizes = lab.hidden.sizes["n"]
     drawn = {case.sizes["n"] for seed in SEEDS for case in hidden_cases(lab, seed)}
     # one of each submission has more than 16 bits count
-    large = {each for each in drawn if each > sizes.most}
+    large = {size for size in drawn if size > sizes.most}
     assert len(large) > 1 and min(large) >= 1 << 16
     drawn -= large
     assert drawn - set(sizes.always) and min(drawn) >= 1
-    assert all(sizes.least <= each <= sizes.most for each in drawn - set(sizes.always))
+    assert all(sizes.least <= size <= sizes.most for size in drawn - set(sizes.always))
 
 
 def test_what_is_told_of_a_hidden_case_names_neither_its_size_nor_a_seed(
@@ -51,16 +51,16 @@ def test_what_is_told_of_a_hidden_case_names_neither_its_size_nor_a_seed(
 ) -> None:
     for seed in SEEDS:
         for case in hidden_cases(lab, seed):
-            told = {int(each) for each in re.findall(r"\d+", case.about)}
+            numbers = {int(number) for number in re.findall(r"\d+", case.about)}
             # a kind of size may be told, and 1 to 3, which have no kind
-            assert case.seed not in told and seed not in told - {1, 2, 3, 16, 32}
+            assert case.seed not in numbers and seed not in numbers - {1, 2, 3, 16, 32}
             if case.sizes["n"] > 3:
-                assert case.sizes["n"] not in told
+                assert case.sizes["n"] not in numbers
 
 
 def test_public_cases_are_those_of_the_file_in_their_order(lab: Lab) -> None:
-    assert [each.sizes["n"] for each in public_cases(lab)] == [256, 1000, 77]
-    assert not any(each.is_hidden for each in public_cases(lab))
+    assert [case.sizes["n"] for case in public_cases(lab)] == [256, 1000, 77]
+    assert not any(case.is_hidden for case in public_cases(lab))
 
 
 @pytest.mark.parametrize(

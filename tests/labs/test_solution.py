@@ -46,14 +46,18 @@ class Hub:
         return self._answer
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda each: each.name)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
 def test_every_lab_is_discussed_with_formulas_that_have_a_plain_form(
     folder: Path,
 ) -> None:
-    found = read_solution(folder)
-    assert found.reference.strip()
-    assert 400 < len(found.discussion) < 2_000
-    texts = (found.discussion, (folder / "text.md").read_text(), find(found.lab).lab)
+    solution = read_solution(folder)
+    assert solution.reference.strip()
+    assert 400 < len(solution.discussion) < 2_000
+    texts = (
+        solution.discussion,
+        (folder / "text.md").read_text(),
+        find(solution.lab).lab,
+    )
     for text in (texts[0], texts[1], texts[2].tolerance, texts[2].asks):
         plain = re.sub(r"`[^`]*`|```.*?```", "", plain_math(text), flags=re.DOTALL)
         assert "$" not in plain and "\\" not in plain
@@ -71,9 +75,9 @@ def test_the_reference_is_shown_after_a_pass() -> None:
     for progress in (Progress(), Progress(2, 1, Mark(1, False, 2, 3))):
         with pytest.raises(NotPassed, match="once a submission of yours has passed"):
             solution_of(LAB.lab, LAB.folder, progress)
-    found = solution_of(LAB.lab, LAB.folder, PASSED)
-    assert found.reference == LAB.reference and found.file == "kernel.cu"
-    assert "whole blocks only" in [each.name for each in found.mistakes]
+    solution = solution_of(LAB.lab, LAB.folder, PASSED)
+    assert solution.reference == LAB.reference and solution.file == "kernel.cu"
+    assert "whole blocks only" in [mistake.name for mistake in solution.mistakes]
 
 
 def test_on_a_hub_the_course_decides_when_the_reference_is_shown(
@@ -113,17 +117,17 @@ def test_learners_of_a_parted_catalogue_have_neither_reference_nor_discussion(
 def test_numbers_run_without_holes_in_reading_order_and_lead_to_the_next_lab() -> None:
     labs, bad = overview(ALL_HERE, {"area-codes": SoFar("passed")})
     assert bad == ()
-    assert [each.number for each in labs] == list(range(1, len(labs) + 1))
-    tracks = [each.track for each in labs]
+    assert [lab.number for lab in labs] == list(range(1, len(labs) + 1))
+    tracks = [lab.track for lab in labs]
     # a track is read as a whole
     assert len(list(dict.fromkeys(tracks))) == sum(
         one != other for one, other in zip(tracks, ["", *tracks], strict=False)
     )
-    assert all(each.difficulty for each in labs)
+    assert all(lab.difficulty for lab in labs)
 
     def following(lab: str = "") -> str | None:
-        found = next_lab(labs, lab)
-        return None if found is None else found.id
+        next_one = next_lab(labs, lab)
+        return None if next_one is None else next_one.id
 
     assert following() == "vector-add"
     assert following("vector-add") == "thread-and-block"
@@ -141,14 +145,14 @@ def test_numbers_run_without_holes_in_reading_order_and_lead_to_the_next_lab() -
     assert f"{without.number} {without.title}. No Triton." in skipped
     # it lies behind the next one
     assert skipped_words(fewer) == ""
-    passed = [msgspec.structs.replace(each, progress=SoFar("passed")) for each in labs]
+    passed = [msgspec.structs.replace(lab, progress=SoFar("passed")) for lab in labs]
     assert next_lab(passed) is None
-    unknown = [msgspec.structs.replace(each, progress=None) for each in labs]
+    unknown = [msgspec.structs.replace(lab, progress=None) for lab in labs]
     assert next_lab(unknown) is None
 
 
 def test_pictures_have_a_size_of_their_own() -> None:
     for picture in CATALOGUE.glob("*/*/*.svg"):
         head = picture.read_text()[:400]
-        found = re.search(r'<svg[^>]* width="(\d+)" height="(\d+)"', head)
-        assert found is not None and int(found[1]) <= 720, picture
+        match = re.search(r'<svg[^>]* width="(\d+)" height="(\d+)"', head)
+        assert match is not None and int(match[1]) <= 720, picture

@@ -65,14 +65,14 @@ def test_what_was_acknowledged_survives_a_kill_at_any_point(tmp_path: Path) -> N
             text=True,
         ) as child:
             assert child.stdout is not None
-            told = [int(child.stdout.readline())]
+            acknowledged = [int(child.stdout.readline())]
             time.sleep(chance.uniform(0, 0.1))
             child.send_signal(signal.SIGKILL)
             # a line that the kill cut in two was not told
             rest = child.stdout.read()
-            told += map(int, rest[: rest.rfind("\n") + 1].split())
-        submissions |= {each for each in told if each > 0}
-        graded |= {-each for each in told if each < 0}
+            acknowledged += map(int, rest[: rest.rfind("\n") + 1].split())
+        submissions |= {number for number in acknowledged if number > 0}
+        graded |= {-number for number in acknowledged if number < 0}
         store = Store(path)
         for number in submissions:
             kept = store.submission(number)
@@ -113,7 +113,7 @@ def test_a_grading_adds_a_result_and_leaves_those_before(store: Store) -> None:
     number = store.add_submission("some-lab", "// x", 1)
     for right in (1, 4, 2):
         store.add_result(number, result(right))
-    assert [each.result.right for each in store.gradings(number)] == [1, 4, 2]
+    assert [grading.result.right for grading in store.gradings(number)] == [1, 4, 2]
     # of one submission the last grading counts
     assert store.progress()["some-lab"].best == Mark(number, False, 2, 4)
 
@@ -237,7 +237,7 @@ def test_an_older_file_is_migrated_with_all_that_it_holds(
     store = Store(path)
     submission = store.submission(1)
     assert submission is not None and submission.source == "// mine\n"
-    assert [each.result.right for each in store.gradings(1)] == [1]
+    assert [grading.result.right for grading in store.gradings(1)] == [1]
     assert store.progress()["vector-add"].hints == 1
     assert store.add_submission("vector-add", "// more", 1) == 2
     fresh = Store(tmp_path / "fresh.db")
@@ -272,9 +272,9 @@ def test_each_format_follows_the_one_before(
 def columns(path: Path) -> dict[str, set[str]]:
     connection = sqlite3.connect(path)
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    told = {
+    by_table = {
         name: {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
         for (name,) in tables.fetchall()
     }
     connection.close()
-    return told
+    return by_table

@@ -48,7 +48,7 @@ def run(state, x, out, report):
 """
 
 
-def told(source: str) -> CaseResult:
+def case_result(source: str) -> CaseResult:
     [case] = check_all(LAB, source, public_cases(LAB.lab)[:1], Limits()).cases
     return case
 
@@ -60,7 +60,7 @@ def test_every_wrong_solution_has_its_mistake_listed() -> None:
 @pytest.mark.parametrize(("name", "begin", "blamed"), MISTAKES)
 def test_a_mistake_is_told_as_what_it_is(name: str, begin: str, blamed: str) -> None:
     source = LAB.wrong[f"{name}.py"]
-    case = told(source)
+    case = case_result(source)
     assert case.message.startswith(begin)
     if blamed:
         line = case.findings[0].line
@@ -68,12 +68,12 @@ def test_a_mistake_is_told_as_what_it_is(name: str, begin: str, blamed: str) -> 
 
 
 def test_what_the_kernels_take_is_added_up_however_much_overlaps() -> None:
-    one_stream = told(LAB.wrong["one_stream.py"]).host_counts
-    overlapped = told(LAB.reference).host_counts
+    one_stream = case_result(LAB.wrong["one_stream.py"]).host_counts
+    overlapped = case_result(LAB.reference).host_counts
     assert one_stream is not None and overlapped is not None
     assert overlapped.kernel_ns == one_stream.kernel_ns
     assert overlapped.compute_ns < 0.8 * one_stream.compute_ns
 
 
 def test_the_arithmetic_alone_is_not_what_was_asked() -> None:
-    assert told(WITHOUT_WORK).message.startswith(NOT_DONE)
+    assert case_result(WITHOUT_WORK).message.startswith(NOT_DONE)

@@ -76,10 +76,10 @@ def test_its_very_version_comes_first_and_another_major_one_is_left_out(
     ]
     (places[1][0] / "mma.h").write_text("")
     (places[0][0] / "cuda_fp4.h").write_text("")
-    found = toolkit_headers.toolkit_headers((13, 0), places)
-    assert found["nv/target"] == places[2][0] / "cccl/nv/target"
-    assert found["mma.h"] == places[1][0] / "mma.h"
-    assert "cuda_fp4.h" not in found
+    headers = toolkit_headers.toolkit_headers((13, 0), places)
+    assert headers["nv/target"] == places[2][0] / "cccl/nv/target"
+    assert headers["mma.h"] == places[1][0] / "mma.h"
+    assert "cuda_fp4.h" not in headers
     # of wheels for CUDA 12, one says the version of all
     wheels = (tmp_path / "empty", *places[0])
     assert "cuda_fp4.h" in toolkit_headers.toolkit_headers((12, 9), [wheels])

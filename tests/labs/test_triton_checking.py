@@ -34,7 +34,7 @@ def checked(lab: LoadedLab, source: str) -> CheckResult:
 
 def failed(result: CheckResult) -> CaseResult:
     assert result.status == "failed"
-    return next(each for each in result.cases if not each.passed)
+    return next(case for case in result.cases if not case.passed)
 
 
 def test_a_right_source_passes_with_its_sectors_counted_by_line(lab: LoadedLab) -> None:
@@ -42,7 +42,7 @@ def test_a_right_source_passes_with_its_sectors_counted_by_line(lab: LoadedLab) 
     assert (result.status, result.right, result.of) == ("passed", 6, 6)
     block = result.cases[0]
     assert block.counts is not None and block.counts.global_sectors == 3 * 1024 // 8
-    assert {line: each.global_sectors for line, each in block.lines.items()} == {
+    assert {line: counts.global_sectors for line, counts in block.lines.items()} == {
         10: 256,
         11: 128,
     }
@@ -99,12 +99,16 @@ def test_a_right_source_passes_with_its_sectors_counted_by_line(lab: LoadedLab) 
 def test_a_stray_or_racing_access_is_told_with_program_element_and_line(
     lab: LoadedLab, old: str, new: str, line: int, words: str
 ) -> None:
-    found = [
+    findings = [
         finding
         for case in checked(lab, lab.reference.replace(old, new)).cases
         for finding in case.findings
     ]
-    assert [each for each in found if words in each.message and each.line == line]
+    assert [
+        finding
+        for finding in findings
+        if words in finding.message and finding.line == line
+    ]
 
 
 def test_of_a_hidden_case_a_stray_access_is_told_without_the_buffers_size(
@@ -112,9 +116,12 @@ def test_of_a_hidden_case_a_stray_access_is_told_without_the_buffers_size(
 ) -> None:
     case = DrawnCase("hidden", {"n": 3000}, "random", 1, True)
     source = lab.reference.replace("tl.load(y + i, mask=inside)", "tl.load(y + i)")
-    [told] = check(lab, source, [case], Limits()).cases
-    assert "Program 2 reads `y[3000]`, outside of the buffer; and 71" in told.message
-    assert told.findings[0].message in told.message
+    [case_result] = check(lab, source, [case], Limits()).cases
+    assert (
+        "Program 2 reads `y[3000]`, outside of the buffer; and 71"
+        in case_result.message
+    )
+    assert case_result.findings[0].message in case_result.message
 
 
 def test_what_the_interpreter_takes_and_the_compiler_does_not_is_a_compile_error(
@@ -164,11 +171,11 @@ def test_what_a_kernel_prints_is_told_and_bounded(lab: LoadedLab) -> None:
 def test_for_a_gpu_each_kind_of_numbers_has_a_kernel_of_its_own(lab: LoadedLab) -> None:
     job = job_of(lab, lab.reference, "sm_90", [{"n": 4096}, {"n": 77}, {"n": 160}])
     assert isinstance(job, CompileTriton)
-    assert [each.even for each in job.variants] == [(0, 1, 2, 3), (0, 1, 2)]
+    assert [variant.even for variant in job.variants] == [(0, 1, 2, 3), (0, 1, 2)]
     result = parent.run(job).result
     assert isinstance(result, Compiled)
-    for each in job.variants:
-        assert f".visible .entry {each.entry}(" in result.ptx
+    for variant in job.variants:
+        assert f".visible .entry {variant.entry}(" in result.ptx
     # four floats at once where 16 divides all
     assert "ld.global.v4" in result.ptx and ".target sm_90" in result.ptx
 
@@ -197,13 +204,13 @@ def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
         lab, "\n".join(lines), public_cases(lab.lab), Limits(wall_s=90, processor_s=12)
     )
     assert result.status == "failed"
-    endless = [each for each in result.cases if each.findings]
-    assert {each.findings[0].kind for each in endless} == {"too long"}
-    lines_told = {each.findings[0].line for each in endless}
+    endless = [case for case in result.cases if case.findings]
+    assert {case.findings[0].kind for case in endless} == {"too long"}
+    lines_told = {case.findings[0].line for case in endless}
     assert lines_told <= {at + 2, at + 3} and lines_told
-    assert all("loops never end?" in each.message for each in endless)
-    others = [each for each in result.cases if not (each.passed or each.findings)]
-    assert all("a case before it took too long" in each.message for each in others)
+    assert all("loops never end?" in case.message for case in endless)
+    others = [case for case in result.cases if not (case.passed or case.findings)]
+    assert all("a case before it took too long" in other.message for other in others)
 
 
 TUNED = """# launch: add_relu[ceil_div(n, BLOCK)](x, y, out, n)
@@ -240,7 +247,7 @@ def test_every_configuration_of_autotune_is_checked(lab: LoadedLab) -> None:
 
 
 def test_inline_assembly_is_run_by_the_interpreter_of_ptx(lab: LoadedLab) -> None:
-    def asked(text: str, constraints: str) -> CheckResult:
+    def run_assembly(text: str, constraints: str) -> CheckResult:
         call = (
             f'tl.inline_asm_elementwise("{text}", "{constraints}", [total], '
             "dtype=tl.float32, is_pure=True, pack=1)"
@@ -249,10 +256,10 @@ def test_inline_assembly_is_run_by_the_interpreter_of_ptx(lab: LoadedLab) -> Non
         assert plain in lab.reference
         return checked(lab, lab.reference.replace(plain, call))
 
-    assert asked("max.NaN.f32 $0, $1, 0f00000000;", "=f,f").status == "passed"
+    assert run_assembly("max.NaN.f32 $0, $1, 0f00000000;", "=f,f").status == "passed"
     own = "{ .reg .f32 t; max.NaN.f32 t, $1, 0f00000000; mov.f32 $0, t; }"
-    assert asked(own, "=f,f").status == "passed"
-    wrong = failed(asked("max.f32 $0, $1, 0f00000000;", "=f,f"))
+    assert run_assembly(own, "=f,f").status == "passed"
+    wrong = failed(run_assembly("max.f32 $0, $1, 0f00000000;", "=f,f"))
     assert wrong.wrong is not None and wrong.wrong.expected == "nan"
 
 

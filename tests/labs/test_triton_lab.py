@@ -54,10 +54,10 @@ def test_scalars_scratch_memory_and_atomics_work(lab: Path) -> None:
     cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, 3)
     for source in (RIGHT, LONG):
         result = check(loaded, source, cases, Limits())
-        failed = [each.message for each in result.cases if not each.passed]
+        failed = [case.message for case in result.cases if not case.passed]
         # the long way costs more sectors than this lab allows, and nothing else
         assert (result.status == "passed") == (source == RIGHT), result.message
-        assert all("Counted: " in each for each in failed), result.log
+        assert all("Counted: " in message for message in failed), result.log
 
 
 def test_what_its_interpreter_can_t_count_is_no_bound_for_triton(lab: Path) -> None:

@@ -103,8 +103,8 @@ def test_numbers_are_those_of_a_gpu() -> None:
         *(v.sum(), v.max(), v.argmax(), v.sort().values),
         *(v.float().exp().bfloat16(), v.int(), counted, 16 * v.float() + 0.25),
     ]
-    for row, (found, wanted) in enumerate(zip(got, right, strict=False)):
-        np.testing.assert_array_equal(found, wanted.float().expand(16), f"{row}")
+    for row, (result, wanted) in enumerate(zip(got, right, strict=False)):
+        np.testing.assert_array_equal(result, wanted.float().expand(16), f"{row}")
     # tensor cores leave 13 places of FP32 out
     cut_off = (x.view(np.uint32) >> 13 << 13).view(np.float32)
     np.testing.assert_array_equal(got[17], cut_off)

@@ -155,8 +155,8 @@ def test_flip_needs_no_dim_as_it_does_in_triton_3_6(
         text=True,
         timeout=120,
     )
-    told = ended.stdout.splitlines()
-    assert told[-1:] == [said], ended.stderr
+    lines = ended.stdout.splitlines()
+    assert lines[-1:] == [said], ended.stderr
     if how == "compile":
         # what fails within Triton's library is told with the line that calls it
-        assert "Line 8: '<=' not supported" in told[0]
+        assert "Line 8: '<=' not supported" in lines[0]

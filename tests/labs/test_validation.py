@@ -45,11 +45,11 @@ def test_a_starter_that_can_not_run_is_refused_with_the_reason(
 ) -> None:
     lab = new_lab("my-lab", tmp_path, language)
     change(lab / file, old, new)
-    told = refused(lab)
+    reason = refused(lab)
     words = f"{file}: learners begin with it, so it must compile, run, and fail: "
-    assert told.startswith(words) and len(told) > len(words) + 10
+    assert reason.startswith(words) and len(reason) > len(words) + 10
     if "out[j]" in new:
-        assert 'kernel.cu(6): error: identifier "j" is undefined' in told
+        assert 'kernel.cu(6): error: identifier "j" is undefined' in reason
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_a_starter_that_can_not_run_is_refused_with_the_reason(
         ),
         (
             "plan",
-            "asked(chance.randint",
-            "asked(random.randint",
+            "question_about(chance.randint",
+            "question_about(random.randint",
             "questions: with the same seed it draws other questions",
         ),
     ],

@@ -46,7 +46,7 @@ def learners_lab(parted: tuple[Path, Path]) -> LoadedLab:
 
 def test_nothing_that_gives_a_lab_away_is_with_the_learners(parted) -> None:
     learners, vault = parted
-    names = {each.name for each in learners.rglob("*") if each.is_file()}
+    names = {path.name for path in learners.rglob("*") if path.is_file()}
     assert {"lab.toml", "text.md", "starter.cu", "hints.md", "public.npz"} <= names
     assert not names & {"reference.cu", "cases.py", "reference.py"}
     assert not list(learners.rglob("solutions"))
@@ -75,7 +75,7 @@ def test_a_submission_is_kept_and_graded_once_the_vault_is_there(
     monkeypatch.setattr(session, "find", lambda name: find(name, parted[0]))
     assert regrade(store, 1, use_gpu=False).passed
     assert regrade(store, 1, use_gpu=False).passed
-    results = [each.result for each in store.gradings(1)]
+    results = [grading.result for grading in store.gradings(1)]
     # the same hidden cases, and each result beside those before
     assert len(results) == 2 and results[0] == results[1]
     assert store.submissions(LAB) == [1] and store.submissions("matmul") == []

@@ -21,7 +21,7 @@ def test_equal_devices_have_names_of_their_own() -> None:
     host = Device("host", "host", "node7", None, "live", ())
     alone, one, two = instance(7, 0), instance(9, 0), instance(9, 1)
     devices = [one, GPU, host, two, alone]
-    assert [device_label(each, devices) for each in devices] == [
+    assert [device_label(device, devices) for device in devices] == [
         "MIG 3:9/0",
         "GPU 3",
         "Host",

@@ -29,8 +29,8 @@ def copy_database(source: Path, target: Path) -> int:
     """
     with _opened(source, "rw") as read, _opened(target, "rwc") as written:
         _copy(read, written, source)
-        (found,) = written.execute("PRAGMA user_version").fetchone()
-    return int(found)
+        (version,) = written.execute("PRAGMA user_version").fetchone()
+    return int(version)
 
 
 def check_database(name: str, path: Path) -> None:
@@ -51,9 +51,9 @@ def check_database(name: str, path: Path) -> None:
                 archive_file.connect_to_read(path).close()
             _refuse_other_schemas(name, connection)
             # it would run what a schema of somebody else's computes
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise BackupError(f"{name} in it is damaged: {found}")
+            (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if state != "ok":
+                raise BackupError(f"{name} in it is damaged: {state}")
         bring_up_to_date(path)
     except (ArchiveError, store_format.NewerFormat) as error:
         raise BackupError(f"{name} in it can't be used: {error}") from None

@@ -165,8 +165,8 @@ def _write(manifest: Manifest, staging: Path, target: Path, replace: bool) -> No
             compresslevel=_COMPRESSION,
             format=tarfile.GNU_FORMAT,
         ) as tar:
-            told = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-            tar.addfile(_header(MANIFEST_NAME, len(told), manifest), io.BytesIO(told))
+            text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+            tar.addfile(_header(MANIFEST_NAME, len(text), manifest), io.BytesIO(text))
             for number, entry in enumerate(manifest.files):
                 with (staging / f"{number}").open("rb") as copy:
                     tar.addfile(_header(entry.name, entry.size_bytes, manifest), copy)

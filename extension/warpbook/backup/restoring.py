@@ -119,15 +119,15 @@ def _manifest(source: Path, member: Member | None) -> Manifest:
         or member.size_bytes > MAX_MANIFEST_BYTES
     ):
         raise BackupError(f"{source}: it is no backup of warpbook.")
-    told = b"".join(member.chunks())
+    text = b"".join(member.chunks())
     try:
-        form = msgspec.json.decode(told, type=_Formed).format
+        form = msgspec.json.decode(text, type=_Formed).format
         if form > FORMAT:
             raise BackupError(
                 f"{source}: a newer warpbook made it (format {form}; this one knows "
                 f"{FORMAT}). Update warpbook."
             )
-        manifest = msgspec.json.decode(told, type=Manifest)
+        manifest = msgspec.json.decode(text, type=Manifest)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         raise BackupError(f"{source}: its manifest can't be read.") from None
     names = [entry.name for entry in manifest.files]

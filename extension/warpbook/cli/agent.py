@@ -20,5 +20,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def run(options: argparse.Namespace) -> int:
     """Serve until a signal comes."""
-    agent.serve(options.host, options.port, options.dcgm_aliases)
+    telling = agent.telling_of(options)
+    agent.serve(options.host, options.port, options.dcgm_aliases, telling)
     return 0

@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.buffer.write(msgspec.json.encode(plain(whole)) + b"\n")
     else:
         files = [path.name for path in options.traces]
-        names = {id(each): name for each, name in zip(reports, files, strict=True)}
+        names = {id(rank): name for rank, name in zip(reports, files, strict=True)}
         width = terminal_width()
         print("\n".join(fitted(map(printable, _text(whole, names, width)), width)))
     return 0
@@ -172,7 +172,7 @@ def _text(
     names = [str(rank.rank) if are_ranks else files[id(rank)] for rank in whole.ranks]
     kind = "rank" if are_ranks else "trace"
     yield from job_lines(whole, names, kind)
-    for name, each in zip(names, whole.ranks, strict=True):
+    for name, rank in zip(names, whole.ranks, strict=True):
         yield ""
         yield f"Rank {name}" if are_ranks else name
-        yield from report_lines(view_of_trace(each, LABS), width=width)
+        yield from report_lines(view_of_trace(rank, LABS), width=width)

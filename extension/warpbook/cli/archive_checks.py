@@ -70,14 +70,14 @@ def _archive(what: str, path: Path) -> Check:
             f"Start a server, which mends what it can, or: {move}",
         )
     free_bytes = shutil.disk_usage(path.parent).free
-    told = [
+    facts = [
         f"{shown(str(path))}, {used_bytes / 1e6:.1f} MB, format {form}",
         f"{records} records",
         "empty" if oldest_ms is None else f"since {_time(oldest_ms)}",
         _holder(path.parent),
         f"{free_bytes / 1e9:.1f} GB are free",
     ]
-    if not all(os.access(each, os.W_OK) for each in (path, path.parent)):
+    if not all(os.access(place, os.W_OK) for place in (path, path.parent)):
         return Check(
             what,
             "broken",
@@ -91,7 +91,7 @@ def _archive(what: str, path: Path) -> Check:
             f"The disk of {shown(str(path))} is full, so nothing is kept.",
             "Make room, or set WarpbookApp.archive_megabytes or archive_folder.",
         )
-    return Check(what, "ok", "; ".join(told))
+    return Check(what, "ok", "; ".join(facts))
 
 
 def _labs(path: Path) -> Check:
@@ -142,9 +142,9 @@ def _look_through(connection: sqlite3.Connection, path: Path) -> None:
     """
     if path.stat().st_size > _MOST_CHECKED_BYTES:
         return
-    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise sqlite3.DatabaseError(f"it is damaged ({' '.join(found.split())})")
+    (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if state != "ok":
+        raise sqlite3.DatabaseError(f"it is damaged ({' '.join(state.split())})")
 
 
 def _oldest_ms(connection: sqlite3.Connection) -> float | None:

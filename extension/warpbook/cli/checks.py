@@ -77,10 +77,10 @@ def _gpus() -> Iterator[Check]:
     sampler.open()
     sampler.close()
     gpus = [_gpu(device) for device in sampler.devices if device.kind == "gpu"]
-    told = "\n".join(gpu.message for gpu in gpus)
+    messages = "\n".join(gpu.message for gpu in gpus)
     for absence in sampler.absences:
         # a GPU without GPM says so itself
-        if not (absence.what.startswith("GPM on ") and absence.message in told):
+        if not (absence.what.startswith("GPM on ") and absence.message in messages):
             yield _absence(absence)
     yield from gpus
 
@@ -137,8 +137,8 @@ def _labextension() -> Check:
         )
     for folder in jupyter_path("labextensions"):
         try:
-            told = json.loads(Path(folder, "warpbook", "package.json").read_text())
-            version = str(told["version"])
+            package = json.loads(Path(folder, "warpbook", "package.json").read_text())
+            version = str(package["version"])
         except (OSError, ValueError, KeyError):
             continue
         if version == __version__:
@@ -153,10 +153,10 @@ def _labextension() -> Check:
 
 
 def _bokeh() -> Check:
-    found = util.find_spec("bokeh")
-    if found is None or found.origin is None:
+    spec = util.find_spec("bokeh")
+    if spec is None or spec.origin is None:
         return Check("Bokeh", "broken", "It is not installed.", f"Run: {_pip()} bokeh")
-    script = Path(found.origin).parent / "server" / "static" / "js" / "bokeh.min.js"
+    script = Path(spec.origin).parent / "server" / "static" / "js" / "bokeh.min.js"
     if not script.is_file():
         return Check(
             "Bokeh",
@@ -197,15 +197,15 @@ def _torch() -> Check:
         "import json, torch; print(json.dumps([torch.__version__, "
         "torch.version.cuda, torch.cuda.is_available()]))"
     )
-    told = _ask(sys.executable, ask)
-    if isinstance(told, str):
+    reply = _ask(sys.executable, ask)
+    if isinstance(reply, str):
         return Check(
             "torch",
             "broken",
-            f"It can't be imported: {told}",
+            f"It can't be imported: {reply}",
             f"Run: {_pip()} --force-reinstall torch",
         )
-    version, cuda, available = told
+    version, cuda, available = reply
     if cuda is None:
         return Check("torch", "ok", f"{version}, a build without CUDA")
     sees = "sees a GPU" if available else "sees no GPU"
@@ -238,17 +238,17 @@ def _kernel(name: str, interpreter: str) -> Check:
         "from warpbook.protocol import PROTOCOL_VERSION as protocol; "
         "print(json.dumps([version, protocol]))"
     )
-    told = _ask(interpreter, ask)
-    if isinstance(told, str):
-        if "No module named 'warpbook" not in told:
-            return Check(what, "broken", told, install)
+    reply = _ask(interpreter, ask)
+    if isinstance(reply, str):
+        if "No module named 'warpbook" not in reply:
+            return Check(what, "broken", reply, install)
         return Check(
             what,
             "absent",
             "It has no warpbook; the dashboard works, %gpu and %%gpuprof do not.",
             install,
         )
-    version, protocol = told
+    version, protocol = reply
     if protocol != PROTOCOL_VERSION:
         return Check(
             what,

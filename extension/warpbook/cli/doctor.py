@@ -36,8 +36,8 @@ def run(options: argparse.Namespace) -> int:
             _print(check)
     usable = all(check.state != "broken" for check in checks)
     if options.json:
-        told = msgspec.json.encode({"usable": usable, "checks": checks})
-        sys.stdout.write(msgspec.json.format(told.decode(), indent=2) + "\n")
+        encoded = msgspec.json.encode({"usable": usable, "checks": checks})
+        sys.stdout.write(msgspec.json.format(encoded.decode(), indent=2) + "\n")
     else:
         print(
             "\nwarpbook is usable here."

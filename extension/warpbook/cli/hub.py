@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warpbook.cli import hub_config
 from warpbook.cli.errors import CommandError
 from warpbook.cli.hub_cluster import add_options, cluster_of
 from warpbook.cli.hub_introduction import introduce, say
@@ -128,6 +129,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--restore", type=Path, metavar="FILE", help="put a backup in place first"
     )
+    own = parser.add_subparsers(metavar="command", title="for a hub that is there")
+    hub_config.add_command(own)
     parser.set_defaults(run=run)
 
 

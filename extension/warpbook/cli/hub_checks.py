@@ -173,8 +173,10 @@ def _audit_log(plan: HubPlan) -> Check:
         )
     if kept is None:
         words = "Its head was not kept yet: that the last ones are there is not proven."
-        told = f"{trial.head.number:,} entries that follow from one another. {words}"
-        return Check(what, "absent", told)
+        sentence = (
+            f"{trial.head.number:,} entries that follow from one another. {words}"
+        )
+        return Check(what, "absent", sentence)
     return Check(
         what,
         "ok",

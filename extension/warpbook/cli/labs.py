@@ -9,7 +9,14 @@ from pathlib import Path
 
 import msgspec
 
+from warpbook_labs.errors import LabError
 from warpbook_labs.lab.languages.table import LANGUAGES
+
+#: what is told without loading what grades, by the action
+_WITHOUT_GRADING = {
+    "list": "warpbook.cli.labs_list",
+    "path": "warpbook.cli.labs_path",
+}
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,23 +33,37 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     actions = parser.add_subparsers(metavar="action")
 
     def action(name: str, help_text: str) -> argparse.ArgumentParser:
-        found = actions.add_parser(name, help=help_text, description=help_text)
-        found.add_argument("--json", action="store_true", help="print one JSON object")
-        found.set_defaults(action=name)
-        return found
+        parser = actions.add_parser(name, help=help_text, description=help_text)
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        parser.set_defaults(action=name)
+        return parser
 
     action("list", "tell the labs, and how far you are")
+    path = action("path", "tell learning paths; of one, what is done and what is next")
+    path.add_argument("name", nargs="?", metavar="NAME", help="of a path, such as week")
+    choice = path.add_mutually_exclusive_group()
+    choice.add_argument(
+        "--choose", action="store_true", help="follow it: the next lab is the path's"
+    )
+    choice.add_argument("--clear", action="store_true", help="follow no path any more")
+    quiz = action("quiz", "ask where to begin; with answers: say where, and why")
+    quiz.add_argument(
+        "answers", nargs="*", metavar="LETTER", help="of each question, in order"
+    )
+    quiz.add_argument(
+        "--text", default="", metavar="ID", help="the questions of this text instead"
+    )
     for name, help_text in (
-        ("open", "put a lab's text and its starter into your folder"),
+        ("open", "put a lab's text and its starter, or a text, into your folder"),
         ("check", "check your source against the cases that the lab shows"),
         ("submit", "hand your source in; hidden cases are drawn for it"),
         ("hint", "open one more hint"),
         ("solution", "show the reference and its discussion, after a pass"),
     ):
-        found = action(name, help_text)
-        found.add_argument("lab", metavar="LAB", help="its id, or its folder")
+        command = action(name, help_text)
+        command.add_argument("lab", metavar="LAB", help="its id, or its folder")
         if name == "open":
-            found.add_argument(
+            command.add_argument(
                 "--folder",
                 type=Path,
                 metavar="DIR",
@@ -50,12 +71,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                 help="where the lab's folder is made (default: here)",
             )
         if name in ("check", "submit"):
-            found.add_argument(
+            command.add_argument(
                 "--no-gpu",
                 action="store_true",
                 help="leave the GPU to others: nothing is run there, and no speed told",
             )
-            found.add_argument(
+            command.add_argument(
                 "file",
                 nargs="?",
                 type=Path,
@@ -63,56 +84,56 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                 help="your source (default: where `open` put it)",
             )
         if name == "submit":
-            _add_hub(found)
-    found = action("trace", "run your source once more, and record what the GPU does")
-    found.add_argument("lab", metavar="LAB", help="its id, or its folder")
-    found.add_argument(
+            _add_hub(command)
+    command = action("trace", "run your source once more, and record what the GPU does")
+    command.add_argument("lab", metavar="LAB", help="its id, or its folder")
+    command.add_argument(
         "file",
         nargs="?",
         type=Path,
         metavar="FILE",
         help="your source (default: where `open` put it)",
     )
-    found = action("regrade", "grade once more what is kept; earlier results stay")
-    found.add_argument(
+    command = action("regrade", "grade once more what is kept; earlier results stay")
+    command.add_argument(
         "what",
         metavar="SUBMISSION|LAB",
         help="its number; or a lab, for all of its own",
     )
-    found.add_argument(
+    command.add_argument(
         "number",
         nargs="?",
         type=int,
         metavar="NUMBER",
         help="of the lab's submissions, this one alone",
     )
-    found.add_argument(
+    command.add_argument(
         "--no-gpu",
         action="store_true",
         help="leave the GPU to others: nothing is run there, and no speed told",
     )
-    found = action("part", "write labs for learners, and their solutions apart")
-    found.add_argument("learners", type=Path, metavar="LEARNERS", help="is made")
-    found.add_argument("vault", type=Path, metavar="VAULT", help="is made")
-    found = action("new", "begin a lab of your own from a small one that is complete")
-    found.add_argument("lab", metavar="ID", help="such as my-first-lab")
-    found.add_argument(
+    command = action("part", "write labs for learners, and their solutions apart")
+    command.add_argument("learners", type=Path, metavar="LEARNERS", help="is made")
+    command.add_argument("vault", type=Path, metavar="VAULT", help="is made")
+    command = action("new", "begin a lab of your own from a small one that is complete")
+    command.add_argument("lab", metavar="ID", help="such as my-first-lab")
+    command.add_argument(
         "--folder",
         type=Path,
         metavar="DIR",
         default=Path(),
         help="where its folder is made (default: here)",
     )
-    found.add_argument(
+    command.add_argument(
         "--language",
         choices=list(LANGUAGES),
         default="cuda",
         help="what learners write (default: cuda)",
     )
-    found = action("trust", "say that you have looked through somebody's lab")
-    found.add_argument("folder", type=Path, metavar="FOLDER", help="of the lab")
-    found = action("validate", "check that labs grade fairly")
-    found.add_argument(
+    command = action("trust", "say that you have looked through somebody's lab")
+    command.add_argument("folder", type=Path, metavar="FOLDER", help="of the lab")
+    command = action("validate", "check that labs grade fairly")
+    command.add_argument(
         "labs", nargs="*", metavar="LAB", help="id or folder (default: every lab)"
     )
 
@@ -123,8 +144,8 @@ def run(options: argparse.Namespace) -> int:
         status: int = import_module("warpbook.cli.labs_hub").submit_to_hub(options)
         return status
     try:
-        if options.action == "list":
-            return _list(options)
+        if options.action in _WITHOUT_GRADING:
+            return _listed(options)
         commands = import_module("warpbook.cli.labs_commands")
     except ImportError as problem:
         return _failed(
@@ -166,11 +187,15 @@ def _add_hub(submit: argparse.ArgumentParser) -> None:
     submit.add_argument("--wait", action="store_true", help="stay until it is graded")
 
 
-def _list(options: argparse.Namespace) -> int:
-    listing = import_module("warpbook.cli.labs_list")
+def _listed(options: argparse.Namespace) -> int:
+    if options.action == "path" and options.choose and not options.name:
+        return _failed(options, "name the path: warpbook labs path week --choose")
+    listing = import_module(_WITHOUT_GRADING[options.action])
     try:
         status: int = listing.show(options)
-    except listing.StoreError as problem:
+    except BrokenPipeError:
+        raise
+    except (LabError, OSError) as problem:
         return _failed(options, str(problem))
     return status
 

@@ -76,7 +76,7 @@ def _table(table: CardTable) -> Iterator[str]:
     rows = [table.heads, *(tuple(map(_cell, row)) for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     first = table.rows[0] if table.rows else ()
-    to_left = [isinstance(each, _LEFT) for each in first]
+    to_left = [isinstance(cell, _LEFT) for cell in first]
     for row in rows:
         cells = zip(row, widths, to_left, strict=True)
         yield "  ".join(
@@ -91,7 +91,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _timeline(timeline: CardTimeline) -> Iterator[str]:
-    names = max((len(each.name) for each in timeline.lanes), default=0)
+    names = max((len(lane.name) for lane in timeline.lanes), default=0)
     yield ""
     for lane in timeline.lanes:
         yield f"{lane.name:{names}}  {_lane(lane.bars, timeline.end_ns)}"
@@ -101,9 +101,9 @@ def _timeline(timeline: CardTimeline) -> Iterator[str]:
 
 def _lane(bars: Sequence[CardBar], end_ns: int) -> str:
     columns = [_IDLE] * _COLUMNS
-    for each in sorted(bars, key=lambda bar: not bar.is_waiting):
-        first = each.begin_ns * _COLUMNS // end_ns
-        last = max(first, (each.end_ns * _COLUMNS - 1) // end_ns)
+    for piece in sorted(bars, key=lambda bar: not bar.is_waiting):
+        first = piece.begin_ns * _COLUMNS // end_ns
+        last = max(first, (piece.end_ns * _COLUMNS - 1) // end_ns)
         for at in range(first, min(last, _COLUMNS - 1) + 1):
-            columns[at] = _WAITING if each.is_waiting else _BUSY
+            columns[at] = _WAITING if piece.is_waiting else _BUSY
     return "".join(columns)

@@ -11,12 +11,14 @@ from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_progress import shown_progress
+from warpbook.cli.labs_quiz import quiz
 from warpbook.cli.labs_solution import next_sections, solution
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
 from warpbook_labs.course.new_lab import new_lab
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.progress import Progress
+from warpbook_labs.course.reading import open_text, text_folder
 from warpbook_labs.course.separation import part
 from warpbook_labs.course.session import (
     Graded,
@@ -31,7 +33,9 @@ from warpbook_labs.course.store import Store
 from warpbook_labs.course.trust import trust
 from warpbook_labs.errors import (
     BadLab,
+    BadQuiz,
     BadSource,
+    BadText,
     NotInstalled,
     NotPassed,
     NoTrace,
@@ -52,7 +56,9 @@ from warpbook_monitors.plain_text import joined
 #: what is told in one line, with exit status 2
 PROBLEMS = (
     BadLab,
+    BadQuiz,
     BadSource,
+    BadText,
     CommandError,
     LookupError,
     NotInstalled,
@@ -68,6 +74,8 @@ _INTERRUPTED = 130
 
 
 def _open(options: argparse.Namespace) -> int:
+    if text_folder(options.lab) is not None:
+        return _open_text(options)
     loaded = find(options.lab)
     opened = open_lab(loaded, options.folder / loaded.lab.id)
     source = opened.source
@@ -87,6 +95,20 @@ def _open(options: argparse.Namespace) -> int:
     named = "" if options.folder == Path() else f" {source}"
     lines.append(f"Then   warpbook labs check {options.lab}{named}")
     lines.append(f"Or     {opened.notebook} in JupyterLab")
+    print(joined(lines))
+    return 0
+
+
+def _open_text(options: argparse.Namespace) -> int:
+    notebook = open_text(options.lab, options.folder / options.lab)
+    if options.json:
+        print_json({"text": options.lab, "notebook": str(notebook)})
+        return 0
+    lines = [
+        f"Read   {notebook.with_name('text.md')}",
+        f"Then   warpbook labs quiz --text {options.lab}",
+        f"Or     {notebook} in JupyterLab",
+    ]
     print(joined(lines))
     return 0
 
@@ -211,7 +233,7 @@ def _trust(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    worst, told = 0, []
+    worst, outcomes = 0, []
     if not options.labs:
         # two with the same id or number are told here
         load_all()
@@ -229,9 +251,9 @@ def _validate(options: argparse.Namespace) -> int:
             problem, worst = str(bad), 2
             if not options.json:
                 print(joined([f"BAD     {problem}"]), flush=True)
-        told.append({"lab": name, "problem": problem, "verdicts": verdicts})
+        outcomes.append({"lab": name, "problem": problem, "verdicts": verdicts})
     if options.json:
-        print_json({"ok": not worst, "labs": told})
+        print_json({"ok": not worst, "labs": outcomes})
     return worst
 
 
@@ -240,6 +262,7 @@ ACTIONS = {
     "check": _check,
     "submit": _submit,
     "trace": _trace,
+    "quiz": quiz,
     "hint": _hint,
     "solution": solution,
     "regrade": _regrade,
@@ -278,7 +301,7 @@ def _tell(options: argparse.Namespace, card: Graded, source: str) -> int:
     if options.json:
         print_json(card)
     else:
-        told = card_of(
+        card_view = card_of(
             card.result,
             source,
             card.submission,
@@ -286,7 +309,7 @@ def _tell(options: argparse.Namespace, card: Graded, source: str) -> int:
             left_out=(_USUAL,),
             more=next_sections(options, card),
         )
-        print(joined(card_lines(told)))
+        print(joined(card_lines(card_view)))
     return 0 if card.passed else 1
 
 

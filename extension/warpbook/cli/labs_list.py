@@ -12,14 +12,15 @@ from warpbook.cli.json_output import print_json
 from warpbook_labs.cards.progress import how_far
 from warpbook_labs.course.next_lab import next_lab
 from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.course.paths import along, chosen_path
 from warpbook_labs.course.progress import (
     Progress,
     damaged_results,
     read_progress,
     submissions_file,
 )
+from warpbook_labs.course.reading import read_texts
 from warpbook_labs.errors import NoGpu
-from warpbook_labs.errors import StoreError as StoreError
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.entries import LabEntry
 from warpbook_labs.sandbox.limits import isolation_words
@@ -31,12 +32,14 @@ def show(options: argparse.Namespace) -> int:
     here, path = look_here(), submissions_file()
     progress = read_progress(path) if path.exists() else {}
     labs, problems = overview(here, so_far(progress))
+    texts = [text.entry for text in read_texts()]
     if path.exists():
         problems = (*problems, *damaged_results(path))
     if options.json:
         print_json(
             {
                 "labs": [_row(lab, progress.get(lab.id, Progress())) for lab in labs],
+                "texts": texts,
                 "compiler": here.compiler,
                 "gpus": here.gpus,
                 "remedy": here.remedy,
@@ -49,9 +52,11 @@ def show(options: argparse.Namespace) -> int:
         far = how_far(lab.progress)
         needs = ", ".join(lab.needs)
         level = lab.difficulty or ""
-        told = (lab.id, lab.track, lab.title, str(lab.minutes), level, needs, far)
-        rows.append((str(lab.number), *told))
-    lines = [*_left(rows), ""]
+        cells = (lab.id, lab.track, lab.title, str(lab.minutes), level, needs, far)
+        rows.append((str(lab.number), *cells))
+    lines = [*left(rows), "", "Texts: warpbook labs open TEXT"]
+    lines += left([("", text.id, f"{text.minutes} min", text.title) for text in texts])
+    lines.append("")
     if here.compiler is None:
         lines.append(f"They can be read here, but not checked: {here.remedy}")
     else:
@@ -61,9 +66,9 @@ def show(options: argparse.Namespace) -> int:
     words = isolation_words("namespaces", True)
     lines.append(f"Your source runs {words}. A result says so where that is not had.")
     missing = [lab for lab in labs if not lab.can_check and lab.why != here.remedy]
-    lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
+    lines += [f"{lab.id} can't be checked here. {lab.why}" for lab in missing]
     lines += [_gpu_words(), *problems]
-    following = next_lab(labs)
+    following = next_lab(along(chosen_path(), labs))
     if following is not None:
         lines.append(f"Next: {following.title}: warpbook labs open {following.id}")
     print(joined(lines))
@@ -71,12 +76,12 @@ def show(options: argparse.Namespace) -> int:
 
 
 def _row(lab: LabEntry, progress: Progress) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(lab)
-    return {**told, "progress": progress}
+    fields: dict[str, Any] = msgspec.to_builtins(lab)
+    return {**fields, "progress": progress}
 
 
-def _left(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Set the text to the left in its columns."""
+def left(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Write rows of text as lines, each column to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

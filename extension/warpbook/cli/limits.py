@@ -71,35 +71,35 @@ def _limits(again: bool) -> tuple[Limits, ...]:
     return answer.limits
 
 
-def _text(found: Limits) -> Iterator[str]:
-    when = datetime.fromtimestamp(found.measured_ms / 1000)
+def _text(limits: Limits) -> Iterator[str]:
+    when = datetime.fromtimestamp(limits.measured_ms / 1000)
     yield (
-        f"{found.gpu} ({found.uuid}), driver {found.driver or 'not known'}, "
-        f"torch {found.torch}, measured {when:%Y-%m-%d %H:%M}"
+        f"{limits.gpu} ({limits.uuid}), driver {limits.driver or 'not known'}, "
+        f"torch {limits.torch}, measured {when:%Y-%m-%d %H:%M}"
     )
-    sheet = ceilings(found.gpu)
+    sheet = ceilings(limits.gpu)
     rows = [("", "measured", "datasheet", "of it")]
     rows.append(
         _row(
             "Device memory, copy (read and write)",
-            found.memory_bytes_per_s,
+            limits.memory_bytes_per_s,
             sheet and sheet.memory_bytes_per_s,
             "B/s",
         )
     )
     for what, rate in (
-        ("Host to device, pinned", found.host_to_device_bytes_per_s),
-        ("Device to host, pinned", found.device_to_host_bytes_per_s),
+        ("Host to device, pinned", limits.host_to_device_bytes_per_s),
+        ("Device to host, pinned", limits.device_to_host_bytes_per_s),
     ):
         rows.append(_row(what, rate, None, "B/s"))
     for name, label in DTYPE_LABELS.items():
-        if name in found.flops_per_s:
+        if name in limits.flops_per_s:
             peak = sheet and sheet.flops_per_s.get(name)
             what = f"Matrix product, {label}"
-            rows.append(_row(what, found.flops_per_s[name], peak, "FLOP/s"))
+            rows.append(_row(what, limits.flops_per_s[name], peak, "FLOP/s"))
     for what, time_ns in (
-        ("Launch, one after another", found.launch_ns),
-        ("Launch, waited for", found.round_trip_ns),
+        ("Launch, one after another", limits.launch_ns),
+        ("Launch, waited for", limits.round_trip_ns),
     ):
         rows.append((what, f"{time_ns / 1000:.2f} µs", "", ""))
     yield from aligned(rows)

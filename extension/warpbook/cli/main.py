@@ -23,6 +23,7 @@ _COMMANDS = (
     "record",
     "agent",
     "analyze",
+    "advise",
     "gpulease",
     "limits",
     "memory",
@@ -51,15 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     # what only other commands import takes half a second
     named = [name for name in _COMMANDS if name in given[:1]]
-    if arguments is None and named == ["analyze"]:
+    if arguments is None and named in (["analyze"], ["advise"]):
         # it multiplies no matrices: NumPy's threads for that would only spin at first
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    asked = make_parser(named or _COMMANDS).parse_args(given)
+    options = make_parser(named or _COMMANDS).parse_args(given)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # a terminal may have no sign for what a trace holds
         sys.stdout.reconfigure(errors="replace")
     try:
-        status: int = asked.run(asked)
+        status: int = options.run(options)
         if sys.stdout is not None:
             # else Python does it at its exit, and can only complain
             sys.stdout.flush()

@@ -9,24 +9,17 @@ from typing import get_args, get_type_hints
 
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
+from warpbook.reports.memory import bar_lines
 from warpbook_monitors import units
 from warpbook_monitors.model_memory.description import known_names, read_model
-from warpbook_monitors.model_memory.fit import Fit
-from warpbook_monitors.model_memory.inference import InferenceMemory
 from warpbook_monitors.model_memory.plan import Plan
 from warpbook_monitors.model_memory.report import ModelMemory, Part, model_memory
-from warpbook_monitors.model_memory.training import StageMemory
+from warpbook_monitors.model_memory.sizes import read_size
+from warpbook_monitors.model_memory.view import MemoryView, Row, view_of_memory
 from warpbook_monitors.plain_text import aligned, fitted, printable, shortened
 
 _WIDTH = 80
 _MOST_PARTS = 30
-_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?([KMGT]i?B)", re.IGNORECASE)
-_UNITS = {
-    prefix + unit: base ** (power + 1)
-    for power, prefix in enumerate("kmgt")
-    for unit, base in (("b", 1000), ("ib", 1024))
-}
-_MOST_BYTES = 10**15
 _MOST_COUNT = 10_000
 
 
@@ -49,13 +42,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.add_argument(
         "--fits",
-        type=size_bytes,
+        type=_size_bytes,
         metavar="SIZE",
         help="say whether a GPU of 80GB has room, and what to change first if not",
     )
     parser.add_argument(
         "--reserve",
-        type=size_bytes,
+        type=_size_bytes,
         metavar="SIZE",
         default=10**9,
         help="what --fits keeps free for the CUDA context and fragmentation; "
@@ -165,21 +158,16 @@ def _length(text: str) -> int:
     return int(text)
 
 
-def size_bytes(text: str) -> int:
-    """Read "80GB" (of 1000) or "80GiB" (of 1024).
+def _size_bytes(text: str) -> int:
+    """Read a size.
 
     Raises:
-        argparse.ArgumentTypeError: it is neither.
+        argparse.ArgumentTypeError: it is none.
     """
-    given = _SIZE.fullmatch(text.strip())
-    if given is None:
-        raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is no size: write 80GB, 24GiB or 500MB"
-        )
-    count = int(float(given[1]) * _UNITS[given[2].lower()])
-    if count > _MOST_BYTES:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is more than 1000TB")
-    return count
+    try:
+        return read_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -214,11 +202,12 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(memory)
     else:
-        print("\n".join(fitted(map(printable, _text(memory, plan)), _WIDTH)))
+        view = view_of_memory(memory, plan)
+        print("\n".join(fitted(map(printable, _text(memory, view)), _WIDTH)))
     return 0
 
 
-def _text(memory: ModelMemory, plan: Plan) -> Iterator[str]:
+def _text(memory: ModelMemory, view: MemoryView) -> Iterator[str]:
     rows = [(shortened(memory.name, 40), "parameters", "")]
     rows += [_part_row(memory, part) for part in memory.parts[:_MOST_PARTS]]
     if len(memory.parts) > _MOST_PARTS:
@@ -227,22 +216,20 @@ def _text(memory: ModelMemory, plan: Plan) -> Iterator[str]:
     rows.append(("  in all", f"{memory.parameters:,}", ""))
     yield from aligned(rows)
     yield ""
-    if memory.training:
-        heaviest = max(memory.training, key=lambda stage: stage.peak_bytes)
-        yield _training_title(memory, plan)
-        yield from _where(memory, heaviest.stage, len(memory.training))
-        yield from aligned(list(_training_rows(heaviest)))
-    else:
-        serving = max(memory.inference, key=lambda stage: stage.peak_bytes)
-        yield (
-            f"Inference of {_work(memory)}, weights in {plan.dtype}, "
-            f"cache in {plan.kv_dtype}"
-        )
-        yield from _where(memory, serving.stage, len(memory.inference))
-        yield from aligned(list(_inference_rows(serving)))
-    if memory.fit is not None:
+    yield view.title
+    if view.where:
+        yield view.where
+    yield from aligned([_row(row) for row in view.rows])
+    yield ""
+    yield from bar_lines(view.bar)
+    if view.fit:
         yield ""
-        yield from _fit_text(memory.fit)
+        yield from view.fit
+
+
+def _row(row: Row) -> tuple[str, str]:
+    indent = "    " if row.is_part else "  "
+    return indent + row.label, row.text
 
 
 def _part_row(memory: ModelMemory, part: Part) -> tuple[str, str, str]:
@@ -252,76 +239,3 @@ def _part_row(memory: ModelMemory, part: Part) -> tuple[str, str, str]:
         f"{part.parameters:,}",
         units.share(part.parameters / memory.parameters),
     )
-
-
-def _work(memory: ModelMemory) -> str:
-    if memory.side:
-        return f"{memory.batch:,} images of {memory.side:,} × {memory.side:,}"
-    return f"{memory.batch:,} × {memory.tokens:,} tokens"
-
-
-def _training_title(memory: ModelMemory, plan: Plan) -> str:
-    words = [f"Training on {_work(memory)}", f"{plan.precision} precision"]
-    words.append(plan.optimizer + (" (fused)" if plan.fused else ""))
-    if plan.checkpoint != "none":
-        words.append(f"{plan.checkpoint} checkpointing")
-    if not plan.flash:
-        words.append("no FlashAttention")
-    return ", ".join(words)
-
-
-def _where(memory: ModelMemory, stage: int, stages: int) -> Iterator[str]:
-    if stages > 1:
-        yield (
-            f"On each GPU of stage {stage + 1} of {stages}, the heaviest; "
-            f"{memory.gpus:,} GPUs in all:"
-        )
-    elif memory.gpus > 1:
-        yield f"On each of {memory.gpus:,} GPUs:"
-
-
-def _training_rows(stage: StageMemory) -> Iterator[tuple[str, str]]:
-    yield "  weights", units.size(stage.weights_bytes)
-    yield "  gradients", units.size(stage.gradients_bytes)
-    yield "  optimizer states", units.size(stage.states_bytes)
-    yield "  master weights", units.size(stage.master_bytes)
-    flight = (
-        f", {stage.micro_batches} micro-batches in flight"
-        if stage.micro_batches > 1
-        else ""
-    )
-    yield f"  activations{flight}", units.size(stage.activations_bytes)
-    for row in stage.activations:
-        yield f"    {row.kind}", units.size(row.size_bytes)
-    yield "  temporary: logits and loss", units.size(stage.logits_bytes)
-    if stage.gathered_bytes:
-        yield "  temporary: gathered by ZeRO 3", units.size(stage.gathered_bytes)
-    yield "  temporary: optimizer", units.size(stage.step_bytes)
-    if stage.peak_block is None:
-        moment = "in the optimizer"
-    else:
-        moment = f"in the backward pass of: {shortened(stage.peak_block, 40)}"
-    yield f"  peak, {moment}", units.size(stage.peak_bytes)
-
-
-def _inference_rows(stage: InferenceMemory) -> Iterator[tuple[str, str]]:
-    yield "  weights", units.size(stage.weights_bytes)
-    yield "  cache of keys and values", units.size(stage.cache_bytes)
-    yield "  temporary: the largest layer", units.size(stage.working_bytes)
-    yield "  peak", units.size(stage.peak_bytes)
-
-
-def _fit_text(fit: Fit) -> Iterator[str]:
-    capacity = units.size(fit.capacity_bytes)
-    kept = units.size(fit.reserved_bytes)
-    answer = "yes" if fit.is_enough else "no"
-    yield f"Fits {capacity}, with {kept} kept free: {answer}"
-    if fit.is_enough:
-        return
-    if not fit.changes:
-        yield "No change that is known here makes it fit: take a smaller model."
-        return
-    yield "Change first:" if fit.would_fit else "Not even with all of these:"
-    for change in fit.changes:
-        needed = units.size(change.peak_bytes)
-        yield f"  {change.options}: {change.words}; then {needed}"

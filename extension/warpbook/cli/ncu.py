@@ -26,16 +26,16 @@ def run(path: Path, as_json: bool) -> int:
     Raises:
         TraceFileError: it is no output of Nsight Compute, or can't be read.
     """
-    found = kernel_limits(read_ncu(str(path)))
+    limits = kernel_limits(read_ncu(str(path)))
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode({"kernels": found}) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode({"kernels": limits}) + b"\n")
     else:
-        print(joined(_lines(found)))
+        print(joined(_lines(limits)))
     return 0
 
 
-def _lines(found: Sequence[KernelLimit]) -> Iterator[str]:
-    yield heading(found)
-    yield from as_lines([limit_table(found)])
+def _lines(limits: Sequence[KernelLimit]) -> Iterator[str]:
+    yield heading(limits)
+    yield from as_lines([limit_table(limits)])
     yield ""
-    yield from limiter_lines(found)
+    yield from limiter_lines(limits)

@@ -103,8 +103,8 @@ def _record(sampler: Sampler, file: Path, seconds: float | None) -> tuple[int, f
     def stop(signum: int, frame: FrameType | None) -> None:
         messages.put(None)
 
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, stop)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
     hello = Hello(
         protocol=PROTOCOL_VERSION,
         version=__version__,

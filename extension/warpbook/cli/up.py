@@ -112,7 +112,9 @@ def _what_is_here(replay: Path | None) -> list[str]:
     return lines
 
 
-def _command(asked: argparse.Namespace, replay: Path | None, folder: Path) -> list[str]:
+def _command(
+    arguments: argparse.Namespace, replay: Path | None, folder: Path
+) -> list[str]:
     ours = {
         "--ServerApp.root_dir": str(folder),
         "--LabApp.default_url": f"/lab/tree/{TOUR}",
@@ -120,15 +122,15 @@ def _command(asked: argparse.Namespace, replay: Path | None, folder: Path) -> li
     }
     if replay:
         ours["--WarpbookApp.replay_file"] = str(replay)
-    if asked.port is not None:
-        ours["--ServerApp.port"] = str(asked.port)
-    if asked.no_browser:
+    if arguments.port is not None:
+        ours["--ServerApp.port"] = str(arguments.port)
+    if arguments.no_browser:
         ours["--ServerApp.open_browser"] = "False"
     if os.geteuid() == 0:
         ours["--ServerApp.allow_root"] = "True"
-    theirs: Sequence[str] = asked.jupyterlab
+    theirs: Sequence[str] = arguments.jupyterlab
     # Jupyter refuses an option that is given twice; theirs wins
-    given = {each.partition("=")[0] for each in theirs}
+    given = {option.partition("=")[0] for option in theirs}
     if not given & {"--debug", "--log-level"}:
         # the URL is printed here; of Jupyter's own log only the warnings matter
         ours["--Application.log_level"] = "WARN"
@@ -147,8 +149,8 @@ def _serve(command: list[str]) -> int:
         asked_to_stop = True
         server.terminate()
 
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, stop)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
     url = _wait_for_url(server)
     if url:
         print(f"\n  Open  {url}\n  Stop  Ctrl-C\n", flush=True)
@@ -166,15 +168,19 @@ def _wait_for_url(server: subprocess.Popen[bytes]) -> str | None:
     info = Path(jupyter_runtime_dir(), f"jpserver-{server.pid}.json")
     while server.poll() is None:
         try:
-            told = json.loads(info.read_text())
+            server_info = json.loads(info.read_text())
             # some versions write the file before they listen
-            address = urlsplit(told["url"])
+            address = urlsplit(server_info["url"])
             socket.create_connection((address.hostname, address.port)).close()
         except (OSError, ValueError):
             time.sleep(0.1)
             continue
-        query = f"?{urlencode({'token': told['token']})}" if told["token"] else ""
+        query = (
+            f"?{urlencode({'token': server_info['token']})}"
+            if server_info["token"]
+            else ""
+        )
         # a base_url may hold spaces, or be escaped already
-        place = quote(told["url"], safe="%:/@[]")
+        place = quote(server_info["url"], safe="%:/@[]")
         return f"{place}lab/tree/{quote(TOUR)}{query}"
     return None

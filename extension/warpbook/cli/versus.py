@@ -142,16 +142,16 @@ def _text(whole: Versus) -> Iterator[str]:
             yield from aligned([(title, "new", "old", unit), *map(_row, rows)])
 
 
-def _comparable(found: Comparability, least: float) -> Iterator[str]:
+def _comparable(alike: Comparability, least: float) -> Iterator[str]:
     needed = f"at least {units.share(least)} are needed"
-    yield f"The same work: {units.share(found.score)}, {needed}"
+    yield f"The same work: {units.share(alike.score)}, {needed}"
     rows = [("", "the same", "old", "new")]
-    for part in found.parts:
+    for part in alike.parts:
         same = "not known" if part.score is None else f"{units.share(part.score)}"
         was, now = (shortened(one, _NAME_LENGTH) for one in (part.before, part.after))
         rows.append((f"  {part.name}", same, was, now))
     yield from aligned(rows)
-    if found.differing:
+    if alike.differing:
         yield ""
         yield from aligned(
             [
@@ -163,7 +163,7 @@ def _comparable(found: Comparability, least: float) -> Iterator[str]:
                         f"{row.after_calls:,.6g}",
                         row.shapes or "not known",
                     )
-                    for row in found.differing[:_MOST_ROWS]
+                    for row in alike.differing[:_MOST_ROWS]
                 ),
             ]
         )

@@ -88,7 +88,7 @@ def _of_one(
     drawn = [
         (metric, at)
         for at, metric in enumerate(device.metrics)
-        if metric.name in {_POWER, *(each for each, _, _ in _SHARES)}
+        if metric.name in {_POWER, *(metric for metric, _, _ in _SHARES)}
         and np.isfinite(readings.mean[touches, at]).any()
     ]
     samples = int(touches.sum()) if drawn else 0

@@ -87,9 +87,9 @@ def history_charts(device: Device) -> Iterator[HistoryChart]:
     charted = {name for names in CHARTS.values() for name in names}
     for unit, title in _REST.items():
         rest = [
-            found
-            for name, found in places.items()
-            if found[1].unit == unit and name not in charted
+            place
+            for name, place in places.items()
+            if place[1].unit == unit and name not in charted
         ]
         for first in range(0, len(rest), MOST_LINES):
             yield HistoryChart(title, unit, rest[first : first + MOST_LINES])

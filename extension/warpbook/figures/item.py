@@ -42,9 +42,9 @@ def add_title(plot: Figure, title: str, below: str = "") -> None:
 
 
 def _title(text: str, style: Literal["normal", "bold"]) -> Title:
-    found = Title(text=without_math(text), text_font_style=style)
-    found.text_font_size = "11px"
-    return found
+    heading = Title(text=without_math(text), text_font_style=style)
+    heading.text_font_size = "11px"
+    return heading
 
 
 def link_time(figure: Model, report_id: str) -> None:

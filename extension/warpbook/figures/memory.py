@@ -66,8 +66,12 @@ def _plot(curve: MemoryCurve, use: MemoryUse | None, shared: Range1d) -> figure:
             "time_ms": [time_ns / 1e6 for time_ns in curve.times_ns],
             "allocated": list(curve.allocated_bytes),
             "reserved": list(curve.reserved_bytes),
-            "allocated_text": [units.size(each) for each in curve.allocated_bytes],
-            "reserved_text": [units.size(each) for each in curve.reserved_bytes],
+            "allocated_text": [
+                units.size(size_bytes) for size_bytes in curve.allocated_bytes
+            ],
+            "reserved_text": [
+                units.size(size_bytes) for size_bytes in curve.reserved_bytes
+            ],
         }
     )
     # a value holds until the next

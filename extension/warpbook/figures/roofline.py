@@ -46,7 +46,7 @@ def _plot(profile: CellProfile, gpu: str) -> figure | None:
         return None
     roofs = [roof for roof in profile.roofs if roof.gpu == gpu]
     dtypes = [
-        dtype for dtype in DTYPE_LABELS if any(each.dtype == dtype for each in points)
+        dtype for dtype in DTYPE_LABELS if any(point.dtype == dtype for point in points)
     ]
     lines = [
         _line(roof, dtype)

@@ -33,13 +33,13 @@ def end_cell(before: Retries) -> tuple[Allocator, ...]:
     cuda = _cuda_in_use()
     if cuda is None:
         return ()
-    found = []
+    allocators = []
     for index in range(cuda.device_count()):
         stats = _stats(cuda, index)
         if stats is None or not stats["reserved_bytes"]["all"]["peak"]:
             continue
         allocated = stats["allocated_bytes"]["all"]
-        found.append(
+        allocators.append(
             Allocator(
                 index=index,
                 uuid=None,
@@ -50,7 +50,7 @@ def end_cell(before: Retries) -> tuple[Allocator, ...]:
                 retries=max(stats["num_alloc_retries"] - before.get(index, 0), 0),
             )
         )
-    return tuple(found)
+    return tuple(allocators)
 
 
 def gpu_uuid(index: int) -> str | None:

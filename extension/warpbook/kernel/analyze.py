@@ -59,20 +59,20 @@ def analyze(path: _Path | Sequence[_Path]) -> Profile | Job | KernelLimits:
         return Job(*read_job(trace_files([path])))
     if looks_like_ncu(os.fspath(path)):
         return KernelLimits(kernel_limits(read_ncu(os.fspath(path))))
-    found = read_profile(os.fspath(path))
-    profile = Profile(found.profile, bounded(Path(path).name, _MOST_TITLE))
+    file_profile = read_profile(os.fspath(path))
+    profile = Profile(file_profile.profile, bounded(Path(path).name, _MOST_TITLE))
     shell = get_ipython()
     if shell is not None:
-        _hand_in(shell, profile, found)
+        _hand_in(shell, profile, file_profile)
     return profile
 
 
-def _hand_in(shell: Any, profile: Profile, found: FileProfile) -> None:
+def _hand_in(shell: Any, profile: Profile, file_profile: FileProfile) -> None:
     """Give the report to the server: the dashboard lists it, the page draws it."""
     link, report_id = ServerLink(), str(uuid.uuid4())
     # when it was read: what this machine's GPUs did at the recorded time is not of it
     read_ms = time.time() * 1e3
-    timeline_events = timelines.count(found.events, found.run)
+    timeline_events = timelines.count(file_profile.events, file_profile.run)
     report = CellReport(
         id=report_id,
         protocol=PROTOCOL_VERSION,
@@ -96,4 +96,4 @@ def _hand_in(shell: Any, profile: Profile, found: FileProfile) -> None:
         return
     profile.report_id = report_id
     if timeline_events is not None:
-        timelines.hand_over(link, report_id, found.events, found.run)
+        timelines.hand_over(link, report_id, file_profile.events, file_profile.run)

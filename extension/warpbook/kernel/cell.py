@@ -46,5 +46,5 @@ def did_nothing(result: Any) -> bool:
 
 def _problem(result: Any) -> BaseException | None:
     """Give what ended it, if anything did."""
-    found: BaseException | None = result.error_in_exec or result.error_before_exec
-    return found
+    error: BaseException | None = result.error_in_exec or result.error_before_exec
+    return error

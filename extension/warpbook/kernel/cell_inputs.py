@@ -36,8 +36,8 @@ def inputs_of(source: str, names: Mapping[str, Any]) -> str:
     read = {node.id for node in uses if isinstance(node.ctx, ast.Load)}
     read -= {node.id for node in uses if not isinstance(node.ctx, ast.Load)}
     known = sorted(name for name in read if name in names)[:_MOST_NAMES]
-    told = ((name, _described(names[name])) for name in known)
-    return ";".join(f"{name}={text}" for name, text in told if text)
+    described = ((name, _described(names[name])) for name in known)
+    return ";".join(f"{name}={text}" for name, text in described if text)
 
 
 def _described(value: Any) -> str:

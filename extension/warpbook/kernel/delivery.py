@@ -22,6 +22,7 @@ from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.timeline_handover import timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook_monitors.checklist.process import state_of_this_process
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Comparison, compare, shortened
 from warpbook_monitors.trace.errors import TraceError
@@ -96,6 +97,7 @@ class Delivery:
         profile = Profile(
             finished.figures, ran.title, finished.window_ms, _gpus(finished)
         )
+        profile.code, profile.process = ran.code or None, state_of_this_process()
         if self._shell is not None:
             profile.report_id = str(uuid.uuid4())
         if ran.status != "ok":
@@ -103,8 +105,8 @@ class Delivery:
         difference = None
         if previous is not None and ran.status == "ok":
             difference = _against(previous, profile)
-            told = (difference.sentence, *difference.cautions)
-            profile.notes = (f"Against its run before: {' '.join(told)}",)
+            sentences = (difference.sentence, *difference.cautions)
+            profile.notes = (f"Against its run before: {' '.join(sentences)}",)
         self._keep(options, profile)
         if not options.quiet:
             display(profile)
@@ -205,6 +207,6 @@ def _gpus(finished: Finished) -> tuple[str, ...]:
 
 def _against(previous: Profile, profile: Profile) -> Comparison:
     """Compare; a caution comes with it if the GPU ran differently."""
-    found = compare(previous.figures, profile.figures)
+    difference = compare(previous.figures, profile.figures)
     # only of a change the server is worth asking for clocks
-    return found if found.is_same else previous.diff(profile).figures
+    return difference if difference.is_same else previous.diff(profile).figures

@@ -53,12 +53,12 @@ def read_here() -> StateNow:
         for source in live_sources():
             opened.append(source)
             try:
-                found = source.open()
+                here = source.open()
             except Unavailable as problem:
                 absences.append(problem.absence)
                 continue
-            probes += found.probes
-            absences += found.absences
+            probes += here.probes
+            absences += here.absences
         _read(probes)
         time.sleep(_BETWEEN_READS_S)
         readings = _read(probes)

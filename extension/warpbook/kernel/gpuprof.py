@@ -102,6 +102,11 @@ class CellProfiler:
         #: by the cell's key
         self._previous: OrderedDict[str, Profile] = OrderedDict()
 
+    @property
+    def newest(self) -> Profile | None:
+        """Give the profile of the cell that was profiled last."""
+        return next(reversed(self._previous.values()), None)
+
     def profile_next(self, cell_id: str | None, source: str) -> None:
         """Profile the next run of a cell as if `%%gpuprof` were on its first line."""
         self._wanted = (cell_id, source)
@@ -349,8 +354,8 @@ class CellProfiler:
             self._shell.showtraceback = show
 
     def _parse(self, line: str) -> Options:
-        asked = parse_argstring(CellProfiler.gpuprof, with_values_apart(line))
-        return checked(asked, self._shell.user_ns)
+        options = parse_argstring(CellProfiler.gpuprof, with_values_apart(line))
+        return checked(options, self._shell.user_ns)
 
     @staticmethod
     def _split(line: str) -> tuple[str, str]:

@@ -51,7 +51,7 @@ class Options:
 
 def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a magic these options; to be put below `@magic_arguments()`."""
-    for each in reversed(
+    for decorator in reversed(
         (
             argument("-q", "--quiet", action="store_true", help="Show no report."),
             argument(
@@ -139,7 +139,7 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
             ),
         )
     ):
-        function = each(function)
+        function = decorator(function)
     return function
 
 
@@ -147,7 +147,7 @@ def checked(options: argparse.Namespace, variables: Mapping[str, Any]) -> Option
     """Take the options if they make sense.
 
     Args:
-        asked: as they were parsed.
+        options: as they were parsed.
         variables: the person's.
 
     Raises:

@@ -21,8 +21,8 @@ def repeated(tree: ast.Module, condition: str) -> ast.Module:
     The statements themselves stay as they are, so that the last run shows the last
     expression. Each keeps its line.
     """
-    first = [each for each in tree.body if _is_future(each)]
-    body = [each for each in tree.body if not _is_future(each)]
+    first = [statement for statement in tree.body if _is_future(statement)]
+    body = [statement for statement in tree.body if not _is_future(statement)]
     if not body:
         return tree
     loop = ast.parse(f"while {condition}: pass").body[0]
@@ -41,8 +41,8 @@ def joined(tree: ast.Module) -> ast.Module:
     longer than many a statement, is no part of a run in a loop, and would be charged to
     the line before.
     """
-    first = [each for each in tree.body[:-1] if _is_future(each)]
-    middle = [each for each in tree.body[:-1] if not _is_future(each)]
+    first = [statement for statement in tree.body[:-1] if _is_future(statement)]
+    middle = [statement for statement in tree.body[:-1] if not _is_future(statement)]
     if middle:
         whole = ast.If(ast.Constant(True), middle, [])
         ast.copy_location(whole.test, middle[0])
@@ -68,13 +68,13 @@ def marked(tree: ast.Module, mark: str) -> ast.Module:
 def _marked(
     statements: Sequence[ast.stmt], mark: str, loop: ast.stmt | None
 ) -> list[ast.stmt]:
-    found: list[ast.stmt] = []
+    with_marks: list[ast.stmt] = []
     for statement in statements:
         if isinstance(statement, ast.Continue) and loop is not None:
             # what follows is the loop's own line: the next item, the condition
-            found.append(_mark(loop, mark))
+            with_marks.append(_mark(loop, mark))
         elif not _is_future(statement):
-            found.append(_mark(statement, mark))
+            with_marks.append(_mark(statement, mark))
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
             statement.body = [
                 *_marked(statement.body, mark, statement),
@@ -84,8 +84,8 @@ def _marked(
         elif not isinstance(statement, _KEPT):
             for block in _blocks(statement):
                 block[:] = _marked(block, mark, loop)
-        found.append(statement)
-    return found
+        with_marks.append(statement)
+    return with_marks
 
 
 _KEPT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -114,7 +114,7 @@ def _is_future(statement: ast.stmt) -> bool:
 
 def split_line(line: str, actions: Sequence[argparse.Action]) -> tuple[str, str]:
     """Tell the options of a line magic from the code that follows them."""
-    by_name = {name: each for each in actions for name in each.option_strings}
+    by_name = {name: option for option in actions for name in option.option_strings}
     options: list[str] = []
     rest = line.strip()
     while rest.startswith("-"):
@@ -139,8 +139,8 @@ def with_values_apart(options: str) -> str:
 
 def _next_word(line: str) -> tuple[str, str]:
     """Take the first word off."""
-    found = _WORD.match(line)
-    end = found.end() if found else 0
+    match = _WORD.match(line)
+    end = match.end() if match else 0
     return line[:end], line[end:].lstrip()
 
 

@@ -11,17 +11,17 @@ from warpbook_monitors import units
 _MAX_LINES = 12
 
 
-def holder_lines(told: DeviceHolders) -> Iterator[tuple[str, str]]:
+def holder_lines(holders: DeviceHolders) -> Iterator[tuple[str, str]]:
     """Give sizes and words, most first; then what nobody listed holds."""
-    for holder in told.holders[:_MAX_LINES]:
+    for holder in holders.holders[:_MAX_LINES]:
         yield _size(holder.used_bytes), _words(holder)
-    more = told.holders[_MAX_LINES:]
+    more = holders.holders[_MAX_LINES:]
     if more:
-        known = [each.used_bytes for each in more]
-        total = None if None in known else sum(each or 0 for each in known)
+        known = [holder.used_bytes for holder in more]
+        total = None if None in known else sum(size_bytes or 0 for size_bytes in known)
         yield _size(total), f"{len(more)} more"
-    if told.unattributed_bytes:
-        yield _size(told.unattributed_bytes), "not attributed (driver, and unknown)"
+    if holders.unattributed_bytes:
+        yield _size(holders.unattributed_bytes), "not attributed (driver, and unknown)"
 
 
 def indented(rows: Sequence[tuple[str, str]]) -> list[str]:

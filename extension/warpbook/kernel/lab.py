@@ -200,13 +200,16 @@ class OpenLab:
     def _repr_html_(self) -> str:
         lab = self._loaded.lab
         if lab.plan is None:
-            asked = ("cases shown", str(len(public_cases(lab))))
+            row = ("cases shown", str(len(public_cases(lab))))
         else:
-            asked = ("functions", ", ".join(each.name for each in lab.plan.functions))
+            row = (
+                "functions",
+                ", ".join(function.name for function in lab.plan.functions),
+            )
         rows = [
             ("your source", f"`{bounded(str(self.source), 400)}`"),
             ("notebook", f"`{bounded(str(self.notebook), 400)}`"),
-            asked,
+            row,
             ("time", f"about {lab.minutes} minutes"),
             ("you so far", bounded(self._so_far(), 400)),
         ]

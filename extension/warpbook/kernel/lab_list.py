@@ -10,6 +10,7 @@ from warpbook_labs.cards.html import STYLE, shown
 from warpbook_labs.cards.progress import how_far
 from warpbook_labs.course.next_lab import next_lab, skipped_words
 from warpbook_labs.course.overview import look_here, overview, so_far, speed_words
+from warpbook_labs.course.paths import along, chosen_path
 from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_monitors.plain_text import joined
 
@@ -27,8 +28,10 @@ class LabList:
             why = f"How far you are is not known: {problem}"
         here = look_here()
         self.labs, bad = overview(here, progress)
+        in_order = along(chosen_path(), self.labs)
+        self.next_lab = next_lab(in_order)
         #: said once of all labs
-        said = (speed_words(here), skipped_words(self.labs))
+        said = (speed_words(here), skipped_words(in_order))
         self.notice = " ".join(filter(None, said))
         self.problems = (*bad, *filter(None, [why]))
 
@@ -41,7 +44,7 @@ class LabList:
         lines = []
         for track, labs in _by_track(self.labs):
             lines += [track, *(f"  {_text(lab)}" for lab in labs)]
-        following = next_lab(self.labs)
+        following = self.next_lab
         more = [] if following is None else [f"Next: {following.id}"]
         return joined([*lines, *filter(None, [self.notice]), *self.problems, *more])
 
@@ -50,8 +53,8 @@ class LabList:
 
     def _html(self) -> str:
         head = "".join(
-            f"<th>{each}</th>"
-            for each in (
+            f"<th>{title}</th>"
+            for title in (
                 *("", "lab", "minutes", "level", "needs", "here", "you", "after"),
             )
         )
@@ -59,20 +62,20 @@ class LabList:
         for track, labs in _by_track(self.labs):
             rows += f'<tr><th colspan="8">{shown(track)}</th></tr>'
             rows += "".join(map(_row, labs))
-        told = "".join(
-            f'<p class="warpbook-warning">{shown(each, 400)}</p>'
-            for each in self.problems
+        below = "".join(
+            f'<p class="warpbook-warning">{shown(problem, 400)}</p>'
+            for problem in self.problems
         )
-        following = next_lab(self.labs)
+        following = self.next_lab
         if following is not None:
             words = f"Next: {following.number} {following.title}: "
             command = f'warpbook.labs.open("{following.id}")'
-            told = f"<p>{shown(words)}<code>{shown(command)}</code></p>{told}"
+            below = f"<p>{shown(words)}<code>{shown(command)}</code></p>{below}"
         if self.notice:
-            told = f"<p>{shown(self.notice, 400)}</p>{told}"
+            below = f"<p>{shown(self.notice, 400)}</p>{below}"
         return (
             f'<div class="warpbook-lab"><style>{STYLE}</style><table><thead><tr>{head}'
-            f"</tr></thead><tbody>{rows}</tbody></table>{told}</div>"
+            f"</tr></thead><tbody>{rows}</tbody></table>{below}</div>"
         )
 
 
@@ -84,8 +87,8 @@ def _progress() -> dict[str, SoFar]:
 
 
 def _by_track(labs: tuple[LabEntry, ...]) -> Iterator[tuple[str, list[LabEntry]]]:
-    for track, found in itertools.groupby(labs, key=lambda each: each.track):
-        yield track, list(found)
+    for track, group in itertools.groupby(labs, key=lambda lab: lab.track):
+        yield track, list(group)
 
 
 def _row(lab: LabEntry) -> str:

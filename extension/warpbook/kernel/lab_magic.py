@@ -23,18 +23,18 @@ from warpbook.kernel.profile import Notice
 )
 def lab(line: str, cell: str) -> None:
     """Keep the cell in the lab's own file, and check it against the cases shown."""
-    asked = parse_argstring(lab, line)
+    options = parse_argstring(lab, line)
     parts = labs.parts()
     if isinstance(parts, Notice):
         display(Notice(f"This cell was not kept. {parts.message}"))
         return
     try:
-        file, words = _keep(parts, asked.name, cell)
+        file, words = _keep(parts, options.name, cell)
     except parts.PROBLEMS as problem:
         display(Notice(f"This cell was not kept. {problem}"))
         return
-    loaded = parts.find(asked.name)
-    if asked.no_check:
+    loaded = parts.find(options.name)
+    if options.no_check:
         display(Notice(f"{words} Nothing was checked."))
         # who has written a source checks it soon
         parts.get_ready(loaded)

@@ -11,6 +11,7 @@ from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cards.next_step import next_section, next_words, reference_sections
 from warpbook_labs.course.next_lab import next_lab
 from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.course.paths import along, chosen_path
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.solution import Solution
 from warpbook_labs.course.store import Store
@@ -41,7 +42,9 @@ class ShownSolution:
             yield of.discussion.strip()
         if of.mistakes:
             yield "**What often goes wrong**"
-            yield "\n".join(f"- *{each.name}*: {each.reason}" for each in of.mistakes)
+            yield "\n".join(
+                f"- *{mistake.name}*: {mistake.reason}" for mistake in of.mistakes
+            )
 
     def __repr__(self) -> str:
         """Write it as plain text."""
@@ -65,7 +68,7 @@ def solution_here(loaded: LoadedLab) -> ShownSolution:
 def next_here(lab: str) -> LabEntry | None:
     """Give the next lab that the person has not passed."""
     labs, _ = overview(look_here(), so_far(Store().progress()))
-    return next_lab(labs, lab)
+    return next_lab(along(chosen_path(), labs), lab)
 
 
 def sections_after_pass(loaded: LoadedLab) -> tuple[CardSection, ...]:

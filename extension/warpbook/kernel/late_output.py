@@ -34,7 +34,7 @@ def one_line(words: str) -> Bundle:
 def said(words: str) -> Bundle:
     """Write what a magic says: a paragraph, and on a terminal a line a sentence."""
     text = joined([words])
-    lines = [line for each in _SENTENCE.split(text) for line in _wrapped(each)]
+    lines = [line for sentence in _SENTENCE.split(text) for line in _wrapped(sentence)]
     html = f'<div class="warpbook-receipt" style="{_SAID_STYLE}">{escape(text)}</div>'
     return {"text/plain": "\n".join(lines), "text/html": html}
 
@@ -51,7 +51,7 @@ def _wrapped(line: str) -> list[str]:
             lines += textwrap.wrap(
                 clause, _COLUMNS, break_long_words=False, break_on_hyphens=False
             )
-    return [each for each in lines if each]
+    return [text for text in lines if text]
 
 
 class LateOutput:

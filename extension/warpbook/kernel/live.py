@@ -176,7 +176,7 @@ class LiveRuns:
         """Give the newest window."""
         return self._windows.newest
 
-    def told(self) -> Live:
+    def view(self) -> Live:
         """Tell how it stands; any thread may ask."""
         elapsed_ns = (self._ended_ns or time.perf_counter_ns()) - self._start_ns
         return Live(
@@ -187,7 +187,7 @@ class LiveRuns:
             profiled=_times(self._profiled, self._recorded_ns, self._recorded_steps),
             slow_steps=self._slow,
             slow_ns=round(self._slow_ns),
-            windows=self._windows.told,
+            windows=self._windows.shown,
             verdict=self._windows.verdict,
             overhead_ns=self._plan.overhead_ns + self.telling_ns,
             aim_share=self._share,
@@ -211,7 +211,7 @@ class LiveRuns:
                 f"{self._given_up:,} windows were given up, since no step ended for "
                 "seconds."
             )
-        if self._ended_ns is not None and self._steps.count and not self._windows.told:
+        if self._ended_ns is not None and self._steps.count and not self._windows.shown:
             notes.append(
                 f"The code ended after {self._steps.count:,} steps, before the first "
                 "window: profile it without --live."
@@ -261,8 +261,8 @@ class LiveRuns:
         start_ns = now_ns - took_ns - self._start_ns
         slow = (*self._slow, SlowStep(self._steps.count, start_ns, took_ns))
         if len(slow) > _MOST_SLOW_STEPS:
-            least = min(slow, key=lambda each: each.duration_ns)
-            slow = tuple(each for each in slow if each is not least)
+            least = min(slow, key=lambda step: step.duration_ns)
+            slow = tuple(step for step in slow if step is not least)
         self._slow = slow
 
     def _open_if_due(self, now_ns: int) -> bool:

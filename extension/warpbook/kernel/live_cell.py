@@ -82,7 +82,7 @@ class LiveCell:
         output = None
         # a terminal would get a line a second
         if not self._quiet and hasattr(self._shell, "kernel"):
-            output = LateOutput(self._shell, line(runs.told()))
+            output = LateOutput(self._shell, line(runs.view()))
         post = None if self._shell is None else self._post_running
         self._view = LiveView(runs, output, post)
         return False
@@ -113,7 +113,7 @@ class LiveCell:
             return problem
         typical = runs.finish(failed=status != "ok")
         view.end()
-        live = runs.told()
+        live = runs.view()
         outcome: Profile | TraceError
         if typical is None:
             outcome = NotProfiled(" ".join(words(live)))

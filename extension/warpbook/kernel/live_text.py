@@ -51,12 +51,13 @@ def _line(live: Live, trouble: str) -> Iterator[str]:
 def _words(live: Live) -> Iterator[str]:
     if live.verdict is not None:
         yield live.verdict.sentence
-    told = f", told by {_teller(live)}" if live.steps else ""
+    teller = f", told by {_teller(live)}" if live.steps else ""
     recorded = sum(window.steps for window in live.windows)
+    windows = sum(window.merged for window in live.windows)
     yield (
-        f"{_count(live.steps, 'step')} in {units.duration_ns(live.elapsed_ns)}{told}; "
-        f"{_count(recorded, 'step')} in "
-        f"{_count(sum(each.merged for each in live.windows), 'window')} were recorded."
+        f"{_count(live.steps, 'step')} in {units.duration_ns(live.elapsed_ns)}"
+        f"{teller}; {_count(recorded, 'step')} in {_count(windows, 'window')} "
+        "were recorded."
     )
     if live.bare is not None:
         yield f"Without the profiler a step took {_times(live.bare)}."
@@ -78,14 +79,14 @@ def _teller(live: Live) -> str:
     return "an optimizer" if live.steps_by == "optimizer" else "warpbook.step()"
 
 
-def _times(told: StepTimes) -> str:
+def _times(steps: StepTimes) -> str:
     mean = ""
-    if told.mean_ns is not None:
-        mean = f" ({units.duration_ns(told.mean_ns)} on average with the GPU's work)"
+    if steps.mean_ns is not None:
+        mean = f" ({units.duration_ns(steps.mean_ns)} on average with the GPU's work)"
     return (
-        f"{units.duration_ns(told.median_ns)}{mean}, 95 % of them "
-        f"{units.duration_ns(told.p95_ns)} at most, the slowest "
-        f"{units.duration_ns(told.slowest_ns)}"
+        f"{units.duration_ns(steps.median_ns)}{mean}, 95 % of them "
+        f"{units.duration_ns(steps.p95_ns)} at most, the slowest "
+        f"{units.duration_ns(steps.slowest_ns)}"
     )
 
 

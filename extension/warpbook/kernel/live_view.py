@@ -57,7 +57,7 @@ class LiveView:
         """Tell no more, and leave the line as it is at the end."""
         self._ended.set()
         self._thread.join(_AT_END_S)
-        self._show(self._runs.told())
+        self._show(self._runs.view())
 
     def _work(self) -> None:
         shown_s = 0.0
@@ -70,7 +70,7 @@ class LiveView:
             now_s = time.monotonic()
             if now_s - shown_s >= _PERIOD_S:
                 shown_s = now_s
-                live = self._runs.told()
+                live = self._runs.view()
                 self._show(live)
                 self._post(live, now_s)
             self._runs.telling_ns = time.thread_time_ns()

@@ -38,11 +38,11 @@ class _Cause:
 
 
 class Windows:
-    """Takes the windows one by one; what is told may be read by any thread."""
+    """Takes the windows one by one; what is shown may be read by any thread."""
 
     def __init__(self) -> None:
         """Start with none."""
-        self.told: tuple[LiveWindow, ...] = ()
+        self.shown: tuple[LiveWindow, ...] = ()
         self.newest: Profiled | None = None
         self.verdict: CellVerdict | None = None
         self._by_verdict: dict[Kind, Profiled] = {}
@@ -53,7 +53,7 @@ class Windows:
     def add(self, window: LiveWindow, profiled: Profiled) -> None:
         """Take one more."""
         self.newest = profiled
-        self.told = _bounded((*self.told, window))
+        self.shown = _bounded((*self.shown, window))
         verdict, metrics = profiled.figures.verdict, profiled.figures.metrics
         if verdict is None:
             return
@@ -112,9 +112,11 @@ def _bounded(windows: Sequence[LiveWindow]) -> tuple[LiveWindow, ...]:
 
 def _merged(one: LiveWindow, other: LiveWindow) -> LiveWindow:
     """Add two neighbours up; what is in words is that of the longer."""
-    longer = max(one, other, key=lambda each: each.recorded_ns)
+    longer = max(one, other, key=lambda window: window.recorded_ns)
     known = [
-        each.bare_step_ns for each in (one, other) if each.bare_step_ns is not None
+        window.bare_step_ns
+        for window in (one, other)
+        if window.bare_step_ns is not None
     ]
     busy_ns = None
     if one.gpu_busy_ns is not None and other.gpu_busy_ns is not None:

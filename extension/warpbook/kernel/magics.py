@@ -8,10 +8,13 @@ from typing import Any
 from warpbook.kernel.bare_times import CellTimes
 from warpbook.kernel.code_span import CodeSpan
 from warpbook.kernel.gpu import Gpu
+from warpbook.kernel.gpuadvise import GpuAdvise
 from warpbook.kernel.gpulease import gpulease
 from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
 from warpbook.kernel.lab_magic import lab
+from warpbook.kernel.lab_quiz import labquiz
+from warpbook.kernel.machine_feed import MachineFeed
 from warpbook.kernel.out_of_memory import OutOfMemoryWatch
 from warpbook.kernel.server_link import ServerLink
 
@@ -19,9 +22,11 @@ _MAGICS = (
     ("cell", "gpuprof"),
     ("line", "gpuprof"),
     ("line", "gpu"),
+    ("line", "gpuadvise"),
     ("line", "gpulease"),
     ("line", "gpuwatch"),
     ("cell", "lab"),
+    ("line", "labquiz"),
 )
 #: what each shell has loaded: how to take each hook away again
 _loaded: dict[int, tuple[Callable[[], None], ...]] = {}
@@ -39,20 +44,26 @@ def load(shell: Any) -> None:
     times.install()
     profiler = CellProfiler(shell, link, span, times)
     shell.register_magic_function(profiler.gpuprof, "line_cell", "gpuprof")
+    advise = GpuAdvise(shell, profiler)
+    shell.register_magic_function(advise.gpuadvise, "line", "gpuadvise")
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link, profiler.profile_next)
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")
     shell.register_magic_function(gpulease, "line", "gpulease")
     shell.register_magic_function(lab, "cell", "lab")
+    shell.register_magic_function(labquiz, "line", "labquiz")
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)
     out_of_memory.install()
+    machine = MachineFeed(shell)
+    machine.offer()
     _loaded[id(shell)] = (
         times.remove,
         profiler.remove,
         span.remove,
         out_of_memory.remove,
         watch.turn_off,
+        machine.remove,
     )
 
 

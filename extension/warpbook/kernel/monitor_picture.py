@@ -16,7 +16,7 @@ from warpbook.kernel.server_link import LinkError, ServerLink
 from warpbook.kernel.state_text import state_html
 from warpbook.protocol import StateNow
 
-#: tells JupyterLab that the HTML beside it is a Monitor's
+#: tells JupyterLab that the HTML beside it is what a widget of ours showed
 MIME = "application/vnd.warpbook.monitor+json"
 
 

@@ -68,7 +68,7 @@ class OutOfMemoryWatch:
         failed = _known(message)
         holders: DeviceHolders | None = None
         try:
-            told = self._link.post_mortem(
+            report = self._link.post_mortem(
                 OutOfMemory(
                     protocol=PROTOCOL_VERSION,
                     kernel_id=kernel_id(self._shell),
@@ -77,7 +77,7 @@ class OutOfMemoryWatch:
                     failed=failed,
                 )
             )
-            sentence, holders = told.sentence, told.holders
+            sentence, holders = report.sentence, report.holders
         except LinkError:
             index = failed.device_index
             gpu = None if index is None else f"GPU {index} of this process"

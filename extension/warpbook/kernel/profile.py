@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import msgspec
 
 from warpbook.kernel.comparison import Difference
 from warpbook.kernel.server_link import LinkError, ServerLink
+from warpbook.reports.checklist import checklist_html, checklist_lines
 from warpbook.reports.html import notice_html, report_html
-from warpbook.reports.labs import LABS
+from warpbook.reports.labs import CHECKLIST_LABS, LABS
 from warpbook.reports.text import report_text
+from warpbook_monitors.checklist.answers import Checklist
+from warpbook_monitors.checklist.process import ProcessState
+from warpbook_monitors.plain_text import joined
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
 from warpbook_monitors.trace.live import Live
@@ -52,6 +57,9 @@ class Profile:
         self.report_id: str | None = None
         #: of a long cell, all its windows; these figures are of one
         self.live: Live | None = None
+        #: the code that ran, and what its process had set; None of a trace file
+        self.code: str | None = None
+        self.process: ProcessState | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Give a figure."""
@@ -84,18 +92,27 @@ class Profile:
         clocks = (_clocks(self, link), _clocks(other, link))
         return Difference(compare(self.figures, other.figures, clocks), other.title)
 
+    def advise(self) -> Advice:
+        """Go through the optimisation checklist with what was measured."""
+        # it needs NumPy, which takes long to import
+        judging = importlib.import_module("warpbook_monitors.checklist.judging")
+        answers: Checklist = judging.checklist(
+            self.figures, CHECKLIST_LABS, self.code, self.process
+        )
+        return Advice(answers, self.title)
+
     def __repr__(self) -> str:
         """Write the report as text."""
         return report_text(view_of(self.figures, LABS), self.notes)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        bundle: dict[str, Any] = {
             "text/plain": report_text(view_of(self.figures, LABS), self.notes),
             "text/html": report_html(self.figures, self.title, self.notes),
         }
         if self.report_id is not None:
-            told[_REPORT_MIME] = {"id": self.report_id}
-        return told
+            bundle[_REPORT_MIME] = {"id": self.report_id}
+        return bundle
 
 
 def profile_in(value: object) -> Profile:
@@ -105,10 +122,10 @@ def profile_in(value: object) -> Profile:
         TypeError: there is none.
     """
     # of `with warpbook.profile() as NAME`
-    found = getattr(value, "profile", value)
-    if not isinstance(found, Profile):
-        raise TypeError(f"Not a profile to compare with: {found!r:.100}.")
-    return found
+    profile = getattr(value, "profile", value)
+    if not isinstance(profile, Profile):
+        raise TypeError(f"Not a profile to compare with: {profile!r:.100}.")
+    return profile
 
 
 def _clocks(profile: Profile, link: ServerLink) -> Clocks | None:
@@ -116,11 +133,35 @@ def _clocks(profile: Profile, link: ServerLink) -> Clocks | None:
     if not profile.gpus:
         return None
     try:
-        told = link.span(*profile.window_ms)
+        span = link.span(*profile.window_ms)
     except LinkError:
         return None
     # as the server calls them
-    return clocks_of(told.devices, [f"gpu:{uuid}" for uuid in profile.gpus])
+    return clocks_of(span.devices, [f"gpu:{uuid}" for uuid in profile.gpus])
+
+
+class Advice:
+    """The optimisation checklist with its answers, as a notebook shows it."""
+
+    def __init__(self, figures: Checklist, title: str) -> None:
+        """Keep the answers, and what was profiled."""
+        self.figures = figures
+        self.title = title
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain dictionaries and lists, as `advise --json` does."""
+        plain: dict[str, Any] = msgspec.to_builtins(self.figures)
+        return plain
+
+    def __repr__(self) -> str:
+        """Write the checklist as text."""
+        return joined(checklist_lines(self.figures))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {
+            "text/plain": repr(self),
+            "text/html": checklist_html(self.figures, self.title),
+        }
 
 
 class Notice:

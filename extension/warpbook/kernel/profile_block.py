@@ -116,8 +116,10 @@ class ProfiledBlock:
         if self._options.live:
             self._runs = self._delivery().begin_live(self._options, self._name, None)
             return self
-        asked = self._options
-        self._runs = Runs(memory=asked.memory, save=asked.save, shapes=asked.shapes)
+        options = self._options
+        self._runs = Runs(
+            memory=options.memory, save=options.save, shapes=options.shapes
+        )
         self._runs.again()
         return self
 

@@ -97,8 +97,8 @@ class ServerLink:
             NoServer: there is nobody to tell.
             LinkError: the server can't give any.
         """
-        asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": on}
-        self._hand_in("/v1/watch", msgspec.json.encode(asked))
+        request = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": on}
+        self._hand_in("/v1/watch", msgspec.json.encode(request))
 
     def receipt(self, run: CellRun) -> Receipt:
         """Ask what a cell took.
@@ -109,14 +109,14 @@ class ServerLink:
         """
         return self._ask("/v1/cells", run, Receipt, _RECEIPT_TIMEOUT_S)
 
-    def post_mortem(self, told: OutOfMemory) -> PostMortem:
+    def post_mortem(self, failure: OutOfMemory) -> PostMortem:
         """Tell that memory ran out, and ask who held what.
 
         Raises:
             NoServer: there is nobody to ask.
             LinkError: the server's answer can't be used.
         """
-        return self._ask("/v1/out-of-memory", told, PostMortem, _HOLDERS_TIMEOUT_S)
+        return self._ask("/v1/out-of-memory", failure, PostMortem, _HOLDERS_TIMEOUT_S)
 
     def state(self) -> StateNow:
         """Ask for the newest frame.
@@ -159,9 +159,9 @@ class ServerLink:
             raise LinkError(_refused(status, answer))
 
     def _ask(
-        self, path: str, told: msgspec.Struct, kind: type[_T], timeout_s: float
+        self, path: str, message: msgspec.Struct, kind: type[_T], timeout_s: float
     ) -> _T:
-        status, answer = self._post(path, msgspec.json.encode(told), timeout_s)
+        status, answer = self._post(path, msgspec.json.encode(message), timeout_s)
         return _read(status, answer, kind)
 
     def _post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:

@@ -110,7 +110,7 @@ def _parts(state: StateNow) -> Iterator[_Part]:
     ]
     if gpus:
         devices = [device for device, _ in gpus]
-        short = {each.id: device_label(each, state.devices) for each in devices}
+        short = {device.id: device_label(device, state.devices) for device in devices}
         yield from _legend(devices, short)
         gpus = [
             (replace(device, name=short[device.id]), reading)
@@ -121,10 +121,10 @@ def _parts(state: StateNow) -> Iterator[_Part]:
         yield _Table([header, *(_row(*gpu) for gpu in gpus)])
     else:
         yield "No GPU."
-    told = [line for device, _ in gpus for line in _told(state, device)]
-    if told:
+    lines = [line for device, _ in gpus for line in _told(state, device)]
+    if lines:
         yield ""
-    yield from told
+    yield from lines
     for device, _ in gpus:
         yield from _holders(state, device)
     notes = list(_notes(gpus))
@@ -178,15 +178,15 @@ def _told(state: StateNow, device: Device) -> Iterator[str]:
 
 
 def _holders(state: StateNow, device: Device) -> Iterator[str]:
-    told = state.holders.get(device.id)
-    if told is None or device.origin == "replay":
+    holders = state.holders.get(device.id)
+    if holders is None or device.origin == "replay":
         return
-    rows = list(holder_lines(told))
-    if rows or told.notes:
+    rows = list(holder_lines(holders))
+    if rows or holders.notes:
         yield ""
         yield f"Memory of {device.name}:"
     yield from indented(rows)
-    for note in told.notes:
+    for note in holders.notes:
         yield f"  {note}"
 
 
@@ -246,11 +246,11 @@ def _missing(device: Device, reading: Reading | None) -> Iterator[tuple[str, str
             yield label, "no reading just now."
 
 
-def _absences(absences: Sequence[Absence], told: str) -> Iterator[str]:
+def _absences(absences: Sequence[Absence], shown: str) -> Iterator[str]:
     """Say what is not there, unless its reason was told; each reason once."""
     whats: dict[str, list[str]] = {}
     for absence in absences:
-        if absence.message not in told:
+        if absence.message not in shown:
             why = f"{absence.message} {absence.remedy}".rstrip()
             whats.setdefault(why, []).append(absence.what)
     for why, those in whats.items():

@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 from IPython.core.getipython import get_ipython
 
 from warpbook._version import __version__
 from warpbook.protocol import PROTOCOL_VERSION, Hello
-from warpbook_monitors.open_sources import default_sources
+from warpbook_monitors.open_sources import default_sources, live_sources
 from warpbook_monitors.sampling.sampler import Message, Sampler
+from warpbook_monitors.source import Source
 
 #: half of the server's: each frame passes through the notebook's own channel
 RATE_HZ = 5.0
@@ -30,9 +31,15 @@ _encode = msgspec.json.Encoder().encode
 class ViewFeed:
     """Feeds the views of one widget, as long as there are any."""
 
-    def __init__(self, send: Callable[[str], None]) -> None:
-        """Take what sends a message of the protocol to all views of the widget."""
+    def __init__(self, send: Callable[[str], None], plays: bool = True) -> None:
+        """Begin nothing yet.
+
+        Args:
+            send: sends a message of the protocol to all views of the widget.
+            plays: the recording that ships with warpbook, where there is no GPU.
+        """
         self._send = send
+        self._kernel_sampler = _playing_sampler if plays else _live_sampler
         self._lock = threading.Lock()
         self._sampler: Sampler | None = None
         self._feeding: contextlib.ExitStack | None = None
@@ -53,7 +60,7 @@ class ViewFeed:
                 self._send(_hello(self._sampler))
 
     def _begin(self) -> None:
-        sampler = _kernel_sampler.open()
+        sampler = self._kernel_sampler.open()
         with self._lock:
             if self._feeding is None:
                 return
@@ -74,16 +81,17 @@ class ViewFeed:
 
 
 class _KernelSampler:
-    """This kernel's one sampler, for all of its widgets."""
+    """This kernel's one sampler of some sources, for all of its widgets."""
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Callable[[], Sequence[Source]]) -> None:
+        self._sources = sources
         self._lock = threading.Lock()
         self._sampler: Sampler | None = None
 
     def open(self) -> Sampler:
         with self._lock:
             if self._sampler is None:
-                self._sampler = Sampler(default_sources(), RATE_HZ)
+                self._sampler = Sampler(self._sources(), RATE_HZ)
                 self._sampler.open()
             return self._sampler
 
@@ -117,7 +125,8 @@ class _Cells:
         self._idle_since_s = time.monotonic()
 
 
-_kernel_sampler = _KernelSampler()
+_playing_sampler = _KernelSampler(default_sources)
+_live_sampler = _KernelSampler(live_sources)
 _cells = _Cells()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from warpbook_monitors.checklist.answers import Labs as ChecklistLabs
 from warpbook_monitors.trace.report_view import Labs
 
 LABS: Final[Labs] = {
@@ -16,4 +17,21 @@ LABS: Final[Labs] = {
     "pinned-memory": "host-device-copies",
     "tensor-cores": "mixed-precision",
     "zero-copy": "zero-copy",
+}
+
+#: by item of the checklist
+CHECKLIST_LABS: Final[ChecklistLabs] = {
+    "profile-first": "read-the-trace",
+    "loader-workers": "copy-compute-overlap",
+    "pinned-input": "host-device-copies",
+    "host-waits": "fix-the-trace",
+    "batch-size": "occupancy",
+    "cuda-graphs": "cuda-graphs",
+    "fusion": "roofline",
+    "tensor-cores": "tensor-cores",
+    "mixed-precision": "mixed-precision",
+    "alignment": "tensor-cores",
+    "cudnn-benchmark": "convolution-settings",
+    "channels-last": "convolution-settings",
+    "low-precision": "fp8-linear",
 }

@@ -45,11 +45,11 @@ def roofline_svg(profile: CellProfile) -> str:
 def memory_svg(profile: CellProfile) -> str:
     """Draw what torch's allocator held on each GPU; empty if it was not recorded."""
     uses = {use.device: use for use in profile.memory}
-    found = []
+    drawings = []
     for curve in profile.memory_curves:
         said = f"{peak_words(curve)}; {allocator_words(curve, uses.get(curve.device))}"
-        found.append(_figure(said, _memory_parts(curve)))
-    return "".join(found)
+        drawings.append(_figure(said, _memory_parts(curve)))
+    return "".join(drawings)
 
 
 def _figure(said: str, parts: Iterator[str]) -> str:
@@ -125,7 +125,7 @@ def _roofline_parts(
         for dtype, peak in roof.flops_per_s.items()
         if dtype in used
     ]
-    at = [(each.flops_per_byte or 1.0, each.flops_per_s or 1.0) for each in points]
+    at = [(point.flops_per_byte or 1.0, point.flops_per_s or 1.0) for point in points]
     xs = [x for x, _ in at] + [peak / r.memory_bytes_per_s for r, _, peak in lines]
     ys = [y for _, y in at] + [peak for _, _, peak in lines]
     reach = (min(xs) / _ROOM, max(xs) * _ROOM)

@@ -96,7 +96,7 @@ class Alerting(StreamPart):
         for task in self._tasks:
             task.cancel()
 
-    def told(self) -> Alerts:
+    def alerts(self) -> Alerts:
         """All alerts, as they were judged last."""
         return Alerts(self._judged_ms, self._shown)
 
@@ -113,9 +113,9 @@ class Alerting(StreamPart):
             RulesError: the rule would be refused.
         """
         async with self._changing:
-            told = await asyncio.to_thread(change_rule, self._rules_file, change)
+            rules = await asyncio.to_thread(change_rule, self._rules_file, change)
         await self._reread()
-        return told
+        return rules
 
     def severities(self) -> Iterator[tuple[str, str, str]]:
         """Give rule, severity and device of each alert that holds."""
@@ -145,7 +145,7 @@ class Alerting(StreamPart):
 
     def greeting(self) -> Iterable[bytes]:
         """Give the alerts that hold now."""
-        return [encode(self.told())]
+        return [encode(self.alerts())]
 
     async def load(self) -> list[bytes]:
         """Take those on disk that ended lately; tell the pages if there are any.
@@ -172,7 +172,7 @@ class Alerting(StreamPart):
         async with self._showing:
             self._engine.restore(news)
             self._shown = (*self._shown, *reversed(news))
-        return [encode(self.told())]
+        return [encode(self.alerts())]
 
     async def _show(self) -> None:
         """Put on disk what began, changed or ended, then tell every page."""
@@ -190,7 +190,7 @@ class Alerting(StreamPart):
             *((alert_record(alert), encode(alert)) for alert in news)
         )
         self._shown = alerts
-        self._broadcaster.viewers.send_everyone(encode(self.told()))
+        self._broadcaster.viewers.send_everyone(encode(self.alerts()))
 
     async def _judge(self) -> None:
         frames, self._frames = self._frames, []

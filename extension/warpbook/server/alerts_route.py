@@ -40,7 +40,7 @@ class AlertsHandler(Request):
     @authorized
     async def get(self) -> None:
         """Tell the alerts as they were judged last; nothing is read for it."""
-        self.finish_json(encode(self._alerting.told()))
+        self.finish_json(encode(self._alerting.alerts()))
 
 
 class AlertRulesHandler(Request):
@@ -71,7 +71,7 @@ class AlertRulesHandler(Request):
             raise web.HTTPError(413, f"A rule may have {MAX_CHANGE_BYTES} bytes.")
         try:
             change = read_json(body, _CHANGE)
-            told = await self._alerting.change_rule(change)
+            rules = await self._alerting.change_rule(change)
         except BadBody as error:
             raise web.HTTPError(400, f"No change of a rule: {error}") from None
         except RulesError as error:
@@ -80,7 +80,7 @@ class AlertRulesHandler(Request):
             ) from None
         except RulesConflict as error:
             raise web.HTTPError(409, str(error)) from None
-        self.finish_json(encode(told))
+        self.finish_json(encode(rules))
 
 
 class AlertsCollector(Collector):

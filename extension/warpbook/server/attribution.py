@@ -37,7 +37,7 @@ class Attribution:
 
     def attribute(
         self,
-        found: DeviceProcesses,
+        listed: DeviceProcesses,
         listed_s: float,
         kernels: Sequence[RunningKernel],
     ) -> DeviceHolders:
@@ -47,7 +47,7 @@ class Attribution:
         others: list[tuple[GpuProcess, SystemProcess]] = []
         unknown: list[GpuProcess] = []
         by_pid = {kernel.pid: kernel for kernel in kernels if kernel.pid}
-        for process in found.processes:
+        for process in listed.processes:
             owner = (
                 None
                 if process.pid is None
@@ -71,12 +71,12 @@ class Attribution:
         if others:
             holders += self._others(others)
         holders.sort(key=lambda holder: holder.used_bytes or 0, reverse=True)
-        notes = [*found.notes, *_notes(unknown)]
+        notes = [*listed.notes, *_notes(unknown)]
         if len(holders) > _MAX_HOLDERS:
             notes.append(f"{len(holders) - _MAX_HOLDERS} more hold less each.")
             holders = holders[:_MAX_HOLDERS]
         return DeviceHolders(
-            tuple(holders), _unattributed(found.used_bytes, holders), tuple(notes)
+            tuple(holders), _unattributed(listed.used_bytes, holders), tuple(notes)
         )
 
     def _kernel_of(
@@ -152,20 +152,22 @@ class Attribution:
 
 
 def with_allocators(
-    told: DeviceHolders, device: Device, allocators: dict[str, tuple[Allocator, ...]]
+    holders_now: DeviceHolders,
+    device: Device,
+    allocators: dict[str, tuple[Allocator, ...]],
 ) -> DeviceHolders:
     """Add what torch counted in each kernel, where it told which GPU it meant."""
     holders = []
-    for holder in told.holders:
-        for each in allocators.get(holder.kernel_id or "", ()):
-            if is_device(device, each.uuid):
+    for holder in holders_now.holders:
+        for allocator in allocators.get(holder.kernel_id or "", ()):
+            if is_device(device, allocator.uuid):
                 holder = replace(
                     holder,
-                    allocated_bytes=each.allocated_bytes,
-                    reserved_bytes=each.reserved_bytes,
+                    allocated_bytes=allocator.allocated_bytes,
+                    reserved_bytes=allocator.reserved_bytes,
                 )
         holders.append(holder)
-    return replace(told, holders=tuple(holders))
+    return replace(holders_now, holders=tuple(holders))
 
 
 def is_device(device: Device, uuid: str | None) -> bool:

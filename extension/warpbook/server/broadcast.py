@@ -134,8 +134,8 @@ class Broadcaster:
         self.history.append(end_ms(message), encoded)
         if isinstance(message, Frame):
             self.viewers.send_frame(message, encoded)
-            for told in self._insight.take(message, self.devices):
-                self.viewers.send_watching(encode(told))
+            for news in self._insight.take(message, self.devices):
+                self.viewers.send_watching(encode(news))
         elif isinstance(message, Gap):
             self.viewers.send_watching(encoded)
         else:

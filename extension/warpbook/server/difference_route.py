@@ -52,8 +52,8 @@ class DifferenceHandler(Handler):
 
         def compared() -> Comparison:
             # with repeats it needs numpy, which must not be imported on the event loop
-            found = compare(before.profile, after.profile, clocks)
-            return replace(found, tables=comparison_tables(found))
+            difference = compare(before.profile, after.profile, clocks)
+            return replace(difference, tables=comparison_tables(difference))
 
         self.finish_json(encode(await asyncio.to_thread(compared)))
 

@@ -47,10 +47,10 @@ class ExportHandler(PastHandler):
     @authorized
     async def get(self) -> None:
         """Export what the history holds of a span; without one, all of it."""
-        asked = self.query(Export)
+        query = self.query(Export)
         await self._broadcaster.ready()
-        pieces = self._pieces(asked)
-        ending, kind = _FORMATS[asked.format]
+        pieces = self._pieces(query)
+        ending, kind = _FORMATS[query.format]
         self.set_header("Content-Type", kind)
         self.set_header(
             "Content-Disposition", f'attachment; filename="warpbook-history.{ending}"'
@@ -61,12 +61,12 @@ class ExportHandler(PastHandler):
                 self.write(piece)
                 await self.flush()
 
-    def _pieces(self, asked: Export) -> Iterator[bytes]:
+    def _pieces(self, export: Export) -> Iterator[bytes]:
         # unpacked piece by piece: an hour of eight GPUs is more than 100 MB of text
-        messages = self._past.messages(asked.from_ms, asked.to_ms)
-        if asked.format == "csv":
+        messages = self._past.messages(export.from_ms, export.to_ms)
+        if export.format == "csv":
             return to_csv(self._broadcaster.devices, messages)
-        if asked.format == "chrome":
+        if export.format == "chrome":
             return to_chrome_trace(self._broadcaster.devices, messages)
         return to_jsonl(self._broadcaster.hello(), messages)
 

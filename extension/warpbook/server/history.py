@@ -130,19 +130,23 @@ class Past(StreamPart):
             # numpy must not be imported on the event loop
             from warpbook_monitors.history.readings import joined, narrowed  # noqa: PLC0415
 
-            told = read_memory()
+            past = read_memory()
             if metrics is not None:
-                told = {at: narrowed(each, metrics) for at, each in told.items()}
+                past = {
+                    at: narrowed(readings, metrics) for at, readings in past.items()
+                }
             if archive is None or not is_archived:
-                return told
-            chosen = {at: _narrowed(each, metrics) for at, each in devices.items()}
+                return past
+            chosen = {
+                at: _narrowed(readings, metrics) for at, readings in devices.items()
+            }
             span = (from_ms, min(to_ms, begin_ms))
             try:
                 older = _read_archive(archive, span, chosen, row_ms)
             except ArchiveError as error:
                 _log.warning("What is older than an hour is left out: %s", error)
-                return told
-            return {at: joined(older[at], told[at]) for at in devices}
+                return past
+            return {at: joined(older[at], past[at]) for at in devices}
 
         return read
 
@@ -270,11 +274,11 @@ def _read_archive(
 
     from_ms, to_ms = span
     with archive.reading() as connection:
-        told = read_archive(connection, from_ms, to_ms, devices, row_ms)
-        if row_ms == FRAMES and not any(len(r.ends_ms) for r in told.values()):
+        past = read_archive(connection, from_ms, to_ms, devices, row_ms)
+        if row_ms == FRAMES and not any(len(r.ends_ms) for r in past.values()):
             # so long after it the frames are gone, and the seconds still there
             return read_archive(connection, from_ms, to_ms, devices, SECOND)
-        return told
+        return past
 
 
 def _archived(

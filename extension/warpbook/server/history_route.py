@@ -78,9 +78,9 @@ class HistoryFigureHandler(PastHandler):
     async def get(self) -> None:
         """Draw one device's history in a span of time."""
         await self._broadcaster.ready()
-        asked = self.query(HistoryFigure)
-        from_ms, to_ms = self._past.clamped(asked.from_ms, asked.to_ms)
-        position, device = self.device(asked.device)
+        query = self.query(HistoryFigure)
+        from_ms, to_ms = self._past.clamped(query.from_ms, query.to_ms)
+        position, device = self.device(query.device)
         replay = self._broadcaster.sampler.replay
         step_ms = (to_ms - from_ms) / _MOST_FIGURE_ROWS
         read = self._past.reader(from_ms, to_ms, {position: device}, step_ms=step_ms)
@@ -92,7 +92,7 @@ class HistoryFigureHandler(PastHandler):
             label = replay.name if replay and device.origin == "replay" else None
             return history_item(device, read()[position], theme, label)
 
-        await self.finish_figure(draw, asked.theme)
+        await self.finish_figure(draw, query.theme)
 
 
 class DetailQuery(Span, frozen=True, kw_only=True):
@@ -116,11 +116,11 @@ class DetailHandler(PastHandler):
     async def get(self) -> None:
         """Give some metrics of a device in at most as many steps as asked for."""
         await self._broadcaster.ready()
-        asked = self.query(DetailQuery)
-        position, device = self.device(asked.device)
-        columns = _columns(device, asked.metrics)
-        from_ms, to_ms = asked.from_ms, asked.to_ms
-        step_ms = (to_ms - from_ms) / asked.steps
+        query = self.query(DetailQuery)
+        position, device = self.device(query.device)
+        columns = _columns(device, query.metrics)
+        from_ms, to_ms = query.from_ms, query.to_ms
+        step_ms = (to_ms - from_ms) / query.steps
         row_ms = self._past.row_ms(from_ms, to_ms, len(columns), step_ms)
         if row_ms:
             # nothing finer is at hand, and a step holds whole rows
@@ -143,11 +143,11 @@ class DetailHandler(PastHandler):
             chosen = range(len(columns))
             steps = in_steps(read()[position], chosen, from_ms, step_ms, count)
             tables = [rounded(table) for table in (steps.least, steps.mean, steps.most)]
-            told = {
+            columns_read = {
                 name: DetailColumn(*(tuple(table[at]) for table in tables))
                 for at, name in enumerate(columns)
             }
-            return encode(Detail(device.id, from_ms, step_ms, told))
+            return encode(Detail(device.id, from_ms, step_ms, columns_read))
 
         self.finish_json(await asyncio.to_thread(tell))
 

@@ -124,19 +124,21 @@ class HolderWatch(StreamPart):
         self._pids = {kernel.id: kernel.pid for kernel in kernels}
         time_ms = time.time() * 1000
         devices = [
-            each for each in self._broadcaster.devices if each.kind in ("gpu", "mig")
+            device
+            for device in self._broadcaster.devices
+            if device.kind in ("gpu", "mig")
         ]
         live = [device for device in devices if device.origin == "live"]
-        told = await asyncio.to_thread(self._ask, live, kernels)
+        holders_read = await asyncio.to_thread(self._ask, live, kernels)
         counted = self._counted()
         self._told = Holders(
             time_ms,
             {
-                device.id: with_allocators(told[device.id], device, counted)
+                device.id: with_allocators(holders_read[device.id], device, counted)
                 if device.origin == "live"
                 else _REPLAY
                 for device in devices
-                if device.id in told or device.origin == "replay"
+                if device.id in holders_read or device.origin == "replay"
             },
         )
         self._broadcaster.viewers.send_watching(encode(self._told))
@@ -150,7 +152,9 @@ class HolderWatch(StreamPart):
                 del self._allocators[kernel_id]
             else:
                 self._allocators[kernel_id] = (now, allocators)
-        return {each: counted for each, (_, counted) in self._allocators.items()}
+        return {
+            kernel_id: counted for kernel_id, (_, counted) in self._allocators.items()
+        }
 
     def _ask(
         self, devices: Sequence[Device], kernels: Sequence[RunningKernel]
@@ -163,15 +167,15 @@ class HolderWatch(StreamPart):
                     partial(self._ask_one, device, kernels), "warpbook-holders"
                 )
         deadline_s = time.monotonic() + _PATIENCE_S
-        told = {}
+        holders_of = {}
         for device in devices:
             try:
                 holders = self._attempts[device.id].outcome(deadline_s)
             except TimeoutError:
                 holders = _SILENT
             if holders is not None:
-                told[device.id] = holders
-        return told
+                holders_of[device.id] = holders
+        return holders_of
 
     def _ask_one(
         self, device: Device, kernels: Sequence[RunningKernel]
@@ -180,8 +184,8 @@ class HolderWatch(StreamPart):
         cpu_s = time.thread_time()
         listed_s = time.time()
         try:
-            found = read_processes(device)
-            return self._attribution.attribute(found, listed_s, kernels)
+            processes = read_processes(device)
+            return self._attribution.attribute(processes, listed_s, kernels)
         except (NoReading, Unavailable):
             return None
         except MonitorError as error:

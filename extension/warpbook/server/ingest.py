@@ -158,12 +158,12 @@ class _OutOfMemoryHandler(IngestHandler):
         try:
             if self.is_refused():
                 return
-            told = read_json(bytes(self.body), _OUT_OF_MEMORY)
+            failure = read_json(bytes(self.body), _OUT_OF_MEMORY)
         except BadBody as error:
             self.refuse(400, f"Not a failed allocation: {error}")
             return
         self.set_header("Content-Type", "application/json")
-        self.finish(encode(await self.parts.post_mortems.write(told)))
+        self.finish(encode(await self.parts.post_mortems.write(failure)))
 
 
 class _CellHandler(IngestHandler):
@@ -208,15 +208,15 @@ class _WatchHandler(IngestHandler):
         try:
             if self.is_refused():
                 return
-            asked = read_json(bytes(self.body), Decoder(_Watch))
+            request = read_json(bytes(self.body), Decoder(_Watch))
         except BadBody as error:
             self.refuse(400, f"Not a kernel to watch: {error}")
             return
         try:
-            if asked.on:
-                await self.parts.watch.turn_on(asked.kernel_id)
+            if request.on:
+                await self.parts.watch.turn_on(request.kernel_id)
             else:
-                self.parts.watch.turn_off(asked.kernel_id)
+                self.parts.watch.turn_off(request.kernel_id)
         except UnknownKernel:
             self.refuse(
                 422,

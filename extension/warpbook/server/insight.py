@@ -44,21 +44,23 @@ class Insight:
         if not is_due and kinds == self._kinds:
             return ()
         self._kinds = kinds
-        told = Verdicts(frame.time_ms, self._window.seconds, verdicts)
+        judged = Verdicts(frame.time_ms, self._window.seconds, verdicts)
         if not is_due:
-            return (told,)
+            return (judged,)
         self._told_ms = frame.time_ms
         conditions = self._conditions(devices)
-        return told, Health(frame.time_ms, self._minute.seconds, conditions)
+        return judged, Health(frame.time_ms, self._minute.seconds, conditions)
 
     def _conditions(
         self, devices: Sequence[Device]
     ) -> dict[str, tuple[Condition, ...]]:
-        told = self._minute.conditions(devices)
+        conditions_of = self._minute.conditions(devices)
         if self._costs.back_off:
             slower = Condition("backing off", "warning", 1.0, self._costs.back_off)
-            told |= {each.id: (slower,) for each in devices if each.kind == "monitor"}
-        return told
+            conditions_of |= {
+                device.id: (slower,) for device in devices if device.kind == "monitor"
+            }
+        return conditions_of
 
     def verdicts(self, devices: Sequence[Device]) -> dict[str, Verdict]:
         """Judge what was seen so far."""

@@ -14,12 +14,13 @@ from warpbook.server.labs_work import (
     LabsProblem,
     alone,
     cards,
+    follow,
     hints,
     labs,
     open_lab,
     solution,
 )
-from warpbook.server.parameters import NoQuery
+from warpbook.server.parameters import NoQuery, PathChoice
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
 
@@ -43,8 +44,25 @@ class LabsHandler(Handler):
         await self._broadcaster.ready()
         sampler = self._broadcaster.sampler
         gpus = sum(device.kind == "gpu" for device in sampler.devices)
-        found = await _done(labs, gpus if sampler.replay is None else 0)
-        self.finish_json(encode(found))
+        listing = await _done(labs, gpus if sampler.replay is None else 0)
+        self.finish_json(encode(listing))
+
+
+class LabPathHandler(Handler):
+    """`POST api/v1/labs/path?path=ID`.
+
+    Cost: the paths are read; one request at a time.
+    """
+
+    query_type = PathChoice
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """Note which learning path the person follows."""
+        await _done(follow, self.query(PathChoice).path)
+        self.set_status(204)
+        self.finish()
 
 
 class LabOpenHandler(Handler):
@@ -128,18 +146,18 @@ class LabSolutionHandler(Handler):
         # it may wait for the hub, which holds up no other question about labs
         async with self.settings.setdefault("warpbook_solution", asyncio.Lock()):
             try:
-                found = await asyncio.to_thread(solution, lab)
+                answer = await asyncio.to_thread(solution, lab)
             except LookupError as problem:
                 raise web.HTTPError(404, str(problem)) from None
             except (LabsProblem, OSError) as problem:
                 raise web.HTTPError(409, str(problem)) from None
-        self.finish_json(encode(found))
+        self.finish_json(encode(answer))
 
 
-async def _done(work: Callable[..., _T], *asked: object) -> _T:
+async def _done(work: Callable[..., _T], *arguments: object) -> _T:
     """Do it on a thread; what can't be done is told in words."""
     try:
-        return await asyncio.to_thread(alone, work, *asked)
+        return await asyncio.to_thread(alone, work, *arguments)
     except LookupError as problem:
         raise web.HTTPError(404, str(problem)) from None
     except (LabsProblem, OSError) as problem:

@@ -35,8 +35,17 @@ from warpbook_labs.course.overview import (
     so_far,
     speed_words,
 )
+from warpbook_labs.course.paths import (
+    LabPath,
+    along,
+    choose_path,
+    chosen_path,
+    path_entry,
+    read_paths,
+)
 from warpbook_labs.course.progress import Progress, read_progress, submissions_file
-from warpbook_labs.errors import LabError, StoreError
+from warpbook_labs.course.reading import Reading, read_texts, text_folder
+from warpbook_labs.errors import BadPath, BadText, LabError, StoreError
 from warpbook_labs.lab.entries import SoFar
 from warpbook_labs.lab.files import UnfitFile, read_file
 from warpbook_labs.lab.plain_math import plain_math
@@ -62,10 +71,10 @@ class LabsProblem(Exception):
     """It can't be done; the message says why and what to do."""
 
 
-def alone(work: Callable[..., _T], *asked: object) -> _T:
+def alone(work: Callable[..., _T], *arguments: object) -> _T:
     """Do one of these at a time, whichever threads ask."""
     with _one_at_a_time:
-        return work(*asked)
+        return work(*arguments)
 
 
 def labs(gpus: int) -> LabList:
@@ -77,16 +86,40 @@ def labs(gpus: int) -> LabList:
     except LabsProblem as problem:
         problems.append(f"How far you are is not known. {problem}")
     here = look_here(gpus)
-    found, bad = overview(here, progress)
-    following = next_lab(found)
+    lab_infos, bad = overview(here, progress)
+    paths: tuple[LabPath, ...] = ()
+    texts: tuple[Reading, ...] = ()
+    try:
+        paths, texts = read_paths(), read_texts()
+    except (BadPath, BadText) as problem:
+        problems.append(_words(str(problem)))
+    chosen = chosen_path()
+    in_order = along(chosen, lab_infos)
+    following = next_lab(in_order)
     return LabList(
-        found,
+        lab_infos,
         here.compiler,
         gpus,
-        " ".join(filter(None, [speed_words(here), skipped_words(found)])),
+        " ".join(filter(None, [speed_words(here), skipped_words(in_order)])),
         None if following is None else following.id,
         (*problems, *bad),
+        tuple(path_entry(path, lab_infos) for path in paths),
+        None if chosen is None else chosen.id,
+        tuple(text.entry for text in texts),
     )
+
+
+def follow(path: str) -> None:
+    """Note which path the person follows; "" is none.
+
+    Raises:
+        LookupError: there is no such path.
+        LabsProblem: the paths can't be read.
+    """
+    try:
+        choose_path(path)
+    except BadPath as problem:
+        raise LabsProblem(_words(str(problem))) from None
 
 
 def hints(lab: str, open_one: bool) -> LabHints:
@@ -113,15 +146,15 @@ def solution(lab: str) -> LabSolution:
         spec = msgspec.toml.decode(read_file(folder / "lab.toml"), type=Lab)
         path = submissions_file()
         kept = read_progress(path) if path.exists() else {}
-        found = solution_of(spec, folder, kept.get(lab, Progress()))
+        opened = solution_of(spec, folder, kept.get(lab, Progress()))
     except (LabError, UnfitFile, msgspec.MsgspecError) as problem:
         raise LabsProblem(_words(str(problem))) from None
     return LabSolution(
         lab,
-        found.file,
-        found.reference,
-        plain_math(found.discussion),
-        tuple(LabMistake(mistake.name, mistake.reason) for mistake in found.mistakes),
+        opened.file,
+        opened.reference,
+        plain_math(opened.discussion),
+        tuple(LabMistake(mistake.name, mistake.reason) for mistake in opened.mistakes),
     )
 
 
@@ -133,29 +166,45 @@ def cards(lab: str) -> LabCards:
     _folder(lab)
     store = _store()
     with _told():
-        found = store.newest(lab, _MOST_CARDS)
+        submissions = store.newest(lab, _MOST_CARDS)
         newest = None
-        if found:
-            kept = store.submission(found[0].submission)
+        if submissions:
+            kept = store.submission(submissions[0].submission)
             source = "" if kept is None else kept.source
             newest = card_of(
-                found[0].result,
+                submissions[0].result,
                 source,
-                found[0].submission,
-                number=store.number_of(found[0].submission),
+                submissions[0].submission,
+                number=store.number_of(submissions[0].submission),
             )
-        numbers = {each: at for at, each in enumerate(store.submissions(lab), 1)}
-        marks = tuple(_mark(each, numbers[each.submission]) for each in found)
+        numbers = {
+            submission_id: at
+            for at, submission_id in enumerate(store.submissions(lab), 1)
+        }
+        marks = tuple(
+            _mark(submission, numbers[submission.submission])
+            for submission in submissions
+        )
         return LabCards(lab, marks, newest)
 
 
 async def open_lab(lab: str, root: Path) -> LabOpened:
-    """Have a child put a lab's files below the root; what is there stays as it is."""
-    folder = _folder(lab)
+    """Have a child put a lab's or a text's files below the root.
+
+    What is there stays as it is.
+    """
+    text = text_folder(lab)
+    folder = _folder(lab) if text is None else text
     # not in the root, whose files a child would take for modules
     child = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "warpbook.cli.main", "labs", "open", str(folder)),
+        *(
+            "-m",
+            "warpbook.cli.main",
+            "labs",
+            "open",
+            str(folder) if text is None else lab,
+        ),
         *("--folder", str(root / FOLDER), "--json"),
         cwd=folder.parent,
         stdin=asyncio.subprocess.DEVNULL,
@@ -170,13 +219,13 @@ async def open_lab(lab: str, root: Path) -> LabOpened:
         with contextlib.suppress(ProcessLookupError):
             child.kill()
     try:
-        told = msgspec.json.decode(said.rpartition(b"\n{")[2] or said, type=_Told)
+        answer = msgspec.json.decode(said.rpartition(b"\n{")[2] or said, type=_Told)
     except msgspec.MsgspecError:
         words = wrong.decode(errors="replace").strip().rpartition("\n")[2]
         raise LabsProblem(f"It could not be opened: {_words(words)}") from None
-    if told.error:
-        raise LabsProblem(_words(told.error))
-    return LabOpened(lab, Path(told.notebook).relative_to(root).as_posix())
+    if answer.error:
+        raise LabsProblem(_words(answer.error))
+    return LabOpened(lab, Path(answer.notebook).relative_to(root).as_posix())
 
 
 class _Told(msgspec.Struct):

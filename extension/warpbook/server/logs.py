@@ -56,7 +56,7 @@ def write_json_lines() -> None:
     """Write what warpbook logs as JSON lines to the error output; twice is once."""
     for name in _LOGGERS:
         logger = logging.getLogger(name)
-        if any(isinstance(each.formatter, JsonLines) for each in logger.handlers):
+        if any(isinstance(present.formatter, JsonLines) for present in logger.handlers):
             continue
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(JsonLines())

@@ -158,16 +158,18 @@ class ChartSocket(AuthorizedSocket):
     def on_message(self, message: str | bytes) -> None:
         """Change the period, pause, or say why not."""
         try:
-            asked = read_json(message, _DECODER)
+            request = read_json(message, _DECODER)
         except BadBody as error:
             self._refuse(f"Not a message of this protocol: {error}")
             return
-        if not asked.update_frequency > 0 or not math.isfinite(asked.update_frequency):
+        if not request.update_frequency > 0 or not math.isfinite(
+            request.update_frequency
+        ):
             self._refuse("updateFrequency must be a period in ms, more than 0.")
             return
         self.pace = None
-        if not asked.is_paused:
-            self.pace = self._feed.pace(asked.update_frequency)
+        if not request.is_paused:
+            self.pace = self._feed.pace(request.update_frequency)
         self._feed.attend()
 
     def on_close(self) -> None:
@@ -214,9 +216,9 @@ class AcceleratorsHandler(Request):
 def _accelerators() -> dict[str, dict[str, bool | str | None]]:
     """Versions by whatever distribution brings a package: cudf comes as cudf-cu12."""
     distributions = importlib.metadata.packages_distributions()
-    told: dict[str, dict[str, bool | str | None]] = {}
+    accelerators: dict[str, dict[str, bool | str | None]] = {}
     for name, package in _ACCELERATORS.items():
-        found = distributions.get(package)
-        version = importlib.metadata.version(found[0]) if found else None
-        told[name] = {"available": version is not None, "version": version}
-    return told
+        packages = distributions.get(package)
+        version = importlib.metadata.version(packages[0]) if packages else None
+        accelerators[name] = {"available": version is not None, "version": version}
+    return accelerators

@@ -37,7 +37,7 @@ class Now:
             elif is_live_gpu(device):
                 self.gpus.append((device, values))
 
-    def each(self, metric: str, factor: float = 1) -> list[float | None]:
+    def per_gpu(self, metric: str, factor: float = 1) -> list[float | None]:
         """One value for each GPU."""
         return [_times(values.get(metric), factor) for _, values in self.gpus]
 
@@ -79,22 +79,22 @@ class HostBytes:
 
 def gpu_utilization(now: Now) -> Sample:
     """NVML's utilization in percent."""
-    return {"gpu_utilization": now.each("gpu_utilization_ratio", 100)}
+    return {"gpu_utilization": now.per_gpu("gpu_utilization_ratio", 100)}
 
 
 def gpu_usage(now: Now) -> Sample:
     """Memory in bytes."""
     return {
-        "memory_usage": now.each("memory_used_bytes"),
+        "memory_usage": now.per_gpu("memory_used_bytes"),
         "total_memory": now.fact("memory_total_bytes"),
     }
 
 
 def gpu_resource(now: Now) -> Sample:
     """All GPUs together, and each for itself."""
-    utilization = now.each("gpu_utilization_ratio", 100)
-    used = now.each("memory_used_bytes")
-    known = [each for each in utilization if each is not None]
+    utilization = now.per_gpu("gpu_utilization_ratio", 100)
+    used = now.per_gpu("memory_used_bytes")
+    known = [ratio for ratio in utilization if ratio is not None]
     # a GPU that tells only one of the two would bend the share of all
     both = [
         (part, whole)
@@ -109,8 +109,8 @@ def gpu_resource(now: Now) -> Sample:
         )
         if both
         else None,
-        "rx_total": _sum(now.each("pcie_rx_bytes_per_s")),
-        "tx_total": _sum(now.each("pcie_tx_bytes_per_s")),
+        "rx_total": _sum(now.per_gpu("pcie_rx_bytes_per_s")),
+        "tx_total": _sum(now.per_gpu("pcie_tx_bytes_per_s")),
         "gpu_memory_individual": used,
         "gpu_utilization_individual": utilization,
     }
@@ -119,8 +119,8 @@ def gpu_resource(now: Now) -> Sample:
 def pci_stats(now: Now) -> Sample:
     """PCIe in bytes per second, beside what the first GPU's link could do."""
     return {
-        "pci_tx": now.each("pcie_tx_bytes_per_s"),
-        "pci_rx": now.each("pcie_rx_bytes_per_s"),
+        "pci_tx": now.per_gpu("pcie_tx_bytes_per_s"),
+        "pci_rx": now.per_gpu("pcie_rx_bytes_per_s"),
         "max_rxtx_tp": pcie_bytes_per_s(now.gpus[0][0]) if now.gpus else None,
     }
 
@@ -129,16 +129,22 @@ def nvlink_throughput(now: Now) -> Sample:
     """NVLink in bytes per second, at every rate, beside what the links could do."""
     most = [nvlink_bytes_per_s(device) or 0 for device, _ in now.gpus]
     return {
-        "nvlink_rx": now.each("nvlink_rx_bytes_per_s"),
-        "nvlink_tx": now.each("nvlink_tx_bytes_per_s"),
+        "nvlink_rx": now.per_gpu("nvlink_rx_bytes_per_s"),
+        "nvlink_tx": now.per_gpu("nvlink_tx_bytes_per_s"),
         "max_rxtx_bw": max(most, default=0) or None,
     }
 
 
 #: those that need a GPU, by the last part of their route
 GPU_CHARTS: dict[str, Callable[[Now], Sample]] = {
-    each.__name__: each
-    for each in (gpu_utilization, gpu_usage, gpu_resource, pci_stats, nvlink_throughput)
+    chart.__name__: chart
+    for chart in (
+        gpu_utilization,
+        gpu_usage,
+        gpu_resource,
+        pci_stats,
+        nvlink_throughput,
+    )
 }
 
 

@@ -61,8 +61,8 @@ class OutlookWatch(StreamPart):
             message.time_ms,
             WINDOW_S,
             {
-                device: _with_reserve(each, held.get(device))
-                for device, each in self._trends.outlooks(
+                device: _with_reserve(outlook, held.get(device))
+                for device, outlook in self._trends.outlooks(
                     devices, message.time_ms
                 ).items()
             },
@@ -80,14 +80,14 @@ class OutlookWatch(StreamPart):
         return (encode(self._told),) if self._told.devices and is_fresh else ()
 
 
-def _with_reserve(told: MemoryOutlook, held: DeviceHolders | None) -> MemoryOutlook:
+def _with_reserve(trend: MemoryOutlook, held: DeviceHolders | None) -> MemoryOutlook:
     """Say how much torch keeps for itself: it can be used without growing."""
     idle = sum(
         holder.reserved_bytes - holder.allocated_bytes
         for holder in (held.holders if held else ())
         if holder.reserved_bytes is not None and holder.allocated_bytes is not None
     )
-    if idle < _RESERVE_RATIO * told.total_bytes:
-        return told
+    if idle < _RESERVE_RATIO * trend.total_bytes:
+        return trend
     words = f"torch keeps {units.size(idle)} of it in reserve, as of the last cells"
-    return replace(told, sentence=f"{told.sentence[:-1]}; {words}.")
+    return replace(trend, sentence=f"{trend.sentence[:-1]}; {words}.")

@@ -37,27 +37,27 @@ class PostMortems(StreamPart):
         self._kept: deque[bytes] = deque(maxlen=MAX_POST_MORTEMS)
         broadcaster.attach(self)
 
-    async def write(self, told: OutOfMemory) -> PostMortem:
+    async def write(self, failure: OutOfMemory) -> PostMortem:
         """Find out who holds memory now, and tell everybody."""
         now = await self._holders.read()
-        device = self._device(told, now)
+        device = self._device(failure, now)
         holders = None
         if device is not None and device.id in now.devices:
             held = now.devices[device.id]
-            holders = with_counted(held, told.failed, told.kernel_id)
+            holders = with_counted(held, failure.failed, failure.kernel_id)
         name = None
         if device is not None:
             label = device_label(device, self._broadcaster.devices)
             name = f"{label} ({device.name})"
         report = PostMortem(
             time_ms=time.time() * 1000,
-            kernel_id=bounded(told.kernel_id),
-            notebook=_notebook(told, now),
-            cell_id=None if told.cell_id is None else bounded(told.cell_id),
+            kernel_id=bounded(failure.kernel_id),
+            notebook=_notebook(failure, now),
+            cell_id=None if failure.cell_id is None else bounded(failure.cell_id),
             device=None if device is None else device.id,
-            asked_bytes=told.failed.asked_bytes,
+            asked_bytes=failure.failed.asked_bytes,
             holders=holders,
-            sentence=explain(told.failed, name, holders, told.kernel_id),
+            sentence=explain(failure.failed, name, holders, failure.kernel_id),
         )
         encoded = encode(report)
         await self._records.keep((post_mortem_record(report), encoded))
@@ -76,22 +76,22 @@ class PostMortems(StreamPart):
         self._kept = deque([*news, *self._kept], maxlen=MAX_POST_MORTEMS)
         return [message for message in news if message in self._kept]
 
-    def _device(self, told: OutOfMemory, now: Holders) -> Device | None:
+    def _device(self, failure: OutOfMemory, now: Holders) -> Device | None:
         """Find the GPU that was full: by its UUID, or because only one can be it."""
         live = [
             device
             for device in self._broadcaster.devices
             if device.kind in ("gpu", "mig") and device.origin == "live"
         ]
-        uuid = told.failed.device_uuid
+        uuid = failure.failed.device_uuid
         if uuid is not None:
-            return next((each for each in live if is_device(each, uuid)), None)
+            return next((device for device in live if is_device(device, uuid)), None)
         held = [
             device
             for device in live
             if device.id in now.devices
             and any(
-                holder.kernel_id == told.kernel_id
+                holder.kernel_id == failure.kernel_id
                 for holder in now.devices[device.id].holders
             )
         ]
@@ -103,10 +103,10 @@ class PostMortems(StreamPart):
         return tuple(self._kept)
 
 
-def _notebook(told: OutOfMemory, now: Holders) -> str | None:
+def _notebook(failure: OutOfMemory, now: Holders) -> str | None:
     """Name the notebook as Jupyter knows it, else as the kernel was told it."""
     for held in now.devices.values():
         for holder in held.holders:
-            if holder.kernel_id == told.kernel_id:
+            if holder.kernel_id == failure.kernel_id:
                 return holder.name
-    return None if told.notebook is None else bounded(told.notebook)
+    return None if failure.notebook is None else bounded(failure.notebook)

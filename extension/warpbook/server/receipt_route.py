@@ -43,17 +43,17 @@ class ReceiptHandler(Handler):
     @authorized
     async def get(self) -> None:
         """Give the receipt that the kernel asked for, or else write one."""
-        asked = self.query(ReceiptQuery)
+        query = self.query(ReceiptQuery)
         run = CellRun(
-            id=f"span-{asked.from_ms:.0f}-{asked.to_ms:.0f}",
+            id=f"span-{query.from_ms:.0f}-{query.to_ms:.0f}",
             protocol=PROTOCOL_VERSION,
-            kernel_id=asked.kernel_id,
+            kernel_id=query.kernel_id,
             notebook=None,
-            cell_id=asked.cell_id,
+            cell_id=query.cell_id,
             execution_count=None,
-            title=asked.title[:_MAX_TEXT],
-            started_ms=asked.from_ms,
-            ended_ms=asked.to_ms,
+            title=query.title[:_MAX_TEXT],
+            started_ms=query.from_ms,
+            ended_ms=query.to_ms,
             status="ok",
         )
         try:

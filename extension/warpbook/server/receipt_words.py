@@ -110,7 +110,7 @@ def notes(
     elif shared is None:
         said.append("The figures are the whole device's, whoever used it.")
     said.append("GPU time without a trace is unknown: %%gpuprof takes one.")
-    return tuple(each.strip() for each in said)
+    return tuple(sentence.strip() for sentence in said)
 
 
 def _shares(devices: Sequence[DeviceReceipt], about: str) -> Iterable[str]:
@@ -128,8 +128,8 @@ def _peak(run: CellRun, devices: Sequence[DeviceReceipt]) -> Iterable[str]:
         peak = sum(allocator.peak_allocated_bytes for allocator in run.allocators)
         yield f"peak {units.size(peak)}"
         return
-    told = [device.span.metrics.get("memory_used_bytes") for device in devices]
-    used = [each.most for each in told if each is not None and each.most is not None]
+    spans = [device.span.metrics.get("memory_used_bytes") for device in devices]
+    used = [span.most for span in spans if span is not None and span.most is not None]
     if used:
         yield f"{units.size(sum(used))} in use"
 
@@ -137,11 +137,13 @@ def _peak(run: CellRun, devices: Sequence[DeviceReceipt]) -> Iterable[str]:
 def _energy(devices: Sequence[DeviceReceipt]) -> Iterable[str]:
     # the energy of an instance is not told apart from its GPU's
     known = [device.span for device in devices if device.span.device.startswith("gpu:")]
-    joules = [each.energy_joules for each in known if each.energy_joules is not None]
+    joules = [
+        device.energy_joules for device in known if device.energy_joules is not None
+    ]
     if not joules or len(joules) < len(known):
         yield "energy unknown"
         return
-    counted = all(each.energy_basis == "counter" for each in known)
+    counted = all(device.energy_basis == "counter" for device in known)
     yield f"{'' if counted else '≈ '}{units.energy(sum(joules))}"
 
 
@@ -149,17 +151,17 @@ def _conditions(devices: Sequence[DeviceReceipt]) -> Iterable[str]:
     """The worst share of each condition over the GPUs, in their order."""
     worst: dict[str, float] = {}
     for device in devices:
-        for told in device.span.conditions:
-            worst[told.name] = max(worst.get(told.name, 0.0), told.share_ratio)
+        for condition in device.span.conditions:
+            worst[condition.name] = max(
+                worst.get(condition.name, 0.0), condition.share_ratio
+            )
     for name, share in worst.items():
         if share >= _WORTH_TELLING_RATIO:
             yield f"{name} {units.share(share)}"
 
 
 def _change(devices: Sequence[DeviceReceipt], previous: Receipt) -> Iterable[str]:
-    now, before = (
-        _mean(each, "sm_active_ratio") for each in (devices, previous.devices)
-    )
+    now, before = (_mean(run, "sm_active_ratio") for run in (devices, previous.devices))
     if now is None or before is None or previous.wall_ms < _ESTIMATED_MS:
         return
     points = round(100 * (now - before))
@@ -169,8 +171,8 @@ def _change(devices: Sequence[DeviceReceipt], previous: Receipt) -> Iterable[str
 
 
 def _mean(devices: Sequence[DeviceReceipt], name: str) -> float | None:
-    told = [device.span.metrics.get(name) for device in devices]
-    means = [each.mean for each in told if each is not None and each.mean is not None]
+    spans = [device.span.metrics.get(name) for device in devices]
+    means = [span.mean for span in spans if span is not None and span.mean is not None]
     return sum(means) / len(means) if means else None
 
 
@@ -180,4 +182,4 @@ def _is_read(device: DeviceReceipt) -> bool:
 
 def _covered(span: DeviceSpan) -> float:
     """Share of the time that is covered, by the metric that is read best."""
-    return max((told.covered_ratio for told in span.metrics.values()), default=0.0)
+    return max((metric.covered_ratio for metric in span.metrics.values()), default=0.0)

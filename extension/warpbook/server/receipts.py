@@ -139,8 +139,8 @@ class Receipts(StreamPart):
         except ArchiveError:
             # what is on disk can't be looked at, and is not replaced either
             return run.kernel_id
-        for found in _decoded([message] if message is not None else []):
-            return found.cell.kernel_id
+        for receipt in _decoded([message] if message is not None else []):
+            return receipt.cell.kernel_id
         return run.kernel_id
 
     async def _take(self, run: CellRun) -> Receipt:
@@ -162,11 +162,11 @@ class Receipts(StreamPart):
             ArchiveError: they can't be read.
         """
         messages = await self._records.newest("receipt", MAX_RECEIPTS)
-        found = await asyncio.to_thread(self._viewed, messages)
-        news = [each for each in found if each.cell.id not in self._kept]
+        receipts = await asyncio.to_thread(self._viewed, messages)
+        news = [receipt for receipt in receipts if receipt.cell.id not in self._kept]
         present = list(self._kept.items())
         self._kept = OrderedDict(
-            (each.cell.id, replace(each, previous=None)) for each in news
+            (receipt.cell.id, replace(receipt, previous=None)) for receipt in news
         )
         self._kept.update(present)
         self._make_room()
@@ -250,7 +250,9 @@ class Receipts(StreamPart):
     ) -> DeviceReceipt:
         held = holders.devices.get(span.device) if holders else None
         shared = None if held is None else _is_shared(run, held)
-        chosen = {name: told for name, told in span.metrics.items() if name in _METRICS}
+        chosen = {
+            name: metric for name, metric in span.metrics.items() if name in _METRICS
+        }
         missing = self._past.missing(run.started_ms, run.ended_ms)
         return DeviceReceipt(
             replace(span, metrics=chosen),
@@ -264,9 +266,9 @@ class Receipts(StreamPart):
         if run.ended_ms - run.started_ms < _JUDGED_MS:
             return None
         means = {
-            name: told.mean
-            for name, told in span.metrics.items()
-            if told.mean is not None and told.covered_ratio >= _JUDGED_RATIO
+            name: metric.mean
+            for name, metric in span.metrics.items()
+            if metric.mean is not None and metric.covered_ratio >= _JUDGED_RATIO
         }
         of_span = [
             device for device in self._broadcaster.devices if device.id == span.device

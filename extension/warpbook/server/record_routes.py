@@ -93,22 +93,22 @@ class RecordsHandler(_Handler):
     async def get(self) -> None:
         """List what matches, the newest first."""
         try:
-            found = await self._records.find(self._search())
+            records = await self._records.find(self._search())
         except ArchiveError as problem:
             raise web.HTTPError(503, str(problem)) from None
-        self.finish_json(encode(found))
+        self.finish_json(encode(records))
 
     def _search(self) -> Search:
-        asked = self.query(RecordsQuery)
+        query = self.query(RecordsQuery)
         return Search(
-            text=asked.text,
-            notebook=asked.notebook or None,
-            kinds=asked.kinds,
-            verdict=asked.verdict or None,
-            from_ms=asked.from_ms,
-            to_ms=asked.to_ms,
-            before_ms=asked.before_ms,
-            limit=asked.limit,
+            text=query.text,
+            notebook=query.notebook or None,
+            kinds=query.kinds,
+            verdict=query.verdict or None,
+            from_ms=query.from_ms,
+            to_ms=query.to_ms,
+            before_ms=query.before_ms,
+            limit=query.limit,
         )
 
 

@@ -81,6 +81,7 @@ class Records:
         """Write what was handed in, and end; a disk that hangs is not waited for."""
         if self._restoring is not None:
             self._restoring.cancel()
+            await asyncio.wait([self._restoring])
         if self.archive is None or self._servers is None:
             return
         if not await asyncio.to_thread(self.archive.close, _CLOSE_S):
@@ -173,10 +174,10 @@ class Records:
             ArchiveError: the archive can't be read.
         """
         nothing: tuple[list[KeptRecord], bool] = ([], False)
-        found, has_more = await self._read(
+        records, has_more = await self._read(
             lambda connection: find(connection, search), nothing
         )
-        return RecordList(tuple(found), has_more)
+        return RecordList(tuple(records), has_more)
 
     async def _read(self, ask: Callable[[sqlite3.Connection], T], nothing: T) -> T:
         archive = self.archive

@@ -40,8 +40,8 @@ class ReportFigureHandler(PastHandler):
     async def get(self, report_id: str) -> None:
         """Draw the kind that is asked for."""
         report = await self.kept_report(report_id)
-        asked = self.query(ReportFigure)
-        kind = asked.kind
+        query = self.query(ReportFigure)
+        kind = query.kind
         if kind == "telemetry":
             await self._broadcaster.ready()
             make = self._telemetry(report)
@@ -57,7 +57,7 @@ class ReportFigureHandler(PastHandler):
                 link_time(figure, report.id)
             return figure_item(figure, theme)
 
-        await self.finish_figure(draw, asked.theme)
+        await self.finish_figure(draw, query.theme)
 
     def _telemetry(self, report: CellReport) -> Callable[[], Model]:
         devices = self._gpus_of(report)
@@ -69,10 +69,10 @@ class ReportFigureHandler(PastHandler):
         def make() -> Model:
             from warpbook.figures.axis import Window, axis_figure  # noqa: PLC0415
 
-            found = read()
+            past = read()
             return axis_figure(
                 tuple(devices.values()),
-                {device.id: found[at] for at, device in devices.items()},
+                {device.id: past[at] for at, device in devices.items()},
                 Window(start_ms, end_ms),
                 replay.name if replay else None,
             )
@@ -82,13 +82,13 @@ class ReportFigureHandler(PastHandler):
     def _gpus_of(self, report: CellReport) -> dict[int, Device]:
         """Find the GPUs that worked, or the recorded ones that stand in for any."""
         wanted = {f"{kind}:{uuid}" for uuid in report.gpus for kind in ("gpu", "mig")}
-        found = {
+        gpus = {
             at: device
             for at, device in enumerate(self._broadcaster.devices)
             if device.id in wanted
             or (device.origin == "replay" and device.kind in ("gpu", "mig"))
         }
-        return dict(list(found.items())[:_MOST_GPUS])
+        return dict(list(gpus.items())[:_MOST_GPUS])
 
 
 def _of_profile(report: CellReport, kind: str) -> Callable[[], Model]:

@@ -77,8 +77,8 @@ class Reports(StreamPart):
             ArchiveError: they can't be read.
         """
         messages = await self._records.newest("report", MAX_REPORTS)
-        found = await asyncio.to_thread(_decoded, messages)
-        news = [each for each in found if each[0].id not in self._kept]
+        reports = await asyncio.to_thread(_decoded, messages)
+        news = [decoded for decoded in reports if decoded[0].id not in self._kept]
         present = list(self._kept.items())
         self._kept = OrderedDict((report.id, (report, body)) for report, body in news)
         self._kept.update(present)
@@ -110,11 +110,11 @@ class Reports(StreamPart):
         message = await self._records.message("report", report_id)
         if message is None:
             return None
-        for found, _ in await asyncio.to_thread(_decoded, [message]):
-            self._older[report_id] = found
+        for older, _ in await asyncio.to_thread(_decoded, [message]):
+            self._older[report_id] = older
             while len(self._older) > _MOST_OLDER:
                 self._older.popitem(last=False)
-            return found
+            return older
         return None
 
     def greeting(self) -> Iterable[bytes]:
@@ -124,15 +124,15 @@ class Reports(StreamPart):
 
 def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
     """Decode what can be: another version of warpbook may have written others."""
-    found = []
+    decoded = []
     for message in messages:
         try:
             # an older version wrote fewer fields than a view looks for
             report = _with_view(decode_report(message))
         except (*UNREADABLE, OverflowError):
             continue
-        found.append((report, encode(report)))
-    return found
+        decoded.append((report, encode(report)))
+    return decoded
 
 
 def _with_view(report: CellReport) -> CellReport:

@@ -19,6 +19,7 @@ from warpbook.server.parameters import NoQuery, Theme
 from warpbook.server.reports import Reports
 from warpbook.server.selection import MIN_RATE_HZ, encode
 from warpbook_monitors.archive.errors import ArchiveError
+from warpbook_monitors.machine import this_machine
 
 #: one figure at a time: bokeh is slow to import and keeps state of its own
 _drawing = threading.Lock()
@@ -89,6 +90,7 @@ class CapabilitiesHandler(Handler):
                     absences=sampler.absences,
                     replay=sampler.replay,
                     bokeh=bokeh_version(),
+                    machine=this_machine(),
                 )
             )
         )

@@ -27,6 +27,7 @@ from warpbook.server.labs_routes import (
     LabCardsHandler,
     LabHintsHandler,
     LabOpenHandler,
+    LabPathHandler,
     LabsHandler,
     LabSolutionHandler,
 )
@@ -106,6 +107,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/cells", CellsHandler, records),
         (f"{API}/courses", CoursesHandler, shared),
         (f"{API}/labs", LabsHandler, shared),
+        (f"{API}/labs/path", LabPathHandler, shared),
         (f"{API}/labs/{LAB}/open", LabOpenHandler, shared),
         (f"{API}/labs/{LAB}/hints", LabHintsHandler, shared),
         (f"{API}/labs/{LAB}/cards", LabCardsHandler, shared),

@@ -109,4 +109,4 @@ def _positions(
                 f"{', '.join(known)}.",
             )
         )
-    return tuple(sorted({known[each] for each in ids}))
+    return tuple(sorted({known[device_id] for device_id in ids}))

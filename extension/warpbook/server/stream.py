@@ -81,9 +81,9 @@ class StreamHandler(AuthorizedSocket):
     def on_message(self, message: str | bytes) -> None:
         """Serve a subscription, or say why not."""
         try:
-            asked = read_json(message, _MESSAGE)
-            if isinstance(asked, Subscribe):
-                self._subscribe(asked)
+            request = read_json(message, _MESSAGE)
+            if isinstance(request, Subscribe):
+                self._subscribe(request)
             else:
                 self._stop_frames()
         except BadBody as error:
@@ -127,16 +127,16 @@ class StreamHandler(AuthorizedSocket):
             self._waiting_bytes = 0
         self.write_text(encoded)
 
-    def _subscribe(self, asked: Subscribe) -> None:
+    def _subscribe(self, subscribe: Subscribe) -> None:
         selection = select(
-            asked, self._broadcaster.devices, self._broadcaster.sampler.rate_hz
+            subscribe, self._broadcaster.devices, self._broadcaster.sampler.rate_hz
         )
         self._stop_frames()
-        if asked.since_ms is None:
+        if subscribe.since_ms is None:
             self._broadcaster.viewers.subscribe(self, selection)
             return
         self._catch_up = asyncio.create_task(
-            self._send_since(selection, asked.since_ms, asked.played_before)
+            self._send_since(selection, subscribe.since_ms, subscribe.played_before)
         )
 
     async def _send_since(

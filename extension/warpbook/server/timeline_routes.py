@@ -120,12 +120,12 @@ class WindowHandler(TimelineHandler):
     @authorized
     async def get(self, report_id: str) -> None:
         """Show a part in bars; without one, all of it."""
-        asked = self.query(Window)
+        query = self.query(Window)
 
         def window(timeline: Timeline) -> Struct:
             first_ns = timeline.first_ns
             all_ = first_ns, max(timeline.last_ns, first_ns + 1)
-            return timeline.window(*(asked.part or all_), asked.steps, asked.text)
+            return timeline.window(*(query.part or all_), query.steps, query.text)
 
         await self.answer(report_id, window)
 
@@ -160,9 +160,9 @@ class SearchHandler(TimelineHandler):
     @authorized
     async def get(self, report_id: str) -> None:
         """Find names, and the matches next to a moment."""
-        asked = self.query(Search)
+        query = self.query(Search)
         await self.answer(
-            report_id, lambda all_: all_.search(asked.text, asked.at_ns, asked.at_row)
+            report_id, lambda all_: all_.search(query.text, query.at_ns, query.at_row)
         )
 
 
@@ -178,13 +178,13 @@ class EventHandler(TimelineHandler):
     @authorized
     async def get(self, report_id: str) -> None:
         """Tell all about one event."""
-        asked = self.query(Event)
+        query = self.query(Event)
 
         def details(timeline: Timeline) -> Struct:
-            told = timeline.details(asked.row, asked.start_ns)
-            if told is None:
+            answer = timeline.details(query.row, query.start_ns)
+            if answer is None:
                 raise web.HTTPError(404, "No event of this row starts then.")
-            return told
+            return answer
 
         await self.answer(report_id, details)
 

@@ -49,8 +49,8 @@ class Timelines:
         """Hear that a report's events will be handed over."""
         now_s = time.monotonic()
         self._expected = {
-            each: (until_s, came)
-            for each, (until_s, came) in self._expected.items()
+            other: (until_s, came)
+            for other, (until_s, came) in self._expected.items()
             if until_s > now_s
         }
         self._expected[report_id] = now_s + _EXPECTED_S, asyncio.Event()

@@ -95,10 +95,10 @@ class TraceFiles:
         report = self._reports.get(report_id)
         if report is not None and self._has_timeline(report):
             return self._reports.add_of_file(report)
-        told = await self._read(file)
-        if told.profile is None:
-            words = bounded(told.problem, _MOST_PROBLEM)
-            raise NoReport(told.fault or "unreadable", words)
+        answer = await self._read(file)
+        if answer.profile is None:
+            words = bounded(answer.problem, _MOST_PROBLEM)
+            raise NoReport(answer.fault or "unreadable", words)
         saved_ms = status.st_mtime_ns / 1e6
         report = CellReport(
             id=report_id,
@@ -111,13 +111,13 @@ class TraceFiles:
             started_ms=saved_ms,
             ended_ms=saved_ms,
             status="ok",
-            profile=told.profile,
-            timeline_events=told.timeline_events,
+            profile=answer.profile,
+            timeline_events=answer.timeline_events,
             file=path,
         )
         report = self._reports.add_of_file(report)
-        if told.timeline is not None:
-            await self._timelines.add_of_file(report_id, told.timeline)
+        if answer.timeline is not None:
+            await self._timelines.add_of_file(report_id, answer.timeline)
         return report
 
     def _has_timeline(self, report: CellReport) -> bool:

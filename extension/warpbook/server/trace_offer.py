@@ -25,9 +25,9 @@ def offer(receipt: Receipt) -> str:
     for device in receipt.devices:
         # else it may be what others did
         if receipt.cell.allocators or device.shared is False:
-            found = _found(device, receipt)
-            if found:
-                return f"{found}: {HOW}"
+            reason = _found(device, receipt)
+            if reason:
+                return f"{reason}: {HOW}"
     return ""
 
 

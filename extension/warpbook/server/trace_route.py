@@ -85,6 +85,6 @@ class TraceFileHandler(Handler):
                 "This server's files are on no disk of its own: download the trace and "
                 "use warpbook.analyze(path) in a notebook.",
             )
-        found = manager.get(path, content=False, type="file")
-        name = (await ensure_async(found))["path"].strip("/")
+        model = manager.get(path, content=False, type="file")
+        name = (await ensure_async(model))["path"].strip("/")
         return name, Path(to_os_path(name, manager.root_dir)).absolute()

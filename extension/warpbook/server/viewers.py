@@ -98,7 +98,7 @@ class Viewers:
         for group in self._groups.values():
             if (lease := group.viewers.pop(viewer, None)) is not None:
                 lease.end()
-        self._groups = {each: g for each, g in self._groups.items() if g.viewers}
+        self._groups = {key: g for key, g in self._groups.items() if g.viewers}
         self._count()
 
     def send_everyone(self, encoded: bytes) -> None:

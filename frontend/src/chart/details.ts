@@ -21,7 +21,7 @@ const REFRESH_MS = 2_000;
 interface Shelf {
   readonly metrics: Set<string>;
   wanted: Span;
-  asked: Span | null;
+  requested: Span | null;
   askedMetrics: number;
   samples: Samples | null;
 }
@@ -67,7 +67,7 @@ export class Details {
       shelf = {
         metrics: new Set(),
         wanted: span,
-        asked: null,
+        requested: null,
         askedMetrics: 0,
         samples: null
       };
@@ -86,7 +86,7 @@ export class Details {
   }
 
   private async fetch(device: string, shelf: Shelf): Promise<void> {
-    const span = (shelf.asked = shelf.wanted);
+    const span = (shelf.requested = shelf.wanted);
     shelf.askedMetrics = shelf.metrics.size;
     const lengthMs = span.toMs - span.fromMs;
     // two readings a step: none is empty only because it is short
@@ -98,7 +98,7 @@ export class Details {
         span,
         Math.min(MOST_STEPS, Math.max(1, steps))
       );
-      if (shelf.asked !== span) {
+      if (shelf.requested !== span) {
         return;
       }
       shelf.samples = detailSamples(detail);
@@ -118,15 +118,15 @@ export class Details {
 
 /** Whether a device's steps, or those on their way, are not those wanted now. */
 function isStale(shelf: Shelf, following: boolean): boolean {
-  const { asked, wanted } = shelf;
-  if (asked === null || shelf.askedMetrics !== shelf.metrics.size) {
+  const { requested, wanted } = shelf;
+  if (requested === null || shelf.askedMetrics !== shelf.metrics.size) {
     return true;
   }
   const lengthMs = wanted.toMs - wanted.fromMs;
-  if (Math.abs(asked.toMs - asked.fromMs - lengthMs) > 1) {
+  if (Math.abs(requested.toMs - requested.fromMs - lengthMs) > 1) {
     return true;
   }
-  const behindMs = Math.abs(wanted.toMs - asked.toMs);
+  const behindMs = Math.abs(wanted.toMs - requested.toMs);
   return following
     ? behindMs >= Math.max(REFRESH_MS, lengthMs / MOST_STEPS)
     : behindMs > 1;

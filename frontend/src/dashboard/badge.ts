@@ -13,12 +13,12 @@ export class Badge {
 
   /** Write how the device is now. */
   update(latest: Latest): void {
-    const [kind, words] = this.told(latest);
+    const [kind, words] = this.state(latest);
     this.node.className = `wb-badge wb-badge-${kind}`;
     setText(this.node, words);
   }
 
-  private told(latest: Latest): [string, string] {
+  private state(latest: Latest): [string, string] {
     if (this.device.origin === 'replay') {
       return ['replay', trans.__('REPLAY')];
     }

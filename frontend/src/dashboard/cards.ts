@@ -129,7 +129,7 @@ export class Cards implements CellActions {
 
   private reportContent(report: CellReport) {
     const place: ReportPlace = {
-      show: each => this.report(each),
+      show: shown => this.report(shown),
       openTab: this.openTab,
       chooseFile: null,
       files: [],
@@ -157,9 +157,9 @@ export class Cards implements CellActions {
     const { statements } = this.stream;
     const margin = receipt.wall_ms * 0.1;
     const report = [...statements.reports.values()].find(
-      each =>
-        each.kernel_id === cell.kernel_id &&
-        each.execution_count === cell.execution_count
+      candidate =>
+        candidate.kernel_id === cell.kernel_id &&
+        candidate.execution_count === cell.execution_count
     );
     return receiptContent(receipt, {
       zoom: () =>
@@ -168,7 +168,7 @@ export class Cards implements CellActions {
           toMs: cell.ended_ms + margin
         }),
       report: report ?? null,
-      openReport: each => this.report(each)
+      openReport: shown => this.report(shown)
     });
   }
 }

@@ -14,6 +14,7 @@ import type { Span } from '../chart/viewport';
 import { HOUR_MS, MONTH_MS, Viewport } from '../chart/viewport';
 import { h } from '../dom';
 import { History } from '../history';
+import type { Machines } from '../machines';
 import type { CellReport, Device } from '../protocol';
 import type { Stream } from '../shared';
 import { Records } from '../records';
@@ -23,6 +24,7 @@ import { Cards } from './cards';
 import { CellList } from './cells';
 import { Controls } from './controls';
 import { Drawer } from './drawer';
+import { Elsewhere } from './elsewhere';
 import { Find } from './find';
 import { FullScreen } from './full_screen';
 import { Header } from './header';
@@ -45,7 +47,8 @@ export class Dashboard extends Widget {
     options: DashboardOptions,
     arrangement = new Arrangement(),
     rules: RulesServer | null = null,
-    openTab: ((report: CellReport) => void) | null = null
+    openTab: ((report: CellReport) => void) | null = null,
+    machines: Machines | null = null
   ) {
     super({
       node: h('div', {
@@ -101,6 +104,7 @@ export class Dashboard extends Widget {
     );
     this.cells = new CellList(stream, bands, pressed, this.cards);
     this.notices = new Notices(stream, content => this.drawer.show(content));
+    this.elsewhere = machines && new Elsewhere(machines);
     this.sections = new Sections({
       stream,
       loop: this.loop,
@@ -120,7 +124,7 @@ export class Dashboard extends Widget {
     this.viewport.onChange(() => this.moved());
     this.stops = [
       store.onChange(() => this.refresh()),
-      statements.onChange(() => this.told()),
+      statements.onChange(() => this.updateStatements()),
       connection.listen({ status: () => this.header.update() }),
       onThemeChange(() => this.restyle()),
       bands?.onChange(() => this.ran()) ?? (() => undefined)
@@ -147,6 +151,7 @@ export class Dashboard extends Widget {
     this.stops.forEach(stop => stop());
     this.stream.connection.demand(this, null);
     this.sections.dispose();
+    this.elsewhere?.dispose();
     this.loop.dispose();
     this.details.clear();
     this.cells.dispose();
@@ -238,7 +243,7 @@ export class Dashboard extends Widget {
   }
 
   /** The server told something about devices or cells. */
-  private told(): void {
+  private updateStatements(): void {
     this.controls.setKeeping(this.stream.statements.keeping);
     this.reports.update();
     this.cells.update();
@@ -262,6 +267,7 @@ export class Dashboard extends Widget {
     this.body.replaceChildren(
       this.notices.node,
       ...this.sections.gpuNodes,
+      ...(this.elsewhere === null ? [] : [this.elsewhere.node]),
       this.cells.node,
       this.reports.node,
       this.find.node,
@@ -339,6 +345,7 @@ export class Dashboard extends Widget {
   private readonly notices: Notices;
   private readonly stops: (() => void)[];
   private readonly sections: Sections;
+  private readonly elsewhere: Elsewhere | null;
   private readonly fullScreen = new FullScreen();
   private selection: Span | null = null;
   private rateHz: number;

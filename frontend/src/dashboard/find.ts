@@ -7,6 +7,7 @@ import type { RecordKind, Records, Search } from '../records';
 import { ANYTHING } from '../records';
 import { table } from './table';
 import { mark, trans } from '../translation';
+import { cellTitle } from './worded';
 
 const DAY_MS = 86_400_000;
 const PAGE = 20;
@@ -76,7 +77,7 @@ export class Find {
   }
 
   private async search(beforeMs: number | null): Promise<void> {
-    const asked = (this.asked += 1);
+    const request = (this.requests += 1);
     const wrong = [this.from, this.to].find(({ value }) => !isDayOrNone(value));
     if (wrong !== undefined) {
       setText(
@@ -96,13 +97,13 @@ export class Find {
         ...this.wanted(),
         beforeMs
       });
-      if (asked !== this.asked) {
+      if (request !== this.requests) {
         return;
       }
       this.shown = beforeMs === null ? records : [...this.shown, ...records];
       this.write(hasMore);
     } catch (error) {
-      if (asked === this.asked) {
+      if (request === this.requests) {
         setText(
           this.words,
           trans.__('Nothing can be found. %1', (error as Error).message)
@@ -185,7 +186,7 @@ export class Find {
           title: clip(record.sentence, 300),
           click: () => this.actions.open(record)
         },
-        clip(record.title, 80) || '(empty)'
+        cellTitle(record.title)
       ),
       trans.__(NAMES[record.kind]) +
         (record.is_replay ? `, ${trans.__('replay')}` : ''),
@@ -214,7 +215,7 @@ export class Find {
   private readonly list = h('div', { class: 'wb-report-list' });
   private readonly more = h('div', {});
   private shown: readonly KeptRecord[] = [];
-  private asked = 0;
+  private requests = 0;
 }
 
 /** Whether a field holds a day, or nothing. */

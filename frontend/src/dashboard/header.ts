@@ -60,7 +60,11 @@ export class Header {
       this.absences.dataset['words'] = words;
       this.absences.replaceChildren(
         h('summary', {}, words),
-        h('ul', {}, ...absences.map(each => h('li', {}, absenceWords(each))))
+        h(
+          'ul',
+          {},
+          ...absences.map(absence => h('li', {}, absenceWords(absence)))
+        )
       );
       this.absences.open = store.devices.every(({ kind }) => kind !== 'gpu');
     }

@@ -67,7 +67,7 @@ export class LiveView implements Drawn {
     );
     this.write();
     if (report.status === 'running') {
-      const stop = actions.statements.onChange(() => this.told());
+      const stop = actions.statements.onChange(() => this.updateReport());
       const timer = window.setInterval(() => this.writeStatus(), LOOK_MS);
       this.stop = () => {
         stop();
@@ -84,7 +84,7 @@ export class LiveView implements Drawn {
     this.stop();
   }
 
-  private told(): void {
+  private updateReport(): void {
     const report = this.actions.statements.reports.get(this.report.id);
     if (report === undefined || report === this.report) {
       return;
@@ -169,18 +169,18 @@ export class LiveView implements Drawn {
       }
     }
     let below: Node | null = null;
-    for (const each of windows) {
-      const known = this.rows.get(key(each));
-      const row = known ?? windowRow(each);
+    for (const part of windows) {
+      const known = this.rows.get(key(part));
+      const row = known ?? windowRow(part);
       if (known === undefined) {
-        this.rows.set(key(each), row);
+        this.rows.set(key(part), row);
         this.body.insertBefore(row, below ?? null);
       }
       below = row;
     }
     setText(
       this.caption,
-      `Windows: ${count(windows.reduce((sum, each) => sum + each.merged, 0))}`
+      `Windows: ${count(windows.reduce((sum, part) => sum + part.merged, 0))}`
     );
     this.windows.hidden = windows.length === 0;
   }
@@ -264,33 +264,33 @@ function stepWords(times: StepTimes | null): string {
         `${durationNs(times.slowest_ns)} at most`;
 }
 
-function windowRow(each: LiveWindow): HTMLTableRowElement {
+function windowRow(part: LiveWindow): HTMLTableRowElement {
   const verdict =
-    each.kind === null
+    part.kind === null
       ? NONE
       : h(
           'details',
           {},
-          h('summary', {}, clip(each.kind, 40)),
-          clip(each.sentence, MOST_WORDS)
+          h('summary', {}, clip(part.kind, 40)),
+          clip(part.sentence, MOST_WORDS)
         );
-  const lost = each.launches - each.matched;
+  const lost = part.launches - part.matched;
   return h(
     'tr',
     {},
     h(
       'td',
       {},
-      each.merged > 1
-        ? `${durationNs(each.start_ns)} (${each.merged} windows)`
-        : durationNs(each.start_ns)
+      part.merged > 1
+        ? `${durationNs(part.start_ns)} (${part.merged} windows)`
+        : durationNs(part.start_ns)
     ),
     ...[
-      count(each.steps),
-      durationNs(each.bare_step_ns),
-      durationNs(stepNs(each)),
-      share(busyRatio(each)),
-      durationNs(each.overhead_ns)
+      count(part.steps),
+      durationNs(part.bare_step_ns),
+      durationNs(stepNs(part)),
+      share(busyRatio(part)),
+      durationNs(part.overhead_ns)
     ].map(value => h('td', { class: 'wb-figure-cell' }, value)),
     h('td', {}, verdict, lost > 0 ? ` ${count(lost)} launches lost` : null)
   );

@@ -14,15 +14,15 @@ const LEAST_WIDTH = 2;
 /** Draw the windows; a table beside it has the values. */
 export function liveChart({ windows, elapsed_ns: elapsedNs }: Live): Node[] {
   const most = Math.max(
-    ...windows.flatMap(each => [stepNs(each), each.bare_step_ns ?? 0]),
+    ...windows.flatMap(part => [stepNs(part), part.bare_step_ns ?? 0]),
     1
   );
   const x = (ns: number) => (WIDTH * ns) / Math.max(elapsedNs, 1);
   const y = (ns: number) => STEP_HEIGHT * (1 - ns / most);
-  const bare = windows.filter(each => each.bare_step_ns !== null);
+  const bare = windows.filter(part => part.bare_step_ns !== null);
   const points = bare.map(
-    each =>
-      `${x(each.start_ns).toFixed(1)},${y(each.bare_step_ns ?? 0).toFixed(1)}`
+    part =>
+      `${x(part.start_ns).toFixed(1)},${y(part.bare_step_ns ?? 0).toFixed(1)}`
   );
   const bottom = STEP_HEIGHT + GAP + BUSY_HEIGHT;
   const chart = svg(
@@ -36,17 +36,17 @@ export function liveChart({ windows, elapsed_ns: elapsedNs }: Live): Node[] {
         `Step time and GPU busy share in ${windows.length} windows over ` +
         `${durationNs(elapsedNs)}; the table of windows has the values`
     },
-    ...windows.flatMap(each => {
-      const busy = busyRatio(each);
+    ...windows.flatMap(part => {
+      const busy = busyRatio(part);
       const place = {
-        x: x(each.start_ns).toFixed(1),
-        width: Math.max(x(each.end_ns - each.start_ns), LEAST_WIDTH).toFixed(1)
+        x: x(part.start_ns).toFixed(1),
+        width: Math.max(x(part.end_ns - part.start_ns), LEAST_WIDTH).toFixed(1)
       };
       const step = svg('rect', {
         ...place,
         class: 'wb-live-profiled',
-        y: y(stepNs(each)).toFixed(1),
-        height: (STEP_HEIGHT - y(stepNs(each))).toFixed(1)
+        y: y(stepNs(part)).toFixed(1),
+        height: (STEP_HEIGHT - y(stepNs(part))).toFixed(1)
       });
       return busy === null
         ? [step]
@@ -71,7 +71,7 @@ export function liveChart({ windows, elapsed_ns: elapsedNs }: Live): Node[] {
       'a step without the profiler ',
       h('span', { class: 'wb-live-key wb-live-key-profiled' }),
       `in a window, up to ${durationNs(most)} `,
-      ...(windows.every(each => busyRatio(each) === null)
+      ...(windows.every(part => busyRatio(part) === null)
         ? []
         : [
             h('span', { class: 'wb-live-key wb-live-key-busy' }),

@@ -142,7 +142,7 @@ export function postMortemContent(
   postMortem: PostMortem,
   devices: readonly Device[]
 ): Content {
-  const { asked_bytes: asked, holders } = postMortem;
+  const { asked_bytes: requestBytes, holders } = postMortem;
   const where = name(postMortem.device, devices);
   return card(
     trans.__('Out of memory on %1 at %2', where, when(postMortem.time_ms)),
@@ -150,9 +150,9 @@ export function postMortemContent(
     h(
       'p',
       { class: 'wb-note' },
-      asked === null
+      requestBytes === null
         ? trans.__('How much was asked for is unknown.')
-        : trans.__('Asked for: %1.', text(asked, 'bytes'))
+        : trans.__('Asked for: %1.', text(requestBytes, 'bytes'))
     ),
     ...(holders === null
       ? [
@@ -200,8 +200,8 @@ function holderTable({
 }
 
 function name(device: string | null, devices: readonly Device[]): string {
-  const found = devices.find(({ id }) => id === device);
-  return found === undefined
+  const match = devices.find(({ id }) => id === device);
+  return match === undefined
     ? clip(device ?? trans.__('a GPU'), 60)
-    : deviceLabel(found, devices);
+    : deviceLabel(match, devices);
 }

@@ -121,15 +121,15 @@ function picker(
   async function tell(ask: () => Promise<Node[] | null>): Promise<void> {
     const waits = h('p', { role: 'status' }, 'Asking the server…');
     place.replaceChildren(waits);
-    let told: Node[];
+    let nodes: Node[];
     try {
-      told = (await ask()) ?? [];
+      nodes = (await ask()) ?? [];
     } catch (error) {
       const words = (error as Error).message;
-      told = [h('p', { class: 'wb-warning', role: 'alert' }, words)];
+      nodes = [h('p', { class: 'wb-warning', role: 'alert' }, words)];
     }
     if (waits.parentNode === place) {
-      place.replaceChildren(...told);
+      place.replaceChildren(...nodes);
     }
   }
 

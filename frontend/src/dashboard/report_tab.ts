@@ -69,7 +69,7 @@ export class ReportTab extends Widget {
     const place: ReportPlace = {
       ...this.options,
       openTab: null,
-      show: each => this.view.show(this.contentOf(each))
+      show: report => this.view.show(this.contentOf(report))
     };
     return reportContent(
       report,

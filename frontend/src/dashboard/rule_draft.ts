@@ -62,12 +62,12 @@ export type Problems = Partial<Record<keyof Draft, string>>;
 
 /** The metrics that the devices here have, by name. */
 export function metricsOf(devices: readonly Device[]): MetricChoice[] {
-  const found = new Map(
+  const byName = new Map(
     devices.flatMap(({ metrics }) =>
       metrics.map(({ name, label, unit }) => [name, { name, label, unit }])
     )
   );
-  return [...found.values()].sort((a, b) => a.name.localeCompare(b.name));
+  return [...byName.values()].sort((a, b) => a.name.localeCompare(b.name));
 }
 
 /** The unit in which a threshold of a metric is written, and its size. */

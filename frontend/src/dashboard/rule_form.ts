@@ -140,7 +140,7 @@ export class RuleForm {
     return [
       this.select('severity', 'Severity', word(settings['severity']), [
         ['', 'as the rule judges'],
-        ...SEVERITIES.map(each => [each, each] as const)
+        ...SEVERITIES.map(severity => [severity, severity] as const)
       ]),
       this.input('for_s', 'Begins after, in s', word(settings['for_s']), '10'),
       this.input(
@@ -158,7 +158,7 @@ export class RuleForm {
       'severity',
       'Severity',
       value,
-      SEVERITIES.map(each => [each, each] as const)
+      SEVERITIES.map(severity => [severity, severity] as const)
     );
   }
 
@@ -252,7 +252,7 @@ export class RuleForm {
     const field = h(
       'select',
       { class: 'wb-select' },
-      ...choices.map(([each, words]) => h('option', { value: each }, words))
+      ...choices.map(([choice, words]) => h('option', { value: choice }, words))
     );
     field.value = value;
     return this.labelled(key, label, field, null);

@@ -25,7 +25,9 @@ export function saveButtons(history: History, span: Span): HTMLElement {
         {
           class: 'wb-button',
           click: () =>
-            void save(history, format, span, told => setText(words, told))
+            void save(history, format, span, progress =>
+              setText(words, progress)
+            )
         },
         trans.__(label)
       )

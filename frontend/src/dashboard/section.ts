@@ -105,7 +105,7 @@ export class DeviceSection {
 
   addTo(loop: DrawLoop): void {
     [...this.charts, this.verdict, this.figures, this.folded].forEach(
-      each => each && loop.add(each)
+      part => part && loop.add(part)
     );
     this.instances.forEach(instance => instance.addTo(loop));
   }

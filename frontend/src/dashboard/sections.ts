@@ -121,8 +121,8 @@ export class Sections {
   private section(device: Device): DeviceSection {
     const { options } = this;
     const { stream, arrangement, fullScreen, loop } = options;
-    const instances = instancesOf(device, stream.store.devices).map(each =>
-      this.section(each)
+    const instances = instancesOf(device, stream.store.devices).map(instance =>
+      this.section(instance)
     );
     const section = new DeviceSection(
       device,

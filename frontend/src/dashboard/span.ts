@@ -28,11 +28,11 @@ export function spanContent(
   actions: readonly Node[]
 ): Content {
   const span = { fromMs: statistics.from_ms, toMs: statistics.to_ms };
-  const told = statistics.devices.flatMap(each => {
-    const device = devices.find(({ id }) => id === each.device);
+  const sections = statistics.devices.flatMap(span => {
+    const device = devices.find(({ id }) => id === span.device);
     return device === undefined || device.kind === 'monitor'
       ? []
-      : [deviceSpan(device, devices, each, statistics.views)];
+      : [deviceSpan(device, devices, span, statistics.views)];
   });
   return card(
     trans.__('Statistics of %1', spanTitle(span)),
@@ -40,7 +40,7 @@ export function spanContent(
     ...(statistics.note
       ? [h('p', { class: 'wb-warning' }, clip(statistics.note, 400))]
       : []),
-    h('div', { class: 'wb-tables' }, ...told)
+    h('div', { class: 'wb-tables' }, ...sections)
   );
 }
 
@@ -50,7 +50,7 @@ function deviceSpan(
   span: DeviceSpan,
   views: readonly SpanView[]
 ): HTMLElement {
-  const view = views.find(each => each.device === span.device);
+  const view = views.find(candidate => candidate.device === span.device);
   const name = deviceHeading(device, devices);
   const rows = device.metrics.flatMap(({ name, label, unit }) => {
     const metric = span.metrics[name];
@@ -66,7 +66,7 @@ function deviceSpan(
           ]
         ];
   });
-  const told =
+  const content =
     rows.length === 0
       ? [
           h(
@@ -101,7 +101,7 @@ function deviceSpan(
     'section',
     { class: 'wb-card', 'aria-label': trans.__('Statistics of %1', name) },
     h('h4', {}, name),
-    ...told
+    ...content
   );
 }
 

@@ -205,7 +205,7 @@ const HEIGHT = 118;
 
 function chart(kind: TileKind, device: Device): ChartSpec[] {
   const lines = kind.lines.flatMap(([name, label]): Line[] => {
-    const metric = device.metrics.find(each => each.name === name);
+    const metric = device.metrics.find(candidate => candidate.name === name);
     return metric?.state === 'ok'
       ? [{ device, metric: name, label: trans.__(label), unit: metric.unit }]
       : [];
@@ -234,14 +234,14 @@ function missing(kinds: readonly TileKind[], device: Device): Missing[] {
   const lack = (why: string, what: string) =>
     reasons.set(why, (reasons.get(why) ?? new Set()).add(what));
   for (const { title, lines } of kinds) {
-    const found = lines.map(([name, label]) => {
-      const metric = device.metrics.find(each => each.name === name);
+    const metrics = lines.map(([name, label]) => {
+      const metric = device.metrics.find(candidate => candidate.name === name);
       return { label, metric };
     });
-    const gone = found.filter(({ metric }) => metric?.state !== 'ok');
+    const gone = metrics.filter(({ metric }) => metric?.state !== 'ok');
     const whys = new Set(gone.map(({ metric }) => why(metric, device)));
     // a whole chart that is gone for one reason has one name
-    if (gone.length === found.length && whys.size === 1) {
+    if (gone.length === metrics.length && whys.size === 1) {
       lack([...whys][0] ?? '', trans.__(title));
     } else {
       gone.forEach(({ label, metric }) =>

@@ -60,14 +60,14 @@ export class VerdictLine implements Drawable {
       this.pill,
       verdict === null ? '' : verdictName(verdict.kind, verdict.unit)
     );
-    setText(this.sentence, told(verdict?.sentence));
+    setText(this.sentence, shownWords(verdict?.sentence));
     setText(
       this.rule,
       ruleWords(verdict?.rule ?? '', verdict?.window_s ?? null)
     );
     const outlook = statements.outlook(this.device);
     const soon = outlook?.full_in_s ?? Infinity;
-    setText(this.outlook, told(outlook?.sentence));
+    setText(this.outlook, shownWords(outlook?.sentence));
     this.outlook.dataset['severity'] = soon < SOON_S ? 'warning' : 'normal';
     this.drawConditions();
     // what the room cuts off
@@ -92,7 +92,7 @@ export class VerdictLine implements Drawable {
         this.conditions.children[index] ??
         this.conditions.appendChild(h('li', {}));
       (item as HTMLElement).dataset['severity'] = severity;
-      setText(item, told(sentence));
+      setText(item, shownWords(sentence));
     });
   }
 
@@ -110,10 +110,10 @@ export class VerdictLine implements Drawable {
 /** The comparison that decided, and over how long: the charts show this moment. */
 function ruleWords(rule: string, seconds: number | null): string {
   return rule === '' || seconds === null
-    ? told(rule)
-    : trans.__('Over the last %1 s: %2', seconds.toFixed(1), told(rule));
+    ? shownWords(rule)
+    : trans.__('Over the last %1 s: %2', seconds.toFixed(1), shownWords(rule));
 }
 
-function told(words: string | undefined): string {
+function shownWords(words: string | undefined): string {
   return unbroken(clip(words ?? '', 300));
 }

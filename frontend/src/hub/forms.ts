@@ -221,17 +221,17 @@ function part(answer: unknown, key: string): string {
 /** Write an answer in lines that a person can read. */
 function plain(answer: unknown, isPreview: boolean): string {
   return Object.entries(answer as Values)
-    .map(([key, told]) => {
+    .map(([key, value]) => {
       const would = isPreview ? WOULD[key] : undefined;
       const name = would ?? key.replaceAll('_', ' ');
-      if (!Array.isArray(told)) {
-        return `${name}: ${String(told)}`;
+      if (!Array.isArray(value)) {
+        return `${name}: ${String(value)}`;
       }
       const names =
-        told.length > 0
-          ? ` (${told.slice(0, 20).join(', ')}${told.length > 20 ? ', …' : ''})`
+        value.length > 0
+          ? ` (${value.slice(0, 20).join(', ')}${value.length > 20 ? ', …' : ''})`
           : '';
-      return `${name}: ${told.length}${names}`;
+      return `${name}: ${value.length}${names}`;
     })
     .join('\n');
 }

@@ -1,15 +1,15 @@
 /** What a page of the hub says of itself, and how it asks the service. */
 
-function told(name: string): string {
+function content(name: string): string {
   const element = document.querySelector(`meta[name="${name}"]`);
   return element?.getAttribute('content') ?? '';
 }
 
 /** The address of the service, with a slash at its end. */
-export const root = told('root');
+export const root = content('root');
 /** The id of the course; empty on pages without one. */
-export const course = told('course');
-const xsrf = told('xsrf');
+export const course = content('course');
+const xsrf = content('xsrf');
 
 /** What the service refused, in words for a person. */
 export class Refused extends Error {}

@@ -1,14 +1,17 @@
-/** All labs by track, in a tab of the main area. */
+/** All labs by track or along a path, in a tab of the main area. */
 
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import { h, setText } from '../dom';
 import { clip } from '../format';
-import type { CourseList, LabEntry, LabList } from '../protocol';
-import { courseSection, nextOf } from './course';
+import type { CourseList, LabEntry, LabList, TextEntry } from '../protocol';
+import { courseSection } from './course';
 import { fits, LabFilters } from './filters';
+import type { LabGroup } from './paths';
+import { groupsOf, PathChoice } from './paths';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
+import { textSections } from './texts';
 import { trans } from '../translation';
 
 export class LabBrowser extends Widget {
@@ -41,8 +44,10 @@ export class LabBrowser extends Widget {
       this.notice,
       this.next,
       this.courses,
+      this.path.node,
       this.filters.node,
-      this.tracks
+      this.tracks,
+      this.texts
     );
   }
 
@@ -53,7 +58,8 @@ export class LabBrowser extends Widget {
       this.write(list);
       const courses = await this.server.courses();
       this.writeCourses(courses, list.labs);
-      this.writeNext(nextOf(courses) ?? list.next_lab);
+      const ofCourse = list.path === null ? courses.next_lab : null;
+      this.writeNext(ofCourse ?? list.next_lab);
     } catch (error) {
       this.said.replaceChildren(problem(error));
     }
@@ -93,29 +99,26 @@ export class LabBrowser extends Widget {
     this.said.replaceChildren(
       ...problems.slice(0, 20).map(words => problem(new Error(words)))
     );
+    this.path.write(list);
+    this.writeTexts(list.texts);
     // an unchanged list stays: a person may be reading in it
-    const told = JSON.stringify(labs);
-    if (told === this.told) {
+    const state = JSON.stringify([labs, list.path]);
+    if (state === this.state) {
       return;
     }
-    this.told = told;
-    const byTrack = new Map<string, LabEntry[]>();
-    for (const lab of labs) {
-      byTrack.set(lab.track, [...(byTrack.get(lab.track) ?? []), lab]);
-    }
+    this.state = state;
+    const groups = groupsOf(list);
     this.rows.clear();
-    this.tracks.replaceChildren(
-      ...[...byTrack].map(([track, found]) => this.track(track, found))
-    );
-    this.labs = labs;
+    this.tracks.replaceChildren(...groups.map(group => this.group(group)));
+    this.labs = groups.flatMap(group => group.labs);
     this.writeNext(list.next_lab);
-    this.filters.offer(labs);
+    this.filters.offer(this.labs);
     this.filter();
   }
 
   /** Say which lab comes next, with a button that opens it. */
   private writeNext(id: string | null): void {
-    const lab = this.labs.find(each => each.id === id);
+    const lab = this.labs.find(candidate => candidate.id === id);
     for (const row of this.rows.values()) {
       row.removeAttribute('data-next');
     }
@@ -157,6 +160,17 @@ export class LabBrowser extends Widget {
     this.filters.tell(shown, this.labs.length);
   }
 
+  private writeTexts(texts: readonly TextEntry[]): void {
+    // focus stays where it is in an unchanged list
+    const state = JSON.stringify(texts);
+    if (state !== this.textsState) {
+      this.textsState = state;
+      this.texts.replaceChildren(
+        ...textSections(texts, (text, button) => void this.open(text, button))
+      );
+    }
+  }
+
   private writeCourses(list: CourseList, labs: readonly LabEntry[]): void {
     if (list.problem !== '') {
       this.courses.replaceChildren(problem(new Error(list.problem)));
@@ -175,15 +189,15 @@ export class LabBrowser extends Widget {
     );
   }
 
-  private track(name: string, labs: readonly LabEntry[]): HTMLElement {
+  private group({ title, label, labs }: LabGroup): HTMLElement {
     const passed = labs.filter(({ progress }) => progress?.state === 'passed');
     return h(
       'section',
-      { 'aria-label': trans.__('Track %1', clip(name, 40)) },
+      { 'aria-label': label },
       h(
         'h3',
         {},
-        clip(name, 40),
+        clip(title, 200),
         h('span', { class: 'wb-note' }, ` ${passed.length} of ${labs.length}`)
       ),
       h(
@@ -194,20 +208,32 @@ export class LabBrowser extends Widget {
     );
   }
 
+  private async follow(path: string): Promise<void> {
+    try {
+      await this.server.follow(path);
+      await this.refresh();
+    } catch (error) {
+      this.said.replaceChildren(problem(error));
+    }
+  }
+
   private row(lab: LabEntry): HTMLElement {
     const row = labRow(lab, this.server, button => void this.open(lab, button));
     this.rows.set(lab.id, row);
     return row;
   }
 
-  private async open(lab: LabEntry, button: HTMLButtonElement): Promise<void> {
+  private async open(
+    { id }: LabEntry | TextEntry,
+    button: HTMLButtonElement
+  ): Promise<void> {
     if (button.getAttribute('aria-disabled') === 'true') {
       return;
     }
     button.setAttribute('aria-disabled', 'true');
     setText(button, trans.__('Opening…'));
     try {
-      const { path } = await this.server.open(lab.id);
+      const { path } = await this.server.open(id);
       await this.openNotebook(path);
     } catch (error) {
       this.said.replaceChildren(problem(error));
@@ -221,10 +247,13 @@ export class LabBrowser extends Widget {
   private readonly said = h('div', { class: 'wb-notices' });
   private readonly notice = h('p', { class: 'wb-labs-notice' });
   private readonly next = h('div', { class: 'wb-labs-next' });
+  private readonly path = new PathChoice(path => void this.follow(path));
   private readonly filters = new LabFilters(() => this.filter());
   private readonly rows = new Map<string, HTMLElement>();
   private labs: readonly LabEntry[] = [];
   private readonly courses = h('div', { class: 'wb-labs-tracks' });
   private readonly tracks = h('div', { class: 'wb-labs-tracks' });
-  private told = '';
+  private readonly texts = h('div', { class: 'wb-labs-tracks' });
+  private state = '';
+  private textsState = '';
 }

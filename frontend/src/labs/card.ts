@@ -101,7 +101,7 @@ function table({ heads, rows }: CardTable): HTMLElement {
         h(
           'tr',
           {},
-          ...row.map(each => h('td', align(each), ...cellNodes(each)))
+          ...row.map(cell => h('td', align(cell), ...cellNodes(cell)))
         )
       )
     )
@@ -133,7 +133,7 @@ function timeline({ end_ns, lanes }: CardTimeline): Node {
     },
     ...lanes.flatMap(({ engine, name, bars }, at) => [
       word(name, 0, at * LANE + 13),
-      ...bars.map(each => bar(each, engine, at * LANE + 2, end_ns))
+      ...bars.map(piece => bar(piece, engine, at * LANE + 2, end_ns))
     ]),
     word('0', LEFT, height - 3),
     word(took, WIDTH, height - 3, 'end')

@@ -164,18 +164,18 @@ async function showSolution(
   server: LabsServer
 ): Promise<void> {
   try {
-    const found = await server.solution(lab);
-    const wrong = found.mistakes.map(({ name, reason }) =>
+    const solution = await server.solution(lab);
+    const wrong = solution.mistakes.map(({ name, reason }) =>
       h('li', {}, ...marked(`${name}: ${reason}`, 2000))
     );
     place.replaceChildren(
-      h('p', {}, trans.__('Reference solution (%1)', clip(found.file, 60))),
+      h('p', {}, trans.__('Reference solution (%1)', clip(solution.file, 60))),
       h(
         'pre',
         { tabindex: '0', class: 'wb-lab-reference' },
-        clip(found.reference, 200_000)
+        clip(solution.reference, 200_000)
       ),
-      ...blocks(found.discussion),
+      ...blocks(solution.discussion),
       ...(wrong.length === 0
         ? []
         : [

@@ -61,11 +61,29 @@ export class LabsServer {
     return this.ask('GET', `labs/${lab}/cards`, isLabCards);
   }
 
+  /** Note which learning path the person follows; '' is none. */
+  async follow(path: string): Promise<void> {
+    await this.request('POST', `labs/path?path=${encodeURIComponent(path)}`);
+  }
+
   private async ask<T>(
     method: 'GET' | 'POST',
     path: string,
     isAnswer: Shape<T>
   ): Promise<T> {
+    const value = await this.request(method, path);
+    if (!isAnswer(value)) {
+      throw new Error(
+        "The server's answer has an unknown form; reload the page."
+      );
+    }
+    return value;
+  }
+
+  private async request(
+    method: 'GET' | 'POST',
+    path: string
+  ): Promise<unknown> {
     const answer = await ServerConnection.makeRequest(
       URLExt.join(this.settings.baseUrl, 'warpbook/api/v1', path),
       { method },
@@ -75,11 +93,6 @@ export class LabsServer {
     if (!answer.ok) {
       const said = isMessage(value) ? value.message : '';
       throw new Error(said || `The server answered with ${answer.status}.`);
-    }
-    if (!isAnswer(value)) {
-      throw new Error(
-        "The server's answer has an unknown form; reload the page."
-      );
     }
     return value;
   }

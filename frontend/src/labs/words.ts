@@ -35,9 +35,9 @@ export function marked(words: string, most = MOST_WORDS): (Node | string)[] {
   const text = safe(words, most);
   const parts: (Node | string)[] = [];
   let end = 0;
-  for (const found of text.matchAll(CODE)) {
-    parts.push(text.slice(end, found.index), h('code', {}, found[1] ?? ''));
-    end = found.index + found[0].length;
+  for (const match of text.matchAll(CODE)) {
+    parts.push(text.slice(end, match.index), h('code', {}, match[1] ?? ''));
+    end = match.index + match[0].length;
   }
-  return [...parts, text.slice(end)].filter(each => each !== '');
+  return [...parts, text.slice(end)].filter(part => part !== '');
 }

@@ -111,7 +111,7 @@ export class HealthList {
   /** Name the device, unless the title does. */
   private where(id: string | null, title: string): string {
     const { devices } = this.stream.store;
-    const device = devices.find(each => each.id === id);
+    const device = devices.find(candidate => candidate.id === id);
     const label = device === undefined ? '' : deviceLabel(device, devices);
     return label === '' || title.startsWith(label) ? '' : `${label}, `;
   }

@@ -67,7 +67,7 @@ export class Kernels {
   private async restartNow(id: string, name: string): Promise<void> {
     // an open notebook's own connection, which puts its widgets in order too
     const panel = this.tracker?.find(
-      each => each.sessionContext.session?.kernel?.id === id
+      candidate => candidate.sessionContext.session?.kernel?.id === id
     );
     const own = panel?.sessionContext.session?.kernel;
     if (own) {

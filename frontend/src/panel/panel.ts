@@ -146,7 +146,7 @@ export class Panel extends Widget {
     this.origin.hidden = replay === null;
     this.rebuild();
     this.cards.forEach(card => card.update());
-    this.holders.forEach(each => each.update());
+    this.holders.forEach(holder => holder.update());
     this.health.update();
     this.placeHealth();
   }

@@ -49,7 +49,7 @@ class AlertNotices {
     const { begun, back, over } = this.news.take(message);
     begun
       .filter(alert => this.isWanted(alert))
-      .forEach(each => this.show(each));
+      .forEach(alert => this.show(alert));
     back.forEach(alert => this.update(alert, TYPES[alert.severity], ''));
     over.forEach(alert =>
       this.update(alert, 'success', `${trans.__('Over:')} `)

@@ -20,10 +20,12 @@ import type { Keeper } from '../dashboard/arrangement';
 import { Arrangement } from '../dashboard/arrangement';
 import { Dashboard } from '../dashboard/dashboard';
 import { gpuIcon } from '../icon';
+import type { Machines } from '../machines';
 import {
   CATEGORY,
   DASHBOARD_ID,
   IBands,
+  IMachines,
   IWarpbook,
   OPEN_DASHBOARD,
   OPEN_REPORT
@@ -41,7 +43,14 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
   description: 'The GPU dashboard.',
   autoStart: true,
   requires: [IWarpbook],
-  optional: [IBands, ICommandPalette, ILayoutRestorer, ILabShell, IStateDB],
+  optional: [
+    IBands,
+    ICommandPalette,
+    ILayoutRestorer,
+    ILabShell,
+    IStateDB,
+    IMachines
+  ],
   activate: (
     app: JupyterFrontEnd,
     { stream, settings, ready }: IWarpbook,
@@ -49,7 +58,8 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null,
     restorer: ILayoutRestorer | null,
     labShell: ILabShell | null,
-    state: IStateDB | null
+    state: IStateDB | null,
+    machines: Machines | null
   ) => {
     const tracker = new WidgetTracker<MainAreaWidget<Dashboard>>({
       namespace: 'warpbook-dashboard'
@@ -73,7 +83,8 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
         settings,
         arrangement,
         rulesServer(app.serviceManager.serverSettings),
-        ({ id }) => void app.commands.execute(OPEN_REPORT, { id })
+        ({ id }) => void app.commands.execute(OPEN_REPORT, { id }),
+        machines
       );
       let { windowSeconds } = settings;
       const stop = settings.onChange(() => {

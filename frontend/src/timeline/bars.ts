@@ -15,12 +15,12 @@ export type Columns = Record<string, Float64Array>;
 
 /** The bars of a window; one that is narrower than a pixel gets that pixel. */
 export function barColumns(
-  told: TimelineWindow,
+  drawn: TimelineWindow,
   { tops, heights }: Layout,
   pixelMs: number
 ): Columns {
   const isDrawn = (y: number) => (heights[y] ?? 0) > 0;
-  const count = told.bars.reduce(
+  const count = drawn.bars.reduce(
     (sum, row, y) => sum + (isDrawn(y) ? row.names.length : 0),
     0
   );
@@ -33,7 +33,7 @@ export function barColumns(
     colour: numbers()
   };
   let at = 0;
-  told.bars.forEach((row, y) => {
+  drawn.bars.forEach((row, y) => {
     if (!isDrawn(y)) {
       return;
     }
@@ -57,11 +57,11 @@ export function barColumns(
 
 /** Marks on the bars that hold what was searched for. */
 export function foundColumns(
-  told: TimelineWindow,
+  drawn: TimelineWindow,
   { tops, heights }: Layout,
   pixelMs: number
 ): Columns {
-  const marks = told.bars.flatMap((row, y) =>
+  const marks = drawn.bars.flatMap((row, y) =>
     (heights[y] === 0 ? [] : row.found).map(index => {
       const startMs = (row.starts_ns[index] ?? 0) / NS_PER_MS;
       const lengthMs = (row.durations_ns[index] ?? 0) / NS_PER_MS;

@@ -57,11 +57,11 @@ const did =
     return true;
   };
 
-const zoomIn = did(each => each.zoom(1 / ZOOM));
-const zoomOut = did(each => each.zoom(ZOOM));
-const earlier = did(each => each.pan(-PAN));
-const later = did(each => each.pan(PAN));
-const showAll = did(each => each.showAll());
+const zoomIn = did(view => view.zoom(1 / ZOOM));
+const zoomOut = did(view => view.zoom(ZOOM));
+const earlier = did(view => view.pan(-PAN));
+const later = did(view => view.pan(PAN));
+const showAll = did(view => view.showAll());
 
 /** By the key in lower case. */
 const KEYS: Readonly<Record<string, Act>> = {
@@ -78,8 +78,8 @@ const KEYS: Readonly<Record<string, Act>> = {
   '-': zoomOut,
   '0': showAll,
   home: showAll,
-  m: did(each => each.selectSeen()),
-  escape: each => each.deselect()
+  m: did(view => view.selectSeen()),
+  escape: view => view.deselect()
 };
 
 /** What the keys do, for the chart's label. */

@@ -16,7 +16,7 @@ export interface DetailsEvents {
 
 /** The panel's content; every name is text. */
 export function detailsNodes(
-  told: TimelineDetails,
+  answer: TimelineDetails,
   events: DetailsEvents
 ): HTMLElement[] {
   const link = (event: TimelineEvent) =>
@@ -39,34 +39,34 @@ export function detailsNodes(
     },
     '×'
   );
-  const more = told.launched_events - told.launched.length;
+  const more = answer.launched_events - answer.launched.length;
   return [
     h(
       'div',
       { class: 'wb-timeline-pinned-head' },
-      h('h4', {}, clip(told.event.name, LONGEST_NAME)),
+      h('h4', {}, clip(answer.event.name, LONGEST_NAME)),
       close
     ),
-    figures(detailRows(told)),
-    ...(told.launch === null
+    figures(detailRows(answer)),
+    ...(answer.launch === null
       ? []
       : [
           h(
             'p',
             {},
             'Launched by ',
-            link(told.launch),
-            `, ${durationNs(told.event.start_ns - told.launch.start_ns)} before.`
+            link(answer.launch),
+            `, ${durationNs(answer.event.start_ns - answer.launch.start_ns)} before.`
           )
         ]),
-    ...(told.launched_events === 0
+    ...(answer.launched_events === 0
       ? []
       : [
           h(
             'p',
             {},
             'Launched ',
-            ...told.launched.flatMap((event, at) => [
+            ...answer.launched.flatMap((event, at) => [
               at === 0 ? '' : ', ',
               link(event)
             ]),
@@ -77,14 +77,17 @@ export function detailsNodes(
 }
 
 /** What is known, as label and value; what is not is left out. */
-export function detailRows(told: TimelineDetails): [string, string][] {
-  const { event, facts } = told;
+export function detailRows(answer: TimelineDetails): [string, string][] {
+  const { event, facts } = answer;
   const rows: [string, string | null][] = [
-    ['Lane', clip(told.label, 80)],
+    ['Lane', clip(answer.label, 80)],
     ['Start', `${(event.start_ns / NS_PER_MS).toFixed(4)}\u00a0ms`],
     ['Duration', durationNs(event.duration_ns)],
-    ['Line', told.line === null ? null : String(told.line)],
-    ['Shapes', facts.dims.some(dims => dims.length > 0) ? shapes(told) : null],
+    ['Line', answer.line === null ? null : String(answer.line)],
+    [
+      'Shapes',
+      facts.dims.some(dims => dims.length > 0) ? shapes(answer) : null
+    ],
     [
       'Bytes',
       facts.size_bytes === null ? null : text(facts.size_bytes, 'bytes')

@@ -20,12 +20,12 @@ export interface Hit {
  * @param nearNs - an event so far away is met too: bars have at least a pixel
  */
 export function hitAt(
-  told: TimelineWindow,
+  drawn: TimelineWindow,
   row: number,
   atNs: number,
   nearNs: number
 ): Hit | null {
-  const bars = told.bars[row];
+  const bars = drawn.bars[row];
   if (bars === undefined) {
     return null;
   }
@@ -52,7 +52,7 @@ export function hitAt(
   }
   return {
     row,
-    name: told.names[bars.names[nearest] ?? 0] ?? '',
+    name: drawn.names[bars.names[nearest] ?? 0] ?? '',
     startNs: starts[nearest] ?? 0,
     lengthNs: lengths[nearest] ?? 0,
     merged: bars.is_merged

@@ -37,21 +37,25 @@ export class Minimap {
   constructor(private readonly show: (part: Part) => void) {}
 
   /** Draw the whole run once. */
-  draw(told: TimelineWindow, layout: Layout, palette: readonly string[]): void {
+  draw(
+    drawn: TimelineWindow,
+    layout: Layout,
+    palette: readonly string[]
+  ): void {
     const { canvas } = this;
     const { clientWidth: width, clientHeight: height } = this.node;
     this.pixels = width;
     const ratio = window.devicePixelRatio;
     canvas.width = Math.max(Math.round(width * ratio), 1);
     canvas.height = Math.max(Math.round(height * ratio), 1);
-    this.whole = { fromNs: Math.min(told.first_ns, 0), toNs: told.last_ns };
+    this.whole = { fromNs: Math.min(drawn.first_ns, 0), toNs: drawn.last_ns };
     const pen = canvas.getContext('2d');
     if (pen === null) {
       return;
     }
     const perNs = canvas.width / (this.whole.toNs - this.whole.fromNs);
     const perUnit = canvas.height / layout.height;
-    told.bars.forEach((row, y) => {
+    drawn.bars.forEach((row, y) => {
       const top = (layout.tops[y] ?? 0) * perUnit;
       const tall = (layout.heights[y] ?? 0) * perUnit;
       row.starts_ns.forEach((startNs, at) => {

@@ -28,7 +28,7 @@ const LEAST_LETTERS = 2;
 
 /** The slices that have room for a name, without what is out of sight. */
 export function namesInSlices(
-  told: TimelineWindow,
+  drawn: TimelineWindow,
   layout: Layout,
   seen: Part,
   { width, height }: FrameSize
@@ -36,7 +36,7 @@ export function namesInSlices(
   const perNs = width / (seen.toNs - seen.fromNs);
   const perUnit = height / layout.height;
   const names: SliceName[] = [];
-  told.bars.forEach((row, y) => {
+  drawn.bars.forEach((row, y) => {
     const rowHeight = (layout.heights[y] ?? 0) * perUnit;
     if (row.is_merged || rowHeight < LEAST_HEIGHT) {
       return;
@@ -53,7 +53,7 @@ export function namesInSlices(
       const name = row.names[at] ?? 0;
       if (room >= LEAST_WIDTH) {
         names.push({
-          text: shortName(told.names[name] ?? ''),
+          text: shortName(drawn.names[name] ?? ''),
           left: left + PADDING,
           width: room - 2 * PADDING,
           middle,

@@ -12,7 +12,7 @@ import type { Frame } from './plot';
 import type { Part } from './reach';
 
 export interface Scene {
-  readonly told: TimelineWindow;
+  readonly drawn: TimelineWindow;
   readonly layout: Layout;
   readonly seen: Part;
   readonly frame: Frame;
@@ -38,8 +38,8 @@ export class Overlay {
     if (pen === null || width <= 0 || height <= 0) {
       return;
     }
-    const { told, layout, seen, frame, pinned } = scene;
-    const slices = namesInSlices(told, layout, seen, frame);
+    const { drawn, layout, seen, frame, pinned } = scene;
+    const slices = namesInSlices(drawn, layout, seen, frame);
     // a blank canvas takes no part in the page's painting while it is dragged
     const isBlank = slices.length === 0 && pinned === null;
     this.node.style.visibility = isBlank ? 'hidden' : 'visible';

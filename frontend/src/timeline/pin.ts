@@ -34,21 +34,21 @@ export class Pin {
 
   /** Once they have come. */
   get details(): TimelineDetails | null {
-    return this.told;
+    return this.answer;
   }
 
   async set(which: Which): Promise<void> {
     this.which = which;
-    this.told = null;
+    this.answer = null;
     this.events.changed();
     let nodes: HTMLElement[];
     try {
-      const told = await this.source.details(which.row, which.start_ns);
+      const answer = await this.source.details(which.row, which.start_ns);
       if (this.which !== which) {
         return;
       }
-      this.told = told;
-      nodes = detailsNodes(told, {
+      this.answer = answer;
+      nodes = detailsNodes(answer, {
         show: event => {
           this.events.show(event);
           void this.set(event);
@@ -70,12 +70,12 @@ export class Pin {
       return false;
     }
     this.which = null;
-    this.told = null;
+    this.answer = null;
     this.node.replaceChildren();
     this.events.changed();
     return true;
   }
 
   private which: Which | null = null;
-  private told: TimelineDetails | null = null;
+  private answer: TimelineDetails | null = null;
 }

@@ -68,14 +68,14 @@ export class TimelinePlot {
     this.model = figure.roots[0]?.model as PlotModel;
     const { x_range: range, document } = this.model;
     const named = (name: string): Model => {
-      const found = document.get_model_by_name(name);
-      if (found === null) {
+      const model = document.get_model_by_name(name);
+      if (model === null) {
         throw new Error("The server's figure has an unknown form.");
       }
-      return found;
+      return model;
     };
     this.bars = named('bars');
-    this.found = named('found');
+    this.matches = named('found');
     this.selection = named('selection');
     this.palette = (named('colours') as Palette).palette.map(String);
     const { start, end } = range.properties;
@@ -137,9 +137,9 @@ export class TimelinePlot {
     });
   }
 
-  fill(bars: Columns, found: Columns): void {
+  fill(bars: Columns, matches: Columns): void {
     this.bars.setv({ data: bars });
-    this.found.setv({ data: found });
+    this.matches.setv({ data: matches });
   }
 
   select(part: Part | null): void {
@@ -163,7 +163,7 @@ export class TimelinePlot {
   private rows = 0;
   private readonly model: PlotModel;
   private readonly bars: Model;
-  private readonly found: Model;
+  private readonly matches: Model;
   private readonly selection: Model;
 }
 

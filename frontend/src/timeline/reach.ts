@@ -31,19 +31,19 @@ export function wanted(
 ): Wanted | null {
   const length = seen.toNs - seen.fromNs;
   const steps = Math.ceil(((1 + 2 * MARGIN) * pixels) / PIXELS_A_STEP);
-  const asked = {
+  const reach = {
     fromNs: Math.floor(seen.fromNs - MARGIN * length),
     toNs: Math.ceil(seen.toNs + MARGIN * length),
     steps
   };
   if (atHand === null) {
-    return asked;
+    return reach;
   }
   const near = NEAR * length;
   const covers =
     atHand.fromNs <= seen.fromNs - near && atHand.toNs >= seen.toNs + near;
-  const stepNs = (asked.toNs - asked.fromNs) / steps;
+  const stepNs = (reach.toNs - reach.fromNs) / steps;
   // the server's steps are powers of two, so up to twice as wide as asked for
   const fine = atHand.stepNs <= 2 * stepNs;
-  return covers && fine ? null : asked;
+  return covers && fine ? null : reach;
 }

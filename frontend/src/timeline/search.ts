@@ -44,7 +44,7 @@ export class Search {
   }
 
   get text(): string {
-    return this.asked;
+    return this.searched;
   }
 
   dispose(): void {
@@ -59,10 +59,10 @@ export class Search {
   private begin(): void {
     window.clearTimeout(this.timer);
     const text = this.input.value.trim();
-    if (text === this.asked) {
+    if (text === this.searched) {
       return;
     }
-    this.asked = text;
+    this.searched = text;
     this.at = null;
     this.matches = null;
     this.update();
@@ -72,24 +72,24 @@ export class Search {
 
   /** Ask what there is around the match that is shown. */
   private async ask(): Promise<void> {
-    const { asked, at } = this;
-    if (asked === '') {
+    const { searched, at } = this;
+    if (searched === '') {
       setText(this.words, '');
       return;
     }
     try {
-      const told = await this.source.search(
-        asked,
+      const answer = await this.source.search(
+        searched,
         at?.start_ns ?? this.events.beginNs(),
         at?.row ?? -1
       );
-      if (asked === this.asked && at === this.at) {
-        this.matches = told;
+      if (searched === this.searched && at === this.at) {
+        this.matches = answer;
         this.update();
-        setText(this.words, sentence(told, at));
+        setText(this.words, sentence(answer, at));
       }
     } catch (error) {
-      if (asked === this.asked) {
+      if (searched === this.searched) {
         setText(this.words, (error as Error).message);
       }
     }
@@ -106,7 +106,7 @@ export class Search {
 
   private key(event: KeyboardEvent): void {
     if (event.key === 'Enter') {
-      if (this.input.value.trim() === this.asked) {
+      if (this.input.value.trim() === this.searched) {
         this.step(event.shiftKey ? this.matches?.previous : this.matches?.next);
       } else {
         this.begin();
@@ -156,18 +156,18 @@ export class Search {
     '↓'
   );
   private readonly words = h('span', { role: 'status' });
-  private asked = '';
+  private searched = '';
   private matches: TimelineMatches | null = null;
   /** The match that is shown. */
   private at: TimelineEvent | null = null;
   private timer = 0;
 }
 
-function sentence(told: TimelineMatches, at: TimelineEvent | null): string {
-  if (told.found.length === 0) {
+function sentence(answer: TimelineMatches, at: TimelineEvent | null): string {
+  if (answer.found.length === 0) {
     return 'Nothing has that in its name.';
   }
-  const all = told.found
+  const all = answer.found
     .map(
       ({ kind, events, time_ns: timeNs }) =>
         `${count(events)} ${KINDS[kind] ?? clip(kind, 40)} (${durationNs(timeNs)})`

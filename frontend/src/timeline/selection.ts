@@ -28,16 +28,16 @@ export function partWords({ fromNs, toNs }: Part): string {
 
 /** The figures of a selection; `show` goes to a part of the timeline. */
 export function selectionNodes(
-  told: TimelineStatistics,
+  statistics: TimelineStatistics,
   show: (part: Part) => void
 ): HTMLElement[] {
-  const part = { fromNs: told.from_ns, toNs: told.to_ns };
+  const part = { fromNs: statistics.from_ns, toNs: statistics.to_ns };
   const whole = part.toNs - part.fromNs;
-  const kinds = [...new Set(told.names.map(({ kind }) => kind))];
+  const kinds = [...new Set(statistics.names.map(({ kind }) => kind))];
   return [
     h('h4', {}, `Selected: ${partWords(part)}`),
     figures(
-      told.gpus.flatMap(gpu => [
+      statistics.gpus.flatMap(gpu => [
         [
           `${clip(gpu.label, 40)} busy`,
           `${durationNs(gpu.busy_ns)} (${text(gpu.busy_ns / whole, 'ratio')})`
@@ -52,7 +52,7 @@ export function selectionNodes(
       table(
         'Rows',
         ['Row', 'Events', 'Busy', 'Share', 'Gaps', 'Longest gap'],
-        told.rows
+        statistics.rows
           .filter(row => row.events > 0)
           .map(row => [
             `${clip(row.label, 80)}${row.level === 0 ? '' : `, level ${row.level + 1}`}`,
@@ -67,7 +67,7 @@ export function selectionNodes(
         table(
           KINDS[kind] ?? clip(kind, 40),
           ['Name', 'Events', 'Time'],
-          told.names
+          statistics.names
             .filter(name => name.kind === kind)
             .map(name => [
               h('span', { title: clip(name.name, 2000) }, clip(name.name, 90)),

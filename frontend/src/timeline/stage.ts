@@ -52,13 +52,13 @@ export class Stage {
   }
 
   /** Draw a window in its lanes. */
-  fill(told: TimelineWindow): void {
+  fill(drawn: TimelineWindow): void {
     const { plot } = this;
-    this.told = told;
+    this.drawn = drawn;
     if (plot === null) {
       return;
     }
-    const layout = layOut(told.rows, this.collapsed);
+    const layout = layOut(drawn.rows, this.collapsed);
     if (layout.height !== this.layout?.height) {
       plot.setHeight(layout.height);
     }
@@ -66,8 +66,8 @@ export class Stage {
     const { seen } = plot;
     const pixelMs = (seen.toNs - seen.fromNs) / plot.pixels / NS_PER_MS;
     plot.fill(
-      barColumns(told, layout, pixelMs),
-      foundColumns(told, layout, 2 * pixelMs)
+      barColumns(drawn, layout, pixelMs),
+      foundColumns(drawn, layout, 2 * pixelMs)
     );
     this.laidOut();
   }
@@ -101,12 +101,12 @@ export class Stage {
   redraw(): void {
     window.cancelAnimationFrame(this.request);
     this.request = window.requestAnimationFrame(() => {
-      const { plot, told, layout } = this;
-      if (plot !== null && told !== null && layout !== null) {
+      const { plot, drawn, layout } = this;
+      if (plot !== null && drawn !== null && layout !== null) {
         const { seen, frame } = plot;
         const { pinned, details } = this.pin;
         this.minimap.mark(seen);
-        this.overlay?.draw({ told, layout, seen, frame, pinned, details });
+        this.overlay?.draw({ drawn, layout, seen, frame, pinned, details });
       }
     });
   }
@@ -130,19 +130,19 @@ export class Stage {
   }
 
   private hit({ atNs, share, pixelNs }: Place): Hit | null {
-    const { told, layout } = this;
+    const { drawn, layout } = this;
     const row = layout && rowAt(layout, share * layout.height);
-    return told === null || row === null
+    return drawn === null || row === null
       ? null
-      : hitAt(told, row, atNs, pixelNs);
+      : hitAt(drawn, row, atNs, pixelNs);
   }
 
   private toggle(lane: string): void {
     if (!this.collapsed.delete(lane)) {
       this.collapsed.add(lane);
     }
-    if (this.told !== null) {
-      this.fill(this.told);
+    if (this.drawn !== null) {
+      this.fill(this.drawn);
     }
   }
 
@@ -151,7 +151,7 @@ export class Stage {
   private readonly gutter = new Gutter(lane => this.toggle(lane));
   private plot: TimelinePlot | null = null;
   private overlay: Overlay | null = null;
-  private told: TimelineWindow | null = null;
+  private drawn: TimelineWindow | null = null;
   private layout: Layout | null = null;
   private request = 0;
 }

@@ -131,15 +131,15 @@ export class TimelineView implements Controlled {
 
   private async draw(seen: Part): Promise<void> {
     const theme = isDark() ? 'dark' : 'light';
-    const asked = wanted(seen, this.node.clientWidth || FIRST_PIXELS, null);
-    if (asked === null) {
+    const reach = wanted(seen, this.node.clientWidth || FIRST_PIXELS, null);
+    if (reach === null) {
       return;
     }
     const place = h('div');
     const element = stageElement(place);
     const path = `${this.source.path}/figure?theme=${theme}`;
-    const [told, json] = await Promise.all([
-      this.source.window(asked, this.search.text),
+    const [drawn, json] = await Promise.all([
+      this.source.window(reach, this.search.text),
       this.bokeh.item(path),
       this.bokeh.load()
     ]);
@@ -169,17 +169,17 @@ export class TimelineView implements Controlled {
     this.stage.mount(this.plot, element);
     this.plot.show(seen);
     this.plot.select(this.selection);
-    this.take(told);
-    await this.drawMinimap(told);
+    this.take(drawn);
+    await this.drawMinimap(drawn);
   }
 
   /** The minimap has all of the run, whatever is seen. */
-  private async drawMinimap(told: TimelineWindow): Promise<void> {
-    const { first_ns: firstNs, last_ns: lastNs } = told;
-    const isWhole = told.from_ns <= firstNs && told.to_ns >= lastNs;
+  private async drawMinimap(drawn: TimelineWindow): Promise<void> {
+    const { first_ns: firstNs, last_ns: lastNs } = drawn;
+    const isWhole = drawn.from_ns <= firstNs && drawn.to_ns >= lastNs;
     const all = { fromNs: Math.min(firstNs, 0), toNs: lastNs };
     this.whole ??= isWhole
-      ? told
+      ? drawn
       : await this.source.window({ ...all, steps: MINIMAP_STEPS }, '');
     this.stage.fillMinimap(this.whole);
   }
@@ -202,9 +202,9 @@ export class TimelineView implements Controlled {
   }
 
   showAll(): void {
-    const { told } = this;
-    if (told !== null) {
-      this.show({ fromNs: Math.min(told.first_ns, 0), toNs: told.last_ns });
+    const { drawn } = this;
+    if (drawn !== null) {
+      this.show({ fromNs: Math.min(drawn.first_ns, 0), toNs: drawn.last_ns });
     }
   }
 
@@ -246,16 +246,16 @@ export class TimelineView implements Controlled {
     if (plot === null || this.isAsking) {
       return;
     }
-    const asked = wanted(plot.seen, plot.pixels, this.atHand);
-    if (asked === null) {
+    const reach = wanted(plot.seen, plot.pixels, this.atHand);
+    if (reach === null) {
       return;
     }
     this.isAsking = true;
     const { text } = this.search;
     try {
-      const told = await this.source.window(asked, text);
+      const answer = await this.source.window(reach, text);
       if (this.plot === plot && text === this.search.text) {
-        this.take(told);
+        this.take(answer);
       }
     } catch (error) {
       setText(this.words, (error as Error).message);
@@ -274,32 +274,32 @@ export class TimelineView implements Controlled {
     void this.fetch();
   }
 
-  private take(told: TimelineWindow): void {
+  private take(drawn: TimelineWindow): void {
     const { plot } = this;
     if (plot === null) {
       return;
     }
-    this.told = told;
-    const isMerged = told.bars.some(row => row.is_merged);
+    this.drawn = drawn;
+    const isMerged = drawn.bars.some(row => row.is_merged);
     this.atHand = {
-      fromNs: told.from_ns <= told.first_ns ? -Infinity : told.from_ns,
-      toNs: told.to_ns >= told.last_ns ? Infinity : told.to_ns,
-      stepNs: isMerged ? told.step_ns : 0
+      fromNs: drawn.from_ns <= drawn.first_ns ? -Infinity : drawn.from_ns,
+      toNs: drawn.to_ns >= drawn.last_ns ? Infinity : drawn.to_ns,
+      stepNs: isMerged ? drawn.step_ns : 0
     };
-    this.stage.fill(told);
+    this.stage.fill(drawn);
     this.tellSeen();
   }
 
   private tellSeen(): void {
-    const { plot, told } = this;
-    if (plot === null || told === null) {
+    const { plot, drawn } = this;
+    if (plot === null || drawn === null) {
       return;
     }
-    const all = told.rows.reduce((sum, row) => sum + row.events, 0);
+    const all = drawn.rows.reduce((sum, row) => sum + row.events, 0);
     const omitted =
-      told.omitted === 0
+      drawn.omitted === 0
         ? ''
-        : ` ${count(told.omitted)} more are on rows that are not drawn.`;
+        : ` ${count(drawn.omitted)} more are on rows that are not drawn.`;
     const merged = this.atHand?.stepNs
       ? ' Close events are one bar, as high as it is busy.'
       : '';
@@ -337,8 +337,8 @@ export class TimelineView implements Controlled {
   private async addUp(part: Part): Promise<void> {
     let nodes: HTMLElement[];
     try {
-      const told = await this.source.statistics(part);
-      nodes = selectionNodes(told, gap => this.show(gap));
+      const statistics = await this.source.statistics(part);
+      nodes = selectionNodes(statistics, gap => this.show(gap));
     } catch (error) {
       nodes = [h('p', { class: 'wb-warning' }, (error as Error).message)];
     }
@@ -375,7 +375,7 @@ export class TimelineView implements Controlled {
   });
   private plot: TimelinePlot | null = null;
   private fallback: Picture | null = null;
-  private told: TimelineWindow | null = null;
+  private drawn: TimelineWindow | null = null;
   private whole: TimelineWindow | null = null;
   private atHand: AtHand | null = null;
   private selection: Part | null = null;

@@ -73,7 +73,7 @@ function group(
   const byUnit = new Map<Unit, Metric[]>();
   const missing: string[] = [];
   for (const name of new Set(names)) {
-    const metric = device.metrics.find(each => each.name === name);
+    const metric = device.metrics.find(candidate => candidate.name === name);
     if (metric === undefined) {
       missing.push(`${deviceLabel(device, devices)} has no metric “${name}”.`);
     } else if (metric.state !== 'ok') {

@@ -12,10 +12,14 @@ def questions(chance: random.Random) -> list[Question]:
     """Draw questions, with nothing but `chance` to choose."""
     threads = 32 * chance.randint(1, 32)
     return [
-        asked(chance.randint(1, 100_000), threads, "any number of elements"),
+        question_about(chance.randint(1, 100_000), threads, "any number of elements"),
         # mistakes show where the last block is full, and where it has one thread
-        asked(threads * chance.randint(1, 99), threads, "blocks that are all full"),
-        asked(threads * chance.randint(1, 99) + 1, threads, "one element too many"),
+        question_about(
+            threads * chance.randint(1, 99), threads, "blocks that are all full"
+        ),
+        question_about(
+            threads * chance.randint(1, 99) + 1, threads, "one element too many"
+        ),
     ]
 
 
@@ -28,6 +32,6 @@ def judge(question: Question, answer: Any) -> str:
     return f"It is {answer}; {right} blocks have {right * threads} threads."
 
 
-def asked(n: int, threads: int, about: str) -> Question:
+def question_about(n: int, threads: int, about: str) -> Question:
     """Ask for a launch, with what kind of question it is."""
     return Question("blocks", {"n": n, "threads": threads}, about)

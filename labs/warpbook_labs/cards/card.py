@@ -114,7 +114,7 @@ def _sections(result: CheckResult, code: Sequence[str]) -> Iterator[CardSection]
     failed = min(
         (case for case in cases if not case.passed), key=is_unsupported, default=None
     )
-    told = failed or max(cases, key=effort, default=None)
+    shown = failed or max(cases, key=effort, default=None)
     yield from _log("Compiler output", result.log, _MOST_LOG_LINES, is_open=True)
     yield from _cases("Cases", cases, result)
     yield from failure_sections(failed, code)
@@ -124,8 +124,8 @@ def _sections(result: CheckResult, code: Sequence[str]) -> Iterator[CardSection]
         on_gpu = next((case for case in device.cases if not case.passed), None)
         yield from device_failure_sections(on_gpu)
         yield from speed_sections(device)
-    yield from work_sections(told, code)
-    yield from host_sections(told)
+    yield from work_sections(shown, code)
+    yield from host_sections(shown)
     yield from resource_sections(result.resources)
     yield from _printed(cases)
 
@@ -145,8 +145,8 @@ def _log(title: str, log: str, most: int, *, is_open: bool) -> Iterator[CardSect
     lines = log.splitlines()
     if not lines:
         return
-    told = CardLog(limited_lines(lines[:most], _WIDTH), max(len(lines) - most, 0))
-    yield CardSection(title, (told,), "open" if is_open else "closed")
+    shown_log = CardLog(limited_lines(lines[:most], _WIDTH), max(len(lines) - most, 0))
+    yield CardSection(title, (shown_log,), "open" if is_open else "closed")
 
 
 def _cases(
@@ -185,7 +185,9 @@ def _case(case: CaseResult | DeviceCase) -> tuple[Cell, ...]:
 
 
 def _printed(cases: Sequence[CaseResult]) -> Iterator[CardSection]:
-    case = next((each for each in cases if each.printed and not each.is_hidden), None)
+    case = next(
+        (judged for judged in cases if judged.printed and not judged.is_hidden), None
+    )
     if case is not None:
         title = f"Printed output ({limited(case.about, 120)})"
         yield from _log(title, case.printed, _MOST_PRINTED_LINES, is_open=False)

@@ -63,9 +63,11 @@ def location(code: Sequence[str], line: int | None) -> tuple[LocationCell, ...]:
 
 def _parts(case: CaseResult, code: Sequence[str]) -> Iterator[Part]:
     yield from _sizes(case)
-    for each in case.findings[:_MOST_FINDINGS]:
-        yield CardText(limited(f"{kind_name(each.kind)}: {each.message}", _MOST_WORDS))
-        yield from location(code, each.line)
+    for finding in case.findings[:_MOST_FINDINGS]:
+        yield CardText(
+            limited(f"{kind_name(finding.kind)}: {finding.message}", _MOST_WORDS)
+        )
+        yield from location(code, finding.line)
     more = len(case.findings) - _MOST_FINDINGS
     if more > 0:
         yield CardText(f"and {more} more finding{'' if more == 1 else 's'}")
@@ -100,9 +102,9 @@ def _wrong(wrong: WrongElement, is_hidden: bool, call: int = 0) -> CardFacts:
     ):
         facts.append(CardFact(label, (TextCell(limited(words, 160)),)))
     # hidden inputs are not told, whatever the result holds
-    for each in () if is_hidden else wrong.inputs[:_MOST_INPUTS]:
-        label = limited(f"input {each.name}", 100)
-        facts.append(CardFact(label, (TextCell(limited(each.value, 160)),)))
+    for sample in () if is_hidden else wrong.inputs[:_MOST_INPUTS]:
+        label = limited(f"input {sample.name}", 100)
+        facts.append(CardFact(label, (TextCell(limited(sample.value, 160)),)))
     if wrong.line is not None:
         facts.append(CardFact("last written", (TextCell(f"by line {wrong.line}"),)))
     if wrong.computed_line is not None:

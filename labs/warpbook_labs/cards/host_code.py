@@ -104,12 +104,12 @@ def _total(counts: HostCounts) -> tuple[DurationCell | RatioCell, ...]:
 
 def _timelines(bars: tuple[Bar, ...]) -> Iterator[CardTimeline]:
     drawn = bars[:_MOST_BARS]
-    end_ns = max((each.end_ns for each in drawn), default=0)
+    end_ns = max((bar.end_ns for bar in drawn), default=0)
     if end_ns <= 0:
         return
     lanes = tuple(
         CardLane(
-            engine, name, tuple(_bar(each) for each in drawn if each.engine == engine)
+            engine, name, tuple(_bar(bar) for bar in drawn if bar.engine == engine)
         )
         for engine, name in _LANES
     )

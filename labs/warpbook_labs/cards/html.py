@@ -117,8 +117,8 @@ def _part(part: Part) -> str:
         case LocationCell():
             return f"<pre>{_safe(cell_text(part))}</pre>"
         case CardLog(lines, more):
-            told = [*lines, more_lines(more)] if more else lines
-            return f'<pre tabindex="0">{_joined(told)}</pre>'
+            all_lines = [*lines, more_lines(more)] if more else lines
+            return f'<pre tabindex="0">{_joined(all_lines)}</pre>'
         case CardFacts(facts):
             return figures((fact.label, cells_text(fact.cells)) for fact in facts)
         case CardTable():
@@ -142,7 +142,7 @@ def _table(table: CardTable) -> str:
         for name, cell in zip(table.heads, first, strict=True)
     )
     rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
-    has_code = any(isinstance(each, (LocationCell, CodeCell)) for each in first)
+    has_code = any(isinstance(cell, (LocationCell, CodeCell)) for cell in first)
     kind = ' class="warpbook-lines"' if has_code else ""
     return f"<table{kind}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 

@@ -84,16 +84,16 @@ def _ratio(
     )
 
 
-def _conditions(found: Conditions) -> Iterator[CardFact]:
-    if found.sm_clock_mhz is not None:
-        low, high = found.sm_clock_mhz
+def _conditions(conditions: Conditions) -> Iterator[CardFact]:
+    if conditions.sm_clock_mhz is not None:
+        low, high = conditions.sm_clock_mhz
         span = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
         yield CardFact("SM clock", (TextCell(f"{span} MHz"),))
-    if found.temperature_celsius is not None:
-        cell = NumberCell(round(found.temperature_celsius), "°C")
+    if conditions.temperature_celsius is not None:
+        cell = NumberCell(round(conditions.temperature_celsius), "°C")
         yield CardFact("highest temperature", (cell,))
-    if found.reasons:
-        names = limited(", ".join(found.reasons), 400)
+    if conditions.reasons:
+        names = limited(", ".join(conditions.reasons), 400)
         yield CardFact("clocks lowered by", (TextCell(names),))
 
 

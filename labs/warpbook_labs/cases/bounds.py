@@ -70,15 +70,15 @@ def beyond_bounds(
         lines: by count, the lines of the source that most of it comes of.
         instead: the lines that multiply without tensor cores.
     """
-    for each in counted:
-        got = getattr(counts, each.count)
-        if is_above(each, counts, sizes):
-            most = value(each.most, sizes)
-            told = f"{_told(each, got, 'at most', most)}.{_split(parts, each)}"
-            return told + _line_words((lines or {}).get(each.count, ()))
-        if each.least and got < (least := value(each.least, sizes)):
-            told = f"{_told(each, got, 'at least', least)}."
-            return told + _instead(each, instead)
+    for bound in counted:
+        got = getattr(counts, bound.count)
+        if is_above(bound, counts, sizes):
+            most = value(bound.most, sizes)
+            words = f"{_told(bound, got, 'at most', most)}.{_split(parts, bound)}"
+            return words + _line_words((lines or {}).get(bound.count, ()))
+        if bound.least and got < (least := value(bound.least, sizes)):
+            words = f"{_told(bound, got, 'at least', least)}."
+            return words + _instead(bound, instead)
     return ""
 
 
@@ -99,10 +99,12 @@ def _told(bound: Counted, got: int, allowed: str, limit: int) -> str:
 
 def _split(parts: Mapping[str, Mapping[str, int]] | None, bound: Counted) -> str:
     """Say what a count is made of, where that is known."""
-    found = (parts or {}).get(bound.count)
-    if not found:
+    counts = (parts or {}).get(bound.count)
+    if not counts:
         return ""
-    return f" Of this: {', '.join(f'{name} {_share(n)}' for name, n in found.items())}."
+    return (
+        f" Of this: {', '.join(f'{name} {_share(n)}' for name, n in counts.items())}."
+    )
 
 
 def _line_words(lines: Sequence[int]) -> str:
@@ -129,7 +131,7 @@ def _words(count: str, got: int) -> str:
     """Name what is counted, in the singular of one."""
     words = _WORDS.get(count, count.replace("_", " "))
     if got == 1:
-        return " ".join(_ONE.get(each, each) for each in words.split())
+        return " ".join(_ONE.get(word, word) for word in words.split())
     return words
 
 
@@ -139,7 +141,7 @@ def matrix_instructions(ptx: str, kernels: Iterable[str]) -> int:
     Of a kernel that was compiled for several kinds of numbers, the fewest count.
     """
     parts = _ENTRY.split(ptx)[1:]
-    found = {
+    by_entry = {
         entry: len(_MATRIX.findall(body))
         for entry, body in zip(parts[::2], parts[1::2], strict=True)
     }
@@ -147,7 +149,7 @@ def matrix_instructions(ptx: str, kernels: Iterable[str]) -> int:
         min(
             (
                 count
-                for entry, count in found.items()
+                for entry, count in by_entry.items()
                 if kernel == plain_name(entry) or entry.startswith(kernel + _AFTER_NAME)
             ),
             default=0,

@@ -89,7 +89,9 @@ def first_wrong(
         place = unwritten
     if place is None:
         return None
-    index = tuple(int(each) for each in np.unravel_index(place, got.shape))
+    index = tuple(
+        int(place_of_axis) for place_of_axis in np.unravel_index(place, got.shape)
+    )
     allowed = float(bound[index])
     return WrongElement(
         name,

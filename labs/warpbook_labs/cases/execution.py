@@ -73,8 +73,8 @@ class Launch(Struct, frozen=True):
         """Tell which arguments are whole numbers that 16 divides."""
         return tuple(
             place
-            for place, each in enumerate(self.arguments)
-            if isinstance(each, IntegerArgument) and each.value % 16 == 0
+            for place, argument in enumerate(self.arguments)
+            if isinstance(argument, IntegerArgument) and argument.value % 16 == 0
         )
 
     @property

@@ -37,13 +37,13 @@ def with_inputs(
     ]
     if not outputs:
         return wrong
-    found = [
+    samples = [
         shown
         for parameter in lab.parameters
         if parameter.kind in ("input", "inout", "scalar") and parameter.name in given
         for shown in _values(parameter, given[parameter.name], sizes, outputs[0], wrong)
     ]
-    return msgspec.structs.replace(wrong, inputs=tuple(found[:_MOST_INPUTS]))
+    return msgspec.structs.replace(wrong, inputs=tuple(samples[:_MOST_INPUTS]))
 
 
 def _values(

@@ -35,7 +35,7 @@ def refusal(grid: Dim, block: Dim) -> str:
         if any(side > limit for side, limit in zip(sides, most, strict=True)):
             return (
                 f"A {what} of {sides} can't be launched: its sides may be "
-                f"{' x '.join(f'{each:,}' for each in most)} at most."
+                f"{' x '.join(f'{side:,}' for side in most)} at most."
             )
     return ""
 
@@ -56,9 +56,9 @@ def refuse_at_large_sizes(lab: Lab, rule: Rule) -> None:
 
 def _large_sizes(lab: Lab) -> Iterator[tuple[str, Mapping[str, int]]]:
     if lab.speed is not None:
-        told = ", ".join(f"{name} = {size:,}" for name, size in lab.speed.sizes.items())
-        yield f"with {told}, for which the lab asks how fast it is", lab.speed.sizes
+        text = ", ".join(f"{name} = {size:,}" for name, size in lab.speed.sizes.items())
+        yield f"with {text}, for which the lab asks how fast it is", lab.speed.sizes
     hidden = lab.hidden.sizes
-    if any(each.device_most for each in hidden.values()):
-        sizes = {name: each.device_most or each.most for name, each in hidden.items()}
+    if any(size.device_most for size in hidden.values()):
+        sizes = {name: size.device_most or size.most for name, size in hidden.items()}
         yield "with the largest sizes that a GPU is asked for", sizes

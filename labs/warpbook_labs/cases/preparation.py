@@ -42,37 +42,40 @@ class OwnPython:
         Raises:
             BadLab: it fails, or gives what it must not; so do those below.
         """
-        found = self._ask("inputs", dict(sizes), values, chance)
-        self._held_to("inputs", ("input", "inout", "scalar"), found, sizes)
-        return found
+        drawn = self._ask("inputs", dict(sizes), values, chance)
+        self._held_to("inputs", ("input", "inout", "scalar"), drawn, sizes)
+        return drawn
 
     def expected(self, given: Arrays, sizes: dict[str, int]) -> Arrays:
         """Give what is right."""
-        found = self._ask("expected", given, dict(sizes))
-        self._held_to("expected", ("output", "inout"), found, sizes)
-        return found
+        right = self._ask("expected", given, dict(sizes))
+        self._held_to("expected", ("output", "inout"), right, sizes)
+        return right
 
     def tolerance(
         self, given: Arrays, sizes: dict[str, int], expected: Arrays
     ) -> Arrays:
         """Give how far it may be off."""
-        found = self._ask("tolerance", given, dict(sizes), expected)
-        for each in self._parameters("tolerance", ("output", "inout"), found):
-            right, shape = np.asarray(expected[each.name]), shape_of(each, sizes)
-            words = not_a_bound(each.name, found[each.name], right, shape)
+        bounds = self._ask("tolerance", given, dict(sizes), expected)
+        for parameter in self._parameters("tolerance", ("output", "inout"), bounds):
+            right, shape = (
+                np.asarray(expected[parameter.name]),
+                shape_of(parameter, sizes),
+            )
+            words = not_a_bound(parameter.name, bounds[parameter.name], right, shape)
             if words:
                 raise self._bad("tolerance", words)
-        return found
+        return bounds
 
     def shaped(
         self,
         function: str,
-        found: Arrays,
+        arrays: Arrays,
         parameter: Parameter,
         sizes: Mapping[str, int],
     ) -> NDArray[Any]:
         """Give one of its arrays in the shape that it must have."""
-        held, shape = np.asarray(found[parameter.name]), shape_of(parameter, sizes)
+        held, shape = np.asarray(arrays[parameter.name]), shape_of(parameter, sizes)
         if held.size != np.prod(shape, dtype=np.int64):
             raise self._bad(
                 function, f"`{parameter.name}` is {held.shape}, and must be {shape}."
@@ -94,20 +97,20 @@ class OwnPython:
         """
         expected = self.expected(given, sizes)
         tolerance = self.tolerance(given, sizes, expected)
-        for each in self._loaded.lab.parameters:
-            if each.kind not in ("output", "inout"):
+        for parameter in self._loaded.lab.parameters:
+            if parameter.kind not in ("output", "inout"):
                 continue
-            held = memory[each.name]
-            got: NDArray[Any] = np.frombuffer(held.data or b"", each.dtype)
+            held = memory[parameter.name]
+            got: NDArray[Any] = np.frombuffer(held.data or b"", parameter.dtype)
             wrong = first_wrong(
-                each.name,
-                got.reshape(shape_of(each, sizes)),
-                self.shaped("expected", expected, each, sizes),
-                tolerance[each.name],
+                parameter.name,
+                got.reshape(shape_of(parameter, sizes)),
+                self.shaped("expected", expected, parameter, sizes),
+                tolerance[parameter.name],
                 held.first_unwritten,
             )
             if wrong is not None:
-                shape = shape_of(each, sizes)
+                shape = shape_of(parameter, sizes)
                 line, computed_line = (
                     _line_of(wrong, lines, got.itemsize, shape)
                     for lines in (held.writer_lines, held.computed_lines)
@@ -121,39 +124,39 @@ class OwnPython:
 
     def _ask(self, function: str, *given: Any) -> Arrays:
         try:
-            found: Arrays = getattr(self._loaded.cases, function)(*given)
+            arrays: Arrays = getattr(self._loaded.cases, function)(*given)
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             raise self._bad(function, f"{type(problem).__name__}: {problem}") from None
-        words = not_a_dict(found)
+        words = not_a_dict(arrays)
         if words:
             raise self._bad(function, words)
-        return found
+        return arrays
 
     def _parameters(
-        self, function: str, kinds: tuple[str, ...], found: Arrays
+        self, function: str, kinds: tuple[str, ...], arrays: Arrays
     ) -> Iterator[Parameter]:
         """Give the parameters that it must give, each with numbers for it."""
-        for each in self._loaded.lab.parameters:
-            if each.kind not in kinds:
+        for parameter in self._loaded.lab.parameters:
+            if parameter.kind not in kinds:
                 continue
-            if each.name not in found:
-                raise self._bad(function, f"it gives no `{each.name}`.")
-            words = not_numbers(each, found[each.name])
+            if parameter.name not in arrays:
+                raise self._bad(function, f"it gives no `{parameter.name}`.")
+            words = not_numbers(parameter, arrays[parameter.name])
             if words:
                 raise self._bad(function, words)
-            yield each
+            yield parameter
 
     def _held_to(
         self,
         function: str,
         kinds: tuple[str, ...],
-        found: Arrays,
+        arrays: Arrays,
         sizes: Mapping[str, int],
     ) -> None:
-        for each in self._parameters(function, kinds, found):
-            if is_buffer(each):
+        for parameter in self._parameters(function, kinds, arrays):
+            if is_buffer(parameter):
                 # it refuses a wrong shape
-                self.shaped(function, found, each, sizes)
+                self.shaped(function, arrays, parameter, sizes)
 
     def _bad(self, function: str, message: str) -> BadLab:
         return BadLab(f"{self._loaded.folder / 'cases.py'}: {function}: {message}")
@@ -175,7 +178,7 @@ class Prepared:
         self._off = _off_by(loaded, case)
         self.given = self._python.inputs(case.sizes, case.values, generator)
         self.run = execution.Run(
-            tuple(self._filled(each) for each in memory(loaded, rule, case.sizes)),
+            tuple(self._filled(buffer) for buffer in memory(loaded, rule, case.sizes)),
             launches(loaded, rule, case.sizes, self.given),
         )
 
@@ -285,26 +288,28 @@ def memory(
 def _scratch(
     loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
 ) -> list[execution.Memory]:
-    found, total = [], 0
+    arrays, total = [], 0
     taken = {parameter.name for parameter in loaded.lab.parameters}
-    for each in rule.scratch:
-        if each.name in taken:
-            raise BadRule(f"Scratch memory {each.name}: the name is taken.")
-        taken.add(each.name)
+    for scratch in rule.scratch:
+        if scratch.name in taken:
+            raise BadRule(f"Scratch memory {scratch.name}: the name is taken.")
+        taken.add(scratch.name)
         try:
-            length = value(each.length, sizes)
+            length = value(scratch.length, sizes)
         except BadExpression as problem:
-            raise BadRule(f"Scratch memory {each.name}: {problem}") from None
-        size_bytes = length * np.dtype(each.dtype).itemsize
+            raise BadRule(f"Scratch memory {scratch.name}: {problem}") from None
+        size_bytes = length * np.dtype(scratch.dtype).itemsize
         total += size_bytes
         if length < 0 or total > MOST_SCRATCH_BYTES:
             raise BadRule(
-                f"Scratch memory {each.name}: {length:,} elements; all of it may "
+                f"Scratch memory {scratch.name}: {length:,} elements; all of it may "
                 f"have {MOST_SCRATCH_BYTES >> 20} MiB."
             )
-        held = execution.Memory(each.name, size_bytes, is_told=False, dtype=each.dtype)
-        found.append(held)
-    return found
+        held = execution.Memory(
+            scratch.name, size_bytes, is_told=False, dtype=scratch.dtype
+        )
+        arrays.append(held)
+    return arrays
 
 
 def launches(
@@ -324,9 +329,11 @@ def launches(
     buffers = {
         parameter.name for parameter in loaded.lab.parameters if is_buffer(parameter)
     }
-    buffers |= {each.name for each in rule.scratch}
+    buffers |= {scratch.name for scratch in rule.scratch}
     numbers = {
-        each.name: each.dtype for each in loaded.lab.parameters if each.kind == "scalar"
+        parameter.name: parameter.dtype
+        for parameter in loaded.lab.parameters
+        if parameter.kind == "scalar"
     }
 
     def whole(text: str, launch: Launch) -> int:
@@ -343,14 +350,16 @@ def launches(
             return execution.NumberArgument(number.tobytes(), numbers[text])
         return execution.IntegerArgument(whole(text, launch))
 
-    found = []
-    for each in rule.launches:
-        grid, block, shared_bytes = each.sides(sizes)
-        arguments = tuple(argument(text, each) for text in each.arguments)
-        constants = tuple((name, whole(text, each)) for name, text in each.constants)
-        found.append(
+    checked_launches = []
+    for launch in rule.launches:
+        grid, block, shared_bytes = launch.sides(sizes)
+        arguments = tuple(argument(text, launch) for text in launch.arguments)
+        constants = tuple(
+            (name, whole(text, launch)) for name, text in launch.constants
+        )
+        checked_launches.append(
             execution.Launch(
-                each.kernel, grid, block, arguments, shared_bytes, constants
+                launch.kernel, grid, block, arguments, shared_bytes, constants
             )
         )
-    return tuple(found)
+    return tuple(checked_launches)

@@ -13,11 +13,11 @@ from warpbook_labs.lab.spec import Parameter
 _NUMBERS = "biuf"
 
 
-def not_a_dict(found: Any) -> str:
+def not_a_dict(returned: Any) -> str:
     """Say what is wrong with the whole; nothing if it is a dict."""
-    if isinstance(found, dict):
+    if isinstance(returned, dict):
         return ""
-    kind = "nothing (None)" if found is None else type(found).__name__
+    kind = "nothing (None)" if returned is None else type(returned).__name__
     return f"it gives {kind}, and must give a dict of numbers or arrays by parameter."
 
 

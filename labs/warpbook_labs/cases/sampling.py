@@ -31,8 +31,8 @@ class DrawnCase(Struct, frozen=True):
 def public_cases(lab: Lab) -> list[DrawnCase]:
     """Give the cases that the learner sees."""
     return [
-        DrawnCase(each.about, dict(each.sizes), each.values, each.seed, False)
-        for each in lab.public
+        DrawnCase(case.about, dict(case.sizes), case.values, case.seed, False)
+        for case in lab.public
     ]
 
 
@@ -73,7 +73,7 @@ def large_cases(lab: Lab, seed: int) -> list[DrawnCase]:
     if not any(of.device_most for of in lab.hidden.sizes.values()):
         return []
     chance = random.Random(f"large {seed}")
-    found = []
+    cases = []
     for _ in range(_LARGE):
         sizes = {
             name: chance.randint(of.most, of.device_most or of.most)
@@ -81,8 +81,8 @@ def large_cases(lab: Lab, seed: int) -> list[DrawnCase]:
         }
         kind = chance.choice(lab.hidden.values)
         about = f"large; {about_hidden(sizes, kind)}"
-        found.append(DrawnCase(about, sizes, kind, chance.getrandbits(32), True))
-    return found
+        cases.append(DrawnCase(about, sizes, kind, chance.getrandbits(32), True))
+    return cases
 
 
 def _always(lab: Lab, chance: random.Random) -> Iterator[dict[str, int]]:
@@ -90,8 +90,8 @@ def _always(lab: Lab, chance: random.Random) -> Iterator[dict[str, int]]:
     for name, of in lab.hidden.sizes.items():
         for size in of.always[:_MOST_ALWAYS]:
             others = {
-                other: chance.choice([*each.always, _draw(each, chance)])
-                for other, each in lab.hidden.sizes.items()
+                other: chance.choice([*size.always, _draw(size, chance)])
+                for other, size in lab.hidden.sizes.items()
             }
             yield {**others, name: size}
 

@@ -105,21 +105,21 @@ _OWN: dict[str, str] = {
 def headers_for(source: str) -> dict[str, bytes]:
     """Give the headers that a source includes, and all that these include, by name."""
     wanted = _INCLUDE.findall(source.encode(errors="replace"))
-    found: dict[str, bytes] = {}
+    headers: dict[str, bytes] = {}
     if not wanted:
-        return found
+        return headers
     known, total = _known(), 0
     while wanted:
         name = wanted.pop().decode(errors="replace")
-        if name in found or name not in known:
+        if name in headers or name not in known:
             continue
         held = _read(known[name])
         total += len(held or b"")
         if held is None or total > _MOST_BYTES:
             continue
-        found[name] = held
+        headers[name] = held
         wanted += _INCLUDE.findall(held)
-    return found
+    return headers
 
 
 def is_of_cuda(name: str) -> bool:
@@ -131,16 +131,16 @@ def is_of_cuda(name: str) -> bool:
 def _known() -> Mapping[str, bytes | Path]:
     """Give every header there is, by the names under which others include it."""
     own = {name: b"#pragma once\n" + text.encode() for name, text in _OWN.items()}
-    found: dict[str, bytes | Path] = {**own, **_bundled()}
-    if len(found) == len(own):
+    headers: dict[str, bytes | Path] = {**own, **_bundled()}
+    if len(headers) == len(own):
         for name, path in _of_toolkit().items():
-            for each in (name, *_aliases(name)):
+            for alias in (name, *_aliases(name)):
                 # what the compiler knows by itself, a toolkit's would declare again
-                found.setdefault(each, path)
-    for name in _INTEGER_NAMES if "cuda/std/cstdint" in found else ():
+                headers.setdefault(alias, path)
+    for name in _INTEGER_NAMES if "cuda/std/cstdint" in headers else ():
         # which declares the same types, and may be included as well
-        found[name] = b"#include <cuda/std/cstdint>\n"
-    return found
+        headers[name] = b"#include <cuda/std/cstdint>\n"
+    return headers
 
 
 def _read(header: bytes | Path) -> bytes | None:
@@ -163,10 +163,10 @@ def _of_toolkit() -> Mapping[str, Path]:
 
 def _bundled() -> dict[str, bytes]:
     """Give the headers within NVRTC."""
-    found: dict[str, bytes] = {}
+    headers: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory(prefix="warpbook-headers-") as folder:
         if not _unpack(folder):
-            return found
+            return headers
         root, total = Path(folder), 0
         for path in sorted(root.rglob("*")):
             if not path.is_file():
@@ -176,10 +176,10 @@ def _bundled() -> dict[str, bytes]:
             if total > _MOST_BYTES:
                 break
             name = path.relative_to(root).as_posix().removeprefix("cccl/")
-            found[name] = held
+            headers[name] = held
             for alias in _aliases(name):
-                found.setdefault(alias, held)
-    return found
+                headers.setdefault(alias, held)
+    return headers
 
 
 def _aliases(name: str) -> tuple[str, ...]:

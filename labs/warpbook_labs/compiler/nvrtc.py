@@ -73,9 +73,13 @@ def compile_to_ptx(
     )
     _check(nvrtc, error)
     try:
-        asked = [f"--gpu-architecture={architecture}", "--generate-line-info", *options]
+        arguments = [
+            f"--gpu-architecture={architecture}",
+            "--generate-line-info",
+            *options,
+        ]
         (failed,) = nvrtc.nvrtcCompileProgram(
-            program, len(asked), [each.encode() for each in asked]
+            program, len(arguments), [argument.encode() for argument in arguments]
         )
         log = _text(nvrtc, program, "ProgramLog")
         if failed:

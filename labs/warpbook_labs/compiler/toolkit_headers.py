@@ -57,22 +57,24 @@ def toolkit_headers(
         places: folders that belong together, of which one says its version; None are
             those of this machine.
     """
-    found: dict[str, Path] = {}
+    headers: dict[str, Path] = {}
     known = [
         _Place(version, tuple(folders))
         for folders in (_places(installed[0]) if places is None else places)
         if (version := _version(folders)) is not None and version[0] == installed[0]
     ]
-    known.sort(key=lambda each: each.version != installed)
+    known.sort(key=lambda toolkit: toolkit.version != installed)
     for place in known:
         for name, path in islice(_headers(place.folders), _MOST_FILES):
-            found.setdefault(name, path)
-    return found
+            headers.setdefault(name, path)
+    return headers
 
 
 def _places(major: int) -> Iterator[tuple[Path, ...]]:
     """Give the places at which wheels and toolkits have their headers."""
-    for root in (Path(each) / "nvidia" for each in sys.path if _SITE.search(each)):
+    for root in (
+        Path(folder) / "nvidia" for folder in sys.path if _SITE.search(folder)
+    ):
         yield (root / f"cu{major}" / "include",)
         yield tuple(root / wheel / "include" for wheel in _WHEELS_OF_12)
     toolkits = [Path(os.environ[name]) for name in _VARIABLES if os.environ.get(name)]

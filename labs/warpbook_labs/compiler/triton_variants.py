@@ -35,29 +35,35 @@ def compile_job(
     Raises:
         BadRule: the launch rule can't be followed.
     """
-    found: dict[str, Variant] = {}
+    variants: dict[str, Variant] = {}
     for size in sizes:
         for variant in _variants(loaded, rule, size):
-            other = found.setdefault(variant.entry, variant)
+            other = variants.setdefault(variant.entry, variant)
             if other.types != variant.types:
                 raise BadRule(
                     f"`{variant.kernel}` is launched with buffers of other types, too."
                 )
-    if len(found) > _MOST_VARIANTS:
+    if len(variants) > _MOST_VARIANTS:
         raise BadRule(
-            f"The launches want {len(found)} kernels, with their constants; "
+            f"The launches want {len(variants)} kernels, with their constants; "
             f"{_MOST_VARIANTS} may be."
         )
-    return CompileTriton(source, architecture, tuple(found.values()))
+    return CompileTriton(source, architecture, tuple(variants.values()))
 
 
 def _variants(
     loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
 ) -> Iterable[Variant]:
     parameters = loaded.lab.parameters
-    scalars = {each.name: each.dtype for each in parameters if each.kind == "scalar"}
-    buffers = {each.name: each.dtype for each in (*filter(is_buffer, parameters),)}
-    buffers |= {each.name: each.dtype for each in rule.scratch}
+    scalars = {
+        parameter.name: parameter.dtype
+        for parameter in parameters
+        if parameter.kind == "scalar"
+    }
+    buffers = {
+        buffer.name: buffer.dtype for buffer in (*filter(is_buffer, parameters),)
+    }
+    buffers |= {scratch.name: scratch.dtype for scratch in rule.scratch}
     types = {**scalars, **{name: f"*{dtype}" for name, dtype in buffers.items()}}
     # of numbers, only the type matters
     launched = launches(loaded, rule, sizes, dict.fromkeys(scalars, 0))
@@ -65,7 +71,9 @@ def _variants(
         even = set(launch.even)
         if not loaded.lab.hidden.unaligned:
             even |= {
-                place for place, each in enumerate(written.arguments) if each in buffers
+                place
+                for place, argument in enumerate(written.arguments)
+                if argument in buffers
             }
         yield Variant(
             launch.kernel,

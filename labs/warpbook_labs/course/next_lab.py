@@ -11,7 +11,7 @@ def next_lab(labs: Sequence[LabEntry], other_than: str = "") -> LabEntry | None:
     """Give the first lab that is not passed and can be checked here; None if none is.
 
     Args:
-        labs: in reading order.
+        labs: in the order in which they are done.
         other_than: the id of a lab that is not meant.
     """
     left = (lab for lab in _not_passed(labs) if lab.id != other_than)
@@ -22,17 +22,16 @@ def skipped_words(labs: Sequence[LabEntry]) -> str:
     """Name the labs before the next one that can't be checked here, with the reasons.
 
     Args:
-        labs: in reading order.
+        labs: in the order in which they are done.
 
     Returns:
         A sentence; empty where none is skipped.
     """
-    following = next_lab(labs)
-    end = None if following is None else following.number
     by_reason: dict[str, list[str]] = {}
     for lab in _not_passed(labs):
-        if not lab.can_check and (end is None or lab.number < end):
-            by_reason.setdefault(lab.why, []).append(f"{lab.number} {lab.title}")
+        if lab.can_check:
+            break
+        by_reason.setdefault(lab.why, []).append(f"{lab.number} {lab.title}")
     return " ".join(
         f"Skipped, as it can't be checked here: {', '.join(names)}. {reason}"
         for reason, names in by_reason.items()

@@ -63,7 +63,7 @@ def speed_words(here: Here) -> str:
 
 def so_far(kept: Mapping[str, Progress]) -> dict[str, SoFar]:
     """Say of each lab that was begun how far the person is."""
-    return {name: _so_far(each) for name, each in kept.items()}
+    return {name: _so_far(progress) for name, progress in kept.items()}
 
 
 def _so_far(kept: Progress) -> SoFar:
@@ -77,8 +77,8 @@ def _so_far(kept: Progress) -> SoFar:
 
 def folder_of(lab: str, catalogue: Path = CATALOGUE) -> Path | None:
     """Find a lab's folder by its id, without loading it."""
-    found = catalogue.glob(f"*/{lab.replace('-', '_')}/lab.toml")
-    return next((file.parent for file in found), None)
+    files = catalogue.glob(f"*/{lab.replace('-', '_')}/lab.toml")
+    return next((file.parent for file in files), None)
 
 
 def hints_of(folder: Path) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def overview(
         progress: by lab; None if it can't be read.
         catalogue: where labs are.
     """
-    found, problems = [], []
+    entries, problems = [], []
     for file in sorted(catalogue.glob("*/*/lab.toml")):
         try:
             lab = msgspec.toml.decode(read_file(file), type=Lab)
@@ -105,8 +105,8 @@ def overview(
             problems.append(f"{file.parent.name}/{file.name}: {problem}")
             continue
         so_far = None if progress is None else progress.get(lab.id, SoFar())
-        found.append(_entry(lab, here, so_far))
-    return tuple(sorted(found, key=lambda each: each.number)), tuple(problems)
+        entries.append(_entry(lab, here, so_far))
+    return tuple(sorted(entries, key=lambda entry: entry.number)), tuple(problems)
 
 
 def _entry(lab: Lab, here: Here, progress: SoFar | None) -> LabEntry:

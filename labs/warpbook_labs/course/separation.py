@@ -54,11 +54,11 @@ def _part(loaded: LoadedLab, learners: Path, vault: Path) -> None:
         shutil.copyfile(loaded.folder / name, learners / name)
     # whatever else is there, its own Python may want
     vault.mkdir(parents=True)
-    for each in loaded.private.iterdir():
-        if each.is_dir() and each.name != "__pycache__":
+    for path in loaded.private.iterdir():
+        if path.is_dir() and path.name != "__pycache__":
             nothing = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(each, vault / each.name, ignore=nothing)
-        elif each.is_file() and each.name not in shown:
-            shutil.copyfile(each, vault / each.name)
+            shutil.copytree(path, vault / path.name, ignore=nothing)
+        elif path.is_file() and path.name not in shown:
+            shutil.copyfile(path, vault / path.name)
     numbers: dict[str, Any] = dict(shown_numbers(loaded.lab, loaded.cases))
     np.savez_compressed(learners / SHOWN, **numbers)

@@ -94,6 +94,6 @@ def _mistakes(text: str) -> tuple[Mistake, ...]:
         return ()
     held = msgspec.toml.decode(text, type=EditedFile)
     return tuple(
-        Mistake(each.name.replace("_", " "), " ".join(each.reason.split()))
-        for each in held.wrong[:_MOST_MISTAKES]
+        Mistake(mistake.name.replace("_", " "), " ".join(mistake.reason.split()))
+        for mistake in held.wrong[:_MOST_MISTAKES]
     )

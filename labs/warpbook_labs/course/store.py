@@ -162,20 +162,20 @@ class Store:
 
     def submission(self, number: int) -> Submission | None:
         """Give what was handed in."""
-        asked = select(_SUBMISSIONS).where(_SUBMISSIONS.c.id == number)
+        query = select(_SUBMISSIONS).where(_SUBMISSIONS.c.id == number)
         with self._transaction() as connection:
-            row = connection.execute(asked).mappings().first()
+            row = connection.execute(query).mappings().first()
         return None if row is None else Submission(**row)
 
     def submissions(self, lab: str) -> list[int]:
         """Give the numbers of all that was handed in for a lab, the first first."""
-        asked = (
+        query = (
             select(_SUBMISSIONS.c.id)
             .where(_SUBMISSIONS.c.lab == lab)
             .order_by(_SUBMISSIONS.c.id)
         )
         with self._transaction() as connection:
-            return list(connection.execute(asked).scalars())
+            return list(connection.execute(query).scalars())
 
     def number_of(self, submission: int) -> int | None:
         """Count the submissions of the same lab up to this one; None if it is none."""
@@ -184,28 +184,28 @@ class Store:
             .where(_SUBMISSIONS.c.id == submission)
             .scalar_subquery()
         )
-        asked = (
+        query = (
             select(func.count())
             .select_from(_SUBMISSIONS)
             .where(_SUBMISSIONS.c.lab == lab, _SUBMISSIONS.c.id <= submission)
         )
         with self._transaction() as connection:
-            return int(connection.execute(asked).scalar_one()) or None
+            return int(connection.execute(query).scalar_one()) or None
 
     def gradings(self, submission: int) -> list[Grading]:
         """Give all results of a submission, the first first."""
-        asked = (
+        query = (
             select(_RESULTS)
             .where(_RESULTS.c.submission == submission)
             .order_by(_RESULTS.c.id)
         )
         with self._transaction() as connection:
-            rows = connection.execute(asked).mappings().all()
+            rows = connection.execute(query).mappings().all()
         return _readable(rows)
 
     def newest(self, lab: str, most: int) -> list[Grading]:
         """Give the last results of a lab, the newest first."""
-        asked = (
+        query = (
             select(_RESULTS)
             .join(_SUBMISSIONS)
             .where(_SUBMISSIONS.c.lab == lab)
@@ -213,7 +213,7 @@ class Store:
             .limit(most)
         )
         with self._transaction() as connection:
-            rows = connection.execute(asked).mappings().all()
+            rows = connection.execute(query).mappings().all()
         return _readable(rows)
 
     def open_hint(self, lab: str, of: int) -> int:
@@ -225,8 +225,8 @@ class Store:
         )
         with self._transaction() as connection:
             connection.execute(more)
-            asked = select(_HINTS.c.opened).where(_HINTS.c.lab == lab)
-            return int(connection.execute(asked).scalar_one())
+            query = select(_HINTS.c.opened).where(_HINTS.c.lab == lab)
+            return int(connection.execute(query).scalar_one())
 
     def progress(self) -> dict[str, Progress]:
         """Tell how far the person is, by the labs that they began."""

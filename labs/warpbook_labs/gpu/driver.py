@@ -66,7 +66,7 @@ class Program:
         self._kernels: dict[str, Kernel] = {}
         #: names of all kernels, as its sections of code are called
         names = re.findall(rb"\0\.text\.([\w$]+)", cubin)
-        self._entries = [each.decode() for each in dict.fromkeys(names)]
+        self._entries = [name.decode() for name in dict.fromkeys(names)]
 
     def kernel(self, name: str) -> Kernel:
         """Find a kernel.
@@ -82,8 +82,8 @@ class Program:
                     entry = entry_named(name, self._entries)
                 except NoSuchKernel as problem:
                     raise BadArguments(str(problem)) from None
-                found = driver.cuModuleGetFunction(self._module, entry.encode())
-                error, handle = found
+                answer = driver.cuModuleGetFunction(self._module, entry.encode())
+                error, handle = answer
             _checked(driver, (error, handle))
             sizes: list[int] = []
             while True:
@@ -168,8 +168,8 @@ class Device:
 
     def _attribute(self, name: str) -> int:
         which = self.driver.CUdevice_attribute
-        found = getattr(which, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return int(self._call("cuDeviceGetAttribute", found, self._device))
+        attribute = getattr(which, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self._call("cuDeviceGetAttribute", attribute, self._device))
 
     def _call(self, function: str, *given: Any) -> Any:
         return _checked(self.driver, getattr(self.driver, function)(*given))
@@ -276,7 +276,7 @@ class Device:
                     f"`{kernel.name}`: this GPU can't give "
                     f"{launch.dynamic_shared_bytes:,} bytes of shared memory."
                 )
-        pointers = np.array([each.ctypes.data for each in held], np.uint64)
+        pointers = np.array([argument.ctypes.data for argument in held], np.uint64)
         return Prepared(
             kernel,
             launch.grid,
@@ -286,19 +286,19 @@ class Device:
             held,
         )
 
-    def launch(self, asked: Prepared) -> None:
+    def launch(self, prepared: Prepared) -> None:
         """Launch a kernel; it begins when what was launched before has ended.
 
         Raises:
             BadArguments: no GPU, or not this one, can launch it so.
         """
         (error,) = self.driver.cuLaunchKernel(
-            asked.kernel.handle,
-            *asked.grid,
-            *asked.block,
-            asked.shared_bytes,
+            prepared.kernel.handle,
+            *prepared.grid,
+            *prepared.block,
+            prepared.shared_bytes,
             self.stream,
-            asked.pointers.ctypes.data,
+            prepared.pointers.ctypes.data,
             0,
         )
         if error.name in (
@@ -306,8 +306,8 @@ class Device:
             "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
         ):
             raise BadArguments(
-                f"`{asked.kernel.name}` can't be launched on this GPU with a grid of "
-                f"{asked.grid} and blocks of {asked.block}: too many threads, "
+                f"`{prepared.kernel.name}` can't be launched on this GPU with a grid "
+                f"of {prepared.grid} and blocks of {prepared.block}: too many threads, "
                 "registers or too much shared memory for one block."
             )
         _checked(self.driver, (error,))
@@ -344,8 +344,8 @@ class Device:
         is not measured.
         """
         with self._timed():
-            for each in launches:
-                self.launch(each)
+            for launch in launches:
+                self.launch(launch)
         return self._taken_ns(patience_s)
 
     def copied_both_ways_ns(
@@ -384,9 +384,9 @@ class Device:
 
 def _checked(driver: Any, answer: Any) -> Any:
     """Give what a call returned, or raise its error."""
-    error, *found = answer
+    error, *values = answer
     if not error:
-        return found[0] if len(found) == 1 else tuple(found)
+        return values[0] if len(values) == 1 else tuple(values)
     if error.name in _CRASHES:
         raise Crashed(f"{_CRASHES[error.name]} ({error.name})")
     _, words = driver.cuGetErrorString(error)

@@ -40,16 +40,16 @@ def find_gpu() -> Gpu:
 
 def _visible() -> object:
     """Find the GPU that CUDA would use, as far as NVML knows it."""
-    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if asked is None:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
         return call("nvmlDeviceGetHandleByIndex", 0)
-    first = asked.split(",")[0].strip()
+    first = visible.split(",")[0].strip()
     if first.isdigit():
         return call("nvmlDeviceGetHandleByIndex", int(first))
     if first.startswith("GPU-"):
         return call("nvmlDeviceGetHandleByUUID", first.encode())
     raise NoGpu(
-        f"CUDA_VISIBLE_DEVICES is `{asked[:80]}`: programs may use no whole GPU."
+        f"CUDA_VISIBLE_DEVICES is `{visible[:80]}`: programs may use no whole GPU."
     )
 
 

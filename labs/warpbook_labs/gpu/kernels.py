@@ -57,5 +57,5 @@ def filled(
     numbers = np.arange(first_chunk, last_chunk, dtype=np.uint32) + np.uint32(key)
     begins = mix(numbers) % np.uint32(places)
     windows = np.lib.stride_tricks.sliding_window_view(pool, chunk)
-    found: NDArray[Any] = windows[begins].reshape(-1)
-    return found[:count]
+    values: NDArray[Any] = windows[begins].reshape(-1)
+    return values[:count]

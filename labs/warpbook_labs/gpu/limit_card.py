@@ -53,12 +53,12 @@ def limit_card(uuid: str, driver: str | None) -> LimitCard:
     if kept is not None:
         return kept
     # no context of this process, and no torch in it: both would stay
-    told = run_child("warpbook_labs.gpu.measuring", b"", uuid, _PATIENCE_S, uuid)
+    child = run_child("warpbook_labs.gpu.measuring", b"", uuid, _PATIENCE_S, uuid)
     try:
-        card = msgspec.json.decode(told.stdout, type=LimitCard)
+        card = msgspec.json.decode(child.stdout, type=LimitCard)
     except msgspec.MsgspecError:
         raise NoLimitCard(
-            f"What this GPU reaches could not be measured: {told.last_words}"
+            f"What this GPU reaches could not be measured: {child.last_words}"
         ) from None
     card = _with_products(card)
     _keep(path, card)
@@ -67,29 +67,29 @@ def limit_card(uuid: str, driver: str | None) -> LimitCard:
 
 def _kept(path: Path) -> LimitCard | None:
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=LimitCard)
+        card = msgspec.json.decode(path.read_bytes(), type=LimitCard)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    age_s = time.time() - found.measured_ms / 1000
-    return found if 0 <= age_s < SITTING_S else None
+    age_s = time.time() - card.measured_ms / 1000
+    return card if 0 <= age_s < SITTING_S else None
 
 
 def _with_products(card: LimitCard) -> LimitCard:
     """Have torch multiply matrices, in a process of its own, where it is installed."""
     module = "warpbook_monitors.trace.measure_limits"
-    told = run_child(module, b"", card.uuid, _PATIENCE_S, "--again")
+    child = run_child(module, b"", card.uuid, _PATIENCE_S, "--again")
     try:
-        answer = msgspec.json.decode(told.stdout, type=Answer)
+        answer = msgspec.json.decode(child.stdout, type=Answer)
     except msgspec.MsgspecError:
-        words = f"PyTorch can't multiply matrices for it: {told.last_words}"
+        words = f"PyTorch can't multiply matrices for it: {child.last_words}"
         return msgspec.structs.replace(card, flops_unknown=words)
     if not answer.limits:
         return msgspec.structs.replace(card, flops_unknown=answer.problem or "")
-    found = answer.limits[0]
+    limits = answer.limits[0]
     return msgspec.structs.replace(
         card,
-        copy_bytes_per_s=max(card.copy_bytes_per_s, found.memory_bytes_per_s),
-        flops_per_s={_DTYPES.get(k, k): rate for k, rate in found.flops_per_s.items()},
+        copy_bytes_per_s=max(card.copy_bytes_per_s, limits.memory_bytes_per_s),
+        flops_per_s={_DTYPES.get(k, k): rate for k, rate in limits.flops_per_s.items()},
     )
 
 

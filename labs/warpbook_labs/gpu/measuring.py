@@ -161,7 +161,7 @@ def _latency_ns(device: Device, program: Any) -> float:
 def _fastest_s(device: Device, work: Callable[[], object]) -> float:
     """Time turns of equal work on the GPU's own clock; give the fastest, per work."""
     begin, end = (_call(device, "cuEventCreate", 0) for _ in range(2))
-    found = []
+    times_s = []
     for turn in range(_TURNS + 1):
         _call(device, "cuEventRecord", begin, device.stream)
         for _ in range(_COPIES):
@@ -170,15 +170,17 @@ def _fastest_s(device: Device, work: Callable[[], object]) -> float:
         device.wait(_PATIENCE_S)
         # the first one sets up what is set up once
         if turn:
-            found.append(float(_call(device, "cuEventElapsedTime", begin, end)) / 1000)
-    return min(found) / _COPIES
+            times_s.append(
+                float(_call(device, "cuEventElapsedTime", begin, end)) / 1000
+            )
+    return min(times_s) / _COPIES
 
 
 def _call(device: Device, function: str, *given: Any) -> Any:
-    error, *found = getattr(device.driver, function)(*given)
+    error, *values = getattr(device.driver, function)(*given)
     if error:
         raise DriverError(f"CUDA's driver: {function}: {error.name}.")
-    return found[0] if found else None
+    return values[0] if values else None
 
 
 def _told(function: str, *given: Any) -> Any:
@@ -194,14 +196,14 @@ def _asked(uuid: str, function: str, *given: Any) -> Any:
 
 
 def _number(uuid: str, function: str, *given: Any) -> float | None:
-    found = _asked(uuid, function, *given)
-    return float(found) if found else None
+    values = _asked(uuid, function, *given)
+    return float(values) if values else None
 
 
 def _is_on(uuid: str, function: str) -> bool | None:
     """Read a mode, which NVML tells together with the one after a reboot."""
-    found = _asked(uuid, function)
-    return None if found is None else bool(found[0])
+    values = _asked(uuid, function)
+    return None if values is None else bool(values[0])
 
 
 def main() -> None:

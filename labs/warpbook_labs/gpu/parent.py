@@ -53,18 +53,18 @@ Do = Callable[[Struct, float], Heard]
 
 
 def run(
-    asked: Struct, uuid: str, wall_s: float = WALL_S, module: str = _WORKER
+    request: Struct, uuid: str, wall_s: float = WALL_S, module: str = _WORKER
 ) -> Heard:
     """Do a job in a process of its own.
 
     Args:
-        asked: the job.
+        request: the job.
         uuid: NVML's, of the GPU.
         wall_s: after this it is killed.
         module: the program that does it, and tells what `device.jobs` has.
     """
     with started(uuid, module) as do:
-        return do(asked, wall_s)
+        return do(request, wall_s)
 
 
 @contextlib.contextmanager
@@ -83,17 +83,17 @@ def started(uuid: str, module: str = _WORKER) -> Iterator[Do]:
         start_new_session=True,
     ) as child:
         try:
-            yield lambda asked, wall_s: _heard(child, asked, wall_s)
+            yield lambda request, wall_s: _heard(child, request, wall_s)
         finally:
             kill(child)
 
 
-def _heard(child: subprocess.Popen[bytes], asked: Struct, wall_s: float) -> Heard:
+def _heard(child: subprocess.Popen[bytes], request: Struct, wall_s: float) -> Heard:
     heard = Heard(child.pid)
     errors = bytearray()
     code = waited_for(
         child,
-        msgspec.msgpack.encode(asked),
+        msgspec.msgpack.encode(request),
         wall_s,
         lambda: _listen(child.stdout, heard),
         lambda: _keep(child.stderr, errors),
@@ -119,20 +119,20 @@ def _environment(uuid: str) -> dict[str, str]:
 def _listen(pipe: IO[bytes] | None, heard: Heard) -> None:
     while pipe is not None and (line := pipe.readline(_MOST_LINE_BYTES)):
         try:
-            told = _decode(line)
+            message = _decode(line)
         except msgspec.DecodeError:
             heard.problem = INVALID_MESSAGE
             return
-        if isinstance(told, Began):
-            heard.began, heard.began_ns = told, time.monotonic_ns()
-        elif isinstance(told, Trying):
-            heard.trying = told
-        elif isinstance(told, Tried):
-            heard.tried.append(told)
-        elif isinstance(told, Timed):
-            heard.timed = told
+        if isinstance(message, Began):
+            heard.began, heard.began_ns = message, time.monotonic_ns()
+        elif isinstance(message, Trying):
+            heard.trying = message
+        elif isinstance(message, Tried):
+            heard.tried.append(message)
+        elif isinstance(message, Timed):
+            heard.timed = message
         else:
-            heard.ended = told
+            heard.ended = message
 
 
 def _keep(pipe: IO[bytes] | None, errors: bytearray) -> None:

@@ -41,7 +41,7 @@ _NOBODY = (0, 2**32 - 1)
 #: what a driver may say: anything else is no reading
 _MHZ, _CELSIUS, _PERCENT = (1, 10_000), (-50, 200), (0, 100)
 #: a power cap is usual where matrices are multiplied; what it does to the clock counts
-_DISTURBING = tuple(each for each in REASONS if each.severity != "normal")
+_DISTURBING = tuple(reason for reason in REASONS if reason.severity != "normal")
 
 T = TypeVar("T")
 
@@ -112,18 +112,18 @@ class Watch:
             until_ns: when it ended.
             own_pids: of the processes that measured.
         """
-        found = self._between(since_ns, until_ns)
-        clocks = [each.sm_mhz for each in found if each.sm_mhz is not None]
-        warm = [each.celsius for each in found if each.celsius is not None]
-        flags = [each.reasons for each in found if each.reasons is not None]
+        samples = self._between(since_ns, until_ns)
+        clocks = [sample.sm_mhz for sample in samples if sample.sm_mhz is not None]
+        warm = [sample.celsius for sample in samples if sample.celsius is not None]
+        flags = [sample.reasons for sample in samples if sample.reasons is not None]
         drift = _drift(clocks)
         said = [
             *(["The GPU does not answer any more."] if self._is_lost else ()),
             *self._others(since_ns, until_ns, own_pids),
             *(
-                f"The GPU's clocks were lowered ({each.name}): {each.words}."
-                for each in _DISTURBING
-                if any(bits & each.bit for bits in flags)
+                f"The GPU's clocks were lowered ({reason.name}): {reason.words}."
+                for reason in _DISTURBING
+                if any(bits & reason.bit for bits in flags)
             ),
             *([drift] if drift else ()),
         ]
@@ -132,9 +132,11 @@ class Watch:
             sm_clock_mhz=(min(clocks), max(clocks)) if clocks else None,
             temperature_celsius=max(warm) if warm else None,
             reasons=tuple(
-                each.name for each in REASONS if any(bits & each.bit for bits in flags)
+                reason.name
+                for reason in REASONS
+                if any(bits & reason.bit for bits in flags)
             ),
-            unknown=tuple(self._unknown(found, clocks, flags)),
+            unknown=tuple(self._unknown(samples, clocks, flags)),
         )
 
     def is_alone(self, since_ns: int, until_ns: int, own_pids: Set[int]) -> bool:
@@ -150,7 +152,7 @@ class Watch:
         """
         until_s = time.monotonic() + _LATE_S
         while self._tells_processes and time.monotonic() < until_s:
-            if any(each.at_ns >= after_ns for each in self._work):
+            if any(work.at_ns >= after_ns for work in self._work):
                 return True
             time.sleep(_PERIOD_S)
         return False
@@ -192,30 +194,32 @@ class Watch:
 
     def _listed(self, since_ns: int, until_ns: int) -> frozenset[int]:
         """Give who had a context; empty where NVML did not always list them."""
-        told = [each.pids for each in self._between(since_ns, until_ns)]
-        if None in told:
+        lists = [sample.pids for sample in self._between(since_ns, until_ns)]
+        if None in lists:
             return frozenset()
-        return frozenset[int]().union(*(each for each in told if each is not None))
+        return frozenset[int]().union(*(pids for pids in lists if pids is not None))
 
     def _between(self, since_ns: int, until_ns: int) -> list[_Sample]:
-        return [each for each in self._samples if since_ns <= each.at_ns <= until_ns]
+        return [
+            sample for sample in self._samples if since_ns <= sample.at_ns <= until_ns
+        ]
 
     def _busiest(self, since_ns: int, until_ns: int) -> dict[int, int]:
         """Give by PID how busy each process kept the multiprocessors, in percent."""
         most: dict[int, int] = {}
-        for each in self._work:
+        for work in self._work:
             # a figure stands for some tenths of a second before it
-            if since_ns <= each.at_ns <= until_ns + _LATE_NS and each.sm_percent:
-                most[each.pid] = max(each.sm_percent, most.get(each.pid, 0))
+            if since_ns <= work.at_ns <= until_ns + _LATE_NS and work.sm_percent:
+                most[work.pid] = max(work.sm_percent, most.get(work.pid, 0))
         return most
 
     def _unknown(
         self,
-        found: list[_Sample],
+        samples: list[_Sample],
         clocks: list[float],
         flags: list[int],
     ) -> Iterator[str]:
-        if self._problem or not found:
+        if self._problem or not samples:
             yield self._problem or "NVML told nothing while it was measured."
             return
         if not clocks:
@@ -246,15 +250,15 @@ class Watch:
             self._reasons(),
             self._pids(),
         )
-        if any(each is not None for each in sample[1:]):
+        if any(value is not None for value in sample[1:]):
             self._samples.append(sample)
 
     def _reasons(self) -> int | None:
         # named "throttle reasons" before driver 535
         for name in ("Event", "Throttle"):
-            found = self._read(f"nvmlDeviceGetCurrentClocks{name}Reasons")
-            if found is not None:
-                return int(found)
+            bits = self._read(f"nvmlDeviceGetCurrentClocks{name}Reasons")
+            if bits is not None:
+                return int(bits)
         return None
 
     def _pids(self) -> frozenset[int] | None:
@@ -265,7 +269,7 @@ class Watch:
         ]
         if lists[0] is None:
             return None
-        return frozenset(each.pid for some in lists for each in some or ())
+        return frozenset(process.pid for some in lists for process in some or ())
 
     def _take_work(self) -> None:
         try:
@@ -276,12 +280,12 @@ class Watch:
             # "not found": nobody has worked since
             self._tells_processes = "Not Found" in str(problem)
             return
-        for each in listed:
-            self._asked_us = max(self._asked_us, min(each.timeStamp, _now_us()))
-            percent = _within(_PERCENT, each.smUtil)
-            if percent is not None and each.pid not in _NOBODY:
-                at_ns = each.timeStamp * 1000 - self._unix_ns
-                self._work.append(_Work(at_ns, each.pid, int(percent)))
+        for sample in listed:
+            self._asked_us = max(self._asked_us, min(sample.timeStamp, _now_us()))
+            percent = _within(_PERCENT, sample.smUtil)
+            if percent is not None and sample.pid not in _NOBODY:
+                at_ns = sample.timeStamp * 1000 - self._unix_ns
+                self._work.append(_Work(at_ns, sample.pid, int(percent)))
 
     def _gpu(self) -> Any:
         return call("nvmlDeviceGetHandleByUUID", self._uuid.encode())
@@ -327,25 +331,25 @@ def when_quiet(
         with stage("quiet GPU"):
             if not watch.is_alone(*span):
                 is_hidden = not watch.wait_for_work(timed.until_ns)
-            found = watch.over(*span)
-            why = found.disturbed
+            conditions = watch.over(*span)
+            why = conditions.disturbed
             if is_hidden and not why:
                 why = watch.used_while_we_rest()
         if not why:
-            return timed.result, _with_tries(found, number)
+            return timed.result, _with_tries(conditions, number)
     raise TooBusy(
         f"{why} It was measured {tries} times, and disturbed each time. The submission "
         "is kept, and can be graded again."
     )
 
 
-def _with_tries(found: Conditions, number: int) -> Conditions:
+def _with_tries(conditions: Conditions, number: int) -> Conditions:
     return Conditions(
-        found.disturbed,
-        found.sm_clock_mhz,
-        found.temperature_celsius,
-        found.reasons,
-        found.unknown,
+        conditions.disturbed,
+        conditions.sm_clock_mhz,
+        conditions.temperature_celsius,
+        conditions.reasons,
+        conditions.unknown,
         number,
     )
 
@@ -368,8 +372,8 @@ def _named(pid: int) -> str:
 
 
 def _percent(rates: Any) -> int | None:
-    found = _within(_PERCENT, getattr(rates, "gpu", None))
-    return None if found is None else int(found)
+    share = _within(_PERCENT, getattr(rates, "gpu", None))
+    return None if share is None else int(share)
 
 
 def _within(bounds: tuple[int, int], value: Any) -> float | None:

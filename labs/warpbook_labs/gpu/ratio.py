@@ -46,17 +46,21 @@ class Stopping(Struct, frozen=True):
             pairs *= 2
         yield self.most_pairs
 
-    def is_done(self, found: Ratio, wanted: Sequence[tuple[Ratio, float]] = ()) -> bool:
+    def is_done(
+        self, measured: Ratio, wanted: Sequence[tuple[Ratio, float]] = ()
+    ) -> bool:
         """Whether more pairs would tell nothing more.
 
         Args:
-            found: the ratio to the baseline.
+            measured: the ratio to the baseline.
             wanted: what a mark asks, each with the least that it must be.
         """
-        if found.pairs >= self.most_pairs:
+        if measured.pairs >= self.most_pairs:
             return True
-        told = all(verdict(ratio, least) != "can't tell" for ratio, least in wanted)
-        return told and found.precision < self.precision
+        is_decided = all(
+            verdict(ratio, least) != "can't tell" for ratio, least in wanted
+        )
+        return is_decided and measured.precision < self.precision
 
 
 def sides(pairs: int) -> Iterator[Side]:
@@ -77,7 +81,7 @@ def compared(learner_ns: Sequence[float], baseline_ns: Sequence[float]) -> Ratio
         raise ValueError(f"{len(learner)} and {len(baseline)} times are no rounds.")
     ratios = np.log(baseline / learner)[: len(learner) // 2 * 2]
     rounds = ratios.reshape(-1, 2).mean(axis=1)
-    median, low, high = (math.exp(each) for each in _median(rounds))
+    median, low, high = (math.exp(logarithm) for logarithm in _median(rounds))
     return Ratio(median, low, high, 2 * len(rounds))
 
 
@@ -103,11 +107,11 @@ def between_processes(ratio: Ratio, *sides_ns: float) -> Ratio:
     )
 
 
-def verdict(found: Ratio, least: float) -> Verdict:
+def verdict(ratio: Ratio, least: float) -> Verdict:
     """Judge by the whole interval, so that noise gives no mark and takes none."""
-    if found.low >= least:
+    if ratio.low >= least:
         return "fast"
-    return "slow" if found.high < least else "can't tell"
+    return "slow" if ratio.high < least else "can't tell"
 
 
 def _times(given_ns: Sequence[float]) -> NDArray[np.float64]:

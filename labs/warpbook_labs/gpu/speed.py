@@ -65,14 +65,16 @@ class Judge:
         self._over_copy = 1.0 if card is None else card.over_copy
         if card is not None:
             sizes = speed.sizes
-            outputs = [each for each in lab.parameters if each.kind == "output"]
+            outputs = [
+                parameter for parameter in lab.parameters if parameter.kind == "output"
+            ]
             dtype = lab.work.dtype or (outputs or lab.parameters)[0].dtype
             work = value(lab.work.bytes, sizes), value(lab.work.flops, sizes)
             self._limit_ns = card.fastest_ns(*work, dtype)
             # the link's two ways and the GPU itself can all work at the same time
             over_link_ns = max(
-                value(each, sizes) / rate * 1e9
-                for each, rate in (
+                value(size, sizes) / rate * 1e9
+                for size, rate in (
                     (lab.work.h2d_bytes, card.host_to_device_bytes_per_s),
                     (lab.work.d2h_bytes, card.device_to_host_bytes_per_s),
                 )
@@ -91,12 +93,12 @@ class Judge:
     def _wanted(
         self, of_baseline: Ratio, of_limit: Ratio | None
     ) -> list[tuple[Ratio, float]]:
-        found = []
+        wanted = []
         if self._speed.of_baseline is not None:
-            found.append((of_baseline, self._speed.of_baseline))
+            wanted.append((of_baseline, self._speed.of_baseline))
         if self._speed.of_limit is not None and of_limit is not None:
-            found.append((of_limit, self._speed.of_limit))
-        return found
+            wanted.append((of_limit, self._speed.of_limit))
+        return wanted
 
     def is_enough(
         self, stopping: Stopping, learner_ns: list[float], baseline_ns: list[float]

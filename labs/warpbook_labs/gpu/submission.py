@@ -92,7 +92,7 @@ class _Submission:
     def _speed(
         self, conditions: Conditions | None, busy: str, no_card: str
     ) -> SpeedResult | None:
-        tries = sum(each.timed is not None for each in self._all)
+        tries = sum(source.timed is not None for source in self._all)
         if busy:
             return SpeedResult("too busy", busy, self._sizes, discarded=tries)
         timed = self._all[-1].timed
@@ -128,8 +128,8 @@ def _result(gpu: Gpu, request: Request, *runs: parent.Heard) -> DeviceResult:
     done: list[DeviceCase] = []
     for heard in runs:
         # only the last timed calls count
-        done = [each for each in done if each.about != TIMED_CALLS]
-        done += (each.result for each in heard.tried)
+        done = [case for case in done if case.about != TIMED_CALLS]
+        done += (tried.result for tried in heard.tried)
         done += _fallen(request, heard, len(done))
         if heard.ended is not None and heard.ended.how == "problem":
             raise NotOnGpu(heard.ended.message)
@@ -139,7 +139,7 @@ def _result(gpu: Gpu, request: Request, *runs: parent.Heard) -> DeviceResult:
         done.append(
             DeviceCase(case.about, case.is_hidden, False, "not run", words, sizes)
         )
-    right = sum(each.passed for each in done)
+    right = sum(case.passed for case in done)
     began = [run.began for run in runs if run.began is not None]
     return DeviceResult(
         gpu.name,

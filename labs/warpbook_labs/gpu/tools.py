@@ -48,7 +48,7 @@ class Tools:
         self._run("poison", size_bytes // 4, address, size_bytes // 4, key)
 
     def untouched(self, arena: int, begin: int, end: int, key: int) -> None:
-        """Look for bytes that are no longer as `poison` left them; see `found`."""
+        """Look for bytes that are no longer as `poison` left them; see `outcome`."""
         if begin < end:
             self._run("untouched", end - begin, arena, begin, end, key, self._found)
 
@@ -69,7 +69,7 @@ class Tools:
         bound: float,
         key: int,
     ) -> None:
-        """Compare an output with what is right; see `found`."""
+        """Compare an output with what is right; see `outcome`."""
         kind = np.dtype(dtype)
         exact = execution.NumberArgument(struct.pack("<d", bound))
         of_kind = ord(kind.kind)
@@ -83,7 +83,7 @@ class Tools:
         self.clear(0, 0)
         words = size_bytes // 4
         self._run("digest", words, address, words, self._digest_key, self._found)
-        return self.found().first
+        return self.outcome().first
 
     def flush(self) -> None:
         """Have other things in the L2 cache than what kernels will ask for."""
@@ -110,7 +110,7 @@ class Tools:
         """Forget what was found."""
         self.device.upload(self._found, np.array([first, count], np.uint64))
 
-    def found(self) -> Found:
+    def outcome(self) -> Found:
         """Wait, and tell what was found since `clear`."""
         self.device.wait(_PATIENCE_S)
         held: NDArray[Any] = self.device.download(self._found, 16).view(np.uint64)
@@ -120,8 +120,10 @@ class Tools:
         if threads <= 0:
             return
         arguments = tuple(
-            execution.IntegerArgument(each) if isinstance(each, int) else each
-            for each in given
+            execution.IntegerArgument(argument)
+            if isinstance(argument, int)
+            else argument
+            for argument in given
         )
         grid = (min(-(-threads // _BLOCK), _MOST_BLOCKS), 1, 1)
         launch = execution.Launch(name, grid, (_BLOCK, 1, 1), arguments)

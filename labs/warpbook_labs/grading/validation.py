@@ -101,11 +101,11 @@ def _times_right(loaded: LoadedLab, speed: Speed, seeds: Sequence[int]) -> Verdi
 
     def tolerance(*given: Any) -> dict[str, Any]:
         allowed = loaded.cases.tolerance(*given)
-        return {name: 2 * np.max(each) for name, each in allowed.items()}
+        return {name: 2 * np.max(bound) for name, bound in allowed.items()}
 
     generous = dataclasses.replace(loaded.cases, tolerance=tolerance)
-    asked = dataclasses.replace(loaded, cases=generous)
-    result = check_all(asked, loaded.baseline, cases, AUTHORS_LIMITS)
+    lenient = dataclasses.replace(loaded, cases=generous)
+    result = check_all(lenient, loaded.baseline, cases, AUTHORS_LIMITS)
     failed = [case for case in result.cases if not (case.passed or case.is_beyond)]
     if failed or not result.cases:
         return Verdict(speed.baseline, "pass", False, _reason(result, failed))

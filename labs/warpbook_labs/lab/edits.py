@@ -54,17 +54,17 @@ def read_edited(text: str, sources: dict[str, str]) -> dict[str, str]:
         held = msgspec.toml.decode(text, type=EditedFile)
     except msgspec.DecodeError as problem:
         raise BadEdit(str(problem)) from None
-    found: dict[str, str] = {}
-    for each in held.wrong:
-        if each.base not in sources:
-            raise BadEdit(f"{each.name}: there is no source `{each.base}`.")
-        if each.name in found:
-            raise BadEdit(f"{each.name}: two have this name.")
+    edited_sources: dict[str, str] = {}
+    for mistake in held.wrong:
+        if mistake.base not in sources:
+            raise BadEdit(f"{mistake.name}: there is no source `{mistake.base}`.")
+        if mistake.name in edited_sources:
+            raise BadEdit(f"{mistake.name}: two have this name.")
         try:
-            found[each.name] = edited(sources[each.base], each.edits)
+            edited_sources[mistake.name] = edited(sources[mistake.base], mistake.edits)
         except BadEdit as problem:
-            raise BadEdit(f"{each.name}: {problem}") from None
-    return found
+            raise BadEdit(f"{mistake.name}: {problem}") from None
+    return edited_sources
 
 
 def edited(source: str, edits: Iterable[Edit]) -> str:

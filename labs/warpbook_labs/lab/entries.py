@@ -1,10 +1,10 @@
-"""One lab in the list of all, as it is sent: plain values, and nothing to import."""
+"""Labs, paths and texts in a list, as they are sent: plain values."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 
 class SoFar(Struct, frozen=True):
@@ -40,3 +40,39 @@ class LabEntry(Struct, frozen=True):
     why: str
     #: None where it is not known
     progress: SoFar | None
+
+
+class PathPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Labs of a learning path that belong together, such as those of a day."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=200)]
+    #: ids, in order
+    labs: Annotated[tuple[str, ...], Meta(min_length=1, max_length=100)]
+
+
+class PathEntry(Struct, frozen=True):
+    """One learning path in the list."""
+
+    id: str
+    title: str
+    about: str
+    #: of all its labs that are here
+    minutes: int
+    #: of those that are not passed; None where that is not known
+    minutes_left: int | None
+    #: labs that are passed; None where that is not known
+    passed: int | None
+    parts: tuple[PathPart, ...]
+
+
+class TextEntry(Struct, frozen=True):
+    """One text in the list: what a lab can't run, with pictures and questions."""
+
+    id: str
+    title: str
+    about: str
+    minutes: int
+    #: ids of labs that it goes with
+    labs: tuple[str, ...]
+    #: how many it has
+    questions: int

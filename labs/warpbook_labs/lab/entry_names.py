@@ -27,12 +27,12 @@ def entry_named(name: str, entries: Iterable[str]) -> str:
     known = list(entries)
     if name in known:
         return name
-    found = [each for each in known if plain_name(each) == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matches = [entry for entry in known if plain_name(entry) == name]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise NoSuchKernel(
-            f"{len(found)} kernels are called `{name}`, and differ by their "
+            f"{len(matches)} kernels are called `{name}`, and differ by their "
             'parameters. Declare the one that is launched extern "C".'
         )
     names = ", ".join(map(plain_name, known)) or "none"
@@ -47,9 +47,9 @@ def plain_name(entry: str) -> str:
     inside = entry[at : at + 1] == "N"
     at += inside
     name = entry
-    while (found := re.match(r"L?(\d+)", entry[at:])) is not None:
-        begin = at + found.end()
-        at = begin + int(found[1])
+    while (match := re.match(r"L?(\d+)", entry[at:])) is not None:
+        begin = at + match.end()
+        at = begin + int(match[1])
         name = entry[begin:at]
         if not inside:
             break

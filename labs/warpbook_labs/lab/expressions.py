@@ -62,25 +62,25 @@ def value(text: str, names: Mapping[str, int]) -> int:
 
 def _value(node: ast.expr, names: Mapping[str, int]) -> int:
     if isinstance(node, ast.Constant) and type(node.value) is int:
-        found = node.value
+        number = node.value
     elif isinstance(node, ast.Name):
         if node.id not in names:
             known = ", ".join(sorted(names)) or "none"
             raise BadExpression(f"There is no `{node.id}` here, only: {known}.")
-        found = names[node.id]
+        number = names[node.id]
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        found = -_value(node.operand, names)
+        number = -_value(node.operand, names)
     elif isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
         sides = _value(node.left, names), _value(node.right, names)
-        found = _BINARY[type(node.op)](*sides)
+        number = _BINARY[type(node.op)](*sides)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         function = _FUNCTIONS.get(node.func.id)
         if function is None or node.keywords or len(node.args) != 2:
             known = ", ".join(f"{name}(a, b)" for name in _FUNCTIONS)
             raise BadExpression(f"`{ast.unparse(node)}`: there is only {known}.")
-        found = function(*(_value(arg, names) for arg in node.args))
+        number = function(*(_value(arg, names) for arg in node.args))
     else:
         raise BadExpression(f"`{ast.unparse(node)[:80]}` can't be computed here.")
-    if abs(found) > _MOST:
+    if abs(number) > _MOST:
         raise BadExpression("A number is too large.")
-    return found
+    return number

@@ -2,8 +2,7 @@
 
     python -m warpbook_labs.lab.lab_python LIMITS EMPTY_FOLDER
 
-The first message is the source, each later one a call; each is answered. A message is
-its length in eight bytes, and `values`.
+The first message is the source, each later one a call; each is answered, in `values`.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
 from warpbook_labs.lab.questions import Question
 from warpbook_labs.sandbox.confinement import confine
+from warpbook_labs.sandbox.frames import read_message, write_message
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.values import UnfitValue, decode, encode
 
@@ -32,7 +32,6 @@ _OURS = ("warpbook_labs", "warpbook_monitors")
 _NEVER = ("antigravity", "idlelib", "this", "turtle", "turtledemo")
 #: NumPy loads them when they are first used
 _LATE = ("numpy.fft", "numpy.linalg", "numpy.random")
-_LENGTH_BYTES = 8
 _MOST_WORDS = 2000
 
 
@@ -64,28 +63,11 @@ def main() -> None:
     os._exit(0)
 
 
-def read_message(pipe: IO[bytes], most_bytes: int) -> bytes | None:
-    """Read one message; None where there is none any more, or it is too long."""
-    head = pipe.read(_LENGTH_BYTES)
-    length = int.from_bytes(head, "little")
-    if len(head) < _LENGTH_BYTES or length > most_bytes:
-        return None
-    content = pipe.read(length)
-    return content if len(content) == length else None
-
-
-def write_message(pipe: IO[bytes], content: bytes) -> None:
-    """Write one message."""
-    pipe.write(len(content).to_bytes(_LENGTH_BYTES, "little"))
-    pipe.write(content)
-    pipe.flush()
-
-
 def _done(module: ModuleType, request: bytes) -> bytes:
     try:
         function, arguments = decode(request)
         called = getattr(module, function)
-        if function == "judge":
+        if function in ("judge", "advance"):
             arguments[0] = Question(**arguments[0])
         return encode(["done", called(*arguments)])
     except BaseException as problem:  # noqa: BLE001 - whatever the lab's code does

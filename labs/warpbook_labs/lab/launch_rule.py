@@ -105,12 +105,12 @@ def read_lines(
     """
     launches: list[Launch] = []
     scratch: list[Scratch] = []
-    for found in re.finditer(_LINE.format(mark=re.escape(mark)), source, re.M):
-        line = source.count("\n", 0, found.start(1)) + 1
-        text = found[2].strip()
+    for match in re.finditer(_LINE.format(mark=re.escape(mark)), source, re.M):
+        line = source.count("\n", 0, match.start(1)) + 1
+        text = match[2].strip()
         if len(text) > _MOST_CHARACTERS:
             raise BadRule(f"it has more than {_MOST_CHARACTERS:,} signs.", line)
-        if found[1] == "launch":
+        if match[1] == "launch":
             launches.append(read_launch(text, line))
         else:
             scratch.append(_scratch(text, line))
@@ -127,31 +127,31 @@ def read_lines(
 
 
 def _launch(text: str, line: int) -> Launch:
-    found = _LAUNCH.match(text)
-    if found is None:
+    match = _LAUNCH.match(text)
+    if match is None:
         raise BadRule(
             "a launch is written kernel<<<grid, block>>>(arguments).",
             line,
         )
-    numbers = split(found[2])
+    numbers = split(match[2])
     if not 2 <= len(numbers) <= 3:
         raise BadRule("between <<< and >>> are grid, block, and bytes.", line)
     shared = numbers[2] if len(numbers) == 3 else "0"
     grid, block = sides(numbers[0]), sides(numbers[1])
     if max(len(grid), len(block)) > 3:
         raise BadRule("grid and block have three sides at most.", line)
-    return Launch(found[1], grid, block, shared, split(found[3]), line)
+    return Launch(match[1], grid, block, shared, split(match[3]), line)
 
 
 def _scratch(text: str, line: int) -> Scratch:
-    found = _SCRATCH.match(text)
-    if found is None or found[2] not in get_args(DType):
+    match = _SCRATCH.match(text)
+    if match is None or match[2] not in get_args(DType):
         raise BadRule(
             f"scratch memory is written name type[length], with a type "
             f"of {', '.join(get_args(DType))}.",
             line,
         )
-    return Scratch(found[1], found[2], found[3])  # type: ignore[arg-type]
+    return Scratch(match[1], match[2], match[3])  # type: ignore[arg-type]
 
 
 def sides(text: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import GIVEN, LoadedLab
 from warpbook_labs.lab.own_python import BadPython, Cases, imported_cases, jailed_cases
+from warpbook_labs.lab.prerequisites import cycles
 from warpbook_labs.lab.spec import Lab
 from warpbook_labs.lab.texts import figures
 from warpbook_labs.lab.vault import VAULT, private_folder
@@ -26,18 +27,24 @@ def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
     """Load every lab, by id, in the order of their numbers.
 
     Raises:
-        BadLab: one can't be used, or two have the same id or number.
+        BadLab: one can't be used, two have the same id or number, or labs wait for
+            one another.
     """
-    found: dict[str, LoadedLab] = {}
+    labs: dict[str, LoadedLab] = {}
     numbers: dict[int, str] = {}
     for file in sorted(catalogue.glob("*/*/lab.toml")):
         loaded = load(file.parent)
         lab = loaded.lab
-        if lab.id in found or lab.number in numbers:
-            other = lab.id if lab.id in found else numbers[lab.number]
+        if lab.id in labs or lab.number in numbers:
+            other = lab.id if lab.id in labs else numbers[lab.number]
             raise BadLab(f"{file}: id and number must be its own; `{other}` has them.")
-        found[lab.id], numbers[lab.number] = loaded, lab.id
-    return dict(sorted(found.items(), key=lambda pair: pair[1].lab.number))
+        labs[lab.id], numbers[lab.number] = loaded, lab.id
+    waiting = cycles({name: loaded.lab.after for name, loaded in labs.items()})
+    if waiting:
+        file = labs[waiting[0]].folder / "lab.toml"
+        names = ", ".join(waiting)
+        raise BadLab(f"{file}: after: these labs wait for one another: {names}.")
+    return dict(sorted(labs.items(), key=lambda pair: pair[1].lab.number))
 
 
 def refuse_taken(
@@ -130,7 +137,7 @@ def _add_edited(
 
 
 def _solutions(folder: Path, suffix: str) -> list[Path]:
-    found = []
+    files = []
     for file in sorted(folder.glob("*")):
         # what an editor or Python leaves there is no solution
         if not file.is_file() or file.name.startswith("."):
@@ -138,8 +145,8 @@ def _solutions(folder: Path, suffix: str) -> list[Path]:
         if file.suffix != suffix:
             words = f"in this language a solution's name ends in {suffix}"
             raise BadLab(f"{file}: {words}. Rename it, or put it elsewhere.")
-        found.append(file)
-    return found
+        files.append(file)
+    return files
 
 
 def _text(file: Path) -> str:
@@ -193,7 +200,7 @@ def _shown(folder: Path, lab: Lab) -> Cases:
         functions = shown_functions(folder, lab)
     except (OSError, ValueError) as problem:
         raise BadLab(f"{folder}: the cases that it shows: {problem}") from None
-    return Cases(**functions, questions=absent, judge=absent)
+    return Cases(**functions, questions=absent, judge=absent, advance=absent)
 
 
 def _check(loaded: LoadedLab) -> None:

@@ -16,12 +16,13 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.lab.files import UnfitFile, read_file
-from warpbook_labs.lab.questions import Draw, Judge, Question
+from warpbook_labs.lab.questions import Advance, Draw, Judge, Question
 from warpbook_labs.lab.syntax import parse
 
 #: what `cases.py` has to offer, of kernels and of plans
 _FUNCTIONS = ("inputs", "expected", "tolerance")
 _PLAN_FUNCTIONS = ("questions", "judge")
+_DIALOGUE = "advance"
 
 
 class BadPython(Exception):
@@ -42,6 +43,8 @@ class Cases:
     questions: Draw
     #: (question, answer) -> why it is wrong, in words
     judge: Judge
+    #: of a dialogue: what it comes to by an answer
+    advance: Advance
 
 
 def imported_cases(file: Path, functions: tuple[str, ...]) -> Cases:
@@ -61,7 +64,7 @@ def imported_cases(file: Path, functions: tuple[str, ...]) -> Cases:
         spec.loader.exec_module(module)
     except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
         raise BadPython(f"{file}: {type(problem).__name__}: {problem}") from None
-    names = (*_FUNCTIONS, *_PLAN_FUNCTIONS)
+    names = (*_FUNCTIONS, *_PLAN_FUNCTIONS, _DIALOGUE)
     absent = partial(_absent, file)
     return Cases(**{name: getattr(module, name, absent) for name in names})
 
@@ -86,9 +89,10 @@ def jailed_cases(file: Path, functions: tuple[str, ...]) -> Cases:
 
     absent = partial(_absent, file)
     if functions == _PLAN_FUNCTIONS:
-        return Cases(absent, absent, absent, questions, judge)
+        advance = partial(process.call, _DIALOGUE)
+        return Cases(absent, absent, absent, questions, judge, advance)
     inputs, expected, tolerance = (partial(process.call, name) for name in _FUNCTIONS)
-    return Cases(inputs, expected, tolerance, absent, absent)
+    return Cases(inputs, expected, tolerance, absent, absent, absent)
 
 
 def _source(file: Path, functions: tuple[str, ...]) -> str:
@@ -122,4 +126,6 @@ def _defined(module: ast.Module) -> set[str]:
 
 
 def _absent(file: Path, *_: Any) -> Any:
-    raise BadPython(f"{file}: a lab in its language has no use for this function.")
+    raise BadPython(
+        f"{file}: this function is missing, or its language has no use for it."
+    )

@@ -48,7 +48,7 @@ def _plain(formula: str) -> str:
         words = _TEXT.sub(r"\1", words)
         words = _FRACTION.sub(_fraction, words)
         words = _GROUP.sub(r"\1", words) if r"\frac" not in words else words
-    words = _COMMAND.sub(lambda found: _SYMBOLS.get(found[1], found[1]), words)
+    words = _COMMAND.sub(lambda match: _SYMBOLS.get(match[1], match[1]), words)
     return " ".join(words.split())
 
 

@@ -32,6 +32,9 @@ class BadQuestion(ValueError):
 Draw = Callable[[random.Random], "list[Question]"]
 #: says in words why an answer is wrong; nothing if it is right
 Judge = Callable[[Question, Any], str]
+#: (question, state, answer) -> state, arguments of the next step, why it is wrong: both
+#: are None before the first step; where there are no arguments the dialogue is over
+Advance = Callable[[Question, Any, Any], tuple[Any, "dict[str, Any] | None", "str"]]
 
 
 def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
@@ -49,12 +52,15 @@ def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
         raise BadQuestion(
             f"{len(questions)} questions; there must be 1 to {_MOST_QUESTIONS}."
         )
-    for each in questions:
-        names = wanted.get(each.function)
-        if names is None or set(each.arguments) != set(names):
-            raise BadQuestion(
-                f"{each.function}({', '.join(each.arguments)}) is not in lab.toml."
-            )
+    dialogues = {function.name for function in plan.functions if function.is_dialogue}
+    for question in questions:
+        names = wanted.get(question.function)
+        if question.function in dialogues:
+            # what the lab plays is its own; arguments are those of its steps
+            continue
+        if names is None or set(question.arguments) != set(names):
+            call = f"{question.function}({', '.join(question.arguments)})"
+            raise BadQuestion(f"{call} is not in lab.toml.")
     missing = set(wanted) - {question.function for question in questions}
     if missing:
         raise BadQuestion(f"{', '.join(sorted(missing))} is asked nothing.")
@@ -68,7 +74,7 @@ def in_order(function: Function, question: Question) -> tuple[Any, ...]:
 
 def call_words(function: Function, question: Question) -> str:
     """Write a question as a call that a learner can repeat."""
-    given = ", ".join(repr(each) for each in in_order(function, question))
+    given = ", ".join(repr(argument) for argument in in_order(function, question))
     words = f"{function.name}({given})"
     return words if len(words) <= _MOST_SHOWN else words[: _MOST_SHOWN - 3] + "..."
 
@@ -80,7 +86,13 @@ def judged(
     data: bytes,
     is_hidden: bool = False,
 ) -> str:
-    """Judge an answer; give in words why it is wrong, nothing if it is right.
+    """Judge an answer; give in words why it is wrong, nothing if it is right."""
+    answer, words = typed(function, data, is_hidden)
+    return words or judge(question, answer)
+
+
+def typed(function: Function, data: bytes, is_hidden: bool = False) -> tuple[Any, str]:
+    """Give an answer as the type that was asked for, or say that it is of another.
 
     Of a hidden question an answer of another type is not quoted: a learner can put the
     question into it.
@@ -92,11 +104,10 @@ def judged(
             held = int(held)
         if function.returns == ROWS:
             held = _with_counts(held)
-        answer = msgspec.convert(held, RESULTS[function.returns])
+        return msgspec.convert(held, RESULTS[function.returns]), ""
     except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
-        found = _kind(data, is_hidden)
-        return f"It must return {function.returns}, and returns {found}."
-    return judge(question, answer)
+        kind = _kind(data, is_hidden)
+        return None, f"It must return {function.returns}, and returns {kind}."
 
 
 def _with_counts(held: Any) -> Any:

@@ -49,7 +49,7 @@ def shown_functions(folder: Path, lab: Lab) -> Functions:
         raise LookupError("only the cases that the lab shows are here")
 
     def number_of(given: dict[str, Any]) -> int:
-        return next(number for number, each in cases.items() if each is given)
+        return next(number for number, case in cases.items() if case is given)
 
     def expected(given: dict[str, Any], sizes: dict[str, int]) -> dict[str, Any]:
         return part(number_of(given), "expected")
@@ -69,7 +69,7 @@ def shown_numbers(lab: Lab, cases: Any) -> dict[str, NDArray[Any]]:
         lab: the lab.
         cases: its own Python.
     """
-    found: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     for number, (case, call) in enumerate(_calls(lab)):
         sizes = dict(case.sizes)
         chance = generator_of(case.seed, call)
@@ -78,8 +78,8 @@ def shown_numbers(lab: Lab, cases: Any) -> dict[str, NDArray[Any]]:
         bounds = cases.tolerance(given, dict(sizes), right)
         for which, numbers in zip(_PARTS, (given, right, bounds), strict=True):
             for name, values in numbers.items():
-                found[f"{number}/{which}/{name}"] = np.asarray(values)
-    return found
+                arrays[f"{number}/{which}/{name}"] = np.asarray(values)
+    return arrays
 
 
 def _calls(lab: Lab) -> Iterator[tuple[Case, int]]:

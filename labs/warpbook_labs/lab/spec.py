@@ -135,7 +135,9 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
     id: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{2,40}$")]
     number: Annotated[int, Meta(ge=1, le=999)]
     title: Text
-    track: Literal["kernels", "memory", "precision", "streams", "training", "profile"]
+    track: Literal[
+        "kernels", "memory", "precision", "streams", "training", "serving", "profile"
+    ]
     goal: Text
     #: what the learner writes
     asks: Text

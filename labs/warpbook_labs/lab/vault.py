@@ -25,5 +25,5 @@ def private_folder(folder: Path) -> Path | None:
     vault = os.environ.get(VAULT)
     if not vault:
         return None
-    found = Path(vault) / folder.parent.name / folder.name
-    return found if (found / "cases.py").is_file() else None
+    private = Path(vault) / folder.parent.name / folder.name
+    return private if (private / "cases.py").is_file() else None

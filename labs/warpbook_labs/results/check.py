@@ -105,7 +105,7 @@ def status_of(cases: Sequence[CaseResult]) -> Status:
     failed = [case for case in cases if not case.passed]
     if not failed:
         return "passed"
-    return "unsupported" if all(each.is_unsupported for each in failed) else "failed"
+    return "unsupported" if all(case.is_unsupported for case in failed) else "failed"
 
 
 def sentence(cases: Sequence[CaseResult]) -> str:

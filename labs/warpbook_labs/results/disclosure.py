@@ -38,13 +38,13 @@ Case = TypeVar("Case", CaseResult, DeviceCase)
 def fit_to_tell(cases: Iterable[Case]) -> tuple[Case, ...]:
     """Leave out hidden failures but the first: they would tell too much at once."""
     cases = tuple(cases)
-    failed = [at for at, each in enumerate(cases) if each.is_hidden and not each.passed]
+    failed = [at for at, case in enumerate(cases) if case.is_hidden and not case.passed]
     # what can't be checked is no mistake, and says less than one
     mistakes = [at for at in failed if _is_mistake(cases[at])]
     told_at = (mistakes or failed)[:1]
     return tuple(
-        _without_sizes(each) if at in told_at else each
-        for at, each in enumerate(cases)
+        _without_sizes(case) if at in told_at else case
+        for at, case in enumerate(cases)
         if at in told_at or at not in failed
     )
 

@@ -94,7 +94,7 @@ class Report:
         """List a finding, once."""
         if finding in self.findings:
             return
-        alike = sum(each.kind == finding.kind for each in self.findings)
+        alike = sum(other.kind == finding.kind for other in self.findings)
         if alike < MOST_FINDINGS:
             self.findings.append(finding)
         else:

@@ -55,7 +55,7 @@ class Held(Struct, frozen=True):
 
 def read_log(log: str) -> tuple[dict[str, Resources], str]:
     """Read a compiler's log; give each kernel's resources, and what else it says."""
-    found = {}
+    resources_of = {}
     parts = _ENTRY.split(log)
     for kernel, architecture, text in zip(
         parts[1::3], parts[2::3], parts[3::3], strict=True
@@ -66,7 +66,7 @@ def read_log(log: str) -> tuple[dict[str, Resources], str]:
         shared = _SHARED.search(text)
         stack, stored, loaded = spilled.groups() if spilled else (0, 0, 0)
         name = plain_name(kernel)
-        found[name] = Resources(
+        resources_of[name] = Resources(
             name,
             architecture,
             int(used[1]),
@@ -75,7 +75,7 @@ def read_log(log: str) -> tuple[dict[str, Resources], str]:
             int(loaded),
             int(shared[1]) if shared else 0,
         )
-    return found, _PTXAS.sub("", log).strip()
+    return resources_of, _PTXAS.sub("", log).strip()
 
 
 def multiprocessor(architecture: str) -> Multiprocessor | None:
@@ -110,9 +110,9 @@ def held_by_launches(
 ) -> tuple[Held, ...]:
     """Tell it of each different launch: kernel, threads of a block, shared bytes."""
     distinct = dict.fromkeys(launches)
-    told = (
+    occupancies = (
         held(resources[kernel], threads, shared)
         for kernel, threads, shared in distinct
         if kernel in resources
     )
-    return tuple(each for each in told if each is not None)
+    return tuple(known for known in occupancies if known is not None)

@@ -117,18 +117,18 @@ class _Notes(ast.NodeVisitor):
         """Leave out the names that it has for itself; others may be called the same."""
         known = [(names, set(names)) for names in (*self._sets, self._into.binds)]
         own = {
-            each.id
+            target.id
             for part in ast.walk(node)
             if isinstance(part, ast.comprehension)
-            for each in ast.walk(part.target)
-            if isinstance(each, ast.Name)
+            for target in ast.walk(part.target)
+            if isinstance(target, ast.Name)
         }
         parts = len(self._into.parts)
         self.generic_visit(node)
         for names, before in known:
             names -= own - before
         self._into.parts[parts:] = [
-            each for each in self._into.parts[parts:] if not base_names(each) & own
+            part for part in self._into.parts[parts:] if not base_names(part) & own
         ]
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:

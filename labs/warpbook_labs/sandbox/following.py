@@ -198,14 +198,14 @@ class Follower:
         """Give the lines that had a function called."""
         if caller is None or caller.pending is None:
             return {}
-        found: Lines = dict.fromkeys(caller.lines, 0)
-        self._add_deciders(found, caller, caller.pending)
-        merge(found, caller.context, _STEPS_TO_CALLER)
-        return nearest(found)
+        lines: Lines = dict.fromkeys(caller.lines, 0)
+        self._add_deciders(lines, caller, caller.pending)
+        merge(lines, caller.context, _STEPS_TO_CALLER)
+        return nearest(lines)
 
-    def _add_deciders(self, found: Lines, call: _Call, statement: Statement) -> None:
+    def _add_deciders(self, lines: Lines, call: _Call, statement: Statement) -> None:
         for number, steps in statement.deciders.items():
-            merge(found, call.decided.get(number, {}), steps)
+            merge(lines, call.decided.get(number, {}), steps)
 
     def _take_parameters(
         self, call: _Call, caller: _Call | None, code: CodeType
@@ -244,10 +244,10 @@ class Follower:
         return None
 
     def _read(self, call: _Call, names: Iterable[str]) -> Lines:
-        found: Lines = {}
+        lines: Lines = {}
         for name in names:
-            merge(found, self._of_name(call, name), 1)
-        return found
+            merge(lines, self._of_name(call, name), 1)
+        return lines
 
     def _of_name(self, call: _Call, name: str) -> Lines:
         known = call.names.get(name)
@@ -256,14 +256,14 @@ class Follower:
                 known = self._latest.get(name)
             else:
                 known = self._module.get(name)
-        found = dict(known or {})
-        merge(found, call.first.get(name, {}), 0)
-        merge(found, _with_rounds(call, self._objects.lines(_value(call, name))), 0)
-        return found
+        lines = dict(known or {})
+        merge(lines, call.first.get(name, {}), 0)
+        merge(lines, _with_rounds(call, self._objects.lines(_value(call, name))), 0)
+        return lines
 
     def _read_parts(self, call: _Call, parts: Iterable[ast.expr]) -> Lines:
         """Give the lines of objects that are held by others."""
-        found: Lines = {}
+        merged: Lines = {}
         held = _names(call)
         for part in parts:
             node, lines = part, self._objects.lines(part_of(part, held))
@@ -273,8 +273,8 @@ class Follower:
             if isinstance(node, ast.Name):
                 # nothing is known of the part, so the whole counts
                 lines = self._of_name(call, node.id)
-            merge(found, lines, 1)
-        return _with_rounds(call, found)
+            merge(merged, lines, 1)
+        return _with_rounds(call, merged)
 
     def _finish(self, call: _Call) -> Lines:
         """Note what the statement has done that was begun last."""
@@ -290,16 +290,16 @@ class Follower:
         self._add_deciders(shared, call, statement)
         merge(shared, call.context, _STEPS_TO_CALLER)
         merge(shared, dict.fromkeys(lines, 0), 0)
-        found, where = self._used(call, statement, shared)
-        each = {
+        computed_lines, where = self._used(call, statement, shared)
+        by_name = {
             name: self._used(call, part, shared)[0]
-            for name, part in statement.each.items()
+            for name, part in statement.by_name.items()
         }
-        call.decided[statement.number] = found
+        call.decided[statement.number] = computed_lines
         for line in lines:
-            self._by_line[line], self._places[line] = found, where
-        self._write(call, statement, found, each)
-        return found
+            self._by_line[line], self._places[line] = computed_lines, where
+        self._write(call, statement, computed_lines, by_name)
+        return computed_lines
 
     def _used(
         self, call: _Call, statement: Statement, shared: Lines
@@ -308,51 +308,51 @@ class Follower:
         computed = self._read(call, statement.whole)
         merge(computed, self._read_parts(call, statement.parts), 0)
         placed = self._read(call, statement.places)
-        found, where = dict(shared), dict(shared)
-        merge(found, computed, 0)
-        merge(found, placed, _STEPS_TO_OTHER - 1)
+        lines, where = dict(shared), dict(shared)
+        merge(lines, computed, 0)
+        merge(lines, placed, _STEPS_TO_OTHER - 1)
         merge(where, placed, 0)
         merge(where, computed, _STEPS_TO_OTHER - 1)
-        return nearest(found), where
+        return nearest(lines), where
 
     def _write(
         self,
         call: _Call,
         statement: Statement,
-        found: Lines,
-        each: Mapping[str, Lines],
+        lines: Lines,
+        by_name: Mapping[str, Lines],
     ) -> None:
         """Note what a statement binds and changes.
 
         Args:
             call: in which it is done.
             statement: that is done.
-            found: the lines of all that it computes.
-            each: of names that have a part of it, the lines of that part.
+            lines: the lines of all that it computes.
+            by_name: of names that have a part of it, the lines of that part.
         """
         for name in statement.within & call.names.keys():
             # it may have another value for that this did not go the other way
             call.names[name] = dict(call.names[name])
             steps = _STEPS_TO_LOOP if statement.is_loop else _STEPS_TO_BRANCH
-            merge(call.names[name], found, steps)
+            merge(call.names[name], lines, steps)
         held = [_value(call, name) for name in statement.reads]
         for name in statement.binds | statement.changes:
             value = _value(call, name)
             if isinstance(value, ModuleType):
                 # what is set in it may decide on whatever comes later
                 if name in statement.settings:
-                    merge(self._settings, found, 1)
+                    merge(self._settings, lines, 1)
                 continue
             is_bound = name in statement.binds
             if not is_bound and is_plain(value):
                 # nothing changes it in place
                 continue
-            computed = each.get(name, found) if is_bound else found
+            computed = by_name.get(name, lines) if is_bound else lines
             known = dict(computed)
             if not is_bound:
                 merge(known, call.names.get(name, {}), 1)
                 call.changed.add(name)
-                self._objects.change(value, found)
+                self._objects.change(value, lines)
             elif name not in statement.reads:
                 call.first[name] = computed
             call.names[name] = self._latest[name] = known
@@ -364,9 +364,9 @@ class Follower:
         self._note_assigned(call, statement)
         names = _names(call)
         for part in statement.changed_parts:
-            self._objects.change(part_of(part, names), found)
+            self._objects.change(part_of(part, names), lines)
         for tensor in self._objects.changed_tensors(list(call.frame.f_locals.values())):
-            self._objects.change(tensor, found)
+            self._objects.change(tensor, lines)
 
     def _note_assigned(self, call: _Call, statement: Statement) -> None:
         name = statement.assigned

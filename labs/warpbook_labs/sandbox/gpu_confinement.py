@@ -64,13 +64,13 @@ def _but(path: Path, hidden: list[Path]) -> Iterator[Path]:
     """Give a folder, or where something hidden is in it, all else that it has."""
     if path in hidden:
         return
-    inside = [each for each in hidden if each.is_relative_to(path)]
+    inside = [place for place in hidden if place.is_relative_to(path)]
     if not inside:
         yield path
         return
-    for each in path.iterdir():
-        if not each.is_symlink():
-            yield from _but(each, inside)
+    for inner in path.iterdir():
+        if not inner.is_symlink():
+            yield from _but(inner, inside)
 
 
 def _devices() -> Iterator[Path]:

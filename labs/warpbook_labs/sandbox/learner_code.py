@@ -79,7 +79,7 @@ def within(seconds: float) -> Iterator[None]:
         _watch.until = None
 
 
-def told(
+def words_of(
     problem: BaseException,
     seconds: float,
     source_name: str,

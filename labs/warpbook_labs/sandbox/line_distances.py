@@ -34,7 +34,7 @@ def suspicious(lines: Lines, right: Sequence[Lines]) -> Lines:
     steps = {}
     for line, distance in lines.items():
         most = distance + _MOST_STEPS_NEARER
-        others = [min(each.get(line, most), most) for each in right]
+        others = [min(distances.get(line, most), most) for distances in right]
         steps[line] = distance - max(0.0, sum(others) / len(others) - distance)
     order = sorted(lines, key=lambda line: (steps[line], lines[line], -line))
     return {line: place for place, line in enumerate(order)}

@@ -61,19 +61,21 @@ class Objects:
         known = None if is_plain(value) else self._known.get(_key(value))
         if known is None:
             return {}
-        found = _own(known)
+        merged = _own(known)
         for part in known.holds:
-            for each in (part, *_elements(part)):
-                held = self._known.get(_key(each))
+            for element in (part, *_elements(part)):
+                held = self._known.get(_key(element))
                 if held is not None:
-                    merge(found, held.changed, 1)
-        return found
+                    merge(merged, held.changed, 1)
+        return merged
 
     def make(self, value: Any, lines: Lines, holds: Iterable[Any] = ()) -> None:
         """Note the lines that made an object, unless it is known."""
         if is_plain(value) or self.knows(value):
             return
-        held = tuple(each for each in holds if not is_plain(each) and each is not value)
+        held = tuple(
+            other for other in holds if not is_plain(other) and other is not value
+        )
         known = _Known(value, nearest(lines), holds=held[:_MOST_ELEMENTS])
         self._known[_key(value)] = known
 
@@ -93,15 +95,15 @@ class Objects:
         for value in values:
             if is_plain(value):
                 continue
-            for each in (value, *_elements(value)):
-                if not _is_tensor(each):
+            for part in (value, *_elements(value)):
+                if not _is_tensor(part):
                     continue
                 has_changed = False
-                for key, version in self._counted(each):
+                for key, version in self._counted(part):
                     has_changed |= self._versions.setdefault(key, version) != version
                     self._versions[key] = version
                 if has_changed:
-                    yield each
+                    yield part
 
     def _counted(self, tensor: Any) -> Iterator[tuple[object, object]]:
         """Count the changes of a tensor's memory and of its gradient."""
@@ -152,9 +154,9 @@ def _has(container: Any, key: object) -> bool:
 
 
 def _own(known: _Known) -> Lines:
-    found = dict(known.made)
-    merge(found, known.changed, 0)
-    return found
+    lines = dict(known.made)
+    merge(lines, known.changed, 0)
+    return lines
 
 
 def _elements(value: Any) -> tuple[Any, ...]:

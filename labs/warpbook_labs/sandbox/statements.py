@@ -62,7 +62,7 @@ class Statement:
     #: the lines of a dict display's values
     value_lines: tuple[int, ...] = ()
     #: of `a, b = c, d`: by each name that it binds, what that is computed of
-    each: dict[str, Statement] = field(default_factory=dict)
+    by_name: dict[str, Statement] = field(default_factory=dict)
     #: of one over several lines, those of its first and its last operand
     ends: tuple[int, ...] = ()
 
@@ -76,7 +76,7 @@ class Statement:
         self.parts += other.parts
         self.changed_parts += other.changed_parts
         self.is_alias = self.is_alias and other.is_alias
-        self.each = {}
+        self.by_name = {}
         self.assigned = ""
 
 
@@ -86,14 +86,14 @@ def statements_of(source: str) -> dict[int, Statement]:
     Raises:
         SyntaxError: it is no Python.
     """
-    found: dict[int, Statement] = {}
-    _Reader(found).body(ast.parse(source).body, {})
-    return found
+    statements: dict[int, Statement] = {}
+    _Reader(statements).body(ast.parse(source).body, {})
+    return statements
 
 
 class _Reader:
-    def __init__(self, found: dict[int, Statement]) -> None:
-        self._found, self._count = found, 0
+    def __init__(self, statements: dict[int, Statement]) -> None:
+        self._statements, self._count = statements, 0
 
     def body(self, nodes: list[ast.stmt], deciders: dict[int, float]) -> None:
         for node in nodes:
@@ -112,15 +112,15 @@ class _Reader:
                 self.body(part, inside)
             if isinstance(node, _DECIDES):
                 for part in _bodies(node):
-                    for each in _own(part):
+                    for inner in _own(part):
                         held = Statement(0)
-                        for head in _heads(each):
+                        for head in _heads(inner):
                             note(head, held)
                         statement.within |= held.binds | held.changes
             jumps = isinstance(node, ast.If | ast.Match) and any(
-                isinstance(each, _JUMPS)
+                isinstance(inner, _JUMPS)
                 for part in _bodies(node)
-                for each in _own(part)
+                for inner in _own(part)
             )
             if jumps:
                 # what comes behind is done only where it does not jump
@@ -143,15 +143,19 @@ class _Reader:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             # nobody takes what it gives, so it does something to what it is given
             call = node.value
-            for each in (call.func, *call.args, *(k.value for k in call.keywords)):
-                statement.changes |= base_names(each)
+            for expression in (
+                call.func,
+                *call.args,
+                *(k.value for k in call.keywords),
+            ):
+                statement.changes |= base_names(expression)
         _note_kind(node, statement)
         lines = _lines(node)
         statement.ends = _ends(node, lines)
         for line in lines:
-            known = self._found.get(line)
+            known = self._statements.get(line)
             if known is None or known.is_silent:
-                self._found[line] = statement
+                self._statements[line] = statement
             elif not statement.is_silent:
                 known.join(statement)
         return statement
@@ -165,12 +169,14 @@ def _note_kind(node: ast.stmt, statement: Statement) -> None:
         return
     statement.is_alias = isinstance(node.value, _PATHS)
     for name, value in _side_by_side(node):
-        statement.each[name] = Statement(statement.number, statement.line)
-        note(value, statement.each[name])
+        statement.by_name[name] = Statement(statement.number, statement.line)
+        note(value, statement.by_name[name])
     if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         statement.assigned = node.targets[0].id
         if isinstance(node.value, ast.Dict) and None not in node.value.keys:
-            statement.value_lines = tuple(each.lineno for each in node.value.values)
+            statement.value_lines = tuple(
+                element.lineno for element in node.value.values
+            )
 
 
 def _side_by_side(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
@@ -200,9 +206,9 @@ def _operand_lines(node: ast.AST) -> Iterator[int]:
     """Give the lines of what an expression computes with, not of what it calls."""
     parts = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.Call):
-        called = any(isinstance(each, ast.Call) for each in ast.walk(node.func))
+        called = any(isinstance(inner, ast.Call) for inner in ast.walk(node.func))
         parts = [*([node.func] if called else []), *node.args, *node.keywords]
-    parts = [each for each in parts if not isinstance(each, ast.expr_context)]
+    parts = [part for part in parts if not isinstance(part, ast.expr_context)]
     if not parts and isinstance(node, ast.expr):
         yield node.lineno
     for part in parts:
@@ -244,9 +250,9 @@ def _heads(node: ast.stmt) -> list[ast.AST]:
 def _bodies(node: ast.stmt) -> list[list[ast.stmt]]:
     if isinstance(node, ast.Match):
         return [case.body for case in node.cases]
-    found = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
-    found += [each.body for each in getattr(node, "handlers", ())]
-    return [each for each in found if isinstance(each, list) and each]
+    bodies = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
+    bodies += [handler.body for handler in getattr(node, "handlers", ())]
+    return [body for body in bodies if isinstance(body, list) and body]
 
 
 def _own(nodes: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -100,16 +100,16 @@ class _Warm:
         try:
             with self._lock:
                 control = self._ready()
-                asked = msgspec.msgpack.encode(fork)
+                message = msgspec.msgpack.encode(fork)
                 try:
-                    socket.send_fds(control, [asked], sent)
+                    socket.send_fds(control, [message], sent)
                 except OSError:
                     self._close()
                     raise _Gone from None
         finally:
             theirs.close()
-            for each in sent[:-1]:
-                os.close(each)
+            for descriptor in sent[:-1]:
+                os.close(descriptor)
         return line
 
     def _ready(self) -> socket.socket:
@@ -146,13 +146,13 @@ class _Warm:
         self._control, self._owner = ours, os.getpid()
         ours.settimeout(_START_S)
         try:
-            told = ours.recv(MOST_ASKED_BYTES)
+            message = ours.recv(MOST_ASKED_BYTES)
         except OSError:
-            told = b""
+            message = b""
         ours.settimeout(None)
-        problem = self._last_words() if not told else ""
-        if told:
-            problem = msgspec.msgpack.decode(told, type=Ready).problem
+        problem = self._last_words() if not message else ""
+        if message:
+            problem = msgspec.msgpack.decode(message, type=Ready).problem
         if problem:
             self._close()
             raise NotInstalled(problem)
@@ -184,18 +184,18 @@ class _Warm:
             threading.Thread(target=output.read_and_close),
             threading.Thread(target=errors.read_and_close),
         ]
-        for each in pumps:
-            each.start()
+        for pump in pumps:
+            pump.start()
         try:
-            told = line.wait(limits.wall_s)
+            code_bytes = line.wait(limits.wall_s)
         finally:
             # its child is killed, if it is still there, and so the pipes end
             line.socket.close()
-            for each in pumps:
-                each.join()
-        if told == b"":
+            for pump in pumps:
+                pump.join()
+        if code_bytes == b"":
             raise _Gone
-        code = None if told is None else CODE.unpack(told)[0]
+        code = None if code_bytes is None else CODE.unpack(code_bytes)[0]
         return outcome_of(work, code, output.held, errors.held, limits, began)
 
 
@@ -233,9 +233,9 @@ class _Line:
 
     def close(self) -> None:
         """Close what nobody has taken over."""
-        for each in (self.stdin, self.stdout, self.stderr):
-            if each >= 0:
-                os.close(each)
+        for descriptor in (self.stdin, self.stdout, self.stderr):
+            if descriptor >= 0:
+                os.close(descriptor)
 
 
 def _feed(pipe: int, given: bytes) -> None:

@@ -109,10 +109,10 @@ class _Nursery:
                     self._abandon(key.fileobj)
 
     def _begin(self) -> bool:
-        asked, files, _, _ = socket.recv_fds(self._control, MOST_ASKED_BYTES, FILES)
-        if not asked:
+        message, files, _, _ = socket.recv_fds(self._control, MOST_ASKED_BYTES, FILES)
+        if not message:
             return False
-        fork = msgspec.msgpack.decode(asked, type=Fork)
+        fork = msgspec.msgpack.decode(message, type=Fork)
         parent = os.getpid()
         child = os.fork()
         if not child:
@@ -126,9 +126,9 @@ class _Nursery:
 
     def _abandon(self, line: object) -> None:
         """Kill the child whose line was closed; nobody writes there."""
-        for child, each in self._lines.items():
-            if each is line:
-                self._selector.unregister(each)
+        for child, other in self._lines.items():
+            if other is line:
+                self._selector.unregister(other)
                 os.kill(child, signal.SIGKILL)
 
     def _reap(self) -> None:
@@ -154,8 +154,8 @@ class _Nursery:
                 os._exit(code)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for number, each in enumerate(files[: FILES - 1]):
-                os.dup2(each, number)
+            for number, file in enumerate(files[: FILES - 1]):
+                os.dup2(file, number)
             # what is the parent's, and of other jobs, begins behind stderr
             os.closerange(3, _most_files())
             start_clock()
@@ -184,7 +184,7 @@ class _Nursery:
 
 def _most_files() -> int:
     """Say above which number no file is open."""
-    return max(int(each) for each in os.listdir("/proc/self/fd")) + 1
+    return max(int(descriptor) for descriptor in os.listdir("/proc/self/fd")) + 1
 
 
 if __name__ == "__main__":

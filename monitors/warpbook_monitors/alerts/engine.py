@@ -48,7 +48,9 @@ class Engine:
     @property
     def alerts(self) -> tuple[Alert, ...]:
         """All alerts that hold, then those that ended lately, the newest first."""
-        hold = [each.alert for each in self._standing.values() if each.alert]
+        hold = [
+            standing.alert for standing in self._standing.values() if standing.alert
+        ]
         return tuple(
             sorted(hold, key=lambda alert: -alert.since_ms) + self._ended[::-1]
         )
@@ -61,13 +63,13 @@ class Engine:
         """Look at the situation; whether an alert began, changed, ended or went."""
         before = self.alerts
         enabled = dict(rules.enabled())
-        found: set[_Key] = set()
+        held: set[_Key] = set()
         for name, rule in enabled.items():
             for finding in _bounded(rule.look(now)):
                 key = (name, finding.subject)
-                found.add(key)
+                held.add(key)
                 self._follow(key, rule, finding, now.time_ms)
-        for key in self._standing.keys() - found:
+        for key in self._standing.keys() - held:
             gone = enabled.get(key[0])
             # of a rule that was switched off, nothing is left
             self._subside(key, gone.clear_s if gone else 0.0, now.time_ms)

@@ -44,7 +44,9 @@ class UncorrectedEcc(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def look(self, now: Situation) -> Iterable[Finding]:
         """Find errors of the window, and rows that could not be replaced."""
-        told = {event.device for event in now.events if event.kind == "ecc_double_bit"}
+        faulty = {
+            event.device for event in now.events if event.kind == "ecc_double_bit"
+        }
         for gpu in now.gpus():
             device = gpu.device.id
             grew = now.counters.growth(
@@ -52,7 +54,7 @@ class UncorrectedEcc(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True
             )
             yield Finding(
                 device,
-                True if device in told else None if grew is None else grew > 0,
+                True if device in faulty else None if grew is None else grew > 0,
                 "fault",
                 device,
                 f"{gpu.label}: uncorrectable memory error",
@@ -226,9 +228,9 @@ class Monitor(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
             yield Finding(
                 trouble.name, True, "warning", None, trouble.title, trouble.text
             )
-        for each in now.seen:
-            lag_ms = each.most("loop_lag_ms")
-            if each.device.kind == "monitor" and lag_ms is not None:
+        for seen in now.seen:
+            lag_ms = seen.most("loop_lag_ms")
+            if seen.device.kind == "monitor" and lag_ms is not None:
                 yield Finding(
                     "lag",
                     lag_ms >= self.lag_ms,

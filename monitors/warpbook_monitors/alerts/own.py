@@ -54,14 +54,14 @@ class OwnRule(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def look(self, now: Situation) -> Iterable[Finding]:
         """Hold the newest value of each device against the threshold."""
-        for each in now.seen:
-            if self.device in (each.device.kind, each.device.id):
+        for seen in now.seen:
+            if self.device in (seen.device.kind, seen.device.id):
                 yield Finding(
-                    subject=each.device.id,
-                    holds=self._holds(each),
+                    subject=seen.device.id,
+                    holds=self._holds(seen),
                     severity="warning",
-                    device=each.device.id,
-                    title=f"{each.label}: {self.title}",
+                    device=seen.device.id,
+                    title=f"{seen.label}: {self.title}",
                     text=self.text,
                 )
 

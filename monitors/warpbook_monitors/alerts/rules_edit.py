@@ -82,7 +82,7 @@ def _table(parent: Any, name: str) -> Any:
     """
     if name not in parent:
         parent[name] = tomlkit.table(is_super_table=name in ("own", "built_in"))
-    found = parent[name]
-    if not isinstance(found, AbstractTable) and not isinstance(found, Mapping):
+    table = parent[name]
+    if not isinstance(table, AbstractTable) and not isinstance(table, Mapping):
         raise ValueError(f"`{name[:64]}` is no table")
-    return found
+    return table

@@ -30,7 +30,7 @@ class Seen:
 
     def values(self, metric: str) -> list[float]:
         """Every value of a metric that was read; none is invented."""
-        names = [each.name for each in self.device.metrics]
+        names = [known.name for known in self.device.metrics]
         if metric not in names:
             return []
         index = names.index(metric)
@@ -88,13 +88,13 @@ class Situation:
 
     def gpus(self) -> Iterable[Seen]:
         """The GPUs and their instances."""
-        return (each for each in self.seen if each.device.kind in ("gpu", "mig"))
+        return (seen for seen in self.seen if seen.device.kind in ("gpu", "mig"))
 
     def label(self, device_id: str) -> str:
         """A device's name for a person."""
-        for each in self.seen:
-            if each.device.id == device_id:
-                return each.label
+        for seen in self.seen:
+            if seen.device.id == device_id:
+                return seen.label
         return device_id[:60]
 
 
@@ -122,11 +122,11 @@ class Counters:
 
     def follow(self, time_ms: float, seen: Iterable[Seen]) -> None:
         """Take the counters of a second."""
-        for each in seen:
+        for device in seen:
             for metric in COUNTED:
-                value = each.most(metric)
+                value = device.most(metric)
                 if value is not None:
-                    self._take(time_ms, each.device.id, metric, value)
+                    self._take(time_ms, device.device.id, metric, value)
 
     def _take(self, time_ms: float, device: str, metric: str, value: float) -> None:
         # one that falls was reset with its GPU

@@ -111,8 +111,8 @@ def is_idle(gpu: Seen) -> bool | None:
 def _kernels(now: Situation) -> Iterator[tuple[Seen, Holder, str]]:
     """Give each kernel that holds memory, with its GPU."""
     for gpu in now.gpus():
-        told = now.holders.get(gpu.device.id)
-        for holder in told.holders if told else ():
+        holders = now.holders.get(gpu.device.id)
+        for holder in holders.holders if holders else ():
             if holder.kernel_id is not None:
                 yield gpu, holder, holder.kernel_id
 

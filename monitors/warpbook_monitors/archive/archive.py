@@ -295,7 +295,7 @@ class Archive:
         """Say that the disk is full; empty where it is not, or nobody knows."""
         folder = self.path.parent
         there = next(
-            (each for each in (folder, *folder.parents) if each.exists()), None
+            (parent for parent in (folder, *folder.parents) if parent.exists()), None
         )
         with contextlib.suppress(OSError):
             usage = shutil.disk_usage(there or folder)
@@ -369,4 +369,6 @@ def _oldest_ms(connection: sqlite3.Connection) -> float | None:
         for table in ("segment", "recent")
     ]
     # SQLite keeps anything in a column, and the file may be damaged
-    return min((each for each in times_ms if isinstance(each, float)), default=None)
+    return min(
+        (time_ms for time_ms in times_ms if isinstance(time_ms, float)), default=None
+    )

@@ -164,15 +164,15 @@ def check(connection: sqlite3.Connection) -> None:
     Raises:
         DatabaseError: it is damaged.
     """
-    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise sqlite3.DatabaseError(f"database disk image is malformed: {found}")
+    (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if state != "ok":
+        raise sqlite3.DatabaseError(f"database disk image is malformed: {state}")
 
 
 def migrate(connection: sqlite3.Connection, newest: int = SCHEMA_VERSION) -> None:
     """Bring a file of ours from its format to a newer one; the caller commits."""
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    for version in range(found + 1, newest + 1):
+    (version_now,) = connection.execute("PRAGMA user_version").fetchone()
+    for version in range(version_now + 1, newest + 1):
         for statement in statements(__package__, f"schema_{version}.sql"):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {version}")

@@ -26,10 +26,10 @@ _LOOK_S = 0.02
 def identity_of(path: Path) -> Identity | None:
     """Which file has that name; None where there is none."""
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 @contextlib.contextmanager

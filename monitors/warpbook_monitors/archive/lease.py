@@ -58,8 +58,8 @@ class Lease:
         return True
 
     def _is_in_place(self, descriptor: int) -> bool:
-        found = os.fstat(descriptor)
-        return identity_of(self._path) == (found.st_dev, found.st_ino)
+        stat = os.fstat(descriptor)
+        return identity_of(self._path) == (stat.st_dev, stat.st_ino)
 
     def release(self) -> None:
         """Give it back."""

@@ -137,23 +137,23 @@ def find(
     """
     limit = max(1, min(search.limit, MOST_FOUND))
     conditions, values = _conditions(search)
-    found = _select(connection, conditions, values, limit + 1)
-    if len(found) <= limit:
-        return found, False
-    last_ms = found[limit - 1].started_ms
-    if found[limit].started_ms == last_ms:
-        earlier = [record for record in found if record.started_ms > last_ms]
+    rows = _select(connection, conditions, values, limit + 1)
+    if len(rows) <= limit:
+        return rows, False
+    last_ms = rows[limit - 1].started_ms
+    if rows[limit].started_ms == last_ms:
+        earlier = [record for record in rows if record.started_ms > last_ms]
         at_last = _select(
             connection,
             [*conditions, "started_ms = ?"],
             [*values, last_ms],
             _MOST_AT_ONE_TIME,
         )
-        found = earlier + at_last
+        rows = earlier + at_last
     else:
-        found = found[:limit]
+        rows = rows[:limit]
     older = _select(connection, [*conditions, "started_ms < ?"], [*values, last_ms], 1)
-    return found, bool(older)
+    return rows, bool(older)
 
 
 def drop_old_records(

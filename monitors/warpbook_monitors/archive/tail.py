@@ -76,7 +76,7 @@ class Tail:
                 if isinstance(message, Gap | Event):
                     _remark(connection, message)
             framed = [(m, devices) for m, devices in waiting if isinstance(m, Frame)]
-            for devices, group in itertools.groupby(framed, key=lambda each: each[1]):
+            for devices, group in itertools.groupby(framed, key=lambda pair: pair[1]):
                 frames = [frame for frame, _ in group]
                 for span in self._spans(frames):
                     self._take(connection, span, devices)

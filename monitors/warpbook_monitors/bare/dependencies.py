@@ -114,10 +114,10 @@ def _told(
 def _next_other(stream: Int64s) -> Int64s:
     """Give for each piece the next one on another stream."""
     changes = np.append(np.flatnonzero(np.diff(stream)) + 1, len(stream))
-    found: Int64s = changes[
+    next_change: Int64s = changes[
         np.searchsorted(changes, np.arange(len(stream)), side="right")
     ]
-    return found
+    return next_change
 
 
 def _seen(
@@ -125,8 +125,8 @@ def _seen(
 ) -> tuple[Int64s, Int64s]:
     """Find work that began just when another stream's ended, after a wait was asked."""
     late = np.flatnonzero(unexplained_ns > _TOLERANCE_NS)
-    asked = np.searchsorted(waits, pieces.launch[late]) > 0
-    late = late[asked]
+    is_seen = np.searchsorted(waits, pieces.launch[late]) > 0
+    late = late[is_seen]
     end = pieces.end_ns
     order = np.argsort(end, kind="stable")
     place = np.searchsorted(

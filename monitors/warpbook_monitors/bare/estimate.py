@@ -174,16 +174,16 @@ def _host_share(program: Program, times: HostTimes) -> float:
 
 
 def _cautions(program: Program) -> tuple[str, ...]:
-    found = []
+    cautions = []
     if program.launching_lanes > 1:
-        found.append(_TOGETHER)
+        cautions.append(_TOGETHER)
     stall_ns = float(program.unexplained_ns.max(initial=0.0))
     if stall_ns > max(_STALL_NS, _STALL_SHARE * program.window_ns):
-        found.append(
+        cautions.append(
             f"One piece of work began {stall_ns / 1e6:.1f} ms later than anything in "
             "the trace explains. A stall that came once makes the bare time too long."
         )
-    return tuple(found)
+    return tuple(cautions)
 
 
 def _misfit(measured_ns: float, middle_ns: float) -> tuple[str, ...]:

@@ -151,8 +151,8 @@ class _Between:
     def at(self, moments: Floats) -> Floats:
         """Give their times when the moments are at others."""
         begin = moments[self.after]
-        found: Floats = begin + self.ratio * (moments[self.after + 1] - begin)
-        return found
+        moved: Floats = begin + self.ratio * (moments[self.after + 1] - begin)
+        return moved
 
 
 def _lanes(track: Int64s, host: Host) -> Int64s:

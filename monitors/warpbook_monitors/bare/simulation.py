@@ -260,17 +260,17 @@ _LONG = 512
 
 def _running_maximum(values: Floats, first: Int64s, part: Int64s) -> Floats:
     """Give the running maximum, begun anew at each part."""
-    found: Floats = values.copy()
+    highest: Floats = values.copy()
     length = np.diff(first, append=len(values))
     long = np.flatnonzero(length > _LONG)
     for begin, count in zip(first[long].tolist(), length[long].tolist(), strict=True):
         mine = slice(begin, begin + count)
-        found[mine] = np.maximum.accumulate(values[mine])
+        highest[mine] = np.maximum.accumulate(values[mine])
     rows = np.flatnonzero(length[part] <= _LONG)
     place = rows - first[part[rows]]
     reach, longest = 1, int(place.max(initial=0)) + 1
     while reach < longest:
         inside = rows[place >= reach]
-        found[inside] = np.maximum(found[inside], found[inside - reach])
+        highest[inside] = np.maximum(highest[inside], highest[inside - reach])
         reach *= 2
-    return found
+    return highest

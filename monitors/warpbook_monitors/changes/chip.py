@@ -34,7 +34,7 @@ class Span(NamedTuple):
 
     def at_most(self, most_ns: float) -> Span:
         """Bound all three."""
-        return Span(*(min(each, most_ns) for each in self))
+        return Span(*(min(time_ns, most_ns) for time_ns in self))
 
 
 def _longer(one: Span, other: Span) -> Span:

@@ -36,12 +36,12 @@ def round_trips(code: CellCode) -> tuple[RoundTrip, ...]:
     """Follow names from statement to statement, in the order of the source."""
     flow = _Flow()
     flow.go_through(code.tree.body)
-    return tuple(flow.found)
+    return tuple(flow.round_trips)
 
 
 class _Flow:
     def __init__(self) -> None:
-        self.found: list[RoundTrip] = []
+        self.round_trips: list[RoundTrip] = []
         #: names whose values are on the host, and have been on the GPU
         self._on_host: dict[str, Origin] = {}
 
@@ -70,7 +70,7 @@ class _Flow:
         if isinstance(node, ast.Name):
             return self._on_host.get(node.id)
         inner = [self._origin(part) for part in _operands(node)]
-        origin = next((each for each in inner if each is not None), None)
+        origin = next((known for known in inner if known is not None), None)
         if not isinstance(node, ast.Call):
             return origin
         function = node.func
@@ -80,7 +80,7 @@ class _Flow:
             before = origin or Origin(node.lineno, written(node), False)
             return before._replace(is_numpy=is_numpy)
         if origin is not None and _is_back(node, name):
-            self.found.append(RoundTrip(origin, node.lineno, written(node)))
+            self.round_trips.append(RoundTrip(origin, node.lineno, written(node)))
             return None
         return origin
 

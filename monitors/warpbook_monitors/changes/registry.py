@@ -56,7 +56,7 @@ RULES: tuple[Rule, ...] = (
     waits,
 )
 #: nobody tries more
-_MOST_CHANGES = 6
+MOST_CHANGES = 6
 #: how much of a bound's gain counts beside a range's, which is surer
 _BOUND_WEIGHT = 0.8
 
@@ -64,7 +64,7 @@ _BOUND_WEIGHT = 0.8
 def advise(evidence: Evidence) -> tuple[Change, ...]:
     """Give the changes that apply, the one that gains most first."""
     changes = sorted(_found(evidence), key=lambda change: -_gain_ns(change, evidence))
-    return tuple(changes[:_MOST_CHANGES])
+    return tuple(changes[:MOST_CHANGES])
 
 
 def _found(evidence: Evidence) -> Iterator[Change]:

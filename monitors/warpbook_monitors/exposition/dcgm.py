@@ -208,13 +208,13 @@ def families(
         frame: the newest.
         xids: by id of the device and number, the newest last.
     """
-    found: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
 
     def add(name: str, meaning: str, labels: dict[str, str], value: float) -> None:
-        if name not in found:
+        if name not in metrics:
             # "unknown" also where DCGM says counter: a counter of ours ends in _total
-            found[name] = Metric(name, meaning, "unknown")
-        found[name].add_sample(name, labels, value)
+            metrics[name] = Metric(name, meaning, "unknown")
+        metrics[name].add_sample(name, labels, value)
 
     by_id = {device.id: device for device in devices}
     last_xids = dict(xids.keys())
@@ -236,7 +236,7 @@ def families(
             add(*_FREE, labels, free / _MIB)
         if device.id in last_xids:
             add(*_XID, labels, last_xids[device.id])
-    return found.values()
+    return metrics.values()
 
 
 def _free_bytes(device: Device, values: Mapping[str, float | None]) -> float | None:

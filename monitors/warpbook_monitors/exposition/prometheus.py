@@ -116,13 +116,13 @@ def _infos(devices: Iterable[Device]) -> Iterable[Metric]:
     for device in devices:
         if device.origin == "replay" or device.kind not in ("gpu", "mig"):
             continue
-        told = {"name": device.name}
+        labels = {"name": device.name}
         if device.index is not None:
-            told["index"] = str(device.index)
+            labels["index"] = str(device.index)
         if "driver_version" in device.facts:
-            told["driver_version"] = str(device.facts["driver_version"])
+            labels["driver_version"] = str(device.facts["driver_version"])
         family = gpus if device.kind == "gpu" else parts
-        family.add_metric(list(_labels(device).values()), told)
+        family.add_metric(list(_labels(device).values()), labels)
     return gpus, parts
 
 

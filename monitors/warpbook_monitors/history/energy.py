@@ -156,7 +156,7 @@ class Power:
     def _before(self, time_ms: float, before_ms: float) -> float | None:
         """What the time before a moment took; less than a second."""
         moments_ms = _seconds_to(time_ms, _MOST_BACK + 1)
-        back = int(np.argmin([self._unrest(each) for each in moments_ms]))
+        back = int(np.argmin([self._unrest(moment_ms) for moment_ms in moments_ms]))
         moments_ms = moments_ms[: back + 1]
         watts = self._at(np.append(moments_ms, moments_ms[:-1] - before_ms))
         if watts is None:

@@ -78,12 +78,12 @@ def read_frames(
             values = _decode_values(read[at]) if at in read else []
             rows[at].append(values if len(values) == len(missing) else missing)
     starts, ends = windows(times_ms)
-    told = {}
+    by_position = {}
     for at, device in devices.items():
         table = np.array(rows[at], dtype=np.float64).reshape(-1, len(device.metrics))
         reasons = reason_shares(device, table)
-        told[at] = Readings(starts, ends, table, table, table, reasons)
-    return told
+        by_position[at] = Readings(starts, ends, table, table, table, reasons)
+    return by_position
 
 
 def joined(older: Readings, newer: Readings) -> Readings:
@@ -138,17 +138,17 @@ def read_seconds(
                 times[position].append(second.at_ms)
                 rows[position].append(table[begin:end])
             begin = end
-    told = {}
+    by_position = {}
     for position, device in devices.items():
         width = len(device.metrics)
         columns = 3 * width + len(REASON_BITS)
         whole = np.array(rows[position], dtype=np.float64).reshape(-1, columns)
         starts = np.array(times[position], dtype=np.float64)
         least, mean, most, reasons = np.split(whole, (width, 2 * width, 3 * width), 1)
-        told[position] = Readings(
+        by_position[position] = Readings(
             starts, starts + SECOND_MS, least, mean, most, reasons
         )
-    return told
+    return by_position
 
 
 def reason_shares(device: Device, values: Floats) -> Floats:

@@ -93,7 +93,9 @@ def _summary(
         if not columns:
             continue
         known = [
-            [each for each in column if each is not None] if None in column else column
+            [value for value in column if value is not None]
+            if None in column
+            else column
             for column in columns
         ]
         widths.append((position, len(names)))

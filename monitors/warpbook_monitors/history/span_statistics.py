@@ -69,12 +69,12 @@ def _make_good(
     metrics: dict[str, MetricSpan], joules: float | None, seconds: float
 ) -> None:
     """Let the mean power be that of the joules: readings of it may be means too."""
-    told = metrics.get("power_watts")
-    if joules is None or told is None or told.least is None or told.most is None:
+    power = metrics.get("power_watts")
+    if joules is None or power is None or power.least is None or power.most is None:
         return
     watts = joules / seconds
     metrics["power_watts"] = MetricSpan(
-        watts, min(told.least, watts), max(told.most, watts), told.covered_ratio
+        watts, min(power.least, watts), max(power.most, watts), power.covered_ratio
     )
 
 

@@ -77,7 +77,7 @@ class MemoryTrends:
         self, devices: Sequence[Device], now_ms: float
     ) -> dict[str, MemoryOutlook]:
         """Tell by device id what is known; a GPU without its memory is left out."""
-        told = {}
+        outlooks_of = {}
         for device in devices:
             points = self._points.get(device.id)
             total = device.facts.get("memory_total_bytes")
@@ -86,8 +86,8 @@ class MemoryTrends:
             if now_ms - points[-1][0] > 3 * _POINT_PERIOD_MS:
                 continue  # lost or stale: how it was says nothing
             usable = self._usable.get(device.id, total)
-            told[device.id] = outlook(list(points), int(total), usable)
-        return told
+            outlooks_of[device.id] = outlook(list(points), int(total), usable)
+        return outlooks_of
 
 
 def _value(device: Device, reading: Reading, name: str) -> float | None:
@@ -111,29 +111,31 @@ def outlook(
     now = f"{units.size(used)} of {units.size(total_bytes)} used"
     span_s = (points[-1][0] - points[0][0]) / 1000
 
-    def told(
+    def outlook_of(
         words: str, slope: float | None = None, full_in_s: float | None = None
     ) -> MemoryOutlook:
         sentence = f"{now}; {words}."
         return MemoryOutlook(int(used), total_bytes, slope, full_in_s, sentence)
 
     if span_s < MIN_WINDOW_S:
-        return told("not watched for long enough to tell a trend")
+        return outlook_of("not watched for long enough to tell a trend")
     slope = statistics.median(
         (after[1] - before[1]) / (after[0] - before[0]) * 1000
         for before, after in combinations(points, 2)
     )
     noise = max(_NOISE_BYTES, _NOISE_RATIO * total_bytes)
     if abs(slope) * span_s < noise or not _is_steady(points, slope):
-        return told("no trend")
+        return outlook_of("no trend")
     rate = f"{units.size(abs(slope) * 60)} a minute"
     if slope < 0:
-        return told(f"it falls by {rate}", slope)
+        return outlook_of(f"it falls by {rate}", slope)
     full_in_s = max(usable_bytes - used, 0) / slope
     if full_in_s > _FAR_S:
-        return told(f"it grows by {rate}", slope)
+        return outlook_of(f"it grows by {rate}", slope)
     full = units.duration_about(full_in_s)
-    return told(f"it grows by {rate}, full in {full} at this rate", slope, full_in_s)
+    return outlook_of(
+        f"it grows by {rate}, full in {full} at this rate", slope, full_in_s
+    )
 
 
 def _is_steady(points: Sequence[tuple[float, float]], slope: float) -> bool:

@@ -92,13 +92,13 @@ def explain(
 
 
 def with_counted(
-    told: DeviceHolders, failed: FailedAllocation, kernel_id: str
+    holders: DeviceHolders, failed: FailedAllocation, kernel_id: str
 ) -> DeviceHolders:
     """Put what the program counted into the holder that it is."""
     if failed.allocated_bytes is None:
-        return told
+        return holders
     return replace(
-        told,
+        holders,
         holders=tuple(
             replace(
                 holder,
@@ -107,7 +107,7 @@ def with_counted(
             )
             if holder.kernel_id == kernel_id and kernel_id
             else holder
-            for holder in told.holders
+            for holder in holders.holders
         ),
     )
 
@@ -118,20 +118,20 @@ def _sentences(
     holders: DeviceHolders | None,
     kernel_id: str,
 ) -> Iterator[str]:
-    asked, free, total = failed.asked_bytes, failed.free_bytes, failed.total_bytes
-    what = "Memory" if asked is None else units.size(asked)
+    request, free, total = failed.asked_bytes, failed.free_bytes, failed.total_bytes
+    what = "Memory" if request is None else units.size(request)
     yield f"{what} was asked for on {gpu or 'the GPU'}" + _left(free, total) + "."
     unused = None
     if failed.reserved_bytes is not None and failed.allocated_bytes is not None:
         unused = failed.reserved_bytes - failed.allocated_bytes
-    if asked is not None and total is not None and asked > total:
+    if request is not None and total is not None and request > total:
         yield "No GPU of this size can give that: ask for less at a time."
-    elif asked is not None and free is not None and asked <= free:
+    elif request is not None and free is not None and request <= free:
         yield (
             "That much was free, so a limit that the program set for itself stopped "
             "it (torch.cuda.set_per_process_memory_fraction, CuPy's set_limit)."
         )
-    elif asked is not None and unused is not None and asked <= unused:
+    elif request is not None and unused is not None and request <= unused:
         yield (
             f"torch keeps {units.size(unused)} that it does not use, in pieces too "
             "small: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before torch "
@@ -140,7 +140,7 @@ def _sentences(
     elif holders is None or not holders.holders:
         yield from _alone(failed)
     else:
-        missing = None if asked is None or free is None else asked - free
+        missing = None if request is None or free is None else request - free
         yield _advice(holders.holders, kernel_id, missing)
 
 
@@ -209,8 +209,8 @@ def _held(holder: Holder) -> str:
 
 def _find(patterns: tuple[str, ...], message: str) -> int | None:
     for pattern in patterns:
-        found = re.search(pattern, message)
-        if found:
-            size = float(found[1].replace(",", "")) * _UNITS[found[2].lower()]
+        match = re.search(pattern, message)
+        if match:
+            size = float(match[1].replace(",", "")) * _UNITS[match[2].lower()]
             return round(size) if size < _MOST_BYTES else None
     return None

@@ -318,13 +318,13 @@ class Logits(Layer, frozen=True, tag="logits"):
         PyTorch's `cross_entropy` of `logits.float()` has three of them at once while
         its backward pass is in `log_softmax`, and the caller holds the logits.
         """
-        each = (on.element_bytes + 12) * on.all_tokens
-        return each * divided(self.vocabulary, tensor)
+        whole = (on.element_bytes + 12) * on.all_tokens
+        return whole * divided(self.vocabulary, tensor)
 
     def forward_bytes(self, on: Pass, tensor: int) -> int:
         """(e + 4)·b·v: of the last token alone, with its copy in fp32."""
-        each = (on.element_bytes + 4) * on.batch
-        return each * divided(self.vocabulary, tensor)
+        whole = (on.element_bytes + 4) * on.batch
+        return whole * divided(self.vocabulary, tensor)
 
 
 def _kept_of_mlp(activation: str, is_gated: bool) -> int:

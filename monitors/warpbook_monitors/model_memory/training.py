@@ -26,6 +26,31 @@ class KindBytes(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
+class AtPeak(msgspec.Struct, frozen=True):
+    """What one GPU holds at the moment of its peak; the parts sum to it.
+
+    Attributes:
+        weights_bytes: weights, with the copies that autocast makes.
+        gradients_bytes: those that are there already.
+        states_bytes: optimizer states.
+        master_bytes: fp32 copies of weights.
+        activations_bytes: those that are still kept.
+        temporary_bytes: what the moment itself needs.
+    """
+
+    weights_bytes: int
+    gradients_bytes: int
+    states_bytes: int
+    master_bytes: int
+    activations_bytes: int
+    temporary_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """Give the peak."""
+        return sum(msgspec.structs.astuple(self))
+
+
 class StageMemory(msgspec.Struct, frozen=True):
     """What one GPU of a stage needs in a step of training.
 
@@ -45,6 +70,7 @@ class StageMemory(msgspec.Struct, frozen=True):
         peak_bytes: the most that is needed at once; not the sum of the others.
         peak_at: the moment: `backward` of a block, or `optimizer`.
         peak_block: the name of that block; None in the optimizer.
+        held: what is in memory at that moment.
     """
 
     stage: int
@@ -62,6 +88,7 @@ class StageMemory(msgspec.Struct, frozen=True):
     peak_bytes: int
     peak_at: str
     peak_block: str | None
+    held: AtPeak
 
 
 def training_memory(model: Model, plan: Plan) -> tuple[StageMemory, ...]:
@@ -93,15 +120,16 @@ class _StageStep:
         activations = sum(kinds.values())
         gathered = self._gathered_bytes()
         step = self._step_bytes(self._shard(parameters, 1))
-        resident = weights + states + master
         moments = [
-            (resident + gathered + held, block)
-            for held, block in self._backward(activations, gradients)
+            (AtPeak(weights, done, states, master, kept, gathered + working), block)
+            for done, kept, working, block in self._backward(activations, gradients)
         ]
-        peak, at = max(moments, key=lambda moment: moment[0])
+        peak, at = max(moments, key=lambda moment: moment[0].total_bytes)
         # autocast's copies are gone by then
         copies = self._widths.cast * self._shard(parameters, 3)
-        end = resident - copies + gradients + step
+        end = AtPeak(weights - copies, gradients, states, master, 0, step)
+        is_backward = peak.total_bytes >= end.total_bytes
+        held = peak if is_backward else end
         return StageMemory(
             stage=self._stage.number,
             parameters=parameters,
@@ -120,9 +148,10 @@ class _StageStep:
             ),
             gathered_bytes=gathered,
             step_bytes=step,
-            peak_bytes=max(peak, end),
-            peak_at="backward" if peak >= end else "optimizer",
-            peak_block=at.name if peak >= end else None,
+            peak_bytes=held.total_bytes,
+            peak_at="backward" if is_backward else "optimizer",
+            peak_block=at.name if is_backward else None,
+            held=held,
         )
 
     def _shard(self, parameters: int, stage: int) -> int:
@@ -257,8 +286,10 @@ class _StageStep:
                 count -= layer.parameters(tensor)
         return self._widths.gradient * count
 
-    def _backward(self, remaining: int, gradients: int) -> Iterator[tuple[int, Block]]:
-        """Give activations, gradients and temporaries before each block's backward.
+    def _backward(
+        self, remaining: int, gradients: int
+    ) -> Iterator[tuple[int, int, int, Block]]:
+        """Give gradients, activations and temporaries before each block's backward.
 
         Between the first and the last repetition of a block all three change evenly, so
         that only these two are looked at. Gradients stay where micro-batches add up, or
@@ -268,10 +299,10 @@ class _StageStep:
         done = gradients if stay else 0
         for block in reversed(self._blocks):
             kept, working = self._kept_of_block(block), self._working(block)
-            each = 0 if stay else self._gradients_of(block)
-            yield done + remaining + working, block
+            gradient_bytes = 0 if stay else self._gradients_of(block)
+            yield done, remaining, working, block
             most = block.times - 1
-            yield done + most * each + remaining - most * kept + working, block
-            done += block.times * each
+            yield done + most * gradient_bytes, remaining - most * kept, working, block
+            done += block.times * gradient_bytes
             remaining -= block.times * kept
-        yield done + remaining, self._blocks[0]
+        yield done, remaining, 0, self._blocks[0]

@@ -171,7 +171,9 @@ class Events:
             else:
                 gpu = nvml.address(handle)
                 ids[gpu, _WHOLE] = device
-                ids.update({(gpu, each): name for each, name in instances.items()})
+                ids.update(
+                    {(gpu, instance): name for instance, name in instances.items()}
+                )
         if not ids:
             raise refusal
         return ids

@@ -175,7 +175,9 @@ def fields(gpu: object, *names: str, scope: int = 0) -> list[Field]:
     if None in ids:
         missing = names[ids.index(None)]
         raise FunctionMissing(f"This version of nvidia-ml-py has no {missing}: update.")
-    answers = call("nvmlDeviceGetFieldValues", gpu, [(each, scope) for each in ids])
+    answers = call(
+        "nvmlDeviceGetFieldValues", gpu, [(field_id, scope) for field_id in ids]
+    )
     read = []
     for name, answer in zip(names, answers, strict=True):
         if answer.nvmlReturn != 0:

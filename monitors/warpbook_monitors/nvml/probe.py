@@ -75,7 +75,9 @@ class NvmlProbe:
         self._instances = Instances() if self._has_mig else None
         self._instances_due_ns = 0
         #: opened MIG instances, and why others could not be; taken by the source
-        self.found: queue.SimpleQueue[MigProbe | NvmlError] = queue.SimpleQueue()
+        self.new_instances: queue.SimpleQueue[MigProbe | NvmlError] = (
+            queue.SimpleQueue()
+        )
         self._ask(gpu, time.monotonic_ns())
         #: the kinds of events that it tells, as NVML's bits
         self.event_kinds = 0
@@ -114,16 +116,16 @@ class NvmlProbe:
 
     def absences(self) -> list[Absence]:
         """What a person may expect of this GPU, and it can't give."""
-        told = []
+        missing = []
         if self._no_gpm is not None:
             state, why = self._no_gpm.state, str(self._no_gpm)
             if state == "not_supported" and self._has_mig:
                 why = _MIG_IS_ON
-            told.append(_absence(f"GPM on GPU {self._index}", state, why))
+            missing.append(_absence(f"GPM on GPU {self._index}", state, why))
         if self._no_events is not None:
             what = f"Errors told by GPU {self._index} itself (XID, ECC)"
-            told.append(_absence(what, self._no_events.state, str(self._no_events)))
-        return told
+            missing.append(_absence(what, self._no_events.state, str(self._no_events)))
+        return missing
 
     def _ask(self, gpu: Handle, now_ns: int) -> None:
         """Ask what is due, and notice what is answered differently from now on."""
@@ -134,8 +136,8 @@ class NvmlProbe:
             self._facts = {**self._facts, "power_limit_watts": limit}
             self._changed = True
         if self._instances is not None and now_ns >= self._instances_due_ns:
-            for found in self._instances.find_new(self._contact, self._id):
-                self.found.put(found)
+            for instance in self._instances.find_new(self._contact, self._id):
+                self.new_instances.put(instance)
             self._instances_due_ns = now_ns + RETRY_NS
 
     def _find(self) -> Handle:
@@ -247,7 +249,7 @@ class NvmlSource:
     def close(self) -> None:
         """Free GPM's samples and shut NVML down, unless a call still runs."""
         heard = self._events.close(time.monotonic() + 2 * WAIT_MS / 1000)
-        if not heard or any(each.is_running for each in self._attempts.values()):
+        if not heard or any(attempt.is_running for attempt in self._attempts.values()):
             return
         for probe in self._probes:
             try:
@@ -301,23 +303,23 @@ class NvmlSource:
     def _take_instances(self) -> None:
         """Take the MIG instances that the GPUs' own threads found."""
         for probe in list(self._probes):
-            while isinstance(probe, NvmlProbe) and not probe.found.empty():
-                found = probe.found.get()
-                if isinstance(found, MigProbe):
-                    self._probes.append(found)
+            while isinstance(probe, NvmlProbe) and not probe.new_instances.empty():
+                instance = probe.new_instances.get()
+                if isinstance(instance, MigProbe):
+                    self._probes.append(instance)
                 else:
                     what = f"A MIG instance of GPU {probe.device.index}"
-                    self._absences.append(_absence(what, found.state, str(found)))
+                    self._absences.append(_absence(what, instance.state, str(instance)))
 
     def _who_rings(self) -> Iterator[Ringer]:
         for probe in self._probes:
             if isinstance(probe, NvmlProbe) and probe.event_kinds:
                 device = probe.device.id
                 instances = {
-                    int(each.device.facts["gpu_instance_id"]): each.device.id
-                    for each in self._probes
-                    if isinstance(each, MigProbe)
-                    and each.device.facts["parent"] == device
+                    int(probe.device.facts["gpu_instance_id"]): probe.device.id
+                    for probe in self._probes
+                    if isinstance(probe, MigProbe)
+                    and probe.device.facts["parent"] == device
                 }
                 yield Ringer(device, probe.handle, probe.event_kinds, instances)
 

@@ -59,6 +59,8 @@ class DeviceProcesses:
     used_bytes: int | None
     #: what keeps the list from being whole, in words
     notes: tuple[str, ...] = ()
+    #: whether every list could be read; else an empty one says nothing
+    is_listed: bool = True
 
 
 @dataclass(frozen=True)
@@ -87,23 +89,25 @@ def read_processes(device: Device) -> DeviceProcesses:
     """
     gpu = _handle(device)
     notes: list[str] = []
-    found: dict[tuple[int | None, int | None, int | None], GpuProcess] = {}
+    by_key: dict[tuple[int | None, int | None, int | None], GpuProcess] = {}
     nameless: list[GpuProcess] = []
     for name in _LISTS:
-        for each in _listed(gpu, name, notes):
-            process = _process(each, device)
+        for listed in _listed(gpu, name, notes):
+            process = _process(listed, device)
             if process.pid is None:
                 nameless.append(process)
                 continue
             key = (process.pid, process.gpu_instance, process.compute_instance)
             # one that computes and draws is in two lists, with the same memory
-            before = found.get(key)
+            before = by_key.get(key)
             if before is None or before.used_bytes is None:
-                found[key] = process
+                by_key[key] = process
+    is_listed = not notes
     used_bytes = _used_bytes(gpu, notes)
     if device.facts.get("mig_mode") == "enabled":
         notes.append("MIG is on: see who holds the memory of each instance.")
-    return DeviceProcesses((*found.values(), *nameless), used_bytes, tuple(notes))
+    processes = (*by_key.values(), *nameless)
+    return DeviceProcesses(processes, used_bytes, tuple(notes), is_listed)
 
 
 class ProcessTable:

@@ -64,7 +64,9 @@ def plain_frame(frame: Frame) -> Frame:
         frame = replace(frame, label=_plain(label))
     if all(_is_plain(reading.why) for reading in frame.readings):
         return frame
-    readings = tuple(replace(each, why=_plain(each.why)) for each in frame.readings)
+    readings = tuple(
+        replace(reading, why=_plain(reading.why)) for reading in frame.readings
+    )
     return replace(frame, readings=readings)
 
 

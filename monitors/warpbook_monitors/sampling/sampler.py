@@ -187,7 +187,7 @@ class Sampler:
         self._listeners = [*self._listeners, listener]
 
         def stop() -> None:
-            self._listeners = [each for each in self._listeners if each != listener]
+            self._listeners = [other for other in self._listeners if other != listener]
 
         return stop
 
@@ -256,10 +256,10 @@ class Sampler:
 
     def _tick(self, tick_ns: int, period_ns: int) -> None:
         time_ms = _unix_ms()
-        asked = [reader for reader in self._readers if reader.ask(tick_ns)]
+        started = [reader for reader in self._readers if reader.ask(tick_ns)]
         with self._answered:
             self._answered.wait_for(
-                lambda: all(reader.idle for reader in asked), period_ns / 2e9
+                lambda: all(reader.idle for reader in started), period_ns / 2e9
             )
         has_new = self._take_newcomers()
         if any([reader.take_change() for reader in self._readers]) or has_new:

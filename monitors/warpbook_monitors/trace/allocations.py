@@ -46,7 +46,7 @@ def read_allocations(tree: Iterable[Any], without: str = "") -> tuple[Allocation
         tree: its roots.
         without: an event that no path names.
     """
-    found: dict[int, list[Any]] = {}
+    by_device: dict[int, list[Any]] = {}
     left = list(tree)
     while left:
         event = left.pop()
@@ -54,24 +54,26 @@ def read_allocations(tree: Iterable[Any], without: str = "") -> tuple[Allocation
         if event.tag.name == "Allocation":
             device = event.typed[1].device
             if device.type == "cuda":
-                found.setdefault(device.index, []).append(event)
-    return tuple(_of_one(device, found[device], without) for device in sorted(found))
+                by_device.setdefault(device.index, []).append(event)
+    return tuple(
+        _of_one(device, by_device[device], without) for device in sorted(by_device)
+    )
 
 
 def _of_one(device: int, events: list[Any], without: str) -> Allocations:
-    events.sort(key=lambda each: each.start_time_ns)
-    told = [event.typed[1] for event in events]
+    events.sort(key=lambda event: event.start_time_ns)
+    allocations = [event.typed[1] for event in events]
 
     def column(values: Iterable[int]) -> Int64s:
         return np.fromiter(values, np.int64, len(events))
 
-    allocated = column(each.total_allocated for each in told)
+    allocated = column(allocation.total_allocated for allocation in allocations)
     return Allocations(
         device,
         column(event.start_time_ns for event in events),
-        column(each.alloc_size for each in told),
+        column(allocation.alloc_size for allocation in allocations),
         allocated,
-        column(each.total_reserved for each in told),
+        column(allocation.total_reserved for allocation in allocations),
         tuple(
             name for name in _path(events[int(allocated.argmax())]) if name != without
         ),

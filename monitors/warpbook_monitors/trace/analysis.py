@@ -234,22 +234,22 @@ def _path_rows(paths: Paths, on_gpu: Columns, calls: Calls) -> tuple[PathRow, ..
     known = np.flatnonzero(calls.launch != NONE)
     row = calls.launch[known]
     path = paths.at(calls.api.track[row], calls.api.start_ns[row])
-    found, group = np.unique(path, return_inverse=True)
-    count = np.bincount(group, minlength=len(found))
-    time_ns = np.bincount(group, on_gpu.duration_ns[known], minlength=len(found))
-    names = [_PATH_STEP.join(paths.names(int(each))) for each in found]
+    distinct, group = np.unique(path, return_inverse=True)
+    count = np.bincount(group, minlength=len(distinct))
+    time_ns = np.bincount(group, on_gpu.duration_ns[known], minlength=len(distinct))
+    names = [_PATH_STEP.join(paths.names(int(number))) for number in distinct]
     rows = [
         PathRow(name[:_MAX_PATH_LENGTH] or "(no operator)", int(calls), round(time))
         for name, calls, time in zip(names, count, time_ns, strict=True)
     ]
-    rows.sort(key=lambda each: (-each.time_ns, each.path))
+    rows.sort(key=lambda path_row: (-path_row.time_ns, path_row.path))
     if len(rows) > MAX_ROWS:
         rest = rows[MAX_ROWS - 1 :]
         rows[MAX_ROWS - 1 :] = [
             PathRow(
                 f"({len(rest):,} others)",
-                sum(each.calls for each in rest),
-                sum(each.time_ns for each in rest),
+                sum(path_row.calls for path_row in rest),
+                sum(path_row.time_ns for path_row in rest),
             )
         ]
     return tuple(rows)
@@ -271,11 +271,11 @@ def _operators(events: Columns, run: Run) -> tuple[tuple[OperatorRow, ...], Colu
     operators = events.only(Category.OPERATOR)
     operators = operators.where(operators.start_ns < run.code_end_ns)
     named = steps_as_one(operators)
-    found = tuple(
+    operator_rows = tuple(
         OperatorRow(group.name, group.calls, group.time_ns)
         for group in _groups(named, self_ns[is_operator])
     )
-    return found, operators.where(outermost[is_operator])
+    return operator_rows, operators.where(outermost[is_operator])
 
 
 def _threads_calling_at(events: Columns, at_ns: Int64s) -> Int64s | int:

@@ -83,11 +83,11 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
         ends = [at(estimate.low, metrics), at(estimate.high, metrics)]
     verdicts = [judge(*end, run.gpu_name) for end in ends]
     shares = shares_by_kind(findings)
-    kinds = tuple(dict.fromkeys(each.kind for each in verdicts))
+    kinds = tuple(dict.fromkeys(judged.kind for judged in verdicts))
     depends_on_host = len(kinds) > 1
     if not depends_on_host and kinds != ("unknown",):
         kinds = nearly_leading(shares)
-    result = _bare_run(estimate, run, measured, [each for each, _ in (*ends, middle)])
+    result = _bare_run(estimate, run, measured, [end for end, _ in (*ends, middle)])
     result = structs.replace(result, cautions=(*result.cautions, *caution))
     of_host = first_of_host(kinds)
     if len(kinds) > 1 and of_host is None:
@@ -184,9 +184,9 @@ def _promised(
     """
     ratio = min(bare_run.time_ns / max(metrics.window_ns, 1), 1.0)
     lowest = {
-        (each.kind, each.topic, each.change): each.bound_ns
-        for each in reversed(at_low)
-        if each.bound_ns is not None
+        (finding.kind, finding.topic, finding.change): finding.bound_ns
+        for finding in reversed(at_low)
+        if finding.bound_ns is not None
     }
     return tuple(
         finding

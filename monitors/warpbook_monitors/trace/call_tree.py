@@ -125,12 +125,12 @@ class CallTree:
             row[0] += int(self.calls[chain]) if group is name else 0
             row[1] += int(self.host_ns[chain])
             row[2] += int(self.gpu_ns[chain])
-        found = [
+        groups = [
             GroupRow(name.removeprefix(_MODULE), calls, host_ns, self._known(gpu_ns))
             for name, (calls, host_ns, gpu_ns) in rows.items()
         ]
-        found.sort(key=lambda row: (-max(row.gpu_ns or 0, row.host_ns), row.name))
-        return tuple(found[:MAX_GROUPS])
+        groups.sort(key=lambda row: (-max(row.gpu_ns or 0, row.host_ns), row.name))
+        return tuple(groups[:MAX_GROUPS])
 
     def _known(self, gpu_ns: int) -> int | None:
         return gpu_ns if self._gpu_recorded else None

@@ -81,9 +81,9 @@ def _read_by(
     # a graph may hold a copy, and who waits for another one has not asked for this
     is_read = named(api, _COPY)[call] & (wait != NONE) & waits[wait]
     is_read &= (api.start_ns[wait] < ended_ns) & (ended_ns <= api.end_ns[wait])
-    found = np.full(len(api), NONE, np.int64)
-    found[call[is_read]] = wait[is_read]
-    return found
+    reads = np.full(len(api), NONE, np.int64)
+    reads[call[is_read]] = wait[is_read]
+    return reads
 
 
 def _launch_of(on_gpu: Columns, api: Columns, rows: Int64s) -> Int64s:

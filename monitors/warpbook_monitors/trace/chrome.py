@@ -34,13 +34,13 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
     Raises:
         TraceFileError: the file is damaged, too large, or no such trace.
     """
-    found = gather(path)
-    columns = found.columns()
+    gathered = gather(path)
+    columns = gathered.columns()
     if not len(columns):
         raise NotATrace(
             path, "no events of torch.profiler in it; another tool wrote it."
         )
-    run, begun_ns = _run(columns, found), marked_ns(columns)
+    run, begun_ns = _run(columns, gathered), marked_ns(columns)
     if begun_ns is None:
         return columns, run
     # where no GPU worked, what warpbook saved tells how long the code went on
@@ -55,7 +55,7 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
     return of_the_cell(columns, begun_ns), run
 
 
-def _run(columns: Columns, found: Gathered) -> Run:
+def _run(columns: Columns, gathered: Gathered) -> Run:
     """Find the window of the profiled code."""
     end = columns.end_ns
     # of a Python function that began before, or goes on after, nothing is profiled
@@ -66,12 +66,12 @@ def _run(columns: Columns, found: Gathered) -> Run:
     on_gpu = columns.is_in(Category.KERNEL, Category.COPY, Category.MEMSET)
     code_end_ns = _code_end_ns(columns, end_ns)
     end_ns = max(code_end_ns, int(end[on_gpu].max(initial=start_ns)))
-    if found.recorded:
-        first_us, length_us = min(found.recorded)
-        recorded_ns = found.base_ns + int(nanoseconds(np.array(first_us)))
+    if gathered.recorded:
+        first_us, length_us = min(gathered.recorded)
+        recorded_ns = gathered.base_ns + int(nanoseconds(np.array(first_us)))
         start_ns = min(start_ns, recorded_ns)
         end_ns = max(end_ns, recorded_ns + round(length_us * 1000))
-    gpus = _by_index(found.gpus)
+    gpus = _by_index(gathered.gpus)
     names = [gpu.name for gpu in gpus]
     used = [
         names[at]
@@ -84,14 +84,14 @@ def _run(columns: Columns, found: Gathered) -> Run:
         code_end_ns=code_end_ns,
         end_ns=end_ns,
         gpu_name=", ".join(used) or first,
-        rank=found.rank,
+        rank=gathered.rank,
         gpus=tuple(map(_limits, gpus)),
         cuda_used=any(names),
-        senseless_events=found.senseless,
-        odd_fields=found.odd_fields,
-        versions=found.versions,
-        cpu=found.cpu,
-        other_device=found.other_device,
+        senseless_events=gathered.senseless,
+        odd_fields=gathered.odd_fields,
+        versions=gathered.versions,
+        cpu=gathered.cpu,
+        other_device=gathered.other_device,
     )
 
 

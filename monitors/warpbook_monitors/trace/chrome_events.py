@@ -195,7 +195,7 @@ class Gathered:
     def text_size(self) -> int:
         """Count the letters of all different names, launches, operands, threads."""
         texts = (self.names, self.shapes, self.operands, self.threads)
-        return sum(each.size for each in texts)
+        return sum(text.size for text in texts)
 
     def add(self, piece: Piece) -> None:
         """Take what is of use in a piece, and let go of the rest."""
@@ -212,13 +212,19 @@ class Gathered:
             map(_OF_A_DEVICE.match, {record.cat for record in records})
         )
         recorded = [
-            (each.ts, each.dur)
-            for each in records
-            if each.cat == "Trace" and each.dur and make_sense(each.ts, each.dur)
+            (record.ts, record.dur)
+            for record in records
+            if record.cat == "Trace"
+            and record.dur
+            and make_sense(record.ts, record.dur)
         ]
         self.recorded = sorted(self.recorded + recorded)[:1]
         self._add_operators(
-            [each for each in records if each.cat in _OPERATORS and each.ph == "X"]
+            [
+                record
+                for record in records
+                if record.cat in _OPERATORS and record.ph == "X"
+            ]
         )
         self._add_calls(
             [record for record in records if record.cat in _CALLS and record.ph == "X"]
@@ -241,10 +247,10 @@ class Gathered:
         self.calls.add(
             category=[CATEGORIES[event.cat] for event in events],
             device=[
-                each.pid
-                if each.cat == _GPU_ANNOTATION and isinstance(each.pid, int)
+                event.pid
+                if event.cat == _GPU_ANNOTATION and isinstance(event.pid, int)
                 else a.device
-                for each, a in zip(events, args, strict=True)
+                for event, a in zip(events, args, strict=True)
             ],
             stream=[a.stream for a in args],
             correlation=[a.correlation for a in args],
@@ -368,17 +374,17 @@ def _shape(text: list[bytes]) -> KernelShape:
 def _operands(text: list[bytes]) -> Operands:
     dims, dtypes, scalars = text
     # a list of tensors (as of aten::cat) nests one level deeper
-    found = msgspec.json.decode(
+    operands = msgspec.json.decode(
         dims, type=tuple[tuple[_Count | tuple[_Count, ...], ...], ...]
     )
     return Operands(
         tuple(
-            tuple(size for size in each if isinstance(size, int))
-            if all(isinstance(size, int) for size in each)
+            tuple(size for size in operand if isinstance(size, int))
+            if all(isinstance(size, int) for size in operand)
             else ()
-            for each in found
+            for operand in operands
         ),
         msgspec.json.decode(dtypes or b"[]", type=tuple[str, ...]),
         msgspec.json.decode(scalars or b"[]", type=tuple[str, ...]),
-        lists_of(found),
+        lists_of(operands),
     )

@@ -87,8 +87,8 @@ def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
         TraceFileError: it is damaged, too large, or no such trace.
     """
     opening, text, total = _OPENING if part.begin else b"", b"", 0
-    asked = [PIECE_BYTES]
-    for chunk in _chunks(path, part, asked):
+    read_bytes = [PIECE_BYTES]
+    for chunk in _chunks(path, part, read_bytes):
         total += len(chunk)
         if total > MAX_TRACE_BYTES:
             raise TraceTooLarge(path, f"larger than {MAX_TRACE_BYTES:,} bytes.")
@@ -97,11 +97,11 @@ def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
         piece = cut and _until_mark(path, opening + text[: cut.start()] + _CLOSING)
         if cut and piece:
             yield piece
-            opening, text, asked[0] = _OPENING, text[cut.end() - 1 :], PIECE_BYTES
+            opening, text, read_bytes[0] = _OPENING, text[cut.end() - 1 :], PIECE_BYTES
         elif len(text) > MAX_PIECE_BYTES:
             raise _refused(path, "no end of an event in sight")
         else:
-            asked[0] = len(text)
+            read_bytes[0] = len(text)
     if part.end:
         last = _until_mark(path, opening + text + _CLOSING)
         if last is None:
@@ -152,12 +152,12 @@ def _decode(text: bytes) -> Piece:
         return decode_leniently(text)
 
 
-def _signed(found: re.Match[bytes]) -> bytes:
-    number = int(found[2])
+def _signed(match: re.Match[bytes]) -> bytes:
+    number = int(match[2])
     if number < 2**63:
-        return found[0]
+        return match[0]
     # -1 without a sign is no id
-    return found[1] + str(NONE if number >= 2**64 - 1 else number - 2**63).encode()
+    return match[1] + str(NONE if number >= 2**64 - 1 else number - 2**63).encode()
 
 
 def _refused(
@@ -169,14 +169,14 @@ def _refused(
     return kind(path, f"{what}: {said}.")
 
 
-def _chunks(path: str, part: Part, asked: list[int]) -> Iterator[bytes]:
+def _chunks(path: str, part: Part, read_bytes: list[int]) -> Iterator[bytes]:
     """Read as many bytes at a time as the list says just then."""
     left = (part.end or sys.maxsize) - part.begin
     is_first = not part.begin
     try:
         with gzip.open(path) if is_gzip(path) else Path(path).open("rb") as file:
             file.seek(part.begin)
-            while chunk := file.read(min(asked[0], left)):
+            while chunk := file.read(min(read_bytes[0], left)):
                 left -= len(chunk)
                 yield chunk.removeprefix(_BYTE_ORDER_MARK) if is_first else chunk
                 is_first = False

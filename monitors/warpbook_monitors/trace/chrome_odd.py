@@ -90,13 +90,13 @@ def _event(text: msgspec.Raw) -> tuple[Event, int]:
     if kind.ph != "X" or kind.cat not in CATEGORIES:
         # of no use, whatever it says; the mark that ends a piece is one of these
         return Event(kind.ph), 0
-    told = fields.pop("args", None)
+    encoded = fields.pop("args", None)
     event, odd = _filled(Event, fields)
     if any(name in fields and not _is_time(fields[name]) for name in _TIMES):
         return Event(kind.ph, kind.cat, ts=NO_TIME), 0
-    if told is not None:
+    if encoded is not None:
         try:
-            event.args, lost = _filled(Args, msgspec.json.decode(told, type=_Fields))
+            event.args, lost = _filled(Args, msgspec.json.decode(encoded, type=_Fields))
         except msgspec.ValidationError:
             lost = 1
         odd += lost
@@ -111,11 +111,11 @@ def _is_time(text: msgspec.Raw) -> bool:
     return True
 
 
-def _filled(kind: type[_T], told: _Fields) -> tuple[_T, int]:
+def _filled(kind: type[_T], fields: _Fields) -> tuple[_T, int]:
     """Fill what fields can be; the others stay as if they were left out."""
     filled, odd = kind(), 0
     for field in msgspec.structs.fields(kind):
-        text = told.get(field.encode_name)
+        text = fields.get(field.encode_name)
         if text is None:
             continue
         if field.type is msgspec.Raw:

@@ -53,11 +53,11 @@ def gather(path: str) -> Gathered:
 
 
 def _gather(path: str, part: Part) -> Gathered:
-    found = Gathered()
+    gathered = Gathered()
     for piece in read_pieces(path, part):
-        found.add(piece)
-        found.check(path)
-    return found
+        gathered.add(piece)
+        gathered.check(path)
+    return gathered
 
 
 def _gather_side_by_side(path: str, parts: list[Part]) -> Gathered:
@@ -66,12 +66,12 @@ def _gather_side_by_side(path: str, parts: list[Part]) -> Gathered:
         for part in parts[1:]:
             start = _forked if _is_alone() else _started
             workers.append(stack.enter_context(start(path, part)))
-        found = _gather(path, parts[0])
+        gathered = _gather(path, parts[0])
         for worker in workers:
             # only what this very module has written
-            found.join(pickle.load(worker))
-            found.check(path)
-    return found
+            gathered.join(pickle.load(worker))
+            gathered.check(path)
+    return gathered
 
 
 def _is_alone() -> bool:
@@ -84,14 +84,14 @@ def _is_alone() -> bool:
 @contextlib.contextmanager
 def _forked(path: str, part: Part) -> Iterator[IO[bytes]]:
     """Read a part in this process once more, and give what it tells."""
-    answer, told = os.pipe()
+    answer, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         # nothing of the parent's may be tidied up here, whatever happens
         with contextlib.suppress(BaseException):
-            _tell(path, part, told)
+            _tell(path, part, write_end)
         os._exit(0)
-    os.close(told)
+    os.close(write_end)
     try:
         with open(answer, "rb") as pipe:
             yield pipe

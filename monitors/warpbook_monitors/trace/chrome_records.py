@@ -106,7 +106,7 @@ class Head(Struct):
         """Give the versions that are told."""
         known = {"torch": self.torch or self.pytorch, "CUDA": self.cuda}
         known["HIP"] = self.hip
-        return {name: str(told)[:100] for name, told in known.items() if told}
+        return {name: str(version)[:100] for name, version in known.items() if version}
 
 
 class Piece(Head):

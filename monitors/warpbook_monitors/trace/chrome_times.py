@@ -43,8 +43,8 @@ def far_away(
     far = np.zeros(count, np.bool_)
     if not count or np.ptp(start_us) < _LEAST_AWAY_US:
         return far
-    begin = np.append(start_us, [each[0] for each in recorded])
-    end = np.append(start_us + duration_us, [sum(each) for each in recorded])
+    begin = np.append(start_us, [span[0] for span in recorded])
+    end = np.append(start_us + duration_us, [sum(span) for span in recorded])
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], np.maximum.accumulate(end[order])
     first = np.flatnonzero(np.append(True, begin[1:] - end[:-1] > _LEAST_AWAY_US))

@@ -175,9 +175,9 @@ class Columns:
 
 
 _COLUMNS = [
-    each.name
-    for each in fields(Columns)
-    if each.init and each.name not in ("names", "shapes", "operands")
+    column_field.name
+    for column_field in fields(Columns)
+    if column_field.init and column_field.name not in ("names", "shapes", "operands")
 ]
 #: what is done on a GPU
 ON_GPU = (Category.KERNEL, Category.COPY, Category.MEMSET)
@@ -250,8 +250,8 @@ def groups(*keys: Int32s | Int64s) -> tuple[Int64s, Int64s]:
         if size * span > _LARGEST_TABLE:
             first, packed = _ranked(packed, size)
             size = max(len(first), 1)
-            found, key = np.unique(key, return_inverse=True)
-            least, span = 0, max(len(found), 1)
+            values, key = np.unique(key, return_inverse=True)
+            least, span = 0, max(len(values), 1)
         packed, size = packed * span + (key - least), size * span
     return _ranked(packed, size)
 

@@ -113,7 +113,7 @@ def work_of(events: Columns, run: Run, steps: Steps, per_step: bool) -> Work:
 
 
 def _operators(operators: Columns, by: int) -> _Counts:
-    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    counts: defaultdict[tuple[str, str], float] = defaultdict(float)
     first, group = groups(operators.name, operators.operand)
     calls = np.bincount(group, minlength=len(first))
     for row, count in zip(first, calls, strict=True):
@@ -121,20 +121,20 @@ def _operators(operators: Columns, by: int) -> _Counts:
         # a dtype that changed is no other work: it may be what made it slower
         dims = operators.operands[at].dims if at != NONE else ()
         shapes = " ".join("x".join(map(str, sizes)) for sizes in dims if sizes)
-        found[operators.names[operators.name[row]], shapes] += float(count) / by
-    return found
+        counts[operators.names[operators.name[row]], shapes] += float(count) / by
+    return counts
 
 
 def _kernels(kernels: Columns, by: int) -> _Counts:
-    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    counts: defaultdict[tuple[str, str], float] = defaultdict(float)
     first, group = groups(kernels.name, kernels.shape)
     calls = np.bincount(group, minlength=len(first))
     for row, count in zip(first, calls, strict=True):
         at = kernels.shape[row]
         blocks = "x".join(map(str, kernels.shapes[at].grid)) if at != NONE else ""
         name = _NUMBER.sub(r"\1", kernels.names[kernels.name[row]])
-        found[name, blocks] += float(count) / by
-    return found
+        counts[name, blocks] += float(count) / by
+    return counts
 
 
 def comparability(before: Work, after: Work) -> Comparability:
@@ -145,12 +145,12 @@ def comparability(before: Work, after: Work) -> Comparability:
     ]
     weight = sum(one for one, _ in known)
     score = sum(one * same for one, same in known) / weight if weight else 0.0
-    gpu = next(each.score for each in parts if each.name == "GPU")
+    gpu = next(part.score for part in parts if part.name == "GPU")
     differing = [
         *_differences("operator", before.operators, after.operators),
         *_differences("kernel", before.kernels, after.kernels),
     ]
-    differing.sort(key=lambda each: -abs(each.after_calls - each.before_calls))
+    differing.sort(key=lambda row: -abs(row.after_calls - row.before_calls))
     return Comparability(
         0.0 if gpu == 0.0 else score, parts, tuple(differing[:_MOST_ROWS])
     )
@@ -193,8 +193,8 @@ def _parts(before: Work, after: Work) -> Iterator[Part]:
 
 
 def _versions(versions: Mapping[str, str]) -> str:
-    told = ", ".join(f"{name} {number}" for name, number in sorted(versions.items()))
-    return told or "not known"
+    text = ", ".join(f"{name} {number}" for name, number in sorted(versions.items()))
+    return text or "not known"
 
 
 def _alike(before: float, after: float) -> float:

@@ -151,12 +151,12 @@ def shortened(comparison: Comparison) -> Comparison:
 
 def clocks_of(spans: Iterable[DeviceSpan], devices: Sequence[str]) -> Clocks | None:
     """Find the slowest of some GPUs in a span; None where nothing was read of them."""
-    found = [each for each in spans if each.device in devices]
-    mhz = _means(found, "sm_clock_mhz")
-    celsius = _means(found, "temperature_celsius")
+    chosen = [span for span in spans if span.device in devices]
+    mhz = _means(chosen, "sm_clock_mhz")
+    celsius = _means(chosen, "temperature_celsius")
     if not mhz and not celsius:
         return None
-    reasons = [condition for span in found for condition in span.conditions]
+    reasons = [condition for span in chosen for condition in span.conditions]
     return Clocks(
         min(mhz, default=None),
         max(celsius, default=None),
@@ -166,8 +166,8 @@ def clocks_of(spans: Iterable[DeviceSpan], devices: Sequence[str]) -> Clocks | N
 
 
 def _means(spans: Iterable[DeviceSpan], metric: str) -> list[float]:
-    told = [span.metrics[metric].mean for span in spans if metric in span.metrics]
-    return [mean for mean in told if mean is not None]
+    means = [span.metrics[metric].mean for span in spans if metric in span.metrics]
+    return [mean for mean in means if mean is not None]
 
 
 def _bare(profile: CellProfile) -> tuple[int, ...]:
@@ -289,7 +289,7 @@ def _sentence(wall: Pair, parts: Sequence[Pair]) -> str:
     share = f"{units.share(abs(now - was) / was)} " if was else ""
     word = "more" if now > was else "less"
     alike = [part for part in parts if part.change_ns * wall.change_ns > 0]
-    most = max(alike, key=lambda each: abs(each.change_ns), default=None)
+    most = max(alike, key=lambda row: abs(row.change_ns), default=None)
     where = ""
     # small changes of parts explain nothing of a large one
     if most is not None and abs(most.change_ns) >= _MOST_SHARE * abs(wall.change_ns):

@@ -152,12 +152,12 @@ def _flops(metrics: Metrics) -> str:
         if metrics.modelled_share is None:
             return f"{UNKNOWN} (no shapes were recorded)"
         return f"{UNKNOWN} (no operator here has a formula)"
-    told = _flop(metrics.flops)
+    words = _flop(metrics.flops)
     if metrics.modelled_share is None:
-        return told
-    told += f" in {units.share(metrics.modelled_share)} of kernel time"
+        return words
+    words += f" in {units.share(metrics.modelled_share)} of kernel time"
     seconds = metrics.modelled_share * metrics.kernel_time_ns / 1e9
-    return f"{told}, {_flop(metrics.flops / seconds)}/s" if seconds else told
+    return f"{words}, {_flop(metrics.flops / seconds)}/s" if seconds else words
 
 
 def _flop(count: float) -> str:

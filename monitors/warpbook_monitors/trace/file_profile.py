@@ -66,17 +66,17 @@ def profile_of(events: Columns, run: Run) -> FileProfile:
 def tell(path: str) -> Told:
     """Read and analyse a trace file, or say why not."""
     try:
-        found = read_profile(path)
+        read = read_profile(path)
     except TraceFileError as error:
         return Told(fault=_fault(error), problem=error.problem)
     except MemoryError:
         problem = f"it takes more than {_MEMORY_BYTES >> 30} GiB of memory to read."
         return Told(fault="too_large", problem=problem)
     try:
-        timeline = pack(found.events, found.run)
+        timeline = pack(read.events, read.run)
     except NotATimeline:
-        return Told(found.profile)
-    return Told(found.profile, timeline, int(drawn(found.events, found.run).sum()))
+        return Told(read.profile)
+    return Told(read.profile, timeline, int(drawn(read.events, read.run).sum()))
 
 
 def _fault(error: TraceFileError) -> Fault:

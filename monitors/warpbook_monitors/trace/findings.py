@@ -59,7 +59,7 @@ def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...
     window_ns = metrics.window_ns - metrics.idle.profiler_ns
     if window_ns <= 0:
         return ()
-    found = [
+    findings = [
         Finding(
             kind,
             explains_ns,
@@ -74,7 +74,7 @@ def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...
         )
         if explains_ns >= _LEAST_SHARE * window_ns
     ]
-    return tuple(sorted(found, key=lambda each: -each.explains_ns))
+    return tuple(sorted(findings, key=lambda finding: -finding.explains_ns))
 
 
 def _has_fp8(gpus: Sequence[GpuLimits]) -> bool:
@@ -286,10 +286,10 @@ def _place(sync: SyncTotal) -> str:
 
 def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     host = [copy for copy in metrics.copies if copy.direction in ("HtoD", "DtoH")]
-    time_ns = sum(each.time_ns for each in host)
+    time_ns = sum(row.time_ns for row in host)
     exposed_ns = metrics.exposed_host_copy_ns or 0
     if time_ns:
-        slow = max(host, key=lambda each: each.time_ns)
+        slow = max(host, key=lambda row: row.time_ns)
         rate = f" at {slow.gb_per_s:.1f} GB/s" if slow.gb_per_s else ""
         topic, change = copied_better(slow)
         yield (
@@ -325,64 +325,64 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
 
 
 def _kernel_causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
-    for each in metrics.kernel_work:
-        share = _of_window(each.time_ns / window_ns)
+    for work in metrics.kernel_work:
+        share = _of_window(work.time_ns / window_ns)
         gain_ns, rate = None, ""
         # what was reached here is a better bound than what a datasheet promises
-        reachable = each.of_ceiling if each.of_measured is None else each.of_measured
+        reachable = work.of_ceiling if work.of_measured is None else work.of_measured
         if reachable is not None:
-            gain_ns = round(each.time_ns * (1 - reachable))
-        told = []
-        if each.of_ceiling is not None:
-            told.append(f"{units.share(each.of_ceiling)} of the datasheet's ceiling")
-        if each.of_measured is not None:
-            told.append(
-                f"{units.share(each.of_measured)} of what this GPU was measured to "
+            gain_ns = round(work.time_ns * (1 - reachable))
+        parts = []
+        if work.of_ceiling is not None:
+            parts.append(f"{units.share(work.of_ceiling)} of the datasheet's ceiling")
+        if work.of_measured is not None:
+            parts.append(
+                f"{units.share(work.of_measured)} of what this GPU was measured to "
                 "reach"
             )
-        if told:
-            rate = f", at {', '.join(told)}"
-        if each.bound == SMALL:
+        if parts:
+            rate = f", at {', '.join(parts)}"
+        if work.bound == SMALL:
             yield (
                 "launch-bound",
                 None,
-                each.time_ns,
-                each.time_ns,
-                f"{each.kernels:,} kernel{'s' if each.kernels != 1 else ''} too small "
+                work.time_ns,
+                work.time_ns,
+                f"{work.kernels:,} kernel{'s' if work.kernels != 1 else ''} too small "
                 f"to fill the GPU took {share}.",
-                _FUSE if each.kernels != 1 else _FUSE.replace("them", "it"),
+                _FUSE if work.kernels != 1 else _FUSE.replace("them", "it"),
             )
-        elif each.multiprocessors and each.multiprocessors_used is not None:
-            used = each.multiprocessors_used
+        elif work.multiprocessors and work.multiprocessors_used is not None:
+            used = work.multiprocessors_used
             yield (
                 "compute-bound",
                 None,
-                each.time_ns,
-                round(each.time_ns * (1 - used / each.multiprocessors)),
-                f"{each.kernels:,} long kernel{'s' if each.kernels != 1 else ''} with "
-                f"{each.bound} took {share}: at most {max(round(used), 1)} of "
-                f"{each.multiprocessors} had work"
-                f"{', on average' if each.kernels != 1 else ''}.",
+                work.time_ns,
+                round(work.time_ns * (1 - used / work.multiprocessors)),
+                f"{work.kernels:,} long kernel{'s' if work.kernels != 1 else ''} with "
+                f"{work.bound} took {share}: at most {max(round(used), 1)} of "
+                f"{work.multiprocessors} had work"
+                f"{', on average' if work.kernels != 1 else ''}.",
                 "Split the work into more blocks, at least one for each "
                 "multiprocessor, or run other kernels beside it on another stream.",
             )
-        elif each.bound == MEMORY:
+        elif work.bound == MEMORY:
             yield (
                 "memory-bound",
                 "memory-traffic",
-                each.time_ns,
+                work.time_ns,
                 gain_ns,
                 f"Kernels limited by device memory took {share}{rate}.",
                 "Move fewer bytes: fuse kernels (torch.compile) or use a smaller "
                 "dtype.",
             )
-        elif each.bound != UNKNOWN:
-            topic, change = computed_better(each.bound, has_fp8)
+        elif work.bound != UNKNOWN:
+            topic, change = computed_better(work.bound, has_fp8)
             yield (
                 "compute-bound",
                 topic,
-                each.time_ns,
+                work.time_ns,
                 gain_ns,
-                f"Kernels that compute on the {each.bound} took {share}{rate}.",
+                f"Kernels that compute on the {work.bound} took {share}{rate}.",
                 change,
             )

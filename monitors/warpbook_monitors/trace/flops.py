@@ -95,8 +95,8 @@ def _matvec(first: int) -> Formula:
 
 def _scaled(called: Operands) -> _Counted:
     """FP8 by FP8, which gives the dtype that is asked for, by torch's number of it."""
-    asked = called.scalars[6] if len(called.scalars) > 6 else ""
-    return _matmul(0, _ASKED_BYTES[asked] if asked else None)(called)
+    kind = called.scalars[6] if len(called.scalars) > 6 else ""
+    return _matmul(0, _ASKED_BYTES[kind] if kind else None)(called)
 
 
 class _Mask(NamedTuple):
@@ -170,7 +170,7 @@ def _convolution(at: _Arguments) -> Formula:
             dilation = _ints(called, at.dilation)
         axes = zip(data[2:], weight[2:], stride, padding, dilation, strict=True)
         # the weight's second dimension is already divided by the groups
-        each = 2 * data[0] * math.prod(weight)
+        per_element = 2 * data[0] * math.prod(weight)
         if at.output_padding is None or (
             at.transposed is not None and called.scalars[at.transposed] == "False"
         ):
@@ -178,7 +178,7 @@ def _convolution(at: _Arguments) -> Formula:
                 (size + 2 * pad - gap * (kernel - 1) - 1) // step + 1
                 for size, kernel, step, pad, gap in axes
             )
-            return _Counted(each * space, data[0] * weight[0] * space)
+            return _Counted(per_element * space, data[0] * weight[0] * space)
         # here each element of the data meets its part of the weight
         extra = _ints(called, at.output_padding)
         space = math.prod(
@@ -187,7 +187,7 @@ def _convolution(at: _Arguments) -> Formula:
         )
         groups = 1 if at.groups is None else int(called.scalars[at.groups])
         return _Counted(
-            each * math.prod(data[2:]), data[0] * weight[1] * groups * space
+            per_element * math.prod(data[2:]), data[0] * weight[1] * groups * space
         )
 
     return formula
@@ -200,16 +200,16 @@ def _convolution_backward(called: Operands) -> _Counted:
     of_data, of_weight, _ = (
         said.strip() == "True" for said in called.scalars[10].strip("[]").split(",")
     )
-    each = 2 * data[0] * math.prod(small[2:]) * math.prod(weight)
+    per_element = 2 * data[0] * math.prod(small[2:]) * math.prod(weight)
     return _Counted(
-        each * (of_data + of_weight),
+        per_element * (of_data + of_weight),
         math.prod(data) * of_data + math.prod(weight) * of_weight,
     )
 
 
 def _ints(called: Operands, at: int) -> Dims:
     text = called.scalars[at].strip("[]")
-    return tuple(int(each) for each in text.split(",") if each.strip())
+    return tuple(int(number) for number in text.split(",") if number.strip())
 
 
 _ANY_CONVOLUTION = _convolution(_Arguments(3, 4, 5, 7, 8, 6))

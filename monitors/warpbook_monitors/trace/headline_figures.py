@@ -116,10 +116,10 @@ def _profiler(profile: CellProfile) -> str:
             "torch's profiler": profile.set_up.profiler_ns,
             "the imports before": profile.set_up.imports_ns,
         }
-        told = [
+        pieces = [
             f"{name} {units.duration_ns(took)}"
             for name, took in parts.items()
             if took >= _LEAST_SET_UP_NS
         ]
-        said += f" ({', '.join(told)})" if told else ""
+        said += f" ({', '.join(pieces)})" if pieces else ""
     return said

@@ -114,14 +114,14 @@ def stream_gaps(on_gpu: Columns, launch: Int64s, calls: Calls) -> list[StreamGap
     launched_ns = np.full(len(on_gpu), np.iinfo(np.int64).min)
     known = launch != NONE
     launched_ns[known] = calls.api.start_ns[launch[known]]
-    found = []
+    gaps_by_stream = []
     for rows in rows_by(on_gpu.device, on_gpu.track):
         start, end = on_gpu.start_ns[rows], on_gpu.end_ns[rows]
         gap = start[1:] - end[:-1]
         waited = launched_ns[rows][1:] > end[:-1]
         short = ~waited & (gap < KERNEL_WAIT_NS)
         gap = np.maximum(gap, 0)
-        found.append(
+        gaps_by_stream.append(
             StreamGaps(
                 int(on_gpu.device[rows[0]]),
                 int(on_gpu.track[rows[0]]),
@@ -130,7 +130,7 @@ def stream_gaps(on_gpu: Columns, launch: Int64s, calls: Calls) -> list[StreamGap
                 int(gap[~waited & ~short].sum()),
             )
         )
-    return found
+    return gaps_by_stream
 
 
 @dataclass

@@ -68,17 +68,17 @@ class _Sums:
         self._multiprocessors: int | None = None
         self._used_by_time = 0.0
 
-    def add(self, found: _Limited, time_ns: float, kernels: int) -> None:
+    def add(self, limited: _Limited, time_ns: float, kernels: int) -> None:
         """Add kernels that are alike."""
         self.time_ns += time_ns
         self.kernels += kernels
-        for at, share in enumerate((found.of_ceiling, found.of_measured)):
+        for at, share in enumerate((limited.of_ceiling, limited.of_measured)):
             if share is not None:
                 self._least[at] += share * time_ns
                 self._known[at] += time_ns
-        if found.multiprocessors_used is not None:
-            self._multiprocessors = found.multiprocessors
-            self._used_by_time += found.multiprocessors_used * time_ns
+        if limited.multiprocessors_used is not None:
+            self._multiprocessors = limited.multiprocessors
+            self._used_by_time += limited.multiprocessors_used * time_ns
 
     def multiprocessors(self) -> tuple[int | None, float | None]:
         """Give how many there are, and how many had work, where that is the limit."""
@@ -106,7 +106,10 @@ def kernel_work(
     kernels = kernels.where(~communicates(events, kernels))
     operators, operator = called(events, kernels)
     gpus = dict(enumerate(run.gpus))
-    roofs = [_under_roof(each, gpus.get(each.device)) for each in operators]
+    roofs = [
+        _under_roof(called_operator, gpus.get(called_operator.device))
+        for called_operator in operators
+    ]
     first, group = groups(kernels.name, kernels.shape, kernels.device, operator)
     times = np.bincount(group, kernels.duration_ns, minlength=len(first))
     counts = np.bincount(group, minlength=len(first))
@@ -119,8 +122,8 @@ def kernel_work(
             gpus.get(int(kernels.device[row])),
             float(time_ns / count),
         )
-        found = _limit(launched, roofs[by] if by != NONE else None)
-        limits.setdefault(found.bound, _Sums()).add(found, float(time_ns), int(count))
+        limit = _limit(launched, roofs[by] if by != NONE else None)
+        limits.setdefault(limit.bound, _Sums()).add(limit, float(time_ns), int(count))
     total = sum(sums.time_ns for sums in limits.values())
     work = [
         KernelWork(
@@ -133,7 +136,7 @@ def kernel_work(
         for bound, sums in limits.items()
         if total
     ]
-    return tuple(sorted(work, key=lambda each: -each.time_ns))
+    return tuple(sorted(work, key=lambda row: -row.time_ns))
 
 
 class _UnderRoof(NamedTuple):
@@ -145,10 +148,10 @@ class _UnderRoof(NamedTuple):
     has_formula: bool
 
 
-def _under_roof(each: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
+def _under_roof(operator: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
     """Hold an operator's need against its time; None where either is not known."""
-    need = each.need
-    if gpu is None or need is None or not each.time_ns:
+    need = operator.need
+    if gpu is None or need is None or not operator.time_ns:
         return None
     sheet, measured = ceilings(gpu.name), gpu.measured
     # a chip that no datasheet here is of may have been measured
@@ -158,15 +161,15 @@ def _under_roof(each: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
 
     def share(of: Ceilings | None) -> float | None:
         least_ns = None if of is None else need.least_ns(of)
-        return None if least_ns is None else min(least_ns / each.time_ns, 1.0)
+        return None if least_ns is None else min(least_ns / operator.time_ns, 1.0)
 
     memory_ns, compute_ns = need.memory_ns(best), need.compute_ns(best)
-    bound = _unit(each.main, need.dtype)
+    bound = _unit(operator.main, need.dtype)
     if memory_ns is not None and compute_ns is not None and memory_ns > compute_ns:
         bound = MEMORY
     return _UnderRoof(
         _Limited(bound, share(sheet), share(measured)),
-        each.main,
+        operator.main,
         need.flops is not None,
     )
 

@@ -87,8 +87,8 @@ def communicates(events: Columns, work: Columns) -> Bools:
 
 
 def _told(events: Columns, tell: Callable[[str], bool]) -> Bools:
-    told = np.array([tell(name) for name in events.names] or [False], np.bool_)
-    chosen: Bools = told[events.name]
+    is_told = np.array([tell(name) for name in events.names] or [False], np.bool_)
+    chosen: Bools = is_told[events.name]
     return chosen
 
 

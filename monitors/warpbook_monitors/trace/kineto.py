@@ -154,8 +154,8 @@ class Capture:
                     "with one of the two."
                 )
             # for whoever reads the trace if it is saved
-            told = msgspec.json.encode(cpu).decode()
-            torch.autograd._add_metadata_json(KEY, told)
+            metadata = msgspec.json.encode(cpu).decode()
+            torch.autograd._add_metadata_json(KEY, metadata)
             self._end()
         except RuntimeError as problem:
             raise CaptureFailed(f"torch's profiler did not finish: {problem}") from None
@@ -190,8 +190,12 @@ class Capture:
             gpu_name=torch_gpus.gpu_name(),
             gpus=torch_gpus.limits(),
             cuda_used=torch.cuda.is_initialized(),
-            peak_allocated_bytes=highest(each.peak_allocated_bytes for each in memory),
-            peak_reserved_bytes=highest(each.peak_reserved_bytes for each in memory),
+            peak_allocated_bytes=highest(
+                gpu_memory.peak_allocated_bytes for gpu_memory in memory
+            ),
+            peak_reserved_bytes=highest(
+                gpu_memory.peak_reserved_bytes for gpu_memory in memory
+            ),
             memory=memory if self._memory else (),
             allocations=allocations,
             cpu=cpu,

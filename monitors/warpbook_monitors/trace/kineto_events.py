@@ -131,7 +131,7 @@ def _go_through(
         rows = slice(begin, begin + len(block))
         for method, call in calls.items():
             numbers[method][rows] = np.fromiter(map(call, block), np.int64)
-        name[rows] = [places.setdefault(each, len(places)) for each in _names(block)]
+        name[rows] = [places.setdefault(text, len(places)) for text in _names(block)]
     return numbers, (tuple(places), name)
 
 
@@ -152,17 +152,17 @@ def _name(event: Any) -> str:
 def _categories(events: Sequence[Any], *keys: Int32s | Int64s) -> Int8s:
     """Tell each event's category, from one of those that are alike in all keys."""
     first, group = groups(*(np.maximum(key, NONE) for key in keys))
-    found = [
+    categories = [
         KINETO_CATEGORIES.get(kind_of(events[row]), Category.OTHER)
         for row in first.tolist()
     ]
-    return np.array(found, np.int8)[group]
+    return np.array(categories, np.int8)[group]
 
 
 def kind_of(event: Any) -> str:
     """Give Kineto's activity type, which torch tells by name since 2.13."""
-    told = event.activity_type() if hasattr(event, "activity_type") else None
-    return told if isinstance(told, str) else inferred_kind(event)
+    kind = event.activity_type() if hasattr(event, "activity_type") else None
+    return kind if isinstance(kind, str) else inferred_kind(event)
 
 
 def inferred_kind(event: Any) -> str:
@@ -191,14 +191,14 @@ def _metadata(
         return size_bytes, ((), shape)
     copies = np.isin(category, (Category.COPY, Category.MEMSET))
     for row in np.flatnonzero(copies).tolist():
-        found = _BYTES.search(events[row].metadata_json())
-        if found:
-            size_bytes[row] = int(found[1])
+        size = _BYTES.search(events[row].metadata_json())
+        if size:
+            size_bytes[row] = int(size[1])
     rows = np.flatnonzero(category == Category.KERNEL)
     texts, position = interned(
         _shape_text(events[row].metadata_json()) for row in rows.tolist()
     )
-    known = [found for found in map(_SHAPE.search, texts) if found]
+    known = [match for match in map(_SHAPE.search, texts) if match]
     place = np.full(len(texts), NONE, np.int32)
     place[[bool(_SHAPE.search(text)) for text in texts]] = np.arange(len(known))
     shape[rows] = place[position]
@@ -210,8 +210,8 @@ def _shape_text(metadata: str) -> str:
     return "" if begin < 0 else metadata[begin:].partition(_SHAPE_END)[0]
 
 
-def _shape(found: re.Match[str]) -> KernelShape:
-    numbers = [int(group) for group in found.groups()]
+def _shape(match: re.Match[str]) -> KernelShape:
+    numbers = [int(group) for group in match.groups()]
     return KernelShape(
         (numbers[2], numbers[3], numbers[4]),
         (numbers[5], numbers[6], numbers[7]),

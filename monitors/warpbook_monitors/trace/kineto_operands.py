@@ -35,8 +35,8 @@ def read_operands(
     named = names[1].tolist()
     for row in rows:
         name = named[row]
-        found = _key(events[row], has_scalars[name])
-        position[row] = places.setdefault(found, len(places))
+        key = _key(events[row], has_scalars[name])
+        position[row] = places.setdefault(key, len(places))
     return tuple(map(_operands, places)), position
 
 
@@ -57,5 +57,8 @@ def _key(event: Any, has_scalars: bool) -> tuple[Any, ...]:
 def _operands(key: tuple[Any, ...]) -> Operands:
     dims, dtypes, scalars, lists = key
     return Operands(
-        dims, dtypes, tuple("" if each == "None" else each for each in scalars), lists
+        dims,
+        dtypes,
+        tuple("" if scalar == "None" else scalar for scalar in scalars),
+        lists,
     )

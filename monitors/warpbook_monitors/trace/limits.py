@@ -78,8 +78,8 @@ def save(limits: Limits) -> None:
 def measured_ceilings(gpu_name: str) -> Ceilings | None:
     """Find what a GPU of this name reached here, as of the last measurement."""
     newest = max(
-        (each for each in _all() if each.gpu == gpu_name),
-        key=lambda each: each.measured_ms,
+        (limits for limits in _all() if limits.gpu == gpu_name),
+        key=lambda limits: limits.measured_ms,
         default=None,
     )
     return None if newest is None else newest.ceilings
@@ -91,9 +91,9 @@ def _all() -> Iterator[Limits]:
     except OSError:
         return
     for path in paths:
-        found = _read(path)
-        if found is not None:
-            yield found
+        limits = _read(path)
+        if limits is not None:
+            yield limits
 
 
 def _read(path: Path) -> Limits | None:

@@ -20,8 +20,8 @@ class Marks:
     def line_at(self, at_ns: Int64s) -> Int64s:
         """Give the line at which the host was; NONE before the first."""
         place = np.searchsorted(self.start_ns, at_ns, side="right") - 1
-        found: Int64s = np.append(self.line, NONE)[place]
-        return found
+        line: Int64s = np.append(self.line, NONE)[place]
+        return line
 
 
 def make_marks(lines: Sequence[int], start_ns: Sequence[int]) -> Marks:

@@ -42,11 +42,11 @@ def main(again: bool) -> Answer:
     if not torch.cuda.is_available():
         return Answer(problem=f"torch {torch.__version__} finds no GPU here.")
     driver = _driver()
-    found = []
+    measured = []
     for index in range(torch.cuda.device_count()):
         # torch before 2.5 does not tell it
-        told = torch.cuda.get_device_properties(index)
-        uuid = f"GPU-{getattr(told, 'uuid', index)}"
+        properties = torch.cuda.get_device_properties(index)
+        uuid = f"GPU-{getattr(properties, 'uuid', index)}"
         limits = None if again else load(uuid, driver)
         if limits is None:
             try:
@@ -56,8 +56,8 @@ def main(again: bool) -> Answer:
                 return Answer(problem=f"GPU {index} {reason}")
             except OSError as problem:
                 return Answer(problem=f"they can't be kept: {problem}.")
-        found.append(limits)
-    return Answer(tuple(found))
+        measured.append(limits)
+    return Answer(tuple(measured))
 
 
 def _driver() -> str | None:
@@ -124,17 +124,17 @@ def _products() -> dict[str, float]:
     if capability >= (8, 9):
         makers["c10::Float8_e4m3fn"] = _fp8
     before = torch.get_float32_matmul_precision()
-    found = {}
+    rates = {}
     for name, make in makers.items():
         torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
         try:
-            found[name] = _flops_per_s(make)
+            rates[name] = _flops_per_s(make)
         except torch.cuda.OutOfMemoryError:
             raise _NotNow("ran out of memory. Stop what holds it.") from None
         except RuntimeError:
             continue  # this torch has no such product for this chip
     torch.set_float32_matmul_precision(before)
-    return found
+    return rates
 
 
 def _flops_per_s(make: Callable[[int], Product]) -> float:

@@ -64,9 +64,9 @@ def memory_use(
 
 def highest(peaks: Iterable[int | None]) -> int | None:
     """Give the highest of all GPUs; None if one is not known, or there is none."""
-    found = list(peaks)
-    known = [peak for peak in found if peak is not None]
-    return max(known) if known and len(known) == len(found) else None
+    listed = list(peaks)
+    known = [peak for peak in listed if peak is not None]
+    return max(known) if known and len(known) == len(listed) else None
 
 
 def _of_one(device: int, was: Counts, now: Counts, seen: int | None) -> MemoryUse:

@@ -19,8 +19,11 @@ _MAX_PATH_LENGTH = 600
 
 def memory_curves(run: Run) -> tuple[MemoryCurve, ...]:
     """Draw each GPU's curve in few points, which hold its peak."""
-    found = [allocation for allocation in run.allocations if len(allocation.at_ns)]
-    return tuple(_curve(each, run, MAX_POINTS // len(found)) for each in found)
+    recorded = [allocation for allocation in run.allocations if len(allocation.at_ns)]
+    return tuple(
+        _curve(allocations, run, MAX_POINTS // len(recorded))
+        for allocations in recorded
+    )
 
 
 def _curve(all_of: Allocations, run: Run, most_points: int) -> MemoryCurve:

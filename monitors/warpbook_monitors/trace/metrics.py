@@ -104,9 +104,9 @@ def measure(
         streams, launch_figures = detail.streams, detail.launch
     compute_ns = union_ns(*in_compute)
     if like is None:
-        told = _of_kernels(events, kernels, run, compute_ns)
+        kernel_figures = _of_kernels(events, kernels, run, compute_ns)
     else:
-        told = _of_same_kernels(like, compute_ns)
+        kernel_figures = _of_same_kernels(like, compute_ns)
     plain_waits = calls.waits & ~calls.blocking_copies
     return Metrics(
         exposed_host_copy_ns=union_ns(*in_host_copies)
@@ -126,20 +126,22 @@ def measure(
         launches=int(calls.launches.sum()),
         launch=launch_figures,
         kernels=len(kernels),
-        kernel_time_ns=told.time_ns,
-        tensor_core_ns=told.tensor_ns,
-        tensor_core_unknown_ns=told.unknown_ns,
-        tensor_core_share=told.tensor_ns / told.time_ns if told.time_ns else None,
-        occupancy_share=told.occupancy_share,
+        kernel_time_ns=kernel_figures.time_ns,
+        tensor_core_ns=kernel_figures.tensor_ns,
+        tensor_core_unknown_ns=kernel_figures.unknown_ns,
+        tensor_core_share=kernel_figures.tensor_ns / kernel_figures.time_ns
+        if kernel_figures.time_ns
+        else None,
+        occupancy_share=kernel_figures.occupancy_share,
         synchronizations=int(plain_waits.sum()),
         synchronization_ns=int(calls.api.duration_ns[plain_waits].sum()),
         sync_points=sync_points,
         idle_places=idle_places,
         copies=like.copies if like else _copies(events.only(Category.COPY)),
-        kernel_work=told.work,
-        flops=told.flops,
-        modelled_bytes=told.modelled_bytes,
-        modelled_share=told.modelled_share,
+        kernel_work=kernel_figures.work,
+        flops=kernel_figures.flops,
+        modelled_bytes=kernel_figures.modelled_bytes,
+        modelled_share=kernel_figures.modelled_share,
     )
 
 
@@ -182,8 +184,8 @@ def _of_same_kernels(like: Metrics, compute_ns: int) -> _OfKernels:
         like.tensor_core_unknown_ns,
         like.occupancy_share,
         tuple(
-            structs.replace(each, time_ns=round(each.time_ns * ratio))
-            for each in like.kernel_work
+            structs.replace(work, time_ns=round(work.time_ns * ratio))
+            for work in like.kernel_work
         ),
         like.flops,
         like.modelled_bytes,
@@ -191,16 +193,16 @@ def _of_same_kernels(like: Metrics, compute_ns: int) -> _OfKernels:
     )
 
 
-def _streams(found: list[StreamGaps]) -> tuple[StreamIdle, ...]:
+def _streams(gaps: list[StreamGaps]) -> tuple[StreamIdle, ...]:
     return tuple(
         StreamIdle(
-            each.device,
-            each.stream,
-            each.host_wait_ns,
-            each.kernel_wait_ns,
-            each.other_ns,
+            gap.device,
+            gap.stream,
+            gap.host_wait_ns,
+            gap.kernel_wait_ns,
+            gap.other_ns,
         )
-        for each in found
+        for gap in gaps
     )
 
 
@@ -234,9 +236,9 @@ def _tensor_core_time(kernels: Columns) -> tuple[int, int]:
     tensor = unknown = 0.0
     for name, time_ns in zip(kernels.names, by_name, strict=True):
         if time_ns:
-            told = uses_tensor_cores(name)
-            tensor += time_ns if told else 0
-            unknown += time_ns if told is None else 0
+            uses_cores = uses_tensor_cores(name)
+            tensor += time_ns if uses_cores else 0
+            unknown += time_ns if uses_cores is None else 0
     return int(tensor), int(unknown)
 
 
@@ -257,7 +259,7 @@ def _occupancy(kernels: Columns, run: Run) -> float | None:
 
 
 def _copies(copies: Columns) -> tuple[CopyTotal, ...]:
-    found = []
+    totals = []
     for rows in rows_by(copies.name):
         name = copies.names[copies.name[rows[0]]]
         parts = _COPY.match(name)
@@ -272,7 +274,7 @@ def _copies(copies: Columns) -> tuple[CopyTotal, ...]:
         sizes = copies.size_bytes[rows]
         # of millions of copies no sum of 64 bits can be trusted
         size_bytes = int(sizes.sum(dtype=float)) if (sizes != NONE).all() else None
-        found.append(
+        totals.append(
             CopyTotal(
                 direction,
                 memory,
@@ -282,8 +284,8 @@ def _copies(copies: Columns) -> tuple[CopyTotal, ...]:
                 size_bytes / time_ns if size_bytes is not None and time_ns else None,
             )
         )
-    found.sort(key=lambda each: -each.time_ns)
-    return tuple(found)
+    totals.sort(key=lambda total: -total.time_ns)
+    return tuple(totals)
 
 
 def _modelled(

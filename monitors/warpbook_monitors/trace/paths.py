@@ -76,12 +76,12 @@ class Paths:
 
     def at(self, thread: Int64s, at_ns: Int64s) -> Int64s:
         """Give the path that encloses each moment on its thread, or NONE."""
-        found = np.full(len(at_ns), NONE, np.int64)
+        paths = np.full(len(at_ns), NONE, np.int64)
         for mine in rows_by(thread):
             tree = self._threads.get(int(thread[mine[0]]))
             if tree is not None:
-                found[mine] = tree.at(at_ns[mine])
-        return found
+                paths[mine] = tree.at(at_ns[mine])
+        return paths
 
     def names(self, path: int) -> tuple[str, ...]:
         """Give the operators of a path, the outermost first."""
@@ -121,8 +121,8 @@ class Paths:
                 self._parents.append(key[0])
                 self._names.append(key[1])
             numbers[at] = number
-        found: Int64s = numbers[back]
-        return found
+        numbered: Int64s = numbers[back]
+        return numbered
 
 
 class _Thread:
@@ -138,5 +138,5 @@ class _Thread:
 
     def at(self, at_ns: Int64s) -> Int64s:
         row = enclosing(self._start_ns, self._end_ns, self._parent, at_ns)
-        found: Int64s = self._path[row]
-        return found
+        path: Int64s = self._path[row]
+        return path

@@ -55,7 +55,7 @@ class Places:
         # paths that differ within one operator are one place
         paths, place = np.unique(path, return_inverse=True)
         names, operator = interned(
-            _operator(self._paths.names(int(each))) or "" for each in paths
+            _operator(self._paths.names(int(number))) or "" for number in paths
         )
         first, group = groups(api.name[rows], operator[place], line)
         totals = []
@@ -124,11 +124,17 @@ class Places:
     def _told(
         self, cause: Literal["launching", "other"], totals: Counter[_Place]
     ) -> Iterator[IdlePlace]:
-        found = [IdlePlace(cause, *place, time_ns) for place, time_ns in totals.items()]
-        found.sort(
-            key=lambda each: (-each.time_ns, each.operator or "", each.line or 0)
+        places = [
+            IdlePlace(cause, *place, time_ns) for place, time_ns in totals.items()
+        ]
+        places.sort(
+            key=lambda idle_place: (
+                -idle_place.time_ns,
+                idle_place.operator or "",
+                idle_place.line or 0,
+            )
         )
-        yield from found[:_MOST_PLACES]
+        yield from places[:_MOST_PLACES]
 
     def _line(self, at_ns: Int64s) -> Int64s:
         if self._marks is None:
@@ -138,8 +144,10 @@ class Places:
     def _in_operator(self, at_ns: Int64s) -> Bools:
         path = self._paths.at(self._causes.thread, at_ns)
         paths, place = np.unique(path, return_inverse=True)
-        told = [_operator(self._paths.names(int(each))) is not None for each in paths]
-        return np.array(told, np.bool_)[place]
+        is_operator = [
+            _operator(self._paths.names(int(number))) is not None for number in paths
+        ]
+        return np.array(is_operator, np.bool_)[place]
 
 
 def _operator(names: tuple[str, ...]) -> str | None:

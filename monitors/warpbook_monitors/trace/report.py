@@ -170,16 +170,16 @@ def merge(
     """
     of_report = dict(zip(map(id, reports), collectives, strict=False))
     ordered = sorted(reports, key=rank_order)
-    found = [of_report.get(id(each)) for each in ordered]
-    times = tuple(map(_time, ordered, found))
+    rank_reports = [of_report.get(id(rank)) for rank in ordered]
+    times = tuple(map(_time, ordered, rank_reports))
     communication = _ranks(ordered)
-    known = [one for one in found if one is not None]
+    known = [one for one in rank_reports if one is not None]
     aligned: Alignment | tuple[str, ...] = ()
     if len(known) == len(ordered) and _are_ranks(communication.ranks):
         aligned = align(known, times)
     if isinstance(aligned, Alignment):
         ordered = [_beside(one, aligned) for one in ordered]
-    slowest = max(ordered, key=lambda each: each.metrics.window_ns)
+    slowest = max(ordered, key=lambda rank: rank.metrics.window_ns)
     return JobReport(
         slowest.verdict,
         slowest.findings,
@@ -187,16 +187,16 @@ def merge(
         slowest.changes,
         slowest.metrics,
         Whole(
-            sum(each.completeness.launches for each in ordered),
-            sum(each.completeness.matched for each in ordered),
-            sum(each.completeness.lost for each in ordered),
-            max(each.completeness.profiler_ns for each in ordered),
+            sum(rank.completeness.launches for rank in ordered),
+            sum(rank.completeness.matched for rank in ordered),
+            sum(rank.completeness.lost for rank in ordered),
+            max(rank.completeness.profiler_ns for rank in ordered),
             tuple(
-                f"Rank {'?' if each.rank is None else each.rank}: {warning}"
-                for each in ordered
-                for warning in each.completeness.warnings
+                f"Rank {'?' if rank.rank is None else rank.rank}: {warning}"
+                for rank in ordered
+                for warning in rank.completeness.warnings
             ),
-            sum(each.completeness.corrupt for each in ordered),
+            sum(rank.completeness.corrupt for rank in ordered),
         ),
         communication,
         tuple(ordered),
@@ -228,22 +228,22 @@ def _are_ranks(numbers: tuple[int, ...]) -> bool:
 def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
     numbers = tuple(map(rank_order, ordered))
     exposed = tuple(
-        each.metrics.exposed_communication_ns if each.gpu_recorded else None
-        for each in ordered
+        rank.metrics.exposed_communication_ns if rank.gpu_recorded else None
+        for rank in ordered
     )
-    spent = [each.metrics.communication_ns for each in ordered]
+    spent = [rank.metrics.communication_ns for rank in ordered]
     if not _are_ranks(numbers):
         return Ranks(numbers, exposed, None, 0, f"{_NO_RANKS} whose numbers they tell.")
-    if not all(each.gpu_recorded for each in ordered):
+    if not all(rank.gpu_recorded for rank in ordered):
         said = "The GPU of some rank was not recorded: the ranks can't be compared."
         return Ranks(numbers, exposed, None, 0, said)
     if max(spent) and not min(spent):
         return Ranks(numbers, exposed, None, 0, f"{_NO_RANKS} that communicate.")
     waits_ns = max(spent) - min(spent)
-    longest_ns = max(each.metrics.window_ns for each in ordered)
+    longest_ns = max(rank.metrics.window_ns for rank in ordered)
     if not max(spent):
         return Ranks(numbers, exposed, None, 0, "No rank communicated on its GPU.")
-    collectives = [each.collectives for each in ordered]
+    collectives = [rank.collectives for rank in ordered]
     if len(set(collectives)) > 1:
         return Ranks(
             numbers,
@@ -284,16 +284,16 @@ _OF_THE_GPU = (
 
 def plain(whole: TraceReport | JobReport) -> dict[str, Any]:
     """Give what JSON holds of a report; what nobody saw of a GPU is None, not 0."""
-    told: dict[str, Any] = msgspec.to_builtins(whole)
+    document: dict[str, Any] = msgspec.to_builtins(whole)
     if isinstance(whole, JobReport):
-        told["ranks"] = [plain(rank) for rank in whole.ranks]
+        document["ranks"] = [plain(rank) for rank in whole.ranks]
         slowest = [rank.metrics for rank in whole.ranks].index(whole.metrics)
-        told["metrics"] = told["ranks"][slowest]["metrics"]
+        document["metrics"] = document["ranks"][slowest]["metrics"]
     elif not whole.gpu_recorded:
-        metrics = told["metrics"]
+        metrics = document["metrics"]
         metrics |= dict.fromkeys(_OF_THE_GPU)
         profiler_ns = metrics["idle"]["profiler_ns"]
         metrics["idle"] |= dict.fromkeys(metrics["idle"]) | {"profiler_ns": profiler_ns}
         for metric in metrics["sync_points"]:
             metric["stall_ns"] = None
-    return told
+    return document

@@ -174,11 +174,11 @@ def called(events: Columns, kernels: Columns) -> tuple[list[Called], Int64s]:
 def _of_operators(
     events: Columns, kernels: Columns, run: Run, total_ns: int
 ) -> Iterator[RooflinePoint]:
-    for each in called(events, kernels)[0]:
-        gpu, need = _gpu(run, each.device), each.need
+    for operator in called(events, kernels)[0]:
+        gpu, need = _gpu(run, operator.device), operator.need
         if gpu is not None and need is not None:
-            named = each.name, _text(each.operands)
-            yield _point(gpu, named, each.calls, (each.time_ns, total_ns), need)
+            named = operator.name, _text(operator.operands)
+            yield _point(gpu, named, operator.calls, (operator.time_ns, total_ns), need)
 
 
 def _rows_of(operators: Columns, kernels: Columns) -> Int64s:
@@ -196,13 +196,13 @@ def _main_kernels(kernels: Columns, group: Int64s) -> list[str]:
     """Name for each group the kernel that is no helper: the longest of those."""
     first, pair = groups(group, kernels.name)
     times = np.bincount(pair, kernels.duration_ns, minlength=len(first))
-    found: dict[int, tuple[bool, bool, float, str]] = {}
+    by_name: dict[int, tuple[bool, bool, float, str]] = {}
     for at, time_ns in zip(first, times, strict=True):
         name = kernels.names[kernels.name[at]]
         rank = bool(uses_tensor_cores(name)), not only_moves(name), float(time_ns), name
         number = int(group[at])
-        found[number] = max(found.get(number, rank), rank)
-    return [found[at][3] for at in range(len(found))]
+        by_name[number] = max(by_name.get(number, rank), rank)
+    return [by_name[at][3] for at in range(len(by_name))]
 
 
 def _within_gpu(events: Columns) -> Bools:

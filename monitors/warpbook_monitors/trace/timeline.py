@@ -176,12 +176,12 @@ class Timeline:
         for gpu in self._gpus:
             reached = [row.spans.reach(from_ns, to_ns) for row in gpu.rows]
             count = sum(last - first for first, last in reached)
-            told = TimelineRow(gpu.label, "gpu", 0, count)
-            gpus.append(_use(told, count, gpu.busy, from_ns, to_ns))
+            whole_gpu = TimelineRow(gpu.label, "gpu", 0, count)
+            gpus.append(_use(whole_gpu, count, gpu.busy, from_ns, to_ns))
         rows = []
-        for told, row in zip(self.rows, self.columns, strict=True):
+        for lane, row in zip(self.rows, self.columns, strict=True):
             first, last = row.spans.reach(from_ns, to_ns)
-            rows.append(_use(told, last - first, row.spans, from_ns, to_ns))
+            rows.append(_use(lane, last - first, row.spans, from_ns, to_ns))
         names = tuple(self._longest_names(from_ns, to_ns))
         return TimelineStatistics(from_ns, to_ns, tuple(gpus), tuple(rows), names)
 
@@ -248,20 +248,22 @@ class Timeline:
         number = int(columns.number[at])
         launch = self._known.launch_of(number)
         launched = self._known.launched_by(number)
-        begun = [self._numbered(each) for each in launched[:_MOST_LAUNCHED].tolist()]
+        begun = [
+            self._numbered(follower) for follower in launched[:_MOST_LAUNCHED].tolist()
+        ]
         event = self._event(row, at)
         cause = None if launch is None else self._numbered(launch)
-        told = self.rows[row]
+        lane = self.rows[row]
         # the host was there when it launched; what it did not launch has no line
-        moment = event if told.kind != "gpu" else cause
+        moment = event if lane.kind != "gpu" else cause
         return TimelineDetails(
             event,
-            told.label,
-            told.kind,
+            lane.label,
+            lane.kind,
             self._known.facts_of(number),
             None if moment is None else self._known.line_at(moment.start_ns),
             cause,
-            tuple(each for each in begun if each is not None),
+            tuple(other for other in begun if other is not None),
             len(launched),
         )
 
@@ -329,7 +331,7 @@ def _union(rows: Sequence[Spans]) -> Spans:
 
 
 def _use(
-    told: TimelineRow, events: int, spans: Spans, from_ns: int, to_ns: int
+    lane: TimelineRow, events: int, spans: Spans, from_ns: int, to_ns: int
 ) -> TimelineUse:
     first, last = spans.reach(from_ns, to_ns)
     # from the begin to the first event, between events, from the last to the end
@@ -338,9 +340,9 @@ def _use(
     gap_ns = gap_to_ns - gap_from_ns
     longest = int(gap_ns.argmax())
     return TimelineUse(
-        told.label,
-        told.kind,
-        told.level,
+        lane.label,
+        lane.kind,
+        lane.level,
         events,
         int(spans.within_ns(from_ns, to_ns).sum()),
         int((gap_ns > 0).sum()),

@@ -198,33 +198,33 @@ def unpack(body: bytes) -> RunEvents:
     if len(body) > MAX_BODY_BYTES:
         raise NotATimeline(f"A timeline may have {MAX_BODY_BYTES:,} bytes.")
     try:
-        told = _decode(body)
+        decoded = _decode(body)
     except msgspec.MsgspecError as problem:
         raise NotATimeline(str(problem)) from None
-    if told.form != FORM:
-        raise NotATimeline(f"It has form {told.form}, and this server reads {FORM}.")
-    if len(told.names) > MAX_NAMES or len(told.tracks) > MAX_TRACKS:
+    if decoded.form != FORM:
+        raise NotATimeline(f"It has form {decoded.form}, and this server reads {FORM}.")
+    if len(decoded.names) > MAX_NAMES or len(decoded.tracks) > MAX_TRACKS:
         raise NotATimeline("It has too many names or tracks.")
-    if any(len(name) > MAX_NAME_LENGTH for name in told.names):
+    if any(len(name) > MAX_NAME_LENGTH for name in decoded.names):
         raise NotATimeline("A name is too long.")
-    if any(len(track.label) > MAX_LABEL_LENGTH for track in told.tracks):
+    if any(len(track.label) > MAX_LABEL_LENGTH for track in decoded.tracks):
         raise NotATimeline("A label is too long.")
-    if not 0 <= told.omitted <= _MAX_TIME_NS or not 0 <= told.started_ns < 2**63:
+    if not 0 <= decoded.omitted <= _MAX_TIME_NS or not 0 <= decoded.started_ns < 2**63:
         raise NotATimeline("A count or a time is out of range.")
     read = RunEvents(
-        told.started_ns,
-        told.names,
-        told.tracks,
-        told.omitted,
-        _column(told.starts_ns, "<i8"),
-        _column(told.durations_ns, "<i8"),
-        _column(told.name, "<i4"),
-        _column(told.track, "<u2"),
-        told.facts,
-        _column(told.fact, "<i4"),
-        _column(told.launch, "<i4"),
-        _column(told.line_starts_ns, "<i8"),
-        _column(told.lines, "<i4"),
+        decoded.started_ns,
+        decoded.names,
+        decoded.tracks,
+        decoded.omitted,
+        _column(decoded.starts_ns, "<i8"),
+        _column(decoded.durations_ns, "<i8"),
+        _column(decoded.name, "<i4"),
+        _column(decoded.track, "<u2"),
+        decoded.facts,
+        _column(decoded.fact, "<i4"),
+        _column(decoded.launch, "<i4"),
+        _column(decoded.line_starts_ns, "<i8"),
+        _column(decoded.lines, "<i4"),
     )
     _check(read)
     _check_details(read)

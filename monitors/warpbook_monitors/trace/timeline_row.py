@@ -89,10 +89,10 @@ class Row:
         """What it takes in memory."""
         spans = self.spans.start_ns.nbytes + self.spans.end_ns.nbytes
         own = spans + self.name.nbytes + self.number.nbytes
-        return own + sum(each.size_bytes for each in self._levels)
+        return own + sum(level.size_bytes for level in self._levels)
 
     def bars(
-        self, from_ns: int, to_ns: int, shift: int, most_events: int, found: Bools
+        self, from_ns: int, to_ns: int, shift: int, most_events: int, matching: Bools
     ) -> TimelineBars:
         """Show a span: its events if they are few, else steps of `1 << shift` ns.
 
@@ -101,12 +101,12 @@ class Row:
             to_ns: where it ends.
             shift: of the step.
             most_events: as many are shown one by one.
-            found: by name, whether it is searched for; empty if nothing is.
+            matching: by name, whether it is searched for; empty if nothing is.
         """
         first, last = self.spans.reach(from_ns, to_ns)
         if last - first <= most_events:
             names = self.name[first:last]
-            matches = np.flatnonzero(found[names]) if len(found) else names[:0]
+            matches = np.flatnonzero(matching[names]) if len(matching) else names[:0]
             start_ns = self.spans.start_ns[first:last]
             return TimelineBars(
                 False,
@@ -125,7 +125,7 @@ class Row:
             tuple(level.name.tolist()),
             tuple(level.count.tolist()),
             tuple(np.round(level.time_ns / width, 3).tolist()),
-            tuple(self._holding(starts_ns, width, found, first, last).tolist()),
+            tuple(self._holding(starts_ns, width, matching, first, last).tolist()),
         )
 
     def _in_steps(self, from_ns: int, to_ns: int, shift: int) -> _Steps:
@@ -145,15 +145,15 @@ class Row:
         )
 
     def _holding(
-        self, starts_ns: Int64s, width: int, found: Bools, first: int, last: int
+        self, starts_ns: Int64s, width: int, matching: Bools, first: int, last: int
     ) -> Int64s:
         """Give the positions of the steps that hold a match."""
-        if not len(found):
+        if not len(matching):
             return starts_ns[:0]
         # the steps at the edges reach a little further than what was asked for
         edges = self.spans.reach(int(starts_ns[0]), int(starts_ns[-1]) + width)
         first, last = min(first, edges[0]), max(last, edges[1])
-        matches = first + np.flatnonzero(found[self.name[first:last]])
+        matches = first + np.flatnonzero(matching[self.name[first:last]])
         spans = Spans(self.spans.start_ns[matches], self.spans.end_ns[matches])
         # of each step the first match that does not end before it
         following = np.minimum(

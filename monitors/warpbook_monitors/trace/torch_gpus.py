@@ -62,21 +62,21 @@ def limits() -> tuple[GpuLimits, ...]:
     """Give what each GPU that this process sees can hold, by CUDA's index."""
     if not torch.cuda.is_initialized():
         return ()
-    found = []
+    gpus = []
     for device in range(torch.cuda.device_count()):
-        told = torch.cuda.get_device_properties(device)
-        found.append(
+        properties = torch.cuda.get_device_properties(device)
+        gpus.append(
             GpuLimits(
-                told.name,
-                (told.major, told.minor),
-                told.multi_processor_count,
-                getattr(told, "max_threads_per_multi_processor", None),
-                getattr(told, "regs_per_multiprocessor", None),
-                getattr(told, "shared_memory_per_multiprocessor", None),
-                measured_ceilings(told.name),
+                properties.name,
+                (properties.major, properties.minor),
+                properties.multi_processor_count,
+                getattr(properties, "max_threads_per_multi_processor", None),
+                getattr(properties, "regs_per_multiprocessor", None),
+                getattr(properties, "shared_memory_per_multiprocessor", None),
+                measured_ceilings(properties.name),
             )
         )
-    return tuple(found)
+    return tuple(gpus)
 
 
 def allocator_counts() -> list[Counts]:

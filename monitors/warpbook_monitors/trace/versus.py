@@ -148,14 +148,14 @@ def _read(events: Columns, run: Run) -> _Read:
 
 
 def versus(
-    before: tuple[Columns, Run], after: tuple[Columns, Run], asked: Asked
+    before: tuple[Columns, Run], after: tuple[Columns, Run], terms: Asked
 ) -> Versus:
     """Compare a new trace with an old one.
 
     Args:
         before: the old trace.
         after: the new one.
-        asked: what counts as slower.
+        terms: what counts as slower.
     """
     old, new = _read(*before), _read(*after)
     per_step = bool(old.steps.count and new.steps.count)
@@ -163,20 +163,20 @@ def versus(
         work_of(read.events, read.run, read.steps, per_step) for read in (old, new)
     )
     alike = comparability(*works)
-    why_not = _refusal(old, new, alike, asked)
-    time = None if why_not else _time(old.steps, new.steps, per_step, asked)
+    why_not = _refusal(old, new, alike, terms)
+    time = None if why_not else _time(old.steps, new.steps, per_step, terms)
     if time is None:
         verdict: Verdict = "unknown"
         sentence = why_not or "A trace has no time that the code took."
     else:
-        verdict, sentence = _judged(time, asked.limit)
+        verdict, sentence = _judged(time, terms.limit)
     return Versus(
         "warpbook.versus",
         SCHEMA_VERSION,
         verdict,
         sentence,
-        asked.limit,
-        asked.least_score,
+        terms.limit,
+        terms.least_score,
         alike,
         per_step,
         time,
@@ -186,14 +186,14 @@ def versus(
     )
 
 
-def _refusal(old: _Read, new: _Read, alike: Comparability, asked: Asked) -> str:
+def _refusal(old: _Read, new: _Read, alike: Comparability, terms: Asked) -> str:
     for name, read in (("old", old), ("new", new)):
         refusal = read.cell.completeness.refusal
         if refusal:
             return f"The {name} trace can't be judged. {refusal}"
         if read.cell.gpu_name and read.cell.metrics is None and read.cell.launches:
             return f"The {name} trace holds nothing of what its GPU did."
-    if alike.score >= asked.least_score:
+    if alike.score >= terms.least_score:
         return ""
     least = min(
         (part for part in alike.parts if part.score is not None),
@@ -201,16 +201,16 @@ def _refusal(old: _Read, new: _Read, alike: Comparability, asked: Asked) -> str:
     )
     return (
         f"These traces are not of the same work: {units.share(alike.score)} "
-        f"comparable, and {units.share(asked.least_score)} are needed. Most unlike: "
+        f"comparable, and {units.share(terms.least_score)} are needed. Most unlike: "
         f"{least.name} ({least.before} before, {least.after} now, "
         f"{units.share(least.score or 0.0)} the same)."
     )
 
 
-def _time(old: Steps, new: Steps, per_step: bool, asked: Asked) -> Time | None:
+def _time(old: Steps, new: Steps, per_step: bool, terms: Asked) -> Time | None:
     was, now = _positive(old), _positive(new)
     if min(len(was), len(now)) >= LEAST_RUNS:
-        found = ratio(was, now)
+        change = ratio(was, now)
         # the middle of all differences is that of the medians in all but odd cases
         return Time(
             "steps",
@@ -218,19 +218,21 @@ def _time(old: Steps, new: Steps, per_step: bool, asked: Asked) -> Time | None:
             _median(now),
             old.count,
             new.count,
-            *_changes(found),
+            *_changes(change),
             None,
         )
     old_ns = old.whole_ns / (old.count if per_step else 1)
     new_ns = new.whole_ns / (new.count if per_step else 1)
     if not old_ns or not new_ns:
         return None
-    noise = asked.noise
+    noise = terms.noise
     if noise is None:
         noise = max(_noise(old), _noise(new))
     middle = new_ns / old_ns
-    found = Shift(middle / (1 + noise), middle, middle * (1 + noise))
-    return Time("window", old_ns, new_ns, old.count, new.count, *_changes(found), noise)
+    change = Shift(middle / (1 + noise), middle, middle * (1 + noise))
+    return Time(
+        "window", old_ns, new_ns, old.count, new.count, *_changes(change), noise
+    )
 
 
 def _positive(steps: Steps) -> list[int]:
@@ -246,8 +248,8 @@ def _median(times: list[int]) -> float:
     return (ordered[half] + ordered[~half]) / 2
 
 
-def _changes(found: Shift) -> tuple[float, float, float]:
-    return found.middle - 1, found.low - 1, found.high - 1
+def _changes(shift: Shift) -> tuple[float, float, float]:
+    return shift.middle - 1, shift.low - 1, shift.high - 1
 
 
 def _noise(steps: Steps) -> float:
@@ -330,5 +332,5 @@ def _rows(
 
 def plain(whole: Versus) -> dict[str, object]:
     """Give what JSON holds of a comparison."""
-    told: dict[str, object] = msgspec.to_builtins(whole)
-    return told
+    document: dict[str, object] = msgspec.to_builtins(whole)
+    return document

@@ -122,17 +122,17 @@ class Minute:
 
     def conditions(self, devices: Sequence[Device]) -> dict[str, tuple[Condition, ...]]:
         """Tell the conditions of each GPU that is read now, by its id, worst first."""
-        told = {}
+        by_device = {}
         for reading in self._newest.readings if self._newest else ():
             device = devices[reading.device]
             if device.kind not in ("gpu", "mig") or reading.state != "ok":
                 continue
             shares = _shares(self._counts[reading.device])
             clocks = clocks_conditions(device, shares, f"the last {self._span()}")
-            found = [*_memory(device, reading.values), *clocks]
-            found.sort(key=lambda condition: _ORDER[condition.severity])
-            told[device.id] = tuple(found)
-        return told
+            of_device = [*_memory(device, reading.values), *clocks]
+            of_device.sort(key=lambda condition: _ORDER[condition.severity])
+            by_device[device.id] = tuple(of_device)
+        return by_device
 
     def _span(self) -> str:
         """Name the time that was seen, which may be less than the window."""

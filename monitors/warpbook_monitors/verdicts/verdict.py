@@ -194,7 +194,7 @@ def _unit(means: Mapping[str, float]) -> Verdict | None:
             "The FP16 units are the limit. Matrix work can use the tensor cores.",
         ),
     }
-    name = max(units, key=lambda each: means.get(each, 0.0))
+    name = max(units, key=lambda metric: means.get(metric, 0.0))
     active = means.get(name, 0.0)
     if active < BOUND_RATIO:
         return None

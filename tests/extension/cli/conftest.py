@@ -45,11 +45,14 @@ Warpbook = Callable[..., subprocess.CompletedProcess[str]]
 def warpbook(environment: dict[str, str], tmp_path: Path) -> Warpbook:
     """Run the command to its end, in an empty folder."""
 
-    def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: str, stdin: str | None = None, **env: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [COMMAND, *arguments],
             env={**environment, **env},
             cwd=tmp_path,
+            input=stdin,
             capture_output=True,
             text=True,
         )

@@ -36,7 +36,7 @@ def test_the_verdict_comes_first_and_the_figures_follow(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "words"),
     [
         # shapes were recorded, of operators that have no formula; and none were
         ("tiny_kernels", "not known (no operator here has a formula)"),
@@ -54,10 +54,10 @@ def test_the_verdict_comes_first_and_the_figures_follow(
     ],
 )
 def test_figures_say_what_they_are_of(
-    name: str, told: str, capsys: pytest.CaptureFixture[str]
+    name: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["analyze", trace(name)]) == 0
-    assert told in capsys.readouterr().out
+    assert words in capsys.readouterr().out
 
 
 EXAM = TRACES.parent / "exam_h100"
@@ -129,11 +129,11 @@ def test_json_has_the_keys_that_others_rely_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["analyze", "--json", trace("pinned_h2d")]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["verdict"]["kind"] == "transfer-bound"
-    assert told["verdict"]["sentence"]
-    assert told["findings"][0]["kind"] == "transfer-bound"
-    figures = told["metrics"]
+    document = json.loads(capsys.readouterr().out)
+    assert document["verdict"]["kind"] == "transfer-bound"
+    assert document["verdict"]["sentence"]
+    assert document["findings"][0]["kind"] == "transfer-bound"
+    figures = document["metrics"]
     idle = sum(figures["idle"][f"{kind}_wait_ns"] for kind in ("host", "kernel"))
     idle += figures["idle"]["other_ns"]
     assert idle == figures["window_ns"] - figures["gpu_busy_ns"]
@@ -142,8 +142,8 @@ def test_json_has_the_keys_that_others_rely_on(
     assert figures["copies"][0]["host_memory"] == "pinned"
     assert figures["flops"] is None
     assert (
-        told["completeness"] | {"launches": 8, "matched": 8, "lost": 0}
-        == (told["completeness"])
+        document["completeness"] | {"launches": 8, "matched": 8, "lost": 0}
+        == (document["completeness"])
     )
 
 
@@ -161,16 +161,16 @@ def test_ranks_are_put_beside_one_another_and_the_late_one_is_named(
     (tmp_path / "rank1.json").write_text(json.dumps(late))
     traces = [str(tmp_path / "rank1.json"), trace("ddp_rank0")]
     assert main(["analyze", "--json", *traces]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["communication"]["ranks"] == [0, 1]
-    assert told["communication"]["straggler"] == 1
-    assert [each["rank"] for each in told["ranks"]] == [0, 1]
+    document = json.loads(capsys.readouterr().out)
+    assert document["communication"]["ranks"] == [0, 1]
+    assert document["communication"]["straggler"] == 1
+    assert [rank["rank"] for rank in document["ranks"]] == [0, 1]
     assert main(["analyze", *traces]) == 0
     assert "Rank 1 comes last to the collectives" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("traces", "told"),
+    ("traces", "words"),
     [
         # of no distributed job; of one that says it is the same rank twice
         (("pinned_h2d", "tiny_kernels"), "2 traces. Each stands for itself: "),
@@ -179,12 +179,12 @@ def test_ranks_are_put_beside_one_another_and_the_late_one_is_named(
     ],
 )
 def test_traces_that_are_no_ranks_are_told_by_their_files(
-    traces: tuple[str, str], told: str, capsys: pytest.CaptureFixture[str]
+    traces: tuple[str, str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = [trace(name) for name in traces]
     assert main(["analyze", *paths]) == 0
     text = capsys.readouterr().out
-    assert text.startswith(told)
+    assert text.startswith(words)
     assert "Rank" not in text and "-1" not in text
     titles = text.splitlines()
     assert all(f"{name}.json.gz" in titles for name in traces)
@@ -211,7 +211,7 @@ def without(name: str, *categories: str) -> dict[str, Any]:
     with gzip.open(trace(name)) as file:
         content: dict[str, Any] = json.load(file)
     events = content["traceEvents"]
-    kept = [each for each in events if each.get("cat") not in categories]
+    kept = [event for event in events if event.get("cat") not in categories]
     return {**content, "traceEvents": kept}
 
 
@@ -221,12 +221,12 @@ def test_ranks_of_different_lengths_are_not_compared(
     half = without("ddp_rank0")
     half["distributedInfo"]["rank"] = 1
     collectives = [
-        each
-        for each in half["traceEvents"]
-        if each.get("cat") == "kernel" and each["name"].startswith("nccl")
+        event
+        for event in half["traceEvents"]
+        if event.get("cat") == "kernel" and event["name"].startswith("nccl")
     ]
-    for each in collectives[::2]:
-        half["traceEvents"].remove(each)
+    for collective in collectives[::2]:
+        half["traceEvents"].remove(collective)
     (tmp_path / "rank1.json").write_text(json.dumps(half))
     assert main(["analyze", trace("ddp_rank0"), str(tmp_path / "rank1.json")]) == 0
     first = capsys.readouterr().out.splitlines()[0]
@@ -250,8 +250,8 @@ def test_a_gpu_that_was_not_recorded_is_not_known_and_not_idle(
     assert figures["idle"]["host_wait_ns"] is None
     assert figures["launches"] == 800
     assert main(["analyze", "--json", str(path), trace("pinned_h2d")]) == 0
-    told = json.loads(capsys.readouterr().out)
-    busy = {each["metrics"]["gpu_busy_ns"] is None for each in told["ranks"]}
+    document = json.loads(capsys.readouterr().out)
+    busy = {rank["metrics"]["gpu_busy_ns"] is None for rank in document["ranks"]}
     assert busy == {True, False}
 
 

@@ -24,9 +24,9 @@ def as_json(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, *given: Any, **more: Any
 ) -> dict[str, Any]:
     status = run(tmp_path, *given, "--json", **more)
-    told: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert told["exit_status"] == status
-    return told
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert answer["exit_status"] == status
+    return answer
 
 
 @pytest.mark.parametrize(
@@ -51,25 +51,31 @@ def test_the_exit_status_says_whether_it_is_slower(
 ) -> None:
     new = stepped(now_us, seed=2)
     assert run(tmp_path, stepped(100.0), new, limit=limit) == status
-    told = capsys.readouterr().out
-    assert said in told.splitlines()[0]
-    assert "a step instead of" in told and "8 and 8 steps" in told
+    text = capsys.readouterr().out
+    assert said in text.splitlines()[0]
+    assert "a step instead of" in text and "8 and 8 steps" in text
 
 
 def test_what_grew_is_named_the_largest_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = as_json(capsys, tmp_path, stepped(100.0), stepped(150.0, seed=2))
-    assert (told["schema"], told["version"]) == ("warpbook.versus", 1)
-    assert told["verdict"] == "slower"
-    first = told["grown"][0]
+    comparison = as_json(capsys, tmp_path, stepped(100.0), stepped(150.0, seed=2))
+    assert (comparison["schema"], comparison["version"]) == ("warpbook.versus", 1)
+    assert comparison["verdict"] == "slower"
+    first = comparison["grown"][0]
     assert (first["kind"], first["name"]) == ("kernel", "ampere_sgemm_128x64_tn")
     assert first["change_ns"] == pytest.approx(10 * 50_000, rel=0.05)
     assert first["before_calls"] == first["after_calls"] == 10
-    assert told["time"]["basis"] == "steps" and told["time"]["noise"] is None
-    assert told["time"]["low"] <= told["time"]["change"] <= told["time"]["high"]
-    assert told["comparability"]["score"] == 1.0
-    assert told["comparability"]["differing"] == []
+    assert (
+        comparison["time"]["basis"] == "steps" and comparison["time"]["noise"] is None
+    )
+    assert (
+        comparison["time"]["low"]
+        <= comparison["time"]["change"]
+        <= comparison["time"]["high"]
+    )
+    assert comparison["comparability"]["score"] == 1.0
+    assert comparison["comparability"]["differing"] == []
 
 
 @pytest.mark.parametrize(
@@ -87,32 +93,38 @@ def test_other_work_is_not_compared_and_the_rows_are_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     new = stepped(200.0, **other)
-    told = as_json(capsys, tmp_path, stepped(100.0), new)
-    assert (told["exit_status"], told["verdict"], told["time"]) == (3, "unknown", None)
-    assert "not of the same work" in told["sentence"]
+    comparison = as_json(capsys, tmp_path, stepped(100.0), new)
+    assert (comparison["exit_status"], comparison["verdict"], comparison["time"]) == (
+        3,
+        "unknown",
+        None,
+    )
+    assert "not of the same work" in comparison["sentence"]
     (score,) = (
-        each["score"] for each in told["comparability"]["parts"] if each["name"] == part
+        compared["score"]
+        for compared in comparison["comparability"]["parts"]
+        if compared["name"] == part
     )
     assert score == 0.0
     if part == "operators":
-        rows = told["comparability"]["differing"]
+        rows = comparison["comparability"]["differing"]
         assert {"512x512 512x512", "1024x1024 1024x1024"} <= {
-            each["shapes"] for each in rows
+            row["shapes"] for row in rows
         }
         # who knows better may say so
-        told = as_json(
+        comparison = as_json(
             capsys, tmp_path, stepped(100.0), new, "--least-comparable", "10%"
         )
-        assert told["verdict"] == "slower"
+        assert comparison["verdict"] == "slower"
 
 
 def test_counts_of_more_steps_are_of_one_step(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = stepped(100.0, steps=12, seed=2)
-    told = as_json(capsys, tmp_path, stepped(100.0), new)
-    assert told["verdict"] == "not slower"
-    assert told["comparability"]["score"] > 0.95
+    comparison = as_json(capsys, tmp_path, stepped(100.0), new)
+    assert comparison["verdict"] == "not slower"
+    assert comparison["comparability"]["score"] > 0.95
 
 
 @pytest.mark.parametrize(
@@ -134,19 +146,19 @@ def test_a_window_without_steps_must_differ_by_more_than_noise(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     old, new = (stepped(us, schedule=False) for us in (100.0, now_us))
-    told = as_json(capsys, tmp_path, old, new, *options)
-    assert told["exit_status"] == status
-    assert told["time"]["basis"] == "window" and told["time"]["noise"] > 0
+    comparison = as_json(capsys, tmp_path, old, new, *options)
+    assert comparison["exit_status"] == status
+    assert comparison["time"]["basis"] == "window" and comparison["time"]["noise"] > 0
 
 
 def test_a_window_in_which_the_gpu_idles_is_mostly_noise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new = (stepped(us, schedule=False, kernels=1) for us in (2.0, 4.0))
-    told = as_json(capsys, tmp_path, old, new)
-    assert told["exit_status"] == 3
-    assert told["time"]["noise"] > 0.3
-    assert "schedule()" in told["sentence"]
+    comparison = as_json(capsys, tmp_path, old, new)
+    assert comparison["exit_status"] == 3
+    assert comparison["time"]["noise"] > 0.3
+    assert "schedule()" in comparison["sentence"]
 
 
 def test_a_trace_that_lost_its_kernels_is_not_compared(
@@ -154,25 +166,29 @@ def test_a_trace_that_lost_its_kernels_is_not_compared(
 ) -> None:
     lossy = json.loads(stepped(100.0))
     events = lossy["traceEvents"]
-    kernels = [each for each in events if each["cat"] == "kernel"]
-    lossy["traceEvents"] = [each for each in events if each not in kernels[::2]]
-    told = as_json(capsys, tmp_path, stepped(100.0), json.dumps(lossy).encode())
-    assert told["exit_status"] == 3
-    assert "The new trace can't be judged." in told["sentence"]
+    kernels = [event for event in events if event["cat"] == "kernel"]
+    lossy["traceEvents"] = [event for event in events if event not in kernels[::2]]
+    comparison = as_json(capsys, tmp_path, stepped(100.0), json.dumps(lossy).encode())
+    assert comparison["exit_status"] == 3
+    assert "The new trace can't be judged." in comparison["sentence"]
 
 
 def test_versions_are_compared_where_a_program_added_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old, new = (stepped(100.0, torch_version=told) for told in ("2.9.0", "2.10.0"))
-    told = as_json(capsys, tmp_path, old, new)
+    old, new = (
+        stepped(100.0, torch_version=version) for version in ("2.9.0", "2.10.0")
+    )
+    comparison = as_json(capsys, tmp_path, old, new)
     (part,) = (
-        each for each in told["comparability"]["parts"] if each["name"] == "versions"
+        part_compared
+        for part_compared in comparison["comparability"]["parts"]
+        if part_compared["name"] == "versions"
     )
     assert part["score"] == 0.0
     assert (part["before"], part["after"]) == ("torch 2.9.0", "torch 2.10.0")
     # one differing version alone is what a CI wants to know about
-    assert told["verdict"] == "not slower"
+    assert comparison["verdict"] == "not slower"
 
 
 def test_set_up_of_one_of_them_is_no_slowness(
@@ -184,10 +200,10 @@ def test_set_up_of_one_of_them_is_no_slowness(
         event["ts"] += 900_000.0
     first = call(0, 0.0, name="cudaFree", dur=899_990.0)
     cold["traceEvents"].append(first)
-    told = as_json(capsys, tmp_path, old, json.dumps(cold).encode())
-    assert told["after"]["set_up_ns"] == 899_990_000
-    assert told["time"]["change"] == pytest.approx(0.0, abs=0.01)
-    assert told["verdict"] == "not slower"
+    comparison = as_json(capsys, tmp_path, old, json.dumps(cold).encode())
+    assert comparison["after"]["set_up_ns"] == 899_990_000
+    assert comparison["time"]["change"] == pytest.approx(0.0, abs=0.01)
+    assert comparison["verdict"] == "not slower"
 
 
 @pytest.mark.parametrize("broken", ["old", "new"])

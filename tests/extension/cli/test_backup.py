@@ -82,10 +82,10 @@ def test_everything_comes_back_while_servers_write(
         assert done.returncode == 0, done.stderr
         # the server has the file open, and goes on with what is in it now
         assert running.record("report", "before")
-        names = {found["id"] for found in running.records(kind="report")}
+        names = {record["id"] for record in running.records(kind="report")}
         assert names == {"before"}
         hand_in("after")
-        names = {found["id"] for found in running.records(kind="report")}
+        names = {record["id"] for record in running.records(kind="report")}
         assert names == {"before", "after"}
     assert (data / "limits" / "GPU-1-580.1.json").read_text() == "{}"
     assert (home / ".jupyter" / "warpbook-alerts.toml").read_text() == RULES
@@ -198,22 +198,22 @@ def test_a_damaged_database_is_replaced_under_a_server(
 
 
 def entry(name: str, content: bytes, **changes) -> dict:
-    told = {
+    described = {
         "name": name,
         "kind": "database" if name.endswith(".db") else "file",
         "size_bytes": len(content),
         "sha256": sha256(content).hexdigest(),
     }
-    return {**told, **changes}
+    return {**described, **changes}
 
 
 def hostile(path: Path, entries: list[dict], contents: list[bytes], **changes) -> Path:
     """Write a backup that tells `entries` and holds `contents`."""
     manifest = {"format": 1, "version": "1", "made_ms": 1.0, "files": entries}
-    told = json.dumps({**manifest, **changes}).encode()
+    encoded_manifest = json.dumps({**manifest, **changes}).encode()
     with tarfile.open(path, "w:gz") as tar:
-        names = ["manifest.json", *(each["name"] for each in entries)]
-        for name, content in zip(names, [told, *contents], strict=False):
+        names = ["manifest.json", *(entry_kept["name"] for entry_kept in entries)]
+        for name, content in zip(names, [encoded_manifest, *contents], strict=False):
             header = tarfile.TarInfo(name)
             header.size = len(content)
             tar.addfile(header, io.BytesIO(content))
@@ -249,11 +249,11 @@ def one_database(name: str, *statements: str) -> Callable[[Path], Path]:
 def linked(folder: Path) -> Path:
     made = one_file("data/limits/a.json")(folder)
     with tarfile.open(made) as tar:
-        told = tar.extractfile("manifest.json").read()
+        manifest_bytes = tar.extractfile("manifest.json").read()
     with tarfile.open(made, "w:gz") as tar:
         header = tarfile.TarInfo("manifest.json")
-        header.size = len(told)
-        tar.addfile(header, io.BytesIO(told))
+        header.size = len(manifest_bytes)
+        tar.addfile(header, io.BytesIO(manifest_bytes))
         link = tarfile.TarInfo("data/limits/a.json")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)

@@ -110,14 +110,14 @@ def test_kernels_of_other_environments_are_asked(
     add_kernel(jupyter_path, "gone", tmp_path / "deleted" / "bin" / "python")
     add_kernel(jupyter_path, "wrapped", "conda")
     [packages] = other_python.glob("lib/python3*/site-packages")
-    asked = {"JUPYTER_PATH": str(jupyter_path), **quick_torch}
-    done = warpbook("doctor", "--json", **asked)
+    settings = {"JUPYTER_PATH": str(jupyter_path), **quick_torch}
+    done = warpbook("doctor", "--json", **settings)
     assert done.returncode == 1
-    told = json.loads(done.stdout)
-    assert told["usable"] is False
+    answer = json.loads(done.stdout)
+    assert answer["usable"] is False
     kernels = {
         check["what"]: check
-        for check in told["checks"]
+        for check in answer["checks"]
         if check["what"].startswith("Kernel")
     }
     assert kernels["Kernel python3"]["state"] == "ok"
@@ -165,8 +165,8 @@ def test_an_extension_that_is_switched_off_is_broken(
     assert "server extension enable warpbook" in done.stdout
 
 
-def archive_of(told: str) -> str:
-    (line,) = re.findall(r"^.{7} Archive: .*$", told, re.MULTILINE)
+def archive_of(text: str) -> str:
+    (line,) = re.findall(r"^.{7} Archive: .*$", text, re.MULTILINE)
     return line
 
 
@@ -182,7 +182,7 @@ def test_what_is_kept_is_told_and_nothing_is_created(
     with server(home) as running:
         path = next((folder / "archive").glob("*/archive.db"))
         running.get("warpbook/api/v1/state")
-        there = {each for each in folder.rglob("*") if not each.name.endswith("-shm")}
+        there = {file for file in folder.rglob("*") if not file.name.endswith("-shm")}
         done = warpbook("doctor", **quick_torch)
         assert done.returncode == 0, done.stdout
         pid = running.process.pid
@@ -191,7 +191,7 @@ def test_what_is_kept_is_told_and_nothing_is_created(
         assert f"process {pid} keeps the history" in line
         assert "format 1" in line and "GB are free" in line
         assert "ok      Submissions to labs: ~/.local/share/warpbook" in done.stdout
-        after = {each for each in folder.rglob("*") if not each.name.endswith("-shm")}
+        after = {file for file in folder.rglob("*") if not file.name.endswith("-shm")}
         assert after == there
     assert "no server keeps" in archive_of(warpbook("doctor", **quick_torch).stdout)
 

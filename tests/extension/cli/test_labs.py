@@ -82,10 +82,10 @@ def test_a_finding_and_a_compilers_error_quote_the_learners_line(
     warpbook, tmp_path: Path
 ) -> None:
     shutil.copy(LAB / "solutions" / "wrong" / "no_bound.cu", tmp_path)
-    found = warpbook("labs", "check", "vector-add", "no_bound.cu")
-    assert found.returncode == 1
-    assert "out-of-bounds access: thread (232, 0, 0)" in found.stdout
-    assert "5 |     float sum = x[i] + y[i];" in found.stdout
+    checked_lab = warpbook("labs", "check", "vector-add", "no_bound.cu")
+    assert checked_lab.returncode == 1
+    assert "out-of-bounds access: thread (232, 0, 0)" in checked_lab.stdout
+    assert "5 |     float sum = x[i] + y[i];" in checked_lab.stdout
     source = (RIGHT).read_text()
     (tmp_path / "broken.cu").write_text(source.replace("sum;", "sun;"))
     broken = warpbook("labs", "check", "vector-add", "broken.cu")
@@ -112,13 +112,13 @@ def test_json_of_a_submission_and_of_the_list_are_as_documented(
     )
     result = card["result"]
     assert (result["status"], result["right"], result["of"]) == ("passed", 14, 14)
-    hidden = [each for each in result["cases"] if each["is_hidden"]]
-    assert hidden and all(each["sizes"] is None for each in hidden)
+    hidden = [case for case in result["cases"] if case["is_hidden"]]
+    assert hidden and all(case["sizes"] is None for case in hidden)
     assert "seed" not in done.stdout
     assert result["cases"][0]["lines"]["6"]["global_sectors"] == 64
     listed = json.loads(warpbook("labs", "list", "--json").stdout)
     assert listed["compiler"] and listed["gpus"] == 0 and listed["remedy"] == ""
-    [lab] = [each for each in listed["labs"] if each["id"] == "vector-add"]
+    [lab] = [entry for entry in listed["labs"] if entry["id"] == "vector-add"]
     assert lab["progress"]["best"] == {
         "submission": 1,
         "passed": True,
@@ -128,12 +128,12 @@ def test_json_of_a_submission_and_of_the_list_are_as_documented(
 
 
 def test_hints_open_one_by_one_and_then_all_again(warpbook) -> None:
-    told = [
+    answers = [
         json.loads(warpbook("labs", "hint", "vector-add", "--json").stdout)
         for _ in range(5)
     ]
-    assert [each["opened"] for each in told] == [1, 2, 3, 4, 4]
-    assert [len(each["hints"]) for each in told] == [1, 1, 1, 1, 4]
+    assert [answer["opened"] for answer in answers] == [1, 2, 3, 4, 4]
+    assert [len(answer["hints"]) for answer in answers] == [1, 1, 1, 1, 4]
     assert warpbook("labs", "hint", "vector-add").stdout.startswith("Hint 1 of 4\n")
 
 
@@ -150,11 +150,13 @@ def test_a_new_lab_is_valid_until_a_wrong_solution_is_right(
     (lab / "solutions" / "correct" / "odd.cu").write_text(
         (lab / "reference.cu").read_text().replace("factor *", "factor +")
     )
-    told = warpbook("labs", "validate", "my_lab", "--json")
-    assert told.returncode == 1
-    [of_lab] = json.loads(told.stdout)["labs"]
+    validated = warpbook("labs", "validate", "my_lab", "--json")
+    assert validated.returncode == 1
+    [of_lab] = json.loads(validated.stdout)["labs"]
     off = {
-        each["file"]: each["reason"] for each in of_lab["verdicts"] if not each["ok"]
+        verdict["file"]: verdict["reason"]
+        for verdict in of_lab["verdicts"]
+        if not verdict["ok"]
     }
     assert set(off) == {"solutions/wrong/right.cu", "solutions/correct/odd.cu"}
     assert "it passes" in off["solutions/wrong/right.cu"]
@@ -200,7 +202,7 @@ def test_what_is_kept_of_a_lab_in_a_folder_is_graded_again_by_its_folder(
     again = warpbook("labs", "regrade", "row_sums")
     assert again.returncode == 0 and again.stdout.count("row-sums: passed") == 2
     one = warpbook("labs", "regrade", "row_sums", "2", "--json")
-    assert [each["submission"] for each in json.loads(one.stdout)["cards"]] == [2]
+    assert [load["submission"] for load in json.loads(one.stdout)["cards"]] == [2]
     alone = warpbook("labs", "regrade", "2")
     assert alone.returncode == 2
     assert "Name its folder: warpbook labs regrade FOLDER 2" in alone.stderr
@@ -229,14 +231,14 @@ def test_a_submission_that_is_interrupted_says_how_it_is_graded(
     # while it is graded: the moment at which it was kept is another matter
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    told, said = process.communicate(timeout=30)
+    printed, said = process.communicate(timeout=30)
     again = f"labs regrade {folder} 1"
     words = f"Submission 1 is kept. Grade it with: warpbook {again}"
     assert process.returncode == 130
     if is_json:
-        assert json.loads(told) == {"error": words, "submission": 1}
+        assert json.loads(printed) == {"error": words, "submission": 1}
     else:
-        assert (told, said) == ("", f"warpbook: {words}\n")
+        assert (printed, said) == ("", f"warpbook: {words}\n")
     cases.write_text(quick)
     assert warpbook(*again.split()).returncode == 0
 

@@ -23,17 +23,17 @@ def test_a_real_check_is_laid_out_in_columns() -> None:
     ]
     assert "  ✗ failed  shown  a last block that is not full" in lines
     assert "       5 |     float sum = x[i] + y[i];" in lines
-    [head] = [each for each in lines if each.startswith("  line ")]
-    row = next(each for each in lines if "float sum" in each and "," not in each[-9:])
+    [head] = [line for line in lines if line.startswith("  line ")]
+    row = next(line for line in lines if "float sum" in line and "," not in line[-9:])
     assert "warp instructions  sectors  ideal sectors  bank conflicts" in head
-    assert row and not any(each != each.rstrip() for each in lines)
+    assert row and not any(line != line.rstrip() for line in lines)
 
 
 def test_a_rich_card_has_every_word_and_no_control_character() -> None:
     card = rich_card()
     lines = list(card_lines(card))
     text = "\n".join(lines)
-    assert all(each == printable(each) for each in lines)
+    assert all(line == printable(line) for line in lines)
     assert "\x1b" not in text and "\u202e" not in text
     for words in words_of(card):
         assert printable(words) in text
@@ -53,7 +53,7 @@ def test_a_rich_card_has_every_word_and_no_control_character() -> None:
 
 def test_a_timeline_marks_what_is_busy_and_what_waits() -> None:
     lines = list(card_lines(rich_card()))
-    [host] = [each for each in lines if each.startswith("  host          #")]
+    [host] = [line for line in lines if line.startswith("  host          #")]
     assert host.endswith("#" * 5 + "-" * 55)
     assert "  to the GPU    " + "." * 60 in lines
     assert "  kernels       " + "#" * 60 in lines
@@ -64,6 +64,6 @@ def test_a_long_line_of_the_source_ends_where_it_says_so() -> None:
     case = CaseResult("small", False, False, "race: x", findings=(finding,))
     result = CheckResult("lab", "failed", "0", (case,))
     for source, is_cut in (("x" * 76, False), ("x" * 77, True)):
-        told = "\n".join(card_lines(card_of(result, source)))
-        quoted = told.partition("| ")[2].split("\n")[0]
+        shown = "\n".join(card_lines(card_of(result, source)))
+        quoted = shown.partition("| ")[2].split("\n")[0]
         assert len(quoted) == 76 and quoted.endswith("…") == is_cut

@@ -11,18 +11,18 @@ import pytest
 from warpbook.cli.main import main
 
 
-def told(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+def printed(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["memory", *arguments]) == 0
     return capfd.readouterr().out
 
 
 def as_json(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    memory: dict[str, Any] = json.loads(told(capfd, *arguments, "--json"))
+    memory: dict[str, Any] = json.loads(printed(capfd, *arguments, "--json"))
     return memory
 
 
 def test_a_table_of_80_columns(capfd: pytest.CaptureFixture[str]) -> None:
-    text = told(
+    text = printed(
         capfd,
         "llama-2-70b",
         *("--tp", "8", "--sp", "--pp", "4", "--micro-batches", "8"),
@@ -36,7 +36,7 @@ def test_a_table_of_80_columns(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_to_change_first(capfd: pytest.CaptureFixture[str]) -> None:
-    text = told(capfd, "gpt2", "--batch", "64", "--fits", "30GB")
+    text = printed(capfd, "gpt2", "--batch", "64", "--fits", "30GB")
     assert "Change first:\n  --batch 16 --micro-batches 4: smaller" in text
     memory = as_json(capfd, "gpt2", "--batch", "64", "--fits", "30GB")
     assert memory["fit"]["is_enough"] is False
@@ -50,9 +50,30 @@ def test_what_to_change_first(capfd: pytest.CaptureFixture[str]) -> None:
     assert lower["training"][0]["peak_bytes"] == change["peak_bytes"]
 
 
+def test_the_peak_is_a_bar_with_its_values(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capfd, "gpt2", "--batch", "8", "--fits", "24GB").splitlines()
+    at = lines.index("At the peak: 9.42 GiB of 22.4 GiB, 42 %")
+    bar = lines[at + 1].strip()
+    assert bar.startswith("[W") and bar.endswith(".]") and len(bar) == 78
+    # two fifths of it, the largest part the longest
+    assert bar.count(".") == round(76 * (1 - 9.42 / 22.4))
+    assert bar.count("T") > bar.count("A") > bar.count("S")
+    assert "  T  temporaries        5.37 GiB     57 %" in lines
+    assert "On each" not in "\n".join(lines)
+
+
+def test_a_bar_that_is_too_long_says_where_the_gpu_is_full(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    lines = printed(capfd, "gpt2", "--batch", "64", "--fits", "30GB").splitlines()
+    (bar,) = (line for line in lines if line.startswith("  ["))
+    assert "|" in bar and "." not in bar
+    assert "  |  where the GPU is full" in lines
+
+
 def test_inference_has_weights_and_a_cache(capfd: pytest.CaptureFixture[str]) -> None:
     options = ("llama-3-8b", "--inference", "--batch", "4", "--kv-dtype", "fp8")
-    text = told(capfd, *options, "--dtype", "int4", "--sequence", "4096")
+    text = printed(capfd, *options, "--dtype", "int4", "--sequence", "4096")
     assert "Inference of 4 × 4,096 tokens, weights in int4, cache in fp8" in text
     memory = as_json(capfd, *options, "--sequence", "4096")
     assert memory["training"] == []
@@ -61,7 +82,7 @@ def test_inference_has_weights_and_a_cache(capfd: pytest.CaptureFixture[str]) ->
 
 def test_images(capfd: pytest.CaptureFixture[str]) -> None:
     options = ("resnet-50", "--batch", "32", "--optimizer", "momentum")
-    assert "Training on 32 images of 224 × 224" in told(
+    assert "Training on 32 images of 224 × 224" in printed(
         capfd, *options, "--precision", "fp32"
     )
     small, large = (
@@ -79,7 +100,7 @@ def test_a_name_in_a_file_steers_no_terminal(
         'name = "a\\u001b[2Jb"\nsource = ""\n[[blocks]]\nname = "x\\ny"\n'
         'layers = [{ kind = "linear", inputs = 8, outputs = 8 }]\n'
     )
-    text = told(capfd, str(path))
+    text = printed(capfd, str(path))
     assert "\x1b" not in text
     assert "a?[2Jb" in text
     assert "x?y: linear" in text

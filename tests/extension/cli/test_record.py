@@ -31,7 +31,7 @@ def test_what_a_gpu_did_can_be_played(warpbook, stub_nvml, tmp_path: Path) -> No
     assert "GPU 0 NVIDIA H200" in done.stdout
     assert "warpbook up --replay a.jsonl.gz" in done.stdout
     [probe] = ReplaySource(tmp_path / "a.jsonl.gz").open().probes
-    power = [each.name for each in probe.device.metrics].index("power_watts")
+    power = [metric.name for metric in probe.device.metrics].index("power_watts")
     assert probe.read(time.monotonic_ns())[power] == 650
 
 
@@ -72,11 +72,11 @@ def test_a_signal_ends_it_cleanly(start, tmp_path: Path, ctrl_c: int) -> None:
     process = start("record", "a.jsonl.gz", "--host-only")
     wait_for_a_frame(tmp_path / "a.jsonl.gz")
     process.send_signal(ctrl_c)
-    told, _ = process.communicate()
+    output, _ = process.communicate()
     assert process.returncode == 0
     recording = read_recording(tmp_path / "a.jsonl.gz")
     assert recording.problem is None
-    assert f"Recorded {len(recording.frames)} frames" in told
+    assert f"Recorded {len(recording.frames)} frames" in output
 
 
 def test_what_was_written_survives_a_kill(start, tmp_path: Path) -> None:

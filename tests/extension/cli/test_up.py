@@ -16,12 +16,12 @@ TOUR = "warpbook-tour.ipynb"
 
 def wait_for_url(process) -> tuple[str, str]:
     """Read until the URL is told; give it and all that was told before."""
-    told = ""
+    output = ""
     for line in process.stdout:
-        told += line
-        if found := re.match(r"  Open  (http\S+)", line):
-            return found[1], told
-    raise AssertionError(told)
+        output += line
+        if match := re.match(r"  Open  (http\S+)", line):
+            return match[1], output
+    raise AssertionError(output)
 
 
 def fetch(url: str) -> bytes:
@@ -36,10 +36,10 @@ def test_up_serves_the_tour_and_says_that_it_plays_a_recording(
     process = start(
         "up", "--no-browser", "--port", str(free_port()), "--notebooks", "mine"
     )
-    url, told = wait_for_url(process)
-    assert "NVML: The NVIDIA driver's library" in told
-    assert f"Playing the recording {SHIPPED.name}" in told
-    assert "every view says “replay”" in told
+    url, output = wait_for_url(process)
+    assert "NVML: The NVIDIA driver's library" in output
+    assert f"Playing the recording {SHIPPED.name}" in output
+    assert "every view says “replay”" in output
     assert json.loads((tmp_path / "mine" / TOUR).read_text())["cells"]
     assert urlsplit(url).path == f"/lab/tree/{TOUR}"
     page = fetch(url).decode()
@@ -51,7 +51,7 @@ def test_up_serves_the_tour_and_says_that_it_plays_a_recording(
     )
     assert capabilities["replay"]["name"] == SHIPPED.name
     notebooks = json.loads(fetch(f"{server}/api/contents?token={token}"))
-    assert [each["name"] for each in notebooks["content"]] == [TOUR]
+    assert [notebook["name"] for notebook in notebooks["content"]] == [TOUR]
 
     process.send_signal(signal.SIGINT)
     rest, _ = process.communicate()
@@ -70,8 +70,8 @@ def test_up_keeps_a_notebook_that_is_there_and_takes_options_for_jupyterlab(
         *("up", "--no-browser", "--port", str(free_port()), "--replay", str(SHIPPED)),
         *("--", "--ServerApp.base_url=/a%40b/", "--IdentityProvider.token=known"),
     )
-    url, told = wait_for_url(process)
-    assert "NVML" not in told
+    url, output = wait_for_url(process)
+    assert "NVML" not in output
     assert urlsplit(url).path == f"/a%40b/lab/tree/{TOUR}"
     assert fetch(url)
     assert (tmp_path / "notebooks" / TOUR).read_text() == "mine"
@@ -107,9 +107,9 @@ def test_of_a_damaged_recording_the_good_part_is_played(start, tmp_path: Path) -
     process = start(
         "up", "--no-browser", "--port", str(free_port()), "--replay", "cut.jsonl.gz"
     )
-    _, told = wait_for_url(process)
-    assert "Playing the recording cut.jsonl.gz" in told
-    assert re.search(r"cut\.jsonl\.gz, line \d+: It was cut off", told)
+    _, output = wait_for_url(process)
+    assert "Playing the recording cut.jsonl.gz" in output
+    assert re.search(r"cut\.jsonl\.gz, line \d+: It was cut off", output)
 
 
 def test_a_server_that_can_not_start_is_told(warpbook) -> None:

@@ -44,15 +44,15 @@ USE = MemoryUse(0, 3 * GIB, 4 * GIB, GIB, GIB, 4 * GIB, 4 * GIB, 0.25, 1, 6)
 
 
 def profile(name: str, **changes: Any) -> CellProfile:
-    found = analyse(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
-    return msgspec.structs.replace(found, **changes)
+    cell_profile = analyse(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
+    return msgspec.structs.replace(cell_profile, **changes)
 
 
 def with_both_roofs(name: str) -> CellProfile:
-    found = profile(name)
-    (sheet,) = found.roofs
+    cell_profile = profile(name)
+    (sheet,) = cell_profile.roofs
     measured = Roof(sheet.gpu, "measured", 4.3e12, {"float": 52e12, "tf32": 400e12})
-    return msgspec.structs.replace(found, roofs=(sheet, measured))
+    return msgspec.structs.replace(cell_profile, roofs=(sheet, measured))
 
 
 def every(figure: Any, kind: type) -> list[Any]:
@@ -70,16 +70,16 @@ def drawn(figure: Any, glyph: type) -> list[dict[str, Any]]:
 
 
 def test_operators_are_points_by_dtype_under_both_roofs() -> None:
-    found = with_both_roofs("train_fp32")
-    figure = roofline_figure(found)
-    points = [point for point in found.roofline if point.flops is not None]
+    cell_profile = with_both_roofs("train_fp32")
+    figure = roofline_figure(cell_profile)
+    points = [point for point in cell_profile.roofline if point.flops is not None]
     columns = drawn(figure, Scatter)
-    assert sum(len(each["name"]) for each in columns) == len(points)
+    assert sum(len(column["name"]) for column in columns) == len(points)
     fp32, _ = columns
     # in TFLOP/s: what an expert reads off the axis
     assert 40 < min(fp32["rate"]) and max(fp32["rate"]) < 67
     lines = every(figure, Plot)[0].renderers
-    dashes = [each.glyph.line_dash for each in lines if isinstance(each.glyph, Line)]
+    dashes = [line.glyph.line_dash for line in lines if isinstance(line.glyph, Line)]
     # dashed is the datasheet, solid what was measured; FP32 and TF32 each
     assert dashes == [[6], [6], [], []]
     for roof in drawn(figure, Line):
@@ -107,11 +107,11 @@ def test_memory_is_drawn_in_steps_with_its_peak_and_the_allocators_doings() -> N
     figure = memory_figure(profile("train_fp32", memory_curves=(CURVE,), memory=(USE,)))
     (plot,) = every(figure, Plot)
     assert plot.x_range.end == profile("train_fp32").wall_ns / 1e6
-    (data,) = {id(each): each for each in drawn(plot, object)[:2]}.values()
+    (data,) = {id(glyph): glyph for glyph in drawn(plot, object)[:2]}.values()
     assert data["allocated"] == [0, 3 * GIB, GIB, GIB]
     (peak,) = drawn(plot, Scatter)
     assert (peak["x"], peak["y"]) == ([2.0], [3 * GIB])
-    below, title = (each.text for each in plot.above)
+    below, title = (label.text for label in plot.above)
     assert title.startswith("GPU 0: peak 3.00 GiB at 2.00 ms, line")
     assert below == (
         "2 allocations and frees, 25 % fragmented at the end, 1 retries, 6 cudaMalloc"
@@ -151,7 +151,7 @@ def test_telemetry_is_on_the_cells_axis() -> None:
     }
     # the first reading began before the cell, the last one ended after it
     assert (data["time_ms"][0], data["time_ms"][-1]) == (-50.0, 1050.0)
-    below, title = (each.text for each in plot.above)
+    below, title = (label.text for label in plot.above)
     assert title.startswith("GPU 0 ") and below == "11 samples"
     assert json.loads(figure_item(figure, "light"))["root_id"]
 
@@ -186,15 +186,15 @@ def test_replayed_telemetry_is_labelled() -> None:
 
 
 def test_hostile_names_are_no_markup_and_fetch_nothing() -> None:
-    found = profile("train_fp32", memory_curves=(CURVE,))
+    cell_profile = profile("train_fp32", memory_curves=(CURVE,))
     points = tuple(
-        msgspec.structs.replace(each, name=HOSTILE, gpu=HOSTILE)
-        for each in found.roofline
+        msgspec.structs.replace(point, name=HOSTILE, gpu=HOSTILE)
+        for point in cell_profile.roofline
     )
-    found = msgspec.structs.replace(found, roofline=points)
+    cell_profile = msgspec.structs.replace(cell_profile, roofline=points)
     figures = [
-        roofline_figure(found),
-        memory_figure(found),
+        roofline_figure(cell_profile),
+        memory_figure(cell_profile),
         axis_figure([gpu()], {"gpu:A": readings(15)}, Window(1000.0, 2000.0), None),
     ]
     for figure in figures:
@@ -208,16 +208,16 @@ def test_hostile_names_are_no_markup_and_fetch_nothing() -> None:
 
 
 def test_a_saved_notebook_has_both_pictures_without_a_script() -> None:
-    found = with_both_roofs("train_fp32")
+    cell_profile = with_both_roofs("train_fp32")
     points = tuple(
-        msgspec.structs.replace(each, name=HOSTILE) for each in found.roofline
+        msgspec.structs.replace(point, name=HOSTILE) for point in cell_profile.roofline
     )
-    found = msgspec.structs.replace(
-        found, memory_curves=(CURVE,), memory=(USE,), roofline=points
+    cell_profile = msgspec.structs.replace(
+        cell_profile, memory_curves=(CURVE,), memory=(USE,), roofline=points
     )
-    for svg in (roofline_svg(found), memory_svg(found)):
+    for svg in (roofline_svg(cell_profile), memory_svg(cell_profile)):
         tree = ET.fromstring(svg)
-        tags = {each.tag for each in tree.iter()}
+        tags = {element.tag for element in tree.iter()}
         assert tags <= {
             "figure",
             "svg",
@@ -228,25 +228,25 @@ def test_a_saved_notebook_has_both_pictures_without_a_script() -> None:
             "title",
         }
         numbers = re.findall(r' (?:cx|cy|x|y)="([^"]+)"', svg)
-        assert numbers and all(0 <= float(each) <= 640 for each in numbers)
-    roofline = ET.fromstring(roofline_svg(found))
+        assert numbers and all(0 <= float(number) <= 640 for number in numbers)
+    roofline = ET.fromstring(roofline_svg(cell_profile))
     arithmetic = [point for point in points if point.flops is not None]
     assert len(roofline.findall(".//circle")) == len(arithmetic)
     assert HOSTILE in (roofline.findall(".//circle/title")[0].text or "")
-    said = ET.fromstring(memory_svg(found)).find("figcaption")
+    said = ET.fromstring(memory_svg(cell_profile)).find("figcaption")
     assert said is not None and said.text is not None
     assert "peak 3.00 GiB at 2.00 ms, line 7" in said.text
-    html = report_html(found, "cell")
-    assert roofline_svg(found) in html and memory_svg(found) in html
+    html = report_html(cell_profile, "cell")
+    assert roofline_svg(cell_profile) in html and memory_svg(cell_profile) in html
     assert "<img" not in html and "<script" not in html
 
 
 def test_a_long_curve_stays_small_in_a_saved_notebook() -> None:
-    times = tuple(each * 1_000_000 for each in range(2000))
+    times = tuple(number * 1_000_000 for number in range(2000))
     curve = msgspec.structs.replace(
         CURVE,
         times_ns=times,
-        allocated_bytes=tuple(each % 7 * GIB for each in range(2000)),
+        allocated_bytes=tuple(number % 7 * GIB for number in range(2000)),
         reserved_bytes=(9 * GIB,) * 2000,
         peak_ns=6_000_000,
         peak_allocated_bytes=6 * GIB,

@@ -99,9 +99,9 @@ def ingest(monkeypatch: pytest.MonkeyPatch, shell: Any) -> Iterator[Ingest]:
                 message = json.dumps({"message": remembered.message}).encode()
                 self.answer(remembered.status, message)
             elif self.path == "/v1/watch":
-                asked = json.loads(body)
-                assert asked["protocol"] == PROTOCOL_VERSION
-                remembered.watching[asked["kernel_id"]] = asked["on"]
+                request = json.loads(body)
+                assert request["protocol"] == PROTOCOL_VERSION
+                remembered.watching[request["kernel_id"]] = request["on"]
                 self.answer(204, b"")
             elif self.path == "/v1/cells":
                 run = msgspec.json.decode(body, type=CellRun)
@@ -166,7 +166,9 @@ class Kernel:
         self.changes: list[tuple[str, str]] = []
         #: ids of the widgets that were made
         self.widgets: list[str] = []
-        #: what widgets said to their views
+        #: where the kernel says that it is: the comm's id, and the machine
+        self.offers: list[tuple[str, dict[str, str]]] = []
+        #: what widgets, and the kernel's machine, said to their views
         self.telemetry: list[dict[str, Any]] = []
 
     def start(self, code: str) -> str:
@@ -195,21 +197,30 @@ class Kernel:
             change = (came["parent_header"]["msg_id"], data["text/plain"])
             self.changes.append(change)
         elif came["msg_type"] == "comm_open":
-            if "_esm" in came["content"]["data"]["state"]:
-                self.widgets.append(came["content"]["comm_id"])
+            comm, data = came["content"]["comm_id"], came["content"]["data"]
+            if "machine" in data:
+                self.offers.append((comm, data["machine"]))
+            elif "_esm" in data["state"]:
+                self.widgets.append(comm)
         elif came["msg_type"] == "comm_msg":
-            content = came["content"]["data"].get("content", {})
+            data = came["content"]["data"]
+            content = data.get("content", data)
+            if "machine" in content:
+                self.offers.append((came["content"]["comm_id"], content["machine"]))
             if "telemetry" in content:
                 self.telemetry.append(json.loads(content["telemetry"]))
         return came
 
     def say(self, widget: str, content: object) -> None:
         """Speak as a view of a widget."""
-        data = {"method": "custom", "content": content}
-        message = self.client.session.msg("comm_msg", {"comm_id": widget, "data": data})
+        self.say_over(widget, {"method": "custom", "content": content})
+
+    def say_over(self, comm: str, data: object) -> None:
+        """Say something over a comm."""
+        message = self.client.session.msg("comm_msg", {"comm_id": comm, "data": data})
         self.client.shell_channel.send(message)
 
-    def told(self, kind: str) -> dict[str, Any]:
+    def next_message(self, kind: str) -> dict[str, Any]:
         """Wait for a widget's next message of this kind."""
         while True:
             while self.telemetry:

@@ -16,7 +16,7 @@ import torch
 
 def digest(namespace: dict[str, Any]) -> dict[str, Any]:
     """Give one entry for each thing that must not change."""
-    told: dict[str, Any] = {
+    digests: dict[str, Any] = {
         "names": [(name, id(value)) for name, value in namespace.items()],
         "torch": _hash(torch.get_rng_state().numpy().tobytes()),
         "numpy": repr(np.random.get_state()),
@@ -38,8 +38,8 @@ def digest(namespace: dict[str, Any]) -> dict[str, Any]:
         "folder": os.getcwd(),
     }
     for name, value in namespace.items():
-        _add(told, name, value, set())
-    return told
+        _add(digests, name, value, set())
+    return digests
 
 
 def _newer_precisions() -> list[Any]:
@@ -52,13 +52,13 @@ def _flags(cudnn: Any) -> tuple[bool, ...]:
     return cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32
 
 
-def _add(told: dict[str, Any], path: str, value: Any, seen: set[int]) -> None:
+def _add(digests: dict[str, Any], path: str, value: Any, seen: set[int]) -> None:
     if id(value) in seen:
         return
     seen.add(id(value))
     if isinstance(value, torch.Tensor):
         elements = value.detach().cpu().contiguous().view(-1).view(torch.uint8)
-        told[path] = (
+        digests[path] = (
             id(value),
             _hash(elements.numpy().tobytes()),
             (value.shape, value.stride(), value.storage_offset(), value.dtype),
@@ -69,44 +69,47 @@ def _add(told: dict[str, Any], path: str, value: Any, seen: set[int]) -> None:
             id(value.grad) if value.is_leaf else None,
         )
         if value.is_leaf and value.grad is not None:
-            _add(told, f"{path}.grad", value.grad, seen)
+            _add(digests, f"{path}.grad", value.grad, seen)
     elif isinstance(value, np.ndarray):
-        told[path] = (id(value), _hash(value.tobytes()), value.shape)
+        digests[path] = (id(value), _hash(value.tobytes()), value.shape)
     elif isinstance(value, torch.nn.Module):
         for name, module in value.named_modules():
-            told[f"{path}.{name} itself"] = (
+            digests[f"{path}.{name} itself"] = (
                 *(id(module), module.training, sorted(vars(module))),
                 *(len(module._forward_hooks), len(module._forward_pre_hooks)),
             )
         for name, part in (*value.named_parameters(), *value.named_buffers()):
-            _add(told, f"{path}.{name}", part, seen)
+            _add(digests, f"{path}.{name}", part, seen)
     elif isinstance(value, torch.optim.Optimizer):
-        told[f"{path} itself"] = sorted(vars(value))
+        digests[f"{path} itself"] = sorted(vars(value))
         for at, group in enumerate(value.param_groups):
             plain = {key: item for key, item in group.items() if key != "params"}
-            told[f"{path} group {at}"] = plain
+            digests[f"{path} group {at}"] = plain
         for at, kept in enumerate(value.state.values()):
-            _add(told, f"{path} state {at}", kept, seen)
+            _add(digests, f"{path} state {at}", kept, seen)
     elif isinstance(value, torch.Generator):
-        told[path] = _hash(value.get_state().numpy().tobytes())
+        digests[path] = _hash(value.get_state().numpy().tobytes())
     elif isinstance(value, np.random.Generator):
-        told[path] = repr(value.bit_generator.state)
+        digests[path] = repr(value.bit_generator.state)
     elif isinstance(value, random.Random):
-        told[path] = _hash(repr(value.getstate()).encode())
+        digests[path] = _hash(repr(value.getstate()).encode())
     elif isinstance(value, dict) and not path.startswith("_"):
-        told[path] = [(key if isinstance(key, str) else id(key)) for key in value]
+        digests[path] = [(key if isinstance(key, str) else id(key)) for key in value]
         for key, item in value.items():
             _add(
-                told, f"{path}[{key if isinstance(key, str) else id(key)}]", item, seen
+                digests,
+                f"{path}[{key if isinstance(key, str) else id(key)}]",
+                item,
+                seen,
             )
     elif isinstance(value, (list, tuple)) and not path.startswith("_"):
-        told[path] = [id(item) for item in value]
+        digests[path] = [id(item) for item in value]
         for at, item in enumerate(value):
-            _add(told, f"{path}[{at}]", item, seen)
+            _add(digests, f"{path}[{at}]", item, seen)
     elif type(value).__module__ == "__main__":
         for name, item in vars(value).items():
-            told[f"{path}.{name} itself"] = id(item)
-            _add(told, f"{path}.{name}", item, seen)
+            digests[f"{path}.{name} itself"] = id(item)
+            _add(digests, f"{path}.{name}", item, seen)
 
 
 def _hash(content: bytes) -> str:

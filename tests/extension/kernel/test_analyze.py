@@ -18,13 +18,13 @@ def html(shown: object) -> str:
 
 
 def test_a_file_has_the_report_of_a_cell() -> None:
-    found = warpbook.analyze(TRACES / "tiny_kernels.json.gz")
-    assert found.verdict.kind == "launch-bound"
-    assert found.title == "tiny_kernels.json.gz"
-    shown = html(found)
+    profile = warpbook.analyze(TRACES / "tiny_kernels.json.gz")
+    assert profile.verdict.kind == "launch-bound"
+    assert profile.title == "tiny_kernels.json.gz"
+    shown = html(profile)
     assert shown.startswith('<div class="warpbook-report"')
     assert "launch-bound: " in shown and "What to change" in shown
-    assert str(found).startswith("launch-bound: ")
+    assert str(profile).startswith("launch-bound: ")
 
 
 def test_two_files_are_compared() -> None:
@@ -77,7 +77,7 @@ def test_a_table_of_nsight_compute_shows_its_kernels(tmp_path: Path) -> None:
     path = tmp_path / "kernels.csv"
     metric = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
     path.write_text(f'"ID","Kernel Name","{metric}"\n"0","{ATTACK}","50"\n')
-    found = warpbook.analyze(path)
-    assert found.kernels[0].compute == 0.5
-    assert "unknown" in str(found)
-    assert "&lt;script&gt;" in html(found) and ATTACK not in html(found)
+    limits = warpbook.analyze(path)
+    assert limits.kernels[0].compute == 0.5
+    assert "unknown" in str(limits)
+    assert "&lt;script&gt;" in html(limits) and ATTACK not in html(limits)

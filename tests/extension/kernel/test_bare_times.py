@@ -57,11 +57,11 @@ class Gpu(types.ModuleType):
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
-    found = Gpu()
-    monkeypatch.setitem(sys.modules, "torch.cuda", found)
+    stub = Gpu()
+    monkeypatch.setitem(sys.modules, "torch.cuda", stub)
     for name in bare_times._UNKNOWN:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    return found
+    return stub
 
 
 def hooks(shell: Any) -> list[Any]:
@@ -72,9 +72,9 @@ def hooks(shell: Any) -> list[Any]:
 
 @pytest.fixture
 def times(shell: Any, gpu: Gpu) -> CellTimes:
-    found = next(hook for hook in hooks(shell) if isinstance(hook, CellTimes))
+    cell_times = next(hook for hook in hooks(shell) if isinstance(hook, CellTimes))
     shell.user_ns.update(gpu=gpu, time=time)
-    return found
+    return cell_times
 
 
 def test_the_same_cell_has_one_key_however_it_is_profiled() -> None:
@@ -204,11 +204,11 @@ def test_memory_is_bounded(shell: Any, times: CellTimes) -> None:
 def test_a_profile_of_the_same_source_is_given_the_times(
     shell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
+    profiles: list[Any] = []
     plan = Runs.__init__
 
     def noting(self: Runs, *args: Any, **more: Any) -> None:
-        asked.append(args[-1])
+        profiles.append(args[-1])
         plan(self, *args, **more)
 
     monkeypatch.setattr(Runs, "__init__", noting)
@@ -216,10 +216,10 @@ def test_a_profile_of_the_same_source_is_given_the_times(
         shell.run_cell("x = 1 + 1")
     shell.run_cell("%%gpuprof -q\nx = 1 + 1")
     shell.run_cell("%gpuprof -q x = 1 + 1")
-    assert [each.bare.runs for each in asked] == [2, 2]
+    assert [profile.bare.runs for profile in profiles] == [2, 2]
     # the profiled run itself is none of them
     shell.run_cell("%%gpuprof -q\nx = 1 + 1")
-    assert asked[-1].bare.runs == 2
+    assert profiles[-1].bare.runs == 2
 
 
 class Slow(ast.NodeTransformer):

@@ -38,49 +38,52 @@ def run(shell: Any, *lines: str, **options: Any) -> Any:
 class Tags(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.tags: list[str] = []
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append(tag)
+        self.tags.append(tag)
 
 
 def test_a_difference_reads_as_text_html_and_plain_data(shell: Any) -> None:
-    found = profile("tiny_kernels", (1, 2)).diff(profile("graph_replay", (3, 4)))
-    text = repr(found)
+    difference = profile("tiny_kernels", (1, 2)).diff(profile("graph_replay", (3, 4)))
+    text = repr(difference)
     assert text.startswith("82 % less time: 1.66 ms instead of 9.23 ms.")
     assert "GPU work by operators" in text and "400 → 0" in text
-    html = found._repr_mimebundle_()["text/html"]
+    html = difference._repr_mimebundle_()["text/html"]
     assert "82 % less time" in html and "GPU idle: the host launched" in html
-    plain = found.to_dict()
+    plain = difference.to_dict()
     assert json.loads(json.dumps(plain)) == plain and plain["title"] == "step()"
-    assert found.kernels[0].change_ns > 0 and "kernels" in dir(found)
+    assert difference.kernels[0].change_ns > 0 and "kernels" in dir(difference)
     with pytest.raises(AttributeError, match="no 'fps'"):
-        _ = found.fps
+        _ = difference.fps
 
 
 def test_hostile_names_are_escaped() -> None:
     rows = (KernelRow(HOSTILE, 1, 1000, 1.0),)
     changed = profile("tiny_kernels", (1, 2), kernels=rows)
-    found = profile("tiny_kernels", (1, 2)).diff(changed)
-    assert "script" not in Tags(found._repr_mimebundle_()["text/html"]).found
-    assert "\x1b" not in repr(found)
+    difference = profile("tiny_kernels", (1, 2)).diff(changed)
+    assert "script" not in Tags(difference._repr_mimebundle_()["text/html"]).tags
+    assert "\x1b" not in repr(difference)
 
 
 def test_the_server_tells_the_clocks_of_both_runs(shell: Any, ingest: Any) -> None:
     def answer(path: str) -> bytes:
-        asked = {name: float(told[0]) for name, told in parse_qs(path).items()}
-        mhz = 1980.0 if asked["from_ms"] == 1000.0 else 1200.0
+        query = {name: float(values[0]) for name, values in parse_qs(path).items()}
+        mhz = 1980.0 if query["from_ms"] == 1000.0 else 1200.0
         metric = MetricSpan(mhz, mhz, mhz, 1.0)
         span = DeviceSpan("gpu:GPU-1", {"sm_clock_mhz": metric}, None, None, ())
         return msgspec.json.encode(SpanStatistics(1.0, 2.0, (span,), ""))
 
     ingest.answer_span = lambda path: answer(urlsplit(path).query)
     before = profile("graph_replay", (1000.0, 2000.0))
-    found = before.diff(profile("tiny_kernels", (3000.0, 4000.0)))
-    assert [each and each.sm_clock_mhz for each in found.clocks] == [1980.0, 1200.0]
-    assert "SM clock 1,200 instead of 1,980 MHz" in repr(found)
-    assert "the code need not have" in repr(found)
+    difference = before.diff(profile("tiny_kernels", (3000.0, 4000.0)))
+    assert [clock and clock.sm_clock_mhz for clock in difference.clocks] == [
+        1980.0,
+        1200.0,
+    ]
+    assert "SM clock 1,200 instead of 1,980 MHz" in repr(difference)
+    assert "the code need not have" in repr(difference)
 
 
 def test_vs_shows_the_comparison_below_the_report(shell: Any) -> None:

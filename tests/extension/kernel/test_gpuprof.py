@@ -39,10 +39,10 @@ def test_nothing_is_written_to_stderr(
 
 def test_what_runs_before_a_cell_is_not_in_its_window(shell: Any) -> None:
     """Other extensions' hooks, and IPython's reading of the cell."""
-    told: list[float] = []
+    ended: list[float] = []
 
     def hook(_: object) -> None:
-        told.append(time.time() * 1e3)
+        ended.append(time.time() * 1e3)
 
     shell.events.register("pre_run_cell", hook)
     try:
@@ -50,7 +50,7 @@ def test_what_runs_before_a_cell_is_not_in_its_window(shell: Any) -> None:
     finally:
         shell.events.unregister("pre_run_cell", hook)
     began_ms, ended_ms = shell.user_ns["p"].window_ms
-    assert told[-1] <= began_ms <= ended_ms
+    assert ended[-1] <= began_ms <= ended_ms
 
 
 def test_an_exception_is_the_cells_own_with_its_line_number(shell: Any) -> None:
@@ -272,18 +272,26 @@ def test_the_magic_is_complete_and_has_help(shell: Any) -> None:
 def test_unloading_leaves_nothing_behind(shell: Any) -> None:
     before = (
         list(shell.input_transformers_cleanup),
-        {name: list(found) for name, found in shell.events.callbacks.items()},
+        {
+            name: list(callbacks_of)
+            for name, callbacks_of in shell.events.callbacks.items()
+        },
     )
     shell.extension_manager.unload_extension("warpbook")
     assert len(shell.input_transformers_cleanup) == len(before[0]) - 1
     for callbacks in shell.events.callbacks.values():
-        assert not [each for each in callbacks if "warpbook" in each.__module__]
+        assert not [
+            callback for callback in callbacks if "warpbook" in callback.__module__
+        ]
     assert isinstance(run(shell, "%%gpuprof", "1").error_in_exec, UsageError)
     assert isinstance(run(shell, "%gpu").error_in_exec, UsageError)
     shell.extension_manager.load_extension("warpbook")
     after = (
         list(shell.input_transformers_cleanup),
-        {name: list(found) for name, found in shell.events.callbacks.items()},
+        {
+            name: list(callbacks_of)
+            for name, callbacks_of in shell.events.callbacks.items()
+        },
     )
     assert len(after[0]) == len(before[0])
     assert {n: len(f) for n, f in after[1].items()} == {

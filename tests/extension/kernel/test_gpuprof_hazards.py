@@ -68,8 +68,8 @@ def test_an_interrupt_after_the_cell_leaves_no_profile_and_says_so(
     assert result.result == 7
     assert shell.user_ns["p"] is None
     assert "the reading was interrupted" in shown(shell)
-    told = capsys.readouterr()
-    assert "Traceback" not in told.out + told.err
+    output = capsys.readouterr()
+    assert "Traceback" not in output.out + output.err
     assert run(shell, "%%gpuprof -q -o p", "x = torch.ones(3).prod()").success
     assert "aten::prod" in operators(shell)
 
@@ -153,18 +153,20 @@ def test_threads_of_the_cell_do_not_disturb_it(shell: Any) -> None:
 
 
 def test_a_block_in_a_thread_is_profiled(shell: Any) -> None:
-    found: list[Any] = []
+    operator_names: list[Any] = []
 
     def work() -> None:
         for _ in range(2):
             with warpbook.profile(quiet=True) as p:
                 torch.ones(3).cumsum(0)
-            found.append({row.name for row in p.operators})
+            operator_names.append({row.name for row in p.operators})
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert len(found) == 2 and all("aten::cumsum" in names for names in found)
+    assert len(operator_names) == 2 and all(
+        "aten::cumsum" in names for names in operator_names
+    )
     assert run(shell, "%%gpuprof -q -o p", "import torch; torch.ones(3)").success
     assert "aten::ones" in operators(shell)
 
@@ -194,7 +196,7 @@ def test_hostile_names_of_the_code_are_only_text(shell: Any) -> None:
         "with torch.profiler.record_function(name):",
         "    torch.ones(3)",
     )
-    (mine,) = [each for each in operators(shell) if "alert" in each]
+    (mine,) = [operator for operator in operators(shell) if "alert" in operator]
     assert len(mine) <= 300
     assert "\x1b" not in shown(shell)
     assert "<script" not in shown(shell, "text/html")

@@ -141,8 +141,8 @@ def test_save_writes_the_run_as_a_chrome_trace_and_nothing_else(
         trace = json.loads((tmp_path / "traces" / "run.json").read_text())
         names = [event["name"] for event in trace["traceEvents"]]
         assert names.count("aten::cumsum") == 1
-    assert [each.name for each in (tmp_path / "traces").iterdir()] == ["run.json"]
-    assert {each.name for each in tmp_path.iterdir()} <= {"traces", "ipython"}
+    assert [path.name for path in (tmp_path / "traces").iterdir()] == ["run.json"]
+    assert {path.name for path in tmp_path.iterdir()} <= {"traces", "ipython"}
 
 
 @pytest.mark.parametrize(

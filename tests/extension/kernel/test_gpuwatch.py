@@ -130,18 +130,18 @@ def test_a_kernel_ends_by_itself_with_a_receipt_on_its_way(
 def test_without_a_server_it_stays_off_and_says_why(shell: Any) -> None:
     shell.run_cell("%gpuwatch on")
     shell.run_cell("1 + 1")
-    (told,) = shell.display_pub.outputs
-    assert told["data"]["text/plain"].startswith("Off: ")
-    assert "pip install warpbook" in told["data"]["text/plain"]
+    (output,) = shell.display_pub.outputs
+    assert output["data"]["text/plain"].startswith("Off: ")
+    assert "pip install warpbook" in output["data"]["text/plain"]
 
 
 def test_what_is_said_fits_a_terminal_and_is_html_for_a_notebook(shell: Any) -> None:
     shell.run_cell("%gpuwatch on")
-    (told,) = shell.display_pub.outputs
-    lines = told["data"]["text/plain"].split("\n")
+    (output,) = shell.display_pub.outputs
+    lines = output["data"]["text/plain"].split("\n")
     assert len(lines) > 1 and max(map(len, lines)) <= 80
     # one paragraph that breaks where the page ends
-    assert " ".join(lines) in html.unescape(told["data"]["text/html"])
+    assert " ".join(lines) in html.unescape(output["data"]["text/html"])
     figures = one_line(" · ".join(f"figure {n} <b>" for n in range(9)))
     LateOutput(shell, figures)
     line = shell.display_pub.outputs[-1]["data"]
@@ -152,8 +152,8 @@ def test_what_is_said_fits_a_terminal_and_is_html_for_a_notebook(shell: Any) -> 
 def test_a_server_without_receipts_is_told(shell: Any, ingest: Any) -> None:
     ingest.status, ingest.message = 404, "Not Found"
     shell.run_cell("%gpuwatch on")
-    (told,) = shell.display_pub.outputs
-    assert "Install the same warpbook" in told["data"]["text/plain"]
+    (output,) = shell.display_pub.outputs
+    assert "Install the same warpbook" in output["data"]["text/plain"]
 
 
 def test_a_refusal_with_a_reason_of_its_own_gets_no_other(
@@ -161,8 +161,8 @@ def test_a_refusal_with_a_reason_of_its_own_gets_no_other(
 ) -> None:
     ingest.status, ingest.message = 422, "This server does not run that kernel."
     shell.run_cell("%gpuwatch on")
-    (told,) = shell.display_pub.outputs
-    assert told["data"]["text/plain"].endswith(
+    (output,) = shell.display_pub.outputs
+    assert output["data"]["text/plain"].endswith(
         "The Jupyter server refused: This server does not run that kernel."
     )
 
@@ -184,10 +184,10 @@ def test_counting_loads_no_torch_and_sets_up_no_cuda() -> None:
         "import torch;"
         "print(end_cell(begin_cell()), torch.cuda.is_initialized())"
     )
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert found.stdout == "() False\n() False\n"
+    assert completed.stdout == "() False\n() False\n"
     assert (begin_cell(), end_cell({})) == ({}, ())
 
 

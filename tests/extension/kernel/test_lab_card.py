@@ -91,5 +91,5 @@ def test_a_rich_card_has_every_word_and_all_of_it_is_escaped() -> None:
 )
 def test_a_status_has_its_colour(status: CardStatus, kind: str) -> None:
     card = msgspec.structs.replace(rich_card(), status=status)
-    found = re.search(r"warpbook-verdict warpbook-(\w+)", card_html(card))
-    assert found is not None and found[1] == kind
+    match = re.search(r"warpbook-verdict warpbook-(\w+)", card_html(card))
+    assert match is not None and match[1] == kind

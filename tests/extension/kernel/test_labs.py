@@ -35,14 +35,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(shell: Any) -> str:
+def shown_text(shell: Any) -> str:
     """What the newest output says."""
     return str(shell.display_pub.outputs[-1]["data"]["text/plain"])
 
 
 def test_the_list_tells_by_track_what_can_be_done_here() -> None:
     listed = warpbook.labs.list()
-    assert {each.id for each in listed} >= {"vector-add", "matmul"}
+    assert {lab.id for lab in listed} >= {"vector-add", "matmul"}
     text = repr(listed)
     assert text.index("kernels\n") < text.index("vector-add") < text.index("memory\n")
     html = listed._repr_mimebundle_()["text/html"]
@@ -52,7 +52,7 @@ def test_the_list_tells_by_track_what_can_be_done_here() -> None:
 def keep(shell: Any, source: str) -> str:
     """Keep a source without a check; give what is said of that."""
     shell.run_cell_magic("lab", "vector-add --no-check", source)
-    return told(shell)
+    return shown_text(shell)
 
 
 def html(shown: Any) -> str:
@@ -72,18 +72,18 @@ def test_the_magic_keeps_a_source_and_puts_aside_what_another_wrote(
     assert "What was there before is in kernel.before-1.cu." in keep(shell, REFERENCE)
     assert (kept.parent / "kernel.before-1.cu").read_text() == "// by another editor\n"
     shell.run_cell_magic("lab", "no-such-lab", "x")
-    assert told(shell).startswith("This cell was not kept. There is no lab")
+    assert shown_text(shell).startswith("This cell was not kept. There is no lab")
 
 
 def test_the_magic_checks_at_once_and_lines_are_those_of_the_cell(shell: Any) -> None:
     broken = REFERENCE.replace("sum;", "sun;")
     shell.run_cell_magic("lab", "vector-add", broken)
-    assert told(shell).startswith("✗ vector-add: compile error.")
+    assert shown_text(shell).startswith("✗ vector-add: compile error.")
     number = [at for at, line in enumerate(broken.splitlines(), 2) if "sun;" in line]
     card = shell.display_pub.outputs[-1]["data"]["text/html"]
     assert f"kernel.cu({number[0]}): error: identifier &quot;sun&quot;" in card
     shell.run_cell_magic("lab", "vector-add", REFERENCE)
-    assert told(shell) == "✓ vector-add: passed. All 3 cases passed."
+    assert shown_text(shell) == "✓ vector-add: passed. All 3 cases passed."
 
 
 def test_a_check_says_which_version_of_the_file_it_grades(
@@ -178,9 +178,9 @@ def ran(notebook: Path) -> tuple[Any, str]:
     held = nbformat.read(notebook, as_version=4)
     folder = {"metadata": {"path": notebook.parent}}
     NotebookClient(held, timeout=120, kernel_name="python3", resources=folder).execute()
-    outputs = [each for cell in held.cells for each in cell.get("outputs", ())]
-    assert "error" not in {each.output_type for each in outputs}
-    said = [each.get("data", {}).get("text/plain", "") for each in outputs]
+    outputs = [output for cell in held.cells for output in cell.get("outputs", ())]
+    assert "error" not in {output.output_type for output in outputs}
+    said = [output.get("data", {}).get("text/plain", "") for output in outputs]
     return held, "\n".join(said)
 
 

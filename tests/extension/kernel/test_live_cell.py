@@ -41,18 +41,18 @@ def live(shell: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("warpbook.kernel.live._STALE_NS", 200_000_000)
     shell.run_cell(TRAINING)
     # what a cell can ask for: how many windows there are so far
-    shell.user_ns["windows"] = lambda: len(running(shell).told().windows)
+    shell.user_ns["windows"] = lambda: len(running(shell).view().windows)
     shell.user_ns["noted"] = lambda words: any(
-        words in note for note in running(shell).told().notes
+        words in note for note in running(shell).view().notes
     )
     return shell
 
 
 def running(shell: Any) -> Any:
     (profiler,) = [
-        each.__self__
-        for each in shell.events.callbacks["pre_run_cell"]
-        if type(getattr(each, "__self__", None)).__name__ == "CellProfiler"
+        callback.__self__
+        for callback in shell.events.callbacks["pre_run_cell"]
+        if type(getattr(callback, "__self__", None)).__name__ == "CellProfiler"
     ]
     return profiler._session.runs._runs
 
@@ -109,8 +109,8 @@ def test_the_report_grows_while_the_cell_runs(
     assert (last.live.steps, last.live.steps_by) == (steps, "optimizer")
     for earlier, later in zip(ingest.reports, ingest.reports[1:], strict=False):
         assert earlier.live.steps <= later.live.steps
-        told = earlier.live.windows
-        assert later.live.windows[: len(told)] == told
+        windows_before = earlier.live.windows
+        assert later.live.windows[: len(windows_before)] == windows_before
         assert earlier.started_ms == later.started_ms
     # the line was changed in place, and stays as it was at the end
     lines = [text for cell, text in kernel.changes if cell == kernel.newest]
@@ -123,23 +123,27 @@ def test_the_report_grows_while_the_cell_runs(
 def test_what_profiling_takes_is_told_and_steps_are_counted_apart(live: Any) -> None:
     run(live, LIVE, "until(lambda: windows() >= 3)")
     p = live.user_ns["p"]
-    told = p.live
+    live_report = p.live
     # beside that of the windows, to tell of them
-    of_windows_ns = sum(each.overhead_ns for each in told.windows)
-    assert 0 < of_windows_ns <= told.overhead_ns < told.elapsed_ns
-    recorded = sum(each.steps for each in told.windows)
-    assert told.profiled.steps == recorded
+    of_windows_ns = sum(window.overhead_ns for window in live_report.windows)
+    assert 0 < of_windows_ns <= live_report.overhead_ns < live_report.elapsed_ns
+    recorded = sum(window.steps for window in live_report.windows)
+    assert live_report.profiled.steps == recorded
     # the first three are in neither, nor those of a window that was given up
-    elsewhere = told.steps - recorded - 3 - told.bare.steps
-    assert elsewhere == 0 or any("given up" in note for note in told.notes)
+    elsewhere = live_report.steps - recorded - 3 - live_report.bare.steps
+    assert elsewhere == 0 or any("given up" in note for note in live_report.notes)
     assert elsewhere >= 0
-    assert told.bare.median_ns <= told.bare.p95_ns <= told.bare.slowest_ns
-    assert told.windows[0].start_ns < told.windows[1].start_ns
+    assert (
+        live_report.bare.median_ns
+        <= live_report.bare.p95_ns
+        <= live_report.bare.slowest_ns
+    )
+    assert live_report.windows[0].start_ns < live_report.windows[1].start_ns
     assert "aten::addmm" in {row.name for row in p.operators}
     optimizer = "Optimizer.step#SGD.step"
     (row,) = [row for row in p.operators if row.name == optimizer]
     # each window holds whole steps
-    assert row.calls in {each.steps for each in told.windows}
+    assert row.calls in {window.steps for window in live_report.windows}
 
 
 def test_a_step_that_is_called_goes_before_the_optimizers(live: Any) -> None:
@@ -185,9 +189,9 @@ def test_steps_of_other_threads_do_not_count(live: Any) -> None:
         "n = 0",
         "while windows() < 1: train(); n += 1",
     )
-    told = live.user_ns["p"].live
-    assert told.steps == live.user_ns["n"]
-    assert any("other threads" in note for note in told.notes)
+    live_report = live.user_ns["p"].live
+    assert live_report.steps == live.user_ns["n"]
+    assert any("other threads" in note for note in live_report.notes)
 
 
 def test_without_a_step_the_person_is_told_what_to_do(live: Any, ingest: Any) -> None:
@@ -256,9 +260,9 @@ def test_a_window_that_no_step_ends_is_given_up(live: Any) -> None:
         "before = windows()",
         "until(lambda: windows() > before)",
     )
-    told = live.user_ns["p"].live
+    live_report = live.user_ns["p"].live
     # more, where a busy machine takes long for a step
-    assert any("windows were given up" in note for note in told.notes)
+    assert any("windows were given up" in note for note in live_report.notes)
 
 
 def test_an_interrupt_that_comes_while_something_is_called_is_not_lost() -> None:
@@ -334,9 +338,9 @@ def test_a_block_and_a_function_can_be_live(live: Any) -> None:
     run(
         live,
         "with warpbook.profile('my loop', live=True, share=0.5, quiet=True) as p:",
-        "    until(lambda: len(p._runs._runs.told().windows) >= 2)",
+        "    until(lambda: len(p._runs._runs.view().windows) >= 2)",
         "fit = warpbook.profile(live=True, share=0.5, quiet=True)(until)",
-        "fit(lambda: len(fit.profiled._runs._runs.told().windows) >= 1)",
+        "fit(lambda: len(fit.profiled._runs._runs.view().windows) >= 1)",
     )
     assert live.user_ns["p"].profile.title == "my loop"
     assert len(live.user_ns["p"].profile.live.windows) >= 2

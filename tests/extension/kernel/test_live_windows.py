@@ -72,8 +72,8 @@ def test_quantiles_are_within_one_percent() -> None:
     drawn = random.Random(1)
     times = sorted(round(drawn.lognormvariate(15, 2)) for _ in range(20_000))
     counted = Durations()
-    for each in times:
-        counted.add(each)
+    for time_ns in times:
+        counted.add(time_ns)
     assert counted.quantile(0.5) == pytest.approx(times[9_999], rel=0.011)
     assert counted.quantile(0.95) == pytest.approx(times[18_999], rel=0.011)
     assert counted.longest_ns == times[-1] >= counted.quantile(1.0)
@@ -109,17 +109,17 @@ def test_a_long_list_is_merged_and_adds_up_to_the_same() -> None:
     windows = Windows()
     for number in range(1000):
         add(windows, "tiny_kernels", 2000 * number)
-    told = windows.told
-    assert len(told) <= 60
-    assert sum(each.merged for each in told) == 1000
-    assert sum(each.steps for each in told) == 10_000
-    assert sum(each.recorded_ns for each in told) == 1_000_000 * MS
-    assert sum(each.launches for each in told) == 5000
-    starts = [each.start_ns for each in told]
+    merged = windows.shown
+    assert len(merged) <= 60
+    assert sum(window.merged for window in merged) == 1000
+    assert sum(window.steps for window in merged) == 10_000
+    assert sum(window.recorded_ns for window in merged) == 1_000_000 * MS
+    assert sum(window.launches for window in merged) == 5000
+    starts = [window.start_ns for window in merged]
     assert starts == sorted(starts)
-    assert told[0].start_ns == 0 and told[-1].end_ns == 1_999_000 * MS
+    assert merged[0].start_ns == 0 and merged[-1].end_ns == 1_999_000 * MS
     # the newest are as they came
-    assert told[-1].merged == 1
+    assert merged[-1].merged == 1
 
 
 def test_the_verdict_is_of_all_windows_by_their_time() -> None:
@@ -129,7 +129,9 @@ def test_the_verdict_is_of_all_windows_by_their_time() -> None:
     assert windows.verdict is not None
     assert windows.verdict.kind == "launch-bound"
     share = sum(
-        each.share for each in launch_bound.findings if each.kind == "launch-bound"
+        finding.share
+        for finding in launch_bound.findings
+        if finding.kind == "launch-bound"
     )
     said = f"Over 1 window {units.share(share)} of the time is launch-bound"
     assert windows.verdict.sentence.startswith(said)
@@ -149,7 +151,7 @@ def test_the_verdict_is_of_all_windows_by_their_time() -> None:
 def test_words_tell_steps_cost_and_what_is_slow() -> None:
     windows = Windows()
     add(windows, "tiny_kernels", 1000)
-    told = Live(
+    live_view = Live(
         elapsed_ns=60_000 * MS,
         steps=1234,
         steps_by="optimizer",
@@ -157,18 +159,18 @@ def test_words_tell_steps_cost_and_what_is_slow() -> None:
         profiled=StepTimes(10, 29 * MS, 31 * MS, 33 * MS, 30 * MS),
         slow_steps=(SlowStep(500, 30_000 * MS, 3000 * MS),),
         slow_ns=2_978_700_000,
-        windows=windows.told,
+        windows=windows.shown,
         verdict=windows.verdict,
         overhead_ns=1200 * MS,
         aim_share=0.05,
         setup_ns=2700 * MS,
     )
-    text = "\n".join(words(told))
+    text = "\n".join(words(live_view))
     assert "1,234 steps in 60.0 s, told by an optimizer" in text
     assert "Without the profiler a step took 21.3 ms (22.0 ms on average" in text
     assert "In windows a step took 29.0 ms" in text
     assert "the slowest is step 500, 3.00 s" in text
     assert "took 1.20 s, 2.0 % of the time (aim: below 5.0 %)" in text
     assert "2.70 s once to set the profiler up" in text
-    short = line(told)["text/plain"]
+    short = line(live_view)["text/plain"]
     assert "Live: 1,234 steps · 21.3 ms a step · 1 window · GPU busy 50 %" in short

@@ -20,10 +20,10 @@ STATIC = Path(warpbook.__file__).parent / "kernel" / "static"
 def test_importing_warpbook_is_light() -> None:
     heavy = "{'torch', 'numpy', 'bokeh', 'anywidget', 'IPython', 'tornado', 'pynvml'}"
     program = f"import sys, warpbook; print({heavy} & set(sys.modules))"
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert found.stdout == "set()\n"
+    assert completed.stdout == "set()\n"
 
 
 def test_loading_the_extension_imports_neither_torch_nor_numpy() -> None:
@@ -31,10 +31,10 @@ def test_loading_the_extension_imports_neither_torch_nor_numpy() -> None:
         "import sys; from warpbook.kernel import magics;"
         "print({'torch', 'numpy', 'bokeh', 'jupyter_server'} & set(sys.modules))"
     )
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert found.stdout == "set()\n"
+    assert completed.stdout == "set()\n"
 
 
 def test_the_widget_carries_what_to_show_and_the_browsers_part(shell: Any) -> None:
@@ -128,17 +128,17 @@ def test_without_a_server_the_kernel_feeds_the_page_also_while_a_cell_runs(
     assert stub_nvml.calls() == 0
 
     kernel.say(widget, HERE)
-    hello = kernel.told("hello")
+    hello = kernel.next_message("hello")
     gpu = hello["devices"][0]
     assert (gpu["kind"], gpu["origin"], hello["rate_hz"]) == ("gpu", "live", 5.0)
     power = [metric["name"] for metric in gpu["metrics"]].index("power_watts")
-    while (reading := kernel.told("frame")["readings"][0])["state"] != "ok":
+    while (reading := kernel.next_message("frame")["readings"][0])["state"] != "ok":
         pass
     assert reading["values"][power] == 123.0
 
     # a view that comes later is greeted too
     kernel.say(widget, HERE)
-    kernel.told("hello")
+    kernel.next_message("hello")
 
     kernel.run(
         "import time, warpbook.kernel.view_feed as feed\n"
@@ -146,7 +146,7 @@ def test_without_a_server_the_kernel_feeds_the_page_also_while_a_cell_runs(
         "time.sleep(2)"
     )
     # what a view says to a busy kernel waits, so it counts as being there
-    seen = [each["seq"] for each in kernel.telemetry if each["type"] == "frame"]
+    seen = [frame["seq"] for frame in kernel.telemetry if frame["type"] == "frame"]
     assert max(seen) - min(seen) > 5
 
     # without a cell and without a view it rests
@@ -155,8 +155,8 @@ def test_without_a_server_the_kernel_feeds_the_page_also_while_a_cell_runs(
         time.sleep(1)
 
     kernel.say(widget, HERE)
-    assert kernel.told("gap")["reason"] == "not_watched"
-    kernel.told("frame")
+    assert kernel.next_message("gap")["reason"] == "not_watched"
+    kernel.next_message("frame")
 
 
 def test_a_page_that_says_nonsense_starts_nothing(shell: Any) -> None:
@@ -172,6 +172,6 @@ def test_where_there_is_no_gpu_the_kernel_says_that_it_plays_a_recording(
 ) -> None:
     kernel.run("import warpbook; monitor = warpbook.Monitor()")
     kernel.say(kernel.widgets[0], HERE)
-    hello = kernel.told("hello")
+    hello = kernel.next_message("hello")
     assert hello["replay"] is not None
     assert "NVML" in {absence["what"] for absence in hello["absences"]}

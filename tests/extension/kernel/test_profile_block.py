@@ -38,7 +38,7 @@ def test_an_exception_goes_on_and_what_ran_is_profiled(shell: Any, ingest: Any) 
     assert "aten::ones" in {row.name for row in p.operators}
     with pytest.raises(KeyboardInterrupt), warpbook.profile(quiet=True):
         raise KeyboardInterrupt
-    assert [each.status for each in ingest.reports] == ["error", "interrupted"]
+    assert [report.status for report in ingest.reports] == ["error", "interrupted"]
 
 
 def test_a_block_within_a_block_runs_without_a_profile(shell: Any) -> None:
@@ -81,7 +81,9 @@ def test_a_decorated_function_is_profiled_at_each_call(shell: Any, ingest: Any) 
     calls = {row.name: row.calls for row in down.profiled.operators}
     assert calls["aten::ones"] == 4
     down(1)
-    assert [each.title.rpartition(".")[2] for each in ingest.reports] == ["down()"] * 2
+    assert [report.title.rpartition(".")[2] for report in ingest.reports] == [
+        "down()"
+    ] * 2
 
 
 def test_a_coroutine_function_can_be_decorated(shell: Any) -> None:

@@ -125,7 +125,9 @@ def test_two_notebooks_profile_at_once(
     may_end.touch()
     while len(ingest.reports) < 2:
         kernel.hear()
-    assert [each.kernel_id for each in ingest.reports] == ["3d4e-5f", "0a1b-2c"]
-    names = [{row.name for row in each.profile.operators} for each in ingest.reports]
+    assert [report.kernel_id for report in ingest.reports] == ["3d4e-5f", "0a1b-2c"]
+    names = [
+        {row.name for row in report.profile.operators} for report in ingest.reports
+    ]
     assert "aten::prod" in names[0] and "aten::prod" not in names[1]
     assert "aten::cumsum" in names[1] and "aten::cumsum" not in names[0]

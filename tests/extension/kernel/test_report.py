@@ -41,7 +41,7 @@ class Tags(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.tags: list[str] = []
         self.open: list[str] = []
         self.text = ""
         #: of the foldouts that are within no other
@@ -50,7 +50,7 @@ class Tags(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append(tag)
+        self.tags.append(tag)
         self.open.append(tag)
         assert not {name for name, _ in attrs} & {"src", "href", "onerror", "onload"}
 
@@ -186,7 +186,7 @@ def test_a_verdict_that_is_refused_says_why_and_lists_nothing() -> None:
 def test_hostile_names_are_escaped() -> None:
     shown = profile(kernels=(KernelRow(HOSTILE, 1, 1000, 1.0),), gpu_name=HOSTILE)
     shown.title = HOSTILE
-    tags = Tags(bundle(shown)["text/html"]).found
+    tags = Tags(bundle(shown)["text/html"]).tags
     assert "script" not in tags and "img" not in tags
     assert "\x1b" not in next(
         line for line in bundle(shown)["text/plain"].splitlines() if "alert" in line
@@ -233,7 +233,7 @@ def test_many_rows_are_cut_and_counted() -> None:
 
 
 def test_a_notice_is_escaped() -> None:
-    assert "script" not in Tags(bundle(Notice(HOSTILE))["text/html"]).found
+    assert "script" not in Tags(bundle(Notice(HOSTILE))["text/html"]).tags
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ def test_the_events_follow_the_report(shell: Any, ingest: Any) -> None:
     timeline = Timeline(unpack(body))
     assert report.timeline_events == sum(len(row) for row in timeline.columns)
     assert timeline.started_ns / 1e6 == report.started_ms
-    (found,) = timeline.search("aten::cumsum", 0, -1).found
-    assert found.events == 30
+    (use,) = timeline.search("aten::cumsum", 0, -1).found
+    assert use.events == 30
     assert {row.label for row in timeline.rows} == {"Operators"}
 
 
@@ -42,7 +42,9 @@ def test_a_server_that_takes_long_delays_no_cell(shell: Any, ingest: Any) -> Non
     # one is on its way and three wait; later reports say that they have none
     assert handed_over == [True] * 4 + [False] * 4
     ingest.may_answer.set()
-    expected = {each.id for each in ingest.reports if each.timeline_events is not None}
+    expected = {
+        report.id for report in ingest.reports if report.timeline_events is not None
+    }
     wait_for("the events", lambda: ingest.timelines.keys() == expected or None)
 
 

@@ -95,24 +95,24 @@ def test_what_applies_is_measured_and_nothing_of_the_state_is_changed(
     shell: Any, states: Any, few_pairs: None, ingest: Any
 ) -> None:
     shell.run_cell(SETUP)
-    found = tried(shell, "--try-seconds 600", TRAINING)
+    by_change = tried(shell, "--try-seconds 600", TRAINING)
     assert_unchanged(states)
-    assert list(found) == list(CHANGE_NAMES)
+    assert list(by_change) == list(CHANGE_NAMES)
     for name in ("bf16", "fused-optimizer", "channels-last", "compile"):
-        trial = found[name]
+        trial = by_change[name]
         assert trial.refused is None, trial.sentence
         assert trial.pairs == 4
         assert trial.speed.low <= trial.speed.ratio <= trial.speed.high
         assert trial.difference.compared > 10
     for name in ("tf32", "pinned", "cuda-graph"):
-        assert "nothing on a GPU" in found[name].refused
+        assert "nothing on a GPU" in by_change[name].refused
     # the cell itself ran once
     assert shell.user_ns["seen"] == {"steps": 2}
     assert len(shell.user_ns["losses"]) == 2
     # bf16 has eight bits, and dropout is drawn from other numbers when compiled
-    assert found["bf16"].difference.differs
-    assert not found["fused-optimizer"].difference.differs
-    assert not found["channels-last"].difference.differs
+    assert by_change["bf16"].difference.differs
+    assert not by_change["fused-optimizer"].difference.differs
+    assert not by_change["channels-last"].difference.differs
     text, html = shown(shell), shown(shell, "text/html")
     for words in (text, html):
         assert "Tried on copies" in words
@@ -126,12 +126,12 @@ def test_one_name_is_one_trial_and_results_are_compared(
     shell: Any, states: Any, few_pairs: None
 ) -> None:
     shell.run_cell("import torch; a = torch.randn(64, 64)")
-    found = tried(shell, "bf16", "b = a @ a\nb.sum()")
-    assert list(found) == ["bf16"]
-    difference = found["bf16"].difference
+    by_change = tried(shell, "bf16", "b = a @ a\nb.sum()")
+    assert list(by_change) == ["bf16"]
+    difference = by_change["bf16"].difference
     assert difference.differs and difference.compared == 2
     assert difference.largest_relative < 0.1
-    assert "The results differ: " in found["bf16"].sentence
+    assert "The results differ: " in by_change["bf16"].sentence
     assert_unchanged(states)
 
 
@@ -140,9 +140,9 @@ def test_a_change_that_gives_the_same_bits_says_so(
 ) -> None:
     shell.run_cell("import torch; layer = torch.nn.Conv2d(3, 4, 3, bias=False)")
     shell.run_cell("x = torch.zeros(1, 3, 8, 8)")
-    found = tried(shell, "channels-last", "with torch.no_grad(): y = layer(x)")
-    assert found["channels-last"].difference.largest_absolute == 0
-    assert "the same, bit for bit" in found["channels-last"].sentence
+    by_change = tried(shell, "channels-last", "with torch.no_grad(): y = layer(x)")
+    assert by_change["channels-last"].difference.largest_absolute == 0
+    assert "the same, bit for bit" in by_change["channels-last"].sentence
     assert_unchanged(states)
 
 
@@ -157,8 +157,8 @@ def test_an_optimizer_that_the_cell_makes_is_fused_too(
         "    opt.step()\n"
         "    opt.zero_grad()"
     )
-    found = tried(shell, "fused-optimizer", cell)
-    assert found["fused-optimizer"].refused is None
+    by_change = tried(shell, "fused-optimizer", cell)
+    assert by_change["fused-optimizer"].refused is None
     assert shell.user_ns["opt"].param_groups[0]["fused"] is None
     assert_unchanged(states)
 
@@ -196,8 +196,8 @@ def test_a_change_that_does_not_apply_says_why(
     shell: Any, states: Any, name: str, setup: str, cell: str, reason: str
 ) -> None:
     shell.run_cell(f"import torch\n{setup}")
-    found = tried(shell, name, cell)
-    assert reason in found[name].refused
+    by_change = tried(shell, name, cell)
+    assert reason in by_change[name].refused
     assert_unchanged(states)
 
 
@@ -206,8 +206,8 @@ def test_without_a_compiler_nothing_is_compiled(
 ) -> None:
     shell.run_cell("import torch; layer = torch.nn.Linear(2, 2); x = torch.ones(1, 2)")
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    found = tried(shell, "compile", "layer(x)")
-    assert "needs a C++ compiler" in found["compile"].refused
+    by_change = tried(shell, "compile", "layer(x)")
+    assert "needs a C++ compiler" in by_change["compile"].refused
     assert_unchanged(states)
 
 
@@ -225,21 +225,21 @@ def test_what_a_trial_has_compiled_runs_for_the_person_too(
         "        return y * (1 + torch.tanh(x + 0.044715 * x**3))\n"
         "model, x = Gelu(), torch.randn(64, 64)"
     )
-    found = tried(shell, "compile --try-seconds 120", "y = model(x)")
-    assert found["compile"].refused is None, found["compile"].sentence
-    assert not found["compile"].difference.differs
+    by_change = tried(shell, "compile --try-seconds 120", "y = model(x)")
+    assert by_change["compile"].refused is None, by_change["compile"].sentence
+    assert not by_change["compile"].difference.differs
     shell.run_cell("z = torch.compile(model)(x)").raise_error()
     assert torch.allclose(shell.user_ns["z"], shell.user_ns["y"], atol=1e-6)
     # and so does the next trial
-    found = tried(shell, "compile --try-seconds 120", "y = model(x)")
-    assert found["compile"].refused is None, found["compile"].sentence
+    by_change = tried(shell, "compile --try-seconds 120", "y = model(x)")
+    assert by_change["compile"].refused is None, by_change["compile"].sentence
 
 
 def test_a_budget_that_holds_no_pairs_is_told(shell: Any, states: Any) -> None:
     shell.run_cell("import time, torch; a = torch.ones(2, 2)")
     cell = "a @ a\ntime.sleep(0.1)"
-    found = tried(shell, "bf16 --try-seconds 0.2", cell)
-    assert "give more by --try-seconds" in found["bf16"].refused
+    by_change = tried(shell, "bf16 --try-seconds 0.2", cell)
+    assert "give more by --try-seconds" in by_change["bf16"].refused
     assert_unchanged(states)
 
 
@@ -269,9 +269,9 @@ def test_an_interrupted_trial_puts_everything_back_and_the_report_is_shown(
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(turns, "wait_for_gpu", interrupted)
-    found = tried(shell, "bf16", TRAINING)
+    by_change = tried(shell, "bf16", TRAINING)
     assert calls == 8
-    assert found["bf16"].refused == "it was interrupted."
+    assert by_change["bf16"].refused == "it was interrupted."
     assert_unchanged(states)
 
 
@@ -290,8 +290,8 @@ def test_an_interrupt_while_things_are_put_back_waits_until_they_are(
         really(self)
 
     monkeypatch.setattr(SavedTensors, "restore", interrupted)
-    found = tried(shell, "bf16", TRAINING)
-    assert found["bf16"].refused == "it was interrupted."
+    by_change = tried(shell, "bf16", TRAINING)
+    assert by_change["bf16"].refused == "it was interrupted."
     assert_unchanged(states)
 
 
@@ -302,16 +302,16 @@ def test_a_change_that_raises_is_refused_and_everything_is_put_back(
     # autocast makes another dtype, at which this cell stops in its middle
     cell = TRAINING + "if (images.view(4, -1) @ images.view(4, -1).T).dtype != "
     cell += "torch.float32: raise OSError('no halves')"
-    found = tried(shell, "bf16", cell)
-    assert "raised OSError: no halves" in found["bf16"].refused
+    by_change = tried(shell, "bf16", cell)
+    assert "raised OSError: no halves" in by_change["bf16"].refused
     assert_unchanged(states)
 
 
 def test_a_cell_that_does_not_run_twice_is_refused(shell: Any, states: Any) -> None:
     shell.run_cell("import torch; a = [torch.ones(2, 2)]")
-    found = tried(shell, "bf16", "b = a.pop() @ torch.ones(2, 2)")
-    assert "does not run a second time" in found["bf16"].refused
-    assert "IndexError" in found["bf16"].refused
+    by_change = tried(shell, "bf16", "b = a.pop() @ torch.ones(2, 2)")
+    assert "does not run a second time" in by_change["bf16"].refused
+    assert "IndexError" in by_change["bf16"].refused
     assert_unchanged(states)
 
 

@@ -10,8 +10,14 @@ from warpbook.kernel.trying.outputs import compare, expected_relative
 
 def test_the_same_bits_differ_by_nothing() -> None:
     values = {"y": torch.tensor([1.0, float("nan"), float("inf")]), "n": torch.ones(0)}
-    found = compare(values, {name: each.clone() for name, each in values.items()})
-    assert (found.compared, found.largest_absolute, found.differs) == (2, 0.0, False)
+    difference = compare(
+        values, {name: value.clone() for name, value in values.items()}
+    )
+    assert (difference.compared, difference.largest_absolute, difference.differs) == (
+        2,
+        0.0,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,19 +38,19 @@ def test_what_rounding_explains_depends_on_the_dtype(
     before = torch.tensor([100.0, -1000.0]).to(dtype)
     after = before.clone()
     after[0] = 100 + 1000 * relative
-    found = compare({"y": before}, {"y": after})
-    assert found.differs is differs
-    assert found.expected_relative == expected_relative(dtype)
-    assert found.dtype in str(dtype)
+    difference = compare({"y": before}, {"y": after})
+    assert difference.differs is differs
+    assert difference.expected_relative == expected_relative(dtype)
+    assert difference.dtype in str(dtype)
 
 
 def test_noise_of_unchanged_runs_is_no_difference() -> None:
     before, again = torch.tensor([1.0]), torch.tensor([1.01])
     changed = {"y": torch.tensor([0.99])}
     assert compare({"y": before}, changed).differs
-    found = compare({"y": before}, changed, {"y": again})
-    assert not found.differs
-    assert found.unchanged_relative == pytest.approx(0.01, rel=1e-3)
+    difference = compare({"y": before}, changed, {"y": again})
+    assert not difference.differs
+    assert difference.unchanged_relative == pytest.approx(0.01, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -58,5 +64,5 @@ def test_noise_of_unchanged_runs_is_no_difference() -> None:
 def test_what_can_not_be_compared_differs(
     changed: dict[str, torch.Tensor], words: str
 ) -> None:
-    found = compare({"y": torch.ones(2)}, changed)
-    assert found.differs and words in str(found.mismatch)
+    difference = compare({"y": torch.ones(2)}, changed)
+    assert difference.differs and words in str(difference.mismatch)

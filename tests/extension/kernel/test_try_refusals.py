@@ -96,8 +96,8 @@ def test_what_source_does_not_show_is_stopped_as_it_happens(
     shell.run_cell("import torch, shelve, logging.handlers, uuid\na = torch.ones(2, 2)")
     cell = "a @ a\nshelf = shelve.open('shelf'); shelf['a'] = 1; shelf.close()"
     # the cell's own run has written it
-    told = refusal(shell, cell)
-    assert "(line 3)" in told and ("file" in told), told
+    reason = refusal(shell, cell)
+    assert "(line 3)" in reason and ("file" in reason), reason
     times = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert "shelf" in "".join(times)
 
@@ -125,8 +125,8 @@ def test_no_room_for_a_copy_is_refused_with_the_figures(
 ) -> None:
     shell.run_cell("import torch; a = torch.ones(512, 512)")
     monkeypatch.setattr(saved_tensors, "free_host_bytes", lambda: 1 << 20)
-    told = refusal(shell, "a @ a")
-    assert "takes 1.00 MiB; 1.00 MiB of the host's memory are free" in told
+    reason = refusal(shell, "a @ a")
+    assert "takes 1.00 MiB; 1.00 MiB of the host's memory are free" in reason
 
 
 def test_too_many_objects_are_refused(
@@ -136,8 +136,8 @@ def test_too_many_objects_are_refused(
         "import torch; a = torch.ones(2, 2); rows = [[n] for n in range(99)]"
     )
     monkeypatch.setattr(reach, "MOST_OBJECTS", 50)
-    told = refusal(shell, "a @ a\nrows[0]")
-    assert "more Python objects than can be kept" in told and "rows[" in told
+    reason = refusal(shell, "a @ a\nrows[0]")
+    assert "more Python objects than can be kept" in reason and "rows[" in reason
 
 
 def test_the_guard_stops_before_anything_is_written(tmp_path: Path) -> None:

@@ -47,24 +47,24 @@ async def refusal(asking) -> tuple[int, str]:
 
 
 async def test_rules_are_added_changed_switched_off_and_taken_out(ask, rules) -> None:
-    told = await ask()
-    assert told["file"] == str(rules) and told["problem"] == ""
-    by_name = {rule["name"]: rule for rule in told["rules"]}
+    answer = await ask()
+    assert answer["file"] == str(rules) and answer["problem"] == ""
+    by_name = {rule["name"]: rule for rule in answer["rules"]}
     assert by_name["warm"]["settings"]["above"] == 80
     assert by_name["memory_full"]["settings"]["above_ratio"] == 0.95
     assert by_name["memory_full"]["written"] == []
 
     settings = {"metric": "power_watts", "above": 600.0, "title": "<img src=x>"}
-    told = await ask(
-        version=told["version"], name="hungry", is_own=True, settings=settings
+    answer = await ask(
+        version=answer["version"], name="hungry", is_own=True, settings=settings
     )
     changed = {**by_name["warm"]["settings"], "for_s": 60.0}
-    told = await ask(
-        version=told["version"], name="warm", is_own=True, settings=changed
+    answer = await ask(
+        version=answer["version"], name="warm", is_own=True, settings=changed
     )
     off = {**by_name["memory_full"]["settings"], "enabled": False}
-    told = await ask(
-        version=told["version"], name="memory_full", is_own=False, settings=off
+    answer = await ask(
+        version=answer["version"], name="memory_full", is_own=False, settings=off
     )
     # a person's file stays a person's: comments, and no default that nobody wrote
     text = rules.read_text()
@@ -72,12 +72,12 @@ async def test_rules_are_added_changed_switched_off_and_taken_out(ask, rules) ->
     assert "severity" not in text and text.count("for_s") == 1
     assert "[built_in.memory_full]\nenabled = false" in text
     assert "clear_ratio" not in text
-    by_name = {rule["name"]: rule for rule in told["rules"]}
+    by_name = {rule["name"]: rule for rule in answer["rules"]}
     assert by_name["hungry"]["settings"]["title"] == "<img src=x>"
     assert by_name["memory_full"]["written"] == ["enabled"]
 
     for name, is_own in (("hungry", True), ("memory_full", False)):
-        told = await ask(version=told["version"], name=name, is_own=is_own)
+        answer = await ask(version=answer["version"], name=name, is_own=is_own)
     assert "hungry" not in rules.read_text()
     assert "memory_full" not in rules.read_text()
 

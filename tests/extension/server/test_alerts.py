@@ -58,9 +58,9 @@ clear_s = 0
 async def alert(client, rule: str, ended: bool = False) -> dict:
     """Wait until an alert of a rule holds, or has ended."""
     while True:
-        for each in getattr(client, "alerts", ()):
-            if each["rule"] == rule and (each["until_ms"] is not None) == ended:
-                return each
+        for known in getattr(client, "alerts", ()):
+            if known["rule"] == rule and (known["until_ms"] is not None) == ended:
+                return known
         client.alerts = (await asyncio.wait_for(client.next("alerts"), 60))["alerts"]
 
 
@@ -166,12 +166,12 @@ async def test_who_comes_later_is_told_what_holds(connect, stub, jp_fetch) -> No
     first = await connect()
     hot = await alert(first, "temperature")
     later = await connect()
-    assert [each["id"] for each in (await later.next("alerts"))["alerts"]] == [
-        hot["id"]
-    ]
+    assert [
+        alert_view["id"] for alert_view in (await later.next("alerts"))["alerts"]
+    ] == [hot["id"]]
     answer = await jp_fetch("warpbook", "api", "v1", "alerts")
-    told = json.loads(answer.body)
-    assert [each["id"] for each in told["alerts"]] == [hot["id"]]
+    answered = json.loads(answer.body)
+    assert [alert_view["id"] for alert_view in answered["alerts"]] == [hot["id"]]
     page = (await jp_fetch("metrics")).body.decode()
     uuid = hot["device"].removeprefix("gpu:")
     assert (
@@ -186,12 +186,12 @@ async def test_a_bad_rules_file_is_told_with_its_place_until_it_is_mended(
     client = await connect()
     await client.next("hello")
     rules.write_text(QUICK + "[built_in.throttling]\n")
-    told = await alert(client, "monitor")
-    assert told["title"] == "The alert rules are refused"
-    assert str(rules) in told["text"]
-    assert "line" in told["text"]
+    raised = await alert(client, "monitor")
+    assert raised["title"] == "The alert rules are refused"
+    assert str(rules) in raised["text"]
+    assert "line" in raised["text"]
     # JupyterLab shows no more than 140 letters: the mistake comes before the path
-    assert told["text"].index("line") < told["text"].index(str(rules))
+    assert raised["text"].index("line") < raised["text"].index(str(rules))
     stub.set(0, temperature_celsius=99)
     await alert(client, "temperature")
     heading = "[built_in.temperature]\n"
@@ -212,8 +212,8 @@ async def test_a_rule_of_ones_own_holds_from_the_moment_it_is_saved(
         '[own.hungry]\nmetric = "power_watts"\nabove = 120\nclear = 100\nfor_s = 0\n'
         'severity = "fault"\ntitle = "Much power"\ntext = "Look at it."\n'
     )
-    told = await alert(client, "hungry")
-    assert (told["severity"], told["title"]) == ("fault", "GPU 1: Much power")
+    raised = await alert(client, "hungry")
+    assert (raised["severity"], raised["title"]) == ("fault", "GPU 1: Much power")
 
 
 async def test_nothing_is_read_when_the_last_page_is_gone(
@@ -257,11 +257,11 @@ async def test_a_rules_file_may_have_the_gpus_watched_without_any_page(
     rules.write_text(f"always = true\n{QUICK}")
     stub.set(0, temperature_celsius=99)
     await asyncio.wait_for(calls_grow(stub), 60)
-    told: list = []
-    while not told:
+    alerts_now: list = []
+    while not alerts_now:
         answer = await jp_fetch("warpbook", "api", "v1", "alerts")
-        told = json.loads(answer.body)["alerts"]
-    assert told[0]["rule"] == "temperature"
+        alerts_now = json.loads(answer.body)["alerts"]
+    assert alerts_now[0]["rule"] == "temperature"
 
 
 async def test_a_monitor_that_has_gone_silent_says_so(
@@ -272,5 +272,5 @@ async def test_a_monitor_that_has_gone_silent_says_so(
     await alert(client, "temperature")
     (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
     await asyncio.to_thread(app._broadcaster.sampler.close)
-    told = await alert(client, "monitor")
-    assert told["title"] == "The monitor gives no readings"
+    raised = await alert(client, "monitor")
+    assert raised["title"] == "The monitor gives no readings"

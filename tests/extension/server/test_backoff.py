@@ -34,10 +34,10 @@ async def test_viewers_get_the_lower_rate_and_are_told(connect) -> None:
     first, second = await client.next("frame"), await client.next("frame")
     # and more, where a busy machine skips one
     assert second["seq"] > first["seq"] and (second["seq"] - first["seq"]) % 8 == 0
-    told = (await client.next("health"))["conditions"]["monitor"]
-    assert told[0]["severity"] == "warning"
-    assert "1.25 times a second and not 10" in told[0]["sentence"]
-    assert "% of a CPU core" in told[0]["sentence"]
+    conditions = (await client.next("health"))["conditions"]["monitor"]
+    assert conditions[0]["severity"] == "warning"
+    assert "1.25 times a second and not 10" in conditions[0]["sentence"]
+    assert "% of a CPU core" in conditions[0]["sentence"]
 
 
 async def test_who_asked_for_fewer_frames_still_gets_as_many(connect) -> None:

@@ -45,11 +45,13 @@ async def test_the_earlier_run_comes_first_whichever_is_asked(
 ) -> None:
     await ingest("/v1/reports", profiled("eager", "tiny_kernels", 1_000.0))
     await ingest("/v1/reports", profiled("graph", "graph_replay", 9_000.0))
-    told = await difference("graph", "eager")
-    assert told == await difference("eager", "graph")
-    assert told["sentence"].startswith("82 % less time: 1.66 ms instead of 9.23 ms.")
-    assert told["paths"] and told["kernels"] and told["operators"]
-    assert told["clocks"] == [None, None], "nobody read the GPUs then"
+    comparison = await difference("graph", "eager")
+    assert comparison == await difference("eager", "graph")
+    assert comparison["sentence"].startswith(
+        "82 % less time: 1.66 ms instead of 9.23 ms."
+    )
+    assert comparison["paths"] and comparison["kernels"] and comparison["operators"]
+    assert comparison["clocks"] == [None, None], "nobody read the GPUs then"
     assert (await difference("eager", "eager"))["is_same"]
 
 
@@ -58,7 +60,7 @@ async def test_the_clocks_of_both_runs_come_from_the_history(
 ) -> None:
     client = await connect()
     hello = await client.next("hello")
-    (gpu, *_) = (each for each in hello["devices"] if each["kind"] == "gpu")
+    (gpu, *_) = (device for device in hello["devices"] if device["kind"] == "gpu")
     await client.subscribe()
     gpus = [gpu["id"].removeprefix("gpu:")]
     for report_id in ("one", "two"):
@@ -68,9 +70,9 @@ async def test_the_clocks_of_both_runs_come_from_the_history(
         await ingest(
             "/v1/reports", profiled(report_id, "tiny_kernels", at_ms, gpus=gpus)
         )
-    told = await difference("one", "two")
-    assert all(each["sm_clock_mhz"] > 0 for each in told["clocks"])
-    assert any("SM clock" in note for note in told["notes"])
+    comparison = await difference("one", "two")
+    assert all(clock["sm_clock_mhz"] > 0 for clock in comparison["clocks"])
+    assert any("SM clock" in note for note in comparison["notes"])
 
 
 async def test_a_report_that_is_not_kept_is_told(ingest, difference) -> None:

@@ -34,8 +34,8 @@ async def test_csv_has_a_row_for_each_frame(jp_fetch, connect) -> None:
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) >= 10
     gpu = hello["devices"][0]["id"]
-    told = [float(each) for row in rows if (each := row[f"{gpu} power_watts"])]
-    assert told and min(told) > 0
+    watts = [float(cell) for row in rows if (cell := row[f"{gpu} power_watts"])]
+    assert watts and min(watts) > 0
     assert rows[0]["host cpu_ratio"] == "", "not known at first, so not zero"
     # nor known where two looks fall into one tick of the system's clock
     known = [float(row["host cpu_ratio"]) for row in rows if row["host cpu_ratio"]]

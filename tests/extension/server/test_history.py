@@ -66,33 +66,33 @@ async def ask(jp_fetch, route, kind, **params):
 
 async def test_a_long_span_is_told_by_seconds(jp_fetch, past) -> None:
     device, begin_ms = await past()
-    told = await ask(
+    answer = await ask(
         jp_fetch,
         SPAN,
         SpanStatistics,
         from_ms=begin_ms + 100e3,
         to_ms=begin_ms + 1100e3,
     )
-    gpu = next(each for each in told.devices if each.device == device.id)
+    gpu = next(span for span in answer.devices if span.device == device.id)
     sm = gpu.metrics["sm_active_ratio"]
     assert sm.mean == pytest.approx(0.5, abs=0.01)
     assert (sm.least, sm.most) == (0.0, 1.0)
     assert sm.covered_ratio == pytest.approx(0.94, abs=0.01), "it was stale for 60 s"
     assert gpu.energy_basis == "power"
     assert gpu.energy_joules == pytest.approx(300_000, rel=0.01)
-    assert told.note == ""
+    assert answer.note == ""
 
 
 async def test_a_short_span_is_told_by_frames(jp_fetch, past) -> None:
     device, begin_ms = await past()
-    told = await ask(
+    answer = await ask(
         jp_fetch,
         SPAN,
         SpanStatistics,
         from_ms=begin_ms + 105e3,
         to_ms=begin_ms + 107.5e3,
     )
-    gpu = next(each for each in told.devices if each.device == device.id)
+    gpu = next(span for span in answer.devices if span.device == device.id)
     assert gpu.metrics["sm_active_ratio"].mean == pytest.approx(1.0)
     assert gpu.metrics["sm_active_ratio"].covered_ratio == pytest.approx(1.0)
 
@@ -169,14 +169,14 @@ async def test_a_wrong_question_is_refused_in_words(
     jp_fetch, connect, params, why
 ) -> None:
     hello = await (await connect()).next("hello")
-    asked = {
+    query = {
         "device": hello["devices"][0]["id"],
         "metrics": "power_watts",
         "from_ms": "1000",
         "to_ms": "2000",
     }
     with pytest.raises(HTTPClientError) as refused:
-        await jp_fetch(*DETAIL, params={**asked, **params})
+        await jp_fetch(*DETAIL, params={**query, **params})
     assert refused.value.code == 400
     assert why in json.loads(refused.value.response.body)["message"]
 

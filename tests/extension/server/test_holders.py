@@ -100,8 +100,8 @@ def other_users_program() -> Iterator[int]:
         child.kill()
 
 
-def by_kind(told: dict, kind: str) -> list[dict]:
-    return [each for each in told["holders"] if each["kind"] == kind]
+def by_kind(holders_view: dict, kind: str) -> list[dict]:
+    return [holder for holder in holders_view["holders"] if holder["kind"] == kind]
 
 
 async def test_memory_is_traced_to_notebooks_programs_and_others(
@@ -113,21 +113,25 @@ async def test_memory_is_traced_to_notebooks_programs_and_others(
     with program() as ours, other_users_program() as other:
         held = [(kernel_pid, 10), (ours, 3), (other, 5), (NOWHERE, 7), (0, 1)]
         stub.hold(0, *((pid, gib * GIB) for pid, gib in held))
-        told = (await holders())[GPU]
-        assert [each["used_bytes"] / GIB for each in told["holders"]] == [10, 5, 3]
+        of_gpu = (await holders())[GPU]
+        assert [holder["used_bytes"] / GIB for holder in of_gpu["holders"]] == [
+            10,
+            5,
+            3,
+        ]
         # 40 GiB are used; of 8 the driver tells PIDs that are nobody's here
-        assert told["unattributed_bytes"] == 22 * GIB
-        notes = " ".join(told["notes"])
+        assert of_gpu["unattributed_bytes"] == 22 * GIB
+        notes = " ".join(of_gpu["notes"])
         assert "a process with 7.00 GiB" in notes
         assert "no PID for a process with 1.00 GiB" in notes
 
-        (kernel,) = by_kind(told, "kernel")
+        (kernel,) = by_kind(of_gpu, "kernel")
         assert kernel["name"] == "work/train.ipynb"
         assert (kernel["kernel_id"], kernel["pids"]) == (kernel_id, [kernel_pid])
         assert kernel["execution_state"] in ("starting", "idle", "busy")
-        (mine,) = by_kind(told, "program")
+        (mine,) = by_kind(of_gpu, "program")
         assert (mine["pids"], mine["name"][:6]) == ([ours], "python")
-        assert by_kind(told, "other_users") == [
+        assert by_kind(of_gpu, "other_users") == [
             {
                 **mine,
                 "kind": "other_users",
@@ -139,7 +143,7 @@ async def test_memory_is_traced_to_notebooks_programs_and_others(
         ]
 
         # every view is told too, one that comes later at once
-        while (await client.next("holders"))["devices"].get(GPU) != told:
+        while (await client.next("holders"))["devices"].get(GPU) != of_gpu:
             pass
         late = await connect()
         assert GPU in (await late.next("holders"))["devices"]
@@ -152,15 +156,17 @@ async def test_what_a_kernel_started_is_the_kernels(
     kernel = await jp_ws_fetch("api", "kernels", kernel_id, "channels")
     await run(kernel, "import subprocess; subprocess.Popen(['sleep', '99'])")
     (child,) = [
-        each.pid for each in psutil.Process(pid).children() if each.name() == "sleep"
+        process_child.pid
+        for process_child in psutil.Process(pid).children()
+        if process_child.name() == "sleep"
     ]
     stub.hold(1, (child, 2 * GIB), (pid, GIB))
-    (told,) = (await holders())[SECOND]["holders"]
-    assert (told["name"], told["used_bytes"]) == ("parent.ipynb", 3 * GIB)
-    assert told["pids"] == sorted([pid, child])
-    while told["execution_state"] != "idle":
-        (told,) = (await holders())[SECOND]["holders"]
-    assert 0 <= told["idle_s"] < 60
+    (holder,) = (await holders())[SECOND]["holders"]
+    assert (holder["name"], holder["used_bytes"]) == ("parent.ipynb", 3 * GIB)
+    assert holder["pids"] == sorted([pid, child])
+    while holder["execution_state"] != "idle":
+        (holder,) = (await holders())[SECOND]["holders"]
+    assert 0 <= holder["idle_s"] < 60
     psutil.Process(child).kill()
     kernel.close()
 
@@ -169,12 +175,12 @@ async def test_what_a_kernel_started_is_the_kernels(
 async def test_the_policy_may_name_other_users(holders, stub, warpbook_config) -> None:
     with other_users_program() as pid:
         stub.hold(0, (pid, 5 * GIB))
-        (told,) = (await holders())[GPU]["holders"]
+        (holder,) = (await holders())[GPU]["holders"]
     process = psutil.Process(1) if pid == 1 else None
-    assert told["kind"] == "other_users"
-    assert told["name"] == (process.name() if process else "sleep")
-    assert (told["pids"], told["used_bytes"]) == ([pid], 5 * GIB)
-    assert told["user"]
+    assert holder["kind"] == "other_users"
+    assert holder["name"] == (process.name() if process else "sleep")
+    assert (holder["pids"], holder["used_bytes"]) == ([pid], 5 * GIB)
+    assert holder["user"]
 
 
 class TestUnderAHub:
@@ -190,12 +196,12 @@ class TestUnderAHub:
         theirs = {**os.environ, "JUPYTERHUB_USER": "bob"}
         with program() as ours, program(env=theirs) as bobs:
             stub.hold(0, (ours, GIB), (bobs, 2 * GIB))
-            told = (await holders())[GPU]
-        (mine,) = by_kind(told, "program")
+            of_gpu = (await holders())[GPU]
+        (mine,) = by_kind(of_gpu, "program")
         assert (mine["pids"], mine["user"]) == ([ours], "alice")
-        (other,) = by_kind(told, "other_users")
+        (other,) = by_kind(of_gpu, "other_users")
         assert (other["used_bytes"], other["pids"]) == (2 * GIB, [])
-        assert "bob" not in json.dumps(told)
+        assert "bob" not in json.dumps(of_gpu)
 
     async def test_one_that_says_nothing_is_nobodys_we_know(
         self, holders, stub
@@ -211,21 +217,21 @@ class TestUnderAHub:
         pid = int(started.stdout)
         try:
             stub.hold(0, (pid, GIB))
-            told = (await holders())[GPU]
+            of_gpu = (await holders())[GPU]
         finally:
             os.kill(pid, signal.SIGKILL)
-        (other,) = told["holders"]
+        (other,) = of_gpu["holders"]
         assert (other["kind"], other["pids"]) == ("other_users", [])
-        assert "sleep" not in json.dumps(told)
+        assert "sleep" not in json.dumps(of_gpu)
 
 
 async def test_a_kernel_of_another_server_names_its_notebook(holders, stub) -> None:
     there = {**os.environ, "JPY_SESSION_NAME": "/home/me/other.ipynb"}
     with program(env=there) as pid:
         stub.hold(0, (pid, GIB))
-        (told,) = (await holders())[GPU]["holders"]
-    assert told["kind"] == "program"
-    assert told["name"].endswith(", from other.ipynb")
+        (holder,) = (await holders())[GPU]["holders"]
+    assert holder["kind"] == "program"
+    assert holder["name"].endswith(", from other.ipynb")
 
 
 class TestWithMig:
@@ -241,21 +247,23 @@ class TestWithMig:
                 instance = stub.make_instance(0, slot)
                 instance.memory_used_bytes = (slot + 1) * GIB
                 instance.pid = (NOWHERE, ours)[slot]
-            told = await holders()
-            first, second = (each for id_, each in told.items() if id_[:3] == "mig")
+            by_device = await holders()
+            first, second = (
+                of_device for id_, of_device in by_device.items() if id_[:3] == "mig"
+            )
         assert (first["holders"], first["unattributed_bytes"]) == ([], GIB)
         assert "a process with 1.00 GiB" in first["notes"][0]
-        assert [each["pids"] for each in second["holders"]] == [[ours]]
+        assert [holder["pids"] for holder in second["holders"]] == [[ours]]
         assert second["unattributed_bytes"] == 0
-        assert "see who holds the memory of each instance" in told[GPU]["notes"][0]
+        assert "see who holds the memory of each instance" in by_device[GPU]["notes"][0]
 
 
 async def test_sizes_that_the_driver_keeps_are_unknown(holders, stub) -> None:
     with program() as ours:
         stub.hold(0, (ours, 2**64 - 1))
-        told = (await holders())[GPU]
-    assert told["holders"][0]["used_bytes"] is None
-    assert told["unattributed_bytes"] is None
+        of_gpu = (await holders())[GPU]
+    assert of_gpu["holders"][0]["used_bytes"] is None
+    assert of_gpu["unattributed_bytes"] is None
 
 
 async def test_a_gpu_that_shares_the_hosts_memory(holders, stub) -> None:
@@ -263,10 +271,10 @@ async def test_a_gpu_that_shares_the_hosts_memory(holders, stub) -> None:
         stub.fault(call, rc=NOT_SUPPORTED)
     with program() as ours:
         stub.hold(0, (ours, GIB))
-        told = (await holders())[GPU]
-    assert told["holders"][0]["used_bytes"] == GIB
-    assert told["unattributed_bytes"] is None
-    assert "share" in told["notes"][0]
+        of_gpu = (await holders())[GPU]
+    assert of_gpu["holders"][0]["used_bytes"] == GIB
+    assert of_gpu["unattributed_bytes"] is None
+    assert "share" in of_gpu["notes"][0]
 
 
 async def test_a_driver_that_hangs_on_one_gpu_hides_only_that(holders, stub) -> None:
@@ -274,11 +282,11 @@ async def test_a_driver_that_hangs_on_one_gpu_hides_only_that(holders, stub) -> 
     with program() as ours:
         stub.hold(0, (ours, GIB))
         stub.fault(LIST, delay_ms=60_000, gpu=1)
-        told = await holders()
+        by_device = await holders()
         stub.fault(LIST)
-    assert [each["used_bytes"] for each in told[GPU]["holders"]] == [GIB]
-    assert told[SECOND]["holders"] == []
-    assert "does not answer" in told[SECOND]["notes"][0]
+    assert [holder["used_bytes"] for holder in by_device[GPU]["holders"]] == [GIB]
+    assert by_device[SECOND]["holders"] == []
+    assert "does not answer" in by_device[SECOND]["notes"][0]
 
 
 async def test_torchs_count_is_shown_until_the_kernel_is_another(
@@ -290,9 +298,9 @@ async def test_torchs_count_is_shown_until_the_kernel_is_another(
     uuid = GPU.removeprefix("gpu:GPU-")  # as CUDA writes it
     count = Allocator(0, uuid, 6 * GIB, 16 * GIB, 8 * GIB, 0)
     watch.note_allocators(kernel_id, [count])
-    (told,) = (await holders())[GPU]["holders"]
-    assert told["allocated_bytes"] == 6 * GIB
-    assert told["reserved_bytes"] == 16 * GIB
+    (holder,) = (await holders())[GPU]["holders"]
+    assert holder["allocated_bytes"] == 6 * GIB
+    assert holder["reserved_bytes"] == 16 * GIB
     client = await connect()
     await client.subscribe()
     said = ""
@@ -304,8 +312,8 @@ async def test_torchs_count_is_shown_until_the_kernel_is_another(
     stub.hold(0, (restarted, 10 * GIB))
     # for the view they are read now and then: this may be what was read before
     await holders()
-    (told,) = (await holders())[GPU]["holders"]
-    assert (told["name"], told["allocated_bytes"]) == ("torch.ipynb", None)
+    (holder,) = (await holders())[GPU]["holders"]
+    assert (holder["name"], holder["allocated_bytes"]) == ("torch.ipynb", None)
 
 
 async def test_torchs_count_of_a_kernel_that_is_gone_is_not_kept(watch) -> None:
@@ -329,7 +337,9 @@ async def test_what_nobody_watched_for_long_is_not_told_to_a_new_view(
     later = SimpleNamespace(time=lambda: time.time() + step_s)
     monkeypatch.setattr("warpbook.server.holders.time", later)
     monkeypatch.setattr("warpbook.server.outlook.time", later)
-    kinds = [json.loads(each)["type"] for each in watch._broadcaster.greetings()]
+    kinds = [
+        json.loads(greeting)["type"] for greeting in watch._broadcaster.greetings()
+    ]
     assert sorted(kinds) == ["alerts", "keeping"]
 
 

@@ -68,11 +68,11 @@ async def test_a_report_reaches_open_views_and_later_ones(ingest, connect) -> No
     early = await connect()
     await early.next("hello")
     assert (await ingest("/v1/reports", report())).code == 204
-    told = await early.next("cell_report")
-    view = told.pop("view")
-    assert told == {key: value for key, value in report().items() if key != "view"} | {
-        "type": "cell_report"
-    }
+    message = await early.next("cell_report")
+    view = message.pop("view")
+    assert message == {
+        key: value for key, value in report().items() if key != "view"
+    } | {"type": "cell_report"}
     # the words and figures that every view shows
     assert view["figures"][0] == {
         "label": "Time",
@@ -178,8 +178,8 @@ async def test_a_report_grows_in_its_place_and_its_end_stays(ingest, connect) ->
     for steps in (1, 2):
         grown = report(status="running", live={**live, "steps": steps})
         assert (await ingest("/v1/reports", grown)).code == 204
-        told = await viewer.next("cell_report")
-        assert (told["status"], told["live"]["steps"]) == ("running", steps)
+        message = await viewer.next("cell_report")
+        assert (message["status"], message["live"]["steps"]) == ("running", steps)
     assert (await ingest("/v1/reports", report(live=live))).code == 204
     assert (await viewer.next("cell_report"))["status"] == "ok"
     # one that was on its way for long
@@ -206,9 +206,9 @@ async def test_a_kernel_asks_what_the_devices_did_in_a_span(ingest, connect) -> 
     first = await client.next("frame")
     last = [await client.next("frame") for _ in range(3)][-1]
     answer = await ingest(query.format(first["time_ms"], last["time_ms"]))
-    told = json.loads(answer.body)
+    answered = json.loads(answer.body)
     assert answer.code == 200
-    host = next(each for each in told["devices"] if each["device"] == "host")
+    host = next(device for device in answered["devices"] if device["device"] == "host")
     assert host["metrics"]["memory_used_bytes"]["mean"] > 0
     for wrong in (query.format(2, 1), query.format("x", 2), query.format("nan", 2)):
         assert (await ingest(wrong)).code == 400

@@ -9,11 +9,11 @@ from warpbook.protocol import PROTOCOL_VERSION
 
 
 async def test_a_kernel_that_is_not_the_servers_is_not_watched(ingest) -> None:
-    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": "nobody", "on": True}
-    response = await ingest("/v1/watch", asked)
+    request = {"protocol": PROTOCOL_VERSION, "kernel_id": "nobody", "on": True}
+    response = await ingest("/v1/watch", request)
     assert response.code == 422
     assert "Start the kernel" in json.loads(response.body)["message"]
-    assert (await ingest("/v1/watch", {**asked, "on": False})).code == 204
+    assert (await ingest("/v1/watch", {**request, "on": False})).code == 204
 
 
 async def test_a_failed_question_after_the_kernels_is_asked_again(
@@ -23,8 +23,8 @@ async def test_a_failed_question_after_the_kernels_is_asked_again(
     (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
     watch = app._kernel_watch
     kernel_id = await jp_serverapp.kernel_manager.start_kernel()
-    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
-    assert (await ingest("/v1/watch", asked)).code == 204
+    request = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
+    assert (await ingest("/v1/watch", request)).code == 204
     asking, failures = watch._kernels, []
 
     async def fail_once() -> list:
@@ -49,14 +49,14 @@ async def test_the_gpus_are_read_until_the_kernel_is_off_or_gone(
     (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
     kernels = jp_serverapp.kernel_manager
     kernel_id = await kernels.start_kernel()
-    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
-    assert (await ingest("/v1/watch", asked)).code == 204
+    request = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
+    assert (await ingest("/v1/watch", request)).code == 204
     await asyncio.sleep(0.5)
     assert app._broadcaster.demand.is_awake, (
         "while the kernel is on and no view is open"
     )
     if how == "off":
-        assert (await ingest("/v1/watch", {**asked, "on": False})).code == 204
+        assert (await ingest("/v1/watch", {**request, "on": False})).code == 204
     elif how == "dies":
         await kernels.shutdown_kernel(kernel_id, now=True)
     else:
@@ -75,8 +75,8 @@ async def test_the_gpus_rest_between_cells_of_a_kernel_that_is_on(
     kernels = jp_serverapp.kernel_manager
     kernel_id = await kernels.start_kernel()
     socket = await jp_ws_fetch("api", "kernels", kernel_id, "channels")
-    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
-    assert (await ingest("/v1/watch", asked)).code == 204
+    request = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
+    assert (await ingest("/v1/watch", request)).code == 204
     assert app._broadcaster.demand.is_awake
     while app._broadcaster.demand.is_awake:
         await asyncio.sleep(0.1)

@@ -28,7 +28,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data" / "warpbook" / "labs.db"
 
 
-async def asked(jp_fetch, *path: str, **how) -> dict:
+async def answer_of(jp_fetch, *path: str, **how) -> dict:
     return json.loads((await jp_fetch(*API, *path, **how)).body)
 
 
@@ -54,11 +54,11 @@ async def test_the_list_tells_needs_and_progress_and_runs_no_python_of_labs(
     jp_fetch,
 ) -> None:
     hand_in(passed=False, message="wrong")
-    listed = await asked(jp_fetch)
+    listed = await answer_of(jp_fetch)
     assert listed["problems"] == [] and listed["compiler"] and listed["gpus"] == 0
-    numbers = [each["number"] for each in listed["labs"]]
+    numbers = [entry["number"] for entry in listed["labs"]]
     assert numbers == sorted(numbers) and len(numbers) >= 5
-    (lab,) = [each for each in listed["labs"] if each["id"] == "vector-add"]
+    (lab,) = [entry for entry in listed["labs"] if entry["id"] == "vector-add"]
     # said once for all labs
     assert lab["can_check"] and lab["why"] == ""
     assert "speed is not graded" in listed["notice"]
@@ -74,15 +74,53 @@ async def test_the_list_tells_needs_and_progress_and_runs_no_python_of_labs(
     assert not [name for name in sys.modules if name.startswith("warpbook_lab_")]
 
 
+async def test_a_path_is_followed_from_the_page_until_none_is(jp_fetch) -> None:
+    listed = await answer_of(jp_fetch)
+    assert [path["id"] for path in listed["paths"]] == ["afternoon", "week", "term"]
+    assert listed["path"] is None
+    (afternoon, *_) = listed["paths"]
+    labs = {lab["id"]: lab for lab in listed["labs"]}
+    ids = [lab for part in afternoon["parts"] for lab in part["labs"]]
+    assert afternoon["minutes"] == sum(labs[lab]["minutes"] for lab in ids)
+
+    async def follow(path: str) -> int:
+        params = {"path": path}
+        done = await jp_fetch(*API, "path", method="POST", body="", params=params)
+        return done.code
+
+    assert await follow("term") == 204
+    assert (await answer_of(jp_fetch))["path"] == "term"
+    assert "no path `<img" in await refused(404, follow(ATTACK))
+    assert "query" in await refused(400, follow("x" * 300))
+    assert (await answer_of(jp_fetch))["path"] == "term"
+    assert await follow("") == 204
+    assert (await answer_of(jp_fetch))["path"] is None
+
+
+async def test_texts_are_listed_and_opened_as_labs_are(jp_fetch, jp_root_dir) -> None:
+    texts = (await answer_of(jp_fetch))["texts"]
+    assert [text["id"] for text in texts] == [
+        "choosing-a-dtype",
+        "cudnn-algorithms",
+        "dgx-and-infiniband",
+    ]
+    assert texts[0]["questions"] == 7 and "int8-linear" in texts[0]["labs"]
+    opened = await answer_of(
+        jp_fetch, "dgx-and-infiniband", "open", method="POST", body=""
+    )
+    assert opened["path"] == "labs/dgx-and-infiniband/dgx-and-infiniband.ipynb"
+    nbformat.validate(nbformat.read(jp_root_dir / opened["path"], as_version=4))
+
+
 async def test_pages_that_ask_at_once_are_all_answered(jp_fetch) -> None:
-    listed = await asyncio.gather(*(asked(jp_fetch) for _ in range(4)))
-    assert all(each == listed[0] for each in listed)
+    listed = await asyncio.gather(*(answer_of(jp_fetch) for _ in range(4)))
+    assert all(listing == listed[0] for listing in listed)
 
 
 async def test_opening_writes_a_notebook_and_never_over_the_persons_own(
     jp_fetch, jp_root_dir
 ) -> None:
-    opened = await asked(jp_fetch, "vector-add", "open", method="POST", body="")
+    opened = await answer_of(jp_fetch, "vector-add", "open", method="POST", body="")
     assert opened["path"] == "labs/vector-add/vector-add.ipynb"
     notebook = jp_root_dir / opened["path"]
     written = nbformat.read(notebook, as_version=4)
@@ -94,7 +132,7 @@ async def test_opening_writes_a_notebook_and_never_over_the_persons_own(
     # both at once, as two impatient clicks
     await asyncio.gather(
         *(
-            asked(jp_fetch, "vector-add", "open", method="POST", body="")
+            answer_of(jp_fetch, "vector-add", "open", method="POST", body="")
             for _ in range(2)
         )
     )
@@ -103,12 +141,14 @@ async def test_opening_writes_a_notebook_and_never_over_the_persons_own(
 
 
 async def test_hints_open_one_by_one(jp_fetch) -> None:
-    none = await asked(jp_fetch, "vector-add", "hints")
+    none = await answer_of(jp_fetch, "vector-add", "hints")
     assert (none["of"], none["hints"]) == (4, [])
     for count in (1, 2, 3, 4, 4):
-        told = await asked(jp_fetch, "vector-add", "hints", method="POST", body="")
-        assert len(told["hints"]) == count
-    assert "`ceil_div(n, 256)`" in told["hints"][1]
+        answer = await answer_of(
+            jp_fetch, "vector-add", "hints", method="POST", body=""
+        )
+        assert len(answer["hints"]) == count
+    assert "`ceil_div(n, 256)`" in answer["hints"][1]
 
 
 async def test_cards_come_newest_first_without_seeds_and_bounded(jp_fetch) -> None:
@@ -116,8 +156,8 @@ async def test_cards_come_newest_first_without_seeds_and_bounded(jp_fetch) -> No
     newest = hand_in(passed=True)
     body = (await jp_fetch(*API, "vector-add", "cards")).body.decode()
     cards = json.loads(body)["cards"]
-    assert [each["submission"] for each in cards] == [newest, newest - 1]
-    assert [each["number"] for each in cards] == [2, 1]
+    assert [card["submission"] for card in cards] == [newest, newest - 1]
+    assert [card["number"] for card in cards] == [2, 1]
     assert cards[0]["passed"] and cards[0]["first_failure"] == ""
     assert cards[1]["first_failure"].startswith(f"a prime number: {ATTACK}")
     assert len(cards[1]["first_failure"]) <= 500
@@ -129,10 +169,12 @@ async def test_the_solution_comes_after_a_pass(jp_fetch) -> None:
     said = await refused(409, jp_fetch(*API, "vector-add", "solution"))
     assert "once a submission of yours has passed" in said
     hand_in(passed=True)
-    found = await asked(jp_fetch, "vector-add", "solution")
-    assert "bool is_aligned" in found["reference"] and found["file"] == "kernel.cu"
-    assert "bound by memory" in " ".join(found["discussion"].split())
-    assert {"name", "reason"} == set(found["mistakes"][0])
+    solution = await answer_of(jp_fetch, "vector-add", "solution")
+    assert (
+        "bool is_aligned" in solution["reference"] and solution["file"] == "kernel.cu"
+    )
+    assert "bound by memory" in " ".join(solution["discussion"].split())
+    assert {"name", "reason"} == set(solution["mistakes"][0])
 
 
 @pytest.mark.parametrize(
@@ -151,7 +193,7 @@ async def test_what_is_no_lab_is_refused(jp_fetch, method, path, code) -> None:
     await refused(code, jp_fetch(*API, *path, method=method, body=body))
 
 
-@pytest.mark.parametrize("path", [(), *(("vector-add", each) for each in PARTS)])
+@pytest.mark.parametrize("path", [(), *(("vector-add", part) for part in PARTS)])
 async def test_nothing_is_told_without_a_token(jp_fetch, path) -> None:
     await refused(403, jp_fetch(*API, *path, headers={"Authorization": ""}))
 
@@ -172,11 +214,11 @@ async def test_nothing_is_opened_without_a_token(jp_fetch, jp_root_dir) -> None:
 async def test_a_damaged_store_leaves_the_list(jp_fetch, data: Path) -> None:
     data.parent.mkdir(parents=True, exist_ok=True)
     data.write_bytes(b"not a database at all" * 100)
-    listed = await asked(jp_fetch)
-    assert all(each["progress"] is None for each in listed["labs"])
+    listed = await answer_of(jp_fetch)
+    assert all(lab["progress"] is None for lab in listed["labs"])
     assert "the file is damaged" in listed["problems"][0]
-    told = await refused(409, jp_fetch(*API, "vector-add", "cards"))
-    assert "the file is damaged" in told
+    reason = await refused(409, jp_fetch(*API, "vector-add", "cards"))
+    assert "the file is damaged" in reason
 
 
 def test_without_sqlalchemy_the_list_says_what_to_install(tmp_path: Path) -> None:
@@ -200,7 +242,11 @@ async def test_courses_are_the_hubs_and_none_without_one(
     jp_fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = (*API[:-1], "courses")
-    assert json.loads((await jp_fetch(*path)).body) == {"courses": [], "problem": ""}
+    assert json.loads((await jp_fetch(*path)).body) == {
+        "courses": [],
+        "next_lab": None,
+        "problem": "",
+    }
     monkeypatch.setenv("WARPBOOK_HUB_URL", "no address")
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "secret")
     answer = (await jp_fetch(*path)).body.decode()

@@ -24,7 +24,7 @@ def place(hello: dict, kind: str, nth: int = 0) -> int:
 
 
 def value(hello: dict, frame: dict, device: int, metric: str) -> float | None:
-    names = [each["name"] for each in hello["devices"][device]["metrics"]]
+    names = [described["name"] for described in hello["devices"][device]["metrics"]]
     # none while it is stale, as it may be for a moment on a busy machine
     values = frame["readings"][device]["values"]
     return values[names.index(metric)] if values else None
@@ -54,7 +54,8 @@ async def test_the_machines_gpus_are_live_and_what_one_lacks_is_in_words(
     await client.subscribe()
     known = ((0, "sm_active_ratio"), (0, "power_watts"), (1, "power_watts"))
     frame = await until(
-        client, lambda f: None not in [value(hello, f, *each) for each in known]
+        client,
+        lambda f: None not in [value(hello, f, *of_metric) for of_metric in known],
     )
     assert value(hello, frame, 0, "sm_active_ratio") == pytest.approx(0.42)
     assert value(hello, frame, 0, "power_watts") == 123.0

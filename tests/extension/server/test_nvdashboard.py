@@ -256,10 +256,13 @@ async def test_a_stranger_is_refused_before_the_upgrade(
 
 
 async def test_what_a_kernel_could_load_is_told_without_importing_it(jp_fetch) -> None:
-    told = json.loads((await jp_fetch("nvdashboard", "accelerators", "check")).body)
-    assert (told["has_gpu"], told["ngpus"]) == (True, 2)
-    assert set(told["accelerators"]) == {"cudf-pandas", "cuml-accel"}
-    assert told["accelerators"]["cudf-pandas"] == {"available": False, "version": None}
+    answer = json.loads((await jp_fetch("nvdashboard", "accelerators", "check")).body)
+    assert (answer["has_gpu"], answer["ngpus"]) == (True, 2)
+    assert set(answer["accelerators"]) == {"cudf-pandas", "cuml-accel"}
+    assert answer["accelerators"]["cudf-pandas"] == {
+        "available": False,
+        "version": None,
+    }
     assert "cudf" not in sys.modules
 
 
@@ -282,8 +285,10 @@ class TestReplay:
     async def test_a_replay_is_no_gpu_and_the_host_is_told(
         self, show, jp_fetch, jp_ws_fetch
     ) -> None:
-        told = json.loads((await jp_fetch("nvdashboard", "accelerators", "check")).body)
-        assert told["has_gpu"] is False
+        answer = json.loads(
+            (await jp_fetch("nvdashboard", "accelerators", "check")).body
+        )
+        assert answer["has_gpu"] is False
         with pytest.raises(HTTPClientError) as refusal:
             await jp_ws_fetch("nvdashboard", "gpu_usage")
         assert refusal.value.code == 404
@@ -315,7 +320,7 @@ def test_where_the_peers_own_server_part_is_enabled_ours_steps_back(
     )
     with running(command, env, log):
 
-        def told() -> bytes | None:
+        def answer_now() -> bytes | None:
             address = f"http://127.0.0.1:{port}/nvdashboard/accelerators/check"
             request = urllib.request.Request(f"{address}?token=secret")
             try:
@@ -324,9 +329,9 @@ def test_where_the_peers_own_server_part_is_enabled_ours_steps_back(
                 return None
 
         # only the peer's own answer counts GPUs before anybody watches
-        assert json.loads(wait_for("the server", told))["ngpus"] == 1
+        assert json.loads(wait_for("the server", answer_now))["ngpus"] == 1
         assert "disable jupyterlab_nvdashboard" in log.read_text()
 
 
 def paths() -> list[str]:
-    return [str(ROOT / each) for each in ("extension", "labs", "monitors")]
+    return [str(ROOT / folder) for folder in ("extension", "labs", "monitors")]

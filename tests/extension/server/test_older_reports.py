@@ -49,8 +49,8 @@ async def test_fields_that_came_later_are_told() -> None:
         del whole["profile"][name]
     news = await Reports(Kept(json.dumps(whole).encode())).load()
     assert len(news) == 1
-    told = json.loads(news[0])
-    assert set(LATER) <= set(told["profile"])
+    message = json.loads(news[0])
+    assert set(LATER) <= set(message["profile"])
     assert isinstance(decode_report(news[0]), CellReport)
 
 
@@ -72,8 +72,8 @@ async def test_an_older_receipt_is_sent_with_its_view(
         (receipt_record(older, False), json.dumps(receipt).encode())
     )
     path = ("warpbook", "api", "v1", "records", "receipt", "r-1")
-    told = json.loads((await jp_fetch(*path)).body)
-    assert told["view"]["figures"][0] == {"label": "Wall time", "value": "2.00 s"}
+    message = json.loads((await jp_fetch(*path)).body)
+    assert message["view"]["figures"][0] == {"label": "Wall time", "value": "2.00 s"}
 
 
 def names_in_ms(part: object) -> set[str]:
@@ -136,13 +136,13 @@ async def test_a_report_of_protocol_1_is_opened_as_one_of_today(
     record = report_record(decode_report(PROTOCOL_1))
     await app._records.keep((record, PROTOCOL_1))
     path = ("warpbook", "api", "v1", "records", "report", "kept-1")
-    told = msgspec.json.decode((await jp_fetch(*path)).body, type=CellReport)
-    assert told.protocol == PROTOCOL_VERSION
-    assert told.view is not None and told.view.lines is not None
+    report = msgspec.json.decode((await jp_fetch(*path)).body, type=CellReport)
+    assert report.protocol == PROTOCOL_VERSION
+    assert report.view is not None and report.view.lines is not None
     older = json.loads(PROTOCOL_1)["view"]["lines"]["rows"]
-    words = [[cell.text for cell in row] for row in told.view.lines.rows]
+    words = [[cell.text for cell in row] for row in report.view.lines.rows]
     assert words == [[cell["text"] for cell in row] for row in older]
-    assert told.difference is not None and told.difference.tables
+    assert report.difference is not None and report.difference.tables
     path = ("warpbook", "api", "v1", "reports", "kept-1", "figure")
     assert b"Launches" in (await jp_fetch(*path)).body
 

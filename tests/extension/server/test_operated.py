@@ -39,8 +39,8 @@ def test_probes_need_no_credentials_and_tell_nothing_else(tmp_path: Path) -> Non
         problem = wait_for("it", lambda: probe("ready")["problems"].get("archive"))
         assert problem == "stopped", "paths and processes are nobody's business"
         for token, is_told in ((TOKEN, True), ("wrong", False)):
-            told = probe("ready", Authorization=f"token {token}")["problems"]
-            assert ("/proc/nowhere" in told["archive"]) is is_told
+            problems = probe("ready", Authorization=f"token {token}")["problems"]
+            assert ("/proc/nowhere" in problems["archive"]) is is_told
 
 
 async def test_a_server_that_stops_takes_no_new_work(

@@ -93,13 +93,13 @@ def test_no_route_reads_its_query_by_itself() -> None:
 
 def urls(application) -> list[tuple[str, type[Parameters]]]:
     """Each route of the page that answers a GET, as one can ask it."""
-    found = []
+    urls_by_handler = []
     for pattern, handler in handlers(application):
         if "/warpbook/api/" in pattern and issubclass(handler, Parameters):
             path = re.sub(r"\([^/]*\)", "report", pattern.partition("/warpbook/")[2])
             if handler.get is not RequestHandler.get:
-                found.append((path.rstrip("$"), handler))
-    return found
+                urls_by_handler.append((path.rstrip("$"), handler))
+    return urls_by_handler
 
 
 async def test_a_hostile_query_is_refused_and_never_a_fault(

@@ -110,17 +110,17 @@ async def test_a_cell_that_ran_out_is_told_who_held_what(
     assert "torch uses 124 GiB of 130 GiB" in text
     assert "<b>train" not in html and "&lt;b&gt;train" in html
 
-    told = await client.next("post_mortem")
-    assert told["notebook"] == "work/<b>train</b>.ipynb"
-    assert (told["device"], told["cell_id"]) == (GPU, "cell-7")
-    assert told["asked_bytes"] == 20 * GIB
-    assert told["sentence"] in text
-    assert [each["used_bytes"] for each in told["holders"]["holders"]] == [
+    message = await client.next("post_mortem")
+    assert message["notebook"] == "work/<b>train</b>.ipynb"
+    assert (message["device"], message["cell_id"]) == (GPU, "cell-7")
+    assert message["asked_bytes"] == 20 * GIB
+    assert message["sentence"] in text
+    assert [holder["used_bytes"] for holder in message["holders"]["holders"]] == [
         132 * GIB,
         6 * GIB,
     ]
     late = await connect()
-    assert await late.next("post_mortem") == told
+    assert await late.next("post_mortem") == message
 
     # a cell that fails otherwise is left alone
     traceback, reply = await run(kernel, "1 / 0")
@@ -131,12 +131,12 @@ async def test_a_cell_that_ran_out_is_told_who_held_what(
 async def test_only_the_newest_few_are_kept(connect, tell) -> None:
     for number in range(7):
         failed = {"asked_bytes": number * GIB}
-        told = {"protocol": 2, "kernel_id": "k", "notebook": None, "cell_id": None}
-        answer = await tell(json.dumps({**told, "failed": failed}).encode())
+        failure = {"protocol": 2, "kernel_id": "k", "notebook": None, "cell_id": None}
+        answer = await tell(json.dumps({**failure, "failed": failed}).encode())
         assert answer.code == 200
     client = await connect()
-    asked = [(await client.next("post_mortem"))["asked_bytes"] for _ in range(5)]
-    assert asked == [number * GIB for number in range(2, 7)]
+    sizes = [(await client.next("post_mortem"))["asked_bytes"] for _ in range(5)]
+    assert sizes == [number * GIB for number in range(2, 7)]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"garbage", b'{"protocol": 2}'])
@@ -160,9 +160,9 @@ class TestInAReplay:
     async def test_a_replayed_gpu_is_not_the_one_that_was_full(
         self, tell, jp_fetch
     ) -> None:
-        told = {"protocol": 2, "kernel_id": "k", "notebook": "a.ipynb"}
-        told |= {"cell_id": None, "failed": {"asked_bytes": GIB, "device_index": 0}}
-        answer = json.loads((await tell(json.dumps(told).encode())).body)
+        failure = {"protocol": 2, "kernel_id": "k", "notebook": "a.ipynb"}
+        failure |= {"cell_id": None, "failed": {"asked_bytes": GIB, "device_index": 0}}
+        answer = json.loads((await tell(json.dumps(failure).encode())).body)
         assert (answer["device"], answer["holders"]) == (None, None)
         assert answer["notebook"] == "a.ipynb"
         assert answer["sentence"].startswith("1.00 GiB was asked for on the GPU.")

@@ -144,9 +144,13 @@ async def test_prometheus_own_checker_finds_nothing_wrong(awake) -> None:
 
 async def test_every_expression_of_our_board_has_an_answer(awake) -> None:
     page = await awake()
-    expressions = [each.replace("$gpu", ".*") for each in board_expressions()]
+    expressions = [
+        expression.replace("$gpu", ".*") for expression in board_expressions()
+    ]
     # a GPU without MIG has no instances
-    whole = [each for each in expressions if "warpbook_mig_" not in each]
+    whole = [
+        expression for expression in expressions if "warpbook_mig_" not in expression
+    ]
     assert len(whole) > 15
     assert len(expressions) - len(whole) == 2
     assert_answered(whole, page)
@@ -162,7 +166,7 @@ class TestDcgmAliases:
         # a label of DCGM's own that the checker does not like
         check_metrics(page.replace("modelName=", "model_name="))
         select = 'Hostname=~".*", gpu=~"0|1"'
-        board = [each.replace("SELECT", select) for each in DCGM_BOARD]
+        board = [expression.replace("SELECT", select) for expression in DCGM_BOARD]
         assert_answered([*board, "DCGM_FI_DEV_FB_FREE{Hostname!=''}"], page)
 
     async def test_units_and_labels_are_those_of_dcgm(
@@ -222,8 +226,8 @@ class TestMig:
         whole = {s.labels["uuid"] for s in families["warpbook_gpu_memory_used_bytes"]}
         assert whole <= gpus, "a sum over GPUs must count nothing twice"
         check_metrics(page.replace("modelName=", "model_name="))
-        ours = [each.replace("$gpu", ".*") for each in board_expressions()]
-        parts = [each for each in ours if "warpbook_mig_" in each]
+        ours = [expression.replace("$gpu", ".*") for expression in board_expressions()]
+        parts = [our for our in ours if "warpbook_mig_" in our]
         by_part = "count(DCGM_FI_PROF_SM_ACTIVE{GPU_I_ID=~'7|8', gpu='1'}) == 2"
         profile = "DCGM_FI_PROF_SM_ACTIVE{GPU_I_PROFILE=~'1g.*'}"
         assert_answered([*parts, by_part, profile], page)
@@ -236,8 +240,8 @@ async def test_xid_errors_are_counted_by_number(awake, scrape, stub: StubNvml) -
         counted: list[tuple[str, float]] = []
         while counted != [("94", number)]:
             families = await scrape()
-            told = families.get("warpbook_gpu_xid_errors", ())
-            counted = [(sample.labels["xid"], sample.value) for sample in told]
+            samples = families.get("warpbook_gpu_xid_errors", ())
+            counted = [(sample.labels["xid"], sample.value) for sample in samples]
             assert not counted or counted[0][1] <= number
         # the same event in one second is told once
         await asyncio.sleep(1.2)

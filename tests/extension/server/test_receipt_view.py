@@ -94,16 +94,16 @@ def test_where_something_held_the_cell_back_a_trace_is_offered() -> None:
     assert "took the time" in line_of(judged("transfer-bound"))
     assert "GPU idled" in line_of(judged("idle", 11_000.0))
     utilization = {"gpu_utilization_ratio": MetricSpan(0.3, 0.0, 1.0, 1.0)}
-    told = judged("unknown", span=replace(span(0.2).span, metrics=utilization))
-    assert "at work for 30 % of the time" in line_of(told)
+    receipt = judged("unknown", span=replace(span(0.2).span, metrics=utilization))
+    assert "at work for 30 % of the time" in line_of(receipt)
 
 
 def test_where_nothing_looks_wrong_nothing_is_offered() -> None:
     for kind in ("compute-bound", "memory-bound", "unknown", "idle"):
         assert "gpuprof" not in line_of(judged(kind))
     # it may be what others do
-    told = judged("host-bound")
-    others = replace(told, cell=RUN)
+    receipt = judged("host-bound")
+    others = replace(receipt, cell=RUN)
     assert "gpuprof" not in line_of(others)
 
 

@@ -34,7 +34,9 @@ class Past:
 
     def __init__(self, app, hello: dict, seconds: float = 30.0) -> None:
         self.app = app
-        self.gpus = [msgspec.convert(each, Device) for each in hello["devices"][:2]]
+        self.gpus = [
+            msgspec.convert(described, Device) for described in hello["devices"][:2]
+        ]
         self.now_ms = time.time() * 1000
         self.begin_ms = self.now_ms - 1000 * seconds
         app._broadcaster.history._begin_ms = 0.0
@@ -128,8 +130,8 @@ async def test_a_receipt_says_what_the_cell_took_and_against_the_run_before(
     assert sm.mean == pytest.approx(0.5, abs=0.03)
     assert first.devices[0].span.energy_joules == pytest.approx(800, rel=0.02)
     assert first.wall_ms == pytest.approx(2000)
-    told = await open_view.next("receipt")
-    assert told == json.loads(msgspec.json.encode(first))
+    message = await open_view.next("receipt")
+    assert message == json.loads(msgspec.json.encode(first))
 
     second = await hand_in(ingest, past.run("r-2", 10, 12))
     assert second.previous is not None
@@ -187,7 +189,7 @@ async def test_torchs_own_peak_and_gpus_are_told(ingest, make_past) -> None:
         ingest,
         past.run("r-1", 2, 4, allocators=[msgspec.to_builtins(counted)]),
     )
-    assert [each.span.device for each in receipt.devices] == [past.gpus[1].id]
+    assert [device.span.device for device in receipt.devices] == [past.gpus[1].id]
     assert "peak 12.0 GiB" in receipt.line
     assert "GPUs" not in receipt.line
     assert "this machine" not in receipt.line
@@ -209,9 +211,9 @@ async def test_figures_of_a_gpu_that_others_use_are_told_as_such(
     mine = Holder("kernel", "b.ipynb", 2**30, kernel_id="k")
     if others is not None:
         held = DeviceHolders((mine, *others), 0)
-        told = Holders(time.time() * 1000, {past.gpus[0].id: held})
+        known_holders = Holders(time.time() * 1000, {past.gpus[0].id: held})
         # the recording that plays here does not tell whose memory it was
-        past.app._receipts._holders = SimpleNamespace(newest=told)
+        past.app._receipts._holders = SimpleNamespace(newest=known_holders)
     receipt = await hand_in(ingest, past.run("r-1", 28, 29.5))
     device = receipt.devices[0]
     assert device.shared is shared
@@ -248,7 +250,7 @@ def two_and_a_split_one(past: Past, monkeypatch) -> list[Device]:
 
 
 @pytest.mark.parametrize(
-    ("held", "told", "count"),
+    ("held", "words", "count"),
     [
         # nobody is left out of the lists, and the kernel is in none
         (DeviceHolders((), 2**20), "no GPU was used by this kernel itself", 0),
@@ -264,16 +266,16 @@ def two_and_a_split_one(past: Past, monkeypatch) -> list[Device]:
     ],
 )
 async def test_figures_are_never_the_cells_own_where_nobody_knows(
-    ingest, make_past, monkeypatch, held, told, count
+    ingest, make_past, monkeypatch, held, words, count
 ) -> None:
     past = await make_past()
     past.fill(past.busy(0, 30, 0.14))
     devices = two_and_a_split_one(past, monkeypatch)
-    past.app._receipts._holders = Known({each.id: held for each in devices})
+    past.app._receipts._holders = Known({device.id: held for device in devices})
     receipt = await hand_in(ingest, past.run("r-1", 28, 29.5))
-    assert receipt.line.split(" · ")[1] == told
-    assert [each.span.device for each in receipt.devices] == [
-        each.id for each in devices if each.id != "gpu:GPU-3"
+    assert receipt.line.split(" · ")[1] == words
+    assert [device.span.device for device in receipt.devices] == [
+        device.id for device in devices if device.id != "gpu:GPU-3"
     ][:count]
     assert ("SM" in receipt.line) is (count > 0)
 
@@ -442,8 +444,8 @@ async def test_a_cell_is_judged_by_its_readings(ingest, make_past) -> None:
     working = await hand_in(ingest, past.run("r-2", 8, 10))
     short = await hand_in(ingest, past.run("r-3", 2, 2.5))
     kinds = [
-        each.devices[0].verdict and each.devices[0].verdict.kind
-        for each in (waiting, working, short)
+        receipt.devices[0].verdict and receipt.devices[0].verdict.kind
+        for receipt in (waiting, working, short)
     ]
     assert kinds == ["host-bound", "mixed", None]
 

@@ -70,8 +70,11 @@ async def test_cells_of_pages_are_kept_once_and_found(hand_in, records) -> None:
     await hand_in(band())
     # another page saw it, too, and was slower
     await hand_in(running)
-    found = (await records(kind="cell"))["records"]
-    assert {each["id"]: each["status"] for each in found} == {"b_1": "ok", "b_2": "ok"}
+    listed = (await records(kind="cell"))["records"]
+    assert {record["id"]: record["status"] for record in listed} == {
+        "b_1": "ok",
+        "b_2": "ok",
+    }
     assert (await records(text="PLOT"))["records"][0]["id"] == "b_2"
     assert (await records(notebook="night/train.ipynb", limit=1))["has_more"]
     assert (await records(kind="report"))["records"] == []
@@ -98,9 +101,9 @@ async def test_a_record_is_what_views_were_sent(
     seen = await view.next("receipt")
     kept = await jp_fetch(*API, "records", "receipt", "run-1")
     assert json.loads(kept.body) == seen
-    (found,) = (await records(kind="receipt"))["records"]
+    (record,) = (await records(kind="receipt"))["records"]
     # a recording stands in for the GPUs here, and that is told tomorrow, too
-    assert found["is_replay"] and "REPLAY" in found["sentence"]
+    assert record["is_replay"] and "REPLAY" in record["sentence"]
     assert (await ingest("/v1/reports", report("r-1"))).code == 204
     seen = await view.next("cell_report")
     kept = await jp_fetch(*API, "records", "report", "r-1")
@@ -166,8 +169,8 @@ async def test_a_report_beyond_the_newest_is_drawn_and_its_events_are_there(
         times = {"started_ms": time.time() * 1000, "ended_ms": time.time() * 1000}
         body = report(f"r-{number}", timeline_events=EVENTS, **times)
         assert (await ingest("/v1/reports", body)).code == 204
-        told = await ingest(f"/v1/reports/r-{number}/timeline", packed())
-        assert told.code == 204, told.body
+        response = await ingest(f"/v1/reports/r-{number}/timeline", packed())
+        assert response.code == 204, response.body
     assert app._reports.get("r-1") is None
     app._timelines._kept.clear()
     path = (*API, "reports", "r-1")
@@ -175,8 +178,8 @@ async def test_a_report_beyond_the_newest_is_drawn_and_its_events_are_there(
     assert window["rows"][0]["events"] == EVENTS
     figure = await jp_fetch(*path, "timeline", "figure")
     assert json.loads(figure.body)["doc"]
-    told = await jp_fetch(*path, "difference", params={"with": "r-2"})
-    assert json.loads(told.body)["is_same"]
+    response = await jp_fetch(*path, "difference", params={"with": "r-2"})
+    assert json.loads(response.body)["is_same"]
 
 
 async def test_a_disk_that_hangs_holds_up_no_view(
@@ -191,8 +194,10 @@ async def test_a_disk_that_hangs_holds_up_no_view(
         for name in ("r-1", "r-2"):
             assert (await ingest("/v1/reports", report(name))).code == 204
             assert (await view.next("cell_report"))["id"] == name
-        told = [each for each in caplog.messages if "shown and not kept" in each]
-        assert len(told) == 1
+        messages = [
+            message for message in caplog.messages if "shown and not kept" in message
+        ]
+        assert len(messages) == 1
     finally:
         answers.set()
     # what waited for the disk is kept when it comes back

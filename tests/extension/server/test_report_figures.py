@@ -36,15 +36,15 @@ async def test_telemetry_comes_from_the_history_of_that_time(
 ) -> None:
     client = await connect()
     hello = await client.next("hello")
-    gpus = [each for each in hello["devices"] if each["kind"] == "gpu"]
+    gpus = [device for device in hello["devices"] if device["kind"] == "gpu"]
     await client.subscribe()
     began_ms = await half_a_second(client)
     cell = profiled("r-1", "train_fp32", began_ms, gpus=["GPU-elsewhere"])
     await ingest("/v1/reports", cell)
-    told = await figure("telemetry")
+    drawing = await figure("telemetry")
     # a recording stands in for whatever GPU worked, and says so
-    assert "REPLAY h200.jsonl.gz: GPU 0" in told and "sm_active_ratio" in told
-    assert told.count("REPLAY") == len(gpus)
+    assert "REPLAY h200.jsonl.gz: GPU 0" in drawing and "sm_active_ratio" in drawing
+    assert drawing.count("REPLAY") == len(gpus)
 
 
 async def test_a_cell_that_nothing_was_read_of_says_so(ingest, figure) -> None:
@@ -77,7 +77,6 @@ async def test_a_report_is_one_html_file_that_runs_nothing(ingest, jp_fetch) -> 
     await ingest("/v1/reports", cell)
     answer = await jp_fetch("warpbook", "api", "v1", "reports", "r-1", "page")
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert answer.headers["Content-Disposition"].startswith("attachment;")
     page = answer.body.decode()
     assert "<script" not in page and "default-src 'none'" in page
     assert "<details open><summary>Kernels and operators</summary>" in page
@@ -85,3 +84,22 @@ async def test_a_report_is_one_html_file_that_runs_nothing(ingest, jp_fetch) -> 
     assert page.count("void at::native::") > 10 and " more</caption>" not in page
     with pytest.raises(HTTPClientError, match="404"):
         await jp_fetch("warpbook", "api", "v1", "reports", "r-2", "page")
+
+
+@pytest.mark.parametrize(
+    ("notebook", "count", "name"),
+    [
+        ("work/train it.ipynb", 7, "train-it-7"),
+        (None, None, "cell"),
+        ('a"; x=\r\n/..\u00e9.ipynb', 1, "1"),
+        ("n" * 300 + ".ipynb", 1, "n" * 60),
+    ],
+)
+async def test_a_saved_report_is_named_after_cell_and_time(
+    ingest, jp_fetch, notebook: str | None, count: int | None, name: str
+) -> None:
+    cell = profiled("r-1", "train_fp32", 1_750_000_000_000.0)
+    await ingest("/v1/reports", cell | {"notebook": notebook, "execution_count": count})
+    answer = await jp_fetch("warpbook", "api", "v1", "reports", "r-1", "page")
+    file = f"warpbook-{name}-20250615-150640.html"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{file}"'

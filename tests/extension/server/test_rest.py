@@ -6,8 +6,11 @@ import sys
 import time
 
 import bokeh
+import msgspec
 import pytest
 from tornado.httpclient import HTTPClientError
+
+from warpbook_monitors.machine import this_machine
 
 API = ("warpbook", "api", "v1")
 
@@ -29,6 +32,8 @@ async def test_capabilities_say_what_is_there_and_why_something_is_not(
     assert nvml["reason"] == "no_library"
     assert nvml["message"]
     assert nvml["remedy"]
+    # by which a page knows a kernel that runs elsewhere
+    assert answer["machine"] == msgspec.to_builtins(this_machine())
 
 
 async def test_state_wakes_the_sampler_and_lets_it_rest_again(jp_fetch) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -41,10 +42,12 @@ async def test_frames_come_at_the_rate_asked_for(connect) -> None:
     # next is in time: those before don't make it late
     late_ms = [frame["time_ms"] - 100 * frame["seq"] for frame in frames]
     assert min(late_ms[-5:]) == pytest.approx(min(late_ms[:5]), abs=150)
-    readings = [each for frame in frames for each in frame["readings"]]
-    told = {each["device"]: each for each in readings if each["state"] == "ok"}
+    readings = [reading for frame in frames for reading in frame["readings"]]
+    by_device = {
+        reading["device"]: reading for reading in readings if reading["state"] == "ok"
+    }
     for position, device in enumerate(hello["devices"]):
-        assert len(told[position]["values"]) == len(device["metrics"])
+        assert len(by_device[position]["values"]) == len(device["metrics"])
 
     every = await connect()
     await every.subscribe(rate_hz=10)
@@ -56,9 +59,11 @@ async def test_frames_come_at_the_rate_asked_for(connect) -> None:
     there_were = []
     while not there_were or there_were[-1] < slower[-1]:
         there_were.append((await every.next("frame"))["seq"])
-    pace = Pace(2, 10)
+    # each fifth, or the next one where a busy machine skipped it
     since = [seq for seq in there_were if slower[0] <= seq <= slower[-1]]
-    assert slower == [seq for seq in since if pace.takes(seq)]
+    hole = max(after - before for before, after in pairwise(since))
+    steps = [after - before for before, after in pairwise(slower)]
+    assert all(4 <= step <= 5 + hole for step in steps), (slower, since)
 
 
 async def test_a_selection_holds_only_its_devices(connect) -> None:
@@ -242,9 +247,9 @@ async def test_viewers_beyond_the_limit_are_told(connect) -> None:
     assert await (await connect()).closed() == CloseCode.TOO_MANY_VIEWERS
     clients[0].socket.close()
     # the server hears of it in its own time
-    while (told := await (await connect()).receive()) is None:
+    while (message := await (await connect()).receive()) is None:
         await asyncio.sleep(0.1)
-    assert told["type"] == "hello"
+    assert message["type"] == "hello"
 
 
 async def test_without_a_token_the_handshake_is_refused(connect) -> None:
@@ -261,7 +266,7 @@ async def test_a_foreign_origin_with_the_users_cookie_is_refused(
     headers = {"Authorization": "", "Host": f"localhost:{jp_serverapp.port}"}
     page = await jp_fetch("api", "status", params={"token": token}, headers=headers)
     cookies = "; ".join(
-        each.split(";")[0] for each in page.headers.get_list("Set-Cookie")
+        cookie.split(";")[0] for cookie in page.headers.get_list("Set-Cookie")
     )
     user = {"Authorization": "", "Cookie": cookies}
     await (await connect(headers=user)).next("hello")

@@ -73,18 +73,18 @@ async def test_a_view_asks_for_windows_statistics_and_names(hand_in, ask) -> Non
     (bars,) = far["bars"]
     assert bars["is_merged"] and sum(bars["counts"]) == EVENTS
     assert len(bars["found"]) == len(bars["starts_ns"])
-    told = await ask("r-1", "statistics", from_ns=0, to_ns=1000)
-    assert told["gpus"][0]["busy_ns"] == 300
-    assert told["names"][0] == {
+    answer = await ask("r-1", "statistics", from_ns=0, to_ns=1000)
+    assert answer["gpus"][0]["busy_ns"] == 300
+    assert answer["names"][0] == {
         "name": "gemm",
         "kind": "gpu",
         "events": 90,
         "time_ns": 270,
     }
-    found = await ask("r-1", "search", text="<script>", at_ns=100, at_row=0)
-    assert found["found"] == [{"kind": "gpu", "events": 300, "time_ns": 900}]
-    assert found["previous"]["start_ns"] == 0
-    assert found["next"]["start_ns"] == 200
+    search_result = await ask("r-1", "search", text="<script>", at_ns=100, at_row=0)
+    assert search_result["found"] == [{"kind": "gpu", "events": 300, "time_ns": 900}]
+    assert search_result["previous"]["start_ns"] == 0
+    assert search_result["next"]["start_ns"] == 200
     figure = await ask("r-1", "figure", theme="dark")
     assert figure["root_id"]
 
@@ -92,9 +92,9 @@ async def test_a_view_asks_for_windows_statistics_and_names(hand_in, ask) -> Non
 async def test_the_export_is_a_chrome_trace(hand_in, ask) -> None:
     await hand_in()
     trace = await ask("r-1", "export")
-    events = [each for each in trace["traceEvents"] if each["ph"] == "X"]
+    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     assert len(events) == EVENTS
-    assert {each["name"] for each in events} == {"gemm", "<script>"}
+    assert {event["name"] for event in events} == {"gemm", "<script>"}
 
 
 @pytest.mark.parametrize(

@@ -47,21 +47,21 @@ def refused(jp_fetch):
     async def refused(path: str) -> tuple[int, str | None, str]:
         with pytest.raises(HTTPClientError) as refusal:
             await jp_fetch("warpbook", "api", "v1", "trace", params={"path": path})
-        told = json.loads(refusal.value.response.body)
-        return refusal.value.code, told["reason"], told["message"]
+        answer = json.loads(refusal.value.response.body)
+        return refusal.value.code, answer["reason"], answer["message"]
 
     return refused
 
 
 async def test_a_trace_has_report_timeline_and_figures(root, ask) -> None:
-    found = await ask("trace", path="tiny.pt.trace.json.gz")
-    assert found["type"] == "cell_report"
-    assert found["profile"]["verdict"]["kind"] == "launch-bound"
-    assert found["title"] == found["file"] == "tiny.pt.trace.json.gz"
-    assert found["notebook"] is found["cell_id"] is None
-    below = f"reports/{found['id']}"
+    answer = await ask("trace", path="tiny.pt.trace.json.gz")
+    assert answer["type"] == "cell_report"
+    assert answer["profile"]["verdict"]["kind"] == "launch-bound"
+    assert answer["title"] == answer["file"] == "tiny.pt.trace.json.gz"
+    assert answer["notebook"] is answer["cell_id"] is None
+    below = f"reports/{answer['id']}"
     window = await ask(f"{below}/timeline", steps="100")
-    assert sum(row["events"] for row in window["rows"]) == found["timeline_events"]
+    assert sum(row["events"] for row in window["rows"]) == answer["timeline_events"]
     assert (await ask(f"{below}/figure", kind="roofline"))["doc"]
 
 
@@ -91,8 +91,8 @@ async def test_two_files_are_compared(root, ask) -> None:
     os.utime(root / "tiny.pt.trace.json.gz", (1, 1))
     eager = await ask("trace", path="tiny.pt.trace.json.gz")
     graph = await ask("trace", path="graph.json.gz")
-    told = await ask(f"reports/{graph['id']}/difference", **{"with": eager["id"]})
-    assert told["sentence"].startswith("82 % less time: ")
+    comparison = await ask(f"reports/{graph['id']}/difference", **{"with": eager["id"]})
+    assert comparison["sentence"].startswith("82 % less time: ")
 
 
 async def test_no_other_view_and_no_disk_is_told_of_it(root, ask, connect) -> None:

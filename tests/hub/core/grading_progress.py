@@ -52,7 +52,7 @@ def wait_until_graded(
     """
     patience = patience or Patience()
     began_s = said_s = last_s = time.monotonic()
-    done = told = graded = 0
+    done = reported = graded = 0
     while True:
         # before results are read: what has fallen since may have brought the last ones
         fallen = hub.fallen()
@@ -66,9 +66,9 @@ def wait_until_graded(
             last_s = now_s
         graded = _count(by_submission, "graded")
         is_over = graded == len(submissions)
-        is_due = graded // every > told // every or (graded and not told)
+        is_due = graded // every > reported // every or (graded and not reported)
         if is_over or is_due or now_s - said_s > patience.line_s:
-            told, said_s = graded, now_s
+            reported, said_s = graded, now_s
             say(_head(by_submission, now_s - began_s))
             for line in stage_lines(hub.room):
                 say(f"  {line}")

@@ -85,7 +85,7 @@ class Hub:
 
     def last_words(self) -> list[str]:
         """Give what has ended, and the last lines of what each program wrote."""
-        lines = [f"{each}." for each in self.fallen()]
+        lines = [f"{name}." for name in self.fallen()]
         for log in (self.service_log, self.grader_log):
             if log.exists():
                 written = log.read_text(errors="replace").splitlines()

@@ -289,17 +289,17 @@ def test_the_driver_tells_of_work_and_energy(
     stub = StubNvml(stub_nvml_library, tmp_path / "state", "h200", "h200")
     stub.work(1, (os.getpid(), percent))
     stub.set(1, energy_mj=4_000)
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", ASK],
         env=environment(PYTHONPATH=os.pathsep.join(sys.path), **stub.env),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert told.stdout.split() == [
+    assert completed.stdout.split() == [
         "GPU-",
-        *told.stdout.split()[1:-2],
+        *completed.stdout.split()[1:-2],
         str(is_busy),
         "4000",
     ]
-    assert "H200" in told.stdout
+    assert "H200" in completed.stdout

@@ -90,9 +90,9 @@ def test_a_platform_in_trouble_is_tried_again_later(
     (problem,) = world.ledger().problems
     assert (problem.username, problem.tries) == ("ada", 1)
     # it is left alone until then, also by a service that starts anew
-    before = list(world.platform.asked)
+    before = list(world.platform.requests)
     world.rounds()
-    assert world.platform.asked == before and not world.sent("ada")
+    assert world.platform.requests == before and not world.sent("ada")
     world.later_ms = 10_000
     world.rounds()
     assert world.sent("ada") == [7.5]
@@ -163,7 +163,7 @@ def test_grades_on_another_host_are_not_sent_and_it_is_said_why(world: World) ->
     other.stop()
     (problem,) = world.ledger().problems
     assert problem.state == "failed" and "`service_hosts`" in problem.answer
-    assert not other.asked
+    assert not other.requests
 
 
 def test_a_line_item_that_was_deleted_is_made_anew_with_all_scores(

@@ -154,7 +154,7 @@ def test_a_roster_that_cant_be_trusted_changes_nothing(
         assert not any(one.is_hidden for one in members_of(connection, COURSE))
         assert words in links.bound_context(connection, COURSE).note
     # no token goes to another host
-    assert not other.asked
+    assert not other.requests
 
 
 def test_nobody_gets_the_name_of_another_person(world: World) -> None:

@@ -74,7 +74,7 @@ class Platform:
     #: by service: what happens, once, while it is asked
     meanwhile: dict[str, Callable[[], object]] = field(default_factory=dict)
     #: each request, by service
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
     #: where the tool's keys are
     key_set_url: str = ""
@@ -214,7 +214,7 @@ class Base(RequestHandler):
 
     async def prepare(self) -> None:
         self.platform: Platform = self.settings["platform"]
-        self.platform.asked.append(self.name)
+        self.platform.requests.append(self.name)
         self.platform.meanwhile.pop(self.name, bool)()
         failures = self.platform.failures[self.name]
         if failures:
@@ -307,12 +307,12 @@ class LineItems(Base):
 
     def get(self) -> None:
         resource = self.get_argument("resource_id")
-        found = [
+        line_items = [
             i for i in self.platform.line_items.values() if i["resourceId"] == resource
         ]
         self.set_header("Content-Type", "application/json")
         # of JSON a list, which tornado's `finish` does not take
-        self.finish(b"[]" if not found else json.dumps(found).encode())
+        self.finish(b"[]" if not line_items else json.dumps(line_items).encode())
 
     def post(self) -> None:
         if not self.is_of("application/vnd.ims.lis.v2.lineitem+json"):

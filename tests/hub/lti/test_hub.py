@@ -76,13 +76,13 @@ def begin(
 ) -> tuple[Visitor, Any]:
     """Open the tool at the platform; give what its form would send to the hub."""
     visitor = visitor or Visitor(hub, member.email)
-    asked = {
+    query = {
         "iss": platform.url,
         "login_hint": member.subject,
         "target_link_uri": target or tool_url(hub),
     }
     answer = visitor.session.get(
-        f"{hub.url}hub/lti13/oauth_login?{urlencode(asked)}", timeout=60
+        f"{hub.url}hub/lti13/oauth_login?{urlencode(query)}", timeout=60
     )
     assert answer.ok, answer.text
     return visitor, answer.json()
@@ -221,10 +221,10 @@ def test_from_a_launch_to_a_grade_and_a_kill_between(
     def scores() -> dict[str, Any] | None:
         try:
             answer = grace.get(f"{course}/platform/scores")
-        except requests.ConnectionError:
+        except requests.RequestException:
             return None
-        found: dict[str, Any] | None = answer.json() if answer.ok else None
-        return found if found and found["sent"] == 1 else None
+        scores_sent: dict[str, Any] | None = answer.json() if answer.ok else None
+        return scores_sent if scores_sent and scores_sent["sent"] == 1 else None
 
     seen = wait_for("the row", scores, 120)
     assert (seen["waiting"], seen["failed"]) == (0, 0)
@@ -292,9 +292,9 @@ def test_a_launch_leads_nowhere_else(hub: ClassHub, url: str) -> None:
 
 def person(grace: Visitor, name: str) -> str:
     page = grace.page(f"courses/{COURSE}/people").text
-    found = re.search(rf'people/([0-9a-f]+)">[^<]*</a></td><td><code>{name}<', page)
-    assert found, page
-    return found[1]
+    match = re.search(rf'people/([0-9a-f]+)">[^<]*</a></td><td><code>{name}<', page)
+    assert match, page
+    return match[1]
 
 
 def system_plan(folder: Path) -> HubPlan:

@@ -53,8 +53,8 @@ def graded(ada: Visitor, receipt: dict[str, str]) -> dict[str, Any]:
     """Wait for a submission's mark."""
 
     def state() -> dict[str, Any] | None:
-        told = ada.get(f"courses/{COURSE}/submissions/{receipt['submission']}").json()
-        return told if told["state"] == "graded" else None
+        answer = ada.get(f"courses/{COURSE}/submissions/{receipt['submission']}").json()
+        return answer if answer["state"] == "graded" else None
 
     return wait_for("the mark", state, 150)
 

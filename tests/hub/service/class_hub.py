@@ -72,8 +72,8 @@ class Visitor:
             # the log-in is only followed where there are cookies for it
             allow_redirects=bool(self.name),
         )
-        found = re.search(r'<meta name="xsrf" content="([^"]+)">', answer.text)
-        self._xsrf = found[1] if found else self._xsrf
+        match = re.search(r'<meta name="xsrf" content="([^"]+)">', answer.text)
+        self._xsrf = match[1] if match else self._xsrf
         return answer
 
     def get(self, path: str, **headers: str) -> requests.Response:

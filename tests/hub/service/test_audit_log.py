@@ -17,16 +17,16 @@ from warpbook.hub.keeping.kept_head import FILE, kept_head
 
 def doctor(hub: ClassHub, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     monkeypatch.setenv(FOLDER, str(hub.folder))
-    told = {check.what: check for check in hub_checks()}["Hub audit log"]
-    return told.state, told.message
+    audit_check = {check.what: check for check in hub_checks()}["Hub audit log"]
+    return audit_check.state, audit_check.message
 
 
 def health(hub: ClassHub, number: int = 0) -> dict:
     url = f"{hub.inner_url}health?audit={number}"
     with requests.Session() as session:
         session.trust_env = False
-        told: dict = session.get(url, timeout=30).json()
-    return told
+        answer: dict = session.get(url, timeout=30).json()
+    return answer
 
 
 def log_page(hub: ClassHub) -> str:
@@ -63,6 +63,6 @@ def test_a_cut_tail_is_noticed_until_somebody_has_looked(
         assert "all of them fit" in log_page(hub)
         cut_tail(hub.folder / "course" / "hub.db")
     # while it ran, too
-    told = command_log.read_text().rpartition("Open  ")[2]
-    assert "AUDIT LOG" in told and str(hub.folder / "hub" / FILE) in told
+    output = command_log.read_text().rpartition("Open  ")[2]
+    assert "AUDIT LOG" in output and str(hub.folder / "hub" / FILE) in output
     assert doctor(hub, monkeypatch)[0] == "broken"

@@ -115,10 +115,10 @@ def test_upload_that_breaks_off_is_counted_no_more(world: World) -> None:
         with socket.create_connection((url.hostname, url.port)) as broken:
             broken.sendall(headers.encode())
             time.sleep(0.05)
-    asked = requests.get(
+    response = requests.get(
         url.geturl(), headers={"Authorization": f"token {token}"}, timeout=60
     )
-    assert asked.status_code == 200
+    assert response.status_code == 200
 
 
 def test_what_ended_is_counted_no_more() -> None:

@@ -68,13 +68,13 @@ def test_own_hub_is_open_to_oneself(tmp_path: Path, monkeypatch) -> None:
 def test_doctor_calls_a_demo_a_demo(tmp_path: Path, monkeypatch) -> None:
     planned(tmp_path / "hub", "shared")
     monkeypatch.setenv("WARPBOOK_HUB_FOLDER", str(tmp_path / "hub"))
-    told = {check.what: check for check in hub_checks()}
-    assert told["Hub isolation"].state == "absent"
-    assert "not isolated" in told["Hub isolation"].message
-    assert "--users system" in told["Hub isolation"].remedy
+    checks = {check.what: check for check in hub_checks()}
+    assert checks["Hub isolation"].state == "absent"
+    assert "not isolated" in checks["Hub isolation"].message
+    assert "--users system" in checks["Hub isolation"].remedy
 
 
 def test_doctor_tells_where_no_hub_is(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("WARPBOOK_HUB_FOLDER", str(tmp_path))
-    (told,) = hub_checks()
-    assert (told.what, told.state) == ("Hub", "absent")
+    (check,) = hub_checks()
+    assert (check.what, check.state) == ("Hub", "absent")

@@ -169,11 +169,11 @@ def test_a_terminal_and_a_stopped_keeper(lease_hub: LeaseHub, device: str) -> No
 
     def gpulease(*words: str) -> dict:
         command = [sys.executable, "-m", "warpbook.cli.main", "gpulease", *words]
-        told = subprocess.run(
+        completed = subprocess.run(
             [*command, "--json"], env=env, capture_output=True, text=True
         )
-        assert told.stdout, told.stderr
-        return json.loads(told.stdout)
+        assert completed.stdout, completed.stderr
+        return json.loads(completed.stdout)
 
     with keeper(hub, device):
         lease = gpulease("take", "--minutes", "10", "--wait")
@@ -185,15 +185,15 @@ def test_a_terminal_and_a_stopped_keeper(lease_hub: LeaseHub, device: str) -> No
         # the lease itself goes on until its end
         wait_for("the grant", lambda: may_open(device, HOLDER) or None)
         assert gpulease("extend", "--minutes", "30")["left_s"] > 20 * 60
-        told = subprocess.run(
+        in_kernel = subprocess.run(
             [sys.executable, "-c", IN_A_KERNEL],
             env=env,
             capture_output=True,
             text=True,
             check=True,
         )
-        assert "is yours for 30 more minutes" in told.stdout
-        assert told.stdout.splitlines()[-1] == device
+        assert "is yours for 30 more minutes" in in_kernel.stdout
+        assert in_kernel.stdout.splitlines()[-1] == device
         gpulease("return")
         until(holder, "none")
 
@@ -284,11 +284,11 @@ def test_a_server_is_started_with_a_gpu_or_told_its_place(
         assert 'name="gpu_minutes"' in session.get(f"{url}/hub/spawn", timeout=60).text
         form("/hub/spawn", gpu_minutes="10")
 
-        def told() -> str | None:
+        def place_in_line() -> str | None:
             page = session.get(f"{url}/hub/spawn-pending/{HOLDER}", timeout=60).text
             return page if "You keep your place" in page else None
 
-        page = wait_for("the place in the line", told, 60)
+        page = wait_for("the place in the line", place_in_line, 60)
         assert "number 1 in the line" in page
         assert not Path(folder, "told").exists()
         # it comes, and the next start has it
@@ -332,7 +332,7 @@ def spawner_hub(hub: ClassHub, folder: Path) -> Iterator[str]:
 
         def is_up() -> bool | None:
             assert process.poll() is None, log.read_text()[-4000:]
-            with contextlib.suppress(requests.ConnectionError):
+            with contextlib.suppress(requests.RequestException):
                 return requests.get(f"{url}/hub/health", timeout=5).ok or None
             return None
 

@@ -42,13 +42,13 @@ def test_gpus_that_grade_are_hidden_from_notebooks(
     plan = msgspec.structs.replace(planned(tmp_path, "shared"), **changes)
     plan.token_file.write_text("secret")
     file = write_plan(plan)
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", READ],
         env={**environment(PYTHONPATH=":".join(sys.path)), PLAN: str(file)},
         capture_output=True,
         check=True,
         text=True,
     )
-    given = json.loads(told.stdout)
+    given = json.loads(completed.stdout)
     assert ("CUDA_VISIBLE_DEVICES" in given) == is_hidden
     assert given.get("CUDA_VISIBLE_DEVICES", "") == ""

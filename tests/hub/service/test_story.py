@@ -128,6 +128,11 @@ def hand_in(ada: Tab) -> str:
     picture = page.locator(".prose img").first
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.naturalWidth") > 0
+    # where hints are opened, and none of them
+    hints = page.locator("#hints")
+    expect(hints).to_contain_text("There are 4")
+    expect(hints).to_contain_text("warpbook labs hint vector-add")
+    expect(page.get_by_text("Give each thread its own element")).to_have_count(0)
     page.get_by_label("A file").set_input_files(GOOD)
     expect(page.locator("#source")).to_have_value(re.compile("__global__"))
     page.get_by_role("button", name="Hand in").click()
@@ -220,10 +225,10 @@ def look_through(tab: Tab, submission: str) -> None:
 def serious(page: Page) -> list[tuple[str, str, list[str]]]:
     """What axe finds on a page that keeps people from using it."""
     page.evaluate(AXE.read_text())
-    told = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    report = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
     return [
         (one["id"], one["help"], [node["html"][:200] for node in one["nodes"]])
-        for one in told["violations"]
+        for one in report["violations"]
         if one["impact"] in ("serious", "critical")
     ]
 

@@ -40,20 +40,24 @@ UNSUPPORTED = "not supported by the checker here; it needs a GPU"
 
 
 def section(card: Card, title: str) -> CardSection:
-    return next(each for each in card.sections if each.title.startswith(title))
+    return next(
+        part_of_card
+        for part_of_card in card.sections
+        if part_of_card.title.startswith(title)
+    )
 
 
 def facts(of: CardSection) -> dict[str, str]:
     return {
-        each.label: cells_text(each.cells)
+        fact.label: cells_text(fact.cells)
         for part in of.parts
         if isinstance(part, CardFacts)
-        for each in part.facts
+        for fact in part.facts
     }
 
 
 def texts(of: CardSection) -> list[str]:
-    return [each.text for each in of.parts if isinstance(each, CardText)]
+    return [part.text for part in of.parts if isinstance(part, CardText)]
 
 
 def failing(count: int, **changes: Any) -> CheckResult:
@@ -67,9 +71,9 @@ def test_a_real_check_gives_its_findings_lines_as_numbers() -> None:
     card = card_of(check_public(lab, source, use_gpu=False).result, source)
     assert (card.status, card.label) == ("failed", "failed")
     failure = section(card, "First failure: a last block that is not full")
-    [quoted] = [each for each in failure.parts if isinstance(each, LocationCell)]
+    [quoted] = [part for part in failure.parts if isinstance(part, LocationCell)]
     assert (quoted.line, quoted.code) == (5, "    float sum = x[i] + y[i];")
-    assert any("out-of-bounds access: thread" in each for each in texts(failure))
+    assert any("out-of-bounds access: thread" in text for text in texts(failure))
     [work] = section(card, "Most work by line").parts
     assert isinstance(work, CardTable) and work.heads[:3] == (
         "line",
@@ -86,14 +90,14 @@ def test_what_is_about_a_line_has_it_beside_its_words() -> None:
     card = card_of(check_public(lab, source, use_gpu=False).result, source)
     assert (card.status, card.label) == ("error", "bad launch rule")
     [quoted] = [
-        each for each in card.sections[0].parts if isinstance(each, LocationCell)
+        part for part in card.sections[0].parts if isinstance(part, LocationCell)
     ]
     assert quoted.line == 1 and "ceil_div(rows, 256)" in quoted.code
     # words alone name no line: a person may have written them
     said = CaseResult("small", False, False, "Line 2: x")
     card = card_of(CheckResult("lab", "failed", "Line 1: x", (said,), 0, 1), SOURCE)
-    parts = [part for each in card.sections for part in each.parts]
-    assert not any(isinstance(each, LocationCell) for each in parts)
+    parts = [part for card_section in card.sections for part in card_section.parts]
+    assert not any(isinstance(part, LocationCell) for part in parts)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +140,8 @@ def test_a_case_that_cant_be_checked_is_no_failure_beside_one_that_fails() -> No
     assert said == ["? unsupported", "✗ failed"]
     assert texts(section(card, "First failure: b")) == ["wrong"]
     alone = card_of(msgspec.structs.replace(both, cases=(unsupported,)), SOURCE)
-    told = texts(section(alone, "Not supported: a"))
-    assert told == [f"{UNSUPPORTED}: `redux`"]
+    words_shown = texts(section(alone, "Not supported: a"))
+    assert words_shown == [f"{UNSUPPORTED}: `redux`"]
 
 
 def test_what_only_a_gpu_could_check_is_no_failure_there() -> None:
@@ -167,10 +171,10 @@ def test_hidden_cases_that_are_left_out_are_counted(
 
 
 def test_nothing_hidden_is_in_a_card_and_every_text_is_bounded() -> None:
-    told = msgspec.json.encode(rich_card()).decode()
+    encoded = msgspec.json.encode(rich_card()).decode()
     for words in ("7919", "7,919", "1021", "1,021", "of 6 elements", "hidden words"):
-        assert words not in told
-    assert len(told) < 40_000
+        assert words not in encoded
+    assert len(encoded) < 40_000
     long = failing(1, advice="x" * 9_000)
     many = msgspec.structs.replace(
         long, message="x" * 9_000, cases=long.cases * 1_000, log="x" * 9_000
@@ -269,7 +273,7 @@ def test_host_code_is_told_in_counts_with_units() -> None:
     }
     timeline = host.parts[-1]
     bars = timeline.lanes[0].bars  # type: ignore[union-attr]
-    assert [(each.line, each.is_waiting) for each in bars] == [(3, False), (9, True)]
+    assert [(bar.line, bar.is_waiting) for bar in bars] == [(3, False), (9, True)]
     assert bars[1].label == "host synchronization"
 
 

@@ -99,13 +99,13 @@ class FakeGpu:
         self, program: Loaded, launch: execution.Launch, addresses: dict[str, int]
     ) -> Ready:
         given: list[Any] = []
-        for each in launch.arguments:
-            if isinstance(each, execution.BufferArgument):
-                given.append(addresses[each.name])
-            elif isinstance(each, execution.IntegerArgument):
-                given.append(each.value)
+        for argument in launch.arguments:
+            if isinstance(argument, execution.BufferArgument):
+                given.append(addresses[argument.name])
+            elif isinstance(argument, execution.IntegerArgument):
+                given.append(argument.value)
             else:
-                given.append(float(np.frombuffer(each.data, np.float64)[0]))
+                given.append(float(np.frombuffer(argument.data, np.float64)[0]))
         if program.is_trusted:
             return Ready(_TRUSTED[launch.kernel], given, False)
         is_learner = program.image == LEARNER
@@ -122,8 +122,8 @@ class FakeGpu:
         pass
 
     def timed_ns(self, launches: Sequence[Ready], patience_s: float) -> float:
-        for each in launches:
-            self.launch(each)
+        for launch in launches:
+            self.launch(launch)
         return self.learner_ns if launches[0].is_learner else self.own_ns
 
     def copied_both_ways_ns(self, address: int, held: Any, patience_s: float) -> float:
@@ -135,20 +135,20 @@ def _poison(gpu: FakeGpu, given: list[Any]) -> None:
     gpu.view(address, 4 * count, np.uint8)[:] = kernels.poison(4 * count, key)
 
 
-def _tell(gpu: FakeGpu, found: int, wrong: Any) -> None:
+def _tell(gpu: FakeGpu, place: int, wrong: Any) -> None:
     places = np.flatnonzero(wrong)
     if len(places):
-        held = gpu.view(found, 2, np.uint64)
+        held = gpu.view(place, 2, np.uint64)
         held[0] = min(int(held[0]), int(places[0]))
         held[1] += len(places)
 
 
 def _untouched(gpu: FakeGpu, given: list[Any]) -> None:
-    arena, begin, end, key, found = given
+    arena, begin, end, key, place = given
     held = gpu.view(arena + begin, end - begin, np.uint8)
     wrong = np.zeros(end, np.bool_)
     wrong[begin:] = held != kernels.poison(end - begin, key, begin)
-    _tell(gpu, found, wrong)
+    _tell(gpu, place, wrong)
 
 
 def _fill(gpu: FakeGpu, given: list[Any]) -> None:
@@ -159,7 +159,7 @@ def _fill(gpu: FakeGpu, given: list[Any]) -> None:
 
 
 def _compare(gpu: FakeGpu, given: list[Any]) -> None:
-    arena, at, right, count, item, kind, bound, key, found = given
+    arena, at, right, count, item, kind, bound, key, place = given
     dtype = f"{chr(kind)}{item}"
     got, want = gpu.view(arena + at, count, dtype), gpu.view(right, count, dtype)
     was = kernels.poison(count * item, key, at).view(dtype)
@@ -167,7 +167,7 @@ def _compare(gpu: FakeGpu, given: list[Any]) -> None:
         near = np.isclose(got, want, rtol=0, atol=bound, equal_nan=True)
     bits = f"u{item}"
     is_seen = chr(kind) == "f" or item >= 4
-    _tell(gpu, found, ~near | is_seen & (got.view(bits) == was.view(bits)))
+    _tell(gpu, place, ~near | is_seen & (got.view(bits) == was.view(bits)))
 
 
 def _digest(gpu: FakeGpu, given: list[Any]) -> None:

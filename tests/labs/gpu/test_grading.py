@@ -63,17 +63,17 @@ class Worker:
         assert uuid == GPU.uuid and request.image.startswith(b"\x7fELF")
         self.requests.append(request)
         heard = parent.Heard(pid=len(self.requests), tried=[])
-        for told in self._told(request):
-            if isinstance(told, Tried):
-                heard.tried.append(told)
-            elif isinstance(told, Ended):
-                heard.ended = told
-            elif isinstance(told, Timed):
-                heard.timed = told
-            elif isinstance(told, Trying):
-                heard.trying = told
+        for message in self._told(request):
+            if isinstance(message, Tried):
+                heard.tried.append(message)
+            elif isinstance(message, Ended):
+                heard.ended = message
+            elif isinstance(message, Timed):
+                heard.timed = message
+            elif isinstance(message, Trying):
+                heard.trying = message
             else:
-                heard.began = told
+                heard.began = message
         if heard.ended is None:
             heard.problem = "It fell."
         return heard
@@ -85,15 +85,15 @@ class Worker:
     def _told(self, request: KernelRequest) -> Sequence[Told]:
         if self.problem:
             return [Ended("problem", self.problem)]
-        told: list[Told] = [Began("A GPU", "sm_90")]
+        messages: list[Told] = [Began("A GPU", "sm_90")]
         for number, case in enumerate(request.cases):
-            told.append(Trying(case.about, number))
+            messages.append(Trying(case.about, number))
             if number == self.falls_at:
-                return told
+                return messages
             kind: Any = self.kinds.get(number, "")
             message = f"{kind} it is" if kind else ""
             right = not kind
-            told.append(
+            messages.append(
                 Tried(
                     DeviceCase(
                         case.about, case.is_hidden, right, kind, message, case.sizes
@@ -101,15 +101,15 @@ class Worker:
                 )
             )
             if kind in ("crash", "hang"):
-                return [*told, Ended(kind, message)]
+                return [*messages, Ended(kind, message)]
         if request.is_timed and not self.kinds:
             kind = self.timed_kind
-            told.append(
+            messages.append(
                 Tried(DeviceCase(TIMED_CALLS, False, not kind, kind, f"{kind}!"))
             )
             if not kind:
-                told.append(Timed(self.speed, (), 1, 2))
-        return [*told, Ended("done")]
+                messages.append(Timed(self.speed, (), 1, 2))
+        return [*messages, Ended("done")]
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_what_only_the_gpu_sees_fails(
         assert (result.right, result.device.right) == (14 - 12, 4)
     else:
         assert result.right == 13
-    hidden = [each for each in result.device.cases if not each.passed]
+    hidden = [case for case in result.device.cases if not case.passed]
     assert len(hidden) == 1
 
 
@@ -191,7 +191,9 @@ def test_what_only_a_gpu_can_run_is_not_held_against_it(
     assert unknown != lab.reference
     result = graded(lab, unknown)
     assert (result.status, result.right) == ("passed", result.of)
-    assert any("Data races are not looked for" in each for each in result.not_graded)
+    assert any(
+        "Data races are not looked for" in sentence for sentence in result.not_graded
+    )
     # what the interpreter finds wrong is right by luck, beside a GPU, too
     lucky = graded(lab, lab.wrong["nan_becomes_zero.cu"])
     assert lucky.status == "failed" and "right this time" in lucky.message
@@ -217,7 +219,7 @@ def test_a_wrong_timed_call_fails_also_when_it_was_right_before(
     monkeypatch.setattr(submission, "when_quiet", disturbed_once)
     result = graded(lab, lab.reference)
     assert result.status == "failed" and "timed calls" in result.message
-    assert [len(each.cases) for each in worker.requests] == [16, 0]
+    assert [len(request.cases) for request in worker.requests] == [16, 0]
 
 
 def test_a_busy_gpu_takes_no_mark_off(
@@ -300,9 +302,9 @@ def test_without_a_gpu_the_interpreter_alone_grades(
 def test_a_machine_whose_driver_can_not_be_used_ends_in_words(lab: LoadedLab) -> None:
     # the real process, for a GPU that no machine has
     case = DrawnCase("one", {"n": 5}, "random", 1, False)
-    asked = KernelRequest(str(lab.folder), lab.reference, (case,), image=b"")
-    heard = parent.run(asked, "GPU-00000000-0000-0000-0000-000000000000", 60)
+    request = KernelRequest(str(lab.folder), lab.reference, (case,), image=b"")
+    heard = parent.run(request, "GPU-00000000-0000-0000-0000-000000000000", 60)
     assert heard.ended is not None and heard.ended.how == "problem"
     assert "CUDA" in heard.ended.message and heard.tried == []
     with pytest.raises(NotOnGpu):
-        submission._result(GPU, asked, heard)
+        submission._result(GPU, request, heard)

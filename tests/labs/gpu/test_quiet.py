@@ -47,10 +47,13 @@ def read_some(
     stub: StubNvml, most_s: float = 30.0, calls: Sequence[str] = READ
 ) -> None:
     """Wait until everything was read twice more, or for long if it never is."""
-    wanted = {each: stub.calls(each) + 3 for each in calls}
+    wanted = {function_name: stub.calls(function_name) + 3 for function_name in calls}
     until_s = time.monotonic() + most_s
     while time.monotonic() < until_s:
-        if all(stub.calls(each) >= count for each, count in wanted.items()):
+        if all(
+            stub.calls(function_name) >= count
+            for function_name, count in wanted.items()
+        ):
             return
         time.sleep(0.005)
 
@@ -78,8 +81,8 @@ def measured(stub: StubNvml, calls: Sequence[str] = READ) -> Timed[str]:
 
 def test_a_quiet_gpu_is_quiet(stub: StubNvml) -> None:
     stub.set(0, temperature_celsius=61)
-    found = watched(stub)
-    assert found == Conditions("", (1980, 1980), 61.0, (), ())
+    conditions = watched(stub)
+    assert conditions == Conditions("", (1980, 1980), 61.0, (), ())
 
 
 def test_processes_that_work_for_one_measurement_do_not_disturb_it(
@@ -97,9 +100,9 @@ def test_processes_that_work_for_one_measurement_do_not_disturb_it(
 
 
 def test_another_process_that_works_is_named(stub: StubNvml) -> None:
-    found = watched(stub, lambda: stub.work(0, (OWN, 60), (os.getpid(), 35)))
+    conditions = watched(stub, lambda: stub.work(0, (OWN, 60), (os.getpid(), 35)))
     assert f"(process {os.getpid()}) used the GPU at the same time (35 %)" in (
-        found.disturbed
+        conditions.disturbed
     )
 
 
@@ -140,20 +143,20 @@ def test_in_a_container_a_second_one_that_works_is_another(
     ],
 )
 def test_clocks_that_are_lowered_disturb(stub: StubNvml, bit: int, name: str) -> None:
-    found = watched(stub, lambda: stub.set(0, clocks_event_reasons=bit))
-    assert f"The GPU's clocks were lowered ({name}): " in found.disturbed
-    assert found.reasons == (name,)
+    conditions = watched(stub, lambda: stub.set(0, clocks_event_reasons=bit))
+    assert f"The GPU's clocks were lowered ({name}): " in conditions.disturbed
+    assert conditions.reasons == (name,)
 
 
 def test_a_power_cap_alone_is_only_told(stub: StubNvml) -> None:
-    found = watched(stub, lambda: stub.set(0, clocks_event_reasons=0x04))
-    assert (found.disturbed, found.reasons) == ("", ("power cap",))
+    conditions = watched(stub, lambda: stub.set(0, clocks_event_reasons=0x04))
+    assert (conditions.disturbed, conditions.reasons) == ("", ("power cap",))
 
 
 def test_a_clock_that_moves_disturbs(stub: StubNvml) -> None:
-    found = watched(stub, lambda: stub.set(0, sm_clock_mhz=1900))
-    assert found.disturbed == "The GPU's clock moved between 1900 and 1980 MHz."
-    assert found.sm_clock_mhz == (1900, 1980)
+    conditions = watched(stub, lambda: stub.set(0, sm_clock_mhz=1900))
+    assert conditions.disturbed == "The GPU's clock moved between 1900 and 1980 MHz."
+    assert conditions.sm_clock_mhz == (1900, 1980)
 
 
 def test_a_clock_that_hardly_moves_does_not(stub: StubNvml) -> None:
@@ -167,10 +170,10 @@ def test_numbers_without_sense_are_no_readings(stub: StubNvml) -> None:
 
     assert watched(stub, lie).disturbed == ""
     stub.set(0, sm_clock_mhz=0)
-    found = watched(stub)
-    assert found.sm_clock_mhz is None
-    assert found.temperature_celsius is None
-    assert "NVML does not tell the clock" in found.unknown[0]
+    conditions = watched(stub)
+    assert conditions.sm_clock_mhz is None
+    assert conditions.temperature_celsius is None
+    assert "NVML does not tell the clock" in conditions.unknown[0]
 
 
 @pytest.mark.parametrize("code", [NOT_SUPPORTED, NO_PERMISSION, UNKNOWN])
@@ -185,9 +188,9 @@ def test_what_nvml_does_not_tell_is_said_and_no_disturbance(
     stub: StubNvml, function: str, says: str, code: int
 ) -> None:
     stub.fault(function, rc=code)
-    found = watched(stub, calls=[each for each in READ if each != function])
-    assert found.disturbed == ""
-    assert [says in each for each in found.unknown] == [True]
+    conditions = watched(stub, calls=[name for name in READ if name != function])
+    assert conditions.disturbed == ""
+    assert [says in words for words in conditions.unknown] == [True]
 
 
 def test_an_older_driver_names_the_reasons_otherwise(stub: StubNvml) -> None:
@@ -197,8 +200,8 @@ def test_an_older_driver_names_the_reasons_otherwise(stub: StubNvml) -> None:
 
 
 def test_a_gpu_that_is_lost_disturbs(stub: StubNvml) -> None:
-    found = watched(stub, lambda: stub.set(0, rc=LOST), most_s=0.3)
-    assert "does not answer" in found.disturbed
+    conditions = watched(stub, lambda: stub.set(0, rc=LOST), most_s=0.3)
+    assert "does not answer" in conditions.disturbed
 
 
 def test_a_library_that_hangs_is_said(stub: StubNvml) -> None:
@@ -207,10 +210,10 @@ def test_a_library_that_hangs_is_said(stub: StubNvml) -> None:
     with Watch(uuid_of_it) as watch:
         since_ns = time.monotonic_ns()
         time.sleep(0.1)
-        found = watch.over(since_ns, time.monotonic_ns(), {OWN})
+        conditions = watch.over(since_ns, time.monotonic_ns(), {OWN})
         stub.fault("nvmlDeviceGetClockInfo")
-    assert found.disturbed == ""
-    assert found.unknown == ("NVML told nothing while it was measured.",)
+    assert conditions.disturbed == ""
+    assert conditions.unknown == ("NVML told nothing while it was measured.",)
 
 
 def test_it_is_measured_again_until_nothing_disturbs(stub: StubNvml) -> None:
@@ -225,9 +228,9 @@ def test_it_is_measured_again_until_nothing_disturbs(stub: StubNvml) -> None:
         return measured(stub)
 
     with Watch(uuid()) as watch:
-        result, found = when_quiet(watch, trial, lambda: {OWN})
-    assert (result, found.tries, len(trials)) == ("measured", 3, 3)
-    assert found.disturbed == ""
+        result, conditions = when_quiet(watch, trial, lambda: {OWN})
+    assert (result, conditions.tries, len(trials)) == ("measured", 3, 3)
+    assert conditions.disturbed == ""
 
 
 def test_too_busy_is_said_in_words(stub: StubNvml) -> None:
@@ -266,7 +269,7 @@ def test_without_nvml_it_is_said_that_nobody_watched() -> None:
     with Watch("GPU-of-nobody") as watch:
         now_ns = time.monotonic_ns()
         trial = Timed("measured", now_ns, now_ns)
-        result, found = when_quiet(watch, lambda: trial, lambda: {OWN})
+        result, conditions = when_quiet(watch, lambda: trial, lambda: {OWN})
     assert result == "measured"
-    assert found.sm_clock_mhz is None
-    assert len(found.unknown) == 1
+    assert conditions.sm_clock_mhz is None
+    assert len(conditions.unknown) == 1

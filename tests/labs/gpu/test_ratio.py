@@ -64,10 +64,10 @@ def test_the_sides_take_turns_so_that_neither_is_always_first() -> None:
 
 @each_noise
 def test_the_ratio_is_right_whatever_the_noise(noise: Noise) -> None:
-    found = compared(*timed(noise, 160, seed=1))
-    assert found.median == pytest.approx(RIGHT, rel=0.01)
-    assert found.low <= found.median <= found.high
-    assert found.pairs == 160
+    ratio = compared(*timed(noise, 160, seed=1))
+    assert ratio.median == pytest.approx(RIGHT, rel=0.01)
+    assert ratio.low <= ratio.median <= ratio.high
+    assert ratio.pairs == 160
 
 
 @each_noise
@@ -78,18 +78,18 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(noise: Noise) -> None:
     for seed in range(trials):
         learner, baseline = timed(noise, stopping.most_pairs, seed)
         for pairs in stopping.looks():
-            found = compared(learner[:pairs], baseline[:pairs])
-            if stopping.is_done(found):
+            ratio = compared(learner[:pairs], baseline[:pairs])
+            if stopping.is_done(ratio):
                 break
-        held += found.low <= RIGHT <= found.high
+        held += ratio.low <= RIGHT <= ratio.high
     assert 0.9 <= held / trials
 
 
 def test_a_kernel_against_itself_is_neither_faster_nor_slower() -> None:
     one, same = timed(quiet, 160, seed=3)
-    found = compared(one, same / BASELINE_NS * LEARNER_NS)
-    assert found.low < 1 < found.high
-    assert found.median == pytest.approx(1, abs=0.003)
+    ratio = compared(one, same / BASELINE_NS * LEARNER_NS)
+    assert ratio.low < 1 < ratio.high
+    assert ratio.median == pytest.approx(1, abs=0.003)
 
 
 def test_the_same_times_give_the_same_interval() -> None:
@@ -116,9 +116,9 @@ def test_a_lonely_pair_is_no_round() -> None:
 
 
 def test_the_fraction_of_the_limit() -> None:
-    found = fraction(50_000, timed(outlying, 160, seed=6)[0])
-    assert found.median == pytest.approx(50_000 / LEARNER_NS, rel=0.01)
-    assert found.low < found.median < found.high
+    ratio = fraction(50_000, timed(outlying, 160, seed=6)[0])
+    assert ratio.median == pytest.approx(50_000 / LEARNER_NS, rel=0.01)
+    assert ratio.low < ratio.median < ratio.high
 
 
 @pytest.mark.parametrize(

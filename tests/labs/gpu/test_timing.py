@@ -34,12 +34,12 @@ CARD = LimitCard("fake", "GPU-1", None, 0.0, 12 * N / 100e-6, 1e9, 1e9, 1000.0)
 
 @pytest.fixture(scope="module")
 def lab() -> LoadedLab:
-    found = find("vector-add")
-    speed = found.lab.speed
+    vector_add = find("vector-add")
+    speed = vector_add.lab.speed
     assert speed is not None
     small = msgspec.structs.replace(speed, sizes={"n": N})
-    changed = msgspec.structs.replace(found.lab, speed=small)
-    return LoadedLab(**{**vars(found), "lab": changed})
+    changed = msgspec.structs.replace(vector_add.lab, speed=small)
+    return LoadedLab(**{**vars(vector_add), "lab": changed})
 
 
 @pytest.fixture(autouse=True)
@@ -136,12 +136,12 @@ def test_an_input_that_is_written_fails_the_case(lab: LoadedLab) -> None:
 
 
 def test_a_right_kernel_is_timed_and_judged(lab: LoadedLab) -> None:
-    found, flags, since_ns, until_ns = timed(lab, add, learner_ns=110e3, own_ns=220e3)
-    assert found.status == "fast enough" and not flags and since_ns < until_ns
-    assert found.of_baseline is not None and found.of_limit is not None
-    assert round(found.of_baseline.median, 6) == 2
-    assert round(found.of_limit.median, 6) == round(100 / 110, 6)
-    assert (found.calls, found.checked_on_host) == (8, 1)
+    speed, flags, since_ns, until_ns = timed(lab, add, learner_ns=110e3, own_ns=220e3)
+    assert speed.status == "fast enough" and not flags and since_ns < until_ns
+    assert speed.of_baseline is not None and speed.of_limit is not None
+    assert round(speed.of_baseline.median, 6) == 2
+    assert round(speed.of_limit.median, 6) == round(100 / 110, 6)
+    assert (speed.calls, speed.checked_on_host) == (8, 1)
     assert timed(lab, add, learner_ns=150e3).result.status == "too slow"
     assert "person" in timed(lab, add, learner_ns=80e3).flags[0]
 

@@ -38,7 +38,7 @@ def test_a_source_without_a_launch_is_not_traced(tmp_path: Path) -> None:
 
 
 def test_without_pytorch_it_is_said_how_to_get_it(tmp_path: Path) -> None:
-    asked = tracing._Asked(
+    request = tracing._Asked(
         folder=str(LAB),
         source=load(LAB).reference,
         image=b"",
@@ -48,12 +48,12 @@ def test_without_pytorch_it_is_said_how_to_get_it(tmp_path: Path) -> None:
     )
     without = "import sys; sys.modules['torch'] = None\n"
     code = without + "from warpbook_labs.engines.kernels.tracing import main; main()"
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code],
-        input=msgspec.msgpack.encode(asked),
+        input=msgspec.msgpack.encode(request),
         capture_output=True,
         check=True,
     )
-    answer = msgspec.json.decode(told.stdout)
+    answer = msgspec.json.decode(completed.stdout)
     assert "no trace without PyTorch" in answer["problem"]
     assert "pip install 'warpbook[torch]'" in answer["problem"]

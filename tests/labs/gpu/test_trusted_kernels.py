@@ -23,16 +23,20 @@ def ptx() -> str:
 def run(ptx: str, name: str, arrays: dict[str, Any], *given: Any) -> dict[str, Any]:
     """Launch one kernel; arguments are names of arrays, and numbers."""
     machine = Machine(ptx)
-    buffers = {each: machine.put(each, array) for each, array in arrays.items()}
-    arguments = [buffers.get(each, each) for each in given]
+    buffers = {
+        buffer_name: machine.put(buffer_name, array)
+        for buffer_name, array in arrays.items()
+    }
+    arguments = [buffers.get(argument, argument) for argument in given]
     report = machine.run(name, (3, 1, 1), (256, 1, 1), arguments)
     assert not report.findings and not report.stopped
     return {
-        each: machine.read(buffers[each], array.dtype) for each, array in arrays.items()
+        buffer_name: machine.read(buffers[buffer_name], array.dtype)
+        for buffer_name, array in arrays.items()
     }
 
 
-def found() -> np.ndarray[Any, Any]:
+def nothing_found() -> np.ndarray[Any, Any]:
     return np.array([NOTHING, 0], np.uint64)
 
 
@@ -54,7 +58,7 @@ def test_a_byte_that_was_written_in_a_red_zone_is_found(
     arena = kernels.poison(4096, KEY).copy()
     if stray is not None:
         arena[stray] ^= 1
-    held = {"a": arena, "found": found()}
+    held = {"a": arena, "found": nothing_found()}
     left = run(ptx, "untouched", held, "a", 10, 4096, KEY, "found")["found"]
     assert list(left) == ([NOTHING, 0] if stray is None else [stray, 1])
 
@@ -114,7 +118,7 @@ def test_poison_is_no_result_even_where_no_number_is_right(ptx: str) -> None:
 def compared(
     ptx: str, got: Any, right: Any, bound: float = 0.0
 ) -> tuple[int, int] | None:
-    held = {"arena": got, "right": right, "found": found()}
+    held = {"arena": got, "right": right, "found": nothing_found()}
     kind = ord(right.dtype.kind)
     exact = np.float64(bound)
     given = ("arena", 0, "right", len(right), right.itemsize, kind, exact, KEY, "found")

@@ -30,7 +30,7 @@ class Again(Session):
     def __init__(
         self, loaded: LoadedLab, is_timed: bool, has_gpu: bool = False
     ) -> None:
-        self.asked = HostRequest(
+        self.own_request = HostRequest(
             str(loaded.folder),
             loaded.reference,
             tuple(public_cases(loaded.lab)[:1]),
@@ -40,7 +40,7 @@ class Again(Session):
             least_pairs=8,
             most_pairs=8,
         )
-        super().__init__(self.asked, loaded, None)
+        super().__init__(self.own_request, loaded, None)
 
     def load(self, text: str, side: Side = "learner") -> str:
         """Have a source loaded in place of what was there; give why it can't be."""
@@ -54,7 +54,7 @@ class Again(Session):
         if problem:
             self.drop()
             return problem
-        return self.tried(self.asked.cases[0]).message
+        return self.tried(self.own_request.cases[0]).message
 
     def drop(self) -> None:
         """End the learner's process: the next source gets a new one."""
@@ -79,13 +79,13 @@ def main() -> None:
     linux.die_with_parent()
     linux.hide_memory()
     loaded = load(Path(sys.argv[1]))
-    asked = json.load(sys.stdin)
-    session = Again(loaded, any(each["is_timed"] for each in asked))
-    for each in asked:
-        told = _told(session, each["source"], each["is_timed"])
-        sys.stdout.write(json.dumps({"name": each["name"], **told}) + "\n")
+    jobs = json.load(sys.stdin)
+    session = Again(loaded, any(job["is_timed"] for job in jobs))
+    for job in jobs:
+        answer = _told(session, job["source"], job["is_timed"])
+        sys.stdout.write(json.dumps({"name": job["name"], **answer}) + "\n")
         sys.stdout.flush()
-        if each["spoils"]:
+        if job["spoils"]:
             session.drop()
     session.close()
 

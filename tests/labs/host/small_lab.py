@@ -155,7 +155,7 @@ def heard(
     """Have the real referee grade a source, with the CPU as the device."""
     if cases is None:
         cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, 7)[:1]
-    asked = HostRequest(
+    request = HostRequest(
         str(loaded.folder),
         source,
         tuple(cases),
@@ -166,12 +166,12 @@ def heard(
         least_pairs=8,
         most_pairs=16,
     )
-    return parent.run(asked, "", 200, "warpbook_labs.engines.host.worker")
+    return parent.run(request, "", 200, "warpbook_labs.engines.host.worker")
 
 
 def failures(done: parent.Heard) -> list[str]:
     """Give what failed, in words."""
-    said = [each.result.message for each in done.tried if not each.result.passed]
+    said = [tried.result.message for tried in done.tried if not tried.result.passed]
     if done.problem:
         said.append(done.problem)
     if done.ended is not None and done.ended.message:

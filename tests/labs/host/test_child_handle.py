@@ -194,8 +194,8 @@ def test_the_labs_lie_beside_what_may_be_read(tmp_path: Path) -> None:
     for name in ("open/a.py", "open/labs/secret.py", "open/labs/b.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    found = set(confine._but(tmp_path, [tmp_path / "open/labs/secret.py"]))
-    assert found == {tmp_path / "open/a.py", tmp_path / "open/labs/b.py"}
+    hidden = set(confine._but(tmp_path, [tmp_path / "open/labs/secret.py"]))
+    assert hidden == {tmp_path / "open/a.py", tmp_path / "open/labs/b.py"}
 
 
 def test_a_source_is_tried_on_when_its_process_was_lost(tmp_path: Path) -> None:
@@ -206,8 +206,8 @@ def test_a_source_is_tried_on_when_its_process_was_lost(tmp_path: Path) -> None:
     )
     leaves = "import os\nexit_ = lambda: os._exit(7)\n" + leaves
     done = heard(loaded, leaves, is_timed=True)
-    told = [(each.result.passed, each.result.kind) for each in done.tried]
-    assert told == [(False, "crash"), (True, ""), (True, "")]
+    outcomes = [(tried.result.passed, tried.result.kind) for tried in done.tried]
+    assert outcomes == [(False, "crash"), (True, ""), (True, "")]
     assert "exit code 7" in done.tried[0].result.message
     # not all is right
     assert done.timed is None and done.ended is not None
@@ -231,8 +231,8 @@ def run(state, x, factor, out, whole):
 """
     cases = hidden_cases(loaded.lab, 7)
     done = heard(loaded, says, is_timed=False, cases=cases)
-    told = {each.result.message for each in done.tried}
-    assert told == {
+    messages = {tried.result.message for tried in done.tried}
+    assert messages == {
         "An exception; its words are told of cases that are shown only.",
         "Its process ended before it was done.",
         "ValueError; its words are told of cases that are shown only.",

@@ -137,7 +137,7 @@ def test_the_probe_tells_by_how_long_it_takes(
     fake: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "_COPY_BYTES", 4096)
-    found = Probe(Tools(fake))
-    assert found.quiet.spin_ns == fake.own_ns and found.is_quiet()
+    probe_of_fake = Probe(Tools(fake))
+    assert probe_of_fake.quiet.spin_ns == fake.own_ns and probe_of_fake.is_quiet()
     fake.own_ns *= 1.9
-    assert not found.is_quiet()
+    assert not probe_of_fake.is_quiet()

@@ -70,14 +70,14 @@ def test_what_is_right_is_never_there_early() -> None:
 
 def test_nobody_knows_from_the_last_unit_what_comes_late() -> None:
     region, layout = made(100_000)
-    found = []
+    late_places = []
     for _ in range(2):
         region.load(layout.read, "learner")
         early = region.read(layout.read[1], "learner")
         region.complete("learner")
         whole = region.read(layout.read[1], "learner")
-        found.append(set(np.flatnonzero(early != whole)))
-    assert len(found[0] & found[1]) < len(found[0]) / 4
+        late_places.append(set(np.flatnonzero(early != whole)))
+    assert len(late_places[0] & late_places[1]) < len(late_places[0]) / 4
 
 
 def test_a_buffer_of_one_element_has_nothing_else_to_hold() -> None:

@@ -60,21 +60,21 @@ def test_a_pair_after_which_something_runs_is_done_again(
     session: Again, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # two units in which nothing is called, and then two pairs
-    told = iter([False] * 2 + EMPTY + [False] * 3)
-    as_told(monkeypatch, lambda harness: next(told, True))
+    answers = iter([False] * 2 + EMPTY + [False] * 3)
+    as_told(monkeypatch, lambda harness: next(answers, True))
     timed = session.timed()
     assert timed.result.calls == 8 and timed.result.status != "not graded"
-    assert next(told, None) is None
+    assert next(answers, None) is None
 
 
 @pytest.mark.parametrize("empty", [[], EMPTY], ids=["from the begin", "later"])
 def test_work_that_ends_with_the_learner_is_the_learners(
     session: Again, monkeypatch: pytest.MonkeyPatch, empty: list[bool]
 ) -> None:
-    told = iter(empty)
+    answers = iter(empty)
     as_told(
         monkeypatch,
-        lambda harness: next(told, False) or "learner" not in harness.children,
+        lambda harness: next(answers, False) or "learner" not in harness.children,
     )
     with pytest.raises(WrongOutput) as caught:
         session.timed()
@@ -95,8 +95,8 @@ def test_work_that_comes_and_goes_is_nobodys_fault(
 ) -> None:
     # so a right source was blamed on a host whose cores were all busy
     voids, pair = 5, 2
-    told = iter(EMPTY + [False] * voids * pair + [False, False, True])
-    as_told(monkeypatch, lambda harness: next(told, True))
+    answers = iter(EMPTY + [False] * voids * pair + [False, False, True])
+    as_told(monkeypatch, lambda harness: next(answers, True))
     with pytest.raises(Disturbed, match="not at rest"):
         session.timed()
 
@@ -120,11 +120,11 @@ def test_the_probe_knows_what_is_quiet_before_a_source_is_loaded(
     order: list[str] = []
     ask = ChildHandle.ask
 
-    def asked(child: ChildHandle, command: Command, patience_s: float) -> None:
+    def ask_child(child: ChildHandle, command: Command, patience_s: float) -> None:
         order.append(type(command).__name__)
         ask(child, command, patience_s)
 
-    monkeypatch.setattr(ChildHandle, "ask", asked)
+    monkeypatch.setattr(ChildHandle, "ask", ask_child)
     monkeypatch.setattr(Harness, "look_when_quiet", lambda _: order.append("looked"))
     shared.drop()
     assert shared.start() == ""
@@ -193,13 +193,13 @@ def test_what_is_written_lies_side_by_side() -> None:
     x = Parameter("x", "input", "float32", ("n",))
     out = Parameter("out", "output", "float64", ("n",))
     layout = laid_out([x, out], {"n": 5000}, sets=3)
-    inputs = [each.offset for each in layout.read]
-    outputs = [each.offset + each.size_bytes for each in layout.written]
+    inputs = [slot.offset for slot in layout.read]
+    outputs = [slot.offset + slot.size_bytes for slot in layout.written]
     assert max(outputs) <= min(inputs)
-    assert [each.number for each in layout.slots] == [0, 1, 2, 0, 1, 2]
-    ends = [0, *(each.offset + each.size_bytes for each in layout.slots)]
+    assert [slot.number for slot in layout.slots] == [0, 1, 2, 0, 1, 2]
+    ends = [0, *(slot.offset + slot.size_bytes for slot in layout.slots)]
     assert all(
-        end <= each.offset for end, each in zip(ends, layout.slots, strict=False)
+        end <= slot.offset for end, slot in zip(ends, layout.slots, strict=False)
     )
 
 

@@ -30,7 +30,7 @@ def run(state, **given):
 
 
 def traced(loaded: LoadedLab, source: str, trace: Path) -> str:
-    asked = tracing._Asked(
+    request = tracing._Asked(
         str(loaded.folder),
         source,
         case_of(loaded),
@@ -38,16 +38,16 @@ def traced(loaded: LoadedLab, source: str, trace: Path) -> str:
         str(trace.with_suffix(".jsonl")),
         has_gpu=False,
     )
-    given = msgspec.msgpack.encode(asked)
-    told = run_child("warpbook_labs.engines.host.tracing", given, "", 100)
-    return str(msgspec.json.decode(told.stdout)["problem"])
+    given = msgspec.msgpack.encode(request)
+    child = run_child("warpbook_labs.engines.host.tracing", given, "", 100)
+    return str(msgspec.json.decode(child.stdout)["problem"])
 
 
 def test_what_it_does_is_recorded_in_a_run_of_its_own(tmp_path: Path) -> None:
     trace = tmp_path / "t.json.gz"
     assert traced(write_lab(tmp_path), RIGHT, trace) == ""
     events = json.loads(gzip.open(trace).read())["traceEvents"]
-    assert sum(each.get("name") == "aten::mul" for each in events) == 10
+    assert sum(event.get("name") == "aten::mul" for event in events) == 10
 
 
 def test_a_link_is_no_trace(tmp_path: Path) -> None:

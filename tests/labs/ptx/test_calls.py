@@ -81,9 +81,9 @@ __device__ __noinline__ int down(int n) {
 extern "C" __global__ void kernel(int* out) {
     out[threadIdx.x] = down(threadIdx.x);
 }""")
-    (found,) = report.findings
-    assert (found.kind, found.line, report.stopped) == ("too long", 3, True)
-    assert "calls `down` on line 3 within itself" in found.message
+    (finding,) = report.findings
+    assert (finding.kind, finding.line, report.stopped) == ("too long", 3, True)
+    assert "calls `down` on line 3 within itself" in finding.message
 
 
 OPERATIONS = """
@@ -109,10 +109,10 @@ def test_pointers_to_functions_lie_in_a_table() -> None:
 
 def test_a_pointer_to_no_function_is_told_with_its_line() -> None:
     _, report = ran(OPERATIONS.replace("LAST", "0"))
-    (found,) = report.findings
-    assert (found.kind, found.line, report.stopped) == ("out of bounds", 11, True)
-    assert "thread (2, 0, 0)" in found.message
-    assert "by the address 0x0" in found.message
+    (finding,) = report.findings
+    assert (finding.kind, finding.line, report.stopped) == ("out of bounds", 11, True)
+    assert "thread (2, 0, 0)" in finding.message
+    assert "by the address 0x0" in finding.message
 
 
 def test_a_method_is_chosen_by_the_object() -> None:
@@ -137,7 +137,7 @@ extern "C" __global__ void kernel(int* out) {
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_an_atomic_addition_of_a_vector_adds_each_part(count: int) -> None:
-    numbers = ", ".join(str(each + 1) for each in range(count))
+    numbers = ", ".join(str(number + 1) for number in range(count))
     m = machine(f"""
 extern "C" __global__ void kernel(float{count}* sum, float{count}* before) {{
     before[threadIdx.x] = atomicAdd(sum, make_float{count}({numbers}));

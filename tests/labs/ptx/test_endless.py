@@ -58,7 +58,9 @@ NO_CHANGE = {
 @pytest.mark.parametrize("name", NO_WAY_OUT)
 def test_a_loop_without_a_way_out_is_found_when_it_is_entered(name: str) -> None:
     report = ran(NO_WAY_OUT[name])
-    [finding] = [each for each in report.findings if each.kind == "too long"]
+    [finding] = [
+        one_finding for one_finding in report.findings if one_finding.kind == "too long"
+    ]
     assert "it has no way out" in finding.message and finding.line in (3, 4)
     assert report.stopped and report.counts.warp_instructions < 200
 
@@ -66,7 +68,9 @@ def test_a_loop_without_a_way_out_is_found_when_it_is_entered(name: str) -> None
 @pytest.mark.parametrize("name", NO_CHANGE)
 def test_a_loop_whose_end_nothing_brings_nearer_is_found(name: str) -> None:
     report = ran(NO_CHANGE[name])
-    [finding] = [each for each in report.findings if each.kind == "too long"]
+    [finding] = [
+        one_finding for one_finding in report.findings if one_finding.kind == "too long"
+    ]
     assert "nothing that its end depends on changes" in finding.message
     assert finding.line in (3, 4, 5) and report.stopped
 
@@ -122,7 +126,7 @@ ENDS = {
 def test_a_loop_that_ends_is_left_alone(name: str) -> None:
     threads = 64 if "another thread" in name else 32
     report = ran(ENDS[name], threads)
-    assert [each for each in report.findings if each.kind == "too long"] == []
+    assert [finding for finding in report.findings if finding.kind == "too long"] == []
     assert not report.stopped
 
 
@@ -130,6 +134,8 @@ def test_what_runs_out_of_time_says_in_which_loop() -> None:
     report = ran(
         "unsigned v = n;\nwhile (v != 7)\n  v = v * 1664525u + 1013904223u;\nx[0] = v;"
     )
-    [finding] = [each for each in report.findings if each.kind == "too long"]
+    [finding] = [
+        one_finding for one_finding in report.findings if one_finding.kind == "too long"
+    ]
     assert "rounds of the loop of lines 4 to 5 among it" in finding.message
     assert "Does one of its loops never end?" in finding.message

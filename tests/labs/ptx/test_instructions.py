@@ -24,8 +24,8 @@ def signed(value: int, bits: int = 32) -> int:
 
 def operands(edges: list[int], bits: int) -> list[int]:
     return edges + [
-        int(each)
-        for each in RANDOM.integers(
+        int(integer)
+        for integer in RANDOM.integers(
             0, 1 << bits, 200, np.uint64 if bits > 32 else np.int64
         )
     ]
@@ -51,7 +51,7 @@ extern "C" __global__ void f(const {of}* x, {to}* y, int n) {{
     out = m.empty("y", n * np.dtype(out_type).itemsize)
     report = m.run("f", (-(-n // 128), 1, 1), (128, 1, 1), [given, out, n])
     assert report.findings == []
-    return [int(each) for each in m.read(out, out_type)]
+    return [int(number) for number in m.read(out, out_type)]
 
 
 def truncated(a: int, b: int) -> int:
@@ -115,7 +115,7 @@ WHOLE_32: list[tuple[str, Callable[[int, int, int], int]]] = [
 
 
 @pytest.mark.parametrize(
-    ("expression", "exact"), WHOLE_32, ids=[each for each, _ in WHOLE_32]
+    ("expression", "exact"), WHOLE_32, ids=[name for name, _ in WHOLE_32]
 )
 def test_whole_numbers(expression: str, exact: Callable[[int, int, int], int]) -> None:
     a = operands(EDGES_32, 32)
@@ -144,7 +144,7 @@ WHOLE_64: list[tuple[str, Callable[[int, int, int], int]]] = [
 
 
 @pytest.mark.parametrize(
-    ("expression", "exact"), WHOLE_64, ids=[each for each, _ in WHOLE_64]
+    ("expression", "exact"), WHOLE_64, ids=[name for name, _ in WHOLE_64]
 )
 def test_long_whole_numbers(
     expression: str, exact: Callable[[int, int, int], int]
@@ -194,12 +194,14 @@ def nearest32(exact: Fraction) -> np.float32:
 
 def floats(dtype: Any) -> np.ndarray[Any, Any]:
     spread = RANDOM.standard_normal((3, 400)) * 10.0 ** RANDOM.integers(-8, 8, (3, 400))
-    found = spread.astype(dtype)
+    values = spread.astype(dtype)
     # sums that almost cancel, and ties
-    found[2, :200] = -(found[0, :200].astype(np.float64) * found[1, :200]).astype(dtype)
-    found[:2, 200:260] = 1 + 2.0**-12
-    found[2, 200:260] = 2.0 ** -RANDOM.integers(30, 70, 60).astype(np.float64)
-    return found
+    values[2, :200] = -(values[0, :200].astype(np.float64) * values[1, :200]).astype(
+        dtype
+    )
+    values[:2, 200:260] = 1 + 2.0**-12
+    values[2, 200:260] = 2.0 ** -RANDOM.integers(30, 70, 60).astype(np.float64)
+    return values
 
 
 def run_floats(
@@ -234,7 +236,7 @@ def test_fused_products_are_rounded_once() -> None:
     )
     np.testing.assert_array_equal(
         run_floats("fma(a, b, c)", np.float64, wide),
-        [each.numerator / each.denominator for each in exact],
+        [fraction.numerator / fraction.denominator for fraction in exact],
     )
 
 
@@ -259,7 +261,7 @@ def test_directed_rounding_is_on_the_asked_side_and_next_to_it(
     ):
         got = run_floats(name, np.float32, rows)
         for row, value in zip(rows.T, got, strict=True):
-            exact = exact_of(*(Fraction(float(each)) for each in row))
+            exact = exact_of(*(Fraction(float(number)) for number in row))
             assert keeps(Fraction(float(value)), exact)
             # no other number lies between
             step = np.spacing(np.abs(value))
@@ -272,8 +274,8 @@ def test_directed_rounding_is_on_the_asked_side_and_next_to_it(
 def test_directed_roots_lie_beside_the_exact_one() -> None:
     rows = np.abs(floats(np.float32))
     down, up, cut = (
-        run_floats(f"__fsqrt_{each}(a)", np.float32, rows)
-        for each in ("rd", "ru", "rz")
+        run_floats(f"__fsqrt_{mode}(a)", np.float32, rows)
+        for mode in ("rd", "ru", "rz")
     )
     np.testing.assert_array_equal(down, cut)
     for value, lower, upper in zip(rows[0], down, up, strict=True):
@@ -309,13 +311,13 @@ def test_conversions_round_saturate_and_keep_signs() -> None:
         got = run_floats(f"__int_as_float({expression})", np.float32, rows).view(
             np.int32
         )
-        for value, found in zip(special, got, strict=True):
+        for value, result in zip(special, got, strict=True):
             if math.isnan(value):
-                assert found == 0
+                assert result == 0
             elif math.isinf(value):
-                assert found == (2**31 - 1 if value > 0 else -(2**31))
+                assert result == (2**31 - 1 if value > 0 else -(2**31))
             else:
-                assert found == min(max(exact(value), -(2**31)), 2**31 - 1)
+                assert result == min(max(exact(value), -(2**31)), 2**31 - 1)
 
 
 def test_nan_and_signed_zeros_follow_the_isa() -> None:
@@ -370,8 +372,8 @@ extern "C" __global__ void talk(unsigned* x) {
         np.full(64, 16),
         np.where(t % 2, 0xAAAAAAAA, warp + 2),
     ]
-    for row, (found, exact) in enumerate(zip(got, want, strict=True)):
-        np.testing.assert_array_equal(found, exact, err_msg=str(row))
+    for row, (result, exact) in enumerate(zip(got, want, strict=True)):
+        np.testing.assert_array_equal(result, exact, err_msg=str(row))
 
 
 def test_one_thread_of_those_that_are_named_is_elected() -> None:
@@ -477,5 +479,5 @@ extern "C" __global__ void change(int n) {
     assert report.findings == []
     assert m.read(y, np.float32).tolist() == [i % 5 + 3 for i in range(32)]
     assert report.counts.global_sectors == 4
-    (found,) = m.run("change", (1, 1, 1), (1, 1, 1), [3]).findings
-    assert found.kind == "read-only" and "constant memory" in found.message
+    (finding,) = m.run("change", (1, 1, 1), (1, 1, 1), [3]).findings
+    assert finding.kind == "read-only" and "constant memory" in finding.message

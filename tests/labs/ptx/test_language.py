@@ -37,7 +37,7 @@ def kinds_of_tiles(wait: str, barrier: str = "__syncthreads();") -> list[str]:
     report = m.run("tiles", (1, 1, 1), (32, 1, 1), [x, y, 5])
     got = m.read(y, np.float32).reshape(5, 32, 4)
     assert np.array_equal(got, values[:, ::-1])
-    return list(dict.fromkeys(each.kind for each in report.findings))
+    return list(dict.fromkeys(finding.kind for finding in report.findings))
 
 
 def test_an_asynchronous_copy_is_there_after_the_wait_and_a_barrier() -> None:
@@ -106,7 +106,7 @@ __global__ void message(int* data, int* flag, int* out) {
     if (blockIdx.x == 0) { *data = 42; seen.store(1, cuda::memory_order_release); }
     else { while (seen.load(cuda::memory_order_ACQUIRE) == 0) ; *out = *data; }
 }"""
-    for scope, acquire, found in (
+    for scope, acquire, expected in (
         ("device", "acquire", []),
         ("block", "acquire", ["race"]),
         ("device", "relaxed", ["race"]),
@@ -114,7 +114,7 @@ __global__ void message(int* data, int* flag, int* out) {
         m = machine(source.replace("SCOPE", scope).replace("ACQUIRE", acquire))
         held = [m.put(name, np.zeros(1, np.int32)) for name in "abc"]
         report = m.run("message", (2, 1, 1), (1, 1, 1), held)
-        assert [each.kind for each in report.findings][:1] == found
+        assert [finding.kind for finding in report.findings][:1] == expected
 
 
 def test_kernels_are_found_without_extern_c() -> None:
@@ -193,7 +193,7 @@ __global__ void hand_over(const int* x, int* y) {
 
 
 @pytest.mark.parametrize(
-    ("full", "empty", "found"),
+    ("full", "empty", "expected"),
     [
         ("full.arrive_and_wait();", "empty.arrive_and_wait();", []),
         # it does not wait for the numbers
@@ -203,13 +203,15 @@ __global__ void hand_over(const int* x, int* y) {
     ],
 )
 def test_barriers_in_shared_memory_hand_numbers_over(
-    full: str, empty: str, found: list[str]
+    full: str, empty: str, expected: list[str]
 ) -> None:
     m = machine(PRODUCER.replace("FULL", full).replace("EMPTY", empty))
     values = np.arange(128, dtype=np.int32).reshape(4, 32)
     x, y = m.put("x", values), m.empty("y", 512)
     report = m.run("hand_over", (1, 1, 1), (64, 1, 1), [x, y])
-    assert [each.kind for each in report.findings if each.kind == "race"][:1] == found
-    if not found:
+    assert [finding.kind for finding in report.findings if finding.kind == "race"][
+        :1
+    ] == expected
+    if not expected:
         assert report.findings == []
         assert np.array_equal(m.read(y, np.int32).reshape(4, 32), values[:, ::-1])

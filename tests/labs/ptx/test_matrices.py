@@ -107,7 +107,7 @@ def test_a_warp_that_is_not_whole_is_told() -> None:
     m = machine(multiply("f16", 16, "f32", 16))
     held = [m.put(name, np.zeros(512, np.float32)) for name in "abc"]
     report = m.run("multiply", (1, 1, 1), (16, 1, 1), held)
-    assert [each.kind for each in report.findings] == ["inactive lane"]
+    assert [finding.kind for finding in report.findings] == ["inactive lane"]
 
 
 @pytest.mark.parametrize("turned", ["", ".trans"])

@@ -30,7 +30,7 @@ FLAGS = {
 
 
 def kinds(report: Report) -> list[str]:
-    return [each.kind for each in report.findings]
+    return [finding.kind for finding in report.findings]
 
 
 def run(source: str, blocks: int, threads: int, **buffers: object) -> Report:
@@ -76,15 +76,15 @@ def test_releases_and_acquires_need_no_fence_beside_them() -> None:
     load = (
         "while (!__nv_atomic_load_n(flag, __NV_ATOMIC_{}, __NV_THREAD_SCOPE_DEVICE)) ;"
     )
-    for told, asked, found in (
+    for store_kind, load_kind, expected in (
         ("RELEASE", "ACQUIRE", []),
         ("RELAXED", "ACQUIRE", ["race"]),
         ("RELEASE", "RELAXED", ["race"]),
     ):
         report = message(
-            "atomic", "", "", TELL=store.format(told), WAIT=load.format(asked)
+            "atomic", "", "", TELL=store.format(store_kind), WAIT=load.format(load_kind)
         )
-        assert kinds(report) == found
+        assert kinds(report) == expected
 
 
 STORE_BUFFER = """
@@ -128,15 +128,15 @@ extern "C" __global__ void count(int* lock, int* total) {
 
 
 @pytest.mark.parametrize(
-    ("enter", "leave", "found"),
+    ("enter", "leave", "expected"),
     [(FENCE, FENCE, []), (FENCE, "", ["race"]), ("", FENCE, ["race"])],
 )
 def test_a_lock_needs_a_fence_where_it_is_taken_and_where_it_is_freed(
-    enter: str, leave: str, found: list[str]
+    enter: str, leave: str, expected: list[str]
 ) -> None:
     source = LOCK.replace("ENTER", enter).replace("LEAVE", leave)
     report = run(source, 4, 2, lock=[0], total=[0])
-    assert kinds(report)[:1] == found
+    assert kinds(report)[:1] == expected
 
 
 LAST = """
@@ -170,13 +170,13 @@ extern "C" __global__ void total(const int* x, KIND int* part, int* out) {
 
 
 @pytest.mark.parametrize("kind", ["", "volatile"])
-@pytest.mark.parametrize(("fence", "found"), [(FENCE, []), ("", ["race"])])
+@pytest.mark.parametrize(("fence", "expected"), [(FENCE, []), ("", ["race"])])
 def test_the_last_block_needs_a_fence_before_the_counter(
-    kind: str, fence: str, found: list[str]
+    kind: str, fence: str, expected: list[str]
 ) -> None:
     source = LAST.replace("KIND", kind).replace("FENCE", fence)
     report = run(source, 40, 64, x=np.ones(40 * 64), part=np.zeros(40), out=[0])
-    assert kinds(report)[:1] == found
+    assert kinds(report)[:1] == expected
 
 
 def test_a_thread_s_fence_is_its_own_until_a_barrier_hands_it_on() -> None:
@@ -193,12 +193,12 @@ extern "C" __global__ void total(int* data, int* flag, int* out) {
         out[t] = data[63 - t];
     }
 }"""
-    for barrier, found in (("__syncthreads();", []), ("", ["race"])):
+    for barrier, expected in (("__syncthreads();", []), ("", ["race"])):
         report = run(
             source.replace("BARRIER", barrier),
             2, 64, data=np.zeros(64), flag=[0], out=np.zeros(64),
         )  # fmt: skip
-        assert kinds(report)[:1] == found
+        assert kinds(report)[:1] == expected
 
 
 WARP_SUM = """
@@ -236,9 +236,9 @@ extern "C" __global__ void swap(int* x) {
     BARRIER
     x[threadIdx.x] = held[31 - threadIdx.x] + zero;
 }"""
-    for barrier, found in (("", ["race"]), ("__syncwarp();", [])):
+    for barrier, expected in (("", ["race"]), ("__syncwarp();", [])):
         report = run(source.replace("BARRIER", barrier), 1, 32, x=np.arange(32))
-        assert kinds(report)[:1] == found
+        assert kinds(report)[:1] == expected
 
 
 def test_a_barrier_of_some_lanes_orders_these_alone() -> None:
@@ -269,9 +269,9 @@ extern "C" __global__ void sum(int* x, int* out) {
 
     assert shuffled("32", "16", "~0u").findings == []
     # lanes 16 to 19 have ended, and their numbers are missing
-    (found,) = shuffled("16", "16", "~0u").findings
-    assert (found.kind, found.line) == ("inactive lane", 5)
-    assert "takes by a shuffle on line 5 the number of lane 16" in found.message
+    (finding,) = shuffled("16", "16", "~0u").findings
+    assert (finding.kind, finding.line) == ("inactive lane", 5)
+    assert "takes by a shuffle on line 5 the number of lane 16" in finding.message
     # what the upper lanes take from nobody does not come to lane 0
     assert shuffled("8", "4", "0xff").findings == []
 
@@ -302,13 +302,13 @@ extern "C" __global__ void scan(const int* x, int* prefix, int* flag, int* out) 
     __syncthreads();
     out[b] = prefix[b];
 }"""
-    for fence, found in ((FENCE, []), ("", ["race"])):
+    for fence, expected in ((FENCE, []), ("", ["race"])):
         zeros = np.zeros(200)
         report = run(
             source.replace("FENCE", fence),
             200, 32, x=np.ones(200), prefix=zeros, flag=zeros, out=zeros,
         )  # fmt: skip
-        assert kinds(report)[:1] == found
+        assert kinds(report)[:1] == expected
 
 
 @pytest.mark.parametrize("takes_a_ticket", [True, False])
@@ -357,19 +357,19 @@ extern "C" __global__ void scan(const int* x, long long* status, int* out) {
     all[b] = 1ll << 63 | sum;
     out[b] = sum;
 }"""
-    for guard, found in (("if (got == 0) continue;", []), ("", ["race"])):
+    for guard, expected in (("if (got == 0) continue;", []), ("", ["race"])):
         m = machine(
             source.replace("GUARD", guard).replace("if (got < 0) break;", guard)
         )
         x, out = m.put("x", np.ones(50, np.int32)), m.empty("out", 200)
         status = m.put("status", np.zeros(50, np.int64))
         report = m.run("scan", (50, 1, 1), (1, 1, 1), [x, status, out])
-        assert kinds(report)[:1] == found
+        assert kinds(report)[:1] == expected
 
 
-@pytest.mark.parametrize(("fence", "found"), [(FENCE, []), ("", ["race"])])
+@pytest.mark.parametrize(("fence", "expected"), [(FENCE, []), ("", ["race"])])
 def test_a_fence_of_the_turn_before_is_none_of_this_turn(
-    fence: str, found: list[str]
+    fence: str, expected: list[str]
 ) -> None:
     source = """
 extern "C" __global__ void turns(int* data, int* flag, int* out) {
@@ -394,7 +394,7 @@ extern "C" __global__ void turns(int* data, int* flag, int* out) {
         flag=[0],
         out=np.zeros(4),
     )
-    assert kinds(report)[:1] == found
+    assert kinds(report)[:1] == expected
 
 
 def test_blocks_meet_at_a_barrier_of_the_grid_again_and_again() -> None:
@@ -424,12 +424,12 @@ extern "C" __global__ void blur(int* a, int* b, int* c, int* d) {
     meet();
     d[i] = c[(i + 1) % n] + c[(i + n - 1) % n];
 }"""
-    for fence, found in ((FENCE, []), ("", ["race"])):
+    for fence, expected in ((FENCE, []), ("", ["race"])):
         zeros = np.zeros(256)
         report = run(
             source.replace("FENCE", fence), 8, 32, a=zeros, b=zeros, c=zeros, d=zeros
         )
-        assert kinds(report)[:1] == found
+        assert kinds(report)[:1] == expected
 
 
 SHIFTED = """
@@ -483,7 +483,7 @@ def test_phases_of_an_mbarrier_put_in_order_who_arrives_and_who_waits(
     out = m.empty("out", 4 * 2048)
     # as many threads as would take minutes if each had a clock of its own
     report = m.run("shifted", (8, 1, 1), (256, 1, 1), [out])
-    kinds = {each.kind for each in report.findings}
+    kinds = {finding.kind for finding in report.findings}
     assert kinds == (set() if is_right else {"race"})
     if is_right:
         want = np.tile((np.arange(256) + 4) % 256, 8)

@@ -10,7 +10,7 @@ from warpbook_labs.results.findings import Report
 
 
 def kinds(report: Report) -> list[str]:
-    return [each.kind for each in report.findings]
+    return [finding.kind for finding in report.findings]
 
 
 def tree_sum(first_barrier: str, barrier: str) -> tuple[Report, float]:
@@ -43,11 +43,11 @@ def test_a_kernel_without_mistakes_is_told_none() -> None:
 )
 def test_a_missing_barrier_is_a_race_with_its_lines(first: str, later: str) -> None:
     report, _ = tree_sum(first, later)
-    races = [each for each in report.findings if each.kind == "race"]
+    races = [finding for finding in report.findings if finding.kind == "race"]
     assert races
     assert "of the shared `part`" in races[0].message
     assert "on line 9" in races[0].message
-    assert all(each.line in (5, 9, 12) for each in races)
+    assert all(race.line in (5, 9, 12) for race in races)
 
 
 def test_a_barrier_of_the_warp_is_enough_within_a_warp() -> None:
@@ -58,11 +58,11 @@ extern "C" __global__ void swap(int* x) {
     BARRIER
     x[threadIdx.x] = held[31 - threadIdx.x];
 }"""
-    for barrier, found in (("__syncwarp();", []), ("", ["race"])):
+    for barrier, expected in (("__syncwarp();", []), ("", ["race"])):
         m = machine(source.replace("BARRIER", barrier))
         x = m.put("x", np.arange(32, dtype=np.int32))
         report = m.run("swap", (1, 1, 1), (32, 1, 1), [x])
-        assert kinds(report)[:1] == found
+        assert kinds(report)[:1] == expected
     # two warps need the block's
     m = machine(
         source.replace("BARRIER", "__syncwarp();")
@@ -101,13 +101,13 @@ extern "C" __global__ void total(const int* x, int* parts, unsigned* done, int* 
         *out = sum;
     }
 }"""
-    for fence, found in (("__threadfence();", []), ("", ["race"])):
+    for fence, expected in (("__threadfence();", []), ("", ["race"])):
         m = machine(source.replace("FENCE", fence))
         x = m.put("x", np.arange(5, dtype=np.int32))
         parts, done = m.empty("parts", 20), m.put("done", np.zeros(1, np.uint32))
         out = m.empty("out", 4)
         report = m.run("total", (5, 1, 1), (1, 1, 1), [x, parts, done, out])
-        assert kinds(report)[:1] == found
+        assert kinds(report)[:1] == expected
         assert m.read(out, np.int32)[0] == 10
 
 
@@ -145,9 +145,9 @@ extern "C" __global__ void part(int* x, int n) {
     assert m.run("part", (1, 1, 1), (64, 1, 1), [x, 40]).findings == []
     m = machine(source.replace("TURNS", "(t & 32 ? 1 : 3)"))
     x = m.put("x", np.zeros(64, np.int32))
-    (found,) = m.run("part", (1, 1, 1), (64, 1, 1), [x, 64]).findings[:1]
-    assert (found.kind, found.line) == ("divergent barrier", 10)
-    assert "32 of the 64 threads of block (0, 0, 0) have gone past" in found.message
+    (finding,) = m.run("part", (1, 1, 1), (64, 1, 1), [x, 64]).findings[:1]
+    assert (finding.kind, finding.line) == ("divergent barrier", 10)
+    assert "32 of the 64 threads of block (0, 0, 0) have gone past" in finding.message
 
 
 def test_named_barriers_wait_for_as_many_warps_as_they_name() -> None:
@@ -164,13 +164,13 @@ extern "C" __global__ void hand_over(int* x) {
     }
     if (t < 64) asm volatile("bar.sync 2, 64;");
 }"""
-    for barrier, found in (("bar.sync 1, 128;", []), ("bar.sync 3, 64;", ["race"])):
+    for barrier, expected in (("bar.sync 1, 128;", []), ("bar.sync 3, 64;", ["race"])):
         m = machine(source.replace("BARRIER", barrier))
         x = m.put("x", np.arange(160, dtype=np.int32))
         report = m.run("hand_over", (2, 1, 1), (160, 1, 1), [x])
         # the second block reads what the first has written
-        races = [each for each in report.findings if "shared" in each.message]
-        assert [each.kind for each in races][:1] == found
+        races = [finding for finding in report.findings if "shared" in finding.message]
+        assert [race.kind for race in races][:1] == expected
 
 
 @pytest.mark.parametrize("number", ["1 + t / 64", "1"])
@@ -199,11 +199,11 @@ extern "C" __global__ void copy(const float* from, float* to) {
     source = m.put("from", np.ones(100, np.float32))
     target = m.empty("to", 400)
     report = m.run("copy", (1, 1, 1), (128, 1, 1), [source, target])
-    (found,) = report.findings
-    assert (found.kind, found.line) == ("out of bounds", 4)
-    assert "thread (100, 0, 0)" in found.message
-    assert "0 bytes past the end of `from` (400 bytes)" in found.message
-    assert "27 more threads" in found.message
+    (finding,) = report.findings
+    assert (finding.kind, finding.line) == ("out of bounds", 4)
+    assert "thread (100, 0, 0)" in finding.message
+    assert "0 bytes past the end of `from` (400 bytes)" in finding.message
+    assert "27 more threads" in finding.message
 
 
 def test_an_access_beyond_shared_memory_and_an_odd_address_are_told() -> None:
@@ -235,8 +235,8 @@ extern "C" __global__ void half(int* out) {
     out = m.empty("out", 256)
     report = m.run("half", (1, 1, 1), (64, 1, 1), [out])
     assert set(kinds(report)) == {"uninitialised read"}
-    told = " ".join(each.message for each in report.findings)
-    assert "byte 128 of shared memory" in told and "byte 0 of `out`" in told
+    text = " ".join(finding.message for finding in report.findings)
+    assert "byte 128 of shared memory" in text and "byte 0 of `out`" in text
 
 
 def test_an_exchange_reads_only_if_its_old_number_is_wanted() -> None:
@@ -281,9 +281,12 @@ extern "C" __device__ void __assertfail(
     const char*, const char*, unsigned, const char*, size_t);
 extern "C" __global__ void check(int* x) { assert(x[threadIdx.x] < 5); }""")
     x = m.put("x", np.array([1, 2, 9, 3], np.int32))
-    (found,) = m.run("check", (1, 1, 1), (4, 1, 1), [x]).findings
-    assert found.kind == "assertion"
-    assert "thread (2, 0, 0)" in found.message and "x[threadIdx.x] < 5" in found.message
+    (finding,) = m.run("check", (1, 1, 1), (4, 1, 1), [x]).findings
+    assert finding.kind == "assertion"
+    assert (
+        "thread (2, 0, 0)" in finding.message
+        and "x[threadIdx.x] < 5" in finding.message
+    )
 
 
 def test_an_end_that_early_and_late_threads_share_is_no_barrier_missed() -> None:

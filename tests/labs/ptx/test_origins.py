@@ -27,7 +27,7 @@ extern "C" __global__ void mix(const float* x, const float* y, float* out, int n
 
 
 def named(m: Machine, name: str) -> Buffer:
-    return next(each for each in m.buffers if each.name == name)
+    return next(buffer for buffer in m.buffers if buffer.name == name)
 
 
 def followed(source: str, n: int, count: int = 8) -> tuple[Machine, Origins]:

@@ -105,7 +105,7 @@ os._exit(0)
 """
 
 
-def asked(calls: dict[str, tuple[tuple[int | None, int | None], str]]):
+def errors_of(calls: dict[str, tuple[tuple[int | None, int | None], str]]):
     """Make system calls where they are filtered; give the error of each."""
     column = ("x86_64", "aarch64").index(platform.machine())
     numbers = [
@@ -119,18 +119,18 @@ def asked(calls: dict[str, tuple[tuple[int | None, int | None], str]]):
         capture_output=True,
     )
     assert done.returncode == 0, done.stderr.decode()
-    told: dict[str, int] = json.loads(done.stdout)
-    assert len(told) == len(numbers)
-    return told
+    errors: dict[str, int] = json.loads(done.stdout)
+    assert len(errors) == len(numbers)
+    return errors
 
 
 def test_what_a_kernels_interpreter_never_needs_is_refused() -> None:
-    told = asked(REFUSED)
-    assert {name for name, error in told.items() if error != errno.EPERM} == set()
+    errors = errors_of(REFUSED)
+    assert {name for name, error in errors.items() if error != errno.EPERM} == set()
 
 
 def test_what_it_needs_is_let_through() -> None:
-    assert set(asked(ALLOWED).values()) == {0}
+    assert set(errors_of(ALLOWED).values()) == {0}
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="needs int 0x80")

@@ -16,7 +16,7 @@ def statement(source: str) -> Statement:
 
 def parts(nodes: list[ast.expr]) -> set[str]:
     """Write parts of objects as Python."""
-    return {ast.unparse(each) for each in nodes}
+    return {ast.unparse(node) for node in nodes}
 
 
 @pytest.mark.parametrize(
@@ -33,14 +33,14 @@ def parts(nodes: list[ast.expr]) -> set[str]:
 def test_places_are_told_from_values(
     source: str, whole: set[str], places: set[str]
 ) -> None:
-    found = statement(source)
-    assert (found.whole, found.places) == (whole, places)
+    one_statement = statement(source)
+    assert (one_statement.whole, one_statement.places) == (whole, places)
 
 
 def test_a_part_of_an_object_is_read_alone() -> None:
-    found = statement("y = model.weight[0] + n")
-    assert found.reads == {"model", "n"} and found.whole == {"n"}
-    assert parts(found.parts) == {"model.weight[0]"}
+    one_statement = statement("y = model.weight[0] + n")
+    assert one_statement.reads == {"model", "n"} and one_statement.whole == {"n"}
+    assert parts(one_statement.parts) == {"model.weight[0]"}
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,11 @@ def test_a_part_of_an_object_is_read_alone() -> None:
 def test_what_is_changed_in_place(
     source: str, changes: set[str], changed_parts: set[str]
 ) -> None:
-    found = statement(source)
-    assert changes <= found.changes and parts(found.changed_parts) == changed_parts
+    one_statement = statement(source)
+    assert (
+        changes <= one_statement.changes
+        and parts(one_statement.changed_parts) == changed_parts
+    )
 
 
 def test_another_name_is_no_new_object() -> None:

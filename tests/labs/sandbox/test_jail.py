@@ -110,8 +110,8 @@ os._exit(0)
             capture_output=True,
         )
     assert done.returncode == 0, done.stderr.decode()
-    told: dict[str, str] = json.loads(done.stdout)
-    return told
+    outcomes: dict[str, str] = json.loads(done.stdout)
+    return outcomes
 
 
 @pytest.mark.parametrize("user", [0, 54321])
@@ -129,13 +129,13 @@ def test_each_of_the_layers_holds_where_another_is_missing() -> None:
     refused = dict.fromkeys(ATTEMPTS, "refused")
     unfiltered = {"filtered": False, **refused}
     assert attempts(0, NO_FILTER) == {"tier": "namespaces", **unfiltered}
-    told = attempts(54321, f"{NO_NAMESPACES}; {NO_FILTER}")
+    outcomes = attempts(54321, f"{NO_NAMESPACES}; {NO_FILTER}")
     # the network is shared then, which the words say
-    assert told.pop("reach the network") == "done"
+    assert outcomes.pop("reach the network") == "done"
     del unfiltered["reach the network"]
-    assert told == {"tier": "landlock", **unfiltered}
-    told = attempts(54321, f"{NO_NAMESPACES}; {NO_LANDLOCK}")
-    assert told == {"tier": "limits", "filtered": True, **refused}
+    assert outcomes == {"tier": "landlock", **unfiltered}
+    outcomes = attempts(54321, f"{NO_NAMESPACES}; {NO_LANDLOCK}")
+    assert outcomes == {"tier": "limits", "filtered": True, **refused}
 
 
 def test_the_words_say_what_is_missing() -> None:

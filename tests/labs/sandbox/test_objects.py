@@ -65,7 +65,7 @@ def test_a_tensor_is_changed_where_its_version_is_another() -> None:
     objects, x = Objects(version_of), torch.zeros(2)
     assert list(objects.changed_tensors([x])) == []
     x.add_(1)
-    assert [each is x for each in objects.changed_tensors([[x]])] == [True]
+    assert [tensor is x for tensor in objects.changed_tensors([[x]])] == [True]
     assert list(objects.changed_tensors([x])) == []
     objects.make(x, {4: 0})
     assert objects.lines(x[:1]) == {4: 0}

@@ -26,13 +26,15 @@ FINE = "print(torch.ones(3, device='cuda').sum().item())"
 ENDLESS = "while True: pass"
 
 
-def asked(body: str, limits: Limits | None = None, case_s: float = 60.0) -> Outcome:
+def outcome_of(
+    body: str, limits: Limits | None = None, case_s: float = 60.0
+) -> Outcome:
     job = Record(HEAD + body, "", (HostCase({}, (), ()),), case_s)
     return warm.run(job, limits)
 
 
 def left(body: str, limits: Limits | None = None) -> Left:
-    outcome = asked(body, limits)
+    outcome = outcome_of(body, limits)
     assert isinstance(outcome.result, HostRan), outcome.message
     return outcome.result.cases[0]
 
@@ -61,7 +63,7 @@ def test_once_it_is_warm_a_job_is_done_at_once() -> None:
 
 
 def test_a_child_is_shut_in_as_any_jail() -> None:
-    outcome = asked(FINE)
+    outcome = outcome_of(FINE)
     assert outcome.tier is not None
     for body in (
         "open('/etc/passwd')",
@@ -86,14 +88,14 @@ def test_no_job_leaves_anything_to_the_next() -> None:
 
 def test_a_job_that_does_not_end_is_ended_alone() -> None:
     before = warm_process()
-    outcome = asked(ENDLESS, Limits(wall_s=0.5))
+    outcome = outcome_of(ENDLESS, Limits(wall_s=0.5))
     assert outcome.status == "timeout" and "0.5 s" in outcome.message
     assert warm_process().pid == before.pid
     assert before.children() == []
 
 
 def test_processor_time_is_bounded() -> None:
-    outcome = asked(ENDLESS, Limits(wall_s=30, processor_s=1))
+    outcome = outcome_of(ENDLESS, Limits(wall_s=30, processor_s=1))
     assert outcome.status == "timeout" and "CPU time" in outcome.message
 
 
@@ -109,9 +111,9 @@ def test_memory_is_bounded() -> None:
 
 def test_who_ends_its_own_process_ends_no_other() -> None:
     before = warm_process().pid
-    outcome = asked("import os; os._exit(7)")
+    outcome = outcome_of("import os; os._exit(7)")
     assert outcome.status == "crashed"
-    outcome = asked("import ctypes; ctypes.string_at(0)")
+    outcome = outcome_of("import ctypes; ctypes.string_at(0)")
     assert outcome.status == "crashed" and "SIGSEGV" in outcome.message
     assert warm_process().pid == before
 
@@ -121,18 +123,18 @@ def test_jobs_are_done_side_by_side() -> None:
     threads = [
         threading.Thread(target=lambda: outcomes.append(left(FINE))) for _ in range(6)
     ]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert [each.printed for each in outcomes] == ["3.0\n"] * 6
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [outcome.printed for outcome in outcomes] == ["3.0\n"] * 6
 
 
 def test_when_it_is_killed_its_children_end_and_the_job_is_begun_again() -> None:
     process = warm_process()
     outcomes: list[Outcome] = []
     thread = threading.Thread(
-        target=lambda: outcomes.append(asked(ENDLESS, Limits(wall_s=4.0)))
+        target=lambda: outcomes.append(outcome_of(ENDLESS, Limits(wall_s=4.0)))
     )
     thread.start()
     end_s = time.monotonic() + 5
@@ -143,7 +145,7 @@ def test_when_it_is_killed_its_children_end_and_the_job_is_begun_again() -> None
     assert is_gone(child)
     thread.join()
     # by another process, in which it did not end either
-    assert [each.status for each in outcomes] == ["timeout"]
+    assert [outcome.status for outcome in outcomes] == ["timeout"]
     assert warm_process().pid != process.pid
 
 
@@ -200,5 +202,5 @@ def test_a_pytorch_that_can_not_be_loaded_is_told(
     there = {**environment(), "PYTHONPATH": path}
     monkeypatch.setattr(warm, "environment", lambda: there)
     with pytest.raises(NotInstalled) as problem:
-        asked(FINE)
+        outcome_of(FINE)
     assert words in str(problem.value)

@@ -117,13 +117,13 @@ def judged_file(
     """
     zeros, shape = np.zeros_like(given[0]), given[0].shape
     places: dict[str, Place] = {"x": place, "out": out_place or place}
-    lent = {name: (zeros, each) for name, each in places.items()}
+    lent = {name: (zeros, kind) for name, kind in places.items()}
     program = program_of(source, lent, {"n": zeros.size}, len(given))
     buffers = [
-        Buffer(name, each, "float32", shape, name == "x", name == "out")
-        for name, each in places.items()
+        Buffer(name, kind, "float32", shape, name == "x", name == "out")
+        for name, kind in places.items()
     ]
-    verdict = judged(program, buffers, [{"x": each} for each in given])
+    verdict = judged(program, buffers, [{"x": array} for array in given])
     assert not verdict.refused, verdict.refused
     assert verdict.counts
     outputs = [
@@ -138,9 +138,13 @@ def judged_file(
 
 def kinds(done: Done) -> list[str]:
     """Name the findings."""
-    return [each.kind for each in done.findings]
+    return [finding.kind for finding in done.findings]
 
 
 def of_kind(program: Program, kind: type[Instruction]) -> list[Any]:
     """Give all instructions of a kind."""
-    return [each for each in program.instructions if isinstance(each, kind)]
+    return [
+        instruction
+        for instruction in program.instructions
+        if isinstance(instruction, kind)
+    ]

@@ -98,7 +98,7 @@ def write_lab(
     device = '"cuda"'
     if without_gpu == "torch":
         device += ' if torch.cuda.is_available() else "cpu"'
-    right, wrong = (each.replace("DEVICE", device) for each in (RIGHT, WRONG))
+    right, wrong = (source.replace("DEVICE", device) for source in (RIGHT, WRONG))
     at = folder / "scaled_sums"
     place = f'place = "{place}"'
     texts = {

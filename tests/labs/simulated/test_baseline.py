@@ -25,7 +25,7 @@ count = "launches"
 most = "5"
 about = "Ask for less."
 """
-RIGHT, WRONG = (each.replace("DEVICE", '"cuda"') for each in (RIGHT, WRONG))
+RIGHT, WRONG = (source.replace("DEVICE", '"cuda"') for source in (RIGHT, WRONG))
 
 
 def lab(folder: Path, baseline: str, more: str = SPEED) -> Path:
@@ -35,8 +35,12 @@ def lab(folder: Path, baseline: str, more: str = SPEED) -> Path:
 
 
 def verdict(at: Path) -> Verdict:
-    [found] = [each for each in validate(load(at), (1, 2)) if each.file == "slow.py"]
-    return found
+    [slow] = [
+        verdict_of
+        for verdict_of in validate(load(at), (1, 2))
+        if verdict_of.file == "slow.py"
+    ]
+    return slow
 
 
 def test_it_is_loaded_and_a_bad_one_is_refused_with_file_and_key(
@@ -49,8 +53,8 @@ def test_it_is_loaded_and_a_bad_one_is_refused_with_file_and_key(
     with pytest.raises(BadLab, match=r"slow\.py: it has no run\(\)"):
         load(at)
     (at / "slow.py").unlink()
-    told = r"lab\.toml: speed\.baseline: `slow\.py` is not in the folder"
-    with pytest.raises(BadLab, match=told):
+    words = r"lab\.toml: speed\.baseline: `slow\.py` is not in the folder"
+    with pytest.raises(BadLab, match=words):
         load(at)
     (at / "lab.toml").write_text(
         (at / "lab.toml").read_text().replace('baseline = "slow.py"\n', "")

@@ -24,7 +24,7 @@ COUNT = '[[counted]]\ncount = "{}"\nmost = "1"\nabout = "Less."'
 
 
 @pytest.mark.parametrize(
-    ("file", "before", "after", "told"),
+    ("file", "before", "after", "words"),
     [
         ("lab.toml", HOST, "", "host: it goes with the language `host`"),
         (
@@ -43,7 +43,7 @@ COUNT = '[[counted]]\ncount = "{}"\nmost = "1"\nabout = "Less."'
     ],
 )
 def test_a_bad_lab_is_refused_with_file_and_key(
-    tmp_path: Path, file: str, before: str, after: str, told: str
+    tmp_path: Path, file: str, before: str, after: str, words: str
 ) -> None:
     at = write_lab(tmp_path)
     text = (at / file).read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def test_a_bad_lab_is_refused_with_file_and_key(
     (at / file).write_text(text.replace(before, after, 1), encoding="utf-8")
     with pytest.raises(BadLab) as refused:
         load(at)
-    assert told in str(refused.value)
+    assert words in str(refused.value)
 
 
 def test_only_what_counts_can_be_bounded(tmp_path: Path) -> None:
@@ -68,12 +68,12 @@ def test_opening_gives_the_learner_what_they_import(
     assert opened.source.name == "solution.py"
     assert opened.source.with_name("given.py").read_text() == simulated.given
     cells = json.loads(opened.notebook.read_text())["cells"]
-    told = "\n".join("".join(each["source"]) for each in cells)
-    assert "`prepare(n)`, which is called once for a case" in told
-    assert "`run(state, x, y, factor, out)`" in told
-    assert "| `x` | input | float32 | `n` | pinned memory of the host |" in told
-    assert "what you ask is recorded" in told
-    assert "def total(x, y):" in told and "%%lab scaled-sums" in told
+    text = "\n".join("".join(cell["source"]) for cell in cells)
+    assert "`prepare(n)`, which is called once for a case" in text
+    assert "`run(state, x, y, factor, out)`" in text
+    assert "| `x` | input | float32 | `n` | pinned memory of the host |" in text
+    assert "what you ask is recorded" in text
+    assert "def total(x, y):" in text and "%%lab scaled-sums" in text
 
 
 def test_the_list_says_what_each_kind_needs(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_what_is_shown_is_checked_where_the_rest_is_kept_apart(
     write_lab(tmp_path / "whole" / "streams", "simulated")
     learners, vault = tmp_path / "learners", tmp_path / "vault"
     part(learners, vault, tmp_path / "whole")
-    names = {each.name for each in learners.rglob("*") if each.is_file()}
+    names = {path.name for path in learners.rglob("*") if path.is_file()}
     assert "given.py" in names and not names & {"cases.py", "reference.py"}
     right = find("scaled-sums", tmp_path / "whole").reference
     parted = find("scaled-sums", learners)

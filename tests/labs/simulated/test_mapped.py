@@ -260,7 +260,7 @@ def test_memory_that_is_not_page_locked_is_not_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("source", "words"),
     [
         ("torch.as_tensor(Address(x))", "Say device='cuda'"),
         ("torch.as_tensor(Address(x), device='cpu')", "Say device='cuda'"),
@@ -275,9 +275,9 @@ def test_memory_that_is_not_page_locked_is_not_seen() -> None:
     ],
 )
 def test_an_address_that_pytorch_takes_otherwise_is_refused(
-    asked: str, words: str
+    source: str, words: str
 ) -> None:
-    assert words in refused(asked)
+    assert words in refused(source)
 
 
 def test_rows_do_not_go_where_they_are_chosen_from() -> None:
@@ -319,17 +319,17 @@ def test_memory_of_the_host_is_kept_until_the_kernels_that_read_it_are_done() ->
     out.zero_()
     """
 
-    def found(after: str) -> list[str]:
+    def messages_after(after: str) -> list[str]:
         done, _ = judged(body.format(after=after))
-        return [each.message for each in done.findings]
+        return [finding.message for finding in done.findings]
 
-    (message,) = found("")
+    (message,) = messages_after("")
     assert (
         "tensor of line 21 is released while `add` of line 24 on the default stream"
         in message
     )
     assert "may still read it by its address" in message
-    assert found("torch.cuda.synchronize()") == []
+    assert messages_after("torch.cuda.synchronize()") == []
     # PyTorch waits for a copy of its own, and so for what its stream did before
-    assert found("here.copy_(held, non_blocking=True)") == []
-    assert len(found("here.copy_(held, non_blocking=True); seen + 0")) == 1
+    assert messages_after("here.copy_(held, non_blocking=True)") == []
+    assert len(messages_after("here.copy_(held, non_blocking=True); seen + 0")) == 1

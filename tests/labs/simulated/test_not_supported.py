@@ -57,8 +57,16 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_on_gpu(
         gpu: Gpu, loaded: LoadedLab, source: str, cases: Any, is_timed: bool
     ) -> DeviceResult:
-        told = tuple(DeviceCase(each.about, each.is_hidden, True) for each in cases)
-        return DeviceResult(gpu.name, gpu.architecture, told, len(told), len(told))
+        device_cases = tuple(
+            DeviceCase(case.about, case.is_hidden, True) for case in cases
+        )
+        return DeviceResult(
+            gpu.name,
+            gpu.architecture,
+            device_cases,
+            len(device_cases),
+            len(device_cases),
+        )
 
     gpu = Gpu("GPU-of-the-test", "A GPU", "sm_90", "580")
     monkeypatch.setattr(grading, "find_gpu", lambda: gpu)

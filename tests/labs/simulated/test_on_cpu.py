@@ -116,8 +116,8 @@ def test_what_goes_wrong_is_told_but_not_the_sizes_of_hidden_cases(
     assert unwritten.wrong is not None
     assert (unwritten.wrong.output, unwritten.wrong.got) == ("out", "nothing")
     assert "`out = ...` only gives a new tensor that name" in unwritten.message
-    for each in (raised_there, endless, unwritten):
-        assert each.printed == "" and each.sizes is None
+    for case in (raised_there, endless, unwritten):
+        assert case.printed == "" and case.sizes is None
 
 
 def test_what_has_nothing_to_do_without_a_gpu_does_nothing(
@@ -129,7 +129,7 @@ def test_what_has_nothing_to_do_without_a_gpu_does_nothing(
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "call",
     [
         'torch.tensor(1.0, device="cuda")',
         "x.cuda()",
@@ -142,9 +142,9 @@ def test_what_has_nothing_to_do_without_a_gpu_does_nothing(
     ],
 )
 def test_what_only_a_gpu_has_is_refused_in_words(
-    on_torch: LoadedLab, asked: str
+    on_torch: LoadedLab, call: str
 ) -> None:
-    source = FOR_A_GPU.replace("    torch.cuda.empty_cache()", f"    {asked}")
+    source = FOR_A_GPU.replace("    torch.cuda.empty_cache()", f"    {call}")
     [case] = check(on_torch, source, public_cases(on_torch.lab)[:1], Limits()).cases
     words = "Line 14: RuntimeError: Without a GPU this lab runs on the CPU: "
     assert case.message.startswith(words)

@@ -12,7 +12,7 @@ from warpbook_labs.lab.loader import load_all
 def test_small_whole_numbers_are_nothing_only_where_all_are_as_they_were() -> None:
     loaded = load_all()["int8-linear"]
     prepared = PreparedCalls(loaded, public_cases(loaded.lab)[0])
-    (codes,) = (each for each in prepared.outputs if each.dtype == "int8")
+    (codes,) = (output for output in prepared.outputs if output.dtype == "int8")
     untouched = prepared.to_run().calls[0].data[codes.name]
     assert prepared.memory(codes, untouched).first_unwritten == 0
     # a few may be right by chance

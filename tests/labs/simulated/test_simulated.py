@@ -51,8 +51,8 @@ def checked(lab: LoadedLab, source: str) -> CheckResult:
 def test_right_solutions_pass_and_wrong_ones_fail_with_every_draw(
     simulated: LoadedLab,
 ) -> None:
-    verdicts = {each.file: each for each in validate(simulated, seeds=(1, 2))}
-    assert all(each.ok for each in verdicts.values())
+    verdicts = {verdict.file: verdict for verdict in validate(simulated, seeds=(1, 2))}
+    assert all(verdict.ok for verdict in verdicts.values())
     wrong = verdicts["solutions/wrong/counted.py"].reason
     assert wrong.startswith("ten: In call 2: y[0, 0] is ")
 
@@ -105,7 +105,7 @@ def test_of_hidden_cases_the_jail_has_other_inputs_than_the_judge(
     for one, other in zip(true, decoys, strict=True):
         assert one.numbers == other.numbers
         assert set(other.data) == {"x", "y"} < set(one.data)
-    assert [each.data["y"] for each in true] != [each.data["y"] for each in decoys]
+    assert [call.data["y"] for call in true] != [decoy.data["y"] for decoy in decoys]
     # what Python saw while it was recorded is wrong for others, also where it is shown
     by_heart = """import torch
 
@@ -119,8 +119,8 @@ def run(state, x, y, factor, out):
 """
     result = checked(simulated, by_heart)
     assert result.right == 0 and not result.cases[0].is_hidden
-    told = [each.message for each in result.cases]
-    assert all("Line 8: Python looks at numbers" in each for each in told)
+    messages = [shown_case.message for shown_case in result.cases]
+    assert all("Line 8: Python looks at numbers" in message for message in messages)
     # which is neither right nor wrong: a GPU would be given the true numbers
     assert result.status == "unsupported"
     assert result.message.startswith("It can't be checked without a GPU. Line 8: ")
@@ -150,8 +150,8 @@ def test_each_call_counts_and_the_last_one_is_held_against_bounds(
         "Ask for less. Counted: 5 launches, at most 4. "
         "Most of it comes from line 13, line 14. Lines 7, 11, 12 and 15 lead to it."
     )
-    told = f"{result.of} of {result.of} cases give the right result, 0 of them within"
-    assert result.message.startswith(told)
+    words = f"{result.of} of {result.of} cases give the right result, 0 of them within"
+    assert result.message.startswith(words)
     counts = result.cases[0].host_counts
     assert counts is not None and counts.h2d_bytes == 40
 
@@ -178,7 +178,7 @@ def test_a_submission_is_kept_with_its_counts(
     [kept] = store.gradings(1)
     assert kept.result == card.result
     # of hidden cases there is no picture of what was done
-    assert {bool(each.bars) for each in kept.result.cases if each.is_hidden} == {False}
+    assert {bool(case.bars) for case in kept.result.cases if case.is_hidden} == {False}
 
 
 def test_what_the_simulated_gpu_has_not_is_told_with_its_line(
@@ -238,9 +238,9 @@ def run(state, x, y, factor, out):
 def test_a_new_name_is_told_only_where_nobody_writes_an_output(
     simulated: LoadedLab,
 ) -> None:
-    told = "`out = ...` only gives a new tensor that name"
+    words = "`out = ...` only gives a new tensor that name"
     [first, *_] = checked(simulated, NOTHING_WRITTEN).cases
-    assert told in first.advice and told in first.message
+    assert words in first.advice and words in first.message
     partly = NOTHING_WRITTEN.replace("out =", "out[:-1] =")
     partly = partly.replace("+ y[:, 0])", "+ y[:, 0])[:-1]")
     [first, *_] = checked(simulated, partly).cases
@@ -280,7 +280,7 @@ def test_after_a_case_that_takes_too_long_no_other_is_run(
     assert (result.status, result.right, len(others)) == ("failed", 0, 2)
     assert first.message == "Line 6: Timed out after 0.2 s."
     not_run = "It was not run, since a case before it took too long."
-    assert {each.message for each in others} == {not_run}
+    assert {other.message for other in others} == {not_run}
     monkeypatch.undo()
     assert checked(lab, ENDLESS).cases == result.cases
 
@@ -296,8 +296,8 @@ def test_who_judges_is_believed_only_what_makes_sense(
     def answer(job: Any, *more: Any) -> Outcome:
         if not isinstance(job, Judge):
             return run(job, *more)
-        told = None if verdicts is None else HostJudged(verdicts[: len(job.trials)])
-        return Outcome("crashed", "It crashed.", told, None, 0.0)
+        judged = None if verdicts is None else HostJudged(verdicts[: len(job.trials)])
+        return Outcome("crashed", "It crashed.", judged, None, 0.0)
 
     monkeypatch.setattr(warm, "run", answer)
     result = checked(simulated, simulated.reference)

@@ -50,7 +50,7 @@ def checked(lab: LoadedLab, source: str) -> CheckResult:
 
 def test_training_is_written_as_for_a_gpu(on_torch: LoadedLab) -> None:
     result = checked(on_torch, TRAINING)
-    assert result.status == "passed", [each.message for each in result.cases]
+    assert result.status == "passed", [case.message for case in result.cases]
     assert result.cases[0].printed == "1 1\n1 1\n"
     assert "only the few system calls" in result.isolation
 

@@ -47,11 +47,11 @@ class Machine:
         """Judge a second in which each GPU read these values, or was in this state."""
         self.now_ms += 1000
         rows = tuple(
-            Reading(at, each, (), "It does not answer.")
-            if isinstance(each, str)
-            else Reading(at, "ok", tuple(each.get(name) for name in METRICS))
-            for at, each in enumerate(readings)
-            if each is not None
+            Reading(at, values, (), "It does not answer.")
+            if isinstance(values, str)
+            else Reading(at, "ok", tuple(values.get(name) for name in METRICS))
+            for at, values in enumerate(readings)
+            if values is not None
         )
         frames = [Frame(0, self.now_ms, rows)] if rows else []
         seen = look_at(self.devices, frames)

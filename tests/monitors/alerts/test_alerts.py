@@ -140,8 +140,8 @@ def test_hot_is_near_the_slowdown_threshold(facts, celsius, is_hot) -> None:
 def test_a_power_cap_is_no_alert_and_heat_is() -> None:
     machine = Machine()
     assert machine.seconds(60, {"clocks_event_reasons": 0x04 | 0x01 | 0x02}) == ()
-    told = machine.seconds(11, {"clocks_event_reasons": 0x04 | 0x40 | 0x20})
-    assert {(a.title, a.severity) for a in told} == {
+    alerts = machine.seconds(11, {"clocks_event_reasons": 0x04 | 0x40 | 0x20})
+    assert {(a.title, a.severity) for a in alerts} == {
         ("GPU 0: hardware thermal slowdown", "fault"),
         ("GPU 0: thermal slowdown", "warning"),
     }
@@ -170,8 +170,8 @@ def test_two_equal_instances_of_a_gpu_are_told_apart() -> None:
         for number in (7, 8)
     ]
     full = {"memory_used_bytes": 99}
-    told = Machine(split, *parts).seconds(6, {}, full, full)
-    assert {alert.title for alert in told} == {
+    alerts = Machine(split, *parts).seconds(6, {}, full, full)
+    assert {alert.title for alert in alerts} == {
         "MIG 3:7: memory is almost full",
         "MIG 3:8: memory is almost full",
     }
@@ -181,8 +181,8 @@ def test_each_gpu_that_is_lost_or_silent_is_told() -> None:
     machine = Machine(gpu(0), gpu(1))
     (alert,) = machine.seconds(3, "lost", {})
     assert (alert.title, alert.severity) == ("GPU 0 is lost", "fault")
-    told = machine.seconds(31, "lost", "stale")
-    assert {(a.rule, a.device) for a in told} == {
+    alerts = machine.seconds(31, "lost", "stale")
+    assert {(a.rule, a.device) for a in alerts} == {
         ("gpu_lost", "gpu:0"),
         ("gpu_stale", "gpu:1"),
     }
@@ -219,8 +219,8 @@ def test_uncorrectable_errors_are_told_when_they_come_not_for_the_past() -> None
 def test_an_error_that_is_told_and_then_counted_is_one_alert() -> None:
     machine = Machine()
     machine.seconds(5, {"ecc_uncorrected_count": 3})
-    told = Event(1, "gpu:0", "ecc_double_bit", None, "fault", "Bad", "", "")
-    (alert,) = machine.second({"ecc_uncorrected_count": 3}, events=(told,))
+    event = Event(1, "gpu:0", "ecc_double_bit", None, "fault", "Bad", "", "")
+    (alert,) = machine.second({"ecc_uncorrected_count": 3}, events=(event,))
     # NVML's counters are read every ten seconds
     machine.seconds(9, {"ecc_uncorrected_count": 3})
     assert machine.seconds(60, {"ecc_uncorrected_count": 4}) == (alert,)
@@ -235,8 +235,8 @@ def test_corrected_errors_are_told_when_they_are_a_burst() -> None:
         assert machine.second({"ecc_corrected_count": count}) == ()
     (alert,) = machine.second({"ecc_corrected_count": 550})
     assert (alert.rule, alert.severity) == ("ecc_corrected", "warning")
-    told = machine.second({"ecc_corrected_count": 550, "remapped_rows_pending": 1})
-    assert len(told) == 2
+    alerts = machine.second({"ecc_corrected_count": 550, "remapped_rows_pending": 1})
+    assert len(alerts) == 2
 
 
 def held(state: str, idle_s: float | None, used_bytes: int = 10 * GIB) -> DeviceHolders:
@@ -280,10 +280,10 @@ def test_a_kernel_that_works_on_one_of_its_gpus_is_not_idle() -> None:
     ],
 )
 def test_memory_that_a_kernel_holds_for_nothing_is_told(holder, row, is_told) -> None:
-    told = Machine().seconds(12, row, holders={"gpu:0": holder})
-    assert [alert.rule for alert in told] == ["held_idle"] * is_told
+    alerts = Machine().seconds(12, row, holders={"gpu:0": holder})
+    assert [alert.rule for alert in alerts] == ["held_idle"] * is_told
     if is_told:
-        assert "holds 10.0 GiB and has run nothing for 30 min" in told[0].text
+        assert "holds 10.0 GiB and has run nothing for 30 min" in alerts[0].text
 
 
 def test_the_monitors_own_trouble_is_told() -> None:
@@ -315,7 +315,7 @@ def test_healthy_work_on_a_real_h200_raises_no_alert() -> None:
     rules, engine, counters = Rules(), Engine(), Counters()
     for second in _seconds(recording.frames):
         seen = look_at(recording.hello.devices, second)
-        assert any(each.readings for each in seen)
+        assert any(frame.readings for frame in seen)
         now_ms = second[-1].time_ms
         counters.follow(now_ms, seen)
         engine.judge(rules, Situation(now_ms, seen, counters=counters))

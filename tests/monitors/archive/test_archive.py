@@ -112,12 +112,12 @@ def test_a_full_disk_stops_the_writing_until_there_is_room(
 ) -> None:
     """The operating system refuses: files may not grow beyond a size."""
     monkeypatch.setattr("warpbook_monitors.archive.archive.RETRY_S", 0.2)
-    told: list[Keeping] = []
+    states: list[Keeping] = []
     # Python ignores the signal, so a write fails as on a full disk
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
     with opened(folder) as archive:
         wait_for(lambda: archive.keeping.state == "on")
-        archive.listen(told.append)
+        archive.listen(states.append)
         archive.write(_keep_timeline("before")).result(PATIENCE_S)
         size_bytes = sum(path.stat().st_size for path in folder.iterdir())
         resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, unlimited[1]))
@@ -135,8 +135,8 @@ def test_a_full_disk_stops_the_writing_until_there_is_room(
         with archive.reading() as connection:
             rows = connection.execute("SELECT report_id FROM timeline ORDER BY kept_ms")
             assert [row[0] for row in rows] == ["before", "after"]
-    assert [each.state for each in told] == ["stopped", "on"]
-    assert told[0].message
+    assert [keeping.state for keeping in states] == ["stopped", "on"]
+    assert states[0].message
 
 
 def test_writing_stops_before_the_disk_is_full_and_stays_so(
@@ -148,9 +148,9 @@ def test_writing_stops_before_the_disk_is_full_and_stays_so(
     with opened(folder) as archive:
         archive.append(frame(0, 1.8e12), DEVICES)
         wait_for(lambda: archive.keeping.from_ms is not None)
-    told: list[Keeping] = []
+    states: list[Keeping] = []
     archive = Archive(folder, Limits(least_free_bytes=2**60))
-    archive.listen(told.append)
+    archive.listen(states.append)
     archive.start()
     wait_for(lambda: archive.keeping.state == "stopped")
     # what is there can be read all the same
@@ -158,8 +158,8 @@ def test_writing_stops_before_the_disk_is_full_and_stays_so(
     assert len(read_frames(archive)) == 1
     time.sleep(0.5)
     assert archive.close(PATIENCE_S)
-    assert [each.state for each in told] == ["stopped"]
-    assert "is full" in told[0].message and "MiB are needed" in told[0].message
+    assert [keeping.state for keeping in states] == ["stopped"]
+    assert "is full" in states[0].message and "MiB are needed" in states[0].message
 
 
 def test_a_newer_format_is_refused_and_left_as_it_is(folder: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_damaged_file_is_put_aside_and_what_is_good_is_kept(
         archive.write(_keep_timeline("after")).result(PATIENCE_S)
         wait_for(lambda: archive.keeping.state == "on")
     assert "was damaged" in caplog.text
-    assert any("damaged" in each.name for each in folder.iterdir())
+    assert any("damaged" in file.name for file in folder.iterdir())
     if damage != "no database":
         assert len(kept) > 50, "what could be read is kept"
 
@@ -251,8 +251,8 @@ def test_who_has_a_replaced_file_open_goes_on_in_the_new_one(
             connect(path, met).close()
             assert identity_of(path) == mended
         elif how == "removed":
-            for each in folder.glob("archive.db*"):
-                each.unlink()
+            for file in folder.glob("archive.db*"):
+                file.unlink()
         else:
             shutil.rmtree(folder)
         # it is found without a job, too
@@ -317,10 +317,10 @@ def test_a_mend_that_is_killed_or_has_no_room_loses_nothing(
             with transaction(connection):
                 _keep_timeline(f"{number:02}", 5000)(connection)
         # some of it is in the write-ahead log alone, as after a kill
-        left = {each: each.read_bytes() for each in folder.glob("archive.db*")}
+        left = {file: file.read_bytes() for file in folder.glob("archive.db*")}
         connection.close()
-        for each, content in left.items():
-            each.write_bytes(content)
+        for file, content in left.items():
+            file.write_bytes(content)
         steps.clear()
 
         def step(source: Path, target: Path, stop_at: int = stop_at) -> None:

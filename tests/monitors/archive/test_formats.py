@@ -35,8 +35,8 @@ def test_an_older_archive_is_migrated_with_all_that_it_holds(
     old.close()
     connection, fresh = database.connect(path), database.connect(tmp_path / "new.db")
     assert columns(connection) == columns(fresh)
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    assert found == database.SCHEMA_VERSION
+    (user_version,) = connection.execute("PRAGMA user_version").fetchone()
+    assert user_version == database.SCHEMA_VERSION
     for table in columns(connection):
         (rows,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
         assert rows == 1, table

@@ -56,13 +56,13 @@ def record(name: str, started_ms: float = NOW_MS, **changes) -> KeptRecord:
 
 
 def keep(connection, *records: KeptRecord, limits: Limits | None = None) -> None:
-    for each in records:
-        message = json.dumps({"id": each.id, "status": each.status}).encode()
-        put(connection, each, message, "here", limits or Limits())
+    for one in records:
+        message = json.dumps({"id": one.id, "status": one.status}).encode()
+        put(connection, one, message, "here", limits or Limits())
 
 
 def names(connection, **search) -> list[str]:
-    return [each.id for each in find(connection, Search(**search))[0]]
+    return [record_found.id for record_found in find(connection, Search(**search))[0]]
 
 
 def test_it_is_found_by_text_notebook_kind_verdict_and_time(connection) -> None:
@@ -100,8 +100,8 @@ def test_kinds_of_before_are_read_as_they_are_spelled_now(connection) -> None:
     )
     keep(connection, record("new", NOW_MS + 1, verdict="compute-bound"))
     assert names(connection, verdict="compute-bound") == ["new", "old"]
-    found, _ = find(connection, Search())
-    assert {each.verdict for each in found} == {"compute-bound"}
+    records, _ = find(connection, Search())
+    assert {record_found.verdict for record_found in records} == {"compute-bound"}
     read = json.loads(message_of(connection, "receipt", "old"))
     verdict = msgspec.convert(read["devices"][0]["verdict"], Verdict)
     assert (verdict.kind, verdict.unit) == ("compute-bound", "tensor cores")
@@ -117,21 +117,21 @@ def test_pages_of_a_list_leave_nothing_out(connection) -> None:
         before_ms, has_more = None, True
         while has_more:
             search = Search(before_ms=before_ms, limit=limit)
-            found, has_more = find(connection, search)
-            seen += [each.id for each in found]
-            before_ms = found[-1].started_ms
+            records, has_more = find(connection, search)
+            seen += [record_found.id for record_found in records]
+            before_ms = records[-1].started_ms
         assert sorted(seen, key=int) == [f"{n}" for n in range(len(times_ms))]
 
 
 def test_what_ended_is_not_told_to_run_again(connection) -> None:
     running = record("a", ended_ms=None, status="running")
     keep(connection, running, record("a"), running)
-    (found,), _ = find(connection, Search())
-    assert (found.status, found.ended_ms) == ("ok", NOW_MS + 100)
+    (record_found,), _ = find(connection, Search())
+    assert (record_found.status, record_found.ended_ms) == ("ok", NOW_MS + 100)
     assert json.loads(message_of(connection, "report", "a"))["status"] == "ok"
     keep(connection, record("a", title="anew"))
-    (found,), _ = find(connection, Search())
-    assert found.title == "anew", "it is one record all the same"
+    (record_found,), _ = find(connection, Search())
+    assert record_found.title == "anew", "it is one record all the same"
 
 
 def test_the_oldest_make_room_by_age_number_and_size(connection) -> None:
@@ -178,10 +178,10 @@ def test_the_runs_of_a_cell_are_found_beyond_the_newest(connection) -> None:
         record("other", 1500.0, kind="receipt", cell_id="d"),
         record("a report", 1600.0),
     )
-    found = messages_of_cell(connection, "receipt", "c", 1600.0, 5)
-    assert [json.loads(each)["id"] for each in found] == ["old", "older"]
-    found = newest_messages(connection, "receipt", 2)
-    assert [json.loads(each)["id"] for each in found] == ["old", "other"]
+    messages = messages_of_cell(connection, "receipt", "c", 1600.0, 5)
+    assert [json.loads(message)["id"] for message in messages] == ["old", "older"]
+    messages = newest_messages(connection, "receipt", 2)
+    assert [json.loads(message)["id"] for message in messages] == ["old", "other"]
 
 
 def test_only_what_a_server_that_is_gone_left_open_is_ended(
@@ -196,7 +196,10 @@ def test_only_what_a_server_that_is_gone_left_open_is_ended(
         return record(name, ended_ms=last_ms, status="interrupted"), message
 
     def states() -> dict[str, str]:
-        return {each.id: each.status for each in find(connection, Search())[0]}
+        return {
+            record_found.id: record_found.status
+            for record_found in find(connection, Search())[0]
+        }
 
     for servers, name in ((here, "a"), (there, "b")):
         running = record(name, ended_ms=None, status="running")

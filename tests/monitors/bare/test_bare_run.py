@@ -32,27 +32,25 @@ def near(name: str) -> float:
     """The median before or after the profile that is nearer to the estimate, in ms."""
     estimate_ms = bare_of(estimated(name)).time_ns / MS
     medians = (TIMES_MS[name][when][0] for when in ("before", "after"))
-    return min(medians, key=lambda each: abs(each - estimate_ms))
+    return min(medians, key=lambda median: abs(median - estimate_ms))
 
 
 @pytest.mark.parametrize("name", BY_GPU)
 def test_a_time_that_the_gpu_decides_is_known_within_a_tenth(name: str) -> None:
-    found = bare_of(estimated(name))
-    assert (found.basis, found.limit) == ("estimated", "GPU")
-    assert found.time_ns / MS == pytest.approx(near(name), rel=0.1)
-    assert found.low_ns <= TIMES_MS[name]["before"][0] * MS <= found.high_ns
+    bare = bare_of(estimated(name))
+    assert (bare.basis, bare.limit) == ("estimated", "GPU")
+    assert bare.time_ns / MS == pytest.approx(near(name), rel=0.1)
+    assert bare.low_ns <= TIMES_MS[name]["before"][0] * MS <= bare.high_ns
 
 
 @pytest.mark.parametrize("name", [*BY_HOST, "wait_on_side_stream"])
 def test_a_time_that_the_host_decides_is_a_range_that_holds(name: str) -> None:
-    found = bare_of(estimated(name))
-    assert found.limit == ("host" if name in BY_HOST else "between")
+    bare = bare_of(estimated(name))
+    assert bare.limit == ("host" if name in BY_HOST else "between")
     for when in ("before", "after"):
-        assert found.low_ns <= TIMES_MS[name][when][0] * MS <= found.high_ns
-    assert found.high_ns <= 1.02 * found.profiled_ns
-    assert (
-        "One run of the cell without the profiler makes it a number" in found.sentence
-    )
+        assert bare.low_ns <= TIMES_MS[name][when][0] * MS <= bare.high_ns
+    assert bare.high_ns <= 1.02 * bare.profiled_ns
+    assert "One run of the cell without the profiler makes it a number" in bare.sentence
 
 
 def test_cells_that_the_profiler_stretched_are_judged_by_what_they_are() -> None:
@@ -67,13 +65,13 @@ def test_cells_that_the_profiler_stretched_are_judged_by_what_they_are() -> None
 @pytest.mark.parametrize("name", TIMES_MS)
 def test_a_measured_time_makes_the_range_a_number(name: str) -> None:
     profile = measured(name)
-    found = bare_of(profile)
-    assert (found.basis, found.runs) == ("measured", 7)
-    assert found.time_ns == TIMES_MS[name]["before"][0] * MS
-    assert not found.between and not found.cautions
+    bare = bare_of(profile)
+    assert (bare.basis, bare.runs) == ("measured", 7)
+    assert bare.time_ns == TIMES_MS[name]["before"][0] * MS
+    assert not bare.between and not bare.cautions
     # the replay that is judged takes as long
-    assert found.judged_ns == pytest.approx(found.time_ns, rel=0.1)
-    assert found.limit == ("host" if name in BY_HOST else "GPU")
+    assert bare.judged_ns == pytest.approx(bare.time_ns, rel=0.1)
+    assert bare.limit == ("host" if name in BY_HOST else "GPU")
 
 
 def test_a_verdict_that_the_range_leaves_open_says_between_which() -> None:
@@ -91,16 +89,16 @@ def test_a_verdict_that_the_range_leaves_open_says_between_which() -> None:
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name.split(".")[0])
 def test_no_promise_is_above_the_bare_time(path) -> None:
     profile = analyse(*read_chrome_trace(str(path)))
-    found = bare_of(profile)
-    assert found.low_ns <= found.time_ns <= found.high_ns <= 1.02 * found.profiled_ns
-    for each in profile.findings:
-        assert each.bound_ns is None or each.bound_ns <= found.low_ns
+    bare = bare_of(profile)
+    assert bare.low_ns <= bare.time_ns <= bare.high_ns <= 1.02 * bare.profiled_ns
+    for finding in profile.findings:
+        assert finding.bound_ns is None or finding.bound_ns <= bare.low_ns
     name = path.name.split(".")[0]
     if name in TIMES_MS:
         # the fastest of the runs that it was told of
         least_ns = TIMES_MS[name]["before"][1] * MS
-        for each in measured(name).findings:
-            assert each.bound_ns is None or each.bound_ns <= least_ns
+        for finding in measured(name).findings:
+            assert finding.bound_ns is None or finding.bound_ns <= least_ns
 
 
 def steps(operators: int, gap: int, kernel: int = 2_000) -> Trace:
@@ -121,8 +119,8 @@ def judged(trace: Trace, bare: BareTimes | None = None) -> CellProfile:
 
 def test_time_of_python_without_records_is_no_tax() -> None:
     """A host that sleeps between launches sleeps without the profiler, too."""
-    found = bare_of(judged(steps(0, 10 * MS)))
-    assert found.low_ns >= 0.9 * 490 * MS
+    bare = bare_of(judged(steps(0, 10 * MS)))
+    assert bare.low_ns >= 0.9 * 490 * MS
     # with many records in the same time, most of it may be the profiler's
     many = bare_of(judged(steps(20, 200_000)))
     assert many.low_ns < 0.5 * many.profiled_ns
@@ -134,13 +132,13 @@ def test_what_the_profiler_names_is_no_part_of_the_bare_run() -> None:
     plain = bare_of(analyse(events, run))
     from_overhead = Trace(list(trace.events), trace.correlation)
     moved = [
-        (*each[:2], each[2] + (20 * MS if each[2] > 2 * MS else 0), *each[3:])
-        for each in from_overhead.events
+        (*event[:2], event[2] + (20 * MS if event[2] > 2 * MS else 0), *event[3:])
+        for event in from_overhead.events
     ]
     from_overhead.events = moved
     from_overhead.overhead(2 * MS + 1_000, 20 * MS - 2_000)
-    found = bare_of(judged(from_overhead))
-    assert found.time_ns == pytest.approx(plain.time_ns, rel=0.05)
+    bare = bare_of(judged(from_overhead))
+    assert bare.time_ns == pytest.approx(plain.time_ns, rel=0.05)
 
 
 def test_threads_that_launch_together_are_told() -> None:
@@ -165,27 +163,27 @@ def test_a_time_that_is_longer_than_the_profiled_one_is_not_believed() -> None:
     profile = judged(
         steps(0, 100_000), BareTimes(1, 50 * MS, 50 * MS, 50 * MS, "executions")
     )
-    found = bare_of(profile)
-    assert found.basis == "estimated"
-    [caution] = found.cautions
+    bare = bare_of(profile)
+    assert bare.basis == "estimated"
+    [caution] = bare.cautions
     assert "which is longer than with it" in caution
 
 
 def test_a_first_run_counts_with_a_caution() -> None:
     once = BareTimes(1, 4 * MS, 4 * MS, 4 * MS, "first execution")
-    found = bare_of(judged(steps(0, 100_000), once))
-    assert (found.basis, found.time_ns) == ("measured", 4 * MS)
-    assert "measured once" in found.sentence
-    assert "first run" in found.cautions[0]
+    bare = bare_of(judged(steps(0, 100_000), once))
+    assert (bare.basis, bare.time_ns) == ("measured", 4 * MS)
+    assert "measured once" in bare.sentence
+    assert "first run" in bare.cautions[0]
 
 
 def test_a_time_that_the_gpu_alone_exceeds_is_told_as_a_misfit() -> None:
     trace = steps(0, 100_000, kernel=90_000)
-    found = bare_of(
+    bare = bare_of(
         judged(trace, BareTimes(3, 2 * MS, 1_900_000, 2_100_000, "executions"))
     )
-    assert found.time_ns == 2 * MS
-    assert "did not do the same" in found.cautions[0]
+    assert bare.time_ns == 2 * MS
+    assert "did not do the same" in bare.cautions[0]
 
 
 def test_the_last_wait_may_be_the_cells_or_ours() -> None:

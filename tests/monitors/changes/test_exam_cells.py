@@ -151,12 +151,12 @@ def result_of(name: str, *profiles: ProfileFigures, **fields) -> CellResult:
 
 
 def judged(cell: Cell, result: CellResult, criterion: str) -> Criterion:
-    (found,) = [
+    (criterion_result,) = [
         one
         for one in judge([cell], {result.name: result})
         if one.name.startswith(criterion)
     ]
-    return found
+    return criterion_result
 
 
 def test_a_right_cell_holds_each_criterion_that_it_has() -> None:

@@ -30,8 +30,8 @@ def test_rows_become_one_operation(tmp_path: Path) -> None:
     cell, fixed = rows(ROWS), Cell()
     fixed.call("aten::mul", 3_000, dims=([64, 4096], []))
     fixed.wait()
-    found = changes_of(row_by_row, cell.evidence(tmp_path))
-    change = found["whole-tensor"]
+    changes = changes_of(row_by_row, cell.evidence(tmp_path))
+    change = changes["whole-tensor"]
     assert (change.basis, change.line) == ("not below", 2)
     assert change.sketch.startswith("y = x * 2  # all of x in place of x[i]")
     assert change.low_ns is not None
@@ -47,8 +47,8 @@ def test_rows_of_an_unbound_tensor(tmp_path: Path) -> None:
     for _ in range(40):
         cell.call("aten::linalg_vector_norm", 2_000, dims=([512], [], [], [], []))
     cell.item()
-    found = changes_of(row_by_row, cell.evidence(tmp_path))
-    assert found["whole-tensor"].sketch.startswith("x.norm()")
+    changes = changes_of(row_by_row, cell.evidence(tmp_path))
+    assert changes["whole-tensor"].sketch.startswith("x.norm()")
 
 
 def test_rows_without_a_source(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_a_growing_tensor_that_is_read_is_allocated_once(tmp_path: Path) -> None
         fixed.call("aten::copy_", 3_000)
         fixed.call("aten::mm", 60_000)
     fixed.wait()
-    found = changes_of(growing_cat, cell.evidence(tmp_path))
-    change = found.pop("allocate-once")
-    assert not found
+    changes = changes_of(growing_cat, cell.evidence(tmp_path))
+    change = changes.pop("allocate-once")
+    assert not changes
     assert change.low_ns is not None
     assert change.high_ns is not None
     assert change.low_ns <= fixed.window_ns <= change.high_ns

@@ -52,8 +52,8 @@ def multiplies(
 
 def test_launches_that_block(tmp_path: Path) -> None:
     cell, fixed = multiplies(BLOCKING, True), multiplies(None, False)
-    found = changes_of(debug_settings, cell.evidence(tmp_path))
-    change = found["no-launch-blocking"]
+    changes = changes_of(debug_settings, cell.evidence(tmp_path))
+    change = changes["no-launch-blocking"]
     assert (change.basis, change.line) == ("predicted", 2)
     assert change.low_ns is not None
     assert change.high_ns is not None
@@ -93,8 +93,8 @@ def trains(source: str | None, is_checked: bool) -> Cell:
 def test_a_search_for_nan_after_each_step_back(tmp_path: Path) -> None:
     source = "torch.autograd.set_detect_anomaly(True)\nloss.backward()\n"
     cell, fixed = trains(source, True), trains(None, False)
-    found = changes_of(debug_settings, cell.evidence(tmp_path))
-    change = found["no-anomaly-mode"]
+    changes = changes_of(debug_settings, cell.evidence(tmp_path))
+    change = changes["no-anomaly-mode"]
     assert (change.basis, change.line) == ("not below", 1)
     assert change.low_ns is not None
     assert change.low_ns <= fixed.window_ns
@@ -123,10 +123,10 @@ def convolves(source: str | None, name: str = "aten::cudnn_convolution") -> Cell
 def test_settings_of_which_only_the_source_tells(
     tmp_path: Path, source: str, name: str
 ) -> None:
-    found = changes_of(debug_settings, convolves(source).evidence(tmp_path))
-    assert list(found) == [name]
-    assert (found[name].basis, found[name].line) == ("unknown", 1)
-    assert found[name].reason
+    changes = changes_of(debug_settings, convolves(source).evidence(tmp_path))
+    assert list(changes) == [name]
+    assert (changes[name].basis, changes[name].line) == ("unknown", 1)
+    assert changes[name].reason
 
 
 @pytest.mark.parametrize(

@@ -108,9 +108,9 @@ def test_a_cache_is_not_emptied(tmp_path: Path) -> None:
 
 def test_memory_that_runs_out(tmp_path: Path) -> None:
     cell = allocates("train()", "cudaMalloc", "cudaFree")
-    found = changes_of(allocation, cell.evidence(tmp_path))
-    assert list(found) == ["expandable-segments"]
-    assert found["expandable-segments"].basis == "not below"
+    changes = changes_of(allocation, cell.evidence(tmp_path))
+    assert list(changes) == ["expandable-segments"]
+    assert changes["expandable-segments"].basis == "not below"
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_first_allocations_and_pinned_ones(
 ) -> None:
     cell, fixed = allocates(None, call, took=500_000), allocates(None)
     evidence = cell.evidence(tmp_path)
-    found = changes_of(allocation, evidence) | changes_of(pinning, evidence)
-    assert list(found) == [name]
-    assert holds(found[name], fixed.window_ns)
+    changes = changes_of(allocation, evidence) | changes_of(pinning, evidence)
+    assert list(changes) == [name]
+    assert holds(changes[name], fixed.window_ns)
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def test_other_work_of_the_cpu_has_only_a_bound(tmp_path: Path) -> None:
 
 
 def test_a_round_trip_without_a_source(tmp_path: Path) -> None:
-    found = changes_of(round_trip, trips(None).evidence(tmp_path))
-    assert found["stay-on-gpu"].basis == "predicted"
+    changes = changes_of(round_trip, trips(None).evidence(tmp_path))
+    assert changes["stay-on-gpu"].basis == "predicted"
 
 
 @pytest.mark.parametrize(

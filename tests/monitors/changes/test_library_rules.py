@@ -22,7 +22,7 @@ def names_of(program: Written) -> set[str]:
 
 
 def test_a_chain_of_cupy_is_fused() -> None:
-    changes = {each.name: each for each in analyse(*read("cupy_chain")).changes}
+    changes = {one.name: one for one in analyse(*read("cupy_chain")).changes}
     change = changes["cupy-fuse"]
     assert change.basis == "predicted"
     assert "6 kernels" in change.evidence
@@ -280,7 +280,7 @@ def test_recorded_cells_have_only_what_they_show() -> None:
         for path in TRACES
         if (
             names := ours
-            & {each.name for each in analyse(*read_chrome_trace(str(path))).changes}
+            & {change.name for change in analyse(*read_chrome_trace(str(path))).changes}
         )
     }
     assert fired == {

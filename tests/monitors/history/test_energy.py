@@ -46,9 +46,11 @@ def cell(begin_ms, end_ms):
 
 
 def joules(readings, from_ms, to_ms, device=H200):
-    told, basis = energy(device, Power(device, readings), readings, from_ms, to_ms)
-    assert basis == (None if told is None else "power")
-    return told
+    energy_joules, basis = energy(
+        device, Power(device, readings), readings, from_ms, to_ms
+    )
+    assert basis == (None if energy_joules is None else "power")
+    return energy_joules
 
 
 @pytest.mark.parametrize("wall_ms", [100, 200, 500, 900, 1000, 1100, 2000, 2700, 5000])
@@ -96,8 +98,8 @@ def test_what_ran_shortly_before_a_span_is_not_the_spans(after_ms, wall_ms) -> N
     end_ms = begin_ms + wall_ms
     steps = [(0.0, IDLE), (4300.0, BUSY), (5000.0, IDLE), (begin_ms, 400.0)]
     readings = read([*steps, (end_ms, IDLE)], ticks())
-    told = joules(readings, begin_ms, end_ms)
-    assert told == pytest.approx(400.0 * wall_ms / 1000)
+    energy_joules = joules(readings, begin_ms, end_ms)
+    assert energy_joules == pytest.approx(400.0 * wall_ms / 1000)
 
 
 @pytest.mark.parametrize("begin_ms", [2900.0, 2400.0, 1900.0])
@@ -153,10 +155,10 @@ def test_seconds_of_real_h200s_agree_with_their_counters(gpu) -> None:
     names = [metric.name for metric in device.metrics]
     power, counter = names.index("power_watts"), names.index("energy_joules")
     rows = [
-        (frame.time_ms, each.values[power], each.values[counter])
+        (frame.time_ms, reading.values[power], reading.values[counter])
         for frame in recording.frames
-        for each in frame.readings
-        if each.device == gpu and each.state == "ok"
+        for reading in frame.readings
+        if reading.device == gpu and reading.state == "ok"
     ]
     times, watts, counted = map(np.array, zip(*rows, strict=True))
     table = watts[:, None]
@@ -167,8 +169,8 @@ def test_seconds_of_real_h200s_agree_with_their_counters(gpu) -> None:
     spent, errors = [], []
     for one, two in itertools.pairwise(renewed[1:]):
         spent.append(counted[two] - counted[one])
-        told = joules(readings, times[one], times[two], only_power)
-        errors.append(told - spent[-1])
+        energy_joules = joules(readings, times[one], times[two], only_power)
+        errors.append(energy_joules - spent[-1])
     assert len(spent) > 40
     # work begins and ends in them; a mean of half a second later was 100 J off
     assert max(map(abs, errors)) < 0.06 * 720

@@ -50,7 +50,7 @@ MESSAGES = [
     # a description that was other: what is whose is not known any more
     Frame(2, 2000.0, (Reading(0, "ok", (1.0, 2.0, 3.0)), Reading(1, "ok", (0.7,)))),
 ]
-ENCODED = [msgspec.json.encode(each) for each in MESSAGES]
+ENCODED = [msgspec.json.encode(message) for message in MESSAGES]
 
 
 def test_csv_names_each_device_and_leaves_what_is_unknown_empty() -> None:
@@ -69,10 +69,12 @@ def test_csv_names_each_device_and_leaves_what_is_unknown_empty() -> None:
 
 def test_chrome_has_a_track_for_each_device_and_no_zero_for_what_is_unknown() -> None:
     events = json.loads(b"".join(to_chrome_trace(DEVICES, ENCODED)))["traceEvents"]
-    names = [each["args"]["name"] for each in events if each["ph"] == "M"]
+    names = [event["args"]["name"] for event in events if event["ph"] == "M"]
     assert names == ["NVIDIA H200 (live)", '1g.18gb ", 7 (live)', "Host (live)"]
     counters = [
-        (each["pid"], each["ts"], each["args"]) for each in events if each["ph"] == "C"
+        (event["pid"], event["ts"], event["args"])
+        for event in events
+        if event["ph"] == "C"
     ]
     assert counters == [
         (0, 1_000_000.0, {"watts": 300.0}),

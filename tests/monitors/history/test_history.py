@@ -24,7 +24,9 @@ def caught_up(history: History, since_ms: float) -> list[int]:
     number = history.after(since_ms)
     while (piece := history.piece(number)) is not None:
         number = max(number, piece.first)
-        frames = [decode(each) for each in piece.messages()[number - piece.first :]]
+        frames = [
+            decode(message) for message in piece.messages()[number - piece.first :]
+        ]
         seqs += [frame.seq for frame in frames if isinstance(frame, Frame)]
         number = piece.end
     return seqs
@@ -79,7 +81,7 @@ def test_a_span_that_is_being_read_stays_while_the_ring_goes_on() -> None:
     entries = history.entries(1000.0, 1400.0)
     for seq in range(100, 400):
         history.append(1000.0 + 100 * seq, b"{}")
-    assert [decode(each).seq for each in entries] == [0, 1, 2, 3, 4]
+    assert [decode(entry).seq for entry in entries] == [0, 1, 2, 3, 4]
 
 
 def test_a_history_that_was_there_all_the_time_has_no_gap() -> None:
@@ -87,5 +89,5 @@ def test_a_history_that_was_there_all_the_time_has_no_gap() -> None:
 
 
 def test_a_span_is_what_was_appended() -> None:
-    frames = [decode(each) for each in filled(30).entries(3300, 3600)]
+    frames = [decode(entry) for entry in filled(30).entries(3300, 3600)]
     assert [frame.seq for frame in frames] == [23, 24, 25, 26]

@@ -191,17 +191,17 @@ def phases() -> dict[str, tuple[DeviceSpan, DeviceSpan]]:
     for frame in recording.frames:
         seconds.take(frame, recording.hello.devices)
     summed = read_seconds(seconds.span(0, math.inf), devices)[0]
-    told = {}
+    spans = {}
     for label, group in itertools.groupby(
-        recording.frames, key=lambda each: each.label
+        recording.frames, key=lambda frame: frame.label
     ):
         times = [frame.time_ms for frame in group]
         span = (times[0], times[-1], frames)
-        told[str(label)] = (
+        spans[str(label)] = (
             device_span(devices[0], frames, *span),
             device_span(devices[0], summed, *span),
         )
-    return told
+    return spans
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ def of(*used_gib: float, period_s: float = 2.0) -> MemoryOutlook:
 
 
 def test_steady_growth_is_told_with_the_time_to_full() -> None:
-    told = of(*(40 + at for at in range(31)))
-    assert told.slope_bytes_per_s == pytest.approx(GIB / 2)
-    assert told.full_in_s == pytest.approx(140)
-    assert told.sentence == (
+    trend = of(*(40 + at for at in range(31)))
+    assert trend.slope_bytes_per_s == pytest.approx(GIB / 2)
+    assert trend.full_in_s == pytest.approx(140)
+    assert trend.sentence == (
         "70.0 GiB of 140 GiB used; it grows by 30.0 GiB a minute, "
         "full in 2 min at this rate."
     )
@@ -34,8 +34,8 @@ def test_steady_growth_is_told_with_the_time_to_full() -> None:
 
 def test_noise_on_top_of_growth_changes_little() -> None:
     noise = random.Random(1)
-    told = of(*(40 + at / 2 + noise.uniform(-0.5, 0.5) for at in range(31)))
-    assert told.slope_bytes_per_s == pytest.approx(GIB / 4, rel=0.1)
+    trend = of(*(40 + at / 2 + noise.uniform(-0.5, 0.5) for at in range(31)))
+    assert trend.slope_bytes_per_s == pytest.approx(GIB / 4, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -56,34 +56,34 @@ def test_noise_on_top_of_growth_changes_little() -> None:
     ],
 )
 def test_what_is_no_trend_is_not_told_as_one(used: list[float]) -> None:
-    told = of(*used)
-    assert (told.slope_bytes_per_s, told.full_in_s) == (None, None)
-    assert told.sentence.endswith("; no trend.")
+    trend = of(*used)
+    assert (trend.slope_bytes_per_s, trend.full_in_s) == (None, None)
+    assert trend.sentence.endswith("; no trend.")
 
 
 def test_a_short_look_tells_no_trend() -> None:
-    told = of(40, 50, 60)
-    assert told.full_in_s is None
-    assert "not watched for long enough" in told.sentence
+    trend = of(40, 50, 60)
+    assert trend.full_in_s is None
+    assert "not watched for long enough" in trend.sentence
 
 
 def test_memory_that_falls_is_never_full() -> None:
-    told = of(*(100 - at for at in range(31)))
-    assert told.slope_bytes_per_s == pytest.approx(-GIB / 2)
-    assert told.full_in_s is None
-    assert "falls by 30.0 GiB a minute" in told.sentence
+    trend = of(*(100 - at for at in range(31)))
+    assert trend.slope_bytes_per_s == pytest.approx(-GIB / 2)
+    assert trend.full_in_s is None
+    assert "falls by 30.0 GiB a minute" in trend.sentence
 
 
 def test_a_forecast_of_hours_is_left_out() -> None:
-    told = of(*(40 + at / 200 for at in range(31)))
-    assert told.slope_bytes_per_s is not None
-    assert told.full_in_s is None
+    trend = of(*(40 + at / 200 for at in range(31)))
+    assert trend.slope_bytes_per_s is not None
+    assert trend.full_in_s is None
 
 
 def test_what_the_driver_reserves_can_not_be_filled() -> None:
     points = [(1e12 + at * 2e3, at * GIB) for at in range(31)]
-    told = outlook(points, TOTAL, TOTAL - 10 * GIB)
-    assert told.full_in_s == pytest.approx(200)
+    trend = outlook(points, TOTAL, TOTAL - 10 * GIB)
+    assert trend.full_in_s == pytest.approx(200)
 
 
 GPU = Device(
@@ -114,9 +114,9 @@ class Watched:
 def test_frames_become_an_outlook() -> None:
     watched = Watched()
     for step in range(60):
-        told = watched.see(1, Reading(0, "ok", (float((40 + step) * GIB),)))
-    assert told is not None
-    assert told.slope_bytes_per_s == pytest.approx(GIB, rel=0.01)
+        trend = watched.see(1, Reading(0, "ok", (float((40 + step) * GIB),)))
+    assert trend is not None
+    assert trend.slope_bytes_per_s == pytest.approx(GIB, rel=0.01)
 
 
 def test_what_the_driver_keeps_for_itself_is_never_filled() -> None:
@@ -133,9 +133,9 @@ def test_what_the_driver_keeps_for_itself_is_never_filled() -> None:
         used = second * GIB
         reading = Reading(0, "ok", (float(used), float(usable - used)))
         trends.take(Frame(0, 1e12 + 1000 * second, (reading,)), [gpu])
-    told = trends.outlooks([gpu], 1e12 + 59_000)["gpu:1"]
+    trend = trends.outlooks([gpu], 1e12 + 59_000)["gpu:1"]
     # the last point is of second 58
-    assert told.full_in_s == pytest.approx(100 - 58)
+    assert trend.full_in_s == pytest.approx(100 - 58)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_a_trend_does_not_span_a_time_without_readings() -> None:
     watched = Watched()
     watched.see(30, Reading(0, "ok", (1.0 * GIB,)))
     watched.now_ms += 600_000
-    told = watched.see(4, Reading(0, "ok", (100.0 * GIB,)))
-    assert told is not None
-    assert told.slope_bytes_per_s is None
+    trend = watched.see(4, Reading(0, "ok", (100.0 * GIB,)))
+    assert trend is not None
+    assert trend.slope_bytes_per_s is None
     watched.now_ms -= 7_200_000  # the clock was set back
     assert watched.see(4, Reading(0, "ok", (50.0 * GIB,))) is not None

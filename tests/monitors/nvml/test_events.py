@@ -41,10 +41,10 @@ class Told:
 
 
 @pytest.fixture
-def told(stub: StubNvml) -> Iterator[Told]:
-    told = Told()
-    yield told
-    told.sampler.close()
+def heard(stub: StubNvml) -> Iterator[Told]:
+    messages = Told()
+    yield messages
+    messages.sampler.close()
     assert stub.event_sets == 0
 
 
@@ -62,14 +62,14 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_an_xid_is_told_with_what_to_do(stub: StubNvml, told: Told) -> None:
-    with told.sampler.watch("test"):
-        told.next(Frame)
+def test_an_xid_is_told_with_what_to_do(stub: StubNvml, heard: Told) -> None:
+    with heard.sampler.watch("test"):
+        heard.next(Frame)
         stub.ring(1, XID_EVENT, 79)
-        event = told.next(Event)
+        event = heard.next(Event)
     assert event == Event(
         time_ms=event.time_ms,
-        device=told.sampler.devices[1].id,
+        device=heard.sampler.devices[1].id,
         kind="xid",
         code=79,
         severity="fault",
@@ -89,44 +89,44 @@ def test_an_xid_is_told_with_what_to_do(stub: StubNvml, told: Told) -> None:
     ],
 )
 def test_memory_errors_are_told(
-    stub: StubNvml, told: Told, nvml_type: int, kind: str, severity: str
+    stub: StubNvml, heard: Told, nvml_type: int, kind: str, severity: str
 ) -> None:
-    with told.sampler.watch("test"):
+    with heard.sampler.watch("test"):
         stub.ring(0, nvml_type)
-        event = told.next(Event)
+        event = heard.next(Event)
     assert (event.kind, event.severity, event.code) == (kind, severity, None)
     assert event.remedy
 
 
 def test_the_driver_is_waited_for_only_while_somebody_watches(
-    stub: StubNvml, told: Told
+    stub: StubNvml, heard: Told
 ) -> None:
     assert stub.calls("nvmlEventSetWait_v2") == 0
-    with told.sampler.watch("test"):
+    with heard.sampler.watch("test"):
         wait_until(lambda: stub.event_sets == 1)
     wait_until(lambda: stub.event_sets == 0)
     waits = stub.calls("nvmlEventSetWait_v2")
     time.sleep(0.1)
     assert stub.calls("nvmlEventSetWait_v2") == waits
-    with told.sampler.watch("test"):
+    with heard.sampler.watch("test"):
         stub.ring(0, XID_EVENT, 31)
-        assert told.next(Event).code == 31
+        assert heard.next(Event).code == 31
 
 
 def test_a_storm_is_told_once(
-    stub: StubNvml, told: Told, monkeypatch: pytest.MonkeyPatch
+    stub: StubNvml, heard: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # a busy machine may hear them within more than the usual second
     monkeypatch.setattr(nvml_events, "REPEAT_S", 60.0)
-    with told.sampler.watch("test"):
+    with heard.sampler.watch("test"):
         for _ in range(10):
             stub.ring(0, XID_EVENT, 13)
         stub.ring(0, XID_EVENT, 43)
-        assert [told.next(Event).code for _ in range(2)] == [13, 43]
+        assert [heard.next(Event).code for _ in range(2)] == [13, 43]
 
 
-def test_a_lost_gpu_makes_no_spin(stub: StubNvml, told: Told) -> None:
-    with told.sampler.watch("test"):
+def test_a_lost_gpu_makes_no_spin(stub: StubNvml, heard: Told) -> None:
+    with heard.sampler.watch("test"):
         wait_until(lambda: stub.event_sets == 1)
         stub.set(1, rc=LOST)
         wait_until(lambda: stub.event_sets == 0)
@@ -136,16 +136,16 @@ def test_a_lost_gpu_makes_no_spin(stub: StubNvml, told: Told) -> None:
 
 
 def test_the_other_gpus_are_heard_again_after_one_was_lost(
-    stub: StubNvml, told: Told, monkeypatch: pytest.MonkeyPatch
+    stub: StubNvml, heard: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nvml_events, "RETRY_S", 0.1)
-    with told.sampler.watch("test"):
+    with heard.sampler.watch("test"):
         wait_until(lambda: stub.event_sets == 1)
         freed = stub.calls("nvmlEventSetFree")
         stub.set(1, rc=LOST)
         wait_until(lambda: stub.calls("nvmlEventSetFree") > freed)
         stub.ring(0, XID_EVENT, 48)
-        assert told.next(Event).code == 48
+        assert heard.next(Event).code == 48
 
 
 @pytest.mark.parametrize(
@@ -160,16 +160,16 @@ def test_a_driver_without_events_is_an_absence(
     stub: StubNvml, function: str, code: int, reason: str
 ) -> None:
     stub.fault(function, rc=code)
-    told = Told()
-    absences = {each.what: each.reason for each in told.sampler.absences}
+    listener = Told()
+    absences = {absence.what: absence.reason for absence in listener.sampler.absences}
     assert absences == {
         f"Errors told by GPU {gpu} itself (XID, ECC)": reason for gpu in (0, 1)
     }
-    with told.sampler.watch("test"):
-        told.next(Frame)
+    with listener.sampler.watch("test"):
+        listener.next(Frame)
         time.sleep(0.2)
     assert stub.calls("nvmlEventSetWait_v2") == 0
-    told.sampler.close()
+    listener.sampler.close()
 
 
 def test_each_number_that_matters_is_explained() -> None:

@@ -153,18 +153,18 @@ def test_a_refused_call_costs_only_its_own_metrics(
         probe, metrics, [now_ns, now_ns + 1, now_ns + 2, now_ns + 3]
     )
     assert without == metrics | never
-    told = states(probe)
-    assert {told[name] for name in metrics} == {state}
+    states_now = states(probe)
+    assert {states_now[name] for name in metrics} == {state}
     assert all(says in whys(probe)[name] and whys(probe)[name] for name in metrics)
-    assert {name: told[name] for name in told if name not in metrics} == {
+    assert {name: states_now[name] for name in states_now if name not in metrics} == {
         name: before[name] for name in before if name not in metrics
     }
 
     # it is not asked before 10 s have passed, and then it is well again
-    asked = stub.calls(functions[0])
+    call_count = stub.calls(functions[0])
     probe.read(now_ns + 9 * SECOND_NS)
     if functions[0] != "nvmlDeviceGetFieldValues":
-        assert stub.calls(functions[0]) == asked
+        assert stub.calls(functions[0]) == call_count
     for function in functions:
         stub.fault(function)
     times_ns = [now_ns + 30 * SECOND_NS, now_ns + 32 * SECOND_NS]
@@ -249,7 +249,7 @@ GARBAGE: list[tuple[dict[str, float], set[str]]] = [
 
 
 @pytest.mark.parametrize(
-    ("garbage", "metrics"), GARBAGE, ids=[next(iter(each)) for each, _ in GARBAGE]
+    ("garbage", "metrics"), GARBAGE, ids=[next(iter(names)) for names, _ in GARBAGE]
 )
 def test_garbage_is_no_reading(
     make_stub_nvml: MakeStub, garbage: dict[str, float], metrics: set[str]

@@ -80,14 +80,14 @@ def test_no_gpu_is_told(make_stub_nvml) -> None:
 
 
 def test_a_missing_binding_is_told() -> None:
-    told = run(
+    lines = run(
         "import sys, json; sys.modules['pynvml'] = None\n"
         "from warpbook_monitors.nvml.probe import NvmlSource\n"
         "from warpbook_monitors.errors import Unavailable\n"
         "try: NvmlSource().open()\n"
         "except Unavailable as e: print(json.dumps([e.absence.reason, str(e)]))"
     )
-    assert told == [
+    assert lines == [
         "not_installed",
         "NVML: The Python package nvidia-ml-py is not installed in this environment. "
         "Install it: pip install nvidia-ml-py",

@@ -137,13 +137,13 @@ def test_a_failed_sample_is_not_leaked(stub_nvml: StubNvml, window: BusyGpu) -> 
 
 def test_only_what_a_metric_needs_is_asked(window: BusyGpu) -> None:
     window.read()
-    asked = [
+    metric_ids = [
         metric.metricId
         for metric in window.window._request.metrics
         if metric.metricId != 0
     ]
     # no single NVLink lanes, which make the call 4 to 10 times slower
-    assert sorted(asked) == [2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 20, 21, 60, 61]
+    assert sorted(metric_ids) == [2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 20, 21, 60, 61]
 
 
 def test_what_gpm_refuses_is_named_and_not_asked_again(window: BusyGpu) -> None:
@@ -189,8 +189,8 @@ def test_gpus_that_are_read_all_at_once_from_the_first_do_not_end_the_process(
     make_stub_nvml: Callable[..., StubNvml],
 ) -> None:
     make_stub_nvml(*["h200"] * 8)
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", ALL_AT_ONCE], capture_output=True, text=True, timeout=60
     )
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.splitlines() == [str([0.0] * 8)] * 2
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.splitlines() == [str([0.0] * 8)] * 2

@@ -64,7 +64,7 @@ def test_each_instance_is_a_device(stub: StubNvml, opened: Opened) -> None:
     time.sleep(0.11)
     now_ns = time.monotonic_ns()
     first, second = (
-        dict(zip(MIG, each.read(now_ns), strict=True)) for each in (busy, idle)
+        dict(zip(MIG, probe.read(now_ns), strict=True)) for probe in (busy, idle)
     )
     assert first["memory_used_bytes"] == 5 << 30
     assert first["memory_free_bytes"] == 49 << 30
@@ -117,17 +117,19 @@ def test_an_instance_that_this_user_may_not_open_is_told(stub: StubNvml) -> None
     stub.fault("nvmlDeviceGetGpuInstanceId", rc=NO_PERMISSION)
     opened = NvmlSource().open()
     assert not any(isinstance(probe, MigProbe) for probe in opened.probes)
-    told = [each for each in opened.absences if "MIG" in each.what]
-    assert {(each.what, each.reason) for each in told} == {
+    absences = [absence for absence in opened.absences if "MIG" in absence.what]
+    assert {(absence.what, absence.reason) for absence in absences} == {
         ("A MIG instance of GPU 0", "no_permission")
     }
 
 
 def test_a_gpu_whose_instances_have_gpm_says_so(stub: StubNvml) -> None:
     stub.fault("nvmlGpmSampleGet", rc=NOT_SUPPORTED)
-    (told,) = NvmlSource().open().absences
-    assert told.what == "GPM on GPU 0"
-    assert told.message.startswith("MIG is on: NVML gives this for the MIG instances")
+    (absence,) = NvmlSource().open().absences
+    assert absence.what == "GPM on GPU 0"
+    assert absence.message.startswith(
+        "MIG is on: NVML gives this for the MIG instances"
+    )
 
 
 def test_a_new_instance_comes_last_while_somebody_watches(
@@ -136,20 +138,20 @@ def test_a_new_instance_comes_last_while_somebody_watches(
     monkeypatch.setattr(nvml_probe, "RETRY_NS", SECOND_NS // 10)
     stub.destroy_instance(0, 1)
     sampler = Sampler([NvmlSource()], rate_hz=20)
-    told: queue.Queue[Message] = queue.Queue()
-    sampler.listen(told.put)
+    messages: queue.Queue[Message] = queue.Queue()
+    sampler.listen(messages.put)
     sampler.open()
     assert [device.kind for device in sampler.devices] == ["gpu", "mig"]
     with sampler.watch("test"):
-        while not isinstance(told.get(timeout=60), Frame):
+        while not isinstance(messages.get(timeout=60), Frame):
             pass
         stub.make_instance(0, 1, slices=2)
-        while not isinstance(message := told.get(timeout=60), Devices):
+        while not isinstance(message := messages.get(timeout=60), Devices):
             pass
         assert [device.id for device in message.devices][1:] == [FIRST, SECOND]
         while not (
-            isinstance(message := told.get(timeout=60), Frame)
-            and [each.state for each in message.readings] == ["ok"] * 3
+            isinstance(message := messages.get(timeout=60), Frame)
+            and [reading.state for reading in message.readings] == ["ok"] * 3
         ):
             pass
     sampler.close()
@@ -157,14 +159,14 @@ def test_a_new_instance_comes_last_while_somebody_watches(
 
 def test_an_xid_names_the_instance(stub: StubNvml) -> None:
     sampler = Sampler([NvmlSource()], rate_hz=20)
-    told: queue.Queue[Message] = queue.Queue()
-    sampler.listen(told.put)
+    messages: queue.Queue[Message] = queue.Queue()
+    sampler.listen(messages.put)
     sampler.open()
     devices = []
     with sampler.watch("test"):
         for number, instance in ((31, 8), (43, 7), (79, -1)):
             stub.ring(0, XID_EVENT, number, gpu_instance=instance)
-            while not isinstance(message := told.get(timeout=60), Event):
+            while not isinstance(message := messages.get(timeout=60), Event):
                 pass
             devices.append(message.device)
     assert devices == [SECOND, FIRST, sampler.devices[0].id]

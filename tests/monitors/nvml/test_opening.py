@@ -45,7 +45,7 @@ def test_a_gpu_that_hangs_when_opened_hides_no_other(
     source = NvmlSource()
     opened = source.open()
     assert [probe.device.index for probe in opened.probes] == [0]
-    (silent,) = [each for each in opened.absences if each.what == "GPU 1"]
+    (silent,) = [absence for absence in opened.absences if absence.what == "GPU 1"]
     assert "did not answer" in silent.message
     source.close()
     assert stub.calls("nvmlShutdown") == 0, "under a call that still runs"
@@ -64,20 +64,20 @@ def test_a_gpu_that_answers_late_is_taken_then(
     stub = make_stub_nvml("h200", "h200")
     stub.fault("nvmlDeviceGetPowerUsage", delay_ms=60_000, gpu=1)
     sampler = Sampler([NvmlSource()])
-    told: queue.Queue[Message] = queue.Queue()
-    sampler.listen(told.put)
+    messages: queue.Queue[Message] = queue.Queue()
+    sampler.listen(messages.put)
     sampler.open()
     assert [device.index for device in sampler.devices] == [0]
-    assert [each.what for each in sampler.absences] == ["GPU 1"]
+    assert [absence.what for absence in sampler.absences] == ["GPU 1"]
     with sampler.watch("test"):
         stub.fault("nvmlDeviceGetPowerUsage")
-        while not isinstance(message := told.get(timeout=60), Devices):
+        while not isinstance(message := messages.get(timeout=60), Devices):
             pass
         assert [device.index for device in message.devices] == [0, 1]
         assert message.absences == ()
         while not (
-            isinstance(message := told.get(timeout=60), Frame)
-            and [each.state for each in message.readings] == ["ok", "ok"]
+            isinstance(message := messages.get(timeout=60), Frame)
+            and [reading.state for reading in message.readings] == ["ok", "ok"]
         ):
             pass
     assert sampler.absences == ()
@@ -92,16 +92,16 @@ def test_while_every_gpu_hangs_nothing_is_played_in_their_place(
     stub = make_stub_nvml("h200", "a100")
     stub.fault("nvmlDeviceGetPowerUsage", delay_ms=5000)
     sampler = Sampler([GpusOrRecording(NvmlSource(), ReplaySource(SHIPPED))])
-    told: queue.Queue[Message] = queue.Queue()
-    sampler.listen(told.put)
+    messages: queue.Queue[Message] = queue.Queue()
+    sampler.listen(messages.put)
     sampler.open()
     assert (sampler.devices, sampler.replay) == ((), None)
-    assert [each.what for each in sampler.absences] == ["GPU 0", "GPU 1"]
+    assert [absence.what for absence in sampler.absences] == ["GPU 0", "GPU 1"]
     with sampler.watch("test"):
         stub.fault("nvmlDeviceGetPowerUsage")
         while not (
-            isinstance(message := told.get(timeout=60), Frame)
-            and [each.state for each in message.readings] == ["ok", "ok"]
+            isinstance(message := messages.get(timeout=60), Frame)
+            and [reading.state for reading in message.readings] == ["ok", "ok"]
         ):
             pass
     assert {device.origin for device in sampler.devices} == {"live"}

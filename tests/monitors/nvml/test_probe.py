@@ -186,14 +186,16 @@ def test_an_a100_is_useful_and_says_what_is_missing(make_stub_nvml: MakeStub) ->
     opened = NvmlSource().open()
     probe, _ = opened.probes
     assert Absence("GPM on GPU 0", "not_supported", why) in opened.absences
-    told = whys(probe)
-    assert {name for name, each in told.items() if each == why} == set(CHIP_NAMES)
-    assert set(told) == {*CHIP_NAMES, *RETIRED}
+    reasons = whys(probe)
+    assert {name for name, reason in reasons.items() if reason == why} == set(
+        CHIP_NAMES
+    )
+    assert set(reasons) == {*CHIP_NAMES, *RETIRED}
     assert probe.device.facts["sm_count"] == 108
     now_ns = time.monotonic_ns()
     time.sleep(0.2)
     reading = read(probe, now_ns + 2 * SECOND_NS)
-    assert {name for name, value in reading.items() if value is None} == set(told)
+    assert {name for name, value in reading.items() if value is None} == set(reasons)
     assert reading["gpu_utilization_ratio"] == 0.55
     assert reading["memory_used_bytes"] == 7
     assert reading["power_watts"] == 61.23
@@ -224,11 +226,11 @@ def test_pcie_is_measured_once_a_second_where_it_blocks(
 ) -> None:
     stub = make_stub_nvml("a100")
     [probe] = open_gpus()
-    asked = stub.calls("nvmlDeviceGetPcieThroughput")
+    call_count = stub.calls("nvmlDeviceGetPcieThroughput")
     now_ns = time.monotonic_ns() + SECOND_NS
     for tick in range(25):
         read(probe, now_ns + tick * SECOND_NS // 10)
-    assert stub.calls("nvmlDeviceGetPcieThroughput") - asked == 2 * 3
+    assert stub.calls("nvmlDeviceGetPcieThroughput") - call_count == 2 * 3
 
 
 def test_a_t4_counts_pages_and_has_no_nvlink(make_stub_nvml: MakeStub) -> None:
@@ -239,10 +241,10 @@ def test_a_t4_counts_pages_and_has_no_nvlink(make_stub_nvml: MakeStub) -> None:
     assert reading["retired_pages_count"] == 5
     assert reading["retired_pages_pending"] == 1
     assert reading["pcie_rx_bytes_per_s"] == 718 * 1000
-    told = whys(probe)
-    assert told["nvlink_rx_bytes_per_s"] == "No NVLink of this GPU is up."
-    assert "spare rows" in told["remapped_rows_pending"]
-    assert "ECC" in told["ecc_uncorrected_count"]
+    reasons = whys(probe)
+    assert reasons["nvlink_rx_bytes_per_s"] == "No NVLink of this GPU is up."
+    assert "spare rows" in reasons["remapped_rows_pending"]
+    assert "ECC" in reasons["ecc_uncorrected_count"]
     assert states(probe)["memory_temperature_celsius"] == "not_supported"
 
 
@@ -265,7 +267,7 @@ def test_a_frame_of_eight_busy_gpus_is_small(make_stub_nvml: MakeStub) -> None:
         shares += ("FP32_UTIL", "DRAM_BW_UTIL", "INTEGER_UTIL", "FP16_UTIL")
         stub.set_gpm(gpu, **dict.fromkeys(shares, 93.59205))
         links = ("PCIE_RX", "PCIE_TX", "NVLINK_TOTAL_RX", "NVLINK_TOTAL_TX")
-        stub.set_gpm(gpu, **{f"{each}_PER_SEC": 321_098.7 for each in links})
+        stub.set_gpm(gpu, **{f"{link}_PER_SEC": 321_098.7 for link in links})
     probes = open_gpus()
     time.sleep(0.11)
     readings = tuple(
@@ -280,8 +282,8 @@ def test_a_frame_of_eight_busy_gpus_is_small(make_stub_nvml: MakeStub) -> None:
 def test_a_gpu_alone_has_no_nvlink(stub_nvml: StubNvml) -> None:
     [probe] = open_gpus()
     why = "No NVLink of this GPU is up."
-    told = dict.fromkeys(NVLINK, why) | dict.fromkeys(RETIRED, NO_PAGES)
-    assert whys(probe) == told
+    reasons = dict.fromkeys(NVLINK, why) | dict.fromkeys(RETIRED, NO_PAGES)
+    assert whys(probe) == reasons
     assert probe.device.facts["nvlink_count"] == 0
 
 
@@ -356,14 +358,14 @@ def test_what_fails_from_the_start_is_described_so(stub_nvml: StubNvml) -> None:
 
 def test_costly_calls_are_made_once_a_second(stub_nvml: StubNvml) -> None:
     [probe] = open_gpus()
-    asked = stub_nvml.calls("nvmlDeviceGetTotalEnergyConsumption")
+    call_count = stub_nvml.calls("nvmlDeviceGetTotalEnergyConsumption")
     now_ns = time.monotonic_ns() + SECOND_NS
     energies = []
     for tick in range(25):
         stub_nvml.set(0, energy_mj=1000 * tick)
         energies.append(read(probe, now_ns + tick * SECOND_NS // 10)["energy_joules"])
     assert energies == [0] * 10 + [10] * 10 + [20] * 5
-    assert stub_nvml.calls("nvmlDeviceGetTotalEnergyConsumption") - asked == 3
+    assert stub_nvml.calls("nvmlDeviceGetTotalEnergyConsumption") - call_count == 3
     assert stub_nvml.calls("nvmlDeviceGetPowerUsage") == 1 + 25
 
 

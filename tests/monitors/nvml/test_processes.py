@@ -56,7 +56,7 @@ def process(*command: str | Path, **kwargs: object) -> Iterator[int]:
 
 
 def held(gpu: Device) -> list[tuple[int | None, int | None]]:
-    return [(each.pid, each.used_bytes) for each in read_processes(gpu).processes]
+    return [(one.pid, one.used_bytes) for one in read_processes(gpu).processes]
 
 
 def test_all_lists_are_read(gpu: Device, stub: StubNvml) -> None:
@@ -64,8 +64,8 @@ def test_all_lists_are_read(gpu: Device, stub: StubNvml) -> None:
     for kinds in (COMPUTE, GRAPHICS, MPS):
         stub.hold(0, (12, GIB), (13, 3 * GIB), kinds=kinds)
         assert held(gpu) == [(12, GIB), (13, 3 * GIB)]
-    found = read_processes(gpu)
-    assert (found.used_bytes, found.notes) == (6 * GIB, ())
+    processes = read_processes(gpu)
+    assert (processes.used_bytes, processes.notes) == (6 * GIB, ())
 
 
 def test_who_is_in_two_lists_counts_once(gpu: Device, stub: StubNvml) -> None:
@@ -95,10 +95,10 @@ def test_a_gpu_that_shares_the_hosts_memory_says_so(
     for call in ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2"):
         stub.fault(call, rc=NOT_SUPPORTED)
     stub.hold(0, (12, GIB))
-    found = read_processes(gpu)
-    assert found.used_bytes is None
-    assert "share" in found.notes[0]
-    assert [each.used_bytes for each in found.processes] == [GIB]
+    processes = read_processes(gpu)
+    assert processes.used_bytes is None
+    assert "share" in processes.notes[0]
+    assert [one.used_bytes for one in processes.processes] == [GIB]
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_a_list_that_is_refused_is_told(
     gpu: Device, stub: StubNvml, rc: int, words: str
 ) -> None:
     stub.fault(LIST, rc=rc)
-    found = read_processes(gpu)
-    assert found.processes == ()
-    assert words in " ".join(found.notes)
+    processes = read_processes(gpu)
+    assert processes.processes == ()
+    assert words in " ".join(processes.notes)
 
 
 def test_without_graphics_there_is_nothing_to_say(gpu: Device, stub: StubNvml) -> None:
@@ -220,12 +220,12 @@ def test_in_a_container_the_pids_of_the_host_are_nobodys() -> None:
     alone = ["unshare", "--pid", "--fork", "--mount-proc"]
     if os.geteuid() != 0:
         alone[1:1] = ["--user", "--map-root-user"]
-    told = subprocess.run(
+    completed = subprocess.run(
         [*alone, sys.executable, "-c", IN_A_CONTAINER, str(os.getpid())],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert told.stdout == "True None\n"
+    assert completed.stdout == "True None\n"
     host = "pid:[4026531836]"
     assert has_own_pids() == (os.readlink("/proc/self/ns/pid") != host)

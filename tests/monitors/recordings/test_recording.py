@@ -42,10 +42,14 @@ def write(path: Path, *messages) -> Path:
 
 
 def test_what_is_written_is_read(tmp_path) -> None:
-    told = (frame(0), Gap(1000, 1100, "not_watched", "Nobody."), frame(2, None, 3.0))
-    recording = read_recording(write(tmp_path / "r.gz", *told))
+    messages = (
+        frame(0),
+        Gap(1000, 1100, "not_watched", "Nobody."),
+        frame(2, None, 3.0),
+    )
+    recording = read_recording(write(tmp_path / "r.gz", *messages))
     assert recording.hello == HELLO
-    assert recording.frames == [told[0], told[2]]
+    assert recording.frames == [messages[0], messages[2]]
     assert recording.problem is None
     assert recording.duration_ms == 200
 
@@ -73,10 +77,10 @@ def test_a_recording_is_never_written_over(tmp_path) -> None:
 def test_a_device_that_came_later_is_read(tmp_path) -> None:
     new = Device("mig:1", "mig", "An instance", None, "live", METRICS[:1])
     both = Frame(1, 1100.0, (*frame(1).readings, Reading(1, "ok", (0.25,))))
-    told = (frame(0), Devices(1050, (GPU, new)), both)
-    recording = read_recording(write(tmp_path / "r.gz", *told))
+    messages = (frame(0), Devices(1050, (GPU, new)), both)
+    recording = read_recording(write(tmp_path / "r.gz", *messages))
     assert recording.hello.devices == (GPU, new)
-    assert recording.frames == [told[0], both]
+    assert recording.frames == [messages[0], both]
     assert recording.problem is None
 
 
@@ -118,11 +122,14 @@ def test_a_cut_file_plays_up_to_the_cut(tmp_path, kept_ratio) -> None:
 
 def test_a_damaged_line_is_named_and_the_rest_plays(tmp_path) -> None:
     path = tmp_path / "r.jsonl"
-    good = [msgspec.json.encode(each) for each in (HELLO, frame(0), frame(1), frame(2))]
+    good = [
+        msgspec.json.encode(message)
+        for message in (HELLO, frame(0), frame(1), frame(2))
+    ]
     good[2] = b'{"type":"frame","seq":' + b"\xff\xfe garbage"
     path.write_bytes(b"\n".join(good) + b"\n")
     recording = read_recording(path)
-    assert [each.seq for each in recording.frames] == [0, 2]
+    assert [frame_read.seq for frame_read in recording.frames] == [0, 2]
     assert recording.problem.line == 3
     assert str(path) in str(recording.problem)
 
@@ -244,7 +251,7 @@ def test_a_hello_that_no_view_could_show_is_refused(tmp_path, hello) -> None:
 def test_more_frames_than_can_be_played_are_cut(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("warpbook_monitors.recordings.recording.MAX_FRAMES", 3)
     recording = read_recording(write(tmp_path / "r", *map(frame, range(5))))
-    assert [each.seq for each in recording.frames] == [0, 1, 2]
+    assert [frame_read.seq for frame_read in recording.frames] == [0, 1, 2]
     assert recording.problem.line == 5
 
 

@@ -78,17 +78,17 @@ class Stream:
         """The first message from now on that is wanted."""
         with self._new:
             start = len(self.messages)
-            found: list[Message] = []
+            messages: list[Message] = []
 
             def look() -> bool:
-                found[:] = [m for m in self.messages[start:] if wanted(m)]
-                return bool(found)
+                messages[:] = [m for m in self.messages[start:] if wanted(m)]
+                return bool(messages)
 
             assert self._new.wait_for(look, timeout_s), "no such message came"
-            return found[0]
+            return messages[0]
 
     def frames(self) -> list[Frame]:
-        return [each for each in self.messages if isinstance(each, Frame)]
+        return [message for message in self.messages if isinstance(message, Frame)]
 
 
 @pytest.fixture
@@ -153,12 +153,12 @@ def test_a_probe_with_a_defect_is_told_and_read_again(run, caplog) -> None:
     sampler, stream = run(thing)
     with sampler.watch("test"):
         while True:
-            told = stream.wait(state(0, "unavailable"))
-            if "ZeroDivisionError" in told.readings[0].why:
+            message = stream.wait(state(0, "unavailable"))
+            if "ZeroDivisionError" in message.readings[0].why:
                 break
         # once, however often it is read
         stream.wait(is_frame)
-        logged = [each for each in caplog.records if "gpu:0" in each.getMessage()]
+        logged = [record for record in caplog.records if "gpu:0" in record.getMessage()]
         assert len(logged) == 1
         thing.broken = False
         stream.wait(state(0, "ok"))
@@ -217,8 +217,8 @@ def test_a_changed_description_is_told(run) -> None:
         stream.wait(is_frame)
         metric = Metric("sm_active_ratio", "ratio", "SM active", "no_permission", "No.")
         thing.device = msgspec.structs.replace(thing.device, metrics=(metric,))
-        told = stream.wait(lambda m: isinstance(m, Devices))
-        assert told.devices[0].metrics[0].state == "no_permission"
+        message = stream.wait(lambda m: isinstance(m, Devices))
+        assert message.devices[0].metrics[0].state == "no_permission"
     assert sampler.devices[0].metrics[0].why == "No."
 
 
@@ -288,14 +288,16 @@ def test_a_source_that_opens_late_is_taken_then(run, monkeypatch, is_there) -> N
         stream.wait(state(0, "ok"))
         assert started == []
         let_go.set()
-        told = stream.wait(lambda message: isinstance(message, Devices))
+        devices = stream.wait(lambda message: isinstance(message, Devices))
         expected = ["gpu:0", "gpu:1"][: 1 + is_there]
-        assert [device.id for device in told.devices] == expected
+        assert [device.id for device in devices.devices] == expected
         if is_there:
             stream.wait(state(1, "ok"))
     assert started == ["heard"] * is_there
     # what it says of itself at last is told in the place of its silence
-    assert [each.reason for each in sampler.absences] == ["no_library"] * (not is_there)
+    assert [absence.reason for absence in sampler.absences] == ["no_library"] * (
+        not is_there
+    )
 
 
 def test_opening_ends_when_it_is_abandoned_though_a_source_hangs() -> None:

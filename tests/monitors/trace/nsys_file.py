@@ -64,8 +64,8 @@ def write_nsys(path: Path, source: Path) -> sqlite3.Connection:
     database.executescript(SCHEMA)
     for number, text in enumerate(events.names):
         is_call = re.match(r"cu(da)?[A-Z]", text)
-        told = f"{text}_v7000" if is_call else text
-        database.execute("INSERT INTO StringIds VALUES (?, ?)", (number, told))
+        name_of_call = f"{text}_v7000" if is_call else text
+        database.execute("INSERT INTO StringIds VALUES (?, ?)", (number, name_of_call))
     for row in range(len(events)):
         _insert(database, events, row, base_ns)
     gpu = run.gpus[0]
@@ -101,10 +101,10 @@ def _insert(
         values = (*work, name, name, name, None, None, registers, *launch)
         _add(database, "KERNEL", (*values, 0, shared, 0, 0, row))
     elif category == Category.COPY:
-        found = _COPY.match(events.names[name])
-        assert found is not None
-        values = (*work, int(events.size_bytes[row]), _KINDS[found[1]], None)
-        _add(database, "MEMCPY", (*values, _MEMORY[found[2]], _MEMORY[found[3]]))
+        match = _COPY.match(events.names[name])
+        assert match is not None
+        values = (*work, int(events.size_bytes[row]), _KINDS[match[1]], None)
+        _add(database, "MEMCPY", (*values, _MEMORY[match[2]], _MEMORY[match[3]]))
     elif category == Category.MEMSET:
         _add(database, "MEMSET", (*work, 0, int(events.size_bytes[row])))
     elif category == Category.API:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.monitors.trace.simulated import GPU
-from tests.monitors.trace.written import call, kernel, told, trace
+from tests.monitors.trace.written import call, kernel, report_of, trace
 from warpbook_monitors.trace.figures import Finding
 
 
@@ -28,7 +28,7 @@ def test_fp8_is_advised_where_the_gpu_has_it(
     named = "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn"
     args = {"grid": [1000, 1, 1], "block": [256, 1, 1]}
     events = [call(1, 0), kernel(1, 10, name=named, dur=3000.0, args=args)]
-    first = told(tmp_path, trace(*events, deviceProperties=[gpu])).findings[0]
+    first = report_of(tmp_path, trace(*events, deviceProperties=[gpu])).findings[0]
     assert (first.kind, first.topic) == ("compute-bound", topic)
     assert ("FP8" in first.change) == (topic == "fp8")
 
@@ -44,8 +44,8 @@ def copied(tmp_path: Path, count: int, size_bytes: int, memory: str) -> Finding:
             call(number, at, name="cudaMemcpyAsync"),
             kernel(number, at + 4, cat="gpu_memcpy", name=name, dur=9.0, args=args),
         ]
-    found = told(tmp_path, trace(*events)).findings
-    return next(each for each in found if each.kind == "transfer-bound")
+    findings = report_of(tmp_path, trace(*events)).findings
+    return next(finding for finding in findings if finding.kind == "transfer-bound")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,6 @@ def copied(tmp_path: Path, count: int, size_bytes: int, memory: str) -> Finding:
 def test_what_is_advised_suits_the_copies(
     count: int, size_bytes: int, memory: str, topic: str, words: str, tmp_path: Path
 ) -> None:
-    found = copied(tmp_path, count, size_bytes, memory)
-    assert found.topic == topic
-    assert words in found.change
+    finding = copied(tmp_path, count, size_bytes, memory)
+    assert finding.topic == topic
+    assert words in finding.change

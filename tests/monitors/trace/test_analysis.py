@@ -66,52 +66,76 @@ def kernel(correlation: int, at: int, name: str = "k") -> Event:
     return Event(name, Category.KERNEL, at, 100, correlation, track=7)
 
 
-def only_warning(found: CellProfile) -> str:
-    (warning,) = found.completeness.warnings
+def only_warning(cell_profile: CellProfile) -> str:
+    (warning,) = cell_profile.completeness.warnings
     return warning
 
 
 def test_launches_without_gpu_activity_are_incomplete_never_idle() -> None:
-    found = figures(launch(1, 0), launch(2, 20))
-    assert found.gpu_busy_ns is found.kernel_time_ns is found.kernel_calls is None
-    assert (found.completeness.launches, found.completeness.matched) == (2, 0)
-    assert "does not mean that the GPU was idle" in only_warning(found)
+    cell_profile = figures(launch(1, 0), launch(2, 20))
+    assert (
+        cell_profile.gpu_busy_ns
+        is cell_profile.kernel_time_ns
+        is cell_profile.kernel_calls
+        is None
+    )
+    assert (cell_profile.completeness.launches, cell_profile.completeness.matched) == (
+        2,
+        0,
+    )
+    assert "does not mean that the GPU was idle" in only_warning(cell_profile)
 
 
 def test_a_trace_without_even_the_profilers_own_calls_is_incomplete() -> None:
-    found = figures(Event("aten::add", Category.OPERATOR, 0, 10))
-    assert found.gpu_busy_ns is None
-    assert found.launches is found.synchronizations is found.launch_api_ns is None
-    assert "sees nothing of the GPU" in only_warning(found)
+    cell_profile = figures(Event("aten::add", Category.OPERATOR, 0, 10))
+    assert cell_profile.gpu_busy_ns is None
+    assert (
+        cell_profile.launches
+        is cell_profile.synchronizations
+        is cell_profile.launch_api_ns
+        is None
+    )
+    assert "sees nothing of the GPU" in only_warning(cell_profile)
 
 
 def test_a_cell_that_leaves_the_gpu_alone_is_idle() -> None:
     own = Event("cudaDeviceSynchronize", Category.API, 1_000_100, 10, 9)
-    found = figures(Event("aten::add", Category.OPERATOR, 0, 10), own)
-    assert found.gpu_busy_ns == 0
-    assert (found.synchronizations, found.completeness.warnings) == (0, ())
+    cell_profile = figures(Event("aten::add", Category.OPERATOR, 0, 10), own)
+    assert cell_profile.gpu_busy_ns == 0
+    assert (cell_profile.synchronizations, cell_profile.completeness.warnings) == (
+        0,
+        (),
+    )
 
 
 def test_without_a_gpu_its_figures_are_unknown_and_operators_are_there() -> None:
     run = dataclasses.replace(GPU, gpu_name=None, cuda_used=False)
-    found = figures(Event("aten::add", Category.OPERATOR, 0, 1_000_000), run=run)
-    assert found.gpu_busy_ns is found.kernel_calls is found.copy_time_ns is None
-    assert [(row.name, row.self_ns) for row in found.operators] == [
+    cell_profile = figures(Event("aten::add", Category.OPERATOR, 0, 1_000_000), run=run)
+    assert (
+        cell_profile.gpu_busy_ns
+        is cell_profile.kernel_calls
+        is cell_profile.copy_time_ns
+        is None
+    )
+    assert [(row.name, row.self_ns) for row in cell_profile.operators] == [
         ("aten::add", 1_000_000)
     ]
-    assert found.completeness.warnings == ()
+    assert cell_profile.completeness.warnings == ()
 
 
 def test_missing_gpu_records_are_counted() -> None:
     pairs = [e for i in range(10) for e in (launch(i, i), kernel(i, 1000 + i * 100))]
-    found = figures(*pairs, *(launch(i, i) for i in range(10, 15)))
-    assert (found.completeness.launches, found.completeness.matched) == (15, 10)
-    assert "5 of 15 launches is missing" in only_warning(found)
+    cell_profile = figures(*pairs, *(launch(i, i) for i in range(10, 15)))
+    assert (cell_profile.completeness.launches, cell_profile.completeness.matched) == (
+        15,
+        10,
+    )
+    assert "5 of 15 launches is missing" in only_warning(cell_profile)
 
 
 def test_a_kernel_long_before_its_launch_has_a_wrong_time() -> None:
-    found = figures(launch(1, 500_000), kernel(1, 1000))
-    warning = only_warning(found)
+    cell_profile = figures(launch(1, 500_000), kernel(1, 1000))
+    warning = only_warning(cell_profile)
     assert warning.startswith("Kernels or copies that start before the call")
     assert warning.endswith(" are wrong: 1.")
     near = figures(launch(1, 500_000), kernel(1, 496_000))
@@ -119,7 +143,7 @@ def test_a_kernel_long_before_its_launch_has_a_wrong_time() -> None:
 
 
 def test_launches_noted_into_a_graph_expect_no_work() -> None:
-    found = figures(
+    cell_profile = figures(
         launch(1, 0, "cudaStreamBeginCapture_v10000"),
         launch(2, 20),
         launch(3, 40),
@@ -128,21 +152,21 @@ def test_launches_noted_into_a_graph_expect_no_work() -> None:
         kernel(5, 200),
         kernel(5, 300),
     )
-    assert (found.launches, found.kernel_calls) == (1, 2)
-    assert found.completeness.warnings == ()
+    assert (cell_profile.launches, cell_profile.kernel_calls) == (1, 2)
+    assert cell_profile.completeness.warnings == ()
 
 
 def test_a_copy_to_pageable_memory_is_a_wait() -> None:
     copy = Event("Memcpy DtoH (Device -> Pageable)", Category.COPY, 50, 100, 1, 7, 400)
-    found = figures(
+    cell_profile = figures(
         launch(1, 0, "cudaMemcpyAsync"),
         copy,
         launch(2, 200, "cudaStreamSynchronize"),
         launch(3, 300, "cudaStreamWaitEvent"),
     )
-    assert (found.launches, found.launch_api_ns) == (1, 0)
-    assert (found.synchronizations, found.synchronization_ns) == (2, 20)
-    assert found.copies[0].size_bytes == 400
+    assert (cell_profile.launches, cell_profile.launch_api_ns) == (1, 0)
+    assert (cell_profile.synchronizations, cell_profile.synchronization_ns) == (2, 20)
+    assert cell_profile.copies[0].size_bytes == 400
 
 
 def test_an_unknown_size_stays_unknown() -> None:
@@ -153,45 +177,52 @@ def test_an_unknown_size_stays_unknown() -> None:
 
 
 def test_many_kernels_keep_their_sum() -> None:
-    found = figures(*(kernel(i, i * 100, f"k{i}") for i in range(200)))
-    assert len(found.kernels) == MAX_ROWS
-    assert found.kernels[-1].name == "(151 others)"
-    assert sum(row.calls for row in found.kernels) == 200
+    cell_profile = figures(*(kernel(i, i * 100, f"k{i}") for i in range(200)))
+    assert len(cell_profile.kernels) == MAX_ROWS
+    assert cell_profile.kernels[-1].name == "(151 others)"
+    assert sum(row.calls for row in cell_profile.kernels) == 200
 
 
 def test_lanes_are_bounded_and_short_kernels_survive_long_operators() -> None:
     count = 4000
-    found = figures(
+    cell_profile = figures(
         *(kernel(i, i * 200) for i in range(count)),
         *(Event("op", Category.OPERATOR, i * 200, 199) for i in range(count)),
         launch(1, 0),
     )
-    drawn = {lane.label: len(lane.starts_ns) for lane in found.lanes}
+    drawn = {lane.label: len(lane.starts_ns) for lane in cell_profile.lanes}
     assert sum(drawn.values()) == lanes.MAX_EVENTS
     assert drawn["Launches"] == 1
     assert drawn["Stream 7"] == pytest.approx(drawn["Operators"], abs=1)
-    assert found.completeness.lanes_omitted == 2 * count + 1 - lanes.MAX_EVENTS
+    assert cell_profile.completeness.lanes_omitted == 2 * count + 1 - lanes.MAX_EVENTS
 
 
 def test_threads_beyond_the_lanes_are_counted_as_left_out() -> None:
-    found = figures(
+    cell_profile = figures(
         *(Event("op", Category.OPERATOR, i, 1, track=i) for i in range(100))
     )
-    assert len(found.lanes) == lanes.MAX_LANES
-    assert found.completeness.lanes_omitted == 100 - lanes.MAX_LANES
+    assert len(cell_profile.lanes) == lanes.MAX_LANES
+    assert cell_profile.completeness.lanes_omitted == 100 - lanes.MAX_LANES
 
 
 def test_no_events_at_all() -> None:
-    found = figures(run=dataclasses.replace(GPU, gpu_name=None, cuda_used=False))
-    assert (found.wall_ns, found.lanes, found.kernels) == (1_000_000, (), ())
+    cell_profile = figures(run=dataclasses.replace(GPU, gpu_name=None, cuda_used=False))
+    assert (cell_profile.wall_ns, cell_profile.lanes, cell_profile.kernels) == (
+        1_000_000,
+        (),
+        (),
+    )
 
 
 def test_hostile_names_are_bounded_and_can_be_sent() -> None:
-    found = figures(
+    cell_profile = figures(
         kernel(1, 0, "a" * 10_000), kernel(2, 100, "\ud800<script>\x00"), launch(1, 0)
     )
-    assert max(map(len, found.names)) == 300
-    assert msgspec.json.decode(msgspec.json.encode(found), type=CellProfile) == found
+    assert max(map(len, cell_profile.names)) == 300
+    assert (
+        msgspec.json.decode(msgspec.json.encode(cell_profile), type=CellProfile)
+        == cell_profile
+    )
 
 
 def test_the_order_of_recording_changes_nothing() -> None:
@@ -204,10 +235,10 @@ def test_the_order_of_recording_changes_nothing() -> None:
 
 def test_a_million_kernels_are_counted_exactly_in_a_small_report() -> None:
     """Of a thousand launches of a graph, as recorded on one stream."""
-    graphs, each = 1000, 1000
-    count = graphs * each
+    graphs, per_graph = 1000, 1000
+    count = graphs * per_graph
     at = np.arange(count) * 1500
-    begin = at[::each] - 5000
+    begin = at[::per_graph] - 5000
     start_ns = np.concatenate([begin, at])
     is_launch = np.arange(graphs + count) < graphs
     graph = np.arange(graphs)
@@ -218,36 +249,39 @@ def test_a_million_kernels_are_counted_exactly_in_a_small_report() -> None:
         duration_ns=np.where(is_launch, 4000, 1000),
         device=np.where(is_launch, -1, 0),
         track=np.where(is_launch, 1, 7),
-        correlation=np.concatenate([graph, np.repeat(graph, each)]),
+        correlation=np.concatenate([graph, np.repeat(graph, per_graph)]),
         size_bytes=np.full(graphs + count, -1),
     )
     end_ns = int(events.end_ns.max())
     run = dataclasses.replace(GPU, start_ns=-5000, code_end_ns=end_ns, end_ns=end_ns)
-    found = analyse(events, run)
-    assert found.kernel_calls == count
-    assert (found.completeness.launches, found.completeness.matched) == (graphs, graphs)
-    assert found.metrics is not None
-    assert found.metrics.gpu_busy_ns == 1000 * count
-    idle = found.metrics.idle
-    assert idle.host_wait_ns + idle.kernel_wait_ns + idle.other_ns == (
-        found.metrics.window_ns - found.metrics.gpu_busy_ns
+    cell_profile = analyse(events, run)
+    assert cell_profile.kernel_calls == count
+    assert (cell_profile.completeness.launches, cell_profile.completeness.matched) == (
+        graphs,
+        graphs,
     )
-    assert len(msgspec.json.encode(found)) < 1_000_000
+    assert cell_profile.metrics is not None
+    assert cell_profile.metrics.gpu_busy_ns == 1000 * count
+    idle = cell_profile.metrics.idle
+    assert idle.host_wait_ns + idle.kernel_wait_ns + idle.other_ns == (
+        cell_profile.metrics.window_ns - cell_profile.metrics.gpu_busy_ns
+    )
+    assert len(msgspec.json.encode(cell_profile)) < 1_000_000
 
 
 @pytest.mark.parametrize(
-    ("bare", "told"),
+    ("bare", "words"),
     [
         (BareTimes(3, 644_000_000, 1, 1, "executions"), "without the profiler 644 ms."),
         (None, "with the profiler at work 900 ms."),
     ],
 )
 def test_a_profiler_that_takes_longer_than_the_cell_is_named(
-    bare: BareTimes | None, told: str
+    bare: BareTimes | None, words: str
 ) -> None:
     span_ns = 900_000_000
     run = Run(0, span_ns, span_ns, profiler_ns=5_690_000_000, bare=bare)
     said = only_warning(figures(run=run))
-    assert "reading of events took 5.69 s, the cell" in said and said.endswith(told)
+    assert "reading of events took 5.69 s, the cell" in said and said.endswith(words)
     quick = dataclasses.replace(run, profiler_ns=600_000_000)
     assert not figures(run=quick).completeness.warnings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.monitors.trace.written import call, kernel, told, trace
+from tests.monitors.trace.written import call, kernel, report_of, trace
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.columns import Category
 from warpbook_monitors.trace.report import report
@@ -45,14 +45,14 @@ def test_parts_of_a_real_trace_have_lanes_with_their_names() -> None:
 
 def test_a_gpu_is_not_busy_with_a_part_of_a_program() -> None:
     events, run = read_chrome_trace(str(DDP))
-    found = report(events, run)
+    trace_report = report(events, run)
     without = events.where(~events.is_in(Category.GPU_ANNOTATION))
-    assert report(without, run).metrics == found.metrics
+    assert report(without, run).metrics == trace_report.metrics
 
 
 def test_host_and_gpu_time_of_a_real_part() -> None:
-    found = report(*read_chrome_trace(str(DDP)))
-    rows = {row.name: row for row in found.annotations}
+    trace_report = report(*read_chrome_trace(str(DDP)))
+    rows = {row.name: row for row in trace_report.annotations}
     optimizer = rows["Optimizer.step#SGD.step"]
     assert optimizer.times == 1
     assert optimizer.host_ns > 0
@@ -77,7 +77,7 @@ def test_nested_parts_count_once_and_steps_are_one(tmp_path: Path) -> None:
         call(3, 80.0, tid=3),
         kernel(3, 90.0),
     )
-    rows = {row.name: row for row in told(tmp_path, content).annotations}
+    rows = {row.name: row for row in report_of(tmp_path, content).annotations}
     assert rows["train"].times == 2
     assert rows["train"].host_ns == 100_000
     assert rows["train"].work == 2
@@ -88,7 +88,7 @@ def test_nested_parts_count_once_and_steps_are_one(tmp_path: Path) -> None:
 
 def test_gpu_time_is_not_known_without_a_gpu(tmp_path: Path) -> None:
     content = json.dumps({"traceEvents": [part("load", 0.0, 1000.0)]}).encode()
-    (row,) = told(tmp_path, content).annotations
+    (row,) = report_of(tmp_path, content).annotations
     assert row.gpu_ns is None and row.work is None
 
 

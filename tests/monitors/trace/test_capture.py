@@ -34,19 +34,30 @@ def test_operators_are_counted_exactly_every_time() -> None:
 
 
 def test_without_cuda_the_gpu_is_unknown_not_idle() -> None:
-    found = captured()
-    assert found.gpu_name is found.gpu_busy_ns is found.peak_allocated_bytes is None
+    cell_profile = captured()
+    assert (
+        cell_profile.gpu_name
+        is cell_profile.gpu_busy_ns
+        is cell_profile.peak_allocated_bytes
+        is None
+    )
     # beside other programs it says so, which is no warning about the GPU
-    warnings = [each for each in found.completeness.warnings if "no core" not in each]
+    warnings = [
+        warning
+        for warning in cell_profile.completeness.warnings
+        if "no core" not in warning
+    ]
     assert warnings == []
 
 
 def test_operator_times_fit_the_cell() -> None:
-    found = captured()
-    assert 0 < sum(row.self_ns for row in found.operators) <= found.wall_ns
-    (lane,) = found.lanes
+    cell_profile = captured()
+    assert (
+        0 < sum(row.self_ns for row in cell_profile.operators) <= cell_profile.wall_ns
+    )
+    (lane,) = cell_profile.lanes
     assert lane.starts_ns[0] >= 0
-    assert lane.starts_ns[-1] + lane.durations_ns[-1] <= found.wall_ns
+    assert lane.starts_ns[-1] + lane.durations_ns[-1] <= cell_profile.wall_ns
 
 
 def test_only_the_first_start_of_a_process_is_told_apart() -> None:

@@ -132,7 +132,7 @@ def test_what_an_annotation_tells_beside_its_time_ruins_no_file(
 ) -> None:
     note = {**KERNEL, "cat": cat, "name": "mine", "args": args}
     columns, _ = read_chrome_trace(written(tmp_path / "t.json", KERNEL, note))
-    names = [columns.names[each] for each in columns.name]
+    names = [columns.names[number] for number in columns.name]
     assert names == (["k", "mine"] if cat == "user_annotation" else ["k"])
 
 

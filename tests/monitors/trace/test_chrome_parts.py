@@ -22,15 +22,15 @@ TRACES = Path(__file__).parents[2] / "data" / "traces"
 @pytest.fixture
 def content() -> dict[str, Any]:
     packed = (TRACES / "ddp_rank0.json.gz").read_bytes()
-    found: dict[str, Any] = json.loads(gzip.decompress(packed))
-    for number, event in enumerate(found["traceEvents"]):
+    document: dict[str, Any] = json.loads(gzip.decompress(packed))
+    for number, event in enumerate(document["traceEvents"]):
         # threads by words must be the same ones in all parts
         if number % 7 == 0:
             event["tid"] = f"worker {number % 3}"
     # what stands beside the events may stand after them
-    found["deviceProperties"] = found.pop("deviceProperties")
-    found["distributedInfo"] = found.pop("distributedInfo")
-    return found
+    document["deviceProperties"] = document.pop("deviceProperties")
+    document["distributedInfo"] = document.pop("distributedInfo")
+    return document
 
 
 @pytest.fixture
@@ -139,6 +139,6 @@ def test_a_process_with_one_thread_reads_parts_in_copies_of_itself(
         stdout=subprocess.PIPE,
         env={"PYTHONPATH": ":".join(sys.path), "OPENBLAS_NUM_THREADS": "1"},
     )
-    told, found = done.stdout.split(b"\n", 1)
-    assert told == b"2 0", "two copies, and none is left"
-    assert found == whole_report(path)
+    counts, report_bytes = done.stdout.split(b"\n", 1)
+    assert counts == b"2 0", "two copies, and none is left"
+    assert report_bytes == whole_report(path)

@@ -25,19 +25,19 @@ def profile(trace: str, *bare_ms: float) -> CellProfile:
 
 
 def test_the_same_work_in_a_graph_took_less_idle_time() -> None:
-    found = compare(profile("tiny_kernels"), profile("graph_replay"))
-    assert found.sentence.startswith("82 % less time: 1.66 ms instead of 9.23 ms.")
-    assert "Most of it: GPU idle: the host launched (-8.15 ms)" in found.sentence
-    assert found.causes[0].change_ns == pytest.approx(-8_150_000, abs=10_000)
+    difference = compare(profile("tiny_kernels"), profile("graph_replay"))
+    assert difference.sentence.startswith("82 % less time: 1.66 ms instead of 9.23 ms.")
+    assert "Most of it: GPU idle: the host launched (-8.15 ms)" in difference.sentence
+    assert difference.causes[0].change_ns == pytest.approx(-8_150_000, abs=10_000)
     # both kernels are in both, 400 times each
-    assert [(row.before_calls, row.after_calls) for row in found.kernels] == [
+    assert [(row.before_calls, row.after_calls) for row in difference.kernels] == [
         (400, 400),
         (400, 400),
     ]
-    only_before = {row.name: row for row in found.paths}["aten::add"]
+    only_before = {row.name: row for row in difference.paths}["aten::add"]
     assert (only_before.before_calls, only_before.after_calls) == (400, None)
-    total = sum(row.change_ns for row in found.causes)
-    assert total == found.wall.change_ns
+    total = sum(row.change_ns for row in difference.causes)
+    assert total == difference.wall.change_ns
 
 
 def test_the_largest_change_comes_first() -> None:
@@ -63,21 +63,21 @@ def test_what_explains_little_is_not_called_the_most_of_it() -> None:
 
 
 def test_a_profile_against_itself_is_the_same() -> None:
-    found = compare(profile("train_fp32"), profile("train_fp32"))
-    assert found.is_same and found.sentence.startswith("About the same")
-    assert "Too few runs" in found.notes[0]
-    assert {row.change_ns for row in found.kernels} == {0}
+    difference = compare(profile("train_fp32"), profile("train_fp32"))
+    assert difference.is_same and difference.sentence.startswith("About the same")
+    assert "Too few runs" in difference.notes[0]
+    assert {row.change_ns for row in difference.kernels} == {0}
 
 
 def test_repeats_tell_a_change_from_chance() -> None:
     slow = profile("tiny_kernels", 2.0, 2.1, 2.2, 2.3, 2.15)
     fast = profile("tiny_kernels", 1.0, 1.1, 1.2, 1.3, 1.15)
-    found = compare(slow, fast)
-    assert found.chance is not None and found.chance < 0.02
-    assert found.sentence.startswith("47 % less time: 1.15 ms instead of 2.15 ms")
-    assert "the difference is more than chance" in found.notes[0]
+    difference = compare(slow, fast)
+    assert difference.chance is not None and difference.chance < 0.02
+    assert difference.sentence.startswith("47 % less time: 1.15 ms instead of 2.15 ms")
+    assert "the difference is more than chance" in difference.notes[0]
     # the exact two-sided value for five against five that do not overlap is 2 of 252
-    assert found.chance == pytest.approx(2 / 252, abs=0.005)
+    assert difference.chance == pytest.approx(2 / 252, abs=0.005)
     noisy = profile("tiny_kernels", 1.0, 9.0, 2.0, 2.4, 2.2)
     alike = compare(slow, noisy)
     assert alike.is_same and "may be chance" in alike.notes[0]
@@ -85,28 +85,30 @@ def test_repeats_tell_a_change_from_chance() -> None:
 
 def test_what_is_not_proven_different_is_not_called_the_same() -> None:
     noisy = profile("tiny_kernels", 40.0, 60.0, 9.0, 46.0, 50.0)
-    found = compare(noisy, profile("tiny_kernels", 10.0, 55.0, 10.7, 44.0, 9.0))
-    assert found.is_same
-    assert found.sentence == "Can't be told from chance: 10.7 ms instead of 46.0 ms."
+    difference = compare(noisy, profile("tiny_kernels", 10.0, 55.0, 10.7, 44.0, 9.0))
+    assert difference.is_same
+    assert (
+        difference.sentence == "Can't be told from chance: 10.7 ms instead of 46.0 ms."
+    )
     steady = profile("tiny_kernels", 2.0, 2.01, 2.02, 1.99, 2.0)
-    found = compare(steady, profile("tiny_kernels", 2.01, 2.0, 2.02, 2.0, 1.98))
-    assert found.sentence == "About the same: 2.00 ms instead of 2.00 ms."
+    difference = compare(steady, profile("tiny_kernels", 2.01, 2.0, 2.02, 2.0, 1.98))
+    assert difference.sentence == "About the same: 2.00 ms instead of 2.00 ms."
 
 
 def test_three_runs_of_each_are_too_few() -> None:
-    found = compare(
+    difference = compare(
         profile("tiny_kernels", 1.0, 1.1, 1.2), profile("tiny_kernels", 2.0, 2.1, 2.2)
     )
-    assert found.chance is None and "repeat both with -r 5" in found.notes[0]
+    assert difference.chance is None and "repeat both with -r 5" in difference.notes[0]
 
 
 def test_a_throttled_run_is_no_regression() -> None:
     a, b = profile("tiny_kernels", *[1.0, 1.1] * 3), profile("tiny_kernels", *[2.0] * 6)
-    found = compare(a, b, (COOL, HOT))
-    assert found.cautions == (
+    difference = compare(a, b, (COOL, HOT))
+    assert difference.cautions == (
         "The GPU itself ran slower (thermal slowdown): the code need not have.",
     )
-    assert "88 °C, 45; SM clock 1,200 MHz, 1,980" in found.notes[1]
+    assert "88 °C, 45; SM clock 1,200 MHz, 1,980" in difference.notes[1]
     lower = Clocks(1500.0, 50.0, ("power cap",), is_throttled=False)
     (caution,) = compare(a, b, (COOL, lower)).cautions
     assert "SM clock 1,500 instead of 1,980 MHz" in caution
@@ -117,11 +119,11 @@ def test_a_throttled_run_is_no_regression() -> None:
 
 
 def test_unknown_clocks_are_said() -> None:
-    found = compare(profile("tiny_kernels"), profile("graph_replay"), (COOL, None))
-    assert "are not known" in found.notes[1] and found.cautions == ()
+    difference = compare(profile("tiny_kernels"), profile("graph_replay"), (COOL, None))
+    assert "are not known" in difference.notes[1] and difference.cautions == ()
     half = Clocks(None, 40.0, (), is_throttled=False)
-    found = compare(profile("tiny_kernels"), profile("graph_replay"), (COOL, half))
-    assert "40 °C, 45;" in found.notes[1] and "MHz" not in found.notes[1]
+    difference = compare(profile("tiny_kernels"), profile("graph_replay"), (COOL, half))
+    assert "40 °C, 45;" in difference.notes[1] and "MHz" not in difference.notes[1]
 
 
 def test_clocks_are_those_of_the_gpus_that_worked() -> None:

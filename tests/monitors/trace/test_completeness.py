@@ -30,13 +30,13 @@ def damaged(tmp_path: Path, change: Callable[[list[Event]], None]) -> str:
 
 
 def on_gpu(events: list[Event]) -> list[Event]:
-    found = [each for each in events if each["cat"] in ON_GPU]
-    return sorted(found, key=lambda each: each["ts"])
+    work = [event for event in events if event["cat"] in ON_GPU]
+    return sorted(work, key=lambda event: event["ts"])
 
 
 def drop(events: list[Event], lost: list[Event]) -> None:
-    gone = {id(each) for each in lost}
-    events[:] = [each for each in events if id(each) not in gone]
+    gone = {id(event) for event in lost}
+    events[:] = [event for event in events if id(event) not in gone]
 
 
 def overhead(
@@ -57,12 +57,16 @@ def test_a_few_lost_launches_change_no_verdict(of: float, tmp_path: Path) -> Non
         mine = on_gpu(events)
         drop(events, rng.sample(mine, int(of * len(mine))))
 
-    found = report(*read_chrome_trace(damaged(tmp_path, lose)))
-    assert found.verdict.kind == whole.verdict.kind == "compute-bound"
-    lost = found.completeness.lost
+    trace_report = report(*read_chrome_trace(damaged(tmp_path, lose)))
+    assert trace_report.verdict.kind == whole.verdict.kind == "compute-bound"
+    lost = trace_report.completeness.lost
     assert lost == int(of * whole.completeness.launches)
-    told = [each for each in found.completeness.warnings if "is missing" in each]
-    assert bool(told) == (of > 0.01)
+    warnings = [
+        warning
+        for warning in trace_report.completeness.warnings
+        if "is missing" in warning
+    ]
+    assert bool(warnings) == (of > 0.01)
 
 
 @pytest.mark.parametrize(
@@ -77,16 +81,19 @@ def test_lost_launches_conclude_nothing_and_say_why(
     which: slice, said: str, tmp_path: Path
 ) -> None:
     path = damaged(tmp_path, lambda events: drop(events, on_gpu(events)[which]))
-    found = report(*read_chrome_trace(path))
-    assert found.verdict.kind == "unknown"
-    assert "nothing can be concluded" in found.verdict.sentence
-    assert said in found.verdict.sentence
-    assert found.findings == ()
-    assert found.completeness.lost == len(range(400)[which]) or found.completeness.lost
+    trace_report = report(*read_chrome_trace(path))
+    assert trace_report.verdict.kind == "unknown"
+    assert "nothing can be concluded" in trace_report.verdict.sentence
+    assert said in trace_report.verdict.sentence
+    assert trace_report.findings == ()
+    assert (
+        trace_report.completeness.lost == len(range(400)[which])
+        or trace_report.completeness.lost
+    )
     # the same in the notebook and in the dashboard
     cell = analyse(*read_chrome_trace(path))
-    assert cell.verdict == found.verdict
-    assert cell.completeness.refusal == found.verdict.sentence
+    assert cell.verdict == trace_report.verdict
+    assert cell.completeness.refusal == trace_report.verdict.sentence
 
 
 @pytest.mark.parametrize(
@@ -99,9 +106,9 @@ def test_fills_that_were_not_recorded_cost_no_verdict(
 
     def spoil(events: list[Event]) -> None:
         last = max(
-            each["args"].get("correlation", 0) for each in events if "args" in each
+            event["args"].get("correlation", 0) for event in events if "args" in event
         )
-        begin = min(each["ts"] for each in events if each["cat"] == "cuda_runtime")
+        begin = min(event["ts"] for event in events if event["cat"] == "cuda_runtime")
         for at in range(60):
             events.append(
                 {
@@ -111,11 +118,11 @@ def test_fills_that_were_not_recorded_cost_no_verdict(
                 }
             )
 
-    found = report(*read_chrome_trace(damaged(tmp_path, spoil)))
-    assert found.completeness.lost == 60
-    assert (found.verdict.kind == "unknown") == is_refused
-    told = " ".join(found.completeness.warnings)
-    assert ("fills of memory" in told) != is_refused
+    trace_report = report(*read_chrome_trace(damaged(tmp_path, spoil)))
+    assert trace_report.completeness.lost == 60
+    assert (trace_report.verdict.kind == "unknown") == is_refused
+    text = " ".join(trace_report.completeness.warnings)
+    assert ("fills of memory" in text) != is_refused
 
 
 @pytest.mark.parametrize(("wrong", "kind"), [(5, "compute-bound"), (60, "unknown")])
@@ -126,45 +133,48 @@ def test_times_that_cannot_be_conclude_nothing(
 
     def spoil(events: list[Event]) -> None:
         calls = {
-            each["args"]["correlation"]: each
-            for each in events
-            if each["cat"] == "cuda_runtime"
+            event["args"]["correlation"]: event
+            for event in events
+            if event["cat"] == "cuda_runtime"
         }
-        for each in on_gpu(events)[100 : 100 + wrong]:
-            each["ts"] = calls[each["args"]["correlation"]]["ts"] - 50.0
+        for event in on_gpu(events)[100 : 100 + wrong]:
+            event["ts"] = calls[event["args"]["correlation"]]["ts"] - 50.0
 
-    found = report(*read_chrome_trace(damaged(tmp_path, spoil)))
-    assert found.completeness.corrupt == wrong
-    assert found.verdict.kind == kind
-    assert any("their times are wrong" in each for each in found.completeness.warnings)
+    trace_report = report(*read_chrome_trace(damaged(tmp_path, spoil)))
+    assert trace_report.completeness.corrupt == wrong
+    assert trace_report.verdict.kind == kind
+    assert any(
+        "their times are wrong" in warning
+        for warning in trace_report.completeness.warnings
+    )
 
 
 def test_a_window_that_is_mostly_the_profilers_concludes_nothing(
     tmp_path: Path,
 ) -> None:
     def slow_down(events: list[Event]) -> None:
-        last = max(each["ts"] + each["dur"] for each in events)
-        for each in events:
-            if each["cat"] != "Trace" and each["ts"] > 1000:
-                each["ts"] += 5 * last
-            if each["cat"] == "Trace":
-                each["dur"] += 5 * last
+        last = max(event["ts"] + event["dur"] for event in events)
+        for event in events:
+            if event["cat"] != "Trace" and event["ts"] > 1000:
+                event["ts"] += 5 * last
+            if event["cat"] == "Trace":
+                event["dur"] += 5 * last
         events.append(overhead(1000, 5 * last))
 
-    found = report(*read_chrome_trace(damaged(tmp_path, slow_down)))
-    assert found.verdict.kind == "unknown"
-    assert "was the profiler's own work" in found.verdict.sentence
+    trace_report = report(*read_chrome_trace(damaged(tmp_path, slow_down)))
+    assert trace_report.verdict.kind == "unknown"
+    assert "was the profiler's own work" in trace_report.verdict.sentence
 
 
 def test_the_profilers_own_doing_is_never_the_verdict(tmp_path: Path) -> None:
     """Together a third of the window."""
     program = Program(seed=3, **CLEAR)
     share_us = program.window_ns / 1000 / 6
-    for each in program.events:
-        if each["cat"] != "Trace":
+    for event in program.events:
+        if event["cat"] != "Trace":
             # it begins with a slow launch: the profiler asks for its first buffer
-            each["ts"] += share_us
-    end = max(each["ts"] + each["dur"] for each in program.events)
+            event["ts"] += share_us
+    end = max(event["ts"] + event["dur"] for event in program.events)
     program.events += [
         overhead(60.0, share_us - 20),
         # and ends with a wait: it asks the GPU for what it has recorded
@@ -174,20 +184,30 @@ def test_the_profilers_own_doing_is_never_the_verdict(tmp_path: Path) -> None:
             "args": {"correlation": 9_999_999},
         },
     ]
-    (trace,) = [each for each in program.events if each["cat"] == "Trace"]
+    (trace,) = [event for event in program.events if event["cat"] == "Trace"]
     trace["dur"] += 2 * share_us
-    found = report(*read_chrome_trace(program.write(tmp_path / "t.json")))
-    assert found.verdict.kind == "compute-bound"
-    assert found.metrics.idle.profiler_ns > 0.9 * 2 * share_us * 1000
-    assert sum(each.share for each in found.findings if each.kind == "sync-bound") == 0
-    assert any("profiler's own work" in each for each in found.completeness.warnings)
+    trace_report = report(*read_chrome_trace(program.write(tmp_path / "t.json")))
+    assert trace_report.verdict.kind == "compute-bound"
+    assert trace_report.metrics.idle.profiler_ns > 0.9 * 2 * share_us * 1000
+    assert (
+        sum(
+            finding.share
+            for finding in trace_report.findings
+            if finding.kind == "sync-bound"
+        )
+        == 0
+    )
+    assert any(
+        "profiler's own work" in warning
+        for warning in trace_report.completeness.warnings
+    )
 
 
 def test_counts_are_told_of_every_rank(tmp_path: Path) -> None:
     path = damaged(tmp_path, lambda events: drop(events, on_gpu(events)[:7]))
-    found = report(*read_chrome_trace(path)).completeness
-    assert found.launches == found.matched + found.lost
-    assert found.lost == 7
+    completeness = report(*read_chrome_trace(path)).completeness
+    assert completeness.launches == completeness.matched + completeness.lost
+    assert completeness.lost == 7
     assert json.loads(Path(path).read_text())["traceEvents"]
 
 
@@ -197,10 +217,10 @@ def test_the_first_launch_under_the_profiler_is_no_fault_of_the_code(
     """A kernel of 250 µs, and CUPTI sets itself up in its launch, as on an H200."""
 
     def event(category: str, name: str, at: float, dur: float, **args: int) -> Event:
-        told = {"ph": "X", "cat": category, "name": name, "ts": at, "dur": dur}
-        return {**told, "pid": 1, "tid": THREAD, "args": args}
+        fields = {"ph": "X", "cat": category, "name": name, "ts": at, "dur": dur}
+        return {**fields, "pid": 1, "tid": THREAD, "args": args}
 
-    def told(first_launch_us: float) -> tuple[int, int]:
+    def profiler_and_host_ns(first_launch_us: float) -> tuple[int, int]:
         end = 1510 + first_launch_us
         call, gpu = "cudaLaunchKernel", {"device": 0, "stream": 7}
         events = [
@@ -214,10 +234,16 @@ def test_the_first_launch_under_the_profiler_is_no_fault_of_the_code(
         path = tmp_path / "t.json"
         trace = {"deviceProperties": [GPU], "traceEvents": events}
         path.write_text(json.dumps(trace))
-        found = report(*read_chrome_trace(str(path)))
-        return found.metrics.idle.profiler_ns, found.metrics.idle.host_wait_ns
+        trace_report = report(*read_chrome_trace(str(path)))
+        return (
+            trace_report.metrics.idle.profiler_ns,
+            trace_report.metrics.idle.host_wait_ns,
+        )
 
     # what is left is a launch's usual time, and the way there
-    assert told(first_launch_us=330.0) == (1500_000 + 325_000, 15_000)
+    assert profiler_and_host_ns(first_launch_us=330.0) == (1500_000 + 325_000, 15_000)
     # no more than CUPTI is known to take; the rest is the code's, as loading a kernel
-    assert told(first_launch_us=5000.0) == (1500_000 + 400_000, 4_610_000)
+    assert profiler_and_host_ns(first_launch_us=5000.0) == (
+        1500_000 + 400_000,
+        4_610_000,
+    )

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from tests.monitors.trace.cpu_cells import CELLS
-from tests.monitors.trace.written import call, told
+from tests.monitors.trace.written import call, report_of
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.cell_profile import CellProfile
@@ -40,23 +40,23 @@ def test_a_recording_of_every_kind_is_here() -> None:
 def test_a_recorded_cell_gets_the_verdict_and_the_change_of_an_expert(
     name: str,
 ) -> None:
-    found = profile(name)
-    assert found.verdict is not None
-    assert found.verdict.kind in CELLS[name].kinds
-    assert found.changes[0].name in CELLS[name].changes
-    assert found.verdict.sentence.startswith(found.changes[0].evidence)
+    cell_profile = profile(name)
+    assert cell_profile.verdict is not None
+    assert cell_profile.verdict.kind in CELLS[name].kinds
+    assert cell_profile.changes[0].name in CELLS[name].changes
+    assert cell_profile.verdict.sentence.startswith(cell_profile.changes[0].evidence)
 
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_parts_add_up_and_no_bound_is_above_the_time(name: str) -> None:
-    found = profile(name)
-    time = found.cpu
+    cell_profile = profile(name)
+    time = cell_profile.cpu
     assert time is not None
     parts_ns = time.loading_ns + time.operators_ns + time.small_calls_ns
     parts_ns += time.python_ns + (time.waiting_ns or 0) + time.lost_ns
     parts_ns += time.communication_ns
     assert parts_ns == pytest.approx(time.window_ns, rel=0.01)
-    for finding in found.findings:
+    for finding in cell_profile.findings:
         assert finding.bound_ns is None or finding.bound_ns <= time.window_ns
 
 
@@ -67,11 +67,11 @@ def test_the_bound_is_beside_the_measured_time_where_there_is_one() -> None:
 
 
 def test_without_counts_of_the_system_threads_and_waits_are_not_known() -> None:
-    found = profile("matmul_on_one_thread", cpu=None)
-    assert found.verdict is not None and found.cpu is not None
-    assert found.verdict.kind == "compute-bound"
-    assert "How many threads it used is not known" in found.verdict.sentence
-    assert found.cpu.waiting_ns is None
+    cell_profile = profile("matmul_on_one_thread", cpu=None)
+    assert cell_profile.verdict is not None and cell_profile.cpu is not None
+    assert cell_profile.verdict.kind == "compute-bound"
+    assert "How many threads it used is not known" in cell_profile.verdict.sentence
+    assert cell_profile.cpu.waiting_ns is None
     waits = profile("waits_for_files", cpu=None)
     assert waits.cpu is None or waits.cpu.waiting_ns is None
 
@@ -82,7 +82,7 @@ def test_a_crowded_machine_is_named() -> None:
     queued_ns = (run.code_end_ns - run.start_ns) // 2
     use = structs.replace(run.cpu, queued_ns=queued_ns)
     crowded = analyse(events, replace(run, cpu=use))
-    assert any("had no core" in each for each in crowded.completeness.warnings)
+    assert any("had no core" in warning for warning in crowded.completeness.warnings)
     free = analyse(events, replace(run, cpu=structs.replace(use, queued_ns=0)))
     assert not free.completeness.warnings
 
@@ -91,25 +91,27 @@ def test_a_gpu_that_was_given_nothing_gets_the_cpu_verdict(tmp_path: Path) -> No
     gpu = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]}
     wait = {**call(1, 9100.0), "name": "cudaDeviceSynchronize"}
     events = [operator(10.0, 9000.0), wait]
-    found = told(tmp_path, json.dumps({**gpu, "traceEvents": events}).encode())
-    assert found.verdict.kind == "compute-bound"
-    assert found.verdict.sentence.startswith("Nothing ran on the GPU. ")
+    trace_report = report_of(
+        tmp_path, json.dumps({**gpu, "traceEvents": events}).encode()
+    )
+    assert trace_report.verdict.kind == "compute-bound"
+    assert trace_report.verdict.sentence.startswith("Nothing ran on the GPU. ")
 
 
 def test_a_launch_without_its_kernel_gets_none(tmp_path: Path) -> None:
     events = [operator(10.0, 9000.0), call(1, 20.0)]
     content = json.dumps({"traceEvents": events}).encode()
-    found = told(tmp_path, content)
-    assert found.cpu is None
-    assert found.verdict.kind == "unknown"
+    trace_report = report_of(tmp_path, content)
+    assert trace_report.cpu is None
+    assert trace_report.verdict.kind == "unknown"
 
 
 def test_another_accelerator_gets_none(tmp_path: Path) -> None:
     other = {**operator(20.0, 5.0, "launch"), "cat": "mtia_runtime"}
     content = json.dumps({"traceEvents": [operator(10.0, 900.0), other]}).encode()
-    found = told(tmp_path, content)
-    assert found.cpu is None
-    assert found.verdict.kind == "unknown"
+    trace_report = report_of(tmp_path, content)
+    assert trace_report.cpu is None
+    assert trace_report.verdict.kind == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -123,16 +125,16 @@ def test_another_accelerator_gets_none(tmp_path: Path) -> None:
 )
 def test_counts_that_are_invalid_are_not_known(tmp_path: Path, lie: object) -> None:
     content = {"warpbook_cpu": lie, "traceEvents": [operator(10.0, 900.0)]}
-    found = told(tmp_path, json.dumps(content).encode())
-    assert found.cpu is not None
-    assert found.cpu.use is None
+    trace_report = report_of(tmp_path, json.dumps(content).encode())
+    assert trace_report.cpu is not None
+    assert trace_report.cpu.use is None
 
 
 def test_names_of_parts_of_a_program_are_no_operators(tmp_path: Path) -> None:
     part = {**operator(0.0, 5000.0, "my epoch"), "cat": "user_annotation"}
     events = [part, operator(10.0, 60.0), operator(4000.0, 60.0)]
-    found = told(tmp_path, json.dumps({"traceEvents": events}).encode())
-    assert found.verdict.kind == "python-bound"
+    trace_report = report_of(tmp_path, json.dumps({"traceEvents": events}).encode())
+    assert trace_report.verdict.kind == "python-bound"
 
 
 def test_recordings_name_no_machine() -> None:
@@ -153,7 +155,7 @@ def test_workers_that_lack_cores_are_not_told_to_become_more(tmp_path: Path) -> 
 
     def judged(use: dict[str, int]) -> TraceReport:
         content = {"warpbook_cpu": use, "traceEvents": events}
-        return told(tmp_path, json.dumps(content).encode())
+        return report_of(tmp_path, json.dumps(content).encode())
 
     crowded = judged(use)
     assert [change.name for change in crowded.changes] == ["fewer-workers", "threads"]

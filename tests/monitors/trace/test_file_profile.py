@@ -38,12 +38,12 @@ def told_apart(path: Path) -> Told:
 
 
 def test_the_process_tells_the_profile_and_all_events() -> None:
-    told = told_apart(TRACE)
-    assert told.profile == read_profile(str(TRACE)).profile
-    assert told.profile.verdict is not None
-    assert told.profile.verdict.kind == "launch-bound"
-    assert told.timeline is not None
-    assert len(unpack(told.timeline).start_ns) == told.timeline_events
+    answer = told_apart(TRACE)
+    assert answer.profile == read_profile(str(TRACE)).profile
+    assert answer.profile.verdict is not None
+    assert answer.profile.verdict.kind == "launch-bound"
+    assert answer.timeline is not None
+    assert len(unpack(answer.timeline).start_ns) == answer.timeline_events
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_what_is_wrong_with_a_file_has_a_kind(
     path.write_bytes(content)
     with pytest.raises(kind):
         read_profile(str(path))
-    told = told_apart(path)
-    assert (told.fault, told.profile, told.timeline) == (fault, None, None)
-    assert told.problem and str(tmp_path) not in told.problem
+    answer = told_apart(path)
+    assert (answer.fault, answer.profile, answer.timeline) == (fault, None, None)
+    assert answer.problem and str(tmp_path) not in answer.problem
 
 
 def test_a_file_that_is_too_large_or_is_not_there_is_told(
@@ -86,15 +86,15 @@ def test_more_events_than_a_timeline_takes_leave_the_profile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("warpbook_monitors.trace.timeline_body.MAX_EVENTS", 10)
-    told = tell(str(TRACE))
-    assert told.profile is not None
-    assert (told.timeline, told.timeline_events, told.fault) == (None, None, None)
+    answer = tell(str(TRACE))
+    assert answer.profile is not None
+    assert (answer.timeline, answer.timeline_events, answer.fault) == (None, None, None)
 
 
 def test_set_up_that_is_left_out_is_a_warning(tmp_path: Path) -> None:
     events = program()
     first = {**events[0], "name": "cudaFree", "ts": 0.0, "dur": 90_000.0}
-    later = [{**each, "ts": each["ts"] + 100_000} for each in events]
+    later = [{**event, "ts": event["ts"] + 100_000} for event in events]
     path = tmp_path / "t.json"
     path.write_text(json.dumps(json.loads(trace(first, *later))))
     profile = read_profile(str(path)).profile

@@ -32,24 +32,24 @@ def recorded(run: Callable[[], object]) -> list[tuple[str, Operands]]:
     with profile(use_kineto=True, record_shapes=True) as profiler:
         run()
     events = [
-        each
-        for each in profiler.kineto_results.events()
-        if is_modelled(each.name()) and each.shapes()
+        event
+        for event in profiler.kineto_results.events()
+        if is_modelled(event.name()) and event.shapes()
     ]
-    events.sort(key=lambda each: (each.start_ns(), -each.duration_ns()))
-    found, ends = [], dict[int, int]()
-    for each in events:
-        thread = each.start_thread_id()
-        if each.start_ns() >= ends.get(thread, 0):
-            ends[thread] = each.end_ns()
-            found.append((each.name(), operands_of(each, each.name())))
-    return found
+    events.sort(key=lambda event: (event.start_ns(), -event.duration_ns()))
+    calls, ends = [], dict[int, int]()
+    for event in events:
+        thread = event.start_thread_id()
+        if event.start_ns() >= ends.get(thread, 0):
+            ends[thread] = event.end_ns()
+            calls.append((event.name(), operands_of(event, event.name())))
+    return calls
 
 
 def works(run: Callable[[], object]) -> list[Work]:
-    told = [model(name, operands) for name, operands in recorded(run)]
-    assert None not in told, recorded(run)
-    return [each for each in told if each is not None]
+    modelled = [model(name, operands) for name, operands in recorded(run)]
+    assert None not in modelled, recorded(run)
+    return [work for work in modelled if work is not None]
 
 
 def counted(run: Callable[[], object]) -> int:
@@ -59,7 +59,7 @@ def counted(run: Callable[[], object]) -> int:
 
 
 def agrees(run: Callable[[], object]) -> None:
-    mine, torchs = sum(each.flops for each in works(run)), counted(run)
+    mine, torchs = sum(work.flops for work in works(run)), counted(run)
     assert mine == torchs > 0
 
 
@@ -90,7 +90,7 @@ class Attention(nn.Module):  # type: ignore[misc]
         (Attention(), (2, 10, 32)),
         (nn.MultiheadAttention(16, 4, batch_first=True), (2, 6, 16)),
     ],
-    ids=lambda each: type(each).__name__ if isinstance(each, nn.Module) else "",
+    ids=lambda module: type(module).__name__ if isinstance(module, nn.Module) else "",
 )
 def test_networks_forward_and_backward(
     network: nn.Module, shape: tuple[int, ...]
@@ -244,6 +244,6 @@ def test_what_only_passes_over_its_operands(
 def test_a_product_that_is_told_where_to_go_moves_no_more() -> None:
     a, b = torch.randn(8, 4), torch.randn(4, 6)
     (plain,) = recorded(lambda: torch.mm(a, b))
-    (told,) = recorded(lambda: torch.mm(a, b, out=torch.empty(8, 6)))
-    assert model(*plain) == model(*told)
-    assert model(*told) == Work(2 * 8 * 4 * 6, 4 * (8 * 4 + 4 * 6 + 8 * 6), "float")
+    (call,) = recorded(lambda: torch.mm(a, b, out=torch.empty(8, 6)))
+    assert model(*plain) == model(*call)
+    assert model(*call) == Work(2 * 8 * 4 * 6, 4 * (8 * 4 + 4 * 6 + 8 * 6), "float")

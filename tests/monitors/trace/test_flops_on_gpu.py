@@ -28,7 +28,7 @@ def argument_names(operator: str) -> list[str]:
     """In torch's own order."""
     packet = getattr(aten, operator)
     schema = getattr(packet, packet.overloads()[0])._schema
-    return [each.name for each in schema.arguments]
+    return [argument.name for argument in schema.arguments]
 
 
 def operands(operator: str, **given: Any) -> Operands:
@@ -85,7 +85,7 @@ def attention(
 
 @pytest.mark.parametrize(("operator", "mask", "rows_first"), FORWARD + BACKWARD)
 def test_attention_by_any_kernel(operator: str, mask: str, rows_first: bool) -> None:
-    q, k, v = (torch.randn(each, requires_grad=True) for each in (QUERY, KEY, VALUE))
+    q, k, v = (torch.randn(shape, requires_grad=True) for shape in (QUERY, KEY, VALUE))
     # the same in plain products, which torch counts
     with FlopCounterMode(display=False) as forward:
         scores = q @ k.transpose(-1, -2)
@@ -121,7 +121,7 @@ def test_attention_with_other_masks_is_not_known() -> None:
     other = operands(name, custom_mask_type=2, **shapes)
     assert model(f"aten::{name}", other) is None
     # several sequences in a row, whose lengths are in the data
-    packed = {each: meta((32, 4, 8)) for each in shapes}
+    packed = {shape: meta((32, 4, 8)) for shape in shapes}
     several = operands("_flash_attention_forward", is_causal=False, **packed)
     assert model("aten::_flash_attention_forward", several) is None
 

@@ -49,52 +49,57 @@ def union_by_marks(pairs: list[tuple[int, int]]) -> int:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_times_on_the_gpu_agree_with_the_file(name: str) -> None:
-    found, on_gpu = profile(name), [e for e in events(name) if e["cat"] in ON_GPU]
+    cell_profile, on_gpu = (
+        profile(name),
+        [e for e in events(name) if e["cat"] in ON_GPU],
+    )
     kernels = [e for e in on_gpu if e["cat"] == "kernel"]
-    assert found.gpu_name == "NVIDIA H200"
-    assert found.gpu_busy_ns == union_by_marks([nanoseconds(e) for e in on_gpu])
-    assert found.kernel_calls == len(kernels)
+    assert cell_profile.gpu_name == "NVIDIA H200"
+    assert cell_profile.gpu_busy_ns == union_by_marks([nanoseconds(e) for e in on_gpu])
+    assert cell_profile.kernel_calls == len(kernels)
     kernel_ns = sum(b - a for a, b in map(nanoseconds, kernels))
-    assert found.kernel_time_ns == kernel_ns
+    assert cell_profile.kernel_time_ns == kernel_ns
     calls = Counter(e["name"][:300] for e in kernels)
-    assert {row.name: row.calls for row in found.kernels} == calls
-    assert sum(row.share_ratio for row in found.kernels) == pytest.approx(
+    assert {row.name: row.calls for row in cell_profile.kernels} == calls
+    assert sum(row.share_ratio for row in cell_profile.kernels) == pytest.approx(
         1 if kernels else 0
     )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_launch_finds_its_work(name: str) -> None:
-    found = profile(name)
+    cell_profile = profile(name)
     on_gpu = {e["args"]["correlation"] for e in events(name) if e["cat"] in ON_GPU}
-    assert found.launches == len(on_gpu)
-    assert found.completeness.matched == found.launches
-    assert not [w for w in found.completeness.warnings if "missing" in w]
+    assert cell_profile.launches == len(on_gpu)
+    assert cell_profile.completeness.matched == cell_profile.launches
+    assert not [w for w in cell_profile.completeness.warnings if "missing" in w]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_lanes_hold_every_event_on_the_gpu(name: str) -> None:
-    found = profile(name)
+    cell_profile = profile(name)
     drawn = sum(
-        len(lane.starts_ns) for lane in found.lanes if lane.label.startswith("Stream")
+        len(lane.starts_ns)
+        for lane in cell_profile.lanes
+        if lane.label.startswith("Stream")
     )
-    assert found.completeness.lanes_omitted == 0
+    assert cell_profile.completeness.lanes_omitted == 0
     assert drawn == len([e for e in events(name) if e["cat"] in ON_GPU])
-    for lane in found.lanes:
+    for lane in cell_profile.lanes:
         assert list(lane.starts_ns) == sorted(lane.starts_ns)
         assert min(lane.starts_ns) >= 0
 
 
 def test_kernels_of_a_microsecond_are_not_rounded_away() -> None:
-    found = profile("tiny_kernels")
-    assert found.kernel_calls == 800
-    assert found.gpu_busy_ns == pytest.approx(802_600, abs=100)
+    cell_profile = profile("tiny_kernels")
+    assert cell_profile.kernel_calls == 800
+    assert cell_profile.gpu_busy_ns == pytest.approx(802_600, abs=100)
 
 
 def test_one_graph_launch_owns_all_its_kernels() -> None:
-    found = profile("graph_replay")
-    assert (found.launches, found.kernel_calls) == (1, 800)
-    assert found.gpu_busy_ns == pytest.approx(917_600, abs=100)
+    cell_profile = profile("graph_replay")
+    assert (cell_profile.launches, cell_profile.kernel_calls) == (1, 800)
+    assert cell_profile.gpu_busy_ns == pytest.approx(917_600, abs=100)
 
 
 def test_driver_launches_count() -> None:
@@ -104,9 +109,13 @@ def test_driver_launches_count() -> None:
 
 
 def test_busy_is_the_union_where_streams_overlap() -> None:
-    found = profile("ddp_rank0")
-    assert found.gpu_busy_ns is not None and found.kernel_time_ns is not None
-    assert found.kernel_time_ns / found.gpu_busy_ns == pytest.approx(1.39, abs=0.005)
+    cell_profile = profile("ddp_rank0")
+    assert (
+        cell_profile.gpu_busy_ns is not None and cell_profile.kernel_time_ns is not None
+    )
+    assert cell_profile.kernel_time_ns / cell_profile.gpu_busy_ns == pytest.approx(
+        1.39, abs=0.005
+    )
 
 
 def test_the_profilers_own_waits_are_not_the_cells() -> None:
@@ -123,14 +132,14 @@ def test_a_copy_says_whether_its_memory_was_pinned() -> None:
 
 def test_the_profilers_buffer_request_is_nobodys_operator() -> None:
     """It takes 1.5 ms in the middle of the first operator."""
-    found = profile("tiny_kernels")
-    assert any("profiler's own work" in w for w in found.completeness.warnings)
+    cell_profile = profile("tiny_kernels")
+    assert any("profiler's own work" in w for w in cell_profile.completeness.warnings)
     operators = union_by_marks(
         [nanoseconds(e) for e in events("tiny_kernels") if e["cat"] == "cpu_op"]
     )
     overhead = [e for e in events("tiny_kernels") if e["cat"] == "overhead"]
     overhead_ns = sum(round(e["dur"] * 1e3) for e in overhead)
-    assert sum(row.self_ns for row in found.operators) == operators - overhead_ns
+    assert sum(row.self_ns for row in cell_profile.operators) == operators - overhead_ns
 
 
 @pytest.mark.parametrize(
@@ -151,30 +160,30 @@ def test_the_profilers_buffer_request_is_nobodys_operator() -> None:
     ],
 )
 def test_the_verdict_is_an_experts(name: str, kind: str, words: str) -> None:
-    found = report(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
-    assert found.verdict.kind == kind
-    assert words in found.verdict.sentence
-    assert found.completeness.lost == 0
+    trace_report = report(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
+    assert trace_report.verdict.kind == kind
+    assert words in trace_report.verdict.sentence
+    assert trace_report.completeness.lost == 0
     # the profiler's own set-up takes 1.4 to 2.6 ms of each of these windows
-    assert found.completeness.profiler_ns > 1_000_000
+    assert trace_report.completeness.profiler_ns > 1_000_000
 
 
 def test_half_the_time_of_a_distributed_step_is_exposed_communication() -> None:
-    found = report(*read_chrome_trace(str(TRACES / "ddp_rank0.json.gz")))
-    assert found.rank == 0
-    causes = {each.kind: each.share for each in found.findings}
+    trace_report = report(*read_chrome_trace(str(TRACES / "ddp_rank0.json.gz")))
+    assert trace_report.rank == 0
+    causes = {finding.kind: finding.share for finding in trace_report.findings}
     # 3.14 ms of a bare run of 10.1
     assert causes["communication-bound"] == pytest.approx(0.31, abs=0.01)
 
 
 def test_arithmetic_from_shapes_meets_the_measured_rate() -> None:
-    found = report(*read_chrome_trace(str(TRACES / "matmul_bf16.json.gz"))).metrics
-    assert found.flops == 5 * 2 * 8192**3
+    metrics = report(*read_chrome_trace(str(TRACES / "matmul_bf16.json.gz"))).metrics
+    assert metrics.flops == 5 * 2 * 8192**3
     # 770 to 815 TFLOP/s were measured without a profiler
-    assert found.flops / found.compute_ns / 1e3 == pytest.approx(800, rel=0.05)
+    assert metrics.flops / metrics.compute_ns / 1e3 == pytest.approx(800, rel=0.05)
 
 
 def test_occupancy_where_upstream_says_zero() -> None:
-    found = report(*read_chrome_trace(str(TRACES / "matmul_bf16.json.gz"))).metrics
+    metrics = report(*read_chrome_trace(str(TRACES / "matmul_bf16.json.gz"))).metrics
     # 384 threads of 2048, one block: 188,636 bytes of shared memory leave no second
-    assert found.occupancy_share == pytest.approx(384 / 2048)
+    assert metrics.occupancy_share == pytest.approx(384 / 2048)

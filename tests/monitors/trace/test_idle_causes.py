@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.monitors.trace.simulated import GPU, Program
-from tests.monitors.trace.written import call, kernel, told, trace
+from tests.monitors.trace.written import call, kernel, report_of, trace
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.figures import Metrics
 from warpbook_monitors.trace.findings import _time
@@ -34,7 +34,7 @@ def with_item(work_us: float, then: list[Event], step_us: float) -> list[Event]:
             kernel(step, at + 12, dur=work_us),
             around("aten::item", at + 20, work_us + 5),
             waits,
-            *({**each, "ts": at + work_us + 30 + each["ts"]} for each in then),
+            *({**event, "ts": at + work_us + 30 + event["ts"]} for event in then),
         ]
     return events
 
@@ -44,24 +44,26 @@ def test_a_slow_loader_is_not_blamed_on_the_wait_before_it(tmp_path: Path) -> No
     loader = around("enumerate(DataLoader)#next", 0, 45_000, "user_annotation")
     step = around("ProfilerStep#1", 0, 1_010_000, "user_annotation")
     events = [step, *with_item(5000, [loader], 50_100)]
-    found = told(tmp_path, trace(*events))
-    assert found.verdict.kind == "host-bound"
-    assert "mostly in enumerate(DataLoader)#next." in found.verdict.sentence
-    assert "100 ms instead of 945 ms to 1.03 s" in found.verdict.sentence
+    trace_report = report_of(tmp_path, trace(*events))
+    assert trace_report.verdict.kind == "host-bound"
+    assert "mostly in enumerate(DataLoader)#next." in trace_report.verdict.sentence
+    assert "100 ms instead of 945 ms to 1.03 s" in trace_report.verdict.sentence
     # between the end of each kernel and the wait's return
-    assert found.metrics.idle.host_synchronize_ns == 20 * 10_000
-    assert sum(each.stall_ns for each in found.metrics.sync_points) == 20 * 10_000
+    assert trace_report.metrics.idle.host_synchronize_ns == 20 * 10_000
+    assert (
+        sum(point.stall_ns for point in trace_report.metrics.sync_points) == 20 * 10_000
+    )
 
 
 def test_a_queue_is_filled_again_on_account_of_the_wait(tmp_path: Path) -> None:
     """Operators of 30 µs after each wait would run beside kernels of 40 without it."""
-    found = told(tmp_path, trace(*with_item(40, [], 100)), untaxed=True)
-    assert found.verdict.kind == "sync-bound"
+    trace_report = report_of(tmp_path, trace(*with_item(40, [], 100)), untaxed=True)
+    assert trace_report.verdict.kind == "sync-bound"
     # the host waits for 40 of 100 µs: without that it still needs the other 60
-    assert found.metrics.idle.host_synchronize_ns > 20 * 50_000
-    window_ns = found.metrics.window_ns
-    assert found.findings[0].bound_ns == window_ns - 20 * 40_000
-    assert found.metrics.idle.host_python_ns == 0
+    assert trace_report.metrics.idle.host_synchronize_ns > 20 * 50_000
+    window_ns = trace_report.metrics.window_ns
+    assert trace_report.findings[0].bound_ns == window_ns - 20 * 40_000
+    assert trace_report.metrics.idle.host_python_ns == 0
 
 
 def reads(at: float, number: int, waits: Event) -> list[Event]:
@@ -79,18 +81,20 @@ def reads(at: float, number: int, waits: Event) -> list[Event]:
 
 
 def told_of(steps: list[list[Event]], tmp_path: Path) -> TraceReport:
-    return told(tmp_path, trace(*(each for step in steps for each in step)))
+    return report_of(tmp_path, trace(*(event for step in steps for event in step)))
 
 
 def test_asking_for_a_result_is_a_part_of_waiting_for_it(tmp_path: Path) -> None:
     """A host so slow that the kernel is over before `.item()` asks for its sum."""
     waits = {"name": "cudaStreamSynchronize", "ts": 24}
-    found = told_of([reads(40.0 * at, at, waits) for at in range(50)], tmp_path)
-    assert found.verdict.kind == "sync-bound"
+    trace_report = told_of([reads(40.0 * at, at, waits) for at in range(50)], tmp_path)
+    assert trace_report.verdict.kind == "sync-bound"
     # 16 µs before each copy, and 20 from its end to the next kernel
-    assert found.metrics.idle.host_synchronize_ns > 50 * 30_000
-    assert [each.operator for each in found.metrics.sync_points] == ["aten::item"]
-    agree(found.metrics)
+    assert trace_report.metrics.idle.host_synchronize_ns > 50 * 30_000
+    assert [point.operator for point in trace_report.metrics.sync_points] == [
+        "aten::item"
+    ]
+    agree(trace_report.metrics)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +109,10 @@ def test_asking_for_a_result_is_a_part_of_waiting_for_it(tmp_path: Path) -> None
 def test_a_copy_that_nobody_waited_for_is_launched(
     other: Event, tmp_path: Path
 ) -> None:
-    found = told_of([reads(40.0 * at, at, other) for at in range(50)], tmp_path)
-    assert found.metrics.idle.host_synchronize_ns == 0
-    assert found.verdict.kind == "launch-bound"
-    agree(found.metrics)
+    trace_report = told_of([reads(40.0 * at, at, other) for at in range(50)], tmp_path)
+    assert trace_report.metrics.idle.host_synchronize_ns == 0
+    assert trace_report.verdict.kind == "launch-bound"
+    agree(trace_report.metrics)
 
 
 def test_a_graph_that_ends_with_a_copy_is_launched(tmp_path: Path) -> None:
@@ -125,9 +129,9 @@ def test_a_graph_that_ends_with_a_copy_is_launched(tmp_path: Path) -> None:
         ]
         for at in range(40)
     ]
-    found = told_of(steps, tmp_path)
-    assert found.verdict.kind == "launch-bound"
-    assert found.metrics.idle.host_launching_ns > 40 * 80_000
+    trace_report = told_of(steps, tmp_path)
+    assert trace_report.verdict.kind == "launch-bound"
+    assert trace_report.metrics.idle.host_launching_ns > 40 * 80_000
 
 
 def test_a_thread_that_waits_is_not_to_blame_for_another_that_launches(
@@ -141,9 +145,9 @@ def test_a_thread_that_waits_is_not_to_blame_for_another_that_launches(
             call(at, 10 + 90.0 * at, tid=2),
             kernel(at, 16 + 90.0 * at),
         ]
-    found = told(tmp_path, trace(*events))
-    assert found.verdict.kind == "launch-bound"
-    agree(found.metrics)
+    trace_report = report_of(tmp_path, trace(*events))
+    assert trace_report.verdict.kind == "launch-bound"
+    agree(trace_report.metrics)
 
 
 def cold(first_us: float) -> list[Event]:
@@ -159,30 +163,36 @@ def cold(first_us: float) -> list[Event]:
 
 def test_one_slow_launch_is_set_up(tmp_path: Path) -> None:
     """A CUDA graph would not launch it faster: to run it once before does."""
-    found = told(tmp_path, trace(*cold(100_000)))
-    assert found.set_up is not None and found.set_up.time_ns == 100_000_000
-    assert any("warmup=1" in warning for warning in found.completeness.warnings)
-    assert found.metrics.idle.host_api_ns <= 20_000
+    trace_report = report_of(tmp_path, trace(*cold(100_000)))
+    assert (
+        trace_report.set_up is not None and trace_report.set_up.time_ns == 100_000_000
+    )
+    assert any("warmup=1" in warning for warning in trace_report.completeness.warnings)
+    assert trace_report.metrics.idle.host_api_ns <= 20_000
 
 
 def test_a_slow_launch_after_a_wait_is_not_the_waits(tmp_path: Path) -> None:
     """It would be as slow without: a module is loaded."""
     events = with_item(50, [], 150)
     slow = [call(900, 3000, dur=100_000.0), kernel(900, 103_010)]
-    found = told(tmp_path, trace(*events, *slow))
-    assert found.verdict.kind == "host-bound"
-    assert found.metrics.idle.host_api_ns == 100_000_000
-    assert found.metrics.idle.host_synchronize_ns < 20 * 100_000
+    trace_report = report_of(tmp_path, trace(*events, *slow))
+    assert trace_report.verdict.kind == "host-bound"
+    assert trace_report.metrics.idle.host_api_ns == 100_000_000
+    assert trace_report.metrics.idle.host_synchronize_ns < 20 * 100_000
 
 
 def test_a_single_launch_is_not_one_by_one(tmp_path: Path) -> None:
     """Of a graph of 400 kernels: what else could be launched as one?"""
     graph = call(5, 10.0, name="cudaGraphLaunch", dur=800.0)
     kernels = [kernel(5, 820.0 + 3 * at) for at in range(400)]
-    found = told(tmp_path, trace(around("aten::ones", 0, 5), graph, *kernels))
-    assert found.metrics.idle.host_launching_ns == 0
-    assert not [each for each in found.findings if "one by one" in each.evidence]
-    assert found.metrics.idle.host_api_ns >= 800_000
+    trace_report = report_of(
+        tmp_path, trace(around("aten::ones", 0, 5), graph, *kernels)
+    )
+    assert trace_report.metrics.idle.host_launching_ns == 0
+    assert not [
+        finding for finding in trace_report.findings if "one by one" in finding.evidence
+    ]
+    assert trace_report.metrics.idle.host_api_ns >= 800_000
 
 
 def test_graphs_that_take_long_each_time_are_no_set_up(tmp_path: Path) -> None:
@@ -193,7 +203,7 @@ def test_graphs_that_take_long_each_time_are_no_set_up(tmp_path: Path) -> None:
         kernels = [kernel(50 * at + n, 1000.0 * at + 10 * n + 6) for n in range(40)]
         graph = call(50 * at + 49, 1000.0 * at + 420, name="cudaGraphLaunch", dur=500.0)
         events += [*launches, *kernels, graph, kernel(50 * at + 49, 1000.0 * at + 925)]
-    idle = told(tmp_path, trace(*events)).metrics.idle
+    idle = report_of(tmp_path, trace(*events)).metrics.idle
     assert idle.host_api_ns == 0
     assert idle.host_launching_ns > 40 * 500_000
 
@@ -202,11 +212,11 @@ def test_graphs_that_take_long_each_time_are_no_set_up(tmp_path: Path) -> None:
 def test_places_add_up_to_the_totals(mix: dict[str, Any], tmp_path: Path) -> None:
     """The figures and the tables are two views of one split."""
     program = Program(seed=2, **mix)
-    found = measure(*read_chrome_trace(program.write(tmp_path / "t.json")))
-    agree(found)
+    measured = measure(*read_chrome_trace(program.write(tmp_path / "t.json")))
+    agree(measured)
     # what comes late after a while in Python spends some time in its launch, too
     late = [call(900, 40_000), kernel(900, 40_010)]
-    slow = told(tmp_path, trace(*cold(300), *with_item(50, [], 400), *late))
+    slow = report_of(tmp_path, trace(*cold(300), *with_item(50, [], 400), *late))
     agree(slow.metrics)
 
 
@@ -222,8 +232,10 @@ def test_pythons_part_of_a_gap_is_not_the_operators(tmp_path: Path) -> None:
         call(2, 2090),
         kernel(2, 2101),
     ]
-    places = told(tmp_path, trace(*events)).metrics.idle_places
-    spent = {each.operator: each.time_ns for each in places if each.cause == "other"}
+    places = report_of(tmp_path, trace(*events)).metrics.idle_places
+    spent = {
+        place.operator: place.time_ns for place in places if place.cause == "other"
+    }
     assert spent[None] == 600_000
     assert spent["aten::mul"] < 100_000
 
@@ -231,14 +243,14 @@ def test_pythons_part_of_a_gap_is_not_the_operators(tmp_path: Path) -> None:
 def agree(metrics: Metrics) -> None:
     idle = metrics.idle
     sums = {"launching": 0, "other": 0}
-    for each in metrics.idle_places:
-        sums[each.cause] += each.time_ns
+    for place in metrics.idle_places:
+        sums[place.cause] += place.time_ns
     assert len(metrics.idle_places) < 5
     assert sums["launching"] == idle.host_launching_ns
     assert sums["other"] == (
         idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns
     )
-    stalls = sum(each.stall_ns for each in metrics.sync_points)
+    stalls = sum(point.stall_ns for point in metrics.sync_points)
     assert stalls == idle.host_synchronize_ns
 
 
@@ -252,23 +264,31 @@ def queued(wait_us: float) -> list[Event]:
 
 def test_idle_time_with_work_queued_is_told(tmp_path: Path) -> None:
     """Nothing in the trace says what each kernel waits for; that it waits is clear."""
-    found = told(tmp_path, trace(*queued(800)))
-    first = found.findings[0]
-    assert found.verdict.kind == first.kind == "unknown"
-    assert "its next work was queued" in found.verdict.sentence
-    assert "At best" not in found.verdict.sentence
-    assert first.explains_ns == pytest.approx(found.metrics.idle.other_ns, rel=0.001)
-    assert found.metrics.idle.other_ns >= 19 * 800_000
+    trace_report = report_of(tmp_path, trace(*queued(800)))
+    first = trace_report.findings[0]
+    assert trace_report.verdict.kind == first.kind == "unknown"
+    assert "its next work was queued" in trace_report.verdict.sentence
+    assert "At best" not in trace_report.verdict.sentence
+    assert first.explains_ns == pytest.approx(
+        trace_report.metrics.idle.other_ns, rel=0.001
+    )
+    assert trace_report.metrics.idle.other_ns >= 19 * 800_000
 
 
 def test_the_profilers_own_share_of_other_is_nobodys(tmp_path: Path) -> None:
     """It asks for a buffer between two kernels, and holds the second up."""
     flush = around("Buffer Flush", 310, 780, "overhead")
     events = queued(800)
-    found = told(tmp_path, trace(*events[:2], *events[20:22], flush))
-    assert found.metrics.idle.profiler_ns == 780_000
-    [explained] = [each.explains_ns for each in found.findings if each.bound_ns is None]
-    assert explained == pytest.approx(found.metrics.idle.other_ns - 780_000, rel=0.15)
+    trace_report = report_of(tmp_path, trace(*events[:2], *events[20:22], flush))
+    assert trace_report.metrics.idle.profiler_ns == 780_000
+    [explained] = [
+        finding.explains_ns
+        for finding in trace_report.findings
+        if finding.bound_ns is None
+    ]
+    assert explained == pytest.approx(
+        trace_report.metrics.idle.other_ns - 780_000, rel=0.15
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,9 +303,11 @@ def test_a_makers_tool_is_named_for_its_gpus(
     for event in events[20:]:
         # with so much shared memory, a launch says nothing of what limits a kernel
         event["args"] = event["args"] | {"shared memory": 65536}
-    found = told(tmp_path, trace(*events, deviceProperties=[GPU | {"name": gpu}]))
-    assert "what limits them" in found.verdict.sentence
-    assert ("Nsight" in found.verdict.sentence) == is_named
+    trace_report = report_of(
+        tmp_path, trace(*events, deviceProperties=[GPU | {"name": gpu}])
+    )
+    assert "what limits them" in trace_report.verdict.sentence
+    assert ("Nsight" in trace_report.verdict.sentence) == is_named
 
 
 @pytest.mark.parametrize(

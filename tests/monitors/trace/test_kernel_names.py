@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.monitors.trace.written import call, kernel, told, trace
+from tests.monitors.trace.written import call, kernel, report_of, trace
 from warpbook_monitors.trace.kernels import is_communication, uses_tensor_cores
 
 _FLASH = "void pytorch_flash::flash"
@@ -144,8 +144,8 @@ def test_what_limits_a_kernel_is_told_by_its_name_where_nothing_else_is(
     """As in a CUDA graph, whose kernels have no operator."""
     graph = call(5, 0.0, name="cudaGraphLaunch")
     work = [kernel(5, 10.0 + 51 * at, name=name, dur=50.0) for at in range(50)]
-    (found,) = told(tmp_path, trace(graph, *work)).metrics.kernel_work
-    assert found.bound == limit
+    (work_of_kernel,) = report_of(tmp_path, trace(graph, *work)).metrics.kernel_work
+    assert work_of_kernel.bound == limit
 
 
 def test_communication_is_told_from_computing() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.monitors.trace.written import call, kernel, told, trace
+from tests.monitors.trace.written import call, kernel, report_of, trace
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.figures import KernelWork
@@ -56,7 +56,7 @@ def written(
         name = operator
         if not isinstance(operator, str):
             name, dims, scalars = operator
-            types = [dtype if each else "" for each in dims]
+            types = [dtype if dim else "" for dim in dims]
             args |= {"Input Dims": dims, "Input type": types}
             args["Concrete Inputs"] = scalars
         begin = external * 0.01
@@ -72,31 +72,33 @@ def written(
     return trace(*events)
 
 
-def work(found: TraceReport) -> dict[str, KernelWork]:
-    return {each.bound: each for each in found.metrics.kernel_work}
+def work(trace_report: TraceReport) -> dict[str, KernelWork]:
+    return {row.bound: row for row in trace_report.metrics.kernel_work}
 
 
 def test_layout_kernels_beside_a_product_only_move_memory(tmp_path: Path) -> None:
     """It is BF16 on the tensor cores already; what surrounds it turns axes."""
     kernels = (LAYOUT, 400.0, MUCH), (FPROP, 150.0, MUCH), (LAYOUT, 400.0, MUCH)
-    found = told(tmp_path, written(FORWARD, *kernels, calls=20))
-    assert {bound: each.kernels for bound, each in work(found).items()} == {
+    trace_report = report_of(tmp_path, written(FORWARD, *kernels, calls=20))
+    assert {bound: row.kernels for bound, row in work(trace_report).items()} == {
         "memory": 40,
         "tensor cores": 20,
     }
-    assert found.verdict.kind == "memory-bound"
-    assert not [each for each in found.findings if "bf16" in each.change]
+    assert trace_report.verdict.kind == "memory-bound"
+    assert not [
+        finding for finding in trace_report.findings if "bf16" in finding.change
+    ]
     # its need is held against the time of all three, as under the roofline
     share = pytest.approx(CONV_US / 950, rel=1e-3)
-    assert work(found)["tensor cores"].of_ceiling == share
+    assert work(trace_report)["tensor cores"].of_ceiling == share
     # what the layout needs is not known: the operator does not ask for it
-    assert work(found)["memory"].of_ceiling is None
+    assert work(trace_report)["memory"].of_ceiling is None
 
 
 def test_the_layout_of_plain_fp32_is_no_arithmetic_either(tmp_path: Path) -> None:
     kernels = (LAYOUT, 4000.0, MUCH), ("ampere_scudnn_128x64_relu", 3000.0, MUCH)
-    found = work(told(tmp_path, written(FORWARD, *kernels, dtype="float")))
-    assert {bound: each.time_ns for bound, each in found.items()} == {
+    by_bound = work(report_of(tmp_path, written(FORWARD, *kernels, dtype="float")))
+    assert {bound: row.time_ns for bound, row in by_bound.items()} == {
         "memory": 4_000_000,
         "FP32 cores": 3_000_000,
     }
@@ -118,8 +120,8 @@ def test_helpers_of_attention_are_told_from_its_products(tmp_path: Path) -> None
             ("convert_dq", 300.0),
         )
     ]
-    found = told(tmp_path, written(operator, *kernels))
-    assert {bound: each.time_ns for bound, each in work(found).items()} == {
+    trace_report = report_of(tmp_path, written(operator, *kernels))
+    assert {bound: row.time_ns for bound, row in work(trace_report).items()} == {
         "tensor cores": 500_000,
         "memory": 400_000,
     }
@@ -160,12 +162,17 @@ def test_what_is_advised_suits_the_dtype(
 ) -> None:
     """Its operands tell the dtype, or else the kernel's name."""
     operator = product(4096, 4096, 4096) if noted else "aten::mm"
-    found = told(tmp_path, written(operator, (name, 3000.0, MUCH), dtype=dtype))
-    assert list(work(found)) == [bound]
-    first = found.findings[0]
+    trace_report = report_of(
+        tmp_path, written(operator, (name, 3000.0, MUCH), dtype=dtype)
+    )
+    assert list(work(trace_report)) == [bound]
+    first = trace_report.findings[0]
     assert (first.kind, first.topic) == ("compute-bound", topic)
     # where shapes are known, the change is named apart
-    assert change in first.change or change.lower() in found.changes[0].title.lower()
+    assert (
+        change in first.change
+        or change.lower() in trace_report.changes[0].title.lower()
+    )
     assert bound in first.evidence
 
 
@@ -174,8 +181,8 @@ def test_two_products_of_one_operator_share_its_need(tmp_path: Path) -> None:
     names = "sm90_xmma_dgrad_implicit_gemm_bf16", "sm90_xmma_wgrad_implicit_gemm_bf16"
     kernels = [(name, 2 * CONV_US, MUCH) for name in names]
     content = written(BACKWARD, *kernels, calls=20)
-    found = told(tmp_path, content)
-    assert work(found)["tensor cores"].of_ceiling == pytest.approx(0.5, abs=1e-3)
+    trace_report = report_of(tmp_path, content)
+    assert work(trace_report)["tensor cores"].of_ceiling == pytest.approx(0.5, abs=1e-3)
     (point,) = analyse(*read_chrome_trace(str(tmp_path / "trace.json"))).roofline
     assert point.of_datasheet == pytest.approx(0.5, abs=1e-3)
 
@@ -190,8 +197,8 @@ def test_adding_up_the_parts_of_a_product_is_of_the_product(tmp_path: Path) -> N
             MUCH,
         ),
     )
-    found = told(tmp_path, written(product(128, 65536, 128), *kernels))
-    (memory,) = found.metrics.kernel_work
+    trace_report = report_of(tmp_path, written(product(128, 65536, 128), *kernels))
+    (memory,) = trace_report.metrics.kernel_work
     least_us = 2 * (2 * 128 * 65536 + 128 * 128) / 4.8e6
     assert memory.bound == "memory"
     assert memory.of_ceiling == pytest.approx(least_us / 75, rel=1e-3)
@@ -208,9 +215,9 @@ def test_one_product_as_tf32_and_as_fp32_has_two_roofs(tmp_path: Path) -> None:
             call(at, at * 9.0, dur=1.0),
             kernel(at, at * 4e3, name=name, dur=3e3, args={"External id": at}),
         ]
-    found = work(told(tmp_path, trace(*events)))
-    assert found["FP32 cores"].of_ceiling == pytest.approx(2 * 4096**3 / 67e6 / 3e3)
-    assert found["tensor cores"].of_ceiling == pytest.approx(
+    by_bound = work(report_of(tmp_path, trace(*events)))
+    assert by_bound["FP32 cores"].of_ceiling == pytest.approx(2 * 4096**3 / 67e6 / 3e3)
+    assert by_bound["tensor cores"].of_ceiling == pytest.approx(
         2 * 4096**3 / 494.5e6 / 3e3
     )
 
@@ -220,17 +227,19 @@ def test_tiny_products_are_too_small_with_shapes_and_without(tmp_path: Path) -> 
     kernels = ((SIMT, 4.9, ONE),)
     for operator in (product(64, 64, 64), "my::mm"):
         content = written(operator, *kernels, dtype="float", calls=400)
-        found = told(tmp_path, content)
-        assert list(work(found)) == ["too small"]
-        assert found.verdict.kind == "launch-bound"
+        trace_report = report_of(tmp_path, content)
+        assert list(work(trace_report)) == ["too small"]
+        assert trace_report.verdict.kind == "launch-bound"
 
 
 def test_few_blocks_near_the_roof_are_not_too_small(tmp_path: Path) -> None:
     """Whatever the grid is, a product at 40 % of its roof is limited by that."""
     least_us = 2 * 512**3 / 989e6
     kernels = (("nvjet_sm90_tst_128x128", least_us / 0.4, [16, 1, 1]),)
-    found = told(tmp_path, written(product(512, 512, 512), *kernels, calls=50))
-    assert "too small" not in work(found)
+    trace_report = report_of(
+        tmp_path, written(product(512, 512, 512), *kernels, calls=50)
+    )
+    assert "too small" not in work(trace_report)
 
 
 @pytest.mark.parametrize("calls", [1, 3])
@@ -239,24 +248,24 @@ def test_a_long_kernel_of_one_block_leaves_the_chip_idle(
 ) -> None:
     """No launch is in its way; spread over the chip it would take a 132nd."""
     kernels = (("nms_serial(float*)", 20_000.0, ONE),)
-    found = told(tmp_path, written("my::nms", *kernels, calls=calls))
-    (finding,) = [each for each in found.findings if each.share > 0.5]
+    trace_report = report_of(tmp_path, written("my::nms", *kernels, calls=calls))
+    (finding,) = [one for one in trace_report.findings if one.share > 0.5]
     assert (finding.kind, finding.topic) == ("compute-bound", None)
     assert "1 of 132 had work" in finding.evidence
-    (row,) = found.metrics.kernel_work
+    (row,) = trace_report.metrics.kernel_work
     assert (row.multiprocessors, row.multiprocessors_used) == (132, 1)
     # that is no share of what the arithmetic or the memory can reach
     assert row.of_ceiling is None
     assert "more blocks" in finding.change
     assert f"{calls} long kernel{'s' if calls > 1 else ''} with" in finding.evidence
     busy_ns = calls * 20_000_000
-    window_ns = found.metrics.window_ns
+    window_ns = trace_report.metrics.window_ns
     assert finding.bound_ns == pytest.approx(window_ns - busy_ns * 131 / 132, abs=2)
 
 
 def test_one_small_kernel_is_told_as_one(tmp_path: Path) -> None:
-    found = told(tmp_path, written("my::add", ("add(float*)", 9.0, ONE)))
-    (finding,) = [each for each in found.findings if "too small" in each.evidence]
+    trace_report = report_of(tmp_path, written("my::add", ("add(float*)", 9.0, ONE)))
+    (finding,) = [one for one in trace_report.findings if "too small" in one.evidence]
     assert finding.evidence.startswith("1 kernel too small")
     assert finding.change.startswith("Fuse it ")
 
@@ -276,7 +285,7 @@ def test_one_small_kernel_is_told_as_one(tmp_path: Path) -> None:
 def test_communication_is_told_by_what_launched_it(
     operator: str, name: str, is_told: bool, tmp_path: Path
 ) -> None:
-    metrics = told(tmp_path, written(operator, (name, 95.0, MUCH))).metrics
+    metrics = report_of(tmp_path, written(operator, (name, 95.0, MUCH))).metrics
     assert metrics.communication_ns == (95_000 if is_told else 0)
     assert metrics.compute_ns == (0 if is_told else 95_000)
     assert bool(metrics.kernel_work) is not is_told

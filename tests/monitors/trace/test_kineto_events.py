@@ -27,30 +27,30 @@ ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation")
 class Torch24:
     """An event as torch 2.4 tells it."""
 
-    def __init__(self, told: dict[str, Any], base_ns: int) -> None:
-        self.told, self.base_ns = told, base_ns
-        self.args = dict(told.get("args", {}))
+    def __init__(self, fields: dict[str, Any], base_ns: int) -> None:
+        self.fields, self.base_ns = fields, base_ns
+        self.args = dict(fields.get("args", {}))
         self.external = self.args.pop("External id", 0)
-        self.is_host = told["cat"] in ("cpu_op", "user_annotation")
+        self.is_host = fields["cat"] in ("cpu_op", "user_annotation")
 
     def name(self) -> str:
-        return str(self.told["name"])
+        return str(self.fields["name"])
 
     def start_ns(self) -> int:
-        return self.base_ns + round(self.told["ts"] * 1000)
+        return self.base_ns + round(self.fields["ts"] * 1000)
 
     def duration_ns(self) -> int:
-        return round(self.told["dur"] * 1000)
+        return round(self.fields["dur"] * 1000)
 
     def device_type(self) -> DeviceType:
-        on_gpu = self.told["cat"] in ON_GPU
+        on_gpu = self.fields["cat"] in ON_GPU
         return DeviceType.CUDA if on_gpu else DeviceType.CPU
 
     def device_index(self) -> int:
-        return int(self.told["pid"])
+        return int(self.fields["pid"])
 
     def device_resource_id(self) -> int:
-        return int(self.told["tid"])
+        return int(self.fields["tid"])
 
     def correlation_id(self) -> int:
         return int(self.external if self.is_host else self.args.get("correlation", 0))
@@ -63,7 +63,7 @@ class Torch29(Torch24):
     """Tells annotations and the arguments of what ran on the GPU."""
 
     def is_user_annotation(self) -> bool:
-        return self.told["cat"] in ("user_annotation", "gpu_user_annotation")
+        return self.fields["cat"] in ("user_annotation", "gpu_user_annotation")
 
     def metadata_json(self) -> str:
         return json.dumps(self.args)[1:-1]
@@ -73,15 +73,15 @@ class Torch213(Torch29):
     """Tells the kind of event."""
 
     def activity_type(self) -> str:
-        return str(self.told["cat"])
+        return str(self.fields["cat"])
 
 
 def events(path: Path, version: type[Torch24]) -> list[Any]:
     trace = json.loads(gzip.decompress(path.read_bytes()))
     return [
-        version(each, trace["baseTimeNanoseconds"])
-        for each in trace["traceEvents"]
-        if each["ph"] == "X" and each["cat"] in {*KINETO_CATEGORIES, *ON_GPU}
+        version(event, trace["baseTimeNanoseconds"])
+        for event in trace["traceEvents"]
+        if event["ph"] == "X" and event["cat"] in {*KINETO_CATEGORIES, *ON_GPU}
     ]
 
 
@@ -89,41 +89,46 @@ def events(path: Path, version: type[Torch24]) -> list[Any]:
 @pytest.mark.parametrize("path", sorted(TRACES.iterdir()), ids=lambda path: path.stem)
 def test_memory_and_file_say_the_same(path: Path, version: type[Torch24]) -> None:
     from_file, _ = read_chrome_trace(str(path))
-    found = read_events(events(path, version))
-    found = found.where(found.category != Category.OTHER)
-    assert len(found) == len(from_file)
+    columns_read = read_events(events(path, version))
+    columns_read = columns_read.where(columns_read.category != Category.OTHER)
+    assert len(columns_read) == len(from_file)
     for column in ("start_ns", "duration_ns", "category", "device"):
-        assert np.array_equal(getattr(found, column), getattr(from_file, column))
-    assert [found.names[at] for at in found.name] == [
+        assert np.array_equal(getattr(columns_read, column), getattr(from_file, column))
+    assert [columns_read.names[at] for at in columns_read.name] == [
         from_file.names[at] for at in from_file.name
     ]
-    calls = ~found.is_in(Category.OPERATOR, Category.OVERHEAD)
+    calls = ~columns_read.is_in(Category.OPERATOR, Category.OVERHEAD)
     for column in ("correlation", "external"):
-        ours, theirs = getattr(found, column)[calls], getattr(from_file, column)[calls]
+        ours, theirs = (
+            getattr(columns_read, column)[calls],
+            getattr(from_file, column)[calls],
+        )
         assert np.array_equal(np.where(ours == 0, NONE, ours), theirs)
-    assert np.array_equal(found.track[calls], from_file.track[calls])
+    assert np.array_equal(columns_read.track[calls], from_file.track[calls])
     if version is Torch24:
         # the version does not tell them
-        assert (found.size_bytes == NONE).all() and (found.shape == NONE).all()
+        assert (columns_read.size_bytes == NONE).all() and (
+            columns_read.shape == NONE
+        ).all()
         return
-    assert np.array_equal(found.size_bytes[calls], from_file.size_bytes[calls])
-    kernels = found.is_in(Category.KERNEL)
-    assert [found.shapes[at] for at in found.shape[kernels]] == [
+    assert np.array_equal(columns_read.size_bytes[calls], from_file.size_bytes[calls])
+    kernels = columns_read.is_in(Category.KERNEL)
+    assert [columns_read.shapes[at] for at in columns_read.shape[kernels]] == [
         from_file.shapes[at] for at in from_file.shape[kernels]
     ]
 
 
 def test_a_kernel_and_a_part_of_the_code_may_have_one_name() -> None:
     """As where a Triton kernel's call is annotated by its own name."""
-    told = {"name": "add_kernel", "pid": 0, "tid": 7, "ts": 1.0, "dur": 2.0}
+    fields = {"name": "add_kernel", "pid": 0, "tid": 7, "ts": 1.0, "dur": 2.0}
     args = {"External id": 5, "correlation": 9}
-    found = read_events(
+    columns_read = read_events(
         [
-            Torch29({**told, "cat": cat, "args": args}, 0)
+            Torch29({**fields, "cat": cat, "args": args}, 0)
             for cat in ("gpu_user_annotation", "kernel")
         ]
     )
-    assert sorted(found.category) == [Category.KERNEL, Category.GPU_ANNOTATION]
+    assert sorted(columns_read.category) == [Category.KERNEL, Category.GPU_ANNOTATION]
 
 
 def test_a_name_that_is_not_utf_8_spoils_no_other() -> None:
@@ -131,10 +136,12 @@ def test_a_name_that_is_not_utf_8_spoils_no_other() -> None:
         def name(self) -> str:
             return b"\xff\xfe".decode()
 
-    told = {"cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1.0, "dur": 2.0}
-    found = read_events([Torch213(told, 0), Unreadable(told, 0), Torch213(told, 0)])
-    assert sorted(found.names) == ["(a name that is not UTF-8)", "k"]
-    assert np.bincount(found.name).tolist() == [1, 2]
+    fields = {"cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1.0, "dur": 2.0}
+    columns_read = read_events(
+        [Torch213(fields, 0), Unreadable(fields, 0), Torch213(fields, 0)]
+    )
+    assert sorted(columns_read.names) == ["(a name that is not UTF-8)", "k"]
+    assert np.bincount(columns_read.name).tolist() == [1, 2]
 
 
 def test_no_events_are_no_error() -> None:
@@ -158,4 +165,4 @@ def test_reading_makes_no_work_for_the_garbage_collector(
 
 @pytest.fixture
 def collections() -> Callable[[], int]:
-    return lambda: sum(each["collections"] for each in gc.get_stats())
+    return lambda: sum(stat["collections"] for stat in gc.get_stats())

@@ -34,7 +34,7 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "warpbook" / "limits"
 
 
-def told(name: str) -> TraceReport:
+def report_of(name: str) -> TraceReport:
     return report(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
 
 
@@ -53,9 +53,9 @@ def test_the_newest_measurement_of_a_gpu_of_that_name_counts() -> None:
         MEASURED, uuid="GPU-5", measured_ms=1.9e12, memory_bytes_per_s=4.4e12
     )
     save(newer)
-    found = measured_ceilings("NVIDIA H200")
-    assert found is not None
-    assert found.memory_bytes_per_s == 4.4e12
+    ceilings = measured_ceilings("NVIDIA H200")
+    assert ceilings is not None
+    assert ceilings.memory_bytes_per_s == 4.4e12
     assert measured_ceilings("NVIDIA H100") is None
 
 
@@ -77,22 +77,24 @@ def test_no_name_leads_out_of_the_folder(data_folder: Path) -> None:
 
 def test_a_report_names_both_ceilings_and_promises_what_can_be_reached() -> None:
     (before,) = [
-        each for each in told("matmul_bf16").metrics.kernel_work if each.of_ceiling
+        row for row in report_of("matmul_bf16").metrics.kernel_work if row.of_ceiling
     ]
     assert before.of_measured is None
     save(MEASURED)
-    found = told("matmul_bf16")
-    (work,) = [each for each in found.metrics.kernel_work if each.of_ceiling]
+    trace_report = report_of("matmul_bf16")
+    (work,) = [row for row in trace_report.metrics.kernel_work if row.of_ceiling]
     assert work.of_ceiling == before.of_ceiling
     assert work.of_measured is not None
     assert work.of_measured == pytest.approx(before.of_ceiling * 989 / 850)
-    (compute,) = [each for each in found.findings if each.kind == "compute-bound"]
+    (compute,) = [
+        finding for finding in trace_report.findings if finding.kind == "compute-bound"
+    ]
     assert "of the datasheet's ceiling" in compute.evidence
     assert "of what this GPU was measured to reach" in compute.evidence
     assert compute.bound_ns is not None
-    assert found.bare is not None
+    assert trace_report.bare is not None
     gain_ns = round(work.time_ns * (1 - work.of_measured))
-    best_ns = min(found.bare.time_ns - gain_ns, found.bare.low_ns)
+    best_ns = min(trace_report.bare.time_ns - gain_ns, trace_report.bare.low_ns)
     assert compute.bound_ns == pytest.approx(best_ns, abs=10)
 
 
@@ -101,12 +103,12 @@ def test_a_chip_without_a_datasheet_is_judged_by_what_was_measured() -> None:
 
     def work(measured: Ceilings | None) -> list[KernelWork]:
         gpus = tuple(
-            dataclasses.replace(each, name="NVIDIA Z1", measured=measured)
-            for each in run.gpus
+            dataclasses.replace(gpu, name="NVIDIA Z1", measured=measured)
+            for gpu in run.gpus
         )
-        found = report(columns, dataclasses.replace(run, gpus=gpus)).metrics
-        assert all(each.of_ceiling is None for each in found.kernel_work)
-        return [each for each in found.kernel_work if each.of_measured]
+        metrics = report(columns, dataclasses.replace(run, gpus=gpus)).metrics
+        assert all(row.of_ceiling is None for row in metrics.kernel_work)
+        return [row for row in metrics.kernel_work if row.of_measured]
 
     assert work(None) == []
-    assert [each.bound for each in work(MEASURED.ceilings)] == ["tensor cores"]
+    assert [row.bound for row in work(MEASURED.ceilings)] == ["tensor cores"]

@@ -37,45 +37,45 @@ STEPS = (
 
 
 def test_gpu_work_is_told_by_the_path_of_its_operators() -> None:
-    found = analyse(columns(STEPS), GPU)
-    assert {(row.path, row.calls) for row in found.paths} == {
+    cell_profile = analyse(columns(STEPS), GPU)
+    assert {(row.path, row.calls) for row in cell_profile.paths} == {
         ("my step > aten::linear > aten::mm", 1),
         ("AddBackward0", 1),
         ("(no operator)", 1),
     }
-    assert sum(row.time_ns for row in found.paths) == found.kernel_time_ns
+    assert sum(row.time_ns for row in cell_profile.paths) == cell_profile.kernel_time_ns
 
 
 def test_a_launch_after_an_inner_operator_is_the_outer_ones() -> None:
-    found = analyse(
+    cell_profile = analyse(
         columns([*STEPS[1:3], launch(1, 360), kernel(1, 900), launch(2, 500)]), GPU
     )
-    assert [row.path for row in found.paths] == ["aten::linear"]
+    assert [row.path for row in cell_profile.paths] == ["aten::linear"]
     alone = analyse(columns([*STEPS[1:3], launch(1, 500), kernel(1, 900)]), GPU)
     assert [row.path for row in alone.paths] == ["(no operator)"]
 
 
 def test_many_paths_keep_their_sum() -> None:
     events = [
-        each
+        event
         for n in range(80)
-        for each in (
+        for event in (
             Event(f"op {n}", Category.OPERATOR, n * 1000, 100),
             launch(n, n * 1000 + 10),
             kernel(n, n * 1000 + 50),
         )
     ]
-    found = analyse(columns(events), GPU)
-    assert len(found.paths) == MAX_ROWS
-    assert sum(row.calls for row in found.paths) == 80
+    cell_profile = analyse(columns(events), GPU)
+    assert len(cell_profile.paths) == MAX_ROWS
+    assert sum(row.calls for row in cell_profile.paths) == 80
 
 
 def test_a_wait_is_told_with_its_operator_and_line() -> None:
-    found = analyse(columns(STEPS), MARKED)
-    assert found.metrics is not None
-    (sync,) = found.metrics.sync_points
+    cell_profile = analyse(columns(STEPS), MARKED)
+    assert cell_profile.metrics is not None
+    (sync,) = cell_profile.metrics.sync_points
     assert (sync.operator, sync.line) == ("aten::item", 3)
-    evidence = next(f.evidence for f in found.findings if f.kind == "sync-bound")
+    evidence = next(f.evidence for f in cell_profile.findings if f.kind == "sync-bound")
     assert "in aten::item on line 3 (1 call of cudaStreamSynchronize)" in evidence
     unmarked = analyse(columns(STEPS), GPU).metrics
     assert unmarked is not None and unmarked.sync_points[0].line is None
@@ -158,33 +158,37 @@ def test_memory_of_each_gpu_with_fragmentation_and_retries() -> None:
 
 def test_a_wait_before_a_backward_pass_is_still_a_wait() -> None:
     """Autograd launches on a thread of its own, which did not wait."""
-    backward = [dataclasses.replace(each) for each in STEPS[-3:]]
-    for each in backward:
+    backward = [dataclasses.replace(step) for step in STEPS[-3:]]
+    for event in backward:
         # 10 µs after the wait; half a millisecond later it would be Python's doing
-        each.start_ns -= 498_000
+        event.start_ns -= 498_000
     run = dataclasses.replace(MARKED, code_end_ns=110_000, end_ns=110_000)
-    found = analyse(columns([*STEPS[:8], *backward]), run)
-    assert found.verdict is not None and found.verdict.kind == "sync-bound"
-    assert "in aten::item on line 3" in found.verdict.sentence
+    cell_profile = analyse(columns([*STEPS[:8], *backward]), run)
+    assert (
+        cell_profile.verdict is not None and cell_profile.verdict.kind == "sync-bound"
+    )
+    assert "in aten::item on line 3" in cell_profile.verdict.sentence
 
 
 def test_slow_launches_are_told_with_their_operator_and_line() -> None:
     marks = make_marks([2, 3], [0, 100])
     steps = [
-        each
+        event
         for n in range(10)
-        for each in (
+        for event in (
             Event("aten::add", Category.OPERATOR, 1000 + n * 90_000, 80_000),
             launch(n, 2000 + n * 90_000),
             kernel(n, 3000 + n * 90_000),
         )
     ]
     run = dataclasses.replace(GPU, marks=marks)
-    found = analyse(columns(steps), run)
-    assert found.verdict is not None and found.verdict.kind == "launch-bound"
-    assert "a launch, mostly in aten::add on line 3." in found.verdict.sentence
-    assert found.metrics is not None
-    (place, *_) = found.metrics.idle_places
+    cell_profile = analyse(columns(steps), run)
+    assert (
+        cell_profile.verdict is not None and cell_profile.verdict.kind == "launch-bound"
+    )
+    assert "a launch, mostly in aten::add on line 3." in cell_profile.verdict.sentence
+    assert cell_profile.metrics is not None
+    (place, *_) = cell_profile.metrics.idle_places
     assert (place.cause, place.operator, place.line) == ("launching", "aten::add", 3)
 
 
@@ -193,24 +197,26 @@ def test_python_that_holds_the_gpu_up_is_told_with_its_line() -> None:
     events = [launch(1, 1000), kernel(1, 2000), launch(2, 900_000), kernel(2, 901_000)]
     bare = BareTimes(1, 1_000_000, 1_000_000, 1_000_000, "executions")
     run = dataclasses.replace(GPU, marks=marks, bare=bare)
-    found = analyse(columns(events), run)
-    assert found.verdict is not None and found.verdict.kind == "host-bound"
+    cell_profile = analyse(columns(events), run)
+    assert (
+        cell_profile.verdict is not None and cell_profile.verdict.kind == "host-bound"
+    )
     assert "in Python or other code (998 µs), mostly on line 3." in (
-        found.verdict.sentence
+        cell_profile.verdict.sentence
     )
 
 
 def nested(draw: random.Random, start: int, end: int, depth: int) -> list[Event]:
     """Operators within a span that enclose one another, with gaps between."""
-    found, at = [], start
+    events, at = [], start
     while depth and at < end - 10:
         begin = draw.randint(at, end - 5)
         stop = draw.randint(begin + 1, end)
         name = draw.choice("abc")
-        found.append(Event(name, Category.OPERATOR, begin, stop - begin, track=THREAD))
-        found += nested(draw, begin, stop, depth - 1)
+        events.append(Event(name, Category.OPERATOR, begin, stop - begin, track=THREAD))
+        events += nested(draw, begin, stop, depth - 1)
         at = stop + draw.randint(0, 20)
-    return found
+    return events
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -219,8 +225,8 @@ def test_paths_agree_with_a_search_through_all_operators(seed: int) -> None:
     events = columns(nested(draw, 0, 3000, 4))
     paths = Paths(events)
     moments = np.array(sorted(draw.sample(range(3100), 400)), np.int64)
-    found = paths.at(np.full(len(moments), THREAD), moments)
-    for moment, path in zip(moments, found, strict=True):
+    paths_found = paths.at(np.full(len(moments), THREAD), moments)
+    for moment, path in zip(moments, paths_found, strict=True):
         # by start, a longer one before those within it
         over = (events.start_ns <= moment) & (events.end_ns > moment)
         names = tuple(events.names[at] for at in events.name[over])

@@ -22,15 +22,15 @@ SECOND = 10**9
 
 def node(name: str, *children: Any) -> SimpleNamespace:
     """An operator in the profiler's tree."""
-    found = SimpleNamespace(
+    tree_node = SimpleNamespace(
         name=name,
         tag=SimpleNamespace(name="TorchOp"),
         children=list(children),
         parent=None,
     )
     for child in children:
-        child.parent = found
-    return found
+        child.parent = tree_node
+    return tree_node
 
 
 def change(
@@ -41,10 +41,10 @@ def change(
     fields = SimpleNamespace(
         device=of, alloc_size=by, total_allocated=total, total_reserved=reserved
     )
-    found = node("[memory]")
-    found.tag = SimpleNamespace(name="Allocation")
-    found.start_time_ns, found.typed = at_ns, ("Allocation", fields)
-    return found
+    tree_node = node("[memory]")
+    tree_node.tag = SimpleNamespace(name="Allocation")
+    tree_node.start_time_ns, tree_node.typed = at_ns, ("Allocation", fields)
+    return tree_node
 
 
 def run(*allocations: Allocations, **more: Any) -> Run:
@@ -60,10 +60,10 @@ def test_the_peak_is_told_with_its_time_operators_and_line() -> None:
         change(150, 5, 5, 64, device="cuda:1"),
         node("aten::ones", change(90, 4000, 0, 0, device="cpu")),
     ]
-    found = read_allocations(tree)
-    assert [each.device for each in found] == [0, 1]
+    by_device = read_allocations(tree)
+    assert [one.device for one in by_device] == [0, 1]
     marks = make_marks([3, 4], [0, 250])
-    first, second = memory_curves(run(*found, marks=marks))
+    first, second = memory_curves(run(*by_device, marks=marks))
     assert first.times_ns == (0, 100, 300, 700, SECOND)
     # 50 bytes were there before, and what is there at the end stays
     assert first.allocated_bytes == (50, 100, 250, 200, 200)
@@ -76,11 +76,11 @@ def test_the_peak_is_told_with_its_time_operators_and_line() -> None:
 
 def test_what_is_around_the_cell_to_have_its_allocations_is_no_path() -> None:
     freed, made = change(200, -50, 50, 900), change(100, 50, 100, 900)
-    (found,) = read_allocations(
+    (of_device,) = read_allocations(
         [node("ours", freed, node("aten::ones", made))], without="ours"
     )
-    assert found.peak_path == ("aten::ones",)
-    assert found.allocated_bytes.tolist() == [100, 50]
+    assert of_device.peak_path == ("aten::ones",)
+    assert of_device.allocated_bytes.tolist() == [100, 50]
 
 
 def test_torchs_own_tree_is_read_and_memory_of_the_host_is_not_a_gpus() -> None:
@@ -102,7 +102,7 @@ def allocations(times: list[int], changes: list[int], device: int = 0) -> Alloca
 @given(st.integers(1, 30_000), st.integers(0, 2**31), st.integers(1, 3))
 def test_few_points_keep_every_extreme(count: int, seed: int, gpus: int) -> None:
     random = np.random.default_rng(seed)
-    found = [
+    recorded = [
         allocations(
             random.integers(0, SECOND, count).tolist(),
             random.integers(-(10**6), 10**6, count).tolist(),
@@ -110,9 +110,9 @@ def test_few_points_keep_every_extreme(count: int, seed: int, gpus: int) -> None
         )
         for device in range(gpus)
     ]
-    curves = memory_curves(run(*found))
+    curves = memory_curves(run(*recorded))
     assert sum(len(curve.times_ns) for curve in curves) <= MAX_POINTS
-    for all_of, curve in zip(found, curves, strict=True):
+    for all_of, curve in zip(recorded, curves, strict=True):
         assert max(curve.allocated_bytes) == max(
             curve.allocated_bytes[0], int(all_of.allocated_bytes.max())
         )

@@ -76,14 +76,14 @@ TEXT = "[42] python@127.0.0.1\n" + "".join(
 )
 
 
-def told(folder: Path, text: str, name: str = "kernels.csv") -> list[KernelLimit]:
+def limits_of(folder: Path, text: str, name: str = "kernels.csv") -> list[KernelLimit]:
     path = folder / name
     path.write_text(text)
     return list(kernel_limits(read_ncu(str(path))))
 
 
 def test_the_raw_page_gives_a_limiter_for_each_kernel(tmp_path: Path) -> None:
-    gemm, add, tiny = told(tmp_path, RAW)
+    gemm, add, tiny = limits_of(tmp_path, RAW)
     assert gemm.name == "gemm(float*, int)" and gemm.launches == 2
     assert gemm.time_ns == pytest.approx(2_500_000)
     assert gemm.compute == pytest.approx(0.93) and gemm.waves == 2.0
@@ -97,7 +97,7 @@ def test_the_raw_page_gives_a_limiter_for_each_kernel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "name"), [(DETAILS, "a.csv"), (TEXT, "a.txt")])
 def test_details_and_text_say_the_same(tmp_path: Path, text: str, name: str) -> None:
-    gemm, stall = told(tmp_path, text, name)
+    gemm, stall = limits_of(tmp_path, text, name)
     assert (gemm.name, stall.name) == ("gemm", "stall")
     assert gemm.time_ns == pytest.approx(1_250_000)
     # the share, not the bytes a second of the same name
@@ -124,7 +124,7 @@ def test_a_real_run_reads_alike_in_all_formats(tmp_path: Path, name: str) -> Non
 
 def test_what_was_not_measured_is_unknown(tmp_path: Path) -> None:
     text = RAW.replace('"41.0"', '"n/a"').replace('"1,250.5"', '""')
-    gemm = next(one for one in told(tmp_path, text) if one.launches == 2)
+    gemm = next(one for one in limits_of(tmp_path, text) if one.launches == 2)
     assert gemm.time_ns is None and gemm.memory is None
     assert gemm.limiter.startswith("unknown")
 
@@ -143,18 +143,18 @@ def test_what_was_not_measured_is_unknown(tmp_path: Path) -> None:
 )
 def test_what_is_no_table_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(NotATrace, match="ncu"):
-        told(tmp_path, text)
+        limits_of(tmp_path, text)
 
 
 def test_bounds_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = RAW.replace("gemm", "g" * 5_000)
-    assert max(len(one.name) for one in told(tmp_path, long)) <= 300
+    assert max(len(one.name) for one in limits_of(tmp_path, long)) <= 300
     monkeypatch.setattr(ncu, "MAX_LAUNCHES", 2)
     with pytest.raises(TraceTooLarge):
-        told(tmp_path, RAW)
+        limits_of(tmp_path, RAW)
     monkeypatch.setattr(ncu, "MAX_BYTES", 10)
     with pytest.raises(TraceTooLarge):
-        told(tmp_path, RAW)
+        limits_of(tmp_path, RAW)
 
 
 def test_a_terminal_shows_them(
@@ -174,5 +174,5 @@ def test_a_terminal_shows_them(
 def test_more_kernels_than_are_told_are_counted(tmp_path: Path) -> None:
     body = RAW.splitlines()
     rows = [body[-1].replace("gemm", f"gemm{number}") for number in range(60)]
-    found = told(tmp_path, "\n".join([*body[2:4], *rows]))
-    assert limiter_lines(found)[-1] == "(10 more)"
+    limits = limits_of(tmp_path, "\n".join([*body[2:4], *rows]))
+    assert limiter_lines(limits)[-1] == "(10 more)"

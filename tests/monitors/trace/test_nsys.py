@@ -30,7 +30,7 @@ def exported(folder: Path, name: str, *statements: str) -> Path:
     return path
 
 
-def told(path: Path) -> TraceReport:
+def report_of(path: Path) -> TraceReport:
     return report(*read_trace(str(path)))
 
 
@@ -46,25 +46,27 @@ def told(path: Path) -> TraceReport:
 def test_the_verdict_is_that_of_the_same_run_by_torch(
     tmp_path: Path, name: str, kind: str
 ) -> None:
-    found = told(exported(tmp_path, name))
+    trace_report = report_of(exported(tmp_path, name))
     same = report(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
-    assert found.verdict.kind == same.verdict.kind == kind
-    assert found.gpu == same.gpu
-    assert found.metrics.kernels == same.metrics.kernels
-    assert found.metrics.gpu_busy_ns == same.metrics.gpu_busy_ns
-    assert found.completeness.matched == same.completeness.matched
-    assert found.metrics.occupancy_share == pytest.approx(same.metrics.occupancy_share)
-    assert [(one.direction, one.host_memory) for one in found.metrics.copies] == [
-        (one.direction, one.host_memory) for one in same.metrics.copies
-    ]
+    assert trace_report.verdict.kind == same.verdict.kind == kind
+    assert trace_report.gpu == same.gpu
+    assert trace_report.metrics.kernels == same.metrics.kernels
+    assert trace_report.metrics.gpu_busy_ns == same.metrics.gpu_busy_ns
+    assert trace_report.completeness.matched == same.completeness.matched
+    assert trace_report.metrics.occupancy_share == pytest.approx(
+        same.metrics.occupancy_share
+    )
+    assert [
+        (one.direction, one.host_memory) for one in trace_report.metrics.copies
+    ] == [(one.direction, one.host_memory) for one in same.metrics.copies]
 
 
 def test_what_it_does_not_hold_is_not_known(tmp_path: Path) -> None:
-    found = told(exported(tmp_path, "train_fp32"))
-    assert found.bare is None and found.changes == ()
-    assert found.metrics.flops is None
-    assert all(point.flops is None for point in found.roofline)
-    assert any("Nsight Systems" in note for note in found.completeness.warnings)
+    trace_report = report_of(exported(tmp_path, "train_fp32"))
+    assert trace_report.bare is None and trace_report.changes == ()
+    assert trace_report.metrics.flops is None
+    assert all(point.flops is None for point in trace_report.roofline)
+    assert any("Nsight Systems" in note for note in trace_report.completeness.warnings)
 
 
 def test_ranges_of_nvtx_are_annotations(tmp_path: Path) -> None:
@@ -76,10 +78,10 @@ def test_ranges_of_nvtx_are_annotations(tmp_path: Path) -> None:
       (5, NULL, 59, 'open', {GLOBAL_TID}, NULL),
       (5, 9, 34, 'a mark', {GLOBAL_TID}, NULL);
     """
-    found = told(exported(tmp_path, "tiny_kernels", ranges))
-    rows = {row.name: row for row in found.annotations}
+    trace_report = report_of(exported(tmp_path, "tiny_kernels", ranges))
+    rows = {row.name: row for row in trace_report.annotations}
     assert set(rows) == {"whole", "by id"}
-    assert rows["whole"].work == found.metrics.kernels
+    assert rows["whole"].work == trace_report.metrics.kernels
     assert rows["by id"].work == 0
 
 
@@ -88,8 +90,10 @@ def test_the_process_with_most_work_is_told(tmp_path: Path) -> None:
     INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES
       (10, 20, 0, 1, 7, 1, {(PID + 1) << 24}, 0, 64);
     """
-    found = told(exported(tmp_path, "tiny_kernels", other))
-    assert any("1 other process with" in note for note in found.completeness.warnings)
+    trace_report = report_of(exported(tmp_path, "tiny_kernels", other))
+    assert any(
+        "1 other process with" in note for note in trace_report.completeness.warnings
+    )
 
 
 def test_graphs_that_were_recorded_as_a_whole_are_named(tmp_path: Path) -> None:
@@ -99,14 +103,16 @@ def test_graphs_that_were_recorded_as_a_whole_are_named(tmp_path: Path) -> None:
     INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES
       (100, 900, 0, 7, 999999, {PID << 24});
     """
-    found = told(exported(tmp_path, "tiny_kernels", graph))
-    assert any("cuda-graph-trace" in note for note in found.completeness.warnings)
+    trace_report = report_of(exported(tmp_path, "tiny_kernels", graph))
+    assert any(
+        "cuda-graph-trace" in note for note in trace_report.completeness.warnings
+    )
 
 
 def test_a_notebook_reads_it_too(tmp_path: Path) -> None:
-    found = read_profile(str(exported(tmp_path, "tiny_kernels")))
-    assert found.profile.verdict is not None
-    assert found.profile.verdict.kind == "launch-bound"
+    file_profile = read_profile(str(exported(tmp_path, "tiny_kernels")))
+    assert file_profile.profile.verdict is not None
+    assert file_profile.profile.verdict.kind == "launch-bound"
 
 
 _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -152,15 +158,15 @@ _HOSTILE = {
 def test_a_hostile_file_costs_what_is_wrong_in_it(tmp_path: Path, what: str) -> None:
     path = exported(tmp_path, "tiny_kernels", _HOSTILE[what])
     before = path.read_bytes()
-    assert told(path).verdict.sentence
+    assert report_of(path).verdict.sentence
     assert path.read_bytes() == before
     assert not [other for other in tmp_path.iterdir() if other != path]
 
 
 def test_names_are_bounded(tmp_path: Path) -> None:
     long = "UPDATE StringIds SET value = value || printf('%.*c', 100000, 'x');"
-    found = told(exported(tmp_path, "tiny_kernels", long))
-    assert max(len(row.name) for row in found.kernels) <= 300
+    trace_report = report_of(exported(tmp_path, "tiny_kernels", long))
+    assert max(len(row.name) for row in trace_report.kernels) <= 300
 
 
 @pytest.mark.parametrize(("bound", "value"), [("MAX_ROWS", 100), ("MAX_TEXT", 50)])
@@ -169,7 +175,7 @@ def test_a_file_beyond_a_bound_is_refused(
 ) -> None:
     monkeypatch.setattr(limits, bound, value)
     with pytest.raises(TraceTooLarge):
-        told(exported(tmp_path, "tiny_kernels"))
+        report_of(exported(tmp_path, "tiny_kernels"))
 
 
 def test_a_file_that_takes_too_long_is_refused(
@@ -179,14 +185,14 @@ def test_a_file_that_takes_too_long_is_refused(
     monkeypatch.setattr(limits, "MAX_SECONDS", -1.0)
     monkeypatch.setattr(limits, "_INSTRUCTIONS", 1)
     with pytest.raises(TraceFileError):
-        told(path)
+        report_of(path)
 
 
 def test_a_file_that_is_cut_off_is_damaged(tmp_path: Path) -> None:
     path = exported(tmp_path, "tiny_kernels")
     path.write_bytes(path.read_bytes()[:20_000])
     with pytest.raises(TraceDamaged):
-        told(path)
+        report_of(path)
 
 
 def test_another_database_is_no_trace(tmp_path: Path) -> None:
@@ -195,7 +201,7 @@ def test_another_database_is_no_trace(tmp_path: Path) -> None:
         database.execute("CREATE TABLE people (name TEXT)")
     database.close()
     with pytest.raises(NotATrace, match="nsys export"):
-        told(path)
+        report_of(path)
 
 
 @pytest.mark.parametrize("name", ["run.nsys-rep", "run.qdrep", "kernels.ncu-rep"])
@@ -203,4 +209,4 @@ def test_a_closed_format_is_told_how_to_export(tmp_path: Path, name: str) -> Non
     path = tmp_path / name
     path.write_bytes(b"\x00")
     with pytest.raises(NotATrace, match="export|--csv"):
-        told(path)
+        report_of(path)

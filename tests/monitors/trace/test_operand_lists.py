@@ -23,7 +23,7 @@ def test_torch_tells_them() -> None:
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
         torch.cat([x, x, x])
     events = profiler.profiler.kineto_results.events()  # type: ignore[union-attr]
-    (joined,) = (each for each in events if each.name() == "aten::cat")
+    (joined,) = (event for event in events if event.name() == "aten::cat")
     if hasattr(joined, "structured_input_shapes"):
         assert operands_of(joined, "aten::cat").lists[0] == ((4, 2),) * 3
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.monitors.trace.simulated import GPU
-from tests.monitors.trace.written import call, kernel, program, told, trace
+from tests.monitors.trace.written import call, kernel, program, report_of, trace
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import TraceFileError
@@ -20,32 +20,32 @@ def test_an_older_versions_words_and_strings_are_understood(tmp_path: Path) -> N
     work["args"] = {"device": "0", "stream": "7", "correlation": "1"}
     operator = call(0, 0.0, cat="Operator", name="aten::add")
     del operator["args"]
-    found = told(tmp_path, trace(launch, work, operator))
-    assert found.completeness.matched == 1
-    assert found.metrics.streams[0].stream == 7
-    assert found.metrics.gpu_busy_ns == 2000
+    trace_report = report_of(tmp_path, trace(launch, work, operator))
+    assert trace_report.completeness.matched == 1
+    assert trace_report.metrics.streams[0].stream == 7
+    assert trace_report.metrics.gpu_busy_ns == 2000
 
 
 def test_what_a_newer_version_adds_is_passed_over(tmp_path: Path) -> None:
     more = {"occupancy": {"limits": [{}, {}]}, "graph": [1, [2]], "new": None}
     work = kernel(1, 6.0, args=more, id=4, tts=1.0)
     sync = call(9, 0.0, cat="cuda_sync", name="Stream Sync")
-    found = told(tmp_path, trace(call(1, 0.0), work, sync, schemaVersion=9))
-    assert found.metrics.kernels == 1
+    trace_report = report_of(tmp_path, trace(call(1, 0.0), work, sync, schemaVersion=9))
+    assert trace_report.metrics.kernels == 1
 
 
 def test_times_since_1970_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
     """Before torch 2.3 a file had no base, and whole microseconds."""
     begin = 1_790_857_026_000_001
     events = [
-        {**each, "ts": begin + int(each["ts"]), "dur": int(each["dur"])}
-        for each in program()
+        {**event, "ts": begin + int(event["ts"]), "dur": int(event["dur"])}
+        for event in program()
     ]
     path = tmp_path / "t.json"
     path.write_bytes(trace(*events, baseTimeNanoseconds=0))
     columns, _ = read_chrome_trace(str(path))
-    assert columns.start_ns.tolist() == [int(each["ts"]) * 1000 for each in events]
-    since = told(tmp_path, trace(*program())).metrics
+    assert columns.start_ns.tolist() == [int(event["ts"]) * 1000 for event in events]
+    since = report_of(tmp_path, trace(*program())).metrics
     assert report(*read_chrome_trace(str(path))).metrics == since
 
 
@@ -79,7 +79,7 @@ def test_calls_of_hip_are_understood(tmp_path: Path) -> None:
     launches = {"name": "hipExtModuleLaunchKernel"}
     shape = {"grid": [304, 1, 1], "block": [256, 1, 1], "registers per thread": 32}
     copy = kernel(99, 1210.0, cat="gpu_memcpy", name="CopyDeviceToHost")
-    found = told(
+    trace_report = report_of(
         tmp_path,
         trace(
             *program(**launches),
@@ -92,36 +92,47 @@ def test_calls_of_hip_are_understood(tmp_path: Path) -> None:
         ),
         untaxed=True,
     )
-    assert found.verdict.kind == "launch-bound"
-    assert (found.completeness.launches, found.completeness.lost) == (51, 0)
+    assert trace_report.verdict.kind == "launch-bound"
+    assert (trace_report.completeness.launches, trace_report.completeness.lost) == (
+        51,
+        0,
+    )
     # the last wait is the profiler's own
-    assert found.metrics.synchronizations == 1
-    assert [each.direction for each in found.metrics.copies] == ["DtoH"]
-    assert found.metrics.occupancy_share is None
+    assert trace_report.metrics.synchronizations == 1
+    assert [one.direction for one in trace_report.metrics.copies] == ["DtoH"]
+    assert trace_report.metrics.occupancy_share is None
 
 
 def test_work_without_any_call_leaves_the_idle_time_unexplained(
     tmp_path: Path,
 ) -> None:
     """Other vendors' calls are of categories of their own."""
-    found = told(tmp_path, trace(*program(cat="xpu_runtime", name="urEnqueue")))
-    assert found.verdict.kind == "unknown"
-    assert "no call that put it there" in found.verdict.sentence
-    assert found.metrics.gpu_busy_ns == 49 * 2000
+    trace_report = report_of(
+        tmp_path, trace(*program(cat="xpu_runtime", name="urEnqueue"))
+    )
+    assert trace_report.verdict.kind == "unknown"
+    assert "no call that put it there" in trace_report.verdict.sentence
+    assert trace_report.metrics.gpu_busy_ns == 49 * 2000
 
 
 def test_calls_and_work_without_correlation_are_not_taken_for_each_other(
     tmp_path: Path,
 ) -> None:
     events = [
-        {**each, "args": {"device": 0, "stream": 7} if each["cat"] == "kernel" else {}}
-        for each in program()
+        {
+            **event,
+            "args": {"device": 0, "stream": 7} if event["cat"] == "kernel" else {},
+        }
+        for event in program()
     ]
     copy = {**kernel(0, 2000.0), "cat": "gpu_memcpy", "args": {"stream": 7}}
     copy["name"] = "Memcpy DtoH (Device -> Pageable)"
-    found = told(tmp_path, trace(*events, copy))
-    assert (found.completeness.launches, found.completeness.matched) == (49, 0)
-    assert found.metrics.synchronizations == 0
+    trace_report = report_of(tmp_path, trace(*events, copy))
+    assert (trace_report.completeness.launches, trace_report.completeness.matched) == (
+        49,
+        0,
+    )
+    assert trace_report.metrics.synchronizations == 0
 
 
 @pytest.mark.parametrize(
@@ -149,7 +160,7 @@ def test_a_file_of_another_tool_is_told_in_words(
     content: bytes, said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(TraceFileError, match=said):
-        told(tmp_path, content)
+        report_of(tmp_path, content)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +195,9 @@ def test_what_other_versions_and_tools_write_is_read(
             if old == b"External id"
             else content.replace(old, new, 1 if old == b"{" else -1)
         )
-    found = told(tmp_path, content)
-    assert (found.completeness.launches, found.completeness.matched) == (1, 1)
-    assert found.metrics.flops == (2 * 8**3 if linked else None)
+    trace_report = report_of(tmp_path, content)
+    assert (trace_report.completeness.launches, trace_report.completeness.matched) == (
+        1,
+        1,
+    )
+    assert trace_report.metrics.flops == (2 * 8**3 if linked else None)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.monitors.bare.exam import read
-from tests.monitors.trace.written import call, kernel, told, trace
+from tests.monitors.trace.written import call, kernel, report_of, trace
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.array_names import is_cupy, is_product, passes
 
@@ -75,8 +75,8 @@ def limit(tmp_path: Path, name: str, time_us: float, **shape: Any) -> str:
         events.append(call(number, number * 0.01, dur=0.001))
         events.append(kernel(number, at, name=name, dur=time_us, args=args))
         at += time_us + 1
-    (found,) = told(tmp_path, trace(*events)).metrics.kernel_work
-    return found.bound
+    (work,) = report_of(tmp_path, trace(*events)).metrics.kernel_work
+    return work.bound
 
 
 #: of a kernel that Numba compiled, as the profiler writes its name

@@ -25,18 +25,18 @@ def test_nineteen_of_twenty_intervals_hold_the_truth(pairs: int) -> None:
     draw = random.Random(pairs)
     holding = 0
     for _ in range(1000):
-        found = speed_ratio(runs(pairs, 20, draw), runs(pairs, 10, draw))
-        holding += found.low <= 2 <= found.high
+        ratio = speed_ratio(runs(pairs, 20, draw), runs(pairs, 10, draw))
+        holding += ratio.low <= 2 <= ratio.high
     assert 925 <= holding <= 1000
 
 
 def test_drift_and_a_disturbed_run_go_out_of_it() -> None:
     unchanged = [20.0, 22.0, 24.0, 26.0, 28.0, 30.0, 32.0, 34.0]
-    changed = [each / 2 for each in unchanged]
+    changed = [time_ns / 2 for time_ns in unchanged]
     changed[3] *= 50
-    found = speed_ratio(unchanged, changed)
-    assert found.ratio == pytest.approx(2)
-    assert outcome_of(found) == "no difference shown" or found.low > 1
+    ratio = speed_ratio(unchanged, changed)
+    assert ratio.ratio == pytest.approx(2)
+    assert outcome_of(ratio) == "no difference shown" or ratio.low > 1
 
 
 @pytest.mark.parametrize(

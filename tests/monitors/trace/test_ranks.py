@@ -41,26 +41,30 @@ def nccl(folder: Path, rank: int, late_us: float = 0.0, clock_us: float = 0.0) -
 
 
 def test_the_rank_that_computes_longer_is_the_straggler() -> None:
-    found = job(DATA / "ranks" / "slow")
-    alignment = found.alignment
+    ranks_job = job(DATA / "ranks" / "slow")
+    alignment = ranks_job.alignment
     assert alignment is not None
     assert alignment.where == "host" and alignment.collectives == 4
     assert alignment.straggler == 1
     assert alignment.arrivals[1].last == 4
     assert "It computes" in alignment.sentence
-    assert heading(found).startswith("3 ranks. Rank 1 comes last to the collectives")
+    assert heading(ranks_job).startswith(
+        "3 ranks. Rank 1 comes last to the collectives"
+    )
     # what Gloo does not tell stays unknown
-    assert all(time.exposed_ns is None and time.idle_ns is None for time in found.times)
-    assert found.ranks[0].verdict.kind == "communication-bound"
+    assert all(
+        time.exposed_ns is None and time.idle_ns is None for time in ranks_job.times
+    )
+    assert ranks_job.ranks[0].verdict.kind == "communication-bound"
 
 
 def test_who_waits_for_a_late_rank_is_not_told_to_send_less() -> None:
-    found = job(DATA / "ranks" / "nccl")
-    assert found.alignment is not None and found.alignment.where == "GPU"
-    assert found.alignment.straggler == 1
-    assert found.alignment.arrivals[1].last == 8
-    assert "It computes 142 ms longer" in found.alignment.sentence
-    waiting, late = found.ranks
+    ranks_job = job(DATA / "ranks" / "nccl")
+    assert ranks_job.alignment is not None and ranks_job.alignment.where == "GPU"
+    assert ranks_job.alignment.straggler == 1
+    assert ranks_job.alignment.arrivals[1].last == 8
+    assert "It computes 142 ms longer" in ranks_job.alignment.sentence
+    waiting, late = ranks_job.ranks
     assert waiting.verdict.kind == "communication-bound"
     assert waiting.verdict.sentence.startswith("It waits for rank 1")
     assert waiting.verdict.change.startswith("Make rank 1 as fast as the others")
@@ -69,10 +73,10 @@ def test_who_waits_for_a_late_rank_is_not_told_to_send_less() -> None:
 
 
 def test_even_ranks_have_no_straggler() -> None:
-    found = job(DATA / "ranks" / "even")
-    assert found.alignment is not None
-    assert found.alignment.straggler is None
-    assert "No rank holds the others up" in found.alignment.sentence
+    ranks_job = job(DATA / "ranks" / "even")
+    assert ranks_job.alignment is not None
+    assert ranks_job.alignment.straggler is None
+    assert "No rank holds the others up" in ranks_job.alignment.sentence
 
 
 @pytest.mark.parametrize("clock_us", [0.0, 7_000_000.0, -350_000.0])
@@ -99,18 +103,18 @@ def test_what_is_not_the_same_on_all_ranks_is_named(tmp_path: Path) -> None:
     content["traceEvents"].remove(kernels[0])
     kernels[1]["name"] = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
     paths[1].write_text(json.dumps(content))
-    found = job(*paths)
-    assert found.alignment is None
-    said = " ".join(notes(found))
+    ranks_job = job(*paths)
+    assert ranks_job.alignment is None
+    said = " ".join(notes(ranks_job))
     assert "Not aligned: ncclDevKernel_AllReduce" in said
     assert "transfers between two ranks" in said
 
 
 def test_a_rank_with_its_gpu_beside_one_without_is_not_aligned(tmp_path: Path) -> None:
     slow = DATA / "ranks" / "slow" / "rank1.json.gz"
-    found = job(nccl(tmp_path, 0), slow)
-    assert found.alignment is None
-    assert any("Some ranks have kernels" in note for note in notes(found))
+    ranks_job = job(nccl(tmp_path, 0), slow)
+    assert ranks_job.alignment is None
+    assert any("Some ranks have kernels" in note for note in notes(ranks_job))
 
 
 def test_names_of_a_trace_are_bounded(tmp_path: Path) -> None:

@@ -21,13 +21,13 @@ def profile(
 ) -> CellProfile:
     columns, run = read_chrome_trace(str(TRACES / f"{name}.json.gz"))
     gpus = tuple(
-        dataclasses.replace(each, name=gpu, measured=measured) for each in run.gpus
+        dataclasses.replace(one, name=gpu, measured=measured) for one in run.gpus
     )
     return analyse(columns, dataclasses.replace(run, gpus=gpus))
 
 
-def named(found: CellProfile, name: str) -> list[RooflinePoint]:
-    return [point for point in found.roofline if point.name == name]
+def named(cell_profile: CellProfile, name: str) -> list[RooflinePoint]:
+    return [point for point in cell_profile.roofline if point.name == name]
 
 
 def test_large_bf16_products_stand_near_the_tensor_cores_roof() -> None:
@@ -44,25 +44,25 @@ def test_large_bf16_products_stand_near_the_tensor_cores_roof() -> None:
 
 
 def test_plain_fp32_is_held_against_the_fp32_cores() -> None:
-    found = profile("train_fp32")
-    products = [*named(found, "aten::mm"), *named(found, "aten::addmm")]
+    cell_profile = profile("train_fp32")
+    products = [*named(cell_profile, "aten::mm"), *named(cell_profile, "aten::addmm")]
     # GPM said 76 % FP32 active for such products, and 4 % tensor
     for point in products[:8]:
         assert point.dtype == "float"
         assert 0.7 < (point.of_datasheet or 0) < 0.85
     # what the report adds up is what its operators do; the longest are in the picture
-    assert found.metrics is not None and found.metrics.flops is not None
-    drawn = sum(point.flops or 0 for point in found.roofline)
-    assert 0.95 < drawn / found.metrics.flops <= 1
-    assert sum(point.share_ratio for point in found.roofline) <= 1
-    times = [point.time_ns for point in found.roofline]
+    assert cell_profile.metrics is not None and cell_profile.metrics.flops is not None
+    drawn = sum(point.flops or 0 for point in cell_profile.roofline)
+    assert 0.95 < drawn / cell_profile.metrics.flops <= 1
+    assert sum(point.share_ratio for point in cell_profile.roofline) <= 1
+    times = [point.time_ns for point in cell_profile.roofline]
     assert times == sorted(times, reverse=True)
 
 
 def test_elementwise_work_stands_under_the_memorys_slope() -> None:
     """No arithmetic is modelled there: what is known is that it moves bytes."""
-    found = profile("train_fp32")
-    (mul, *_) = named(found, "aten::mul")
+    cell_profile = profile("train_fp32")
+    (mul, *_) = named(cell_profile, "aten::mul")
     assert mul.flops is None and mul.flops_per_s is None and mul.flops_per_byte is None
     assert mul.dtype is None
     assert mul.of_datasheet == pytest.approx((mul.bytes_per_s or 0) / 4.8e12)
@@ -79,9 +79,9 @@ def test_copies_within_the_gpu_are_counted_and_move_twice_their_size() -> None:
 @pytest.mark.parametrize("name", ["graph_replay", "pinned_h2d"])
 def test_what_has_no_operands_has_no_point(name: str) -> None:
     """A graph's kernels have no operators, and a copy from the host crosses the bus."""
-    found = profile(name)
-    assert found.roofline == ()
-    assert [roof.basis for roof in found.roofs] == ["datasheet"]
+    cell_profile = profile(name)
+    assert cell_profile.roofline == ()
+    assert [roof.basis for roof in cell_profile.roofs] == ["datasheet"]
 
 
 def test_tiny_kernels_are_far_below_every_roof() -> None:
@@ -99,9 +99,9 @@ def test_the_roofs_are_the_datasheets_and_what_was_measured_here() -> None:
 
 
 def test_a_gpu_without_a_datasheet_has_no_roof_but_what_was_measured() -> None:
-    found = profile("matmul_bf16", gpu="NVIDIA Z1")
-    (point,) = found.roofline
-    assert found.roofs == ()
+    cell_profile = profile("matmul_bf16", gpu="NVIDIA Z1")
+    (point,) = cell_profile.roofline
+    assert cell_profile.roofs == ()
     assert point.of_datasheet is None and point.of_measured is None
     assert point.flops_per_s == pytest.approx(815e12, rel=0.01)
     (roof,) = profile("matmul_bf16", MEASURED, gpu="NVIDIA Z1").roofs
@@ -109,9 +109,9 @@ def test_a_gpu_without_a_datasheet_has_no_roof_but_what_was_measured() -> None:
 
 
 def test_a_kind_of_arithmetic_without_a_ceiling_has_no_share() -> None:
-    found = profile("train_fp32", Ceilings(4.3e12, {"c10::BFloat16": 815e12}))
-    assert {point.of_measured for point in named(found, "aten::mm")} == {None}
-    assert all(point.of_measured for point in named(found, "aten::mul"))
+    cell_profile = profile("train_fp32", Ceilings(4.3e12, {"c10::BFloat16": 815e12}))
+    assert {point.of_measured for point in named(cell_profile, "aten::mm")} == {None}
+    assert all(point.of_measured for point in named(cell_profile, "aten::mul"))
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_a_kind_of_arithmetic_without_a_ceiling_has_no_share() -> None:
 def test_datasheets_are_found_by_the_drivers_name(
     gpu: str, half: float, memory: float
 ) -> None:
-    found = ceilings(gpu)
-    assert found is not None
-    assert found.flops_per_s["c10::Half"] == half * 1e12
-    assert found.memory_bytes_per_s == memory * 1e12
+    sheet = ceilings(gpu)
+    assert sheet is not None
+    assert sheet.flops_per_s["c10::Half"] == half * 1e12
+    assert sheet.memory_bytes_per_s == memory * 1e12
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_no_datasheet_is_taken_for_anothers(gpu: str) -> None:
 
 def test_older_chips_have_no_ceiling_for_what_they_lack() -> None:
     for gpu in ("Tesla T4", "Tesla V100-PCIE-16GB"):
-        found = ceilings(gpu)
-        assert found is not None
+        sheet = ceilings(gpu)
+        assert sheet is not None
         assert not {"c10::BFloat16", "tf32", "c10::Float8_e4m3fn"} & set(
-            found.flops_per_s
+            sheet.flops_per_s
         )

@@ -107,11 +107,11 @@ def test_a_selection_adds_up_exactly(line, seed) -> None:
         for row, name, begin, end in all_events(line)
         if begin < to_ns and (end > from_ns or begin >= from_ns)
     ]
-    told = line.statistics(from_ns, to_ns)
-    for number, use in enumerate(told.rows):
+    statistics = line.statistics(from_ns, to_ns)
+    for number, use in enumerate(statistics.rows):
         mine = [(begin, end) for row, _, begin, end in events if row == number]
         check_use(use, mine, from_ns, to_ns)
-    for gpu in told.gpus:
+    for gpu in statistics.gpus:
         rows = [
             number
             for number, row in enumerate(line.rows)
@@ -126,9 +126,9 @@ def test_a_selection_adds_up_exactly(line, seed) -> None:
                 total = totals.setdefault(name, [0, 0])
                 total[0] += 1
                 total[1] += end - begin
-        names = [each for each in told.names if each.kind == kind]
-        assert {each.name: [each.events, each.time_ns] for each in names} == totals
-        times = [each.time_ns for each in names]
+        names = [name for name in statistics.names if name.kind == kind]
+        assert {name.name: [name.events, name.time_ns] for name in names} == totals
+        times = [name.time_ns for name in names]
         assert times == sorted(times, reverse=True)
 
 
@@ -180,10 +180,10 @@ def dense() -> Timeline:
     ],
 )
 def test_merged_bars_add_up_to_their_events(dense, from_ns, to_ns, steps) -> None:
-    told = dense.window(from_ns, to_ns, steps, text="MEMCPY")
-    assert told.step_ns >= (to_ns - from_ns) / steps
-    assert told.step_ns < 2 * max((to_ns - from_ns) / steps, 1)
-    for row, bars in zip(dense.columns, told.bars, strict=True):
+    window = dense.window(from_ns, to_ns, steps, text="MEMCPY")
+    assert window.step_ns >= (to_ns - from_ns) / steps
+    assert window.step_ns < 2 * max((to_ns - from_ns) / steps, 1)
+    for row, bars in zip(dense.columns, window.bars, strict=True):
         events = [
             (begin, end, name)
             for begin, end, name in zip(
@@ -203,12 +203,12 @@ def test_merged_bars_add_up_to_their_events(dense, from_ns, to_ns, steps) -> Non
         else:
             assert len(events) > steps
             assert len(bars.starts_ns) <= steps + 1
-            check_merged(row, bars, told.step_ns, from_ns, to_ns)
-        found = {
+            check_merged(row, bars, window.step_ns, from_ns, to_ns)
+        places = {
             at
             for at, begin in enumerate(bars.starts_ns)
             for a, b, name in events
-            if "Memcpy" in told.names.get(name, dense.names[name])
+            if "Memcpy" in window.names.get(name, dense.names[name])
             and overlaps(a, b, begin, begin + max(bars.durations_ns[at], 1))
         }
         inside = {
@@ -217,7 +217,7 @@ def test_merged_bars_add_up_to_their_events(dense, from_ns, to_ns, steps) -> Non
             if from_ns <= bars.starts_ns[at]
             and bars.starts_ns[at] + bars.durations_ns[at] <= to_ns
         }
-        assert inside <= found <= set(bars.found)
+        assert inside <= places <= set(bars.found)
 
 
 def test_a_small_window_takes_no_more_for_what_lasts_far_beyond_it() -> None:
@@ -258,18 +258,18 @@ def test_a_search_finds_all_and_steps_through_them_in_order(line, text) -> None:
             if text.lower() in name.lower()
         }
     )
-    told = line.search(text, -(10**9), -1)
+    found_events = line.search(text, -(10**9), -1)
     count = sum(text.lower() in name.lower() for _, name, _, _ in all_events(line))
-    assert sum(each.events for each in told.found) == count
-    assert told.previous is None
+    assert sum(group.events for group in found_events.found) == count
+    assert found_events.previous is None
     passed = []
-    while told.next is not None:
-        event = told.next
+    while found_events.next is not None:
+        event = found_events.next
         assert text.lower() in event.name.lower()
         passed.append((event.start_ns, event.row))
-        told = line.search(text, event.start_ns, event.row)
+        found_events = line.search(text, event.start_ns, event.row)
         expected = matches[len(passed) - 2] if len(passed) > 1 else None
-        previous = told.previous
+        previous = found_events.previous
         assert expected == (previous and (previous.start_ns, previous.row))
     assert passed == matches
 

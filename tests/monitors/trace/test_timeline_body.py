@@ -127,8 +127,11 @@ def test_the_export_holds_every_event_and_escapes_names() -> None:
     )
     line = Timeline(unpack(msgspec.msgpack.encode(body)))
     trace = json.loads(b"".join(to_chrome_trace(line, hostile)))
-    events = [each for each in trace["traceEvents"] if each["ph"] == "X"]
-    assert [(each["ts"], each["dur"]) for each in events] == [(-0.005, 0.002), (1, 2)]
-    assert {each["name"] for each in events} == {hostile}
+    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    assert [(event["ts"], event["dur"]) for event in events] == [
+        (-0.005, 0.002),
+        (1, 2),
+    ]
+    assert {event["name"] for event in events} == {hostile}
     assert trace["otherData"]["title"] == hostile
     assert trace["baseTimeNanoseconds"] == BEGIN_NS

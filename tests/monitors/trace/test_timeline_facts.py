@@ -92,11 +92,11 @@ def test_a_call_tells_what_it_launched() -> None:
 
 def test_an_operator_tells_its_operands_and_nothing_of_a_launch() -> None:
     line = timeline()
-    told = line.details(row_of(line, "operator"), 0)
-    assert told is not None
-    assert told.facts.dims == ((64, 128), ())
-    assert told.facts.grid is None
-    assert told.launched == ()
+    details = line.details(row_of(line, "operator"), 0)
+    assert details is not None
+    assert details.facts.dims == ((64, 128), ())
+    assert details.facts.grid is None
+    assert details.launched == ()
 
 
 def test_a_line_is_that_of_the_host_at_the_launch() -> None:
@@ -104,9 +104,9 @@ def test_a_line_is_that_of_the_host_at_the_launch() -> None:
     gpu, call = row_of(line, "gpu"), row_of(line, "call")
 
     def told_line(row: int, start_ns: int) -> int | None:
-        told = line.details(row, start_ns)
-        assert told is not None
-        return told.line
+        details = line.details(row, start_ns)
+        assert details is not None
+        return details.line
 
     assert told_line(call, 10) == 3
     assert told_line(gpu, 100) == 3
@@ -122,10 +122,10 @@ def test_what_is_no_event_has_no_details() -> None:
 
 
 def test_a_message_of_an_older_kernel_has_events_without_details() -> None:
-    told = msgspec.msgpack.decode(pack(recorded(), run_of(1000)))
+    decoded = msgspec.msgpack.decode(pack(recorded(), run_of(1000)))
     for new in ("facts", "fact", "launch", "line_starts_ns", "lines"):
-        del told[new]
-    line = Timeline(unpack(msgspec.msgpack.encode(told)))
+        del decoded[new]
+    line = Timeline(unpack(msgspec.msgpack.encode(decoded)))
     kernel = line.details(row_of(line, "gpu"), 100)
     assert kernel is not None
     assert (kernel.facts, kernel.launch, kernel.line) == (EventFacts(), None, None)

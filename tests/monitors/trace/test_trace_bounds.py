@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.monitors.trace.simulated import Program
-from tests.monitors.trace.written import call, kernel, program, told, trace
+from tests.monitors.trace.written import call, kernel, program, report_of, trace
 from warpbook_monitors.trace import chrome_events, chrome_file
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import TraceFileError
@@ -24,24 +24,24 @@ def test_times_that_make_no_sense_are_left_out_and_told(tmp_path: Path) -> None:
         kernel(5, -1e18),
         kernel(6, 9.0, dur="nan"),
     ]
-    found = told(tmp_path, trace(*bad, *good))
-    assert found.metrics.kernels == 1
+    trace_report = report_of(tmp_path, trace(*bad, *good))
+    assert trace_report.metrics.kernels == 1
     assert any(
         text.startswith("Events of the file") and text.endswith(" 5.")
-        for text in found.completeness.warnings
+        for text in trace_report.completeness.warnings
     )
-    assert told(tmp_path, trace(*good)).metrics == found.metrics
+    assert report_of(tmp_path, trace(*good)).metrics == trace_report.metrics
 
 
 def test_a_number_that_is_none_costs_its_event_only(tmp_path: Path) -> None:
     events = program()
-    whole = told(tmp_path, trace(*events))
+    whole = report_of(tmp_path, trace(*events))
     bad = [kernel(90, 9.0, dur=float("nan")), kernel(91, float("inf"))]
     # and beside another one of another kind
     bad.append(call(0, 1.0, cat="mine", args=["not", "an", "object"]))
-    found = told(tmp_path, trace(*bad, *events))
-    assert found.metrics == whole.metrics
-    assert found.completeness.corrupt == 2
+    trace_report = report_of(tmp_path, trace(*bad, *events))
+    assert trace_report.metrics == whole.metrics
+    assert trace_report.completeness.corrupt == 2
 
 
 @pytest.mark.parametrize("at_us", [-9e11, -120e6, 120e6, 3e15])
@@ -49,10 +49,10 @@ def test_an_event_far_from_all_others_is_left_out_and_told(
     at_us: float, tmp_path: Path
 ) -> None:
     events = program()
-    whole = told(tmp_path, trace(*events))
-    found = told(tmp_path, trace(*events, kernel(90, at_us)))
-    assert found.metrics == whole.metrics
-    assert found.completeness.warnings[0].endswith("are left out: 1.")
+    whole = report_of(tmp_path, trace(*events))
+    trace_report = report_of(tmp_path, trace(*events, kernel(90, at_us)))
+    assert trace_report.metrics == whole.metrics
+    assert trace_report.completeness.warnings[0].endswith("are left out: 1.")
 
 
 def test_what_lies_apart_for_a_reason_stays(tmp_path: Path) -> None:
@@ -60,16 +60,16 @@ def test_what_lies_apart_for_a_reason_stays(tmp_path: Path) -> None:
     events = program()
     late = [call(90, 200e6), kernel(90, 200e6 + 6)]
     recorded = {"ph": "X", "cat": "Trace", "name": "", "ts": 0.0, "dur": 201e6}
-    assert told(tmp_path, trace(recorded, *events, *late)).metrics.kernels == 50
-    again = [{**each, "ts": each["ts"] + 200e6} for each in events]
-    assert told(tmp_path, trace(*events, *again)).metrics.kernels == 98
+    assert report_of(tmp_path, trace(recorded, *events, *late)).metrics.kernels == 50
+    again = [{**event, "ts": event["ts"] + 200e6} for event in events]
+    assert report_of(tmp_path, trace(*events, *again)).metrics.kernels == 98
     soon = [call(90, 50e6), kernel(90, 50e6 + 6)]
-    assert told(tmp_path, trace(*events, *soon)).metrics.kernels == 50
+    assert report_of(tmp_path, trace(*events, *soon)).metrics.kernels == 50
 
 
 def test_nothing_but_senseless_times_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceFileError, match="no events"):
-        told(tmp_path, trace(kernel(1, 0.0, dur=-1)))
+        report_of(tmp_path, trace(kernel(1, 0.0, dur=-1)))
 
 
 def test_many_streams_and_copies_take_no_longer_than_few(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_many_streams_and_copies_take_no_longer_than_few(tmp_path: Path) -> None
         events.append(call(at, 10.0 * at))
         events.append(kernel(at, 10.0 * at + 6, args={"stream": at}))
         events[-1] |= {"cat": "gpu_memcpy", "name": f"copy {at}"}
-    found = told(tmp_path, trace(*events))
-    assert len(found.metrics.streams) == len(found.metrics.copies) == 3000
+    trace_report = report_of(tmp_path, trace(*events))
+    assert len(trace_report.metrics.streams) == len(trace_report.metrics.copies) == 3000
 
 
 def peak_bytes(path: Path) -> int:
@@ -127,15 +127,15 @@ def test_too_many_events_are_refused(
     monkeypatch.setattr("warpbook_monitors.trace.chrome_events.MAX_EVENTS", 1000)
     events = [kernel(at, 1.0 * at) for at in range(2000)]
     with pytest.raises(TraceFileError, match="more than 1,000 events"):
-        told(tmp_path, trace(*events))
+        report_of(tmp_path, trace(*events))
     monkeypatch.setattr("warpbook_monitors.trace.chrome_events.MAX_EVENTS", 10_000)
     monkeypatch.setattr("warpbook_monitors.trace.chrome_events.MAX_TEXT", 100_000)
     events = [kernel(at, 1.0 * at, name=f"{at:0200}") for at in range(2000)]
     with pytest.raises(TraceFileError, match="more than 100,000 letters"):
-        told(tmp_path, trace(*events))
+        report_of(tmp_path, trace(*events))
     monkeypatch.setattr(chrome_file, "MAX_TRACE_BYTES", 10_000)
     with pytest.raises(TraceFileError, match="larger than 10,000 bytes"):
-        told(tmp_path, trace(*events))
+        report_of(tmp_path, trace(*events))
 
 
 @pytest.mark.parametrize(

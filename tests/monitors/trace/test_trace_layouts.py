@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.monitors.trace.written import call, kernel, program, told, trace
+from tests.monitors.trace.written import call, kernel, program, report_of, trace
 from warpbook_monitors.trace import chrome_file
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
@@ -79,7 +79,7 @@ def test_where_a_file_is_cut_into_pieces_changes_nothing(
 def test_a_plain_file_cut_off_is_refused(kept: float, tmp_path: Path) -> None:
     whole = gzip.decompress((TRACES / "train_fp32.json.gz").read_bytes())
     with pytest.raises(TraceDamaged, match="a damaged trace: "):
-        told(tmp_path, whole[: int(kept * len(whole))])
+        report_of(tmp_path, whole[: int(kept * len(whole))])
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,17 @@ def test_a_plain_file_cut_off_is_refused(kept: float, tmp_path: Path) -> None:
 def test_any_name_is_read(name: bytes, tmp_path: Path) -> None:
     content = trace(call(1, 0.0), kernel(1, 9.0)).replace(b'"k"', b'"' + name + b'"')
     try:
-        found = told(tmp_path, content)
+        trace_report = report_of(tmp_path, content)
     except TraceDamaged as refusal:
         # the JSON itself is broken
         assert b"\\ud83d" in name, refusal
         return
-    (row,) = found.kernels
+    (row,) = trace_report.kernels
     assert len(row.name) <= 300
-    assert msgspec.json.decode(msgspec.json.encode(found))["kernels"][0]["calls"] == 1
+    assert (
+        msgspec.json.decode(msgspec.json.encode(trace_report))["kernels"][0]["calls"]
+        == 1
+    )
 
 
 def test_numbers_that_json_does_not_know_are_passed_over(tmp_path: Path) -> None:
@@ -115,4 +118,4 @@ def test_numbers_that_json_does_not_know_are_passed_over(tmp_path: Path) -> None
     for word in (b"NaN", b"-nan", b"inf", b"-Infinity"):
         odd = plain.replace(b'(GB/s)": 1', b'(GB/s)": ' + word)
         assert odd != plain
-        assert told(tmp_path, odd) == told(tmp_path, plain)
+        assert report_of(tmp_path, odd) == report_of(tmp_path, plain)

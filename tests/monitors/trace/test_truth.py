@@ -31,43 +31,43 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Program, Metri
 
 
 def test_every_figure_equals_the_truth(case: tuple[Program, Metrics]) -> None:
-    program, found = case
+    program, metrics = case
     sums, spans = program.sums, program.spans
-    everything = [span for each in spans.values() for span in each]
-    assert found.window_ns == program.window_ns
-    assert found.gpu_busy_ns == covered(everything)
+    everything = [span for spans_of_kind in spans.values() for span in spans_of_kind]
+    assert metrics.window_ns == program.window_ns
+    assert metrics.gpu_busy_ns == covered(everything)
     starts, ends = zip(*everything, strict=True)
-    assert found.gpu_span_ns == max(ends) - min(starts)
-    assert found.compute_ns == covered(spans["compute"])
-    assert found.communication_ns == covered(spans["communication"])
-    assert found.copy_ns == covered(spans["copy"])
+    assert metrics.gpu_span_ns == max(ends) - min(starts)
+    assert metrics.compute_ns == covered(spans["compute"])
+    assert metrics.communication_ns == covered(spans["communication"])
+    assert metrics.copy_ns == covered(spans["copy"])
     compute = merged(spans["compute"])
     both = covered(compute + merged(spans["communication"]), depth=2)
-    assert found.communication_compute_overlap_ns == both
-    assert found.exposed_communication_ns == found.communication_ns - both
+    assert metrics.communication_compute_overlap_ns == both
+    assert metrics.exposed_communication_ns == metrics.communication_ns - both
     copy_both = covered(compute + merged(spans["copy"]), depth=2)
-    assert found.copy_compute_overlap_ns == copy_both
-    assert found.launches == sums["launches"]
-    assert found.launch.cost_ns == sums["launch_cost_ns"]
-    assert found.kernels == sums["kernels"]
-    assert found.kernel_time_ns == sums["kernel_ns"]
-    assert found.tensor_core_ns == sums["tensor_ns"]
-    assert found.tensor_core_unknown_ns == 0
-    assert found.synchronizations == sums["syncs"]
-    assert found.synchronization_ns == sums["sync_ns"]
-    for each in found.copies:
-        kind = f"{each.direction} {each.host_memory}"
-        assert each.size_bytes == sums[f"{kind} bytes"]
-        assert each.time_ns == sums[f"{kind} ns"]
+    assert metrics.copy_compute_overlap_ns == copy_both
+    assert metrics.launches == sums["launches"]
+    assert metrics.launch.cost_ns == sums["launch_cost_ns"]
+    assert metrics.kernels == sums["kernels"]
+    assert metrics.kernel_time_ns == sums["kernel_ns"]
+    assert metrics.tensor_core_ns == sums["tensor_ns"]
+    assert metrics.tensor_core_unknown_ns == 0
+    assert metrics.synchronizations == sums["syncs"]
+    assert metrics.synchronization_ns == sums["sync_ns"]
+    for copy in metrics.copies:
+        kind = f"{copy.direction} {copy.host_memory}"
+        assert copy.size_bytes == sums[f"{kind} bytes"]
+        assert copy.time_ns == sums[f"{kind} ns"]
 
 
 def test_idle_time_is_split_by_cause_and_sums_up(
     case: tuple[Program, Metrics],
 ) -> None:
-    program, found = case
-    idle = found.idle
+    program, metrics = case
+    idle = metrics.idle
     split = idle.host_wait_ns + idle.kernel_wait_ns + idle.other_ns
-    assert split == found.window_ns - found.gpu_busy_ns
+    assert split == metrics.window_ns - metrics.gpu_busy_ns
     assert idle.host_wait_ns == (
         idle.host_synchronize_ns
         + idle.host_launching_ns
@@ -75,19 +75,19 @@ def test_idle_time_is_split_by_cause_and_sums_up(
         + idle.host_api_ns
         + idle.host_python_ns
     )
-    by_stream = {each.stream: each for each in found.streams}
+    by_stream = {stream.stream: stream for stream in metrics.streams}
     for stream, truth in stream_idle(program.works):
-        told = by_stream.pop(stream)
-        assert told.host_wait_ns == truth["host_wait"]
-        assert told.kernel_wait_ns == truth["kernel_wait"]
-        assert told.other_ns == truth["other"]
+        idle_of_stream = by_stream.pop(stream)
+        assert idle_of_stream.host_wait_ns == truth["host_wait"]
+        assert idle_of_stream.kernel_wait_ns == truth["kernel_wait"]
+        assert idle_of_stream.other_ns == truth["other"]
     assert not by_stream
 
 
 def test_latency_and_queue_delay_are_told_apart(
     case: tuple[Program, Metrics],
 ) -> None:
-    program, found = case
+    program, metrics = case
     free: dict[int, int] = {}
     latency = queued = 0
     for work in program.works:
@@ -97,8 +97,8 @@ def test_latency_and_queue_delay_are_told_apart(
         else:
             latency += work.span[0] - returned
         free[work.stream] = work.span[1]
-    assert found.launch.latency_ns == latency
-    assert found.launch.queue_delay_ns == queued
+    assert metrics.launch.latency_ns == latency
+    assert metrics.launch.queue_delay_ns == queued
 
 
 @pytest.mark.parametrize(
@@ -120,5 +120,5 @@ def test_the_verdict_names_the_cause(
     mix: dict[str, Any], kind: str, tmp_path: Path
 ) -> None:
     program = Program(seed=1, **{"copy_bytes": 4096, "communication": 0.0, **mix})
-    found = measure(*read_chrome_trace(program.write(tmp_path / "t.json")))
-    assert judge(found, find(found)).kind == kind
+    measured = measure(*read_chrome_trace(program.write(tmp_path / "t.json")))
+    assert judge(measured, find(measured)).kind == kind

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.monitors.trace.simulated import GPU
-from tests.monitors.trace.written import call, kernel, program, told, trace
+from tests.monitors.trace.written import call, kernel, program, report_of, trace
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 
@@ -14,14 +14,14 @@ from warpbook_monitors.trace.chrome import read_chrome_trace
 def test_a_graphs_many_kernels_have_one_launch(tmp_path: Path) -> None:
     graph = call(5, 0.0, name="cudaGraphLaunch")
     kernels = [kernel(5, 10.0 + 3 * at) for at in range(800)]
-    found = told(tmp_path, trace(graph, *kernels))
-    whole = found.completeness
+    trace_report = report_of(tmp_path, trace(graph, *kernels))
+    whole = trace_report.completeness
     assert (whole.launches, whole.matched, whole.lost) == (1, 1, 0)
-    assert found.metrics.kernels == 800
-    assert found.metrics.gpu_busy_ns == 800 * 2000
+    assert trace_report.metrics.kernels == 800
+    assert trace_report.metrics.gpu_busy_ns == 800 * 2000
     # only the first was waited for
-    assert found.metrics.launch.latency_ns == 6000
-    assert found.metrics.idle.kernel_wait_ns == 10_000 + 799 * 1000
+    assert trace_report.metrics.launch.latency_ns == 6000
+    assert trace_report.metrics.idle.kernel_wait_ns == 10_000 + 799 * 1000
 
 
 def test_launches_too_close_to_starve_the_gpu_still_hold_it_up(tmp_path: Path) -> None:
@@ -36,10 +36,12 @@ def test_launches_too_close_to_starve_the_gpu_still_hold_it_up(tmp_path: Path) -
             call(at + 1, 8.0 * at, dur=4.0),
             kernel(at + 1, 8.0 * at + 9.0, dur=1.0),
         ]
-    found = told(tmp_path, trace(*events))
-    assert found.metrics.idle.kernel_wait_ns > 0.8 * found.metrics.window_ns
-    assert found.verdict.kind == "launch-bound"
-    assert "going from one piece of work to the next" in found.verdict.sentence
+    trace_report = report_of(tmp_path, trace(*events))
+    assert (
+        trace_report.metrics.idle.kernel_wait_ns > 0.8 * trace_report.metrics.window_ns
+    )
+    assert trace_report.verdict.kind == "launch-bound"
+    assert "going from one piece of work to the next" in trace_report.verdict.sentence
 
 
 def test_kernels_of_a_microsecond_are_added_up_to_the_nanosecond(
@@ -51,15 +53,15 @@ def test_kernels_of_a_microsecond_are_added_up_to_the_nanosecond(
             call(at + 1, 10.0 * at),
             kernel(at + 1, 10.0 * at + 6.001, dur=1.003),
         ]
-    found = told(tmp_path, trace(*events))
-    assert found.metrics.gpu_busy_ns == 1000 * 1003
-    assert found.kernels[0].time_ns == 1_003_000
+    trace_report = report_of(tmp_path, trace(*events))
+    assert trace_report.metrics.gpu_busy_ns == 1000 * 1003
+    assert trace_report.kernels[0].time_ns == 1_003_000
 
 
 def test_one_kernel_makes_a_report(tmp_path: Path) -> None:
-    found = told(tmp_path, trace(call(1, 0.0), kernel(1, 6.0)))
-    assert found.metrics.gpu_busy_ns == found.metrics.gpu_span_ns == 2000
-    assert found.verdict.kind in ("host-bound", "launch-bound", "mixed")
+    trace_report = report_of(tmp_path, trace(call(1, 0.0), kernel(1, 6.0)))
+    assert trace_report.metrics.gpu_busy_ns == trace_report.metrics.gpu_span_ns == 2000
+    assert trace_report.verdict.kind in ("host-bound", "launch-bound", "mixed")
 
 
 def test_kernels_of_somebodys_own_that_fill_the_gpu_are_not_judged(
@@ -72,9 +74,9 @@ def test_kernels_of_somebodys_own_that_fill_the_gpu_are_not_judged(
     for at in range(10):
         events.append(call(at, 10.0 * at))
         events.append(kernel(at, 10.0 + 500 * at, dur=499.0, args=launch))
-    found = told(tmp_path, trace(*events))
-    assert found.verdict.kind == "unknown"
-    assert "what limits them" in found.verdict.sentence
+    trace_report = report_of(tmp_path, trace(*events))
+    assert trace_report.verdict.kind == "unknown"
+    assert "what limits them" in trace_report.verdict.sentence
 
 
 @pytest.mark.parametrize(
@@ -89,20 +91,25 @@ def test_without_work_on_the_gpu_nothing_is_concluded(
     events: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     idle = {**call(0, 0.0), "cat": "cpu_op", "name": "aten::ones", "args": {}}
-    found = told(tmp_path, trace(idle, *events))
-    assert found.verdict.kind == "unknown"
-    assert found.metrics.gpu_busy_ns == found.metrics.kernels == 0
-    assert found.metrics.tensor_core_share is None
+    trace_report = report_of(tmp_path, trace(idle, *events))
+    assert trace_report.verdict.kind == "unknown"
+    assert trace_report.metrics.gpu_busy_ns == trace_report.metrics.kernels == 0
+    assert trace_report.metrics.tensor_core_share is None
 
 
 def test_launches_without_their_work_are_lost_and_conclude_nothing(
     tmp_path: Path,
 ) -> None:
     events = [call(at, 10.0 * at) for at in range(1, 101)]
-    found = told(tmp_path, trace(*events, kernel(1, 16.0)))
-    assert (found.completeness.launches, found.completeness.lost) == (100, 99)
-    assert found.verdict.kind == "unknown"
-    assert any("99 of 100 launches" in text for text in found.completeness.warnings)
+    trace_report = report_of(tmp_path, trace(*events, kernel(1, 16.0)))
+    assert (trace_report.completeness.launches, trace_report.completeness.lost) == (
+        100,
+        99,
+    )
+    assert trace_report.verdict.kind == "unknown"
+    assert any(
+        "99 of 100 launches" in text for text in trace_report.completeness.warnings
+    )
 
 
 def test_equal_streams_of_two_gpus_are_two_streams(tmp_path: Path) -> None:
@@ -115,16 +122,20 @@ def test_equal_streams_of_two_gpus_are_two_streams(tmp_path: Path) -> None:
                 call(number, begin),
                 kernel(number, begin + 6.0, args={"device": gpu}),
             ]
-    found = told(tmp_path, trace(*events, deviceProperties=[GPU, GPU | {"id": 1}]))
-    assert found.gpu == "NVIDIA H200, NVIDIA H200"
-    assert [(each.device, each.stream) for each in found.metrics.streams] == [
+    trace_report = report_of(
+        tmp_path, trace(*events, deviceProperties=[GPU, GPU | {"id": 1}])
+    )
+    assert trace_report.gpu == "NVIDIA H200, NVIDIA H200"
+    assert [
+        (stream.device, stream.stream) for stream in trace_report.metrics.streams
+    ] == [
         (0, 7),
         (1, 7),
     ]
-    for each in found.metrics.streams:
+    for stream in trace_report.metrics.streams:
         # each waits 20 - 2 µs for its next launch
-        assert each.host_wait_ns == 49 * 18_000
-    assert found.metrics.launch.latency_ns == 100 * 2000
+        assert stream.host_wait_ns == 49 * 18_000
+    assert trace_report.metrics.launch.latency_ns == 100 * 2000
 
 
 def test_launches_of_another_thread_count_as_the_first_ones(tmp_path: Path) -> None:
@@ -133,10 +144,10 @@ def test_launches_of_another_thread_count_as_the_first_ones(tmp_path: Path) -> N
     for at in range(100):
         thread = 1 if at < 50 else 2
         events += [call(at + 1, 10.0 * at, tid=thread), kernel(at + 1, 10.0 * at + 6)]
-    found = told(tmp_path, trace(*events), untaxed=True)
-    idle = found.metrics.idle
-    assert found.completeness.matched == 100
-    assert found.verdict.kind == "launch-bound"
+    trace_report = report_of(tmp_path, trace(*events), untaxed=True)
+    idle = trace_report.metrics.idle
+    assert trace_report.completeness.matched == 100
+    assert trace_report.verdict.kind == "launch-bound"
     assert idle.host_launching_ns > 0.9 * idle.host_wait_ns
 
 
@@ -151,7 +162,7 @@ def test_python_within_an_annotation_is_python(tmp_path: Path) -> None:
         call(2, 10_000.0),
         kernel(2, 10_006.0),
     ]
-    idle = told(tmp_path, trace(*events)).metrics.idle
+    idle = report_of(tmp_path, trace(*events)).metrics.idle
     assert idle.host_operator_ns == 1_000_000
     assert idle.host_python_ns > 8_000_000
 
@@ -166,29 +177,31 @@ def test_calls_of_another_thread_after_the_end_hide_no_wait_of_the_profiler(
         # NCCL's watchdog goes on
         call(202, 1120.0, name="cudaEventQuery", tid=2),
     ]
-    assert told(tmp_path, trace(*events)).metrics.synchronizations == 0
+    assert report_of(tmp_path, trace(*events)).metrics.synchronizations == 0
 
 
 def test_a_gpu_is_found_by_its_number(tmp_path: Path) -> None:
     shape = {"grid": [1, 1, 1], "block": [1024, 1, 1], "registers per thread": 16}
     events = [call(1, 0.0), kernel(1, 9.0, args={"device": 3, **shape})]
     third = {**GPU, "id": 3, "name": "NVIDIA L4", "numSms": 1}
-    found = told(tmp_path, trace(*events, deviceProperties=[GPU, third]))
-    assert found.gpu == "NVIDIA L4"
+    trace_report = report_of(tmp_path, trace(*events, deviceProperties=[GPU, third]))
+    assert trace_report.gpu == "NVIDIA L4"
     # one block of 1,024 threads on its one multiprocessor, which holds 2,048
-    assert found.metrics.occupancy_share == 0.5
+    assert trace_report.metrics.occupancy_share == 0.5
 
 
 def test_a_gpu_without_properties_is_judged_by_its_work(tmp_path: Path) -> None:
-    found = told(tmp_path, trace(*program(), deviceProperties=[]))
-    assert found.gpu == "unnamed GPU"
-    assert found.verdict.kind == "launch-bound"
+    trace_report = report_of(tmp_path, trace(*program(), deviceProperties=[]))
+    assert trace_report.gpu == "unnamed GPU"
+    assert trace_report.verdict.kind == "launch-bound"
 
 
 def test_work_of_several_gpus_is_told_to_be_added_up(tmp_path: Path) -> None:
     events = [*program(), call(60, 3000.0), kernel(60, 3006.0, args={"device": 1})]
-    found = told(tmp_path, trace(*events, deviceProperties=[GPU, GPU | {"id": 1}]))
-    assert any("Work of 2 GPUs" in text for text in found.completeness.warnings)
+    trace_report = report_of(
+        tmp_path, trace(*events, deviceProperties=[GPU, GPU | {"id": 1}])
+    )
+    assert any("Work of 2 GPUs" in text for text in trace_report.completeness.warnings)
 
 
 def test_steps_of_a_schedule_are_added_up(tmp_path: Path) -> None:
@@ -207,12 +220,14 @@ def test_steps_of_a_schedule_are_added_up(tmp_path: Path) -> None:
         ]
     path = tmp_path / "t.json"
     path.write_bytes(trace(*events))
-    found = analyse(*read_chrome_trace(str(path)))
-    assert found.metrics is not None
-    (sync,) = found.metrics.sync_points
+    cell_profile = analyse(*read_chrome_trace(str(path)))
+    assert cell_profile.metrics is not None
+    (sync,) = cell_profile.metrics.sync_points
     assert (sync.operator, sync.calls) == ("aten::item", 60)
-    assert [(row.path, row.calls) for row in found.paths] == [("ProfilerStep#", 60)]
-    assert {row.name: row.calls for row in found.operators} == {
+    assert [(row.path, row.calls) for row in cell_profile.paths] == [
+        ("ProfilerStep#", 60)
+    ]
+    assert {row.name: row.calls for row in cell_profile.operators} == {
         "ProfilerStep#": 60,
         "aten::item": 60,
     }
@@ -231,12 +246,16 @@ def test_copies_between_gpus_are_communication(tmp_path: Path) -> None:
             call(3 * at + 1, begin + 10),
             kernel(3 * at + 1, begin + 20, **peer),
         ]
-    found = told(tmp_path, trace(*events))
-    assert found.verdict.kind == "communication-bound"
-    assert found.metrics.exposed_communication_ns == 19 * 900_000
-    assert found.metrics.copy_ns == found.metrics.exposed_copy_ns == 19 * 2000
-    assert {each.direction for each in found.metrics.copies} == {"PtoP", "HtoD"}
-    explained = {each.kind: each.explains_ns for each in found.findings}
+    trace_report = report_of(tmp_path, trace(*events))
+    assert trace_report.verdict.kind == "communication-bound"
+    assert trace_report.metrics.exposed_communication_ns == 19 * 900_000
+    assert (
+        trace_report.metrics.copy_ns
+        == trace_report.metrics.exposed_copy_ns
+        == 19 * 2000
+    )
+    assert {copy.direction for copy in trace_report.metrics.copies} == {"PtoP", "HtoD"}
+    explained = {finding.kind: finding.explains_ns for finding in trace_report.findings}
     assert "memory-bound" not in explained
 
 
@@ -260,8 +279,8 @@ def test_a_copy_larger_than_any_gpu_has_no_size(
             call(at, 20.0 * at),
             kernel(at, 20.0 * at + 6, **copy, args={"bytes": size}),
         ]
-    found = told(tmp_path, trace(*events))
-    (total,), (row,) = found.metrics.copies, found.copies
+    trace_report = report_of(tmp_path, trace(*events))
+    (total,), (row,) = trace_report.metrics.copies, trace_report.copies
     assert total.size_bytes == row.size_bytes == known
     assert (total.gb_per_s is None) == (known is None)
 
@@ -274,16 +293,19 @@ def test_copies_are_exposed_by_their_own_times(tmp_path: Path) -> None:
         copies = {"cat": "gpu_memcpy", "dur": 900.0}
         to_gpu = {"name": "Memcpy HtoD (Pinned -> Device)", "args": {"stream": 9}}
         on_gpu = {"name": "Memcpy DtoD (Device -> Device)"}
-        events += [call(3 * at + each, begin + 5 * each) for each in range(3)]
+        events += [
+            call(3 * at + copy_number, begin + 5 * copy_number)
+            for copy_number in range(3)
+        ]
         events += [
             kernel(3 * at, begin + 20, **copies, **to_gpu),
             kernel(3 * at + 1, begin + 20, dur=900.0),
             kernel(3 * at + 2, begin + 1000, **copies, **on_gpu),
         ]
-    found = told(tmp_path, trace(*events), untaxed=True)
-    assert found.metrics.exposed_host_copy_ns == 0
-    assert found.metrics.exposed_copy_ns == 19 * 900_000
-    assert "transfer-bound" not in {each.kind for each in found.findings}
+    trace_report = report_of(tmp_path, trace(*events), untaxed=True)
+    assert trace_report.metrics.exposed_host_copy_ns == 0
+    assert trace_report.metrics.exposed_copy_ns == 19 * 900_000
+    assert "transfer-bound" not in {finding.kind for finding in trace_report.findings}
 
 
 def test_work_of_the_host_between_two_waits_is_the_codes(tmp_path: Path) -> None:
@@ -293,7 +315,7 @@ def test_work_of_the_host_between_two_waits_is_the_codes(tmp_path: Path) -> None
     start = [call(1, 0.0), kernel(1, 6.0), call(0, 20.0, **wait)]
 
     def window_ns(*events: dict[str, Any]) -> int:
-        return told(tmp_path, trace(*start, *events)).metrics.window_ns
+        return report_of(tmp_path, trace(*start, *events)).metrics.window_ns
 
     assert window_ns(call(0, 45.0, **wait)) == 20_000
     assert window_ns(call(0, 30.0, **operator), call(0, 150.0, **wait)) == 150_000
@@ -306,9 +328,9 @@ def test_what_warpbook_set_up_with_is_not_the_cells(tmp_path: Path) -> None:
     mark |= {"name": "warpbook: start of the cell", "ts": 10.0, "dur": 1.0}
     waited = call(900, 5.0, name="cudaDeviceSynchronize", dur=2.0)
     events = [call(901, 0.0), kernel(901, 3.0), waited, mark, *program()]
-    found = told(tmp_path, trace(*events))
-    assert found.metrics.launches == found.metrics.kernels == 49
-    assert found.metrics.synchronizations == 0
-    assert found.metrics.window_ns == 982_000 + 6_000 + 2_000 - 11_000 - 2_000
-    empty = told(tmp_path, trace(*events[:4]))
+    trace_report = report_of(tmp_path, trace(*events))
+    assert trace_report.metrics.launches == trace_report.metrics.kernels == 49
+    assert trace_report.metrics.synchronizations == 0
+    assert trace_report.metrics.window_ns == 982_000 + 6_000 + 2_000 - 11_000 - 2_000
+    empty = report_of(tmp_path, trace(*events[:4]))
     assert (empty.metrics.kernels, empty.metrics.launches) == (0, 0)

@@ -46,7 +46,7 @@ def trace(*events: dict[str, Any], **more: Any) -> bytes:
     return json.dumps({**head, "traceEvents": events, **more}).encode()
 
 
-def told(tmp_path: Path, content: bytes, untaxed: bool = False) -> TraceReport:
+def report_of(tmp_path: Path, content: bytes, untaxed: bool = False) -> TraceReport:
     """Report on a trace; untaxed, the profiler is known to have slowed nothing down."""
     path = tmp_path / "trace.json"
     path.write_bytes(content)

@@ -50,9 +50,9 @@ def test_a_share_is_never_said_of_more_time_than_was_seen() -> None:
     ],
 )
 def test_each_reason_says_what_to_think_of_it(bits, name, severity, words) -> None:
-    (told,) = after(*[(float(bits), 1.0)] * 10)
-    assert (told.name, told.severity) == (name, severity)
-    assert words in told.sentence
+    (condition,) = after(*[(float(bits), 1.0)] * 10)
+    assert (condition.name, condition.severity) == (name, severity)
+    assert words in condition.sentence
 
 
 def test_the_worst_comes_first_and_an_idle_gpu_is_healthy() -> None:

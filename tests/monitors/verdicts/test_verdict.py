@@ -57,20 +57,22 @@ def test_the_rule_shows_the_figures_that_decided() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sm_active", "told"),
+    ("sm_active", "rule_words"),
     [
         (0.0, "SM active 0 %"),
         (0.000379, "SM active <0.1 %"),
         (0.00379, "SM active 0.4 %"),
     ],
 )
-def test_a_rule_is_no_more_exact_than_a_reading(sm_active: float, told: str) -> None:
+def test_a_rule_is_no_more_exact_than_a_reading(
+    sm_active: float, rule_words: str
+) -> None:
     metrics = (
         Metric("gpu_utilization_ratio", "ratio", "GPU utilization (NVML)"),
         Metric("sm_active_ratio", "ratio", "SM active"),
     )
     gpu = Device("gpu:0", "gpu", "NVIDIA H200", 0, "live", metrics)
-    assert told in judge(gpu, [(0.0, sm_active)] * 10).rule
+    assert rule_words in judge(gpu, [(0.0, sm_active)] * 10).rule
 
 
 def test_a_gpu_that_spins_in_a_barrier_is_not_called_busy() -> None:

@@ -54,24 +54,24 @@ def test_each_phase_of_the_recording_is_named_within_a_second() -> None:
 def test_change_is_told_within_a_second_and_says_of_which_time() -> None:
     stream = Stream()
     assert stream.play(IDLE, 3)[-1].kind == "idle"
-    told = stream.play(BUSY, 1)
-    assert name(told[-1]) == "compute-bound: tensor cores"
-    assert told[-1].window_s is not None and 0.4 <= told[-1].window_s <= 1
-    told = stream.play(IDLE, 4)
-    assert told[9].kind == "idle"
-    assert told[-1].window_s == 3
+    verdicts = stream.play(BUSY, 1)
+    assert name(verdicts[-1]) == "compute-bound: tensor cores"
+    assert verdicts[-1].window_s is not None and 0.4 <= verdicts[-1].window_s <= 1
+    verdicts = stream.play(IDLE, 4)
+    assert verdicts[9].kind == "idle"
+    assert verdicts[-1].window_s == 3
 
 
 @pytest.mark.parametrize("look_every", [1, 3])
 def test_change_to_work_that_varies_leaves_out_what_was_before(look_every: int) -> None:
     """Whoever looks seldom sees the same: the past is in the readings."""
     stream, rng = Stream(look_every), random.Random(4)
-    told = stream.play(IDLE, 3)
+    verdicts = stream.play(IDLE, 3)
     for _ in range(9):
         active = rng.uniform(0.65, 0.95)
-        told += stream.play((1.0, active, active, 0.0), 0.1)
-    assert name(told[-1]) == "compute-bound: tensor cores"
-    assert told[-1].window_s is not None and told[-1].window_s <= 0.9
+        verdicts += stream.play((1.0, active, active, 0.0), 0.1)
+    assert name(verdicts[-1]) == "compute-bound: tensor cores"
+    assert verdicts[-1].window_s is not None and verdicts[-1].window_s <= 0.9
 
 
 @pytest.mark.parametrize("half_s", [0.2, 0.3, 0.5])
@@ -86,12 +86,12 @@ def test_loop_that_loads_and_computes_in_turn_is_one_thing(half_s: float) -> Non
 
 def test_slow_copies_beside_an_idle_chip_are_copies() -> None:
     """Of pageable memory, which fills a sixth of the link."""
-    told = Stream().play((0.6, 0.0, 0.0, 10e9), 2)[-1]
-    assert told.kind == "transfer-bound" and "pin_memory" in told.sentence
-    told = Stream().play((0.6, 0.4, 0.0, 10e9), 2)[-1]
-    assert told.kind == "mixed"
-    told = Stream().play((0.4, 0.0, 0.0, 0.3e9), 2)[-1]
-    assert told.kind == "host-bound"
+    verdict = Stream().play((0.6, 0.0, 0.0, 10e9), 2)[-1]
+    assert verdict.kind == "transfer-bound" and "pin_memory" in verdict.sentence
+    verdict = Stream().play((0.6, 0.4, 0.0, 10e9), 2)[-1]
+    assert verdict.kind == "mixed"
+    verdict = Stream().play((0.4, 0.0, 0.0, 0.3e9), 2)[-1]
+    assert verdict.kind == "host-bound"
 
 
 def test_a_clock_that_is_set_back_begins_a_new_window() -> None:
@@ -111,17 +111,17 @@ def test_a_gpu_that_is_read_too_seldom_is_not_judged_and_told_so(step_ms) -> Non
     gpu = Device("gpu:0", "gpu", "A GPU", 0, "live", metrics)
     window = Window()
 
-    def told(time_ms: float) -> Verdict:
+    def verdict_at(time_ms: float) -> Verdict:
         window.append(Frame(0, time_ms, (Reading(0, "ok", (0.0,)),)))
         return window.judge([gpu])["gpu:0"]
 
-    assert told(0.0).sentence == "Too little was read to judge."
+    assert verdict_at(0.0).sentence == "Too little was read to judge."
     for number in range(1, 10):
-        seldom = told(step_ms * number)
+        seldom = verdict_at(step_ms * number)
     assert (seldom.kind, seldom.sentence) == ("unknown", "Sampled too seldom to judge.")
     assert f"every {step_ms / 1000:.1f} s" in seldom.rule
     # a rest is no slow pace, and at a good pace it is judged again
     begin_ms = step_ms * 9 + 3_600_000
-    paced = [told(begin_ms + 100 * tick) for tick in range(5)]
-    assert [each.kind for each in paced] == ["unknown"] * 4 + ["idle"]
+    paced = [verdict_at(begin_ms + 100 * tick) for tick in range(5)]
+    assert [verdict.kind for verdict in paced] == ["unknown"] * 4 + ["idle"]
     assert paced[2].sentence == "Too little was read to judge."

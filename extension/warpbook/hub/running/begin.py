@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from sqlalchemy import Connection
 
 from warpbook.hub import audit
 from warpbook.hub.clock import HubClock
@@ -62,13 +64,8 @@ def main() -> int:
             with database.read() as connection:
                 problem = audit.problem(connection, None if backup else kept)
             with database.write() as connection:
-                if plan.course not in {one.id for one in courses(connection)}:
-                    course = Course(plan.course, plan.title)
-                    create_course(connection, now_ms, "hub", course)
-                for name in plan.instructors:
-                    add_staff(
-                        connection, now_ms, "hub", plan.course, name, "instructor"
-                    )
+                course = Course(plan.course, plan.title)
+                begin_course(connection, now_ms, course, plan.instructors)
                 token = register(connection, now_ms, "hub", GRADER)
                 keeper_token = register_keeper(connection)
                 head = audit.head(connection)
@@ -80,6 +77,20 @@ def main() -> int:
     begun = Begun(token, keeper_token, head, problem, bool(backup))
     sys.stdout.write(msgspec.json.encode(begun).decode())
     return 0
+
+
+def begin_course(
+    connection: Connection, now_ms: int, course: Course, instructors: Iterable[str]
+) -> None:
+    """Have a course with these instructors; one that is there keeps its settings.
+
+    Raises:
+        BadRequest: the course's id, title, or a name can't be used.
+    """
+    if course.id not in {one.id for one in courses(connection)}:
+        create_course(connection, now_ms, "hub", course)
+    for name in instructors:
+        add_staff(connection, now_ms, "hub", course.id, name, "instructor")
 
 
 if __name__ == "__main__":

@@ -87,11 +87,11 @@ def _as_account(
             os._exit(status)
     os.close(written)
     with open(read, "rb") as answer:
-        told = answer.read()
+        output = answer.read()
     _, status = os.waitpid(child, 0)
     if status != 0:
         return [f"{account.pw_name}: it could not be tried"]
-    return msgspec.json.decode(told, type=list[str])
+    return msgspec.json.decode(output, type=list[str])
 
 
 def _leaks(

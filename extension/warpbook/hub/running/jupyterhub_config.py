@@ -9,18 +9,14 @@ from pathlib import Path
 
 from warpbook.hub.running.lease_spawner import LeaseSpawner
 from warpbook.hub.running.login import ClassPassword, passwords_of
-from warpbook.hub.running.plan import PLAN, SERVICE, read_plan
+from warpbook.hub.running.plan import PLAN, read_plan
+from warpbook.hub.scopes import CUSTOM_SCOPES, LOGIN, ROLES, SERVICE
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 plan = read_plan(Path(os.environ[PLAN]))
 
 # whoever started the hub watches it, and starts it anew
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-
-SUBMIT = "custom:warpbook:submit"
-ASSIST = "custom:warpbook:assist"
-TEACH = "custom:warpbook:teach"
-ENTER = f"access:services!service={SERVICE}"
 
 scheme = "https" if plan.ssl_cert else "http"
 c.JupyterHub.bind_url = f"{scheme}://{plan.ip or '0.0.0.0'}:{plan.port}{plan.base_url}"
@@ -36,35 +32,16 @@ c.ConfigurableHTTPProxy.command = list(plan.proxy)
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{plan.proxy_port}"
 c.ConfigurableHTTPProxy.pid_file = f"{plan.hub_folder}/proxy.pid"
 
-# what tokens may be used for; who is what in a course is in the course's database
-c.JupyterHub.custom_scopes = {
-    SUBMIT: {"description": "Hand in labs, and see one's own results"},
-    ASSIST: {"description": "See and grade the work of one's section"},
-    TEACH: {"description": "Run a course", "subscopes": [ASSIST]},
-}
+c.JupyterHub.custom_scopes = CUSTOM_SCOPES
 c.JupyterHub.load_groups = {"warpbook-instructors": {"users": list(plan.instructors)}}
-c.JupyterHub.load_roles = [
-    # a course's database gives the rights, so staff are added and removed at once
-    {"name": "user", "scopes": ["self", ENTER, SUBMIT, TEACH]},
-    {
-        "name": "warpbook-service",
-        "services": [SERVICE],
-        "scopes": ["list:users", "read:users:name", "read:users:groups"],
-    },
-    # what a notebook may do in its learner's name
-    {
-        "name": "server",
-        "scopes": ["users:activity!user", "access:servers!server", ENTER, SUBMIT],
-    },
-]
+c.JupyterHub.load_roles = ROLES
 # it is kept running beside the hub, and serves graders while the hub is away
 c.JupyterHub.services = [
     {
         "name": SERVICE,
         "url": f"http://127.0.0.1:{plan.service_port}",
         "api_token": plan.token_file.read_text().strip(),
-        "oauth_no_confirm": True,
-        "oauth_client_allowed_scopes": [SUBMIT, ASSIST, TEACH],
+        **LOGIN,
     }
 ]
 

@@ -76,11 +76,11 @@ class LeaseSpawner(LocalProcessSpawner):  # type: ignore[misc]
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Tell the page what is waited for."""
-        told = ""
+        shown = ""
         while True:
-            if self._words != told:
-                told = self._words
-                yield {"progress": 20, "message": told}
+            if self._words != shown:
+                shown = self._words
+                yield {"progress": 20, "message": shown}
             await asyncio.sleep(_POLL_S)
 
     async def _leased(self, minutes: int) -> str:

@@ -14,13 +14,12 @@ import msgspec
 from msgspec import Struct
 
 from warpbook.hub.lti.platform import LtiPlatform
+from warpbook.hub.scopes import SERVICE
 from warpbook_monitors.data_folder import data_folder
 
 #: names the file with the plan
 PLAN = "WARPBOOK_HUB_PLAN"
 FILE = "hub.json"
-#: of the course service at JupyterHub
-SERVICE = "warpbook"
 #: "shared": all learners have the account that started the hub; "system": their own
 Users = Literal["shared", "system"]
 

@@ -48,9 +48,9 @@ def proxy_command(
 
 def _node() -> Path:
     """Find Node: PyPI's, or the system's."""
-    found = _wheel()
-    if found is not None and (found / "bin" / "node").is_file():
-        return found / "bin" / "node"
+    wheel = _wheel()
+    if wheel is not None and (wheel / "bin" / "node").is_file():
+        return wheel / "bin" / "node"
     on_path = shutil.which("node")
     if on_path is not None and _is_binary(Path(on_path)) and _is_new(on_path):
         return Path(on_path).resolve()

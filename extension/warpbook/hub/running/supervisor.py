@@ -29,7 +29,8 @@ from warpbook.hub.lti.platform import PLATFORM
 from warpbook.hub.running.accounts import as_user
 from warpbook.hub.running.audit_watch import AuditWatch
 from warpbook.hub.running.begin import RESTORE, Begun
-from warpbook.hub.running.plan import PLAN, SERVICE, HubPlan
+from warpbook.hub.running.plan import PLAN, HubPlan
+from warpbook.hub.scopes import SERVICE
 
 _CONFIG = Path(__file__).with_name("jupyterhub_config.py")
 _PR_SET_PDEATHSIG = 1

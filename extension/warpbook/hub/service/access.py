@@ -24,16 +24,9 @@ from warpbook.hub.rules.visibility import (
     may_see_lab,
     may_see_work,
 )
+from warpbook.hub.scopes import ASSIST, SCOPES, TEACH
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.work.submissions import Submission, sections_of, submission
-
-#: hand in, and see one's own
-SUBMIT = "custom:warpbook:submit"
-#: see and decide about a section
-ASSIST = "custom:warpbook:assist"
-#: run the course
-TEACH = "custom:warpbook:teach"
-SCOPES = (SUBMIT, ASSIST, TEACH)
 
 #: "person": anybody who is logged in; "member": of the course
 Level = Literal["person", "member", "staff", "instructor"]

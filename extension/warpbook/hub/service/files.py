@@ -63,12 +63,12 @@ class LabPicture(KnowsWhoAsks, ServiceHandler):
         service = self.service
         now_ms = service.clock.now_ms()
         lab = await service.read(lambda c: admit(c, now_ms, who, "member", ids).lab.lab)
-        found = await service.apart(lambda: picture(lab, file))
-        if found is None:
+        image = await service.apart(lambda: picture(lab, file))
+        if image is None:
             raise NotFound("There is no such picture.")
-        self.set_header("Content-Type", found.content_type)
+        self.set_header("Content-Type", image.content_type)
         # an SVG that is opened by itself runs nothing
         policy = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
         self.set_header("Content-Security-Policy", policy)
         self.set_header("Cache-Control", "private, max-age=3600")
-        self.finish(found.content)
+        self.finish(image.content)

@@ -9,7 +9,8 @@ from jupyterhub.services.auth import HubOAuth, HubOAuthenticated
 from tornado.web import HTTPError, RequestHandler
 
 from warpbook.hub.errors import Forbidden, HubError
-from warpbook.hub.service.access import SCOPES, Identity, identity_of
+from warpbook.hub.scopes import SCOPES
+from warpbook.hub.service.access import Identity, identity_of
 
 #: a token that was revoked is believed so long
 CACHE_S = 10
@@ -53,9 +54,9 @@ class KnowsWhoAsks(HubOAuthenticated, RequestHandler):  # type: ignore[misc]
         """Whether a token, and no cookie, said who asks."""
         return bool(getattr(self, "_token_authenticated", False))
 
-    async def _identity(self, asked: Any) -> Identity | None:
+    async def _identity(self, model_of_user: Any) -> Identity | None:
         try:
-            model = await asyncio.wait_for(asked, _WAIT_S)
+            model = await asyncio.wait_for(model_of_user, _WAIT_S)
         except (HTTPError, asyncio.TimeoutError):
             raise LogInAway(
                 "The hub's log-in does not answer now. Try again in a moment; what was "

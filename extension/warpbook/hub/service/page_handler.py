@@ -53,16 +53,16 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
 
         def shown(connection: Any) -> dict[str, Any]:
             now_ms = service.clock.now_ms()
-            asked = admit(connection, now_ms, who, route.level, ids)
-            has_course = asked.given_course is not None
+            admitted = admit(connection, now_ms, who, route.level, ids)
+            has_course = admitted.given_course is not None
             about = {
-                "course": asked.given_course,
-                "is_staff": has_course and asked.is_staff,
-                "is_instructor": has_course and asked.is_instructor,
+                "course": admitted.given_course,
+                "is_staff": has_course and admitted.is_staff,
+                "is_instructor": has_course and admitted.is_instructor,
                 "now_ms": now_ms,
                 "ids": ids,
             }
-            return {**about, **route.function(asked, given)}
+            return {**about, **route.function(admitted, given)}
 
         values = await service.read(shown)
         if route.after is not None:

@@ -181,6 +181,24 @@ class GraderName(Struct, frozen=True, forbid_unknown_fields=True):
     name: Name
 
 
+class NodeName(Struct, frozen=True, forbid_unknown_fields=True):
+    """A node that is made known."""
+
+    name: Name
+
+
+class NodeToRetire(Struct, frozen=True, forbid_unknown_fields=True):
+    """A node that is taken off the board."""
+
+    node: Id
+
+
+class WeeksKept(Struct, frozen=True, forbid_unknown_fields=True):
+    """For how long what agents tell is kept."""
+
+    weeks: Whole
+
+
 class LeaseFor(Struct, frozen=True, forbid_unknown_fields=True):
     """A GPU that somebody asks for."""
 

@@ -276,7 +276,9 @@ _LINKS = {
 def _drawn_cluster(
     across: int, within: int, links: str, chance: random.Random
 ) -> Cluster:
-    port, port_s, uplink, uplink_s = (chance.choice(each) for each in _LINKS[links])
+    port, port_s, uplink, uplink_s = (
+        chance.choice(choices) for choices in _LINKS[links]
+    )
     groups = [group for group in range(across) for _ in range(within)]
     chance.shuffle(groups)
     return {
@@ -324,16 +326,16 @@ def _drawn_messages(cluster: Cluster, chance: random.Random) -> Schedule:
 def questions(chance: random.Random) -> list[Question]:
     """Draw numbers of ranks, schedules to be timed, and clusters."""
     primes, powers = [3, 5, 7, 11, 13, 17], [2, 4, 8, 16]
-    asked = {
+    arguments = {
         "one rank": [1],
         "a power of two": chance.sample(powers, 2),
         "a prime number of ranks": chance.sample(primes, 2),
         "another number of ranks": [chance.choice([6, 9, 10, 12, 14, 15])],
     }
-    found = [
+    drawn = [
         Question(function, {"ranks": ranks}, about)
         for function in ("ring", "tree", "halving_doubling")
-        for about, numbers in asked.items()
+        for about, numbers in arguments.items()
         for ranks in numbers
     ]
     for links, across in (("NVLink", 1), ("PCIe", 2), ("hosts", 2), ("hosts", 3)):
@@ -343,8 +345,8 @@ def questions(chance: random.Random) -> list[Question]:
         known = chance.choice(list(_known(cluster).values()))
         for schedule in (known, _drawn_messages(cluster, chance)):
             given = {"size_bytes": size_bytes, "schedule": schedule}
-            found.append(Question("seconds", {"cluster": cluster, **given}, about))
-    return found + [_drawn_scene(about, chance) for about in _SCENES]
+            drawn.append(Question("seconds", {"cluster": cluster, **given}, about))
+    return drawn + [_drawn_scene(about, chance) for about in _SCENES]
 
 
 def judge(question: Question, answer: Any) -> str:

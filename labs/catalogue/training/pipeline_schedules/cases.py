@@ -223,7 +223,7 @@ def _drawn_rows(pipeline: _Pipeline, chance: random.Random) -> Schedule:
 
 def questions(chance: random.Random) -> list[Question]:
     """Draw pipelines, schedules to be timed, and bounds on what stages hold."""
-    found = []
+    drawn = []
     sizes = {
         "the pipeline of the text": (8, 32),
         "one stage": (1, chance.randint(2, 5)),
@@ -233,23 +233,23 @@ def questions(chance: random.Random) -> list[Question]:
     for about, (stages, micro_batches) in sizes.items():
         given = {"stages": stages, "micro_batches": micro_batches}
         for function in ("gpipe", "one_f_one_b"):
-            found.append(Question(function, given, about))
-    drawn = (chance.choice((3, 4, 5)), chance.choice((3, 4)), chance.randint(2, 4))
+            drawn.append(Question(function, given, about))
+    larger = (chance.choice((3, 4, 5)), chance.choice((3, 4)), chance.randint(2, 4))
     for about, stages, chunks, rounds in (
         ("the pipeline of the text", 8, 2, 4),
-        ("more chunks", *drawn),
+        ("more chunks", *larger),
         ("as many micro-batches as stages", chance.choice((3, 4, 6)), 2, 1),
         ("one chunk", chance.choice((3, 4)), 1, 3),
     ):
         given = {"stages": stages, "chunks": chunks, "micro_batches": rounds * stages}
-        found.append(Question("interleaved", given, about))
+        drawn.append(Question("interleaved", given, about))
     backwards = chance.sample((1, 2, 3), 3)
     for chunks, backward in enumerate(backwards, 1):
         pipeline = _Pipeline(chance.randint(2, 4), chunks, chance.randint(3, 5))
         rows = _drawn_rows(pipeline, chance)
         timed = {**pipeline._asdict(), "backward": backward, "schedule": rows}
         about = "one chunk" if chunks == 1 else f"{chunks} chunks"
-        found.append(Question("total_time", timed, about))
+        drawn.append(Question("total_time", timed, about))
     for about, stages, most_held in (
         ("one micro-batch at a time", chance.choice((3, 4)), 1),
         ("less memory than 1F1B wants", 8, chance.choice((3, 5))),
@@ -258,8 +258,8 @@ def questions(chance: random.Random) -> list[Question]:
     ):
         given = {"stages": stages, "micro_batches": chance.randint(12, 24)}
         given |= {"backward": chance.choice((1, 2, 3)), "most_held": most_held}
-        found.append(Question("capped", given, about))
-    return found
+        drawn.append(Question("capped", given, about))
+    return drawn
 
 
 def judge(question: Question, answer: Any) -> str:

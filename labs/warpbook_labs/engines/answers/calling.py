@@ -18,7 +18,7 @@ import numpy as np
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.sandbox.following import Follower
-from warpbook_labs.sandbox.learner_code import Printed, load_modules, told, within
+from warpbook_labs.sandbox.learner_code import Printed, load_modules, within, words_of
 from warpbook_labs.sandbox.line_distances import Lines
 from warpbook_labs.sandbox.work import Refused
 
@@ -37,7 +37,7 @@ def do(job: Call) -> Called | Refused:
     """Load a learner's module and call its functions, one after the other."""
     module = ModuleType("answers")
     printed = Printed()
-    encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+    encode = plain_encoder()
     follower: Follower | None = None
     watching: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     try:
@@ -48,24 +48,29 @@ def do(job: Call) -> Called | Refused:
             code = compile(job.source, SOURCE_NAME, "exec", dont_inherit=True)
             exec(code, module.__dict__)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
-        line, words = told(problem, job.call_s, SOURCE_NAME)
+        line, words = words_of(problem, job.call_s, SOURCE_NAME)
         return Refused(at_line(words, line), line=line or None)
     answers: list[Answered] = []
     origins: list[Lines] = []
-    for asked in job.calls:
+    for call in job.calls:
         with watching():
-            answer = _answer(module, asked, job.call_s, encode)
-        answers.append(answer)
+            returned = answer(module, call, job.call_s, encode)
+        answers.append(returned)
         if follower is not None:
             origins.append(dict(follower.result))
     if follower is None:
         return Called(tuple(answers))
     right = [of for of, wrong in zip(origins, job.wrong, strict=True) if not wrong]
     explained = []
-    for answer, origin in zip(answers, origins, strict=True):
+    for given, origin in zip(answers, origins, strict=True):
         lines, unread = follower.explanation(origin, right)
-        explained.append(msgspec.structs.replace(answer, lines=lines, unread=unread))
+        explained.append(msgspec.structs.replace(given, lines=lines, unread=unread))
     return Called(tuple(explained))
+
+
+def plain_encoder() -> Callable[[Any], bytes]:
+    """Give what writes an answer as msgpack, with numbers of NumPy's as Python's."""
+    return msgspec.msgpack.Encoder(enc_hook=_plain).encode
 
 
 def _plain(answer: object) -> object:
@@ -79,17 +84,18 @@ def _plain(answer: object) -> object:
     raise TypeError(f"it is of type {type(answer).__qualname__}")
 
 
-def _answer(
-    module: ModuleType, asked: Asked, call_s: float, encode: Callable[[Any], bytes]
+def answer(
+    module: ModuleType, question: Asked, call_s: float, encode: Callable[[Any], bytes]
 ) -> Answered:
+    """Call a function of a learner's module; whatever it does comes back as data."""
     printed = Printed()
     try:
         with contextlib.redirect_stdout(printed), within(call_s):
-            data = encode(getattr(module, asked.function)(*asked.arguments))
+            data = encode(getattr(module, question.function)(*question.arguments))
         if len(data) > _MOST_ANSWER_BYTES:
             words = f"It returned more than {_MOST_ANSWER_BYTES >> 10} KiB."
             return Answered(problem=words, printed=printed.held)
         return Answered(data, printed=printed.held)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
-        line, words = told(problem, call_s, SOURCE_NAME)
+        line, words = words_of(problem, call_s, SOURCE_NAME)
         return Answered(problem=words, line=line, printed=printed.held)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from warpbook_labs.engines.answers.dialogue import Dialogues
 from warpbook_labs.engines.answers.explaining import Put, followed, from_lines
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.errors import BadLab, BadSource
@@ -82,10 +83,11 @@ def check_draws(
         refuse_unfit(source)
     except BadSource as problem:
         return ended("compile error", str(problem), problem.line)
-    put = [*shown, *(each for draw in hidden for each in draw)]
+    put = [*shown, *(question for draw in hidden for question in draw)]
+    plain = [question for question in put if not question.function.is_dialogue]
     calls = tuple(
-        Asked(each.function.name, in_order(each.function, each.question))
-        for each in put
+        Asked(question.function.name, in_order(question.function, question.question))
+        for question in plain
     )
     outcome = parent.run(Call(source, calls, plan.call_s), limits)
     if isinstance(outcome.result, Refused):
@@ -94,19 +96,49 @@ def check_draws(
     if not isinstance(outcome.result, Called):
         return ended(outcome.ended, outcome.message)
     answers = outcome.result.answers
-    if len(answers) != len(put):
+    if len(answers) != len(plain):
         return ended("stopped", INVALID_MESSAGE)
-    told = [
-        (each, _told(loaded, each, answer))
-        for each, answer in zip(put, answers, strict=True)
+    judged = [
+        (question, _told(loaded, question, answer))
+        for question, answer in zip(plain, answers, strict=True)
     ]
-    for place, answer in followed(source, calls, told, answers, plan.call_s, limits):
-        told[place] = (put[place], _told(loaded, put[place], answer))
+    for place, answer in followed(source, calls, judged, answers, plan.call_s, limits):
+        judged[place] = (plain[place], _told(loaded, plain[place], answer))
+    results_of_all = _with_dialogues(loaded, plan, source, put, judged, limits)
     results, begin = [], len(shown)
     for draw in hidden or [[]]:
-        asked = [*told[: len(shown)], *told[begin : begin + len(draw)]]
-        results.append(_result(name, plan, asked, outcome.isolation))
+        part = [
+            *results_of_all[: len(shown)],
+            *results_of_all[begin : begin + len(draw)],
+        ]
+        results.append(_result(name, plan, part, outcome.isolation))
         begin += len(draw)
+    return results
+
+
+def _with_dialogues(
+    loaded: LoadedLab,
+    plan: Plan,
+    source: str,
+    put: Sequence[Put],
+    judged: Sequence[tuple[Put, CaseResult]],
+    limits: Limits,
+) -> list[tuple[Put, CaseResult]]:
+    """Hold the dialogues, and put them among the others, in the order of questions."""
+    others, dialogues = iter(judged), Dialogues(source, plan.call_s, limits)
+    results = []
+    for question in put:
+        if not question.function.is_dialogue:
+            results.append(next(others))
+            continue
+        try:
+            answer, words = dialogues.hold(question, loaded.cases.advance)
+        except BadLab:
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
+            why = f"{type(problem).__name__}: {problem}"
+            raise _bad(loaded, "advance", why) from None
+        results.append((question, _told(loaded, question, answer, words)))
     return results
 
 
@@ -124,16 +156,17 @@ def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:
 
 
 def _result(
-    name: str, plan: Plan, asked: Sequence[tuple[Put, CaseResult]], isolation: str
+    name: str, plan: Plan, put_results: Sequence[tuple[Put, CaseResult]], isolation: str
 ) -> CheckResult:
     """Say of one draw whether enough of it is right."""
-    failed = _failed(plan, asked)
-    right = sum(case.passed for _, case in asked)
-    kinds = _by_kind([case for _, case in asked])
+    failed = _failed(plan, put_results)
+    right = sum(case.passed for _, case in put_results)
+    kinds = _by_kind([case for _, case in put_results])
     return CheckResult(
         name,
         "failed" if failed else "passed",
-        failed or f"{right:,} of {len(asked):,} answers are right, which is enough.",
+        failed
+        or f"{right:,} of {len(put_results):,} answers are right, which is enough.",
         kinds,
         sum(kind.passed for kind in kinds),
         len(kinds),
@@ -144,7 +177,9 @@ def _result(
 def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[Put]:
     functions = {function.name: function for function in plan.functions}
     try:
-        found = drawn(plan, loaded.cases.questions, plan.seed if seed is None else seed)
+        questions = drawn(
+            plan, loaded.cases.questions, plan.seed if seed is None else seed
+        )
     except BadQuestion as problem:
         raise _bad(loaded, "questions", str(problem)) from None
     except BadLab:
@@ -152,14 +187,20 @@ def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[Put]:
     except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
         words = f"{type(problem).__name__}: {problem}"
         raise _bad(loaded, "questions", words) from None
-    return [Put(each, functions[each.function], seed is not None) for each in found]
+    return [
+        Put(question, functions[question.function], seed is not None)
+        for question in questions
+    ]
 
 
 def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
     return BadLab(f"{loaded.folder / 'cases.py'}: {function}: {message}")
 
 
-def _told(loaded: LoadedLab, put: Put, answer: Answered) -> CaseResult:
+def _told(
+    loaded: LoadedLab, put: Put, answer: Answered, verdict: str = ""
+) -> CaseResult:
+    """Tell of an answer; that of a dialogue comes with its verdict."""
     function, question = put.function, put.question
     words = answer.problem
     if words and put.is_hidden:
@@ -167,6 +208,8 @@ def _told(loaded: LoadedLab, put: Put, answer: Answered) -> CaseResult:
     line = answer.line if words else None
     if words:
         words = at_line(words, line)
+    elif function.is_dialogue:
+        words = verdict
     else:
         try:
             words = judged(
@@ -177,7 +220,7 @@ def _told(loaded: LoadedLab, put: Put, answer: Answered) -> CaseResult:
             raise _bad(loaded, "judge", why) from None
     if words and not answer.problem:
         words = f"{words.rstrip('.')}{from_lines(answer)}"
-    if words and not put.is_hidden:
+    if words and not put.is_hidden and not function.is_dialogue:
         # what is raised seldom ends as a sentence
         words = f"{words.rstrip('.')}. It was asked {call_words(function, question)}"
     return CaseResult(
@@ -200,17 +243,17 @@ def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     return tuple(kinds.values())
 
 
-def _failed(plan: Plan, asked: Sequence[tuple[Put, CaseResult]]) -> str:
+def _failed(plan: Plan, put_results: Sequence[tuple[Put, CaseResult]]) -> str:
     """Say of which function too few answers are right; nothing if there are enough."""
     of: Counter[str] = Counter()
     right: Counter[str] = Counter()
-    for put, case in asked:
+    for put, case in put_results:
         of[put.function.name] += 1
         right[put.function.name] += case.passed
     words = [
-        f"{each.name}: {right[each.name]:,} of {of[each.name]:,} correct"
-        f"{f', {100 * each.share:.0f} % are required' if each.share < 1 else ''}."
-        for each in plan.functions
-        if right[each.name] < each.share * of[each.name]
+        f"{one.name}: {right[one.name]:,} of {of[one.name]:,} correct"
+        f"{f', {100 * one.share:.0f} % are required' if one.share < 1 else ''}."
+        for one in plan.functions
+        if right[one.name] < one.share * of[one.name]
     ]
     return " ".join(words)

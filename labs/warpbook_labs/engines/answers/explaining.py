@@ -34,7 +34,7 @@ class Put(Struct, frozen=True):
 def followed(
     source: str,
     calls: Sequence[Asked],
-    told: Sequence[tuple[Put, CaseResult]],
+    judged: Sequence[tuple[Put, CaseResult]],
     answers: Sequence[Answered],
     call_s: float,
     limits: Limits,
@@ -44,7 +44,7 @@ def followed(
     Args:
         source: the learner's.
         calls: all that was asked.
-        told: of each whether it is right.
+        judged: of each whether it is right.
         answers: to each.
         call_s: what each call may take.
         limits: of the process.
@@ -53,23 +53,23 @@ def followed(
         Places of questions, each with its answer and the lines that it came from.
     """
     first: dict[tuple[str, bool], int] = {}
-    for place, (put, case) in enumerate(told):
+    for place, (put, case) in enumerate(judged):
         # rows come from all lines of their function, and their judge names the row
-        is_followed = put.function.returns != ROWS
+        is_followed = put.function.names_lines and put.function.returns != ROWS
         if is_followed and not case.passed and answers[place].data:
             first.setdefault((case.about, put.is_hidden), place)
     places = list(first.values())[:_MOST_ASKED]
     if not places:
         return []
-    beside = _right_beside(places, told)
-    asked = tuple(calls[place] for place in (*places, *beside))
+    beside = _right_beside(places, judged)
+    again = tuple(calls[place] for place in (*places, *beside))
     wrong = (True,) * len(places) + (False,) * len(beside)
-    job = Call(source, asked, _TIMES_LONGER * call_s, wrong)
+    job = Call(source, again, _TIMES_LONGER * call_s, wrong)
     outcome = parent.run(job, limits)
     if not isinstance(outcome.result, Called):
         return []
     last_line = len(source.splitlines())
-    found = []
+    explanations = []
     for place, answer in zip(places, outcome.result.answers, strict=False):
         if answer.data != answers[place].data:
             # it is another, now that it was asked alone
@@ -79,18 +79,18 @@ def followed(
             for those in (answer.lines, answer.unread)
         )
         explained = msgspec.structs.replace(answers[place], lines=lines, unread=unread)
-        found.append((place, explained))
-    return found
+        explanations.append((place, explained))
+    return explanations
 
 
 def _right_beside(
-    places: Sequence[int], told: Sequence[tuple[Put, CaseResult]]
+    places: Sequence[int], judged: Sequence[tuple[Put, CaseResult]]
 ) -> list[int]:
     """Give questions to the same functions that have right answers."""
-    functions = {told[place][0].function.name for place in places}
+    functions = {judged[place][0].function.name for place in places}
     right = [
         place
-        for place, (put, case) in enumerate(told)
+        for place, (put, case) in enumerate(judged)
         if case.passed and put.function.name in functions
     ]
     return right[:: max(1, len(right) // _MOST_RIGHT)][:_MOST_RIGHT]

@@ -31,6 +31,14 @@ class Answered(Struct, frozen=True):
     unread: tuple[int, ...] = ()
 
 
+class Opening(Struct, frozen=True):
+    """What a dialogue begins with."""
+
+    source: str
+    #: each call may take so long
+    call_s: float
+
+
 class Called(Struct, frozen=True, tag="called"):
     """Every call."""
 

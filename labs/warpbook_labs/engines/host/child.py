@@ -70,14 +70,14 @@ class Child:
         self._transport, self._torch = setup.transport, torch
         self._on_gpu = setup.has_gpu
         self._memory: dict[HostPlace, Any] = {}
-        for each in setup.memory:
-            if each.handle:
-                self._memory[each.place] = opened_on_gpu(each.handle)
+        for memory in setup.memory:
+            if memory.handle:
+                self._memory[memory.place] = opened_on_gpu(memory.handle)
                 continue
-            mapped = Mapped(each.descriptor, each.size_bytes)
-            self._memory[each.place] = mapped
+            mapped = Mapped(memory.descriptor, memory.size_bytes)
+            self._memory[memory.place] = mapped
             # what is staged is copied from there, as fast as from any pinned memory
-            if self._on_gpu and each.place != "host":
+            if self._on_gpu and memory.place != "host":
                 _pin(torch, mapped)
         #: what a unit works on in which nothing is called, so that in it, too, the GPU
         #: goes from the referee to this process and back
@@ -151,7 +151,8 @@ class Child:
             for number in command.sets:
                 # new objects each time: what is set on one ends with its call
                 tensors = {
-                    each.slot.name: each.tensor.detach() for each in self._given[number]
+                    given.slot.name: given.tensor.detach()
+                    for given in self._given[number]
                 }
                 self._module.run(self._states[number], **tensors, **command.numbers)
         for number in command.sets:
@@ -161,16 +162,16 @@ class Child:
     def _copy(self, number: int, is_back: bool) -> None:
         """Copy what is staged: all of it before the call, what it wrote after it."""
         staged = [
-            each for each in self._given[number] if each.tensor is not each.shared
+            given for given in self._given[number] if given.tensor is not given.shared
         ]
         if staged and is_back:
             # a learner's own stream is none that the copies would wait for
             self._synchronize()
-        for each in staged:
+        for given in staged:
             if not is_back:
-                each.tensor.copy_(each.shared, non_blocking=True)
-            elif each.slot.is_written:
-                each.shared.copy_(each.tensor, non_blocking=True)
+                given.tensor.copy_(given.shared, non_blocking=True)
+            elif given.slot.is_written:
+                given.shared.copy_(given.tensor, non_blocking=True)
         if staged and not is_back:
             self._synchronize()
 
@@ -219,7 +220,7 @@ def main() -> None:
     def tell(reply: Reply) -> None:
         left = framed(reply)
         while left:
-            left = left[os.write(setup.told, left) :]
+            left = left[os.write(setup.answers, left) :]
 
     child, ready = _begun(setup)
     # whoever knows a handle might guess another
@@ -227,7 +228,7 @@ def main() -> None:
     tell(ready)
     if child is None:
         os._exit(0)
-    for command in _commands(setup.asked):
+    for command in _commands(setup.requests):
         try:
             reply = child.do(command)
         except BaseException as problem:  # noqa: BLE001 - whatever a learner's does

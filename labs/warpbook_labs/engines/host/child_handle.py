@@ -81,13 +81,13 @@ class ChildHandle:
         """Start it; `begin` waits until it is ready."""
         self.folder = Path(tempfile.mkdtemp(prefix=PLAYER_PREFIX))
         self._bounds = bounds
-        asked, self._asked = os.pipe2(os.O_CLOEXEC)
-        self._told, told = os.pipe2(os.O_CLOEXEC)
+        request_end, self._asked = os.pipe2(os.O_CLOEXEC)
+        self._told, answer_end = os.pipe2(os.O_CLOEXEC)
         self._held = b""
         self._is_stopped = False
         #: it said that it ends
         self.is_over = False
-        descriptors = [each.descriptor for each in memory if each.descriptor >= 0]
+        descriptors = [part.descriptor for part in memory if part.descriptor >= 0]
         self._process = subprocess.Popen(
             [sys.executable, "-m", _CHILD],
             stdin=subprocess.PIPE,
@@ -95,14 +95,14 @@ class ChildHandle:
             stderr=subprocess.PIPE,
             cwd=NOWHERE,
             env=_environment(str(self.folder)),
-            pass_fds=(asked, told, *descriptors),
+            pass_fds=(request_end, answer_end, *descriptors),
         )
         setup = Setup(
             transport,
             has_gpu,
             memory,
-            asked,
-            told,
+            request_end,
+            answer_end,
             hidden,
             is_early,
             str(self.folder),
@@ -115,8 +115,8 @@ class ChildHandle:
         os.set_blocking(stderr.fileno(), False)
         with contextlib.suppress(BrokenPipeError), stdin:
             stdin.write(msgspec.msgpack.encode(setup))
-        os.close(asked)
-        os.close(told)
+        os.close(request_end)
+        os.close(answer_end)
 
     @property
     def pid(self) -> int:
@@ -214,10 +214,10 @@ class ChildHandle:
         """
         with contextlib.suppress(OSError, ValueError, KeyError):
             status = Path(f"/proc/{self.pid}/status").read_text(errors="replace")
-            lines = (each.partition(":") for each in status.splitlines())
-            found = {name: words.split() for name, _, words in lines}
-            taken = int(found["RssAnon"][0]) << 10
-            threads = int(found["Threads"][0])
+            lines = (line.partition(":") for line in status.splitlines())
+            fields = {name: words.split() for name, _, words in lines}
+            taken = int(fields["RssAnon"][0]) << 10
+            threads = int(fields["Threads"][0])
             if taken > self._bounds.memory_bytes:
                 most = self._bounds.memory_bytes >> 20
                 raise Lost("crash", f"It took more than {most:,} MiB of memory.")
@@ -240,8 +240,8 @@ class ChildHandle:
         if self._process.returncode is not None:
             raise self._ended()
         how = os.WSTOPPED | os.WEXITED | os.WNOWAIT
-        found = os.waitid(os.P_PID, self.pid, how)
-        if found is None or found.si_code != os.CLD_STOPPED:
+        state = os.waitid(os.P_PID, self.pid, how)
+        if state is None or state.si_code != os.CLD_STOPPED:
             raise self._ended()
         self._is_stopped = True
 

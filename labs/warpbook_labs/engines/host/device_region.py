@@ -108,16 +108,16 @@ class DeviceRegion:
         """Tell whether what is shared is no longer as it was loaded."""
         # bit by bit, of numbers too short, or else too long, to be taken for poison
         bits = "uint8" if slot.size_bytes % 8 else "uint64"
-        found = self._compared(self._shared[side], self._inputs, slot, bits, 0.0)
-        return bool(found.how_many)
+        difference = self._compared(self._shared[side], self._inputs, slot, bits, 0.0)
+        return bool(difference.how_many)
 
     def keep(self, slots: Sequence[Slot], side: Side) -> None:
         """Begin to copy outputs, as one side left them; `Device.wait` ends it.
 
         They lie side by side, so it is one copy, since the clock runs meanwhile.
         """
-        begin = min(each.offset for each in slots)
-        end = max(each.offset + each.size_bytes for each in slots)
+        begin = min(slot.offset for slot in slots)
+        end = max(slot.offset + slot.size_bytes for slot in slots)
         to, held = self._own[side] + begin, self._shared[side] + begin
         self._tools.device.copy(to, held, end - begin)
 
@@ -128,11 +128,15 @@ class DeviceRegion:
     def wrong(self, slot: Slot, bound: float) -> str:
         """Compare what both sides left; say in words what is wrong."""
         own = self._own
-        found = self._compared(own["learner"], own["baseline"], slot, slot.dtype, bound)
-        if not found.how_many:
+        difference = self._compared(
+            own["learner"], own["baseline"], slot, slot.dtype, bound
+        )
+        if not difference.how_many:
             return ""
-        index = tuple(int(each) for each in np.unravel_index(found.first, slot.shape))
-        return wrong_words(slot, index, found.how_many)
+        index = tuple(
+            int(place) for place in np.unravel_index(difference.first, slot.shape)
+        )
+        return wrong_words(slot, index, difference.how_many)
 
     def close(self) -> None:
         """Give all memory back; no child may have it open."""
@@ -150,7 +154,7 @@ class DeviceRegion:
         at = slot.offset
         self._tools.clear()
         self._tools.compare(got, at, right + at, count, dtype, bound, self._key)
-        return self._tools.found()
+        return self._tools.outcome()
 
     def _copy(self, to: int, held: int, slot: Slot) -> None:
         at = slot.offset
@@ -165,10 +169,10 @@ class DeviceRegion:
 
 def _runs(slots: Sequence[Slot]) -> list[tuple[int, int]]:
     """Give offset and bytes of what lies side by side, to be copied at once."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for slot in slots:
         begin, end = slot.offset, slot.offset + slot.size_bytes
-        if found and begin - sum(found[-1]) < ALIGNMENT:
-            begin = found.pop()[0]
-        found.append((begin, end - begin))
-    return found
+        if runs and begin - sum(runs[-1]) < ALIGNMENT:
+            begin = runs.pop()[0]
+        runs.append((begin, end - begin))
+    return runs

@@ -166,7 +166,7 @@ class Harness:
         on_gpu: list[Slot] = []
         drawn: list[_Drawn] = []
         for place, region in self.regions.items():
-            slots = [each for each in layout.written if each.place == place]
+            slots = [slot for slot in layout.written if slot.place == place]
             if slots and isinstance(region, HostRegion):
                 drawn.append(_Drawn(region, slots, _places(slots)))
             elif slots:
@@ -183,15 +183,15 @@ class Harness:
         child.done(run, patience_s)
         if on_gpu:
             self.regions["device"].keep(on_gpu, side)
-        seen = [each.region.drawn(each.places, side) for each in drawn]
+        seen = [part.region.drawn(part.places, side) for part in drawn]
         self.settle()
         taken_ns = time.perf_counter_ns() - began_ns
         child.stop()
-        for each, bytes_then in zip(drawn, seen, strict=True):
-            each.region.keep(each.slots, side)
-            is_other = each.region.kept_at(each.places, side) != bytes_then
+        for part, bytes_then in zip(drawn, seen, strict=True):
+            part.region.keep(part.slots, side)
+            is_other = part.region.kept_at(part.places, side) != bytes_then
             if is_other.any():
-                raise TookBack(_at(each.slots, int(each.places[is_other.argmax()])))
+                raise TookBack(_at(part.slots, int(part.places[is_other.argmax()])))
         return Unit(taken_ns, self.is_quiet())
 
 

@@ -32,7 +32,7 @@ class Late(NamedTuple):
     def drawn(cls, inputs: Sequence[Slot]) -> Late:
         """Draw some elements of each input."""
         chance = np.random.default_rng(secrets.randbits(64))
-        found = [np.empty((2, 0), np.int64)]
+        pieces = [np.empty((2, 0), np.int64)]
         for slot in inputs:
             item = np.dtype(slot.dtype).itemsize
             of = slot.size_bytes // item
@@ -40,6 +40,6 @@ class Late(NamedTuple):
             late = chance.choice(of, count, replace=False, shuffle=False)
             drawn = np.stack([late, chance.integers(0, max(of, 1), count)])
             whole = slot.offset + item * drawn[:, :, np.newaxis] + np.arange(item)
-            found.append(whole.reshape(2, -1))
-        places, others = np.concatenate(found, axis=1)
+            pieces.append(whole.reshape(2, -1))
+        places, others = np.concatenate(pieces, axis=1)
         return cls(places, others)

@@ -40,30 +40,32 @@ def laid_out(
 ) -> Layout:
     """Lay out as many sets of buffers: what is written of all sets, then the rest."""
     buffers = [parameter for parameter in parameters if is_buffer(parameter)]
-    found: list[Slot] = []
+    slots: list[Slot] = []
     size_bytes = dict.fromkeys(PLACES, 0)
     of_all_sets = [(number, buffer) for number in range(sets) for buffer in buffers]
     # the order of the sort is kept among equals
-    for number, each in sorted(of_all_sets, key=lambda pair: pair[1].kind == "input"):
-        shape = shape_of(each, sizes)
-        taken = math.prod(shape) * np.dtype(each.dtype).itemsize
-        offset = size_bytes[each.place]
-        found.append(
+    for number, parameter in sorted(
+        of_all_sets, key=lambda pair: pair[1].kind == "input"
+    ):
+        shape = shape_of(parameter, sizes)
+        taken = math.prod(shape) * np.dtype(parameter.dtype).itemsize
+        offset = size_bytes[parameter.place]
+        slots.append(
             Slot(
-                each.name,
+                parameter.name,
                 number,
-                each.dtype,
+                parameter.dtype,
                 shape,
-                each.place,
+                parameter.place,
                 offset,
                 taken,
-                is_read=each.kind != "output",
-                is_written=each.kind != "input",
+                is_read=parameter.kind != "output",
+                is_written=parameter.kind != "input",
             )
         )
         end = offset + max(taken, 1)
-        size_bytes[each.place] = -(-end // ALIGNMENT) * ALIGNMENT
-    return Layout(tuple(found), size_bytes)
+        size_bytes[parameter.place] = -(-end // ALIGNMENT) * ALIGNMENT
+    return Layout(tuple(slots), size_bytes)
 
 
 def largest(*layouts: Layout) -> dict[HostPlace, int]:

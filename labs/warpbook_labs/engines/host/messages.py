@@ -57,8 +57,8 @@ class Setup(Struct, frozen=True):
     has_gpu: bool
     memory: tuple[Memory, ...]
     #: pipes: what is asked, and what is answered
-    asked: int
-    told: int
+    requests: int
+    answers: int
     #: what it must not read, such as labs' references
     hidden: tuple[str, ...]
     #: files are closed to it before CUDA starts, so to each of its threads

@@ -46,8 +46,8 @@ class Probe:
         self._steps = max(1, round(_FIRST_STEPS * _WANTED_NS / first_ns))
         took = [self._took() for _ in range(_TIMES)]
         self.quiet = _Took(
-            statistics.median(each.spin_ns for each in took),
-            statistics.median(each.copy_ns for each in took),
+            statistics.median(times.spin_ns for times in took),
+            statistics.median(times.copy_ns for times in took),
         )
 
     def is_quiet(self) -> bool:

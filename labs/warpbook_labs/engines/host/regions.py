@@ -193,12 +193,12 @@ class HostRegion:
         if unwritten is None and bulk.is_same(held, was):
             return ""
         got, right = _shaped(slot, held), _shaped(slot, was)
-        found = first_wrong(slot.name, got, right, bound, unwritten)
-        if found is None:
+        first = first_wrong(slot.name, got, right, bound, unwritten)
+        if first is None:
             return ""
         # it is left out only where a hidden case is told
-        assert found.wrong is not None
-        return wrong_words(slot, found.index, found.wrong)
+        assert first.wrong is not None
+        return wrong_words(slot, first.index, first.wrong)
 
     def drawn(self, places: NDArray[np.int64], side: Side) -> NDArray[np.uint8]:
         """Give the bytes at some places of what is shared, as they are now."""
@@ -236,8 +236,8 @@ def first_poisoned(slot: Slot, held: Values, was: NDArray[np.uint8]) -> int | No
         place: int = part.start + int(same.argmax()) * dtype.itemsize
         return place
 
-    found = bulk.in_parts(len(now), first)
-    return next((each for each in found if each is not None), None)
+    poisoned = bulk.in_parts(len(now), first)
+    return next((place for place in poisoned if place is not None), None)
 
 
 def _part(slot: Slot) -> slice:

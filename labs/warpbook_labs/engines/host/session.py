@@ -42,7 +42,7 @@ class Session:
         self._request, self._loaded, self._device = request, loaded, device
         self.parameters = loaded.lab.parameters
         self._speed = loaded.lab.speed if request.is_timed else None
-        layouts = [laid_out(self.parameters, each.sizes) for each in request.cases]
+        layouts = [laid_out(self.parameters, case.sizes) for case in request.cases]
         self._drawn = Drawn({}, {}, {})
         if self._speed is not None:
             self._drawn = Drawn.of(loaded, self._speed)
@@ -98,7 +98,9 @@ class Session:
                 ". CUDA shares no memory between processes here, so buffers are copied "
                 "from and to the host's, and what that takes is taken off"
             )
-        words += "".join(f". It was begun again: {each}" for each in self._setbacks)
+        words += "".join(
+            f". It was begun again: {setback}" for setback in self._setbacks
+        )
         if self._device is None:
             return Began("the CPU", "cpu", pids, words)
         return Began(self._device.name, self._device.architecture, pids, words)

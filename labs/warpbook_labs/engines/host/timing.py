@@ -72,15 +72,17 @@ class Drawn(NamedTuple):
         sizes = pool_sizes(loaded, speed)
         given = OwnPython(loaded).inputs(sizes, secrets.choice(speed.values), chance)
         read = [
-            each for each in loaded.lab.parameters if each.kind in ("input", "inout")
+            parameter
+            for parameter in loaded.lab.parameters
+            if parameter.kind in ("input", "inout")
         ]
         pools = {
-            each.name: np.ascontiguousarray(
-                np.asarray(given[each.name]).reshape(-1), each.dtype
+            parameter.name: np.ascontiguousarray(
+                np.asarray(given[parameter.name]).reshape(-1), parameter.dtype
             )
-            for each in read
+            for parameter in read
         }
-        return cls(pools, {each.name: each.place for each in read}, given)
+        return cls(pools, {slot.name: slot.place for slot in read}, given)
 
 
 class _Kept(NamedTuple):
@@ -186,7 +188,7 @@ class Trials:
     def _filled(self) -> dict[tuple[str, int], int]:
         """Put all inputs together anew; tell by which keys."""
         keys = {
-            (each.name, each.number): secrets.randbits(32) for each in self._layout.read
+            (slot.name, slot.number): secrets.randbits(32) for slot in self._layout.read
         }
         for slot in self._layout.read:
             key = keys[slot.name, slot.number]
@@ -199,7 +201,7 @@ class Trials:
             if not slot.is_read:
                 self._harness.region(slot).poison(slot, side)
         for place, region in self._harness.regions.items():
-            slots = [each for each in self._layout.read if each.place == place]
+            slots = [slot for slot in self._layout.read if slot.place == place]
             region.load(slots, side)
 
     def _blame(self) -> NoReturn:
@@ -253,13 +255,13 @@ class Trials:
         """Say how far an output may be from the baseline's, which may be off, too."""
         if self._most_off is None:
             right = {
-                each.name: self._harness.region(each).kept(each, "baseline")
-                for each in self._layout.written
-                if each.number == slot.number
+                written.name: self._harness.region(written).kept(written, "baseline")
+                for written in self._layout.written
+                if written.number == slot.number
             }
             given = self._given(keys, slot.number)
-            found = self._python.tolerance(given, dict(self._speed.sizes), right)
-            self._most_off = {name: 2 * float(np.max(found[name])) for name in right}
+            bounds = self._python.tolerance(given, dict(self._speed.sizes), right)
+            self._most_off = {name: 2 * float(np.max(bounds[name])) for name in right}
         return self._most_off[slot.name]
 
     def _given(self, keys: dict[tuple[str, int], int], number: int) -> Arrays:

@@ -144,26 +144,26 @@ def check_kernels(
     program = front_end.program(source, compiled)
     runs = tuple(one.run for one in prepared)
     try:
-        found = interpret(front_end, program, runs, limits)
+        interpreted = interpret(front_end, program, runs, limits)
     except Stopped as problem:
         return ended(problem.status, str(problem), compiled.log)
     done = [
-        one.told(ran, compiled.ptx)
-        for one, ran in zip(prepared, found.runs, strict=True)
+        one.result(ran, compiled.ptx)
+        for one, ran in zip(prepared, interpreted.runs, strict=True)
     ]
     for place, one in enumerate(prepared):
-        if one.asked is None:
+        if one.question is None:
             continue
-        told = answered(front_end, program, one.run, limits, one.asked)
+        answer = answered(front_end, program, one.run, limits, one.question)
         last_line, launches = len(source.splitlines()), len(rule.launches)
-        origin = believed(told, last_line, launches)
+        origin = believed(answer, last_line, launches)
         if origin is not None:
-            if one.asked.what == "value" and origin.writer:
+            if one.question.what == "value" and origin.writer:
                 more = front_end.left_out(source, program, origin.writer, origin.lines)
                 origin = with_left_out(origin, more)
-            done[place] = one.told(found.runs[place], compiled.ptx, origin)
+            done[place] = one.result(interpreted.runs[place], compiled.ptx, origin)
         break
-    right = sum(each.passed for each in done)
+    right = sum(case.passed for case in done)
     return CheckResult(
         lab.id,
         status_of(done),
@@ -172,7 +172,7 @@ def check_kernels(
         right,
         len(done),
         compiled.log,
-        found.isolation,
+        interpreted.isolation,
         _not_graded(loaded),
         _resources(compiled.resources_log, prepared),
     )
@@ -187,17 +187,17 @@ def _check_each(
 ) -> CheckResult:
     """Check the configurations of a source, each with some of the cases."""
     results = [
-        check_kernels(front_end, loaded, each, cases[at :: len(sources)], limits)
-        for at, each in enumerate(sources)
+        check_kernels(front_end, loaded, source, cases[at :: len(sources)], limits)
+        for at, source in enumerate(sources)
         if at < len(cases)
     ]
-    for each in results:
-        if each.status not in ("passed", "failed"):
-            return msgspec.structs.replace(each, of=len(cases))
+    for result in results:
+        if result.status not in ("passed", "failed"):
+            return msgspec.structs.replace(result, of=len(cases))
     done: list[CaseResult] = []
     for at in range(len(cases)):
         done.append(results[at % len(sources)].cases[at // len(sources)])
-    right = sum(each.passed for each in done)
+    right = sum(case.passed for case in done)
     return msgspec.structs.replace(
         results[0],
         status="passed" if right == len(done) else "failed",
@@ -222,7 +222,7 @@ def _without_headers() -> str:
     """Say why a header of CUDA's is not found, and how to have it."""
     major, minor = nvrtc.version_numbers()
     suffix = f"-cu{major}" if major < _PLAIN_NAMES else ""
-    wheels = " ".join(f"'{each}{suffix}=={major}.{minor}.*'" for each in _WHEELS)
+    wheels = " ".join(f"'{package}{suffix}=={major}.{minor}.*'" for package in _WHEELS)
     return (
         f"NVRTC {major}.{minor} has no headers within itself, and this one is in no "
         f"toolkit of CUDA {major} that is installed: pip install {wheels}."
@@ -231,14 +231,14 @@ def _without_headers() -> str:
 
 def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:
     """Tell what a multiprocessor holds of each kernel, as cases shown launch it."""
-    found, _ = read_log(log)
+    resources, _ = read_log(log)
     launches = (
         (launch.kernel, math.prod(launch.block), launch.dynamic_shared_bytes)
         for one in prepared
         if not one.is_hidden
         for launch in one.run.launches
     )
-    return held_by_launches(found, launches)[:_MOST_RESOURCES]
+    return held_by_launches(resources, launches)[:_MOST_RESOURCES]
 
 
 def _not_graded(loaded: LoadedLab) -> tuple[str, ...]:
@@ -256,7 +256,7 @@ class _Told:
         self._prepared = Prepared(loaded, rule, case)
         self._loaded, self._case, self._rule = loaded, case, rule
         #: what may be asked of a case that failed
-        self.asked: Asked | None = None
+        self.question: Asked | None = None
         self._source, self._lines = source, len(source.splitlines())
 
     @property
@@ -269,7 +269,7 @@ class _Told:
         """Give what the jail runs."""
         return self._prepared.run
 
-    def told(self, ran: Ran, ptx: str, origin: Origin | None = None) -> CaseResult:
+    def result(self, ran: Ran, ptx: str, origin: Origin | None = None) -> CaseResult:
         """Compare what the launches left with what is right.
 
         Args:
@@ -318,7 +318,7 @@ class _Told:
             message += address_words(origin)
         if is_again and not findings:
             message = f"{_AGAIN} {message}"
-        slowest = sorted(lines, key=lambda each: -lines[each].warp_instructions)
+        slowest = sorted(lines, key=lambda number: -lines[number].warp_instructions)
         return self._told(
             not message,
             message,
@@ -327,7 +327,7 @@ class _Told:
             is_beyond=bool(message) and not (wrong or findings or reports[-1].stopped),
             findings=findings[:_MOST_FINDINGS],
             counts=counts,
-            lines={each: lines[each] for each in sorted(slowest[:_MOST_LINES])},
+            lines={number: lines[number] for number in sorted(slowest[:_MOST_LINES])},
             printed="".join(report.printed for report in reports)[:_MOST_PRINTED],
         )
 
@@ -342,15 +342,15 @@ class _Told:
         """Note what may be asked of a case that failed."""
         lab, sizes = self._loaded.lab, self._case.sizes
         if findings:
-            self.asked = of_finding(findings)
+            self.question = of_finding(findings)
         elif wrong is not None:
-            self.asked = of_wrong(wrong, lab, sizes, is_again)
+            self.question = of_wrong(wrong, lab, sizes, is_again)
         elif self._prepared.is_aligned:
-            self.asked = of_counts(lab.counted, counts, lines, sizes)
+            self.question = of_counts(lab.counted, counts, lines, sizes)
 
     def _wrong(self, memory: Sequence[execution.Memory]) -> WrongElement | None:
         """Give the first wrong element, with a line if it can be one of the source."""
-        wrong = self._prepared.wrong({each.name: each for each in memory})
+        wrong = self._prepared.wrong({part.name: part for part in memory})
         if wrong is None or wrong.line is None or wrong.line <= self._lines:
             return wrong
         return msgspec.structs.replace(wrong, line=None)

@@ -49,7 +49,7 @@ def of_wrong(
     wrong: WrongElement, lab: Lab, sizes: Mapping[str, int], is_again: bool
 ) -> Asked | None:
     """Ask where a wrong element comes from."""
-    parameter = next(each for each in lab.parameters if each.name == wrong.output)
+    parameter = next(output for output in lab.parameters if output.name == wrong.output)
     shape = shape_of(parameter, sizes)
     at = int(np.ravel_multi_index(wrong.index, shape)) if shape else 0
     byte = at * np.dtype(parameter.dtype).itemsize
@@ -76,7 +76,7 @@ def of_counts(
 
 
 def answered(
-    front_end: FrontEnd, program: str, run: Run, limits: Limits, asked: Asked
+    front_end: FrontEnd, program: str, run: Run, limits: Limits, question: Asked
 ) -> Origin | None:
     """Run a case once more to find the lines; None where they are not found."""
     limits = msgspec.structs.replace(
@@ -84,7 +84,7 @@ def answered(
         processor_s=int(min(limits.processor_s, _MOST_S)),
         wall_s=min(limits.wall_s, _MOST_S),
     )
-    job = front_end.asking(program, run, limits, asked)
+    job = front_end.asking(program, run, limits, question)
     if job is None:
         return None
     outcome = warm.run(job, limits)
@@ -106,9 +106,9 @@ def believed(origin: Origin | None, last_line: int, launches: int) -> Origin | N
 def with_address(findings: tuple[Finding, ...], origin: Origin) -> tuple[Finding, ...]:
     """Say of the first finding which lines compute the address."""
     first, *others = findings
-    told = 1 + len(_MOVED.findall(first.message))
+    moved = 1 + len(_MOVED.findall(first.message))
     lines = [line for line in origin.lines if line != first.line]
-    lines = lines[: _MOST_LINES + 1 - told]
+    lines = lines[: _MOST_LINES + 1 - moved]
     if not lines:
         return findings
     verb = "decides" if len(lines) == 1 else "decide"

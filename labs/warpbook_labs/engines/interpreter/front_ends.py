@@ -75,7 +75,7 @@ class FrontEnd(ABC):
         """Say what is interpreted."""
 
     def asking(
-        self, program: str, run: Run, limits: Limits, asked: Asked
+        self, program: str, run: Run, limits: Limits, question: Asked
     ) -> Job[Interpreted] | None:
         """Say what is interpreted once more to find lines; None if they can't be."""
         return None
@@ -117,11 +117,11 @@ class CudaFrontEnd(FrontEnd):
         return Interpret(program, runs, processor_s=processor_s, wall_s=wall_s)
 
     def asking(
-        self, program: str, run: Run, limits: Limits, asked: Asked
+        self, program: str, run: Run, limits: Limits, question: Asked
     ) -> Job[Interpreted]:
         """Interpret PTX, and follow where values come from."""
         job = self.job(program, (run,), limits)
-        return msgspec.structs.replace(job, asked=asked)
+        return msgspec.structs.replace(job, question=question)
 
     def left_out(
         self, source: str, program: str, writer: int, lines: Sequence[int]
@@ -158,11 +158,11 @@ class TritonFrontEnd(FrontEnd):
         return InterpretTriton(program, runs, _SHARE_OF_TIME * limits.processor_s)
 
     def asking(
-        self, program: str, run: Run, limits: Limits, asked: Asked
+        self, program: str, run: Run, limits: Limits, question: Asked
     ) -> Job[Interpreted]:
         """Interpret Triton, and follow its Python."""
         job = self.job(program, (run,), limits)
-        return msgspec.structs.replace(job, asked=asked)
+        return msgspec.structs.replace(job, question=question)
 
 
 def _architecture() -> str:

@@ -84,7 +84,7 @@ class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
     processor_s: float = math.inf
     wall_s: float = math.inf
     #: of the only run
-    asked: Asked | None = None
+    question: Asked | None = None
 
 
 class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
@@ -100,4 +100,4 @@ class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
     #: of the CPU, with the start of the process
     processor_s: float = math.inf
     #: of the only run
-    asked: Asked | None = None
+    question: Asked | None = None

@@ -79,7 +79,7 @@ def moved_from(source: str, line: int, name: str) -> tuple[int, ...]:
         return ()
     ends = [end for head, end in _loops(text) if head == line]
     within = range(line + 1, max(ends, default=line) + 1)
-    return tuple(each for each in within if used.search(lines[each - 1]))
+    return tuple(number for number in within if used.search(lines[number - 1]))
 
 
 def _blank(match: re.Match[str]) -> str:

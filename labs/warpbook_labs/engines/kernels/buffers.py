@@ -49,12 +49,12 @@ class Arena:
         self._tools = tools
         chance = random.Random(secrets.randbits(64))
         self.places, at = {}, 0
-        for each in chance.sample(list(memory), len(memory)):
+        for buffer in chance.sample(list(memory), len(memory)):
             at += _ZONE_BYTES + chance.randrange(_MORE_ZONES) * _ALIGNMENT
             at = -(-at // _ALIGNMENT) * _ALIGNMENT
-            begin = at + (off_by or {}).get(each.name, 0)
-            self.places[each.name] = Place(begin, each.size_bytes)
-            at = begin + each.size_bytes
+            begin = at + (off_by or {}).get(buffer.name, 0)
+            self.places[buffer.name] = Place(begin, buffer.size_bytes)
+            at = begin + buffer.size_bytes
         self.size_bytes = -(-(at + _ZONE_BYTES) // _GRAIN_BYTES) * _GRAIN_BYTES
         self.base = tools.device.allocate(self.size_bytes)
         self.key = 0
@@ -78,23 +78,25 @@ class Arena:
             self._tools.untouched(self.base, begin, place.begin, self.key)
             begin = place.end
         self._tools.untouched(self.base, begin, self.size_bytes, self.key)
-        found = self._tools.found()
-        if not found.how_many:
+        outside = self._tools.outcome()
+        if not outside.how_many:
             return ""
-        before = [(name, place) for name, place in in_order if place.end <= found.first]
+        before = [
+            (name, place) for name, place in in_order if place.end <= outside.first
+        ]
         behind = [
-            (name, place) for name, place in in_order if place.begin > found.first
+            (name, place) for name, place in in_order if place.begin > outside.first
         ]
         near = []
         if before:
             name, place = before[-1]
-            near.append((found.first - place.end, f"behind `{name}`"))
+            near.append((outside.first - place.end, f"behind `{name}`"))
         if behind:
             name, place = behind[0]
-            near.append((place.begin - found.first, f"before `{name}`"))
+            near.append((place.begin - outside.first, f"before `{name}`"))
         far, where = min(near)
         return (
-            f"It writes beside its buffers: {found.how_many:,} bytes, of which the "
+            f"It writes beside its buffers: {outside.how_many:,} bytes, of which the "
             f"first is {far + ('behind' in where):,} bytes {where}."
         )
 

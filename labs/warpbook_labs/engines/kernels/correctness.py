@@ -50,10 +50,10 @@ def _tried(
     memory = prepared.run.memory
     arena = Arena(tools, memory, _off_by(loaded, case))
     arena.renew()
-    for each in memory:
-        if each.data:
-            values = np.frombuffer(each.data, np.uint8)
-            device.upload(arena.addresses[each.name], values)
+    for buffer in memory:
+        if buffer.data:
+            values = np.frombuffer(buffer.data, np.uint8)
+            device.upload(arena.addresses[buffer.name], values)
     program = device.load(cubin)
     try:
         for launch in prepared.run.launches:
@@ -72,18 +72,21 @@ def _tried(
 
 def _compared(device: Device, prepared: Prepared, arena: Arena) -> CaseOutcome:
     left: dict[str, execution.Memory] = {}
-    for each in prepared.run.memory:
-        held = device.download(arena.addresses[each.name], each.size_bytes)
-        if each.data is not None and not each.is_told:
-            if held.tobytes() != each.data:
-                words = f"It writes `{each.name}`, which is an input."
+    for buffer in prepared.run.memory:
+        held = device.download(arena.addresses[buffer.name], buffer.size_bytes)
+        if buffer.data is not None and not buffer.is_told:
+            if held.tobytes() != buffer.data:
+                words = f"It writes `{buffer.name}`, which is an input."
                 return CaseOutcome("input", words)
-        elif each.is_told:
+        elif buffer.is_told:
             unwritten = None
-            if each.data is None:
-                unwritten = _first_unwritten(held, prepared, arena, each.name)
-            left[each.name] = execution.Memory(
-                each.name, each.size_bytes, held.tobytes(), first_unwritten=unwritten
+            if buffer.data is None:
+                unwritten = _first_unwritten(held, prepared, arena, buffer.name)
+            left[buffer.name] = execution.Memory(
+                buffer.name,
+                buffer.size_bytes,
+                held.tobytes(),
+                first_unwritten=unwritten,
             )
     wrong = prepared.wrong(left)
     if wrong is not None:

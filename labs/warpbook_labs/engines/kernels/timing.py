@@ -139,9 +139,9 @@ class Trials:
         sizes = pool_sizes(loaded, speed)
         chance = np.random.default_rng(secrets.randbits(64))
         needed = _SPARE_BYTES + sum(
-            each.size_bytes
+            buffer.size_bytes
             for source in (learner, reference, baseline)
-            for each in memory(loaded, source.rule, speed.sizes)
+            for buffer in memory(loaded, source.rule, speed.sizes)
         )
         if needed > tools.device.free_bytes:
             raise TooLarge(
@@ -166,17 +166,17 @@ class Trials:
         """Take memory in which each of these programs can run."""
         needed: dict[str, execution.Memory] = {}
         for source in sources:
-            for each in memory(self.loaded, source.rule, self.speed.sizes):
-                before = needed.get(each.name)
-                if before is None or before.size_bytes < each.size_bytes:
-                    needed[each.name] = each
+            for buffer in memory(self.loaded, source.rule, self.speed.sizes):
+                before = needed.get(buffer.name)
+                if before is None or before.size_bytes < buffer.size_bytes:
+                    needed[buffer.name] = buffer
         return Arena(self.tools, list(needed.values()))
 
     def _drawn(self, drawn: Arrays) -> _Kind:
         pools = {
-            each.name: self._pool(each, drawn)
-            for each in self.loaded.lab.parameters
-            if each.kind in ("input", "inout")
+            parameter.name: self._pool(parameter, drawn)
+            for parameter in self.loaded.lab.parameters
+            if parameter.kind in ("input", "inout")
         }
         return _Kind(drawn, pools)
 
@@ -241,34 +241,39 @@ class Trials:
         stray = self._learner.arena.stray()
         if stray:
             raise WrongOutput("red zone", stray)
-        pools = ((n, p) for each in self.kinds.values() for n, p in each.pools.items())
+        pools = ((n, p) for kind in self.kinds.values() for n, p in kind.pools.items())
         for name, pool in pools:
             if self.tools.digest(pool.address, pool.values.nbytes) != pool.digest:
                 words = f"It changes what other calls get as `{name}`."
                 raise WrongOutput("red zone", words)
         self._reference.ready(call)
-        for each in self.loaded.lab.parameters:
+        for parameter in self.loaded.lab.parameters:
             # of new inputs, bit by bit
-            bits = f"uint{8 * np.dtype(each.dtype).itemsize}"
-            if each.kind == "input" and self._compare(each, 0.0, bits).how_many:
-                words = f"It writes `{each.name}`, which is an input, in a timed call."
+            bits = f"uint{8 * np.dtype(parameter.dtype).itemsize}"
+            if (
+                parameter.kind == "input"
+                and self._compare(parameter, 0.0, bits).how_many
+            ):
+                words = (
+                    f"It writes `{parameter.name}`, which is an input, in a timed call."
+                )
                 raise WrongOutput("input", words)
         self._reference.call_ns()
         for output in self._outputs():
-            found = self._compare(output, 0.0)
-            if found.how_many:
+            difference = self._compare(output, 0.0)
+            if difference.how_many:
                 # what it may be off is only asked where it is not the very same
                 if call.kind not in self._bounds:
                     self._bounds[call.kind] = self._bounds_of(call)
-                found = self._compare(output, self._bounds[call.kind][output.name])
-            if found.how_many:
+                difference = self._compare(output, self._bounds[call.kind][output.name])
+            if difference.how_many:
                 count = int(np.prod(shape_of(output, self.speed.sizes), dtype=np.int64))
                 shape = shape_of(output, self.speed.sizes)
-                index = ", ".join(map(str, np.unravel_index(found.first, shape)))
+                index = ", ".join(map(str, np.unravel_index(difference.first, shape)))
                 raise WrongOutput(
                     "wrong",
                     f"{output.name}[{index}] is wrong in a timed call, and "
-                    f"{found.how_many:,} of {count:,} elements are.",
+                    f"{difference.how_many:,} of {count:,} elements are.",
                 )
 
     def _compare(
@@ -289,11 +294,15 @@ class Trials:
             bound,
             got.key,
         )
-        return self.tools.found()
+        return self.tools.outcome()
 
     def _outputs(self) -> list[Parameter]:
         parameters = self.loaded.lab.parameters
-        return [each for each in parameters if each.kind in ("output", "inout")]
+        return [
+            parameter
+            for parameter in parameters
+            if parameter.kind in ("output", "inout")
+        ]
 
     def _bounds_of(self, call: _Call) -> dict[str, float]:
         """Say how far an output may be from the reference's, which may be off, too."""
@@ -317,12 +326,14 @@ class Trials:
         """Give the inputs of a call, as the GPU put them together."""
         drawn, pools = self.kinds[call.kind]
         given = dict(drawn)
-        for each in self.loaded.lab.parameters:
-            if each.name in pools:
-                shape = shape_of(each, self.speed.sizes)
+        for parameter in self.loaded.lab.parameters:
+            if parameter.name in pools:
+                shape = shape_of(parameter, self.speed.sizes)
                 count = int(np.prod(shape, dtype=np.int64))
-                values = filled(pools[each.name].values, count, call.keys[each.name])
-                given[each.name] = values.reshape(shape)
+                values = filled(
+                    pools[parameter.name].values, count, call.keys[parameter.name]
+                )
+                given[parameter.name] = values.reshape(shape)
         return given
 
     def _keep(self, call: _Call) -> None:

@@ -83,7 +83,7 @@ def trace_submission(
     built = warm.run(job, Limits())
     if not isinstance(built.result, Compiled):
         raise NoTrace("It does not compile: `warpbook labs check` says why.")
-    asked = _Asked(
+    request = _Asked(
         str(loaded.folder),
         source,
         image_of(built.result),
@@ -91,23 +91,23 @@ def trace_submission(
         str(trace),
         str(telemetry),
     )
-    record_in_child("warpbook_labs.engines.kernels.tracing", asked, gpu.uuid, _WALL_S)
+    record_in_child("warpbook_labs.engines.kernels.tracing", request, gpu.uuid, _WALL_S)
 
 
 def main() -> None:
     """Do what is asked on stdin, and answer in one line."""
-    asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Asked)
-    answer(lambda: _record(asked), (DriverError, BadLab, BadRule))
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Asked)
+    answer(lambda: _record(request), (DriverError, BadLab, BadRule))
 
 
-def _record(asked: _Asked) -> None:
+def _record(request: _Asked) -> None:
     # torch comes first: it brings libraries of its own that CUDA's driver is used with
     capture = _capture()
     device = Device()
-    run = _runner(device, asked)
+    run = _runner(device, request)
     run()
-    with telemetry_of(Path(asked.telemetry)):
-        _traced(capture, run, Path(asked.trace))
+    with telemetry_of(Path(request.telemetry)):
+        _traced(capture, run, Path(request.trace))
         until_s = time.monotonic() + AT_WORK_S
         while time.monotonic() < until_s:
             run()
@@ -129,18 +129,18 @@ def _capture() -> Any:
     return kineto.Capture()
 
 
-def _runner(device: Device, asked: _Asked) -> Callable[[], None]:
+def _runner(device: Device, request: _Asked) -> Callable[[], None]:
     """Make the case ready; what is returned runs it once."""
-    loaded = load(Path(asked.folder))
-    rule = rule_of(loaded.lab, asked.source)
-    prepared = Prepared(loaded, rule, asked.case)
+    loaded = load(Path(request.folder))
+    rule = rule_of(loaded.lab, request.source)
+    prepared = Prepared(loaded, rule, request.case)
     addresses = {}
-    for each in prepared.run.memory:
-        addresses[each.name] = device.allocate(each.size_bytes + _GUARD_BYTES)
-        if each.data:
-            values = np.frombuffer(each.data, np.uint8)
-            device.upload(addresses[each.name], values)
-    program = device.load(device.assembled(asked.image))
+    for buffer in prepared.run.memory:
+        addresses[buffer.name] = device.allocate(buffer.size_bytes + _GUARD_BYTES)
+        if buffer.data:
+            values = np.frombuffer(buffer.data, np.uint8)
+            device.upload(addresses[buffer.name], values)
+    program = device.load(device.assembled(request.image))
     launches: list[PreparedLaunch] = [
         device.prepare(program, launch, addresses) for launch in prepared.run.launches
     ]

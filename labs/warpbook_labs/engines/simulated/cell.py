@@ -76,7 +76,7 @@ class Cell:
         measured, sheet = None, ceilings(GPU_NAME)
         if sheet is not None and is_measured:
             part = chance.uniform(0.75, 0.9)
-            peaks = {name: each * part for name, each in sheet.flops_per_s.items()}
+            peaks = {name: rate * part for name, rate in sheet.flops_per_s.items()}
             measured = Ceilings(sheet.memory_bytes_per_s * part, peaks)
         self._gpu = GpuLimits(GPU_NAME, (9, 0), 132, 2048, 65536, 233472, measured)
 
@@ -164,13 +164,13 @@ class Cell:
         kinds = {Category.COPY: "copy", Category.KERNEL: "kernel"}
         return [
             Piece(
-                kinds[each.category],
-                each.track,
-                each.start_ns - self._begin_ns,
-                each.start_ns - self._begin_ns + each.duration_ns,
+                kinds[event.category],
+                event.track,
+                event.start_ns - self._begin_ns,
+                event.start_ns - self._begin_ns + event.duration_ns,
             )
-            for each in self._events
-            if each.category in kinds
+            for event in self._events
+            if event.category in kinds
         ]
 
     def profile(self) -> CellProfile:
@@ -179,12 +179,12 @@ class Cell:
         on_gpu = (Category.COPY, Category.KERNEL)
 
         def column(name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-            return np.array([getattr(each, name) for each in events], np.int64)
+            return np.array([getattr(event, name) for event in events], np.int64)
 
-        device = [0 if each.category in on_gpu else NONE for each in events]
+        device = [0 if event.category in on_gpu else NONE for event in events]
         columns = make_columns(
-            names=interned(each.name for each in events),
-            categories=[each.category for each in events],
+            names=interned(event.name for event in events),
+            categories=[event.category for event in events],
             start_ns=column("start_ns"),
             duration_ns=column("duration_ns"),
             device=np.array(device, np.int64),
@@ -192,8 +192,8 @@ class Cell:
             correlation=column("number"),
             size_bytes=column("size_bytes"),
             external=column("number"),
-            shapes=_distinct([each.shape for each in events]),
-            operands=_distinct([each.operands for each in events]),
+            shapes=_distinct([event.shape for event in events]),
+            operands=_distinct([event.operands for event in events]),
         )
         lines, at_ns = zip(*self._marks, strict=True)
         run = Run(
@@ -244,6 +244,7 @@ def _distinct(held: Sequence[_Held | None]) -> tuple[tuple[_Held, ...], Int32s]:
     """Give the distinct ones, and for each event its position, or NONE."""
     places: dict[_Held, int] = {}
     positions = [
-        NONE if each is None else places.setdefault(each, len(places)) for each in held
+        NONE if value is None else places.setdefault(value, len(places))
+        for value in held
     ]
     return tuple(places), np.array(positions, np.int32)

@@ -88,28 +88,28 @@ def check_host(
         # what was not run has no answer
         ran = list(zip(batch, left, strict=False))
         if lab.host.without_gpu == "torch":
-            told = [Told(_told(*each)) for each in ran]
+            judged = [Told(_told(*run)) for run in ran]
         else:
             try:
-                told = told_simulated(lab.counted, ran, limits)
+                judged = told_simulated(lab.counted, ran, limits)
                 again = partial(_again, loaded, lab.host, source, limits)
-                told = decided(told, batch, again)
+                judged = decided(judged, batch, again)
             except NotJudged as problem:
                 return CheckResult(lab.id, "stopped", str(problem), of=of)
         isolation = outcome.isolation
         begin = len(done)
-        done += (each.case for each in told)
+        done += (verdict.case for verdict in judged)
         if is_over:
             break
-        for place, (prepared, one) in enumerate(zip(batch, told, strict=True), begin):
-            asked = None if is_explained else asked_of(one.case, one.lines)
-            if asked is not None:
+        for place, (prepared, one) in enumerate(zip(batch, judged, strict=True), begin):
+            question = None if is_explained else asked_of(one.case, one.lines)
+            if question is not None:
                 job = _job(loaded, lab.host, source, [prepared])
-                lines = followed(job, asked, partial(_outcome, limits=limits))
+                lines = followed(job, question, partial(_outcome, limits=limits))
                 done[place] = with_lines(done[place], lines)
                 is_explained = True
     done += (case_result(case, Left(), _NOT_RUN) for case in cases[len(done) :])
-    right = sum(each.passed for each in done)
+    right = sum(case.passed for case in done)
     return CheckResult(
         lab.id,
         status_of(done),
@@ -144,7 +144,7 @@ def _batches(
     batch: list[PreparedCalls] = []
     for case in cases:
         prepared = PreparedCalls(loaded, case)
-        held = prepared.size_bytes + sum(each.size_bytes for each in batch)
+        held = prepared.size_bytes + sum(call.size_bytes for call in batch)
         if batch and held > _MOST_BATCH_BYTES:
             yield batch
             batch = []
@@ -157,9 +157,9 @@ def _job(
     loaded: LoadedLab, host: Host, source: str, batch: Sequence[PreparedCalls]
 ) -> RunTorch | Record:
     if host.without_gpu == "torch":
-        cases = tuple(each.to_run() for each in batch)
+        cases = tuple(prepared.to_run() for prepared in batch)
         return RunTorch(source, loaded.given, cases, host.case_s)
-    cases = tuple(each.to_record() for each in batch)
+    cases = tuple(prepared.to_record() for prepared in batch)
     return Record(source, loaded.given, cases, host.case_s)
 
 

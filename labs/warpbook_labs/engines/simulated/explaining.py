@@ -49,8 +49,8 @@ def asked_of(case: CaseResult, from_lines: Sequence[int] = ()) -> Followed | Non
     if case.passed or case.findings:
         return None
     if wrong is not None:
-        told = (wrong.computed_line, wrong.line, *from_lines)
-        lines = tuple(dict.fromkeys(line for line in told if line))
+        known = (wrong.computed_line, wrong.line, *from_lines)
+        lines = tuple(dict.fromkeys(line for line in known if line))
         return Followed(wrong.output, max(case.call, 1), lines)
     if not case.is_beyond:
         return None
@@ -60,18 +60,18 @@ def asked_of(case: CaseResult, from_lines: Sequence[int] = ()) -> Followed | Non
 
 def followed(
     job: RunTorch | Record,
-    asked: Followed,
+    question: Followed,
     outcome_of: Callable[[RunTorch | Record], parent.Outcome[HostRan]],
 ) -> Lines:
     """Do a job of one case once more, and give the lines that are asked for.
 
     Args:
         job: as it was done.
-        asked: of what.
+        question: of what.
         outcome_of: has a job done.
     """
     job = msgspec.structs.replace(
-        job, followed=asked, case_s=_TIMES_LONGER * job.case_s
+        job, followed=question, case_s=_TIMES_LONGER * job.case_s
     )
     outcome = outcome_of(job)
     if not isinstance(outcome.result, HostRan):
@@ -79,7 +79,7 @@ def followed(
     last_line = len(job.source.splitlines())
     lines = [line for left in outcome.result.cases for line in left.lines]
     unread = [line for left in outcome.result.cases for line in left.unread]
-    return Lines(*(_believed(each, last_line) for each in (lines, unread)))
+    return Lines(*(_believed(candidate, last_line) for candidate in (lines, unread)))
 
 
 def _believed(lines: list[int], last_line: int) -> tuple[int, ...]:
@@ -97,10 +97,10 @@ def with_lines(case: CaseResult, lines: Lines) -> CaseResult:
 
 def _with_origin(case: CaseResult, lines: Sequence[int]) -> CaseResult:
     wrong = case.wrong
-    told = {int(line) for line in _LINE.findall(case.message)}
+    known = {int(line) for line in _LINE.findall(case.message)}
     if wrong is not None:
-        told = {wrong.line or 0, wrong.computed_line or 0}
-    others = sorted(set(lines) - told)
+        known = {wrong.line or 0, wrong.computed_line or 0}
+    others = sorted(set(lines) - known)
     if not others:
         return case
     if wrong is None:

@@ -35,23 +35,23 @@ def _verdict(trial: Trial) -> Verdict:
         for call in trial.calls
     ]
     try:
-        found = judge(program, trial.buffers, calls)
+        judgement = judge(program, trial.buffers, calls)
     except ProgramRefused as problem:
         return Verdict(str(problem))
     outputs = tuple(
         {name: np.ascontiguousarray(held).tobytes() for name, held in output.items()}
-        for output in found.outputs
+        for output in judgement.outputs
     )
     return Verdict(
         "",
         outputs,
-        found.unwritten,
-        found.writers,
-        found.sources,
-        found.findings,
-        found.counts,
-        found.count_lines,
-        found.bars,
-        found.first_look,
-        dict(found.convolution_percents),
+        judgement.unwritten,
+        judgement.writers,
+        judgement.sources,
+        judgement.findings,
+        judgement.counts,
+        judgement.count_lines,
+        judgement.bars,
+        judgement.first_look,
+        dict(judgement.convolution_percents),
     )

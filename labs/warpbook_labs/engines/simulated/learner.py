@@ -24,7 +24,13 @@ from warpbook_labs.engines.simulated.messages import (
 )
 from warpbook_labs.errors import Missing, SourceProblem
 from warpbook_labs.sandbox.following import Follower
-from warpbook_labs.sandbox.learner_code import MODULES, Printed, TooLong, told, within
+from warpbook_labs.sandbox.learner_code import (
+    MODULES,
+    Printed,
+    TooLong,
+    within,
+    words_of,
+)
 from warpbook_labs.sandbox.line_distances import merge
 from warpbook_labs.sandbox.objects import VersionOf, version_of
 from warpbook_labs.sandbox.progress import note_step
@@ -108,7 +114,7 @@ def _left(
     except NotFit as problem:
         return Left(problem=str(problem), printed=printed.held)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
-        line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
+        line, words = words_of(problem, job.case_s, SOURCE_NAME, _IMPORTED)
         if line is None and isinstance(problem, TypeError):
             words = f"TypeError: {problem}. They are called as {_called(case)}."
         is_too_long = isinstance(problem, TooLong)
@@ -125,23 +131,27 @@ def _followed(
     job: RunTorch | Record, writes_of: VersionOf
 ) -> tuple[AbstractContextManager[None], Callable[[], tuple[_Numbers, _Numbers]]]:
     """Give what follows a case, and then the lines asked for, and those not read."""
-    asked = job.followed
-    if asked is None:
+    question = job.followed
+    if question is None:
         return contextlib.nullcontext(), lambda: ((), ())
     follower = Follower(job.source, SOURCE_NAME, writes_of)
 
     def lines() -> tuple[_Numbers, _Numbers]:
         runs = [of for name, of in follower.ended if name == "run"]
-        if len(runs) < asked.call:
+        if len(runs) < question.call:
             return (), ()
-        found = dict(follower.settings())
-        for place, line in enumerate(asked.lines):
+        lines_of = dict(follower.settings())
+        for place, line in enumerate(question.lines):
             # what Python did there comes behind the line itself
-            merge(found, {line: 0}, place // _LINES_OF_ONE_STEP)
-            merge(found, follower.of_line(line), place + 1)
-        if asked.output:
-            merge(found, runs[asked.call - 1].get(asked.output, {}), len(asked.lines))
-        return follower.explanation(found)
+            merge(lines_of, {line: 0}, place // _LINES_OF_ONE_STEP)
+            merge(lines_of, follower.of_line(line), place + 1)
+        if question.output:
+            merge(
+                lines_of,
+                runs[question.call - 1].get(question.output, {}),
+                len(question.lines),
+            )
+        return follower.explanation(lines_of)
 
     return follower.watching(), lines
 
@@ -170,7 +180,7 @@ def _solution(job: RunTorch | Record) -> ModuleType:
             sys.modules["given"] = _module("given", job.given, GIVEN_NAME)
         return _module("solution", job.source, SOURCE_NAME)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
-        line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
+        line, words = words_of(problem, job.case_s, SOURCE_NAME, _IMPORTED)
         raise _CantLoad(words, line or None) from None
 
 

@@ -21,34 +21,38 @@ _MOST_TRIED = 4
 
 
 def decided(
-    told: Sequence[Told],
+    verdicts: Sequence[Told],
     batch: Sequence[PreparedCalls],
     again: Callable[[PreparedCalls], CaseResult | None],
 ) -> list[Told]:
     """Tell what can't be checked without a GPU from what is wrong.
 
     Args:
-        told: of the cases of a batch.
+        verdicts: of the cases of a batch.
         batch: these cases.
         again: records a case once more, and judges it with the same inputs.
     """
-    found = list(told)
-    places = [place for place, each in enumerate(told) if each.looked_line is not None]
+    results = list(verdicts)
+    places = [
+        place
+        for place, verdict in enumerate(verdicts)
+        if verdict.looked_line is not None
+    ]
     for place in places[:_MOST_TRIED]:
         result = again(batch[place].as_shown())
         if result is not None and not (result.passed or result.is_unsupported):
             # one that is wrong decides on the submission
-            return found
+            return results
     for place in places:
-        found[place] = Told(_unsupported(found[place]))
-    return found
+        results[place] = Told(_unsupported(results[place]))
+    return results
 
 
-def _unsupported(told: Told) -> CaseResult:
+def _unsupported(verdict: Told) -> CaseResult:
     return msgspec.structs.replace(
-        told.case,
-        message=at_line(LOOKED, told.looked_line),
-        line=told.looked_line,
+        verdict.case,
+        message=at_line(LOOKED, verdict.looked_line),
+        line=verdict.looked_line,
         wrong=None,
         advice="",
         call=0,

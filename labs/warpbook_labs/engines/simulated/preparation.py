@@ -54,7 +54,7 @@ class PreparedCalls:
         self.case, self._lab = case, loaded.lab
         self._python = OwnPython(loaded)
         calls = range(calls_of(loaded.lab))
-        self.given = [self._drawn(generator_of(case.seed, each)) for each in calls]
+        self.given = [self._drawn(generator_of(case.seed, call)) for call in calls]
         self.buffers = tuple(
             HostBuffer(
                 parameter.name,
@@ -92,8 +92,8 @@ class PreparedCalls:
     def to_run(self) -> HostCase:
         """Give what a process needs that runs it: inputs, and poison in outputs."""
         outputs = {
-            each.name: poison(each.size_bytes, self._key).tobytes()
-            for each in self.outputs
+            output.name: poison(output.size_bytes, self._key).tobytes()
+            for output in self.outputs
         }
         return self._whole(outputs)
 
@@ -102,8 +102,8 @@ class PreparedCalls:
 
         Of a hidden case these are other inputs, which say nothing of what is right.
         """
-        told = self.with_other_inputs() if self.case.is_hidden else self
-        return told._whole({})
+        shown = self.with_other_inputs() if self.case.is_hidden else self
+        return shown._whole({})
 
     def as_shown(self) -> PreparedCalls:
         """Give the same case with other inputs, which may be recorded as they are."""
@@ -116,7 +116,11 @@ class PreparedCalls:
 
         Numbers that are no buffers stay, since a recording holds them.
         """
-        scalars = [each.name for each in self._lab.parameters if each.kind == "scalar"]
+        scalars = [
+            parameter.name
+            for parameter in self._lab.parameters
+            if parameter.kind == "scalar"
+        ]
         chance = np.random.default_rng(secrets.randbits(64))
         other = copy.copy(self)
         other.given = [
@@ -166,17 +170,19 @@ class PreparedCalls:
     def _arrays(self, given: Arrays) -> dict[str, NDArray[Any]]:
         sizes = self.case.sizes
         return {
-            each.name: self._python.shaped("inputs", given, each, sizes).astype(
-                each.dtype, order="C"
-            )
-            for each in self._lab.parameters
-            if each.name in self.input_names
+            parameter.name: self._python.shaped(
+                "inputs", given, parameter, sizes
+            ).astype(parameter.dtype, order="C")
+            for parameter in self._lab.parameters
+            if parameter.name in self.input_names
         }
 
     def _whole(self, outputs: dict[str, bytes]) -> HostCase:
         calls = []
         for given in self.given:
-            data = {name: each.tobytes() for name, each in self._arrays(given).items()}
+            data = {
+                name: array.tobytes() for name, array in self._arrays(given).items()
+            }
             numbers = {
                 parameter.name: np.asarray(
                     given[parameter.name], parameter.dtype

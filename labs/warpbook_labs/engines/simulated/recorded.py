@@ -79,12 +79,12 @@ def told_simulated(
     Raises:
         NotJudged: what judges them was stopped.
     """
-    whole = [each for each in ran if each[1].program and not each[1].problem]
+    whole = [run for run in ran if run[1].program and not run[1].problem]
     verdicts = _verdicts([(left, cases) for cases, left in whole], limits)
-    told = dict(zip((id(left) for _, left in whole), verdicts, strict=True))
+    verdict_of = dict(zip((id(left) for _, left in whole), verdicts, strict=True))
     results = []
     for prepared, left in ran:
-        verdict = told.get(id(left))
+        verdict = verdict_of.get(id(left))
         if verdict is None:
             words = "" if left.problem else INVALID_MESSAGE
             results.append(Told(case_result(prepared.case, left, words)))
@@ -163,7 +163,7 @@ def _beyond_bounds(
         return words
     for number, counts in enumerate(verdict.counts[1:last], 2):
         words = beyond_bounds(
-            [each for each in counted if each.count not in _OF_ALL_CALLS],
+            [bound for bound in counted if bound.count not in _OF_ALL_CALLS],
             counts,
             sizes,
             lines=verdict.count_lines[number - 1],
@@ -183,20 +183,20 @@ def _holds_for_others(left: Left, prepared: PreparedCalls, limits: Limits) -> bo
 
 
 def _verdicts(
-    asked: Sequence[tuple[Left, PreparedCalls]], limits: Limits
+    trials: Sequence[tuple[Left, PreparedCalls]], limits: Limits
 ) -> Sequence[Verdict]:
     """Have programs judged, each with the inputs of a case."""
-    if not asked:
+    if not trials:
         return ()
-    job = Judge(tuple(_trial(left.program, inputs) for left, inputs in asked))
-    processor_s = _START_S + _PROGRAM_S * len(asked)
+    job = Judge(tuple(_trial(left.program, inputs) for left, inputs in trials))
+    processor_s = _START_S + _PROGRAM_S * len(trials)
     limits = msgspec.structs.replace(
         limits, processor_s=processor_s, wall_s=3.0 * processor_s
     )
     outcome = warm.run(job, limits)
     if not isinstance(outcome.result, HostJudged):
         raise NotJudged(outcome.message)
-    if len(outcome.result.verdicts) != len(asked):
+    if len(outcome.result.verdicts) != len(trials):
         raise NotJudged(INVALID_MESSAGE)
     return outcome.result.verdicts
 
@@ -224,7 +224,7 @@ def _trial(program: bytes, prepared: PreparedCalls) -> Trial:
 def _is_whole(prepared: PreparedCalls, verdict: Verdict) -> bool:
     """Tell whether a verdict has an answer of the right size for each output."""
     sizes = {output.name: output.size_bytes for output in prepared.outputs}
-    told = [
+    sizes_by_call = [
         {name: len(data) for name, data in call.items()} for call in verdict.outputs
     ]
     of = len(prepared.given)
@@ -235,7 +235,7 @@ def _is_whole(prepared: PreparedCalls, verdict: Verdict) -> bool:
         verdict.writers,
         verdict.sources,
     )
-    return all(len(each) == of for each in by_call) and told == [sizes] * of
+    return all(len(call) == of for call in by_call) and sizes_by_call == [sizes] * of
 
 
 def _memory(

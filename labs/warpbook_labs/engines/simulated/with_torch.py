@@ -156,12 +156,17 @@ def _run(load: Load, case: HostCase) -> Left:
         state = module.prepare(**case.sizes)
         for number, call in enumerate(case.calls):
             session.begin_call(number, values_of(case, call))
-            tensors = {name: each.detach() for name, each in session.tensors.items()}
+            tensors = {
+                name: tensor.detach() for name, tensor in session.tensors.items()
+            }
             module.run(state, **tensors, **call.numbers)
             held = {buffer.name: session.held(buffer.name) for buffer in case.buffers}
-            for each in case.buffers:
-                if not each.is_written and held[each.name] != call.data[each.name]:
-                    raise NotFit(f"It writes `{each.name}`, which is an input.")
+            for buffer in case.buffers:
+                if (
+                    not buffer.is_written
+                    and held[buffer.name] != call.data[buffer.name]
+                ):
+                    raise NotFit(f"It writes `{buffer.name}`, which is an input.")
             outputs.append({e.name: held[e.name] for e in case.buffers if e.is_written})
     return Left(tuple(outputs))
 

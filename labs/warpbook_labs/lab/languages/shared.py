@@ -56,7 +56,7 @@ def refuse_unfit_cases(lab: Lab, file: Path) -> None:
         raise BadLab(f"{file}: speed.sizes: it needs {', '.join(sorted(sizes))}.")
     if lab.speed is not None and not 0 < len(lab.speed.values) <= _MOST_KINDS:
         raise BadLab(f"{file}: speed.values: 1 to {_MOST_KINDS} kinds.")
-    if any(set(each) != sizes for each in lab.hidden.beyond):
+    if any(set(sizes_beyond) != sizes for sizes_beyond in lab.hidden.beyond):
         raise BadLab(f"{file}: hidden.beyond: it needs {', '.join(sorted(sizes))}.")
     if lab.speed is not None and not set(lab.speed.values) <= set(lab.hidden.values):
         raise BadLab(f"{file}: speed.values: not in hidden.values.")
@@ -64,13 +64,15 @@ def refuse_unfit_cases(lab: Lab, file: Path) -> None:
 
 def _expressions(lab: Lab) -> list[tuple[str, str]]:
     costs = ("bytes", "flops", "h2d_bytes", "d2h_bytes")
-    found = [(f"work.{cost}", getattr(lab.work, cost)) for cost in costs]
-    for each in lab.parameters:
-        found += [(f"parameters.{each.name}.shape", side) for side in each.shape]
+    expressions = [(f"work.{cost}", getattr(lab.work, cost)) for cost in costs]
+    for parameter in lab.parameters:
+        expressions += [
+            (f"parameters.{parameter.name}.shape", side) for side in parameter.shape
+        ]
     for one in lab.counted:
         bounds = [bound for bound in (one.most, one.least) if bound]
-        found += [(f"counted.{one.count}", bound) for bound in bounds or [""]]
-    return found
+        expressions += [(f"counted.{one.count}", bound) for bound in bounds or [""]]
+    return expressions
 
 
 def sources_of(loaded: LoadedLab, suffix: str) -> list[tuple[str, str]]:

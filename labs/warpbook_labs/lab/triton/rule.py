@@ -40,14 +40,14 @@ def read_triton_rule(source: str) -> Rule:
 
 
 def _launch(text: str, line: int, kernels: dict[str, Kernel]) -> Launch:
-    found = _LAUNCH.match(text)
-    if found is None:
+    match = _LAUNCH.match(text)
+    if match is None:
         raise BadRule("a launch is written kernel[grid](arguments).", line)
-    kernel = kernels.get(found[1])
+    kernel = kernels.get(match[1])
     if kernel is None:
         known = ", ".join(f"`{name}`" for name in kernels)
-        raise BadRule(f"there is no kernel `{found[1]}`, only {known}.", line)
-    grid = split(found[2])
+        raise BadRule(f"there is no kernel `{match[1]}`, only {known}.", line)
+    grid = split(match[2])
     if len(grid) == 1 and grid[0].startswith("(") and grid[0].endswith(")"):
         # Triton's own launches have a tuple there, such as [(8, 8)]
         inner = split(grid[0][1:-1])
@@ -56,12 +56,12 @@ def _launch(text: str, line: int, kernels: dict[str, Kernel]) -> Launch:
         raise BadRule("a grid has one to three sides.", line)
     given: list[str] = []
     named: dict[str, str] = {}
-    for each in split(found[3]):
-        name = _NAMED.match(each)
+    for word in split(match[3]):
+        name = _NAMED.match(word)
         if name is None and named:
-            raise BadRule(f"`{each}` must stand before what has a name.", line)
+            raise BadRule(f"`{word}` must stand before what has a name.", line)
         if name is None:
-            given.append(each)
+            given.append(word)
         elif name[1] in named:
             raise BadRule(f"`{name[1]}` is given twice.", line)
         else:
@@ -98,7 +98,7 @@ def _compare(
         for parameter in kernel.parameters
         if parameter not in kernel.constants
     ]
-    constants = {each for each in named if each not in _OPTIONS}
+    constants = {name for name in named if name not in _OPTIONS}
     for constant in sorted(constants):
         if constant in wanted:
             raise BadRule(

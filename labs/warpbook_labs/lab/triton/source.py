@@ -146,7 +146,7 @@ def _top_level(statement: ast.stmt) -> set[str]:
     """Check what stands outside of functions; give the names that it makes."""
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         if ast.unparse(statement) not in _IMPORTS:
-            wanted = " and ".join(f"`{each}`" for each in _IMPORTS)
+            wanted = " and ".join(f"`{line}`" for line in _IMPORTS)
             _refuse(statement, f"a kernel's file imports only {wanted}")
         return {"triton" if statement.names[0].asname is None else "tl"}
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
@@ -184,7 +184,9 @@ def _kernel(function: ast.FunctionDef) -> Kernel:
         name = ast.unparse(called).removeprefix("triton.")
         if name in _NOT_HERE:
             _not_here(above, name)
-    if [ast.unparse(each) for each in function.decorator_list] != ["triton.jit"]:
+    if [ast.unparse(decorator) for decorator in function.decorator_list] != [
+        "triton.jit"
+    ]:
         _refuse(
             function,
             f"above `{function.name}` stands @triton.jit, and nothing else: numbers of "
@@ -195,11 +197,11 @@ def _kernel(function: ast.FunctionDef) -> Kernel:
     given = function.args
     if given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg:
         _refuse(function, f"`{function.name}`: parameters are plain names")
-    for each in (*given.defaults, *given.args):
-        if isinstance(each, ast.expr) and not _is_constant(each):
+    for part in (*given.defaults, *given.args):
+        if isinstance(part, ast.expr) and not _is_constant(part):
             _refuse(function, f"`{function.name}`: a default must be a plain number")
-        elif isinstance(each, ast.arg) and each.annotation is not None:
-            if ast.unparse(each.annotation) != "tl.constexpr":
+        elif isinstance(part, ast.arg) and part.annotation is not None:
+            if ast.unparse(part.annotation) != "tl.constexpr":
                 _refuse(function, "only `tl.constexpr` may stand behind a parameter")
     names = tuple(arg.arg for arg in given.args)
     constants = tuple(arg.arg for arg in given.args if arg.annotation is not None)

@@ -53,7 +53,7 @@ def configured(source: str) -> tuple[str, ...]:
             for number in range(decorator.lineno - 1, decorator.end_lineno or 0):
                 lines[number] = ""
     plain = "\n".join(lines)
-    count = max((len(each) for each in tuned.values()), default=1)
+    count = max((len(values) for values in tuned.values()), default=1)
     return tuple(_with(plain, tuned, number) for number in range(count))
 
 
@@ -70,8 +70,8 @@ def _configurations(decorator: ast.expr) -> Iterator[_Configuration]:
     given: dict[str | None, ast.expr] = {
         keyword.arg: keyword.value for keyword in decorator.keywords
     }
-    for each, value in zip(("configs", "key"), decorator.args, strict=False):
-        given[each] = value
+    for by_place, value in zip(("configs", "key"), decorator.args, strict=False):
+        given[by_place] = value
     for name in given:
         if name not in ("configs", "key"):
             line = decorator.lineno
@@ -91,7 +91,7 @@ def _configuration(node: ast.expr) -> _Configuration:
         raise _refuse(node, words)
     if len(node.args) != 1 or not isinstance(node.args[0], ast.Dict):
         raise _refuse(node, words)
-    found: _Configuration = {}
+    numbers: _Configuration = {}
     pairs = zip(node.args[0].keys, node.args[0].values, strict=True)
     named = [(ast.Constant(keyword.arg), keyword.value) for keyword in node.keywords]
     for key, value in (*pairs, *named):
@@ -101,28 +101,28 @@ def _configuration(node: ast.expr) -> _Configuration:
             raise _refuse(node, words)
         if not isinstance(number, int):
             raise _refuse(node, f"`{name}` must be a whole number")
-        found[name] = int(number)
+        numbers[name] = int(number)
     unknown = {keyword.arg for keyword in node.keywords} - set(_OPTIONS)
     if unknown:
         name = min(map(str, unknown))
         words = f"a configuration's `{name}` can't be checked here"
         raise NotHere(f"{words}.", node.lineno)
-    return found
+    return numbers
 
 
 def _with(source: str, tuned: dict[str, list[_Configuration]], number: int) -> str:
     """Put the numbers of one configuration into the launch rule."""
 
-    def told(found: re.Match[str]) -> str:
-        mark, kernel, opens, grid, between, arguments = found.groups()
+    def filled_in(match: re.Match[str]) -> str:
+        mark, kernel, opens, grid, between, arguments = match.groups()
         configurations = tuned.get(kernel)
         if not configurations:
-            return found[0]
+            return match[0]
         chosen = configurations[number % len(configurations)]
         for name, value in chosen.items():
             grid = re.sub(rf"\b{name}\b", str(value), grid)
         given = [arguments, *(f"{name}={value}" for name, value in chosen.items())]
-        inside = ", ".join(each for each in given if each.strip())
+        inside = ", ".join(argument for argument in given if argument.strip())
         return f"{mark}{kernel}{opens}{grid}{between}{inside})"
 
-    return _LAUNCH.sub(told, source)
+    return _LAUNCH.sub(filled_in, source)

@@ -195,4 +195,4 @@ def _fits(
 
 def _matrices(dims: tuple[tuple[int, ...], ...]) -> list[int]:
     """Give the positions of the two that are multiplied, the last two."""
-    return [at for at, each in enumerate(dims) if len(each) >= 2][-2:]
+    return [at for at, sizes in enumerate(dims) if len(sizes) >= 2][-2:]

@@ -43,11 +43,11 @@ def gradients(evidence: Evidence) -> Iterator[Proposal]:
     ways.resize(events, Span(0.0, 0.0, 0.0))
     took_ns = evidence.gpu.duration_ns[events]
     is_small = len(events) >= _LEAST_SMALL and np.median(took_ns) < _SMALL_NS
-    found = _BUCKETS if is_small else _SHORTER if _within(evidence, events) else _BESIDE
+    kind = _BUCKETS if is_small else _SHORTER if _within(evidence, events) else _BESIDE
     wrapped = evidence.code.calls("DistributedDataParallel", "DDP")
     yield Proposal(
-        name=found.name,
-        title=found.title,
+        name=kind.name,
+        title=kind.title,
         evidence=(
             f"{len(events):,} all-reduces of {np.median(took_ns) / 1e3:,.0f} µs each "
             f"in the median leave {units.share(evidence.share(exposed_ns))} of the "
@@ -57,7 +57,7 @@ def gradients(evidence: Evidence) -> Iterator[Proposal]:
         is_bound=True,
         reason="What the links between the GPUs take beyond it is not known.",
         line=wrapped[0].line if wrapped else None,
-        sketch=found.sketch,
+        sketch=kind.sketch,
     )
 
 
@@ -103,11 +103,13 @@ def _all_reduces(evidence: Evidence) -> Int64s:
     # some libraries have one kernel for all that GPUs say to one another
     called = np.append(operators.named("c10d::allreduce_"), False)[operators.direct]
     called &= communicates(evidence.events, gpu)
-    found = np.flatnonzero((fits[gpu.name] | called) & evidence.is_kernel)
+    all_reduces = np.flatnonzero((fits[gpu.name] | called) & evidence.is_kernel)
     # a layer's statistics are needed at once, and are in no bucket
     of_layer = np.array(
         ["SyncBatchNorm" in name for name in operators.table.names] or [False]
     )
-    inside = np.append(of_layer[operators.table.name], False)[operators.outer[found]]
-    kept: Int64s = found[~inside]
+    inside = np.append(of_layer[operators.table.name], False)[
+        operators.outer[all_reduces]
+    ]
+    kept: Int64s = all_reduces[~inside]
     return kept

@@ -54,21 +54,21 @@ def growing_cat(evidence: Evidence) -> Iterator[Proposal]:
     source = _in_source(evidence.code)
     if evidence.code.is_known and source is None:
         return
-    found = sorted(_growths(evidence), key=lambda growth: -growth.elements)
-    found = found[:_MOST_GROWTHS]
+    growths = sorted(_growths(evidence), key=lambda growth: -growth.elements)
+    growths = growths[:_MOST_GROWTHS]
     for is_read in (False, True):
-        some = [growth for growth in found if growth.is_read == is_read]
+        some = [growth for growth in growths if growth.is_read == is_read]
         # writing in place is not for what a backward pass goes through
         if some and not (is_read and (source is None or _trains(evidence))):
             yield _proposal(evidence, some, source, is_read)
 
 
 def _proposal(
-    evidence: Evidence, found: list[_Growth], source: _Written | None, is_read: bool
+    evidence: Evidence, growths: list[_Growth], source: _Written | None, is_read: bool
 ) -> Proposal:
     operators = evidence.operators
     ways, time_ns, calls = Ways(evidence), 0, 0
-    for growth in found:
+    for growth in growths:
         launched = operators.launched_within(growth.calls)
         time_ns += evidence.time_ns(launched)
         calls += len(growth.calls)
@@ -80,7 +80,7 @@ def _proposal(
         took_ns = evidence.time_ns(last)
         ways.drop_operators(np.unique(operators.outer_of(growth.calls[:-1])))
         ways.resize(last, Span(*(took_ns * ratio for ratio in _MANY)))
-    largest = max(found, key=lambda growth: growth.elements)
+    largest = max(growths, key=lambda growth: growth.elements)
     begun_ns = int(operators.table.start_ns[largest.calls[0]])
     return Proposal(
         name="allocate-once" if is_read else "cat-once",

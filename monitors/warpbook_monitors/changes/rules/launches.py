@@ -38,7 +38,7 @@ _LEAST_PAUSE_NS, _MOST_PAUSE_NS, _PAUSE_RATIO = 300_000, 1_000_000, 20
 _STEPS_NS = 140.0, 300.0, 1_000.0
 _REPLAYS_NS = 8_000.0, 10_000.0, 20_000.0
 #: what they give has sizes that only the GPU knows
-_DYNAMIC = (
+DYNAMIC = (
     "aten::nonzero",
     "aten::masked_select",
     "aten::_unique2",
@@ -47,7 +47,7 @@ _DYNAMIC = (
     "aten::repeat_interleave",
 )
 _CAPTURE = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
-_READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
+READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
 
 
 def launches(evidence: Evidence) -> Iterator[Proposal]:
@@ -66,7 +66,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
     if communicates(evidence.events, evidence.gpu).any():
         return
     of_torch = operators.direct != NONE
-    if of_torch.mean() < _LEAST_OF_TORCH or operators.named(*_DYNAMIC).any():
+    if of_torch.mean() < _LEAST_OF_TORCH or operators.named(*DYNAMIC).any():
         return
     if _of_steps(evidence) > _MOST_OF_STEPS:
         return
@@ -86,7 +86,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         edit.close_up(launched, step_ns)
         for call in begins.tolist():
             edit.add_host(call, replay_ns)
-    reads = operators.named(*_READS).any()
+    reads = operators.named(*READS).any()
     reason = (
         "The host reads results in between, which a graph can't hold."
         if reads

@@ -143,8 +143,8 @@ def _item_bytes(name: str) -> list[int]:
     """Give the size of an element of each array of a kernel."""
     match = _UFUNC.match(name)
     words = match[2].split("_") if match else []
-    found = []
+    sizes = []
     for word in words:
         if word not in _NUMBERS and (kind := _ARRAY.match(word)):
-            found.append(int(kind[2] or 8) // 8)
-    return found
+            sizes.append(int(kind[2] or 8) // 8)
+    return sizes

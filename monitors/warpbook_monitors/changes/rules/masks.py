@@ -78,14 +78,14 @@ def _waits_within(evidence: Evidence, positions: Int64s) -> Bools:
     """Choose the calls that wait while these operators run."""
     operators, calls = evidence.operators, evidence.calls
     api, table = calls.api, operators.table
-    found: Bools = np.zeros(len(api), np.bool_)
+    is_waiting: Bools = np.zeros(len(api), np.bool_)
     waits = np.flatnonzero(calls.waits)
     for position in positions.tolist():
         edges = (table.start_ns[position], table.end_ns[position])
         first, last = np.searchsorted(api.start_ns[waits], edges)
         mine = waits[first:last]
-        found[mine[api.track[mine] == table.track[position]]] = True
-    return found
+        is_waiting[mine[api.track[mine] == table.track[position]]] = True
+    return is_waiting
 
 
 def _in_source(code: CellCode) -> _Indexed | None:

@@ -197,14 +197,17 @@ def _faster(
 
 
 def _odd_sizes(by: Called) -> set[int]:
-    """Give the sizes of matrices that are no multiples; batches don't matter."""
-    return {
-        size
-        for dims in by.operands.dims
-        if len(dims) >= 2
-        for size in dims[-2:]
-        if size % _TILE and size > _TILE
-    }
+    """Give the sizes of matrices that are no multiples; batches don't matter.
+
+    Of a convolution these are its channels: N×C×H×W of the input, K×C×R×S of weights.
+    """
+    matrices = [dims for dims in by.operands.dims if len(dims) >= 2]
+    if "conv" in by.name:
+        sizes = [size for dims in matrices[:1] for size in dims[1:2]]
+        sizes += [size for dims in matrices[1:2] for size in dims[:1]]
+    else:
+        sizes = [size for dims in matrices for size in dims[-2:]]
+    return {size for size in sizes if size % _TILE and size > _TILE}
 
 
 def _up(size: int) -> int:

@@ -50,25 +50,25 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
     if evidence.code.is_known and not loops:
         return
     unbound = _unbound(evidence)
-    found = [
+    by_row = [
         repeat
         for repeat in repeats(evidence.operators, _LEAST_ROWS)
         if _takes_rows(evidence, repeat, unbound) and _is_small(evidence, repeat)
     ]
-    found = sorted(found, key=lambda repeat: -len(repeat.operators))[:_MOST_FOUND]
-    if not found:
+    by_row = sorted(by_row, key=lambda repeat: -len(repeat.operators))[:_MOST_FOUND]
+    if not by_row:
         return
     operators = evidence.operators
     ways, rows, kernels = Ways(evidence), 0, 0
-    for repeat in found:
+    for repeat in by_row:
         _widen(evidence, ways, repeat)
         rows += repeat.turns
         kernels += len(_launched(evidence, repeat.operators))
-    for thread in {repeat.thread for repeat in found}:
-        mine = [repeat for repeat in found if repeat.thread == thread]
+    for thread in {repeat.thread for repeat in by_row}:
+        mine = [repeat for repeat in by_row if repeat.thread == thread]
         spans = np.array(sorted(_span(evidence, repeat.operators) for repeat in mine))
         ways.drop_host(thread, spans[:, 0], spans[:, 1])
-    longest = max(found, key=lambda repeat: len(repeat.operators))
+    longest = max(by_row, key=lambda repeat: len(repeat.operators))
     start_ns, end_ns = _span(evidence, longest.operators)
     line = evidence.line_at(start_ns)
     loop = _loop_at(loops, line)

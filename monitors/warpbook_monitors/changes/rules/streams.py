@@ -38,9 +38,9 @@ def streams(evidence: Evidence) -> Iterator[Proposal]:
         return
     ways = Ways(evidence)
     calls = evidence.calls
-    asked = evidence.host_position(np.flatnonzero(named(calls.api, _EVENTS)))
+    queries = evidence.host_position(np.flatnonzero(named(calls.api, _EVENTS)))
     for edit in (ways.best, ways.usual, ways.worst):
-        edit.drop_calls(asked)
+        edit.drop_calls(queries)
         edit.shorten_edges(_STEP_NS)
     _drop_between(evidence, ways, switches)
     pieces = evidence.bare.program.pieces

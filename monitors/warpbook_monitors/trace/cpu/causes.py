@@ -11,7 +11,7 @@ from warpbook_monitors import units
 from warpbook_monitors.trace.calls import named
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.cpu.cause import Cause
-from warpbook_monitors.trace.cpu.operator_causes import operator_causes
+from warpbook_monitors.trace.cpu.operator_causes import beside_workers, operator_causes
 from warpbook_monitors.trace.cpu.split import Split
 from warpbook_monitors.trace.run import Run
 
@@ -25,17 +25,17 @@ _CONVERTS = re.compile(r"aten::lift_fresh$")
 _CONVERSIONS_SHARE = 0.05
 
 
-def causes(run: Run, found: Split) -> Iterator[Cause]:
+def causes(run: Run, split: Split) -> Iterator[Cause]:
     """Give every cause, in no order."""
-    yield from _loading(found)
-    yield from _small_calls(found)
-    yield from _python(run, found)
-    yield from operator_causes(found)
-    yield from _communication(found)
+    yield from _loading(split)
+    yield from _small_calls(split)
+    yield from _python(run, split)
+    yield from operator_causes(split)
+    yield from _communication(split)
 
 
-def _loading(found: Split) -> Iterator[Cause]:
-    time, calls = found.time, found.loader
+def _loading(split: Split) -> Iterator[Cause]:
+    time, calls = split.time, split.loader
     if not time.loading_ns:
         return
     share = units.share(time.loading_ns / time.judged_ns)
@@ -87,13 +87,11 @@ def _loading(found: Split) -> Iterator[Cause]:
         f"The program waited {share} of the time for the workers of its DataLoader, "
         f"which it asked {times}."
     )
-    if found.workers_lack_cores and time.use is not None:
+    if split.workers_lack_cores and time.use is not None:
         yield Cause(
             "input-bound",
             time.loading_ns,
-            f"{evidence} {units.share(time.queued_share)} of the time it had no core: "
-            f"workers and torch's {time.use.threads:,} threads share "
-            f"{time.use.cores:,} cores.",
+            f"{evidence} {beside_workers(time, time.use)}",
             "fewer-workers",
             "Use fewer workers or torch threads (torch.set_num_threads), so that "
             "together they are no more than the cores, or make __getitem__ cheaper.",
@@ -110,8 +108,8 @@ def _loading(found: Split) -> Iterator[Cause]:
     )
 
 
-def _communication(found: Split) -> Iterator[Cause]:
-    time = found.time
+def _communication(split: Split) -> Iterator[Cause]:
+    time = split.time
     if time.communication_ns:
         yield Cause(
             "communication-bound",
@@ -126,11 +124,11 @@ def _communication(found: Split) -> Iterator[Cause]:
         )
 
 
-def _small_calls(found: Split) -> Iterator[Cause]:
-    time = found.time
+def _small_calls(split: Split) -> Iterator[Cause]:
+    time = split.time
     if not time.small_calls:
         return
-    small = found.calls.where(found.small)
+    small = split.calls.where(split.small)
     elements = int(named(small, _ELEMENT).sum())
     per_call = units.duration_ns(time.small_calls_ns / time.small_calls)
     share = units.share(time.small_calls_ns / time.judged_ns)
@@ -162,13 +160,13 @@ def _small_calls(found: Split) -> Iterator[Cause]:
     )
 
 
-def _python(run: Run, found: Split) -> Iterator[Cause]:
-    time = found.time
+def _python(run: Run, split: Split) -> Iterator[Cause]:
+    time = split.time
     line = _busiest_line(run)
     share = units.share(time.python_ns / time.judged_ns)
     maybe = " or a wait, which the trace does not tell apart"
     maybe = maybe if time.waiting_ns is None else ""
-    conversions = int(named(found.operators, _CONVERTS).sum())
+    conversions = int(named(split.operators, _CONVERTS).sum())
     if conversions and conversions > _CONVERSIONS_SHARE * time.calls:
         yield Cause(
             "python-bound",

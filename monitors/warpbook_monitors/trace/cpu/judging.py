@@ -51,12 +51,12 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
         events: of the trace.
         run: its window, and what was measured without the profiler.
     """
-    found = split(events, run)
-    time = found.time
-    every = causes(run, found) if time.judged_ns else ()
-    told = [one for one in every if one.explains_ns >= _LEAST_SHARE * time.judged_ns]
-    told.sort(key=lambda cause: -cause.explains_ns)
-    bounds = [_bound_ns(cause, found, run) for cause in told]
+    parts = split(events, run)
+    time = parts.time
+    every = causes(run, parts) if time.judged_ns else ()
+    large = [one for one in every if one.explains_ns >= _LEAST_SHARE * time.judged_ns]
+    large.sort(key=lambda cause: -cause.explains_ns)
+    bounds = [_bound_ns(cause, parts, run) for cause in large]
     findings = tuple(
         Finding(
             cause.kind,
@@ -66,14 +66,14 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
             cause.title,
             _told_ns(bound_ns, time, run),
         )
-        for cause, bound_ns in zip(told, bounds, strict=True)
+        for cause, bound_ns in zip(large, bounds, strict=True)
     )
     changes = tuple(
         _change(cause, bound_ns, time, run)
-        for cause, bound_ns in zip(told, bounds, strict=True)
+        for cause, bound_ns in zip(large, bounds, strict=True)
         if cause.explains_ns >= _LEAST_CHANGE_SHARE * time.judged_ns
     )
-    verdict = _verdict(findings, told, changes, time)
+    verdict = _verdict(findings, large, changes, time)
     if run.gpu_name is not None:
         verdict = replace(verdict, sentence=_NO_GPU_WORK + verdict.sentence)
     return JudgedCpu(time, findings, verdict, changes, tuple(_warnings(time)))
@@ -81,7 +81,7 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
 
 def _verdict(
     findings: tuple[Finding, ...],
-    told: Sequence[Cause],
+    large: Sequence[Cause],
     changes: tuple[Change, ...],
     time: CpuTime,
 ) -> CellVerdict:
@@ -99,17 +99,17 @@ def _verdict(
             f"No one cause stands out: {in_words(shares)}. "
             + " ".join(finding.evidence for finding in findings[:2]),
         )
-    cause = next(cause for cause in told if cause.kind == kind)
+    cause = next(cause for cause in large if cause.kind == kind)
     change = next((one for one in changes if one.name == cause.name), None)
     advice = cause.title if change is None else f"{change.title} {change.sentence}"
     return CellVerdict(kind, f"{cause.evidence} {advice}", advice)
 
 
-def _bound_ns(cause: Cause, found: Split, run: Run) -> int | None:
+def _bound_ns(cause: Cause, parts: Split, run: Run) -> int | None:
     """Give what a change can't fall below: the rest, less the profiler's part."""
     if cause.left_ns is None:
         return None
-    time = found.time
+    time = parts.time
     before_ns = round(_before_ns(time, run))
     if cause.kind in ("overhead-bound", "python-bound"):
         # other code takes the place of the whole loop: only other work is left

@@ -24,13 +24,13 @@ _KINDS: tuple[Kind, ...] = ("compute-bound", "memory-bound", "operator-bound")
 _SERIAL_RATIO = 1.2
 
 
-def operator_causes(found: Split) -> Iterator[Cause]:
+def operator_causes(split: Split) -> Iterator[Cause]:
     """Give a cause for each kind of operator that took time."""
-    large = found.calls.where(~found.small)
-    if not found.time.operators_ns or not len(large):
+    large = split.calls.where(~split.small)
+    if not split.time.operators_ns or not len(large):
         return
-    inside = Coverage(large.start_ns, large.end_ns).holds(found.operators.start_ns)
-    operators, self_ns = found.operators.where(inside), found.self_ns[inside]
+    inside = Coverage(large.start_ns, large.end_ns).holds(split.operators.start_ns)
+    operators, self_ns = split.operators.where(inside), split.self_ns[inside]
     own_ns = np.bincount(operators.name, self_ns, minlength=len(operators.names))
     kinds = np.array([_kind_of(name) for name in operators.names])
     for kind in _KINDS:
@@ -41,7 +41,7 @@ def operator_causes(found: Split) -> Iterator[Cause]:
             # an operator that only calls another counts once
             own = self_ns * 2 >= operators.duration_ns
             chosen = operators.where(of_kind[operators.name] & own)
-            yield _cause(found, kind, total_ns, name, chosen)
+            yield _cause(split, kind, total_ns, name, chosen)
 
 
 def _kind_of(name: str) -> Kind:
@@ -51,9 +51,9 @@ def _kind_of(name: str) -> Kind:
 
 
 def _cause(
-    found: Split, kind: Kind, total_ns: int, name: str, operators: Columns
+    split: Split, kind: Kind, total_ns: int, name: str, operators: Columns
 ) -> Cause:
-    share = units.share(total_ns / found.time.judged_ns)
+    share = units.share(total_ns / split.time.judged_ns)
     most = f"{share} of the time, mostly {name} ({_calls(operators, name)})"
     if kind == "compute-bound":
         what = f"Products and convolutions took {most}{_flop_rate(operators)}."
@@ -61,10 +61,10 @@ def _cause(
         what = f"Operators that pass over memory took {most}{_byte_rate(operators)}."
     else:
         what = f"Operators that do much at once took {most}."
-    use = found.time.use
+    use = split.time.use
     if use is not None:
-        if found.workers_lack_cores:
-            return _beside_workers(found.time, use, total_ns, name, what)
+        if split.workers_lack_cores:
+            return _crowded(split.time, use, total_ns, name, what)
         of_threads = _of_threads(use, total_ns, name, what)
         if of_threads is not None:
             return of_threads
@@ -104,16 +104,21 @@ def _cause(
     )
 
 
-def _beside_workers(
-    time: CpuTime, use: CpuUse, total_ns: int, name: str, what: str
-) -> Cause:
+def beside_workers(time: CpuTime, use: CpuUse) -> str:
+    """Say how long the thread had no core, because workers and threads share them."""
+    return (
+        f"{units.share(time.queued_share)} of the time the thread had no core: the "
+        f"DataLoader's workers and torch's {_count(use.threads, 'thread')} share "
+        f"{_count(use.cores, 'core')}."
+    )
+
+
+def _crowded(time: CpuTime, use: CpuUse, total_ns: int, name: str, what: str) -> Cause:
     """Say that a DataLoader's workers take the cores from the operators."""
     return Cause(
         "thread-bound",
         total_ns,
-        f"{what} {units.share(time.queued_share)} of the time the thread had no core: "
-        f"the DataLoader's workers and torch's {_count(use.threads, 'thread')} share "
-        f"{_count(use.cores, 'core')}.",
+        f"{what} {beside_workers(time, use)}",
         "threads",
         "Leave cores to the workers (torch.set_num_threads(1)), or use fewer workers.",
         0,

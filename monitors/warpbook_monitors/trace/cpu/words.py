@@ -20,10 +20,10 @@ def groups(time: CpuTime | None) -> tuple[FigureGroup, ...]:
 
 def _figures(time: CpuTime) -> Iterator[tuple[str, str]]:
     def part(nanoseconds: int) -> str:
-        told = units.duration_ns(nanoseconds)
+        duration = units.duration_ns(nanoseconds)
         if not time.window_ns:
-            return told
-        return f"{told} ({units.share(nanoseconds / time.window_ns)})"
+            return duration
+        return f"{duration} ({units.share(nanoseconds / time.window_ns)})"
 
     yield "Window, profiled", units.duration_ns(time.window_ns)
     yield "In the DataLoader", part(time.loading_ns)

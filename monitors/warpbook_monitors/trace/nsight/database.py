@@ -108,14 +108,14 @@ class Database:
         present = [name for name in wanted if name in self.columns(table)]
         pieces = list(self._pieces(table, present)) if present else []
         count = sum(map(len, pieces))
-        found = {name: np.full(count, NONE, np.int64) for name in wanted}
+        columns = {name: np.full(count, NONE, np.int64) for name in wanted}
         begin = 0
         for piece in pieces:
             values = _as_numbers(piece)
             for at, name in enumerate(present):
-                found[name][begin : begin + len(piece)] = values[:, at]
+                columns[name][begin : begin + len(piece)] = values[:, at]
             begin += len(piece)
-        return found
+        return columns
 
     def rows(self, table: str, wanted: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Read rows as they are; a column that is not there is None in each.
@@ -178,7 +178,7 @@ class Database:
 
     def _find_tables(self) -> dict[str, frozenset[str]]:
         """Give the plain tables; a view of the same name could compute for ever."""
-        found = {}
+        tables = {}
         schema = "SELECT type, name, sql FROM sqlite_master"
         for kind, name, sql in self._connection.execute(schema).fetchmany(10_000):
             if kind != "table" or not isinstance(name, str) or '"' in name:
@@ -189,8 +189,8 @@ class Database:
             columns = about.fetchmany(_MOST_COLUMNS)
             # the last of each tells whether it is hidden, or computed when it is read
             if not any(column[-1] for column in columns):
-                found[name] = frozenset(str(column[1]) for column in columns)
-        return found
+                tables[name] = frozenset(str(column[1]) for column in columns)
+        return tables
 
 
 def _authorize(action: int, *_: str | None) -> int:

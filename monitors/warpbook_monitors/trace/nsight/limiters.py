@@ -46,18 +46,18 @@ def kernel_limits(launches: Sequence[Launch]) -> tuple[KernelLimit, ...]:
     by_name: dict[str, list[Launch]] = {}
     for launch in launches:
         by_name.setdefault(launch.name, []).append(launch)
-    found = [_limit(name, own) for name, own in by_name.items()]
-    return tuple(sorted(found, key=lambda one: -(one.time_ns or 0.0)))
+    limits = [_limit(name, own) for name, own in by_name.items()]
+    return tuple(sorted(limits, key=lambda one: -(one.time_ns or 0.0)))
 
 
-def heading(found: Sequence[KernelLimit]) -> str:
+def heading(limits: Sequence[KernelLimit]) -> str:
     """Say in one line how many there are, and what the longest one is limited by."""
-    count = f"{len(found):,} kernel{'s' if len(found) != 1 else ''}"
-    launches = sum(one.launches for one in found)
-    first = found[0]
+    count = f"{len(limits):,} kernel{'s' if len(limits) != 1 else ''}"
+    launches = sum(one.launches for one in limits)
+    first = limits[0]
     share = ""
-    total_ns = sum(one.time_ns or 0.0 for one in found)
-    if first.time_ns and total_ns and all(one.time_ns is not None for one in found):
+    total_ns = sum(one.time_ns or 0.0 for one in limits)
+    if first.time_ns and total_ns and all(one.time_ns is not None for one in limits):
         share = f", {units.share(first.time_ns / total_ns)} of their time"
     return (
         f"{count} of Nsight Compute, {launches:,} launches. The longest{share}: "
@@ -65,9 +65,9 @@ def heading(found: Sequence[KernelLimit]) -> str:
     )
 
 
-def limit_table(found: Sequence[KernelLimit]) -> ReportTable:
+def limit_table(limits: Sequence[KernelLimit]) -> ReportTable:
     """List the kernels with their shares of peaks."""
-    longest_ns = max((one.time_ns or 0.0 for one in found), default=0.0)
+    longest_ns = max((one.time_ns or 0.0 for one in limits), default=0.0)
     return ReportTable(
         "Kernels by Nsight Compute",
         "Kernel",
@@ -83,15 +83,15 @@ def limit_table(found: Sequence[KernelLimit]) -> ReportTable:
                 if one.waves is None
                 else TableCell(f"{one.waves:,.2f}", one.waves),
             )
-            for one in found
+            for one in limits
         ),
     )
 
 
-def limiter_lines(found: Sequence[KernelLimit]) -> tuple[str, ...]:
+def limiter_lines(limits: Sequence[KernelLimit]) -> tuple[str, ...]:
     """Write a line on each kernel's limiter."""
-    lines = tuple(f"{one.name}: {one.limiter}" for one in found[:MAX_ROWS])
-    more = len(found) - MAX_ROWS
+    lines = tuple(f"{one.name}: {one.limiter}" for one in limits[:MAX_ROWS])
+    more = len(limits) - MAX_ROWS
     return (*lines, f"({more:,} more)") if more > 0 else lines
 
 

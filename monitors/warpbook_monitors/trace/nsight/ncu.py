@@ -154,20 +154,20 @@ def _by_metric(path: str, header: list[str], rows: Iterator[list[str]]) -> list[
     if value_at < 0:
         return []
     number, unit_at = place.get("ID", -1), place.get("Metric Unit", -1)
-    found: dict[tuple[str, str], Launch] = {}
+    by_key: dict[tuple[str, str], Launch] = {}
     for row in rows:
         if len(row) <= max(needed):
             continue
         name = row[needed[0]][:_LONGEST_NAME]
         key = (row[number] if number >= 0 else "", name)
-        launch = found.get(key)
+        launch = by_key.get(key)
         if launch is None:
-            if len(found) >= MAX_LAUNCHES:
+            if len(by_key) >= MAX_LAUNCHES:
                 raise TraceTooLarge(path, f"more than {MAX_LAUNCHES:,} launches.")
-            launch = found[key] = Launch(name)
+            launch = by_key[key] = Launch(name)
         unit = row[unit_at] if 0 <= unit_at < len(row) else ""
         launch.add(row[needed[1]], unit, row[value_at])
-    return list(found.values())
+    return list(by_key.values())
 
 
 def _by_launch(path: str, header: list[str], rows: Iterator[list[str]]) -> list[Launch]:
@@ -175,45 +175,45 @@ def _by_launch(path: str, header: list[str], rows: Iterator[list[str]]) -> list[
     name_at = header.index("Kernel Name")
     of_use = [at for at, name in enumerate(header) if name in _KEYS]
     units: list[str] = []
-    found: list[Launch] = []
+    launches: list[Launch] = []
     for row in rows:
         if len(row) <= name_at:
             continue
         if not units and not row[name_at]:
             units = row
             continue
-        if len(found) >= MAX_LAUNCHES:
+        if len(launches) >= MAX_LAUNCHES:
             raise TraceTooLarge(path, f"more than {MAX_LAUNCHES:,} launches.")
         launch = Launch(row[name_at][:_LONGEST_NAME])
         for at in of_use:
             if at < len(row):
                 launch.add(header[at], units[at] if at < len(units) else "", row[at])
-        found.append(launch)
-    return found
+        launches.append(launch)
+    return launches
 
 
 def _from_text(path: str, first: str, lines: Iterator[str]) -> list[Launch]:
     """Read the page of details as it is printed for a person."""
-    found: list[Launch] = []
-    _take_line(path, first, found)
+    launches: list[Launch] = []
+    _take_line(path, first, launches)
     for line in lines:
-        _take_line(path, line.rstrip("\r\n"), found)
-    return found
+        _take_line(path, line.rstrip("\r\n"), launches)
+    return launches
 
 
-def _take_line(path: str, line: str, found: list[Launch]) -> None:
+def _take_line(path: str, line: str, launches: list[Launch]) -> None:
     title = _title(line)
     if title is not None:
-        if len(found) >= MAX_LAUNCHES:
+        if len(launches) >= MAX_LAUNCHES:
             raise TraceTooLarge(path, f"more than {MAX_LAUNCHES:,} launches.")
-        found.append(Launch(title[:_LONGEST_NAME]))
+        launches.append(Launch(title[:_LONGEST_NAME]))
         return
-    if not found or not line.startswith("    ") or len(line) > _LONGEST_ROW:
+    if not launches or not line.startswith("    ") or len(line) > _LONGEST_ROW:
         return
     columns = _COLUMNS.split(line.strip())
     if len(columns) in (2, 3):
         unit = columns[1] if len(columns) == 3 else ""
-        found[-1].add(columns[0], unit, columns[-1])
+        launches[-1].add(columns[0], unit, columns[-1])
 
 
 def _title(line: str) -> str | None:

@@ -78,25 +78,25 @@ def read_nsys(path: str) -> tuple[Columns, Run]:
     Raises:
         TraceFileError: the file is damaged, too large, or no such export.
     """
-    found = _Gathered()
+    gathered = _Gathered()
     with Database(path) as database:
         texts = _strings(database)
-        _add_kernels(database, found, texts)
-        _add_copies(database, found)
-        _add_calls(database, found, texts)
-        _add_ranges(database, found, texts)
-        graphs = _add_graphs(database, found)
+        _add_kernels(database, gathered, texts)
+        _add_copies(database, gathered)
+        _add_calls(database, gathered, texts)
+        _add_ranges(database, gathered, texts)
+        graphs = _add_graphs(database, gathered)
         gpus = _gpus(database)
         began_ns = _began_ns(database)
-    if not found.pieces:
+    if not gathered.pieces:
         raise NotATrace(
             path,
             "an SQLite file without CUDA's tables of Nsight Systems: export a report "
             "that was recorded with --trace=cuda by nsys export --type sqlite.",
         )
     whole = {
-        key: np.concatenate([piece[key] for piece in found.pieces])
-        for key in found.pieces[0]
+        key: np.concatenate([piece[key] for piece in gathered.pieces])
+        for key in gathered.pieces[0]
     }
     kept = sensible(whole["start"]) & sensible(whole["end"])
     kept &= whole["end"] >= whole["start"]
@@ -108,7 +108,7 @@ def read_nsys(path: str) -> tuple[Columns, Run]:
         raise NotATrace(path, "no event of CUDA in it.")
     whole = {key: values[kept] for key, values in whole.items()}
     columns = make_columns(
-        names=(tuple(found.names), whole["name"].astype(np.int32)),
+        names=(tuple(gathered.names), whole["name"].astype(np.int32)),
         categories=whole["category"].astype(np.int8),
         start_ns=began_ns + whole["start"],
         duration_ns=whole["end"] - whole["start"],
@@ -116,7 +116,7 @@ def read_nsys(path: str) -> tuple[Columns, Run]:
         track=np.maximum(whole["track"], 0),
         correlation=whole["correlation"],
         size_bytes=whole["size"],
-        shapes=(tuple(found.shapes), whole["shape"].astype(np.int32)),
+        shapes=(tuple(gathered.shapes), whole["shape"].astype(np.int32)),
         annotates=whole["annotates"] > 0,
     )
     run = _run(columns, gpus, senseless, tuple(_notes(columns, others, graphs)))
@@ -132,13 +132,15 @@ def _strings(database: Database) -> dict[int, str]:
     }
 
 
-def _named(found: _Gathered, ids: Int64s, texts: dict[int, str], other: str) -> Int64s:
+def _named(
+    gathered: _Gathered, ids: Int64s, texts: dict[int, str], other: str
+) -> Int64s:
     """Give each row its name's number; equal ids are looked up once."""
     first, group = groups(ids)
     places = []
     for row in first.tolist():
         text = texts.get(int(ids[row]), other)
-        places.append(found.name(_VERSION.sub("", text[:2000])))
+        places.append(gathered.name(_VERSION.sub("", text[:2000])))
     return np.array(places or [0], np.int64)[group]
 
 
@@ -155,11 +157,13 @@ def _work(rows: dict[str, Int64s]) -> dict[str, Int64s]:
 
 def _process(serialized: Int64s) -> Int64s:
     """Take the process out of a serialized id, as NVIDIA documents it."""
-    found: Int64s = np.where(serialized == NONE, NONE, (serialized >> 24) & 0xFFFFFF)
-    return found
+    process: Int64s = np.where(serialized == NONE, NONE, (serialized >> 24) & 0xFFFFFF)
+    return process
 
 
-def _add_kernels(database: Database, found: _Gathered, texts: dict[int, str]) -> None:
+def _add_kernels(
+    database: Database, gathered: _Gathered, texts: dict[int, str]
+) -> None:
     names = ("demangledName", "shortName")
     rows = database.numbers(_CUPTI + "KERNEL", (*_WORK, *_LAUNCH, *names))
     if not len(rows["start"]):
@@ -167,11 +171,13 @@ def _add_kernels(database: Database, found: _Gathered, texts: dict[int, str]) ->
     is_known = rows["demangledName"] != NONE
     ids = np.where(is_known, rows["demangledName"], rows["shortName"])
     work = _work(rows)
-    work["shape"] = _shapes(found, rows)
-    found.add(Category.KERNEL, work, _named(found, ids, texts, "(unnamed kernel)"))
+    work["shape"] = _shapes(gathered, rows)
+    gathered.add(
+        Category.KERNEL, work, _named(gathered, ids, texts, "(unnamed kernel)")
+    )
 
 
-def _shapes(found: _Gathered, rows: dict[str, Int64s]) -> Int64s:
+def _shapes(gathered: _Gathered, rows: dict[str, Int64s]) -> Int64s:
     values = [np.clip(rows[name], NONE, _COUNT) for name in _LAUNCH]
     first, group = groups(*values)
     places = []
@@ -186,26 +192,26 @@ def _shapes(found: _Gathered, rows: dict[str, Int64s]) -> Int64s:
             max(launch[6], 0),
             max(launch[7], 0) + max(launch[8], 0),
         )
-        places.append(found.shapes.setdefault(shape, len(found.shapes)))
+        places.append(gathered.shapes.setdefault(shape, len(gathered.shapes)))
     return np.array(places, np.int64)[group]
 
 
-def _add_copies(database: Database, found: _Gathered) -> None:
+def _add_copies(database: Database, gathered: _Gathered) -> None:
     kinds = ("copyKind", "srcKind", "dstKind")
     rows = database.numbers(_CUPTI + "MEMCPY", (*_WORK, "bytes", *kinds))
     if len(rows["start"]):
         first, group = groups(*(rows[kind] for kind in kinds))
         names = [
-            found.name(_copy_name(*(int(rows[kind][row]) for kind in kinds)))
+            gathered.name(_copy_name(*(int(rows[kind][row]) for kind in kinds)))
             for row in first.tolist()
         ]
         work = {**_work(rows), "size": np.maximum(rows["bytes"], NONE)}
-        found.add(Category.COPY, work, np.array(names, np.int64)[group])
+        gathered.add(Category.COPY, work, np.array(names, np.int64)[group])
     rows = database.numbers(_CUPTI + "MEMSET", (*_WORK, "bytes"))
     if len(rows["start"]):
-        name = np.full(len(rows["start"]), found.name("Memset (Device)"))
+        name = np.full(len(rows["start"]), gathered.name("Memset (Device)"))
         work = {**_work(rows), "size": np.maximum(rows["bytes"], NONE)}
-        found.add(Category.MEMSET, work, name)
+        gathered.add(Category.MEMSET, work, name)
 
 
 def _copy_name(kind: int, source: int, target: int) -> str:
@@ -218,14 +224,14 @@ def _copy_name(kind: int, source: int, target: int) -> str:
     )
 
 
-def _add_calls(database: Database, found: _Gathered, texts: dict[int, str]) -> None:
+def _add_calls(database: Database, gathered: _Gathered, texts: dict[int, str]) -> None:
     wanted = (*_WHEN, "globalTid", "correlationId", "nameId")
     rows = database.numbers(_CUPTI + "RUNTIME", wanted)
     if len(rows["start"]):
-        found.add(
+        gathered.add(
             Category.API,
             {**_host(rows), "correlation": np.maximum(rows["correlationId"], NONE)},
-            _named(found, rows["nameId"], texts, "(unnamed call)"),
+            _named(gathered, rows["nameId"], texts, "(unnamed call)"),
         )
 
 
@@ -238,7 +244,7 @@ def _host(rows: dict[str, Int64s]) -> dict[str, Int64s]:
     }
 
 
-def _add_ranges(database: Database, found: _Gathered, texts: dict[int, str]) -> None:
+def _add_ranges(database: Database, gathered: _Gathered, texts: dict[int, str]) -> None:
     numbers: list[tuple[int, int, int, int]] = []
     wanted = (*_WHEN, "eventType", "globalTid", "text", "textId")
     for start, end, kind, thread, text, text_id in database.rows("NVTX_EVENTS", wanted):
@@ -247,24 +253,24 @@ def _add_ranges(database: Database, found: _Gathered, texts: dict[int, str]) -> 
             continue
         if not all(0 <= one < 2**62 for one in times):
             continue
-        told = text if isinstance(text, str) and text else texts.get(text_id)
-        name = found.name((told or "(unnamed range)")[:2000])
+        label = text if isinstance(text, str) and text else texts.get(text_id)
+        name = gathered.name((label or "(unnamed range)")[:2000])
         numbers.append((start, end, thread, name))
     if not numbers:
         return
     columns = np.array(numbers, np.int64).T
     host = _host({"start": columns[0], "end": columns[1], "globalTid": columns[2]})
     host["annotates"] = np.ones(len(numbers), np.int64)
-    found.add(Category.OPERATOR, host, columns[3])
+    gathered.add(Category.OPERATOR, host, columns[3])
 
 
-def _add_graphs(database: Database, found: _Gathered) -> int:
+def _add_graphs(database: Database, gathered: _Gathered) -> int:
     """Take graphs that were recorded as a whole; give how many."""
     rows = database.numbers(_CUPTI + "GRAPH_TRACE", _WORK)
     count = len(rows["start"])
     if count:
-        name = np.full(count, found.name("(a CUDA graph, recorded as a whole)"))
-        found.add(Category.KERNEL, _work(rows), name)
+        name = np.full(count, gathered.name("(a CUDA graph, recorded as a whole)"))
+        gathered.add(Category.KERNEL, _work(rows), name)
     return count
 
 
@@ -280,19 +286,19 @@ def _gpus(database: Database) -> tuple[GpuLimits, ...]:
     number = dict(zip(cuda["gpuId"].tolist(), cuda["cudaId"].tolist(), strict=True))
     placed: dict[int, GpuLimits] = {}
     for row, name in enumerate(names[:_MOST_GPUS]):
-        told = {key: int(numbers[key][row]) for key in wanted}
-        at = number.get(told["id"], told["id"])
+        fields = {key: int(numbers[key][row]) for key in wanted}
+        at = number.get(fields["id"], fields["id"])
         if not 0 <= at < _MOST_GPUS or not isinstance(name, str):
             continue
 
-        def known(key: str, told: dict[str, int] = told) -> int | None:
-            return told[key] if 0 < told[key] < _COUNT else None
+        def known(key: str, of_gpu: dict[str, int] = fields) -> int | None:
+            return of_gpu[key] if 0 < of_gpu[key] < _COUNT else None
 
         warps, threads = known("maxWarpsPerSm"), known("threadsPerWarp")
         major = known("computeMajor")
         placed[at] = GpuLimits(
             name[:200],
-            None if major is None else (major, max(told["computeMinor"], 0)),
+            None if major is None else (major, max(fields["computeMinor"], 0)),
             known("smCount"),
             warps * threads if warps and threads else None,
             known("maxRegistersPerSm"),
@@ -305,18 +311,18 @@ def _gpus(database: Database) -> tuple[GpuLimits, ...]:
 
 
 def _began_ns(database: Database) -> int:
-    found = database.numbers("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))
-    times = found["utcEpochNs"]
+    table = database.numbers("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))
+    times = table["utcEpochNs"]
     return int(times[0]) if len(times) and 0 <= times[0] < 4 * 10**18 else 0
 
 
 def _main_process(whole: dict[str, Int64s], kept: Bools) -> tuple[int | None, int]:
     """Choose the process with most GPU work: ids of calls are a process's own."""
     on_gpu = kept & np.isin(whole["category"], (1, 2, 3)) & (whole["process"] != NONE)
-    found, counts = np.unique(whole["process"][on_gpu], return_counts=True)
-    if not len(found):
+    processes, counts = np.unique(whole["process"][on_gpu], return_counts=True)
+    if not len(processes):
         return None, 0
-    return int(found[counts.argmax()]), len(found) - 1
+    return int(processes[counts.argmax()]), len(processes) - 1
 
 
 def _notes(columns: Columns, others: int, graphs: int) -> list[str]:

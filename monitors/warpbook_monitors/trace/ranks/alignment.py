@@ -29,34 +29,35 @@ _MOST_NAMED = 5
 
 
 def align(
-    found: Sequence[Collectives], times: Sequence[RankTime]
+    by_rank: Sequence[Collectives], times: Sequence[RankTime]
 ) -> Alignment | tuple[str, ...]:
     """Align ranks; where nothing can be, say why.
 
     Args:
-        found: the collectives of each rank.
+        by_rank: the collectives of each rank.
         times: of the same ranks, in the same order.
     """
-    left_out = list(_left_out(found))
-    if len({one.where for one in found}) > 1:
+    left_out = list(_left_out(by_rank))
+    if len({one.where for one in by_rank}) > 1:
         return (*left_out, "Some ranks have kernels that communicate, others have not.")
     kinds = [
         kind
-        for kind in found[0].by_kind
-        if len({_count(one, kind) for one in found}) == 1
+        for kind in by_rank[0].by_kind
+        if len({_count(one, kind) for one in by_rank}) == 1
     ]
     if not kinds:
         return tuple(left_out)
-    start_ns, end_ns = _columns(found, kinds)
+    start_ns, end_ns = _columns(by_rank, kinds)
     offset_ns, uncertainty_ns = _clocks(end_ns)
-    told, late = _arrivals(start_ns - offset_ns[:, None], uncertainty_ns, times)
+    arrived, late = _arrivals(start_ns - offset_ns[:, None], uncertainty_ns, times)
     arrivals = [
-        Arrival(*one, int(offset)) for one, offset in zip(told, offset_ns, strict=True)
+        Arrival(*one, int(offset))
+        for one, offset in zip(arrived, offset_ns, strict=True)
     ]
     straggler = _straggler(arrivals, late, times)
     count = start_ns.shape[1]
     return Alignment(
-        where=found[0].where,
+        where=by_rank[0].where,
         collectives=count,
         uncertainty_ns=uncertainty_ns,
         arrivals=tuple(arrivals),
@@ -66,39 +67,42 @@ def align(
     )
 
 
-def _count(found: Collectives, kind: str) -> int:
-    times = found.by_kind.get(kind)
+def _count(collectives: Collectives, kind: str) -> int:
+    times = collectives.by_kind.get(kind)
     return 0 if times is None else len(times.start_ns)
 
 
-def _left_out(found: Sequence[Collectives]) -> Iterator[str]:
-    kinds = sorted({kind for one in found for kind in one.by_kind})
-    uneven = [kind for kind in kinds if len({_count(one, kind) for one in found}) > 1]
+def _left_out(by_rank: Sequence[Collectives]) -> Iterator[str]:
+    kinds = sorted({kind for one in by_rank for kind in one.by_kind})
+    uneven = [kind for kind in kinds if len({_count(one, kind) for one in by_rank}) > 1]
     for kind in uneven[:_MOST_NAMED]:
-        counts = [_count(one, kind) for one in found]
+        counts = [_count(one, kind) for one in by_rank]
         yield (
             f"Not aligned: {kind}, of which the ranks recorded {min(counts):,} to "
             f"{max(counts):,}."
         )
     if len(uneven) > _MOST_NAMED:
         yield f"Not aligned: {len(uneven) - _MOST_NAMED:,} other kinds, likewise."
-    paired = max(one.point_to_point for one in found)
+    paired = max(one.point_to_point for one in by_rank)
     if paired:
         yield f"Not aligned: up to {paired:,} transfers between two ranks."
 
 
 def _columns(
-    found: Sequence[Collectives], kinds: Sequence[str]
+    by_rank: Sequence[Collectives], kinds: Sequence[str]
 ) -> tuple[Int64s, Int64s]:
     """Give begins and ends: a row for each rank, a column for each collective."""
     start_ns = np.array(
         [
             np.concatenate([one.by_kind[kind].start_ns for kind in kinds])
-            for one in found
+            for one in by_rank
         ]
     )
     end_ns = np.array(
-        [np.concatenate([one.by_kind[kind].end_ns for kind in kinds]) for one in found]
+        [
+            np.concatenate([one.by_kind[kind].end_ns for kind in kinds])
+            for one in by_rank
+        ]
     )
     return start_ns, end_ns
 
@@ -129,13 +133,13 @@ def _arrivals(
     others[last, columns] = np.nan
     late_ns = start_ns[last, columns] - np.nanmedian(others, axis=0)
     is_late = late_ns > max(uncertainty_ns, _LEAST_LATE_NS)
-    told = []
+    arrived = []
     for row, time in enumerate(times):
         mine = late_ns[(last == row) & is_late]
         total, most = int(mine.sum()), int(mine.max(initial=0))
         median = int(np.median(mine)) if len(mine) else 0
-        told.append((time.rank, len(mine), total, median, most))
-    return told, int(is_late.sum())
+        arrived.append((time.rank, len(mine), total, median, most))
+    return arrived, int(is_late.sum())
 
 
 def _straggler(

@@ -48,13 +48,16 @@ class Collectives:
 def collectives_of(events: Columns) -> Collectives:
     """Find the collectives of a trace: kernels where there are any, else host work."""
     kernels = events.only(Category.KERNEL)
-    found = kernels.where(communicates(events, kernels))
+    collective_events = kernels.where(communicates(events, kernels))
     where: Literal["GPU", "host"] = "GPU"
-    if not len(found):
+    if not len(collective_events):
         operators = events.only(Category.OPERATOR)
-        found, where = operators.where(named(operators, BACKEND_ON_HOST)), "host"
-    paired = named(found, _POINT_TO_POINT)
-    kept = found.where(~paired)
+        collective_events, where = (
+            operators.where(named(operators, BACKEND_ON_HOST)),
+            "host",
+        )
+    paired = named(collective_events, _POINT_TO_POINT)
+    kept = collective_events.where(~paired)
     kinds = [_SIGNATURE.sub("", name).strip() for name in kept.names]
     by_kind: dict[str, Times] = {}
     for kind in sorted({kinds[at] for at in set(kept.name.tolist())})[:_MOST_KINDS]:

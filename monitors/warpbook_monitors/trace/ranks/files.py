@@ -19,17 +19,17 @@ def trace_files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     Raises:
         TraceFileError: a folder can't be read or holds no trace, or they are too many.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            found += _within(path)
+            files += _within(path)
         else:
-            found.append(path)
-        if len(found) > MOST_FILES:
+            files.append(path)
+        if len(files) > MOST_FILES:
             raise TraceFileError(
                 str(path), f"more than {MOST_FILES:,} traces: name those to compare."
             )
-    return found
+    return files
 
 
 def _within(folder: Path) -> Sequence[Path]:

@@ -29,8 +29,8 @@ def job_tables(
     job: JobReport, names: Sequence[str], kind: str = "rank"
 ) -> tuple[ReportTable, ...]:
     """Give the tables of the whole job."""
-    found = time_table(job.times, names, kind)
-    return (found,) if job.alignment is None else (found, arrival_table(job.alignment))
+    times = time_table(job.times, names, kind)
+    return (times,) if job.alignment is None else (times, arrival_table(job.alignment))
 
 
 def job_lines(job: JobReport, names: Sequence[str], kind: str) -> Iterator[str]:

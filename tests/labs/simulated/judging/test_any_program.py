@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.labs.simulated.judging.writing import CALLS
-from warpbook_labs.engines.simulated import program as asked
+from warpbook_labs.engines.simulated import program as recorded
 from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.findings import MOST_FINDINGS
 from warpbook_labs.engines.simulated.judging.judge import Judged, judge
@@ -25,10 +25,10 @@ BUFFERS = [
 ]
 #: storages that the program may begin with, so that more of it makes sense
 BEGIN = (
-    asked.Allocate(3, 64, "device", 0, 1),
-    asked.Allocate(4, 64, "device", 1, 2),
-    asked.Allocate(5, 64, "pinned", -1, 3),
-    asked.Allocate(6, 64, "pageable", -1, 4),
+    recorded.Allocate(3, 64, "device", 0, 1),
+    recorded.Allocate(4, 64, "device", 1, 2),
+    recorded.Allocate(5, 64, "pinned", -1, 3),
+    recorded.Allocate(6, 64, "pageable", -1, 4),
 )
 
 few = st.integers(0, 3)
@@ -59,17 +59,17 @@ views = st.one_of(
 several = st.lists(views, max_size=3).map(tuple)
 instructions = st.one_of(
     st.builds(
-        asked.Allocate,
+        recorded.Allocate,
         st.integers(0, 12),
         sizes,
         st.sampled_from(["device", "pinned", "pageable"]),
         streams,
         lines,
     ),
-    st.builds(asked.Release, st.integers(0, 8)),
-    st.builds(asked.UseOn, st.integers(1, 8), streams),
+    st.builds(recorded.Release, st.integers(0, 8)),
+    st.builds(recorded.UseOn, st.integers(1, 8), streams),
     st.builds(
-        asked.Launch,
+        recorded.Launch,
         st.sampled_from([*OPERATIONS, "copy", "fill", "nothing"]),
         streams,
         several,
@@ -78,7 +78,7 @@ instructions = st.one_of(
         lines,
     ),
     st.builds(
-        lambda call, stream, reads, writes, line: asked.Launch(
+        lambda call, stream, reads, writes, line: recorded.Launch(
             call[0], stream, reads, writes, (), line, call[1]
         ),
         st.sampled_from([*CALLS.values(), ("aten.neg_.default", '[[{"w": 0}], {}]')]),
@@ -88,7 +88,7 @@ instructions = st.one_of(
         lines,
     ),
     st.builds(
-        lambda stream, source, target, line: asked.Launch(
+        lambda stream, source, target, line: recorded.Launch(
             "copy", stream, (source,), (target,), (), line
         ),
         streams,
@@ -96,24 +96,24 @@ instructions = st.one_of(
         views,
         lines,
     ),
-    st.builds(asked.Copy, views, views, streams, st.booleans(), lines),
-    st.builds(asked.Read, views, st.text(max_size=3), lines, streams),
-    st.builds(asked.RecordEvent, few, streams, lines),
-    st.builds(asked.WaitEvent, few, streams, lines),
+    st.builds(recorded.Copy, views, views, streams, st.booleans(), lines),
+    st.builds(recorded.Read, views, st.text(max_size=3), lines, streams),
+    st.builds(recorded.RecordEvent, few, streams, lines),
+    st.builds(recorded.WaitEvent, few, streams, lines),
     st.builds(
-        asked.Synchronize,
+        recorded.Synchronize,
         st.sampled_from(["device", "stream", "event"]),
         st.integers(-1, 3),
         lines,
     ),
-    st.builds(asked.BeginCapture, few, streams, lines),
-    st.builds(asked.EndCapture, few, lines),
-    st.builds(asked.Replay, few, streams, lines),
+    st.builds(recorded.BeginCapture, few, streams, lines),
+    st.builds(recorded.EndCapture, few, lines),
+    st.builds(recorded.Replay, few, streams, lines),
 )
 
 
 def done(*said: Any) -> Judged | None:
-    program = asked.Program({"x": X, "out": OUT}, said)
+    program = recorded.Program({"x": X, "out": OUT}, said)
     inputs = [{"x": np.arange(N, dtype=np.float32) + call} for call in range(2)]
     try:
         return judge(program, BUFFERS, inputs)
@@ -125,11 +125,15 @@ def done(*said: Any) -> Judged | None:
 @given(st.lists(instructions, max_size=12), st.lists(instructions, max_size=12))
 def test_it_is_judged_or_refused(before: list[Any], after: list[Any]) -> None:
     # what is refused is left out, so that the rest is looked at too
-    kept: list[Any] = [*BEGIN, asked.BeginCall(0)]
-    for each in (*before, asked.BeginCall(1), *after):
-        ending = [] if asked.BeginCall(1) in (*kept, each) else [asked.BeginCall(1)]
-        if done(*kept, each, *ending) is not None:
-            kept.append(each)
+    kept: list[Any] = [*BEGIN, recorded.BeginCall(0)]
+    for instruction in (*before, recorded.BeginCall(1), *after):
+        ending = (
+            []
+            if recorded.BeginCall(1) in (*kept, instruction)
+            else [recorded.BeginCall(1)]
+        )
+        if done(*kept, instruction, *ending) is not None:
+            kept.append(instruction)
     judged = done(*kept)
     assert judged is not None
     assert len(judged.outputs) == len(judged.counts) == 2

@@ -11,13 +11,13 @@ N = 4
 
 def judged_words(w: Writer) -> tuple[list[str], str]:
     judged = w.judged({"x": numbers(N)})
-    return kinds(judged), " ".join(each.message for each in judged.findings)
+    return kinds(judged), " ".join(finding.message for finding in judged.findings)
 
 
 def product(w: Writer, stream: int = 0) -> None:
     left, right = w.new((2, 2), stream=stream), w.new((2, 2), stream=stream)
-    for each in (left, right):
-        w.launch("fill", [], [each], stream=stream, numbers=(1.0,))
+    for operand in (left, right):
+        w.launch("fill", [], [operand], stream=stream, numbers=(1.0,))
     w.launch("matmul", [left, right], [w.new((2, 2), stream=stream)], stream=stream)
 
 
@@ -35,8 +35,8 @@ def test_a_product_in_a_capture_is_refused_without_a_warm_up() -> None:
     w.capture(0)
     product(w, stream=1)
     w.captured(0)
-    found, words = judged_words(w)
-    assert found == ["capture"]
+    kinds_found, words = judged_words(w)
+    assert kinds_found == ["capture"]
     assert "CUBLAS_STATUS_NOT_INITIALIZED" in words and "side stream" in words
 
 

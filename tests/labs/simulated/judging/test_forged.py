@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers
-from warpbook_labs.engines.simulated import program as asked
+from warpbook_labs.engines.simulated import program as recorded
 from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.judge import judge
 from warpbook_labs.engines.simulated.judging.operations import OPERATIONS
@@ -85,10 +85,10 @@ FORGED: dict[str, Forge] = {
     "a convolution of nothing": lambda w, x, out: w.launch("conv2d", [x, x], [out]),
     "much memory": lambda w, x, out: w.new(1 << 30),
     "memory of less than nothing": lambda w, x, out: w.said.append(
-        asked.Allocate(77, -1, "device", 0)
+        recorded.Allocate(77, -1, "device", 0)
     ),
     "one number for two tensors": lambda w, x, out: w.said.append(
-        asked.Allocate(x.storage, 4, "device", 0)
+        recorded.Allocate(x.storage, 4, "device", 0)
     ),
     "a buffer that is released": lambda w, x, out: w.release(x),
     "a stream beyond all": lambda w, x, out: w.launch("neg", [x], [out], 65),
@@ -135,7 +135,7 @@ def test_other_buffers_than_the_labs_are_refused() -> None:
         {"x": x, "out": view(out, offset=1)},
         {"x": x, "out": view(out, dtype="float64")},
     ):
-        program = asked.Program(forged, tuple(w.said))
+        program = recorded.Program(forged, tuple(w.said))
         with pytest.raises(ProgramRefused):
             judge(program, w.buffers, [{"x": numbers(N)}])
 
@@ -320,7 +320,7 @@ def test_aten_calls_that_no_recording_has_are_refused(name: str) -> None:
     index = w.new(N, dtype="int64")
     w.launch("fill", [], [index], numbers=(99.0,))
     views = {"x": w.views["x"], "i": index}
-    w.launch(operation, [views[each] for each in reads], [w.views["out"]], call=call)
+    w.launch(operation, [views[read] for read in reads], [w.views["out"]], call=call)
     with pytest.raises(ProgramRefused):
         w.judged({"x": numbers(N)})
 

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers, rows
-from warpbook_labs.engines.simulated import program as asked
+from warpbook_labs.engines.simulated import program as recorded
 from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.program import View
 
@@ -118,7 +118,7 @@ def test_what_another_stream_uses_is_not_used_again_in_the_capture(
 
 def test_a_graph_that_is_gone_holds_nothing() -> None:
     w = captured(8)
-    w.said.append(asked.ReleaseGraph(0))
+    w.said.append(recorded.ReleaseGraph(0))
     w.call(1)
     assert held(w) == [8 * PIECE, 0]
 
@@ -129,7 +129,7 @@ def test_its_tensors_may_stay_longer() -> None:
     w.capture(0)
     made = chain(w, w.views["x"], 4)
     w.captured(0)
-    w.said.append(asked.ReleaseGraph(0))
+    w.said.append(recorded.ReleaseGraph(0))
     w.call(1)
     w.call(2)
     w.release(made[-1])
@@ -137,10 +137,10 @@ def test_its_tensors_may_stay_longer() -> None:
     assert held(w, 4) == [2 * PIECE, PIECE, PIECE, 0]
 
 
-@pytest.mark.parametrize("again", [asked.ReleaseGraph(0), asked.Replay(0, 0)])
-def test_a_graph_that_is_gone_is_gone(again: asked.Instruction) -> None:
+@pytest.mark.parametrize("again", [recorded.ReleaseGraph(0), recorded.Replay(0, 0)])
+def test_a_graph_that_is_gone_is_gone(again: recorded.Instruction) -> None:
     w = captured(1)
-    w.said += [asked.ReleaseGraph(0), again]
+    w.said += [recorded.ReleaseGraph(0), again]
     with pytest.raises(ProgramRefused):
         w.judged({"x": numbers(N)})
 

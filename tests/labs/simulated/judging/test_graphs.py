@@ -26,8 +26,10 @@ def test_a_capture_computes_nothing_and_each_replay_does() -> None:
     given = numbers(N), numbers(N, 1)
     judged = w.judged({"x": given[0]}, {"x": given[1]})
     (finding,) = judged.findings
-    told = "Line 2 writes `out` in a capture, which runs nothing until it is replayed."
-    assert (finding.kind, finding.message) == ("capture", told)
+    message = (
+        "Line 2 writes `out` in a capture, which runs nothing until it is replayed."
+    )
+    assert (finding.kind, finding.message) == ("capture", message)
     assert judged.unwritten == ({"out": 0}, {})
     np.testing.assert_array_equal(judged.outputs[1]["out"], -given[1])
     assert judged.counts[1].launches == 0
@@ -139,7 +141,7 @@ def test_what_can_not_be_captured_is_told() -> None:
     x, out = w.views["x"], w.views["out"]
     host = w.new(N, "pageable")
     w.capture(0, stream=1)
-    told = [
+    lines = [
         w.synchronize("stream", 1),
         w.read(x, "item", stream=1),
         w.copy(x, host, stream=1),
@@ -148,8 +150,8 @@ def test_what_can_not_be_captured_is_told() -> None:
     w.captured(0)
     w.call(0)
     judged = w.judged({"x": numbers(N)})
-    assert {(each.kind, each.line) for each in judged.findings} >= {
-        ("capture", line) for line in told
+    assert {(finding.kind, finding.line) for finding in judged.findings} >= {
+        ("capture", line) for line in lines
     }
 
 

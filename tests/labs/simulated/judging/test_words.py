@@ -16,7 +16,7 @@ def small() -> Writer:
     return Writer(x=(N, "device", "in"), out=(N, "device", "out"))
 
 
-def told(w: Writer, kind: str = "race") -> str:
+def message_of(w: Writer, kind: str = "race") -> str:
     """Give what is said of the only mistake."""
     judged = w.judged({"x": numbers(N)})
     (finding,) = judged.findings
@@ -42,7 +42,7 @@ def test_a_replay_that_does_not_wait_is_named_with_its_own_line() -> None:
     w.call()
     copied = w.launch("copy", [w.views["x"]], [static])
     replay = w.replay(0, stream=1)
-    assert told(w) == (
+    assert message_of(w) == (
         f"Line {replay} replays on stream 1 `neg` of line {kernel}, which reads the "
         f"memory of line 1 while `copy` of line {copied} on the default stream may not "
         "yet have written it: let stream 1 wait before the replay for an event that is "
@@ -59,7 +59,7 @@ def test_who_does_not_wait_for_a_replay_is_told_its_stream_and_line() -> None:
     w.call()
     replay = w.replay(0, stream=1)
     copied = w.launch("copy", [result], [w.views["out"]])
-    assert told(w) == (
+    assert message_of(w) == (
         f"Line {copied}: `copy` on the default stream reads the memory of line 1, "
         f"which `neg` of line {kernel}, which line {replay} replays on stream 1, may "
         "not yet have written: let the default stream wait for stream 1 after the "
@@ -75,7 +75,7 @@ def test_two_graphs_are_told_by_both_replays() -> None:
     w.call()
     first = w.replay(0, stream=1)
     second = w.replay(1, stream=2)
-    message = told(w)
+    message = message_of(w)
     assert message.startswith(f"Line {second} replays on stream 2 `neg` of line ")
     advice = "let stream 2 wait before the replay for stream 1 after the replay of "
     assert message.endswith(f"{advice}line {first}.")
@@ -90,7 +90,7 @@ def test_a_host_that_does_not_wait_for_a_replay_is_told() -> None:
     w.call()
     replay = w.replay(0, stream=2)
     w.on_host("copy", [landed], w.views["out"])
-    message = told(w, "host read too early")
+    message = message_of(w, "host read too early")
     assert f"which line {replay} replays on stream 2, may not yet have" in message
     assert "nobody waits for a replay. Synchronize" in message
 
@@ -107,7 +107,7 @@ def test_branches_of_one_graph_are_told_by_the_lines_of_the_capture() -> None:
     w.captured(0)
     w.call()
     replay = w.replay(0)
-    message = told(w)
+    message = message_of(w)
     assert message.startswith(f"Line {read}: `neg` on stream 2 of the graph reads ")
     assert f"line {written}" in message and f"line {replay}" not in message
 
@@ -122,7 +122,7 @@ def test_of_a_stream_that_a_graph_leaves_behind_only_the_capture_is_told() -> No
     w.call()
     w.replay(0)
     w.launch("copy", [result], [w.views["out"]])
-    assert "stream of the capture does not wait for it" in told(w, "capture")
+    assert "stream of the capture does not wait for it" in message_of(w, "capture")
 
 
 # -- waits that change nothing
@@ -141,7 +141,7 @@ def test_a_stream_that_waits_for_itself_is_told_beside_a_race(is_side: bool) -> 
     w.launch("neg", [middle], [w.views["out"]], stream=side)
     why = ": inside `with torch.cuda.stream(...)` it is itself the current stream"
     name = f"stream 1 wait for itself{why}" if is_side else "the default stream wait "
-    assert f" after it. Line 3 lets {name}" in told(w)
+    assert f" after it. Line 3 lets {name}" in message_of(w)
 
 
 def test_an_event_of_its_own_is_told_with_the_line_that_recorded_it() -> None:
@@ -152,7 +152,7 @@ def test_an_event_of_its_own_is_told_with_the_line_that_recorded_it() -> None:
     w.then(1, 1)
     w.launch("neg", [middle], [w.views["out"]], stream=1)
     words = "Line 4 lets stream 1 wait for itself: line 3 records the event on that"
-    assert words in told(w)
+    assert words in message_of(w)
 
 
 def test_an_event_that_nobody_had_recorded_is_told() -> None:
@@ -163,7 +163,7 @@ def test_an_event_that_nobody_had_recorded_is_told() -> None:
     w.wait(7, 1)
     w.launch("neg", [middle], [w.views["out"]], stream=1)
     w.record(7, 0)
-    assert told(w).endswith(
+    assert message_of(w).endswith(
         "Line 3 waits for an event that was not recorded by then, so it waits for "
         "nothing."
     )
@@ -176,7 +176,7 @@ def test_a_host_that_waits_for_no_event_is_told() -> None:
     w.copy(w.views["x"], landed)
     w.synchronize("event", 7)
     w.on_host("copy", [landed], w.views["out"])
-    assert "Line 3 waits for an event that" in told(w, "host read too early")
+    assert "Line 3 waits for an event that" in message_of(w, "host read too early")
 
 
 def test_waits_that_change_nothing_are_no_mistake_by_themselves() -> None:
@@ -201,7 +201,7 @@ def test_a_line_that_waits_in_a_later_turn_is_not_told() -> None:
         w.launch("neg", [slot], [w.views["out"]], stream=2 if turn else 1)
     judged = w.judged({"x": numbers(N)})
     assert kinds(judged) == ["race"] * 2
-    assert not any("Line 11" in each.message for each in judged.findings)
+    assert not any("Line 11" in finding.message for finding in judged.findings)
 
 
 # -- memory
@@ -218,7 +218,7 @@ def test_the_stream_and_the_tensor_for_record_stream_are_told() -> None:
     w.release(old)
     w.launch("fill", [], [w.new(N)], numbers=(1.0,))
     advice = "call `record_stream` with stream 1 on the tensor of line 1 before it is"
-    assert advice in told(w, "released too early")
+    assert advice in message_of(w, "released too early")
 
 
 def test_too_many_pieces_are_told_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,7 @@ def test_a_capture_whose_result_is_copied_without_a_replay_is_told() -> None:
     w.captured(0)
     w.call()
     copied = w.launch("copy", [result], [w.views["out"]])
-    assert told(w, "uninitialised read") == (
+    assert message_of(w, "uninitialised read") == (
         f"Line {copied}: `copy` reads memory of line 2, which nobody has written "
         f"before. Line {kernel} writes it in a capture, which runs nothing until it is "
         "replayed."
@@ -260,13 +260,13 @@ def test_what_is_carried_along_is_told_by_the_first_copy() -> None:
     w.copy(stage, there)
     w.launch("copy", [there], [there])
     w.copy(there, w.views["out"])
-    assert told(w, "uninitialised read") == (
+    assert message_of(w, "uninitialised read") == (
         "Line 3: the copy to the GPU reads memory of line 1, which nobody has written "
         "before."
     )
     w.launch("neg", [there], [there])
     w.copy(there, w.views["out"])
-    assert "Line 3: the copy to the GPU" in told(w, "uninitialised read")
+    assert "Line 3: the copy to the GPU" in message_of(w, "uninitialised read")
 
 
 def test_what_is_carried_along_and_written_later_or_not_needed_is_no_mistake() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.simulated import program as asked
+from warpbook_labs.engines.simulated import program as recorded
 from warpbook_labs.engines.simulated.judging.judge import Judged, judge
 from warpbook_labs.engines.simulated.messages import Buffer
 from warpbook_labs.engines.simulated.program import HOST, Place, Program, View
@@ -53,7 +53,7 @@ class Writer:
         """Begin with buffers: size, place, and "in", "out" or "inout"."""
         self.buffers = []
         self.views: dict[str, View] = {}
-        self.said: list[asked.Instruction] = []
+        self.said: list[recorded.Instruction] = []
         self.line = 0
         self._storages = 0
         for name, (size, place, kind) in buffers.items():
@@ -72,7 +72,7 @@ class Writer:
         return self.line
 
     def call(self, number: int = 0) -> None:
-        self.said.append(asked.BeginCall(number))
+        self.said.append(recorded.BeginCall(number))
 
     def new(
         self,
@@ -85,15 +85,15 @@ class Writer:
         view = dense(self._storage(), shape, dtype)
         size_bytes = math.prod(shape) * np.dtype(dtype).itemsize
         self.said.append(
-            asked.Allocate(view.storage, size_bytes, place, stream, self._line())
+            recorded.Allocate(view.storage, size_bytes, place, stream, self._line())
         )
         return view
 
     def release(self, view: View) -> None:
-        self.said.append(asked.Release(view.storage))
+        self.said.append(recorded.Release(view.storage))
 
     def use_on(self, view: View, stream: int) -> None:
-        self.said.append(asked.UseOn(view.storage, stream))
+        self.said.append(recorded.UseOn(view.storage, stream))
 
     def launch(
         self,
@@ -107,7 +107,7 @@ class Writer:
         line = self._line()
         name, call = CALLS.get(operation, (operation, call))
         views = tuple(reads), tuple(writes)
-        self.said.append(asked.Launch(name, stream, *views, numbers, line, call))
+        self.said.append(recorded.Launch(name, stream, *views, numbers, line, call))
         return line
 
     def on_host(self, operation: str, reads: Sequence[View], write: View) -> int:
@@ -117,19 +117,19 @@ class Writer:
         self, source: View, target: View, stream: int = 0, wait: bool = False
     ) -> int:
         line = self._line()
-        self.said.append(asked.Copy(source, target, stream, not wait, line))
+        self.said.append(recorded.Copy(source, target, stream, not wait, line))
         return line
 
     def read(self, view: View, what: str = "item", stream: int = 0) -> int:
         line = self._line()
-        self.said.append(asked.Read(view, what, line, stream))
+        self.said.append(recorded.Read(view, what, line, stream))
         return line
 
     def record(self, event: int, stream: int) -> None:
-        self.said.append(asked.RecordEvent(event, stream, self._line()))
+        self.said.append(recorded.RecordEvent(event, stream, self._line()))
 
     def wait(self, event: int, stream: int) -> None:
-        self.said.append(asked.WaitEvent(event, stream, self._line()))
+        self.said.append(recorded.WaitEvent(event, stream, self._line()))
 
     def then(self, first: int, second: int, event: int = 99) -> None:
         """Let the second stream wait for the first."""
@@ -138,18 +138,18 @@ class Writer:
 
     def synchronize(self, of: Any = "device", number: int = 0) -> int:
         line = self._line()
-        self.said.append(asked.Synchronize(of, number, line))
+        self.said.append(recorded.Synchronize(of, number, line))
         return line
 
     def capture(self, graph: int, stream: int = 1) -> None:
-        self.said.append(asked.BeginCapture(graph, stream, self._line()))
+        self.said.append(recorded.BeginCapture(graph, stream, self._line()))
 
     def captured(self, graph: int) -> None:
-        self.said.append(asked.EndCapture(graph, self._line()))
+        self.said.append(recorded.EndCapture(graph, self._line()))
 
     def replay(self, graph: int, stream: int = 0) -> int:
         line = self._line()
-        self.said.append(asked.Replay(graph, stream, line))
+        self.said.append(recorded.Replay(graph, stream, line))
         return line
 
     def program(self) -> Program:
@@ -168,4 +168,4 @@ def numbers(count: int, seed: int = 0) -> NDArray[np.float32]:
 
 
 def kinds(judged: Judged) -> list[str]:
-    return [each.kind for each in judged.findings]
+    return [finding.kind for finding in judged.findings]

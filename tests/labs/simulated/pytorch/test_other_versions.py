@@ -61,10 +61,10 @@ print(json.dumps(told))
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, str]:
-    asked = json.dumps({name: change for name, (change, words) in OTHERS.items()})
+def output_of() -> dict[str, str]:
+    changes = json.dumps({name: change for name, (change, words) in OTHERS.items()})
     done = subprocess.run(
-        [sys.executable, "-c", _CODE.format(others=asked)],
+        [sys.executable, "-c", _CODE.format(others=changes)],
         capture_output=True,
         env={**environment(), "PYTHONPATH": own_path()},
         text=True,
@@ -76,12 +76,12 @@ def told() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_is_not_where_it_is_known_to_be_is_refused(
-    name: str, told: dict[str, str]
+    name: str, output_of: dict[str, str]
 ) -> None:
-    assert OTHERS[name][1] in told[name]
-    assert "2.13" in told[name] or "Linux" in told[name]
+    assert OTHERS[name][1] in output_of[name]
+    assert "2.13" in output_of[name] or "Linux" in output_of[name]
 
 
-def test_a_pytorch_that_answers_otherwise_is_refused(told: dict[str, str]) -> None:
-    assert "AssertionError: another answer" in told["another answer"]
-    assert "pip install torch==2.13.0" in told["another answer"]
+def test_a_pytorch_that_answers_otherwise_is_refused(output_of: dict[str, str]) -> None:
+    assert "AssertionError: another answer" in output_of["another answer"]
+    assert "pip install torch==2.13.0" in output_of["another answer"]

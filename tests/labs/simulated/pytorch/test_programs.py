@@ -46,7 +46,8 @@ def record(body: str, buffers: Buffers | None = None) -> Program:
 def kinds(program: Program) -> list[str]:
     """The instructions by name; a launch by its operation."""
     names = [
-        getattr(each, "operation", type(each).__name__) for each in program.instructions
+        getattr(instruction, "operation", type(instruction).__name__)
+        for instruction in program.instructions
     ]
     short = [name.split(".")[1] if "." in name else name for name in names]
     return [name.removesuffix("_") for name in short if name != "BeginCall"]
@@ -66,12 +67,12 @@ def test_work_goes_to_the_current_stream_and_events_order_streams() -> None:
         """
     )
     launches = of_kind(program, Launch)
-    assert [(each.operation, each.stream) for each in launches] == [
+    assert [(launch.operation, launch.stream) for launch in launches] == [
         ("fill", 0),
         ("aten.add_.Tensor", 1),
         ("aten.mul.Tensor", 0),
     ]
-    assert [each.call for each in launches[1:]] == [
+    assert [launch.call for launch in launches[1:]] == [
         '[[{"w": 0}, 1], {}]',
         '[[{"r": 0}, 2], {}]',
     ]
@@ -83,7 +84,7 @@ def test_work_goes_to_the_current_stream_and_events_order_streams() -> None:
         WaitEvent(0, 1, line=5),
         WaitEvent(1, 0, line=9),
     ]
-    assert [each.stream for each in of_kind(program, Allocate)] == [0, 0]
+    assert [instruction.stream for instruction in of_kind(program, Allocate)] == [0, 0]
 
 
 def test_memory_is_released_when_nobody_holds_it() -> None:
@@ -104,7 +105,10 @@ def test_memory_is_released_when_nobody_holds_it() -> None:
     ]
     assert of_kind(program, UseOn) == [UseOn(0, 1)]
     # the sum in between is gone once it is multiplied
-    assert [each.storage for each in of_kind(program, Release)][:2] == [0, 2]
+    assert [instruction.storage for instruction in of_kind(program, Release)][:2] == [
+        0,
+        2,
+    ]
 
 
 def test_buffers_are_lent_and_written_in_place() -> None:
@@ -166,7 +170,7 @@ def test_buffers_are_lent_and_written_in_place() -> None:
 def test_work_is_split_as_pytorch_splits_it(source: str, expected: list[str]) -> None:
     buffers: Buffers = {"x": (SQUARE, "pinned"), "d": (SQUARE, "device")}
     program = record(source, buffers)
-    assert [each for each in kinds(program)][: len(expected)] == expected
+    assert [kind for kind in kinds(program)][: len(expected)] == expected
     if not expected:
         assert kinds(program) == []
     for copy in of_kind(program, Copy):
@@ -184,8 +188,14 @@ def test_where_copies_land() -> None:
         """,
         {"d": (FOUR, "device")},
     )
-    assert [each.place for each in of_kind(program, Allocate)] == ["pinned", "pageable"]
-    assert [each.is_asynchronous for each in of_kind(program, Copy)] == [True, False]
+    assert [instruction.place for instruction in of_kind(program, Allocate)] == [
+        "pinned",
+        "pageable",
+    ]
+    assert [instruction.is_asynchronous for instruction in of_kind(program, Copy)] == [
+        True,
+        False,
+    ]
     (launch,) = of_kind(program, Launch)
     assert (launch.operation, launch.stream) == ("copy", HOST)
 
@@ -207,7 +217,7 @@ def test_where_copies_land() -> None:
 def test_python_that_looks_at_numbers_is_recorded(source: str, what: str) -> None:
     buffers: Buffers = {"d": (FOUR, "device"), "x": (FOUR, "pinned")}
     reads = of_kind(record(source, buffers), Read)
-    assert {(each.what, each.line) for each in reads} == {(what, 3)}
+    assert {(read.what, read.line) for read in reads} == {(what, 3)}
 
 
 def test_the_host_waits_where_it_is_told_to() -> None:
@@ -336,8 +346,12 @@ def test_convolutions_say_what_cudnn_was_allowed() -> None:
         torch.nn.grad.conv2d_weight(x, (3, 2, 3, 3), y, padding=1)
         """
     )
-    launches = [each for each in of_kind(program, Launch) if "conv" in each.operation]
-    assert [(each.operation, each.numbers) for each in launches] == [
+    launches = [
+        instruction
+        for instruction in of_kind(program, Launch)
+        if "conv" in instruction.operation
+    ]
+    assert [(launch.operation, launch.numbers) for launch in launches] == [
         ("conv2d", (1, 1, 1, 0, 1)),
         ("conv2d_weight", (1, 1, 1, 1, 0)),
     ]
@@ -345,4 +359,4 @@ def test_convolutions_say_what_cudnn_was_allowed() -> None:
 
 def test_a_program_has_no_lines_of_what_the_learner_calls() -> None:
     program = record("y = torch.nn.Linear(2, 2).cuda()(torch.ones(2).cuda())")
-    assert {each.line for each in of_kind(program, Launch)} == {3}
+    assert {instruction.line for instruction in of_kind(program, Launch)} == {3}

@@ -27,12 +27,12 @@ class Node(Struct, frozen=True):
 
 
 def nodes_of(
-    told: Sequence[Mapping[str, Any]], together: int = 1, accelerator: str = ""
+    listed: Sequence[Mapping[str, Any]], together: int = 1, accelerator: str = ""
 ) -> dict[str, Node]:
     """Read `ray.nodes()`.
 
     Args:
-        told: what it gave.
+        listed: what it gave.
         together: GPUs that one job has.
         accelerator: only GPUs of this type, as Ray calls it; empty: of any.
 
@@ -40,7 +40,7 @@ def nodes_of(
         By id the machines that are alive.
     """
     nodes: dict[str, Node] = {}
-    for one in told:
+    for one in listed:
         if not one["Alive"]:
             continue
         resources = one["Resources"]

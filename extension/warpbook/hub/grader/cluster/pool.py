@@ -269,8 +269,8 @@ class RayPool:
                 self._head_is_lost()
 
     def _nodes_now(self) -> dict[str, Node]:
-        told = ray.nodes()  # type: ignore[no-untyped-call]
-        return nodes_of(told, self._together, self._accelerator)
+        listed = ray.nodes()  # type: ignore[no-untyped-call]
+        return nodes_of(listed, self._together, self._accelerator)
 
     def _note(self, nodes: dict[str, Node]) -> None:
         for node in nodes.keys() - self._nodes.keys():

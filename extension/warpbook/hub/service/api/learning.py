@@ -94,31 +94,32 @@ class SubmissionState(Struct, frozen=True):
     result: ResultView | None
 
 
-def own_courses(asked: Admitted, _: Nothing) -> list[OwnCourse]:
+def own_courses(admitted: Admitted, _: Nothing) -> list[OwnCourse]:
     """Give the courses of a person."""
     own: list[OwnCourse] = []
-    for course in courses(asked.connection):
+    for course in courses(admitted.connection):
         try:
-            who = viewer(asked.connection, course.id, asked.username)
+            who = viewer(admitted.connection, course.id, admitted.username)
         except NotFound:
             continue
         own.append(OwnCourse(course.id, course.title, who.role))
     return own
 
 
-def own_labs(asked: Admitted, _: Nothing) -> list[OwnLab]:
+def own_labs(admitted: Admitted, _: Nothing) -> list[OwnLab]:
     """Give the labs of a course that a person may see, with how far they are."""
-    connection, person = asked.connection, asked.viewer.person
+    connection, person = admitted.connection, admitted.viewer.person
     marks = {
-        mark.publication: mark for mark in marks_of(connection, asked.course.id, person)
+        mark.publication: mark
+        for mark in marks_of(connection, admitted.course.id, person)
     }
-    passed = passed_labs(connection, asked.course.id, person)
+    passed = passed_labs(connection, admitted.course.id, person)
     own: list[OwnLab] = []
-    for lab in publications(connection, asked.course.id):
+    for lab in publications(connection, admitted.course.id):
         window = window_of(connection, lab.id, person)
-        if not may_see_lab(asked.viewer, window, asked.now_ms):
+        if not may_see_lab(admitted.viewer, window, admitted.now_ms):
             continue
-        if lab.is_withdrawn and not asked.is_staff:
+        if lab.is_withdrawn and not admitted.is_staff:
             continue
         used = attempts_used(submissions_of(connection, lab.id, person))
         mark = marks.get(lab.id)
@@ -129,7 +130,7 @@ def own_labs(asked: Admitted, _: Nothing) -> list[OwnLab]:
                 lab.title,
                 lab.language,
                 window,
-                _is_open(asked, lab, window),
+                _is_open(admitted, lab, window),
                 lab.id in passed,
                 lab.is_withdrawn,
                 lab.is_team_work,
@@ -152,38 +153,40 @@ def attempts_used(submissions: Sequence[Submission]) -> int:
     return sum(not submission.is_replaced for submission in submissions)
 
 
-def hand_in(asked: Admitted, given: HandIn) -> SubmissionReceipt:
+def hand_in(admitted: Admitted, given: HandIn) -> SubmissionReceipt:
     """Keep a submission; the receipt is sent once it is on the disk."""
     return receive(
-        asked.connection,
-        asked.now_ms,
-        asked.lab.id,
-        asked.viewer.person,
+        admitted.connection,
+        admitted.now_ms,
+        admitted.lab.id,
+        admitted.viewer.person,
         given.source,
         given.request,
         given.replace,
     )
 
 
-def submission_state(asked: Admitted, _: Nothing) -> SubmissionState:
+def submission_state(admitted: Admitted, _: Nothing) -> SubmissionState:
     """Tell how it stands with a submission."""
-    connection, submission = asked.connection, asked.submission
+    connection, submission = admitted.connection, admitted.submission
     now = standing(connection, submission.id)
     return SubmissionState(
         receipt(connection, submission.id),
         now.state,
         now.stage,
         now.is_provisional,
-        place(connection, asked.now_ms, submission.id),
+        place(connection, admitted.now_ms, submission.id),
         None if now.result is None else result_view(now.result),
     )
 
 
-def submission_list(asked: Admitted, _: Nothing) -> list[SubmissionState]:
+def submission_list(admitted: Admitted, _: Nothing) -> list[SubmissionState]:
     """Give the state of all that a person and their team handed in for a lab."""
-    connection = asked.connection
+    connection = admitted.connection
     states: list[SubmissionState] = []
-    for submission in submissions_of(connection, asked.lab.id, asked.viewer.person):
+    for submission in submissions_of(
+        connection, admitted.lab.id, admitted.viewer.person
+    ):
         now = standing(connection, submission.id)
         states.append(
             SubmissionState(
@@ -198,38 +201,42 @@ def submission_list(asked: Admitted, _: Nothing) -> list[SubmissionState]:
     return states
 
 
-def source(asked: Admitted, _: Nothing) -> dict[str, str]:
+def source(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Give what was handed in."""
-    return {"source": asked.submission.source}
+    return {"source": admitted.submission.source}
 
 
-def evidence(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def evidence(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Give all results of a submission with their cards; staff, all of the evidence."""
     return {
         "results": [
             {
                 "result": result_view(result),
                 "evidence": Raw(result.evidence.encode())
-                if asked.is_staff
+                if admitted.is_staff
                 else _card_alone(result.evidence),
             }
-            for result in results(asked.connection, asked.submission.id)
+            for result in results(admitted.connection, admitted.submission.id)
         ]
     }
 
 
-def lab_reference(asked: Admitted, _: Nothing) -> dict[str, str]:
+def lab_reference(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Give the reference, once nobody gains by it."""
-    from_ms = reference_from(asked.connection, asked.lab.id)
-    if not may_see_reference(asked.viewer, from_ms, asked.now_ms):
+    from_ms = reference_from(admitted.connection, admitted.lab.id)
+    if not may_see_reference(admitted.viewer, from_ms, admitted.now_ms):
         raise Forbidden("The reference is shown once nobody can hand in any more.")
-    return {"reference": reference(asked.connection, asked.lab.id)}
+    return {"reference": reference(admitted.connection, admitted.lab.id)}
 
 
-def make_appeal(asked: Admitted, given: AppealNote) -> dict[str, str]:
+def make_appeal(admitted: Admitted, given: AppealNote) -> dict[str, str]:
     """Ask for a result to be looked at."""
     named = appeal(
-        asked.connection, asked.now_ms, asked.viewer.person, asked.job, given.note
+        admitted.connection,
+        admitted.now_ms,
+        admitted.viewer.person,
+        admitted.job,
+        given.note,
     )
     return {"appeal": named}
 
@@ -257,12 +264,12 @@ def _card_alone(evidence: str) -> _CardAlone:
         return _CardAlone()
 
 
-def _is_open(asked: Admitted, lab: Publication, window: Window | None) -> bool:
-    if asked.is_staff:
+def _is_open(admitted: Admitted, lab: Publication, window: Window | None) -> bool:
+    if admitted.is_staff:
         return True
-    if lab.is_withdrawn or asked.viewer.is_hidden or window is None:
+    if lab.is_withdrawn or admitted.viewer.is_hidden or window is None:
         return False
-    return window.is_open(asked.now_ms)
+    return window.is_open(admitted.now_ms)
 
 
 def _left(lab: Publication, used: int) -> int | None:

@@ -16,46 +16,54 @@ from warpbook.hub.service.parameters import (
 )
 
 
-def own_lease(asked: Admitted, _: Nothing) -> OwnLease:
+def own_lease(admitted: Admitted, _: Nothing) -> OwnLease:
     """Tell how it stands with one's own lease."""
-    return asking.own_lease(asked.connection, asked.now_ms, asked.actor)
+    return asking.own_lease(admitted.connection, admitted.now_ms, admitted.actor)
 
 
-def take(asked: Admitted, given: LeaseFor) -> OwnLease:
+def take(admitted: Admitted, given: LeaseFor) -> OwnLease:
     """Ask for a GPU."""
-    if asked.viewer.is_hidden:
+    if admitted.viewer.is_hidden:
         raise Forbidden("You are off the roster.")
     return asking.take(
-        asked.connection,
-        asked.now_ms,
-        asked.course.id,
-        asked.actor,
+        admitted.connection,
+        admitted.now_ms,
+        admitted.course.id,
+        admitted.actor,
         given.minutes,
         given.model,
     )
 
 
-def extend(asked: Admitted, given: LeaseLonger) -> OwnLease:
+def extend(admitted: Admitted, given: LeaseLonger) -> OwnLease:
     """Have a lease last longer."""
-    return asking.extend(asked.connection, asked.now_ms, asked.actor, given.minutes)
+    return asking.extend(
+        admitted.connection, admitted.now_ms, admitted.actor, given.minutes
+    )
 
 
-def give_back(asked: Admitted, _: Nothing) -> OwnLease:
+def give_back(admitted: Admitted, _: Nothing) -> OwnLease:
     """End a lease, or leave the line."""
-    return asking.give_back(asked.connection, asked.now_ms, asked.actor)
+    return asking.give_back(admitted.connection, admitted.now_ms, admitted.actor)
 
 
-def reserve(asked: Admitted, given: SessionToReserve) -> GpuSession:
+def reserve(admitted: Admitted, given: SessionToReserve) -> GpuSession:
     """Reserve GPUs of a session of the course."""
     wanted = GpuSession(
-        "", asked.course.id, given.title, given.gpus, given.starts_ms, given.ends_ms
+        "", admitted.course.id, given.title, given.gpus, given.starts_ms, given.ends_ms
     )
-    return calendar.reserve(asked.connection, asked.now_ms, asked.actor, wanted)
+    return calendar.reserve(
+        admitted.connection, admitted.now_ms, admitted.actor, wanted
+    )
 
 
-def cancel(asked: Admitted, given: SessionToCancel) -> dict[str, str]:
+def cancel(admitted: Admitted, given: SessionToCancel) -> dict[str, str]:
     """Let others have the GPUs of a session."""
     calendar.cancel(
-        asked.connection, asked.now_ms, asked.actor, asked.course.id, given.session
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.course.id,
+        given.session,
     )
     return {"session": given.session}

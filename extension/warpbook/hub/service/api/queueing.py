@@ -8,60 +8,72 @@ from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.parameters import GraderName, Nothing, WithReason
 
 
-def queue_list(asked: Admitted, _: Nothing) -> list[QueuedJob]:
+def queue_list(admitted: Admitted, _: Nothing) -> list[QueuedJob]:
     """Give all jobs of a course that have not ended."""
-    return queue(asked.connection, asked.now_ms, asked.course.id)
+    return queue(admitted.connection, admitted.now_ms, admitted.course.id)
 
 
-def pause(asked: Admitted, given: WithReason) -> dict[str, bool]:
+def pause(admitted: Admitted, given: WithReason) -> dict[str, bool]:
     """Pause the queue."""
-    control.pause(asked.connection, asked.now_ms, asked.actor, given.reason)
+    control.pause(admitted.connection, admitted.now_ms, admitted.actor, given.reason)
     return {"is_paused": True}
 
 
-def resume(asked: Admitted, _: Nothing) -> dict[str, bool]:
+def resume(admitted: Admitted, _: Nothing) -> dict[str, bool]:
     """Let the queue go on."""
-    control.resume(asked.connection, asked.now_ms, asked.actor)
+    control.resume(admitted.connection, admitted.now_ms, admitted.actor)
     return {"is_paused": False}
 
 
-def raise_job(asked: Admitted, _: Nothing) -> dict[str, str]:
+def raise_job(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Put a job before all others."""
-    control.raise_job(asked.connection, asked.now_ms, asked.actor, asked.job)
-    return {"job": asked.job}
+    control.raise_job(
+        admitted.connection, admitted.now_ms, admitted.actor, admitted.job
+    )
+    return {"job": admitted.job}
 
 
-def cancel_job(asked: Admitted, given: WithReason) -> dict[str, str]:
+def cancel_job(admitted: Admitted, given: WithReason) -> dict[str, str]:
     """End a job."""
-    control.cancel(asked.connection, asked.now_ms, asked.actor, asked.job, given.reason)
-    return {"job": asked.job}
+    control.cancel(
+        admitted.connection, admitted.now_ms, admitted.actor, admitted.job, given.reason
+    )
+    return {"job": admitted.job}
 
 
-def retry_job(asked: Admitted, _: Nothing) -> dict[str, str]:
+def retry_job(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Put a parked job back into the queue."""
-    control.retry_parked(asked.connection, asked.now_ms, asked.actor, asked.job)
-    return {"job": asked.job}
+    control.retry_parked(
+        admitted.connection, admitted.now_ms, admitted.actor, admitted.job
+    )
+    return {"job": admitted.job}
 
 
-def register_grader(asked: Admitted, given: GraderName) -> dict[str, str]:
+def register_grader(admitted: Admitted, given: GraderName) -> dict[str, str]:
     """Make a grader known; its token is told once."""
-    token = graders.register(asked.connection, asked.now_ms, asked.actor, given.name)
+    token = graders.register(
+        admitted.connection, admitted.now_ms, admitted.actor, given.name
+    )
     return {"token": token}
 
 
-def drain_grader(asked: Admitted, _: Nothing) -> dict[str, str]:
+def drain_grader(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Give a grader no more jobs."""
-    graders.drain(asked.connection, asked.now_ms, asked.actor, asked.grader)
-    return {"grader": asked.grader}
+    graders.drain(admitted.connection, admitted.now_ms, admitted.actor, admitted.grader)
+    return {"grader": admitted.grader}
 
 
-def activate_grader(asked: Admitted, _: Nothing) -> dict[str, str]:
+def activate_grader(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Give a drained grader jobs again."""
-    graders.activate(asked.connection, asked.now_ms, asked.actor, asked.grader)
-    return {"grader": asked.grader}
+    graders.activate(
+        admitted.connection, admitted.now_ms, admitted.actor, admitted.grader
+    )
+    return {"grader": admitted.grader}
 
 
-def retire_grader(asked: Admitted, _: Nothing) -> dict[str, str]:
+def retire_grader(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Take a grader off for good."""
-    graders.retire(asked.connection, asked.now_ms, asked.actor, asked.grader)
-    return {"grader": asked.grader}
+    graders.retire(
+        admitted.connection, admitted.now_ms, admitted.actor, admitted.grader
+    )
+    return {"grader": admitted.grader}

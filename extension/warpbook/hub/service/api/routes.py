@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpbook.hub.service.api import (
+    campus,
     competing,
     learning,
     leasing,
@@ -23,6 +24,8 @@ from warpbook.hub.service.parameters import (
     LabToPublish,
     LeaseFor,
     LeaseLonger,
+    NodeName,
+    NodeToRetire,
     PointsFor,
     Pseudonym,
     RosterGroup,
@@ -31,6 +34,7 @@ from warpbook.hub.service.parameters import (
     SessionToReserve,
     ShownReceipt,
     StaffMember,
+    WeeksKept,
     WithReason,
 )
 from warpbook.hub.service.roster_group import ask_group
@@ -158,6 +162,12 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("POST", f"{G}/drain", "instructor", queueing.drain_grader),
     ApiRoute("POST", f"{G}/activate", "instructor", queueing.activate_grader),
     ApiRoute("POST", f"{G}/retire", "instructor", queueing.retire_grader),
+    ApiRoute("GET", f"{C}/campus", "instructor", campus.campus_now),
+    ApiRoute("POST", f"{C}/campus/nodes", "instructor", campus.register_node, NodeName),
+    ApiRoute(
+        "POST", f"{C}/campus/retire", "instructor", campus.retire_node, NodeToRetire
+    ),
+    ApiRoute("POST", f"{C}/campus/keep", "instructor", campus.keep_weeks, WeeksKept),
     ApiRoute("GET", f"{C}/exports/grades", "instructor", taking_out.grades),
     ApiRoute("GET", f"{C}/exports/records", "instructor", taking_out.records),
     ApiRoute("GET", f"{C}/exports/sources", "instructor", taking_out.sources),

@@ -37,37 +37,41 @@ class LabWorks(Struct, frozen=True):
     works: list[Work]
 
 
-def grades(asked: Admitted, _: Nothing) -> Download:
+def grades(admitted: Admitted, _: Nothing) -> Download:
     """Give all grades as CSV."""
     file = tempfile.TemporaryFile()
-    file.write(grades_csv(asked.connection, asked.course.id).encode())
-    return Download(f"{asked.course.id}-grades.csv", "text/csv; charset=utf-8", file)
+    file.write(grades_csv(admitted.connection, admitted.course.id).encode())
+    return Download(f"{admitted.course.id}-grades.csv", "text/csv; charset=utf-8", file)
 
 
-def records(asked: Admitted, _: Nothing) -> Download:
+def records(admitted: Admitted, _: Nothing) -> Download:
     """Give all of a course as JSON Lines."""
     file = tempfile.TemporaryFile()
-    for line in json_lines(asked.connection, asked.course.id):
+    for line in json_lines(admitted.connection, admitted.course.id):
         file.write(line)
-    return Download(f"{asked.course.id}.jsonl", "application/x-ndjson", file)
+    return Download(f"{admitted.course.id}.jsonl", "application/x-ndjson", file)
 
 
-def sources(asked: Admitted, _: Nothing) -> Download:
+def sources(admitted: Admitted, _: Nothing) -> Download:
     """Give all sources as a zip."""
     file = tempfile.TemporaryFile()
-    write_sources(asked.connection, asked.course.id, cast(BinaryIO, file))
-    return Download(f"{asked.course.id}-sources.zip", "application/zip", file)
+    write_sources(admitted.connection, admitted.course.id, cast(BinaryIO, file))
+    return Download(f"{admitted.course.id}-sources.zip", "application/zip", file)
 
 
-def erase_person(asked: Admitted, given: WithReason) -> Erased:
+def erase_person(admitted: Admitted, given: WithReason) -> Erased:
     """Erase somebody who is in no course of others."""
-    elsewhere = _courses_of_person(asked) - {asked.course.id}
+    elsewhere = _courses_of_person(admitted) - {admitted.course.id}
     if elsewhere:
         raise Forbidden(
             "This person is in another course, too. Who runs the hub can erase them."
         )
     return erase(
-        asked.connection, asked.now_ms, asked.actor, asked.person, given.reason
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.person,
+        given.reason,
     )
 
 
@@ -78,16 +82,16 @@ async def scrub(service: Service, erased: Erased) -> Erased:
     return erased
 
 
-def note_backup(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def note_backup(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Note that a backup is made, and choose its name."""
-    when = datetime.fromtimestamp(asked.now_ms / 1000, timezone.utc)
-    name = f"{when:%Y-%m-%d-%H%M%S}-{asked.now_ms % 1000:03d}.db"
+    when = datetime.fromtimestamp(admitted.now_ms / 1000, timezone.utc)
+    name = f"{when:%Y-%m-%d-%H%M%S}-{admitted.now_ms % 1000:03d}.db"
     audit.note(
-        asked.connection,
-        asked.now_ms,
-        asked.actor,
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
         "backup asked",
-        asked.course.id,
+        admitted.course.id,
         {"file": name},
     )
     return {"file": name}
@@ -106,10 +110,10 @@ async def make_backup(service: Service, named: dict[str, Any]) -> dict[str, Any]
     return {**named, "bytes": await service.apart(copy)}
 
 
-def works_to_compare(asked: Admitted, _: Nothing) -> LabWorks:
+def works_to_compare(admitted: Admitted, _: Nothing) -> LabWorks:
     """Give what is compared of a lab."""
-    works = works_of(asked.connection, asked.lab.id)
-    return LabWorks(asked.lab.id, asked.now_ms, starters(asked.lab.lab), works)
+    works = works_of(admitted.connection, admitted.lab.id)
+    return LabWorks(admitted.lab.id, admitted.now_ms, starters(admitted.lab.lab), works)
 
 
 async def compare(service: Service, lab: LabWorks) -> dict[str, int]:
@@ -120,7 +124,7 @@ async def compare(service: Service, lab: LabWorks) -> dict[str, int]:
     return {"pairs": len(pairs)}
 
 
-def _courses_of_person(asked: Admitted) -> set[str]:
+def _courses_of_person(admitted: Admitted) -> set[str]:
     """Give the courses that the person of the path is in."""
-    query = select(MEMBERSHIPS.c.course).where(MEMBERSHIPS.c.person == asked.person)
-    return {str(course) for course in asked.connection.execute(query).scalars()}
+    query = select(MEMBERSHIPS.c.course).where(MEMBERSHIPS.c.person == admitted.person)
+    return {str(course) for course in admitted.connection.execute(query).scalars()}

@@ -44,25 +44,25 @@ from warpbook.hub.work.submissions import (
 )
 
 
-def roster(asked: Admitted, given: RosterText) -> RosterChanges:
+def roster(admitted: Admitted, given: RosterText) -> RosterChanges:
     """Import a roster, or tell what an import would change."""
     rows = read_roster(given.csv.encode())
-    return _imported(asked, rows, given.is_preview)
+    return _imported(admitted, rows, given.is_preview)
 
 
-def group_roster(asked: Admitted, given: NamesOfGroup) -> RosterChanges:
+def group_roster(admitted: Admitted, given: NamesOfGroup) -> RosterChanges:
     """Import a group of the hub; the hub was asked for its names before."""
     rows = rows_of_names(given.names, given.section or None)
-    return _imported(asked, rows, given.is_preview)
+    return _imported(admitted, rows, given.is_preview)
 
 
-def staff_member(asked: Admitted, given: StaffMember) -> dict[str, str]:
+def staff_member(admitted: Admitted, given: StaffMember) -> dict[str, str]:
     """Make somebody staff."""
     person = add_staff(
-        asked.connection,
-        asked.now_ms,
-        asked.actor,
-        asked.course.id,
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.course.id,
         given.username,
         given.role,
         given.section or "main",
@@ -82,14 +82,14 @@ def former_staff_member(request: Admitted, _: Nothing) -> dict[str, str]:
     return {"person": request.person}
 
 
-def course_settings(asked: Admitted, given: CourseSettings) -> dict[str, str]:
+def course_settings(admitted: Admitted, given: CourseSettings) -> dict[str, str]:
     """Give a course other settings."""
-    settings = Course(asked.course.id, **structs.asdict(given))
-    change_course(asked.connection, asked.now_ms, asked.actor, settings)
+    settings = Course(admitted.course.id, **structs.asdict(given))
+    change_course(admitted.connection, admitted.now_ms, admitted.actor, settings)
     return {"course": settings.id}
 
 
-def publish_lab(asked: Admitted, given: LabToPublish) -> dict[str, str]:
+def publish_lab(admitted: Admitted, given: LabToPublish) -> dict[str, str]:
     """Publish a lab of the catalogue or of the course's own, or change how it is."""
     lab = lab_of(given.lab)
     if lab is None:
@@ -108,11 +108,11 @@ def publish_lab(asked: Admitted, given: LabToPublish) -> dict[str, str]:
         for level in given.thresholds
     )
     named = publish(
-        asked.connection,
-        asked.now_ms,
-        asked.actor,
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
         Publication(
-            asked.course.id,
+            admitted.course.id,
             lab.id,
             given.title.strip() or lab.title,
             lab.language,
@@ -128,42 +128,48 @@ def publish_lab(asked: Admitted, given: LabToPublish) -> dict[str, str]:
     return {"lab": named}
 
 
-def withdraw_lab(asked: Admitted, given: WithReason) -> dict[str, str]:
+def withdraw_lab(admitted: Admitted, given: WithReason) -> dict[str, str]:
     """Take a lab off the list."""
-    withdraw(asked.connection, asked.now_ms, asked.actor, asked.lab.id, given.reason)
-    return {"lab": asked.lab.id}
+    withdraw(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.lab.id,
+        given.reason,
+    )
+    return {"lab": admitted.lab.id}
 
 
-def extend_for(asked: Admitted, given: ExtensionFor) -> dict[str, str]:
+def extend_for(admitted: Admitted, given: ExtensionFor) -> dict[str, str]:
     """Give one learner other dates."""
     extend(
-        asked.connection,
-        asked.now_ms,
-        asked.actor,
-        asked.lab.id,
-        asked.person,
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.lab.id,
+        admitted.person,
         given.due_ms,
         given.closes_ms,
         given.reason,
     )
-    return {"person": asked.person}
+    return {"person": admitted.person}
 
 
-def set_points(asked: Admitted, given: PointsFor) -> dict[str, str]:
+def set_points(admitted: Admitted, given: PointsFor) -> dict[str, str]:
     """Set points of a learner, or take them back."""
     override(
-        asked.connection,
-        asked.now_ms,
-        asked.actor,
-        asked.lab.id,
-        asked.person,
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.lab.id,
+        admitted.person,
         given.points,
         given.reason,
     )
-    return {"person": asked.person}
+    return {"person": admitted.person}
 
 
-def check_receipt(asked: Admitted, given: ShownReceipt) -> dict[str, str]:
+def check_receipt(admitted: Admitted, given: ShownReceipt) -> dict[str, str]:
     """Say whether a receipt is this hub's, for who shows it, and what is kept of it."""
     try:
         shown = msgspec.json.decode(given.receipt, type=SubmissionReceipt)
@@ -172,12 +178,14 @@ def check_receipt(asked: Admitted, given: ShownReceipt) -> dict[str, str]:
             "This is no receipt: it is the JSON that a submission's page shows."
         ) from None
     username = given.username.strip().lower()
-    if not is_genuine(asked.connection, shown, username):
+    if not is_genuine(admitted.connection, shown, username):
         return {"receipt": "not of this hub, or not of this person, or changed"}
-    labs = {lab.id: lab for lab in publications(asked.connection, asked.course.id)}
+    labs = {
+        lab.id: lab for lab in publications(admitted.connection, admitted.course.id)
+    }
     lab = labs.get(shown.publication)
     try:
-        submission(asked.connection, shown.submission)
+        submission(admitted.connection, shown.submission)
         kept = "it is in the database"
     except NotFound:
         kept = "it is not in the database any more"
@@ -190,46 +198,46 @@ def check_receipt(asked: Admitted, given: ShownReceipt) -> dict[str, str]:
     }
 
 
-def regrade_one(asked: Admitted, given: WithReason) -> dict[str, int]:
+def regrade_one(admitted: Admitted, given: WithReason) -> dict[str, int]:
     """Grade a submission once more."""
-    _check_decides(asked)
+    _check_decides(admitted)
     begun = regrade(
-        asked.connection,
-        asked.now_ms,
-        asked.actor,
-        [asked.submission.id],
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        [admitted.submission.id],
         given.reason,
     )
     return {"begun": begun}
 
 
-def answer(asked: Admitted, given: AppealAnswer) -> dict[str, str]:
+def answer(admitted: Admitted, given: AppealAnswer) -> dict[str, str]:
     """Answer an appeal."""
-    _check_decides(asked)
+    _check_decides(admitted)
     answer_appeal(
-        asked.connection,
-        asked.now_ms,
-        asked.actor,
-        asked.appeal,
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.appeal,
         given.decision,
         given.answer,
     )
-    return {"appeal": asked.appeal}
+    return {"appeal": admitted.appeal}
 
 
-def _check_decides(asked: Admitted) -> None:
+def _check_decides(admitted: Admitted) -> None:
     """Refuse who may see work for being its author, and decide nothing about it."""
-    submission_id = asked.submission.id
-    sections = sections_of(asked.connection, [submission_id])[submission_id]
-    if not may_decide_work(asked.viewer, sections):
+    submission_id = admitted.submission.id
+    sections = sections_of(admitted.connection, [submission_id])[submission_id]
+    if not may_decide_work(admitted.viewer, sections):
         raise NotFound("There is no such submission.")
 
 
 def _imported(
-    asked: Admitted, rows: tuple[RosterRow, ...], is_preview: bool
+    admitted: Admitted, rows: tuple[RosterRow, ...], is_preview: bool
 ) -> RosterChanges:
     if is_preview:
-        return preview(asked.connection, asked.course.id, rows)
+        return preview(admitted.connection, admitted.course.id, rows)
     return import_roster(
-        asked.connection, asked.now_ms, asked.actor, asked.course.id, rows
+        admitted.connection, admitted.now_ms, admitted.actor, admitted.course.id, rows
     )

@@ -15,19 +15,19 @@ from warpbook.hub.service.row_view import STATES, row_view
 from warpbook.hub.service.service import Service
 
 
-def class_page(asked: Admitted, given: ClassQuery) -> dict[str, Any]:
+def class_page(admitted: Admitted, given: ClassQuery) -> dict[str, Any]:
     """Choose the lab that the class is shown for; the rows come after."""
-    connection, course = asked.connection, asked.course.id
+    connection, course = admitted.connection, admitted.course.id
     labs = [lab for lab in publications(connection, course) if not lab.is_withdrawn]
     people = members(connection, course)
     section = given.section
-    if not asked.is_instructor:
-        own = [one.section for one in people if one.person == asked.viewer.person]
+    if not admitted.is_instructor:
+        own = [one.section for one in people if one.person == admitted.viewer.person]
         section = own[0] if own else section
     chosen = next((lab for lab in labs if lab.id == given.lab), None)
     return {
         "labs": labs,
-        "lab": chosen or _opened_last(labs, asked.now_ms),
+        "lab": chosen or _opened_last(labs, admitted.now_ms),
         "section": section,
         "sections": sorted({one.section for one in people if one.role == "learner"}),
         "states": STATES,
@@ -46,14 +46,14 @@ async def with_rows(service: Service, values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "rows": views}
 
 
-def queue_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def queue_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show what waits, runs and is parked, and the graders with their GPUs."""
-    connection, course = asked.connection, asked.course.id
-    jobs = queue(connection, asked.now_ms, course)
+    connection, course = admitted.connection, admitted.course.id
+    jobs = queue(connection, admitted.now_ms, course)
     return {
         "jobs": jobs,
         "running": {job.device: job for job in jobs if job.device},
-        "graders": graders(connection, asked.now_ms),
+        "graders": graders(connection, admitted.now_ms),
         "people": {one.person: one for one in members(connection, course)},
         "labs": {lab.id: lab for lab in publications(connection, course)},
         "paused": settings.get(connection, settings.PAUSED),

@@ -21,17 +21,17 @@ STATES = {
 }
 
 
-def gpu_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def gpu_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show the GPUs; who has one is shown to staff."""
-    connection, now_ms = asked.connection, asked.now_ms
+    connection, now_ms = admitted.connection, admitted.now_ms
     all_gpus = board.gpus(connection, now_ms)
     return {
-        "lease": asking.own_lease(connection, now_ms, asked.actor),
+        "lease": asking.own_lease(connection, now_ms, admitted.actor),
         "gpus": all_gpus,
         "models": sorted({gpu.name for gpu in all_gpus if gpu.state != "lost"}),
         "free": sorted({gpu.name for gpu in all_gpus if gpu.state == "free"}),
         "line": len(granting.waiting(connection, now_ms)),
-        "use": board.use_of_courses(connection, now_ms) if asked.is_staff else [],
+        "use": board.use_of_courses(connection, now_ms) if admitted.is_staff else [],
         "sessions": calendar.sessions(connection, now_ms, now_ms + _WEEK_MS),
         "minutes": range(LEAST_MINUTES, MOST_MINUTES + 1, 10),
         "states": STATES,

@@ -12,7 +12,7 @@ from warpbook.hub.rules.lateness import HOUR_MS
 from warpbook.hub.rules.visibility import may_decide_work, may_see_reference
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.api.learning import own_courses, own_labs
-from warpbook.hub.service.lab_texts import lab_of, starter, text_html
+from warpbook.hub.service.lab_texts import hint_count, lab_of, starter, text_html
 from warpbook.hub.service.pages.competing import competition_card
 from warpbook.hub.service.parameters import Nothing
 from warpbook.hub.work.decisions import appeals
@@ -20,17 +20,17 @@ from warpbook.hub.work.results import results, standing
 from warpbook.hub.work.submissions import receipt, sections_of, submissions_of
 
 
-def courses_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def courses_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show the courses of a person; of one course, its labs."""
-    own = own_courses(asked, Nothing())
+    own = own_courses(admitted, Nothing())
     if len(own) == 1:
         return {"go": f"courses/{own[0].id}"}
     return {"courses": own}
 
 
-def labs_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def labs_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show what is published."""
-    labs = own_labs(asked, Nothing())
+    labs = own_labs(admitted, Nothing())
     return {
         "labs": labs,
         "total": sum(lab.points for lab in labs),
@@ -38,16 +38,18 @@ def labs_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
     }
 
 
-def lab_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def lab_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show a lab: what it asks, a place to hand in, and what was handed in."""
-    connection, lab, person = asked.connection, asked.lab, asked.viewer.person
-    own = [of for of in own_labs(asked, Nothing()) if of.id == lab.id]
+    connection, lab, person = admitted.connection, admitted.lab, admitted.viewer.person
+    own = [of for of in own_labs(admitted, Nothing()) if of.id == lab.id]
     work = submissions_of(connection, lab.id, person)
     history = [(one, standing(connection, one.id)) for one in reversed(work)]
     from_ms = reference_from(connection, lab.id)
-    shows_reference = may_see_reference(asked.viewer, from_ms, asked.now_ms)
+    shows_reference = may_see_reference(admitted.viewer, from_ms, admitted.now_ms)
     pictures = f"{lab.id}/pictures/"
-    people = {member.person: member for member in members(connection, asked.course.id)}
+    people = {
+        member.person: member for member in members(connection, admitted.course.id)
+    }
     return {
         "lab": lab,
         "own": own[0] if own else None,
@@ -56,18 +58,19 @@ def lab_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
         "waiting": next((one.id for one, now in history if now.state == "waits"), ""),
         "about": lab_of(lab.lab),
         "text": text_html(lab.lab, pictures),
+        "hints": hint_count(lab.lab),
         "starter": starter(lab.lab),
         "reference": reference(connection, lab.id) if shows_reference else "",
         "reference_from_ms": from_ms,
-        "extensions": extensions(connection, lab.id) if asked.is_instructor else [],
+        "extensions": extensions(connection, lab.id) if admitted.is_instructor else [],
         "people": people,
-        "competition": competition_card(asked),
+        "competition": competition_card(admitted),
     }
 
 
-def submission_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show a submission with its receipt, its place or result, and its history."""
-    connection, submission = asked.connection, asked.submission
+    connection, submission = admitted.connection, admitted.submission
     now = standing(connection, submission.id)
     all_results = results(connection, submission.id)
     counts = next(
@@ -75,31 +78,33 @@ def submission_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
     )
     own_appeals = [
         appeal
-        for appeal in appeals(connection, asked.course.id)
+        for appeal in appeals(connection, admitted.course.id)
         if appeal.submission == submission.id
     ]
-    work = submissions_of(connection, asked.lab.id, submission.person)
+    work = submissions_of(connection, admitted.lab.id, submission.person)
     sections = sections_of(connection, [submission.id])[submission.id]
-    people = {member.person: member for member in members(connection, asked.course.id)}
+    people = {
+        member.person: member for member in members(connection, admitted.course.id)
+    }
     appeal_until_ms = 0
     if counts is not None:
-        appeal_until_ms = counts.received_ms + asked.course.appeal_window_h * HOUR_MS
+        appeal_until_ms = counts.received_ms + admitted.course.appeal_window_h * HOUR_MS
     return {
-        "lab": asked.lab,
+        "lab": admitted.lab,
         "submission": submission,
         "receipt": receipt(connection, submission.id),
         "standing": now,
-        "place": place(connection, asked.now_ms, submission.id),
+        "place": place(connection, admitted.now_ms, submission.id),
         "counts": counts,
         "results": all_results,
         "appeals": own_appeals,
         "may_appeal": counts is not None
-        and asked.viewer.person in submission.members
-        and asked.now_ms <= appeal_until_ms
+        and admitted.viewer.person in submission.members
+        and admitted.now_ms <= appeal_until_ms
         and all(appeal.job != counts.job for appeal in own_appeals),
         "appeal_until_ms": appeal_until_ms,
-        "is_own": asked.viewer.person in submission.members,
-        "decides": may_decide_work(asked.viewer, sections),
+        "is_own": admitted.viewer.person in submission.members,
+        "decides": may_decide_work(admitted.viewer, sections),
         "author": people.get(submission.person),
         "team": [people[one] for one in submission.members if one in people],
         "history": [(one, standing(connection, one.id)) for one in reversed(work)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpbook.hub.service.pages import (
+    campus_page,
     class_pages,
     competing,
     gpu_page,
@@ -55,6 +56,7 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         class_pages.with_rows,
     ),
     PageRoute(f"{C}/gpus", "member", "gpus.html", gpu_page.gpu_page),
+    PageRoute(f"{C}/campus", "instructor", "campus.html", campus_page.campus_page),
     PageRoute(f"{C}/queue", "instructor", "queue.html", class_pages.queue_page),
     PageRoute(f"{C}/people", "instructor", "people.html", teaching.people_page),
     PageRoute(f"{C}/people/{{person}}", "staff", "person.html", teaching.person_page),

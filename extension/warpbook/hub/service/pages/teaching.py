@@ -29,25 +29,25 @@ _WEEK_MS = 7 * 24 * HOUR_MS
 _ENTRIES = 200
 
 
-def people_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def people_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show the roster."""
-    everybody = members(asked.connection, asked.course.id)
+    everybody = members(admitted.connection, admitted.course.id)
     return {
         "members": everybody,
         "sections": sorted({one.section for one in everybody}),
     }
 
 
-def person_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def person_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show one learner: marks, dates, submissions, and what can be decided."""
-    connection, person = asked.connection, asked.person
-    everybody = members(connection, asked.course.id)
+    connection, person = admitted.connection, admitted.person
+    everybody = members(connection, admitted.course.id)
     shown = next((one for one in everybody if one.person == person), None)
     if shown is None:
         raise NotFound("There is no such person in this course.")
-    of_labs = {lab.id: lab for lab in publications(connection, asked.course.id)}
+    of_labs = {lab.id: lab for lab in publications(connection, admitted.course.id)}
     work = []
-    for mark in marks_of(connection, asked.course.id, person):
+    for mark in marks_of(connection, admitted.course.id, person):
         handed_in = submissions_of(connection, mark.publication, person)
         work.append(
             {
@@ -72,9 +72,11 @@ def person_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
     return {"member": shown, "work": work, "names": names}
 
 
-def catalogue_page(asked: Admitted, given: LabQuery) -> dict[str, Any]:
+def catalogue_page(admitted: Admitted, given: LabQuery) -> dict[str, Any]:
     """Show a form for a lab that is published anew, or all that can be."""
-    published = {lab.lab for lab in publications(asked.connection, asked.course.id)}
+    published = {
+        lab.lab for lab in publications(admitted.connection, admitted.course.id)
+    }
     chosen = lab_of(given.catalogue) if given.catalogue else None
     return {
         "catalogue": labs(),
@@ -83,15 +85,20 @@ def catalogue_page(asked: Admitted, given: LabQuery) -> dict[str, Any]:
         "lab": None,
         "scheme": PointScheme(),
         "windows": [
-            ("", asked.now_ms, asked.now_ms + _WEEK_MS, asked.now_ms + _WEEK_MS)
+            (
+                "",
+                admitted.now_ms,
+                admitted.now_ms + _WEEK_MS,
+                admitted.now_ms + _WEEK_MS,
+            )
         ],
-        **_form(asked),
+        **_form(admitted),
     }
 
 
-def settings_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def settings_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show a form for how a lab is published."""
-    lab = asked.lab
+    lab = admitted.lab
     return {
         "catalogue": [],
         "published": set(),
@@ -102,22 +109,22 @@ def settings_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
             (name, window.opens_ms, window.due_ms, window.closes_ms)
             for name, window in sorted(lab.windows.items())
         ],
-        **_form(asked),
+        **_form(admitted),
     }
 
 
-def appeals_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def appeals_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show the appeals that somebody may answer."""
-    connection = asked.connection
-    everybody = {one.person: one for one in members(connection, asked.course.id)}
-    of_course = appeals(connection, asked.course.id)
+    connection = admitted.connection
+    everybody = {one.person: one for one in members(connection, admitted.course.id)}
+    of_course = appeals(connection, admitted.course.id)
     sections = sections_of(connection, [appeal.submission for appeal in of_course])
     # the same rule as for answering
     shown = [
         appeal
         for appeal in of_course
         if appeal.person in everybody
-        and may_decide_work(asked.viewer, sections[appeal.submission])
+        and may_decide_work(admitted.viewer, sections[appeal.submission])
     ]
     return {
         "open": [appeal for appeal in shown if not appeal.decision],
@@ -126,13 +133,13 @@ def appeals_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
     }
 
 
-def similarity_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def similarity_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show the last ranking of a lab, which comes after."""
-    connection = asked.connection
-    authors = {one.person: one for one in members(connection, asked.course.id)}
+    connection = admitted.connection
+    authors = {one.person: one for one in members(connection, admitted.course.id)}
     return {
-        "labs": publications(connection, asked.course.id),
-        "lab": asked.lab,
+        "labs": publications(connection, admitted.course.id),
+        "lab": admitted.lab,
         "authors": authors,
     }
 
@@ -153,14 +160,14 @@ async def with_ranking(service: Service, values: dict[str, Any]) -> dict[str, An
     return {**values, "ranking": ranking, "by_submission": by_submission}
 
 
-def pair_page(asked: Admitted, given: PairQuery) -> dict[str, Any]:
+def pair_page(admitted: Admitted, given: PairQuery) -> dict[str, Any]:
     """Show two submissions of a lab side by side."""
-    connection = asked.connection
+    connection = admitted.connection
     pair = [submission(connection, name) for name in (given.first, given.second)]
-    if any(one.publication != asked.lab.id for one in pair):
+    if any(one.publication != admitted.lab.id for one in pair):
         raise NotFound("There is no such submission of this lab.")
-    authors = {one.person: one for one in members(connection, asked.course.id)}
-    return {"lab": asked.lab, "pair": pair, "authors": authors}
+    authors = {one.person: one for one in members(connection, admitted.course.id)}
+    return {"lab": admitted.lab, "pair": pair, "authors": authors}
 
 
 async def with_lines(service: Service, values: dict[str, Any]) -> dict[str, Any]:
@@ -174,9 +181,9 @@ async def with_lines(service: Service, values: dict[str, Any]) -> dict[str, Any]
     return {**values, "alike": alike, "zip_longest": zip_longest}
 
 
-def log_page(asked: Admitted, given: LogQuery) -> dict[str, Any]:
+def log_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
     """Show the audit log, the newest first, and whether it follows from itself."""
-    connection, course = asked.connection, asked.course.id
+    connection, course = admitted.connection, admitted.course.id
     newest = connection.execute(select(func.coalesce(func.max(AUDIT.c.number), 0)))
     before = given.before or int(newest.scalar_one()) + 1
     after = max(0, before - _ENTRIES - 1)
@@ -204,9 +211,9 @@ async def with_audit_problem(
     return {**values, "problem": problem}
 
 
-def data_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+def data_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show exports, backups and the course's settings."""
-    return {"settings": asked.course}
+    return {"settings": admitted.course}
 
 
 async def with_backups(service: Service, values: dict[str, Any]) -> dict[str, Any]:
@@ -220,8 +227,8 @@ async def with_backups(service: Service, values: dict[str, Any]) -> dict[str, An
     return {**values, "backups": await service.apart(look)}
 
 
-def _form(asked: Admitted) -> dict[str, Any]:
-    everybody = members(asked.connection, asked.course.id)
+def _form(admitted: Admitted) -> dict[str, Any]:
+    everybody = members(admitted.connection, admitted.course.id)
     return {
         "sections": sorted({one.section for one in everybody}),
         "measures": MEASURES,

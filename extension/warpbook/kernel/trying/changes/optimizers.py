@@ -87,10 +87,10 @@ def _better_way(optimizer: torch.optim.Optimizer) -> _Way | None:
 
 
 def _is_foreach(group: dict[str, Any]) -> bool:
-    asked = group.get("foreach")
+    foreach = group.get("foreach")
     # unless told otherwise, torch does so on a GPU only
     on_gpu = all(parameter.is_cuda for parameter in group["params"])
-    return on_gpu if asked is None else bool(asked)
+    return on_gpu if foreach is None else bool(foreach)
 
 
 def _turn_on(optimizer: torch.optim.Optimizer) -> list[_Moved]:

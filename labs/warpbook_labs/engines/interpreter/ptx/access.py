@@ -86,8 +86,8 @@ def _load(instruction: Instruction, pc: int, state: State) -> Step:
                     state.causality.acquire(place.chosen, scope)
             for number, target in enumerate(targets):
                 at = place.at + number * dtype.itemsize
-                found = place.space.read(at, bits).view(dtype)
-                target[place.chosen] = _widened(found, target.dtype)
+                values = place.space.read(at, bits).view(dtype)
+                target[place.chosen] = _widened(values, target.dtype)
             first = Place(place.name, place.space, place.chosen, place.at)
             for number in range(len(targets)):
                 one = Place(
@@ -135,9 +135,9 @@ def _store(instruction: Instruction, pc: int, state: State) -> Step:
     parts = _vector(instruction, instruction.operands[1])
     bits = np.dtype(f"u{dtype.itemsize}")
     sources = []
-    for each in parts:
-        held = lanes.width_bytes(each)
-        sources.append(lanes.source(each, type_ if held is None else f"b{8 * held}"))
+    for part in parts:
+        held = lanes.width_bytes(part)
+        sources.append(lanes.source(part, type_ if held is None else f"b{8 * held}"))
     strength, scope = strength_of(instruction, pc, state), scope_of(instruction)
     releases = "release" in instruction.modifiers
     width = dtype.itemsize * len(parts)
@@ -157,8 +157,8 @@ def _store(instruction: Instruction, pc: int, state: State) -> Step:
                 watch_write(place, values, pc, state, strength)
                 if strength:
                     tell_flags(place, state)
-            for number, each in enumerate(values):
-                place.space.write(place.at + number * dtype.itemsize, each)
+            for number, value in enumerate(values):
+                place.space.write(place.at + number * dtype.itemsize, value)
 
     return run
 

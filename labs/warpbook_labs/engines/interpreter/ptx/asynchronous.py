@@ -96,8 +96,8 @@ def _copy(instruction: Instruction, pc: int, state: State) -> Step:
             count_traffic(place, width, pc, state)
             values = [held[place.chosen, word] for word in range(width // 4)]
             watch_write(place, values, pc, state, 0)
-            for word, each in enumerate(values):
-                place.space.write(place.at + 4 * word, each)
+            for word, value in enumerate(values):
+                place.space.write(place.at + 4 * word, value)
             state.copies.begin(place.chosen, place.at, width, pc)
 
     return run

@@ -88,7 +88,9 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
         1,
     )
     given = [_parts(operand) for operand in operands[1:]]
-    if any(len(each) != count for each in (*given, *([results] if results else []))):
+    if any(
+        len(vector) != count for vector in (*given, *([results] if results else []))
+    ):
         raise Unsupported(instruction.text, instruction.line)
     targets = [
         lanes.target(result, type_) if state.is_read(result) else None
@@ -98,14 +100,14 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
     strength, scope = strength_of(instruction, pc, state), scope_of(instruction)
     releases = bool({"release", "acq_rel"} & set(instruction.modifiers))
     acquires = bool({"acquire", "acq_rel"} & set(instruction.modifiers))
-    sources = [[lanes.source(each, type_) for each in parts] for parts in given]
+    sources = [[lanes.source(part, type_) for part in parts] for parts in given]
     width = dtype.itemsize * count
 
     def run(mask: Bools | None) -> None:
         for place in reach.places(mask, width):
             count_traffic(place, width, pc, state)
             values = [
-                [np.broadcast_to(each, (lanes.count,))[place.chosen] for each in parts]
+                [np.broadcast_to(part, (lanes.count,))[place.chosen] for part in parts]
                 for parts in sources
             ]
             is_watched = place.name in ("global", "shared")

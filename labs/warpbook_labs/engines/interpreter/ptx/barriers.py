@@ -69,7 +69,7 @@ class Barriers:
                     (int(slot), int(number)), _Arrived(0, [])
                 )
                 held.threads += WARP * len(np.unique(some // WARP))
-                held.clocks.append(state.causality.told(some))
+                held.clocks.append(state.causality.clock_of(some))
         return lanes
 
     def went(self, lanes: Bools, pc: int) -> None:
@@ -96,8 +96,8 @@ class Barriers:
             self._open_whole(whole, pcs)
         for key, lanes in self._named(whole):
             arrived = self._arrived.get(key)
-            told = arrived.threads if arrived else 0
-            needed = (int(self._needs[lanes[0]]) - told) // WARP
+            threads = arrived.threads if arrived else 0
+            needed = (int(self._needs[lanes[0]]) - threads) // WARP
             warps = np.unique(lanes // WARP)
             if len(warps) < needed:
                 continue
@@ -138,7 +138,7 @@ class Barriers:
         if not len(left):
             return []
         keys = state.lanes.slot[left] * _MOST_BARRIERS + self._number[left]
-        found = []
+        waiting = []
         for key in np.unique(keys):
             lanes = left[keys == key]
             here = np.zeros(len(self.waits), np.bool_)
@@ -148,8 +148,8 @@ class Barriers:
             lanes = np.flatnonzero(here & ~np.repeat(late, WARP))
             if len(lanes):
                 slot, number = divmod(int(key), _MOST_BARRIERS)
-                found.append(((slot, number), lanes))
-        return found
+                waiting.append(((slot, number), lanes))
+        return waiting
 
     def _check(self, slot: int, pcs: NDArray[np.int32]) -> None:
         state = self._state
@@ -187,10 +187,10 @@ class Barriers:
     def _tell_apart(self, waiting: NDArray[np.int64], pcs: NDArray[np.int32]) -> None:
         state = self._state
         other = waiting[int(np.flatnonzero(pcs[waiting] != pcs[waiting[0]])[0])]
-        lines = [state.line(int(pcs[each])) for each in (waiting[0], other)]
+        lines = [state.line(int(pcs[lane])) for lane in (waiting[0], other)]
         names = [
-            state.lanes.name_of(int(state.lanes.thread[each]))
-            for each in (waiting[0], other)
+            state.lanes.name_of(int(state.lanes.thread[lane]))
+            for lane in (waiting[0], other)
         ]
         state.report.add(
             Finding(
@@ -209,8 +209,9 @@ class Barriers:
     def _loads(self, pc: int) -> bool:
         """Tell whether a stretch reads memory, other than its parameters."""
         return pc >= 0 and any(
-            each.name == "ld" and not {"param", "const"} & set(each.modifiers)
-            for each in self._code.instructions[pc : self._code.ends[pc]]
+            instruction.name == "ld"
+            and not {"param", "const"} & set(instruction.modifiers)
+            for instruction in self._code.instructions[pc : self._code.ends[pc]]
         )
 
     def _behind(self, pc: int) -> Bools:
@@ -219,13 +220,13 @@ class Barriers:
         if known is not None:
             return known
         code = self._code
-        found = np.zeros(len(code.instructions) + 1, np.bool_)
+        is_behind = np.zeros(len(code.instructions) + 1, np.bool_)
         pending = [pc + 1]
         while pending:
             at = pending.pop()
-            if at >= len(code.instructions) or found[at]:
+            if at >= len(code.instructions) or is_behind[at]:
                 continue
-            found[at] = True
+            is_behind[at] = True
             instruction = code.instructions[at]
             always = instruction.guard is None
             if instruction.name == "bra":
@@ -233,12 +234,12 @@ class Barriers:
             elif instruction.name == "brx":
                 targets = self._state.linked.targets.values()
                 pending += [
-                    self._state.linked.labels[each] for of in targets for each in of
+                    self._state.linked.labels[label] for of in targets for label in of
                 ]
             if not always or instruction.name not in ("bra", "brx", "ret", "exit"):
                 pending.append(at + 1)
-        self._beyond[pc] = found
-        return found
+        self._beyond[pc] = is_behind
+        return is_behind
 
 
 def _from_both_ends(warps: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -125,7 +125,7 @@ class Calls:
 
     def _names(self, call: Call, prototypes: dict[str, Prototype]) -> list[str]:
         try:
-            return [each.name for each in self.targets(call, prototypes)]
+            return [target.name for target in self.targets(call, prototypes)]
         except Unsupported:
             # it is told of where it is put in
             return []
@@ -133,7 +133,8 @@ class Calls:
 
 def _fits(function: Function, prototype: Prototype) -> bool:
     return all(
-        [each.size_bytes for each in one] == [each.size_bytes for each in other]
+        [variable.size_bytes for variable in one]
+        == [variable.size_bytes for variable in other]
         for one, other in (
             (function.parameters, prototype.parameters),
             (function.results, prototype.results),
@@ -142,10 +143,10 @@ def _fits(function: Function, prototype: Prototype) -> bool:
 
 
 def _all(body: Iterable[Statement]) -> Iterator[Statement]:
-    for each in body:
-        yield each
-        if isinstance(each, Scope):
-            yield from _all(each.body)
+    for statement in body:
+        yield statement
+        if isinstance(statement, Scope):
+            yield from _all(statement.body)
 
 
 def _pointed(module: Module) -> list[str]:
@@ -154,9 +155,9 @@ def _pointed(module: Module) -> list[str]:
         name for variable in module.variables.values() for _, name in variable.addresses
     }
     for function in module.functions.values():
-        for each in _all(function.body or ()):
-            if isinstance(each, Instruction):
-                for operand in each.operands:
+        for statement in _all(function.body or ()):
+            if isinstance(statement, Instruction):
+                for operand in statement.operands:
                     base = operand.base if isinstance(operand, Address) else operand
                     if isinstance(base, Symbol):
                         names.add(base.name)

@@ -101,8 +101,8 @@ class Causality:
                 of the warp.
             is_strong: what they do is atomic or volatile.
         """
-        found = np.zeros(len(lanes), np.bool_)
-        thread, *counts = (each.astype(np.int64) for each in keys)
+        is_covered = np.zeros(len(lanes), np.bool_)
+        thread, *counts = (column.astype(np.int64) for column in keys)
         names = (
             THREAD + thread,
             BLOCK + thread // self._per_block,
@@ -112,7 +112,7 @@ class Causality:
         def look(clock: Clock | None, here: Ints) -> None:
             if clock is not None:
                 for name, count in zip(names, counts, strict=True):
-                    found[here] |= clock.knows(name[here], count[here])
+                    is_covered[here] |= clock.knows(name[here], count[here])
 
         numbers = self._known[lanes]
         for number in np.unique(numbers):
@@ -122,7 +122,7 @@ class Causality:
                 here = np.flatnonzero(lanes == lane)
                 for clock in self._seen_by(int(lane)):
                     look(clock, here)
-        return found
+        return is_covered
 
     def is_seen(self, lane: int) -> bool:
         """Tell whether a lane has read a flag, and done no fence since."""
@@ -137,8 +137,8 @@ class Causality:
         """Let what these threads have seen come before what they do from now on."""
         for lane in lanes[self._has_seen[: scope + 1, lanes].any(axis=0)].tolist():
             clocks: list[Clock | None] = [self._clocks[self._known[lane]]]
-            for each in range(scope + 1):
-                seen = self._seen[each].pop(lane, {})
+            for level in range(scope + 1):
+                seen = self._seen[level].pop(lane, {})
                 self._acquired.setdefault(lane, {}).update(seen)
                 clocks += seen.values()
             self._known[lane] = self._number(joined(clocks))
@@ -148,18 +148,18 @@ class Causality:
         """Note what these threads may tell by a flag from now on."""
         self.time[lanes] += 1
         self._is_next_a_flag[lanes] = True
-        for each in range(scope + 1):
-            self._released_time[each, lanes] = self.time[lanes]
-            self._released_block[each, lanes] = self.block_epoch[lanes]
-            self._released_warp[each, lanes] = self.warp_epoch[lanes]
-            self._released_known[each, lanes] = self._known[lanes]
+        for level in range(scope + 1):
+            self._released_time[level, lanes] = self.time[lanes]
+            self._released_block[level, lanes] = self.block_epoch[lanes]
+            self._released_warp[level, lanes] = self.warp_epoch[lanes]
+            self._released_known[level, lanes] = self._known[lanes]
 
     def as_flag(self, lanes: Ints) -> Numbers:
         """Give the times of strong writes; the first after a fence is told with it."""
         released = self._released_time[CTA, lanes]
         is_flag = self._is_next_a_flag[lanes]
-        found: Numbers = np.where(is_flag, released - 1, self.time[lanes])
-        return found
+        times: Numbers = np.where(is_flag, released - 1, self.time[lanes])
+        return times
 
     def wrote(self, lanes: Ints, is_shared: bool, cells: Ints, keeps: bool) -> None:
         """Note that threads wrote cells by a strong access.
@@ -198,12 +198,12 @@ class Causality:
         # what this thread knows already, it tells as well
         known = self._acquired.get(lane, {}).get(flag)
         before = flag.to_block.get(block)
-        told = self._released(CTA, lane)
-        flag.to_block[block] = told if before is known else joined((before, told))
+        clock = self._released(CTA, lane)
+        flag.to_block[block] = clock if before is known else joined((before, clock))
         if self._released_time[GPU, lane]:
-            told = self._released(GPU, lane)
+            clock = self._released(GPU, lane)
             before = flag.to_all
-            flag.to_all = told if before is known else joined((before, told))
+            flag.to_all = clock if before is known else joined((before, clock))
 
     def _see(self, lane: int, key: tuple[bool, int]) -> None:
         flag = self._flags.get(key)
@@ -228,7 +228,7 @@ class Causality:
                 self.acquire(here, GPU)
             numbers = set(np.unique(self._known[here]).tolist()) - {0}
             if len(numbers) > 1:
-                known = joined(self._clocks[each] for each in numbers)
+                known = joined(self._clocks[number] for number in numbers)
                 self._known[here] = self._number(known)
             elif numbers:
                 self._known[here] = numbers.pop()
@@ -240,7 +240,7 @@ class Causality:
             lanes: that go on.
             arrived: what others told that came there and did not wait.
         """
-        clocks = [self.told(lanes), *arrived]
+        clocks = [self.clock_of(lanes), *arrived]
         self._known[lanes] = self._number(joined(clocks))
 
     def learn(self, lanes: Ints, clock: Clock | None) -> None:
@@ -250,14 +250,14 @@ class Causality:
             known = joined((self._clocks[number], clock))
             self._known[lanes[numbers == number]] = self._number(known)
 
-    def told(self, lanes: Ints) -> Clock:
+    def clock_of(self, lanes: Ints) -> Clock:
         """Give all that comes before what these threads of a block do next."""
         self.time[lanes] += 1
         thread = self._thread[lanes].astype(np.int64)
         warps, first = np.unique(thread // 32, return_index=True)
         # all of them are of one block, and lanes of a warp passed the same barriers
         block = thread[:1] // self._per_block
-        known = [self._clocks[each] for each in np.unique(self._known[lanes])]
+        known = [self._clocks[number] for number in np.unique(self._known[lanes])]
         return Clock(
             np.concatenate((THREAD + thread, BLOCK + block, WARP_OF + warps)),
             np.concatenate(
@@ -267,7 +267,7 @@ class Causality:
                     self.warp_epoch[lanes[first]],
                 )
             ).astype(np.int64),
-            tuple(each for each in known if each is not None),
+            tuple(clock for clock in known if clock is not None),
         )
 
     def _released(self, scope: int, lane: int) -> Clock:
@@ -277,7 +277,7 @@ class Causality:
             self._released_warp,
             self._released_known,
         )
-        return self._clock(lane, [int(each[scope, lane]) for each in then])
+        return self._clock(lane, [int(row[scope, lane]) for row in then])
 
     def _clock(self, lane: int, then: list[int]) -> Clock:
         """Give all that came before, by a thread's time, barriers and knowledge."""

@@ -79,13 +79,13 @@ def _comparison(instruction: Instruction) -> Callable[[Any, Any], Bools]:
 
     def run(a: Any, b: Any) -> Bools:
         a, b = operands(a, b)
-        found: Bools = compare(a, b)
+        is_so: Bools = compare(a, b)
         if unordered:
-            return found | np.isnan(a) | np.isnan(b)
+            return is_so | np.isnan(a) | np.isnan(b)
         # NaN is unequal to all, but `ne` asks for two numbers
         if is_float and name == "ne":
-            return found & ~np.isnan(a) & ~np.isnan(b)
-        return found
+            return is_so & ~np.isnan(a) & ~np.isnan(b)
+        return is_so
 
     return run
 
@@ -103,10 +103,10 @@ def _set_predicate(instruction: Instruction, lanes: Lanes) -> Step:
         other = _predicate(instruction.operands[3], lanes)
 
     def run(mask: Bools | None) -> None:
-        found = compare(a, b)
-        results = [found, ~found]
+        is_so = compare(a, b)
+        results = [is_so, ~is_so]
         if combine is not None and other is not None:
-            results = [combine(each, other()) for each in results]
+            results = [combine(result, other()) for result in results]
         for target, result in zip(targets, results, strict=False):
             put(target, result, mask)
 
@@ -248,19 +248,24 @@ def _pack(to: Operand, of: Vector, lanes: Lanes, type_: str) -> Step:
 
 
 def _round_to_whole(rounding: str) -> Callable[[Values], Values]:
-    found: dict[str, Callable[[Values], Values]] = {
+    by_name: dict[str, Callable[[Values], Values]] = {
         "rni": np.rint,
         "rzi": np.trunc,
         "rmi": np.floor,
         "rpi": np.ceil,
     }
-    return found[rounding]
+    return by_name[rounding]
 
 
 def _convert(instruction: Instruction, lanes: Lanes) -> Step:
     *modifiers, to, of = instruction.modifiers
     whole = next(
-        (each for each in modifiers if each in ("rni", "rzi", "rmi", "rpi")), ""
+        (
+            modifier
+            for modifier in modifiers
+            if modifier in ("rni", "rzi", "rmi", "rpi")
+        ),
+        "",
     )
     known = {"rn", "rz", "rm", "rp", "rna", "ftz", "sat", "relu", whole}
     if set(modifiers) - known or {"rm", "rp", "rna", "relu"} & set(modifiers):
@@ -283,17 +288,17 @@ def _convert(instruction: Instruction, lanes: Lanes) -> Step:
         if whole:
             values = _round_to_whole(whole)(values)
         if from_float and not to_float:
-            found = _to_integer(values, DTYPES[to])
+            converted = _to_integer(values, DTYPES[to])
         elif to == "bf16":
-            found = to_bf16(values.astype(np.float32))
+            converted = to_bf16(values.astype(np.float32))
         elif to_float:
-            found = _to_float(values, DTYPES[to], towards_zero)
-            found = saturated(found) if clamp else found
+            converted = _to_float(values, DTYPES[to], towards_zero)
+            converted = saturated(converted) if clamp else converted
         else:
-            found = (
+            converted = (
                 _saturate(values, DTYPES[to]) if clamp else values.astype(DTYPES[to])
             )
-        put(target, _extended(found, target.dtype), mask)
+        put(target, _extended(converted, target.dtype), mask)
 
     return run
 
@@ -335,18 +340,18 @@ def _to_integer(values: Values, dtype: np.dtype[Any]) -> Values:
     wide = values.astype(np.float64)
     below, above = wide <= float(limits.min), wide >= float(limits.max)
     safe = np.where(below | above | np.isnan(wide), 0.0, np.trunc(wide))
-    found = safe.astype(dtype)
-    found = np.where(below, dtype.type(limits.min), found)
-    return np.where(above, dtype.type(limits.max), found)
+    whole = safe.astype(dtype)
+    whole = np.where(below, dtype.type(limits.min), whole)
+    return np.where(above, dtype.type(limits.max), whole)
 
 
 def _to_float(values: Values, dtype: np.dtype[Any], towards_zero: bool) -> Values:
-    found = values.astype(dtype)
+    narrow = values.astype(dtype)
     if towards_zero:
         wide = values.astype(np.float64)
-        beyond = np.abs(found.astype(np.float64)) > np.abs(wide)
-        found = np.where(beyond, np.nextafter(found, dtype.type(0)), found)
-    return found
+        beyond = np.abs(narrow.astype(np.float64)) > np.abs(wide)
+        narrow = np.where(beyond, np.nextafter(narrow, dtype.type(0)), narrow)
+    return narrow
 
 
 def _saturate(values: Values, dtype: np.dtype[Any]) -> Values:

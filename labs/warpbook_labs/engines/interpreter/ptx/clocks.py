@@ -37,8 +37,8 @@ class Clock:
         if not len(self.keys):
             return np.zeros(len(keys), np.bool_)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        found: Bools = (self.keys[at] == keys) & (self.counts[at] > counts)
-        return found
+        is_known: Bools = (self.keys[at] == keys) & (self.counts[at] > counts)
+        return is_known
 
     def _resolve(self) -> None:
         """Join the parents' entries into own ones; a chain may be very long."""

@@ -87,9 +87,9 @@ class Copies:
         """
         for batch in self._pending:
             order = np.argsort(batch.at)
-            found = np.searchsorted(batch.at[order], at + width) - 1
-            near = order[np.maximum(found, 0)]
-            early = (found >= 0) & (batch.at[near] + batch.size_bytes > at)
+            nearest = np.searchsorted(batch.at[order], at + width) - 1
+            near = order[np.maximum(nearest, 0)]
+            early = (nearest >= 0) & (batch.at[near] + batch.size_bytes > at)
             early &= batch.at[near] < at + width
             if early.any():
                 number = int(np.flatnonzero(early)[0])

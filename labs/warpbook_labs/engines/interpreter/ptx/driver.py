@@ -167,8 +167,8 @@ def _formatted(text: str, values: bytes, state: State) -> str:
         at += size
         return struct.unpack(code, part)[0] if len(part) == size else 0
 
-    def one(found: re.Match[str]) -> str:
-        flags, width, digits, size, kind = found.groups()
+    def one(match: re.Match[str]) -> str:
+        flags, width, digits, size, kind = match.groups()
         if kind == "%":
             return "%"
         shape = f"%{flags}{min(int(width or 0), 100) or ''}"

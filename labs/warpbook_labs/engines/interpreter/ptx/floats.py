@@ -39,8 +39,10 @@ def _through_64(function: Callable[[Values], Values]) -> Callable[..., Values]:
     """Compute a function of binary32 in binary64 and round."""
 
     def compute(a: Values, rounding: str) -> Values:
-        found: Values = function(np.asarray(a, np.float64)).astype(np.asarray(a).dtype)
-        return found
+        rounded: Values = function(np.asarray(a, np.float64)).astype(
+            np.asarray(a).dtype
+        )
+        return rounded
 
     return compute
 
@@ -54,8 +56,8 @@ def _fma(a: Values, b: Values, c: Values, rounding: str) -> Values:
 def _fma_narrow(a: Values, b: Values, c: Values, rounding: str) -> Values:
     """Multiply and add short numbers: in binary64 that is all but exact."""
     wide = np.asarray(a, np.float64) * b + np.asarray(c, np.float64)
-    found: Values = wide.astype(np.asarray(a).dtype)
-    return found
+    rounded: Values = wide.astype(np.asarray(a).dtype)
+    return rounded
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Values]:
@@ -104,7 +106,9 @@ def floating(instruction: Instruction, lanes: Lanes) -> Step | None:
     if compute is None or type_ not in TYPES:
         return None
     modifiers = set(instruction.modifiers[:-1])
-    rounding = next((each for each in _ROUNDINGS if each in modifiers), "rn")
+    rounding = next(
+        (modifier for modifier in _ROUNDINGS if modifier in modifiers), "rn"
+    )
     narrow = type_ not in ("f32", "f64")
     directed = rounding != "rn"
     if directed and type_ == "f32":
@@ -132,12 +136,12 @@ def floating(instruction: Instruction, lanes: Lanes) -> Step | None:
         return np.broadcast_to(source, target.shape).copy().view(np.float16)
 
     def run(mask: Bools | None) -> None:
-        found = compute(*map(of, sources), rounding)
+        results = compute(*map(of, sources), rounding)
         if flush:
-            found = flushed(found)
+            results = flushed(results)
         if clamp:
-            found = saturated(found)
-        put(target, found if pairs == 1 else found.view(np.uint32), mask)
+            results = saturated(results)
+        put(target, results if pairs == 1 else results.view(np.uint32), mask)
 
     return run
 
@@ -155,7 +159,7 @@ def _bf16(
         return from_bf16(bits)
 
     def run(mask: Bools | None) -> None:
-        found = to_bf16(np.asarray(compute(*map(of, sources), "rn"), np.float32))
-        put(target, found.view(target.dtype), mask)
+        rounded = to_bf16(np.asarray(compute(*map(of, sources), "rn"), np.float32))
+        put(target, rounded.view(target.dtype), mask)
 
     return run

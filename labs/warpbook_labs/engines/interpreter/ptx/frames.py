@@ -102,8 +102,8 @@ class Plan:
             # what is loaded again is not needed any more, and is kept all the same
             kept[label] = tuple(sorted(names | {*self.kept.get(label, ())}))
         return Plan(
-            {each.number: each.size_bytes for each in frames},
-            {each.number: each.handed_bytes for each in frames},
+            {frame.number: frame.size_bytes for frame in frames},
+            {frame.number: frame.handed_bytes for frame in frames},
             kept,
         )
 
@@ -144,15 +144,15 @@ def _needed(linked: _Code) -> list[set[str]]:
 def _successors(pc: int, linked: _Code) -> list[int]:
     instruction, labels = linked.code[pc], linked.labels
     operands = instruction.operands
-    found = [pc + 1]
+    following = [pc + 1]
     if instruction.name == "brx" and isinstance(operands[1], Symbol):
-        return [labels[each] for each in linked.targets[operands[1].name]]
+        return [labels[label] for label in linked.targets[operands[1].name]]
     if instruction.name == "bra" and isinstance(operands[0], Symbol):
         target = labels[operands[0].name]
-        found = [target] if instruction.guard is None else [target, pc + 1]
+        following = [target] if instruction.guard is None else [target, pc + 1]
     elif instruction.name in _ENDS and instruction.guard is None:
-        found = []
-    return found
+        following = []
+    return following
 
 
 def _names(operands: Iterable[object]) -> list[str]:

@@ -87,7 +87,9 @@ def _saturating(instruction: Instruction, lanes: Lanes, type_: str) -> Step:
 def _product(
     instruction: Instruction, lanes: Lanes, type_: str, modifiers: tuple[str, ...]
 ) -> Step:
-    part = next((each for each in modifiers if each in ("lo", "hi", "wide")), None)
+    part = next(
+        (modifier for modifier in modifiers if modifier in ("lo", "hi", "wide")), None
+    )
     if part is None or "sat" in modifiers:
         raise Unsupported(instruction.text, instruction.line)
     result = _WIDER[type_] if part == "wide" else type_
@@ -151,8 +153,8 @@ def _pure(compute: Callable[..., Any], *types: str) -> Maker:
         instruction: Instruction, lanes: Lanes, type_: str, target: Values
     ) -> Step:
         sources = [
-            lanes.source(each, types[at] if at < len(types) and types[at] else type_)
-            for at, each in enumerate(instruction.operands[1:])
+            lanes.source(operand, types[at] if at < len(types) and types[at] else type_)
+            for at, operand in enumerate(instruction.operands[1:])
         ]
 
         def run(mask: Bools | None) -> None:
@@ -167,17 +169,17 @@ def _quotient(a: Values, b: Values) -> Values:
     """Divide towards zero; by zero, give all ones as the hardware does."""
     safe = np.where(b == 0, b.dtype.type(1), b)
     if b.dtype.kind == "u":
-        found = a // safe
+        quotient = a // safe
     else:
-        found = a // safe
-        found = found + ((a % safe != 0) & ((a < 0) != (safe < 0)))
-    return np.where(b == 0, np.array(-1).astype(found.dtype), found)
+        quotient = a // safe
+        quotient = quotient + ((a % safe != 0) & ((a < 0) != (safe < 0)))
+    return np.where(b == 0, np.array(-1).astype(quotient.dtype), quotient)
 
 
 def _remainder(a: Values, b: Values) -> Values:
     safe = np.where(b == 0, b.dtype.type(1), b)
-    found: Values = np.fmod(a, safe)
-    return np.where(b == 0, a, found)
+    remainder: Values = np.fmod(a, safe)
+    return np.where(b == 0, a, remainder)
 
 
 def _arrays(function: Callable[[Values, Values], Values]) -> Callable[..., Values]:
@@ -226,8 +228,8 @@ def _find(instruction: Instruction, lanes: Lanes, type_: str, target: Values) ->
     def run(mask: Bools | None) -> None:
         bare = np.where(a < 0, ~a, a) if type_[0] == "s" else a
         highest = _bit_length(bare.astype(f"u{bits // 8}")) - 1
-        found = np.where(highest < 0, -1, bits - 1 - highest if amount else highest)
-        put(target, found.astype(np.uint32), mask)
+        positions = np.where(highest < 0, -1, bits - 1 - highest if amount else highest)
+        put(target, positions.astype(np.uint32), mask)
 
     return run
 
@@ -242,7 +244,7 @@ def _extract(a: Values, at: Values, length: Values) -> Values:
     """`bfe`: a field of bits, with its sign for a signed type."""
     a, at, length = np.broadcast_arrays(a, at, length)
     bits = 8 * a.itemsize
-    at, length = (np.minimum(each & 255, bits) for each in (at, length))
+    at, length = (np.minimum(bound & 255, bits) for bound in (at, length))
     wide = a.astype(np.int64 if a.dtype.kind == "i" else np.uint64)
     length = np.minimum(length, bits - np.minimum(at, bits))
     lost = np.where(length == 0, 0, 64 - length)
@@ -255,7 +257,7 @@ def _insert(a: Values, b: Values, at: Values, length: Values) -> Values:
     """`bfi`: the lowest bits of a, put into b."""
     a, b, at, length = np.broadcast_arrays(a, b, at, length)
     bits = 8 * b.itemsize
-    at, length = (np.minimum(each & 255, bits) for each in (at, length))
+    at, length = (np.minimum(bound & 255, bits) for bound in (at, length))
     ones = np.array(-1).astype(b.dtype)
     field = np.where(
         length >= bits,
@@ -264,8 +266,8 @@ def _insert(a: Values, b: Values, at: Values, length: Values) -> Values:
     )
     inside = at < bits
     field = np.where(inside, _shift_left(field, at), b.dtype.type(0))
-    found: Values = (b & ~field) | (_shift_left(a, at) & field)
-    return found
+    inserted: Values = (b & ~field) | (_shift_left(a, at) & field)
+    return inserted
 
 
 def _logic(instruction: Instruction, lanes: Lanes, type_: str, target: Values) -> Step:
@@ -274,15 +276,15 @@ def _logic(instruction: Instruction, lanes: Lanes, type_: str, target: Values) -
     table = int(lanes.source(instruction.operands[4], "b32"))
 
     def run(mask: Bools | None) -> None:
-        found = np.zeros_like(target)
+        bits = np.zeros_like(target)
         for row in range(8):
             if table >> row & 1:
-                found |= (
+                bits |= (
                     (a if row & 4 else ~a)
                     & (b if row & 2 else ~b)
                     & (c if row & 1 else ~c)
                 )
-        put(target, found, mask)
+        put(target, bits, mask)
 
     return run
 
@@ -299,18 +301,20 @@ def _permute(
     """`prmt`: four bytes chosen from eight."""
     if instruction.modifiers != ("b32",):
         raise Unsupported(instruction.text, instruction.line)
-    a, b, chosen = (lanes.source(each, "b32") for each in instruction.operands[1:])
+    a, b, chosen = (
+        lanes.source(operand, "b32") for operand in instruction.operands[1:]
+    )
 
     def run(mask: Bools | None) -> None:
         both = _pair(a, b)
-        found = np.zeros(len(target), np.uint32)
+        permuted = np.zeros(len(target), np.uint32)
         for place in range(4):
             pick = np.asarray(chosen).astype(np.uint64) >> np.uint64(4 * place)
             byte = (both >> ((pick & np.uint64(7)) * np.uint64(8))) & np.uint64(255)
             sign = np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0))
             byte = np.where(pick & np.uint64(8), sign, byte)
-            found |= (byte << np.uint64(8 * place)).astype(np.uint32)
-        put(target, found, mask)
+            permuted |= (byte << np.uint64(8 * place)).astype(np.uint32)
+        put(target, permuted, mask)
 
     return run
 
@@ -319,7 +323,9 @@ def _funnel(instruction: Instruction, lanes: Lanes, type_: str, target: Values) 
     """`shf`: two words shifted as one."""
     left = "l" in instruction.modifiers
     wraps = "wrap" in instruction.modifiers
-    low, high, by = (lanes.source(each, "b32") for each in instruction.operands[1:])
+    low, high, by = (
+        lanes.source(operand, "b32") for operand in instruction.operands[1:]
+    )
 
     def run(mask: Bools | None) -> None:
         both = _pair(low, high)
@@ -335,19 +341,21 @@ def _funnel(instruction: Instruction, lanes: Lanes, type_: str, target: Values) 
 
 def _dot(instruction: Instruction, lanes: Lanes, type_: str, target: Values) -> Step:
     """`dp4a`: the sum of four products of bytes."""
-    kinds = [each for each in instruction.modifiers if each in ("u32", "s32")]
+    kinds = [
+        modifier for modifier in instruction.modifiers if modifier in ("u32", "s32")
+    ]
     a, b = (lanes.source(operand, "b32") for operand in instruction.operands[1:3])
     added = lanes.source(instruction.operands[3], type_)
     views = [np.int8 if kind == "s32" else np.uint8 for kind in kinds]
 
     def run(mask: Bools | None) -> None:
         parts = [
-            np.broadcast_to(np.asarray(each), target.shape)
+            np.broadcast_to(np.asarray(packed), target.shape)
             .copy()
             .view(view)
             .reshape(-1, 4)
             .astype(np.int64)
-            for each, view in zip((a, b), views, strict=True)
+            for packed, view in zip((a, b), views, strict=True)
         ]
         total = (parts[0] * parts[1]).sum(axis=1) + added
         put(target, total.astype(target.dtype), mask)
@@ -357,8 +365,8 @@ def _dot(instruction: Instruction, lanes: Lanes, type_: str, target: Values) -> 
 
 def _carry_on(a: Values, b: Values, c: Values) -> Values:
     """`sad`: |a - b| + c."""
-    found: Values = np.where(a > b, a - b, b - a) + c
-    return found
+    total: Values = np.where(a > b, a - b, b - a) + c
+    return total
 
 
 _OTHERS: dict[str, Maker] = {

@@ -77,7 +77,7 @@ class Lanes:
     def _fixed(self, in_block: NDArray[np.int64]) -> dict[str, Values]:
         x, y, _ = self.block
         bit = np.uint32(1) << self.lane.astype(np.uint32)
-        found: dict[str, Values] = {
+        special: dict[str, Values] = {
             "%tid.x": in_block % x,
             "%tid.y": in_block // x % y,
             "%tid.z": in_block // (x * y),
@@ -91,9 +91,9 @@ class Lanes:
             "%lanemask_ge": ~(bit - np.uint32(1)),
         }
         for at, axis in enumerate("xyz"):
-            found[f"%ntid.{axis}"] = np.full(self.count, self.block[at])
-            found[f"%nctaid.{axis}"] = np.full(self.count, self.grid[at])
-        return {name: values.astype(np.uint32) for name, values in found.items()}
+            special[f"%ntid.{axis}"] = np.full(self.count, self.block[at])
+            special[f"%nctaid.{axis}"] = np.full(self.count, self.grid[at])
+        return {name: values.astype(np.uint32) for name, values in special.items()}
 
     def begin(self, first: int) -> Bools:
         """Take the blocks from this number on; give the lanes that have work."""
@@ -167,12 +167,12 @@ class Lanes:
         return lambda: array
 
     def _array(self, name: str) -> Values:
-        found = self._registers.get(name)
-        if found is None:
-            found = self._special.get(name)
-        if found is None:
+        values = self._registers.get(name)
+        if values is None:
+            values = self._special.get(name)
+        if values is None:
             raise Unsupported(f"the register {name.split('/')[0]}")
-        return found
+        return values
 
 
 def _place(number: int, sizes: Dim) -> str:
@@ -186,10 +186,10 @@ def _container(type_: str) -> np.dtype[Any]:
 
 
 def _dtype(type_: str) -> np.dtype[Any]:
-    found = DTYPES.get(type_)
-    if found is None:
+    dtype = DTYPES.get(type_)
+    if dtype is None:
         raise Unsupported(f"the type .{type_}")
-    return found
+    return dtype
 
 
 def _constant(operand: Immediate, dtype: np.dtype[Any]) -> Any:

@@ -48,10 +48,10 @@ def packed(linked: Linked, arguments: Sequence[Argument]) -> dict[str, bytes]:
             f"`{linked.name}` takes {len(linked.parameters)} arguments; "
             f"{len(arguments)} were given."
         )
-    found = {}
+    packed_bytes = {}
     for variable, argument in zip(linked.parameters, arguments, strict=True):
-        found[variable.name] = _bytes(variable, argument)
-    return found
+        packed_bytes[variable.name] = _bytes(variable, argument)
+    return packed_bytes
 
 
 def _bytes(variable: Variable, argument: Argument) -> bytes:

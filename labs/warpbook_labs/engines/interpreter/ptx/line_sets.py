@@ -49,7 +49,12 @@ class Launch:
     def decide(self, pc: int) -> tuple[int, ...]:
         """Name the lines that decide whether an instruction is run."""
         code = self.code.instructions
-        lines = {line for each in code if not is_given(each) for line in each.lines}
+        lines = {
+            line
+            for instruction in code
+            if not is_given(instruction)
+            for line in instruction.lines
+        }
         return nearest(code, self.deciding(pc), lines, self.deciding, is_all=False)
 
     def unused(self, buffer: Buffer) -> tuple[int, ...]:
@@ -60,14 +65,19 @@ class Launch:
         for pc in reversed(self.stores_to(buffer)):
             line = self.code.instructions[pc].line
             if pc not in self.stored and line is not None:
-                others = [each for each in self.towards(pc) if each != line]
+                others = [other for other in self.towards(pc) if other != line]
                 return (line, *others[:1])
         return ()
 
     def towards(self, pc: int) -> tuple[int, ...]:
         """Name the lines that may decide where a store writes, and whether it does."""
         code = self.code.instructions
-        lines = {line for each in code if not is_given(each) for line in each.lines}
+        lines = {
+            line
+            for instruction in code
+            if not is_given(instruction)
+            for line in instruction.lines
+        }
         return nearest(code, (pc,), lines, self.deciding, is_all=False, about="place")
 
     def near(self, sets: Sets, starts: Sequence[int], about: About) -> tuple[int, ...]:

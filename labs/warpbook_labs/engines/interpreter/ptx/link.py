@@ -98,9 +98,9 @@ def link(module: Module, name: str) -> Linked:
         PtxError: there is no such kernel, or it can't be run here.
     """
     entries = [
-        each.name
-        for each in module.functions.values()
-        if each.is_entry and each.body is not None
+        entry.name
+        for entry in module.functions.values()
+        if entry.is_entry and entry.body is not None
     ]
     try:
         function = module.functions[entry_named(name, entries)]
@@ -189,7 +189,11 @@ class _Linker:
     ) -> None:
         self._scopes += 1
         names = dict(outer)
-        prototypes = {each.name: each for each in body if isinstance(each, Prototype)}
+        prototypes = {
+            statement.name: statement
+            for statement in body
+            if isinstance(statement, Prototype)
+        }
         self._prototypes |= prototypes
         ahead = self._handed_in_frames(body)
         for statement in body:
@@ -235,9 +239,9 @@ class _Linker:
         if call.function in DRIVER_FUNCTIONS:
             operands = tuple(
                 Address(STACK, self._in_frame[name])
-                if (name := names.get(each, each)) in self._in_frame
+                if (name := names.get(operand, operand)) in self._in_frame
                 else Symbol(name)
-                for each in (*call.arguments, *call.results)
+                for operand in (*call.arguments, *call.results)
             )
             self._append(
                 Instruction("call", (call.function,), operands, None, call.line)
@@ -264,7 +268,7 @@ class _Linker:
 
     def _handed_in_frames(self, body: tuple[Statement, ...]) -> dict[str, int]:
         """Give where what is handed to functions with frames is, behind this frame."""
-        found: dict[str, int] = {}
+        places_of: dict[str, int] = {}
         for call in body:
             if not isinstance(call, Call):
                 continue
@@ -276,9 +280,9 @@ class _Linker:
                 given = (*call.arguments, *call.results)
                 behind = self._frame_bytes()
                 for name, place in zip(given, places, strict=False):
-                    if found.setdefault(name, behind + place) != behind + place:
+                    if places_of.setdefault(name, behind + place) != behind + place:
                         raise Unsupported("such a call of a function", call.line)
-        return found
+        return places_of
 
     def _frame_bytes(self) -> int:
         """Give the size of the frame that is added to now, as it was last time."""
@@ -325,7 +329,8 @@ class _Linker:
         linked, size = self._linked, Immediate(self._frame_bytes())
         linked.registers.update(REGISTERS)
         known = next(
-            (each for each in self._frames[1:] if each.function == function.name), None
+            (other for other in self._frames[1:] if other.function == function.name),
+            None,
         )
         back = self._unique("back")
         frame = known or self._new_frame(function.name)
@@ -412,10 +417,10 @@ class _Linker:
             )
 
     def _renamed(self, instruction: Instruction, names: dict[str, str]) -> Instruction:
-        found, offset = renamed(
+        renamed_instruction, offset = renamed(
             instruction, names, self._linked.registers, self._in_frame
         )
         if offset is not None:
             place = (ADDRESS, STACK, Immediate(offset))
             self._linked.code.append(Instruction("add", ("u64",), place))
-        return found
+        return renamed_instruction

@@ -91,7 +91,11 @@ class Machine:
     @property
     def kernels(self) -> list[str]:
         """Name the kernels of the program."""
-        return [name for name, each in self._module.functions.items() if each.is_entry]
+        return [
+            name
+            for name, function in self._module.functions.items()
+            if function.is_entry
+        ]
 
     @property
     def buffers(self) -> list[Buffer]:
@@ -104,8 +108,8 @@ class Machine:
         Raises:
             TooLarge: the source is too long for it.
         """
-        linked = [_linked(self._ptx, each) for each in kernels]
-        lines = [each.line or 0 for one in linked for each in one.code]
+        linked = [_linked(self._ptx, kernel) for kernel in kernels]
+        lines = [instruction.line or 0 for one in linked for instruction in one.code]
         if max(lines, default=0) > MOST_LINES:
             raise TooLarge("The source is too long.")
         widths = [
@@ -176,7 +180,7 @@ class Machine:
         blocks = grid[0] * grid[1] * grid[2]
         memory = self._memory.space
         before = None
-        if any(each.name == "shfl" for each in linked.code):
+        if any(instruction.name == "shfl" for instruction in linked.code):
             before = memory.copy()
 
         def launch(poison: int) -> State:
@@ -339,18 +343,18 @@ def _tell_if_it_matters(
     Nobody looks at some of what is shuffled so, as in the upper half of a sum: the
     kernel is run again with other numbers in its place, and must come to the same.
     """
-    found = memory.copy()
+    kept = memory.copy()
     for poison in _POISONS:
         memory.put_back(before)
         again = launch(poison)
         if again.report.stopped != state.report.stopped:
             # it took too long this time, which tells nothing
             break
-        same = again.report.printed == state.report.printed and found.equals(memory)
+        same = again.report.printed == state.report.printed and kept.equals(memory)
         if not same and state.from_nobody is not None:
             state.report.add(state.from_nobody)
             break
-    memory.put_back(found)
+    memory.put_back(kept)
 
 
 def _clear(state: State) -> None:
@@ -379,19 +383,19 @@ def _smallest(linked: Linked, space: str) -> int:
 
 def _read(code: list[Instruction]) -> frozenset[str]:
     """Name the registers that instructions read."""
-    found: set[str] = set()
+    names: set[str] = set()
 
     def note(operand: Operand, is_result: bool) -> None:
         if isinstance(operand, Address):
             if isinstance(operand.base, Register):
-                found.add(operand.base.name)
+                names.add(operand.base.name)
         elif isinstance(operand, Vector):
             for part in operand.parts:
                 note(part, is_result)
         elif isinstance(operand, Register) and not is_result:
-            found.add(operand.name)
+            names.add(operand.name)
 
     for instruction in code:
         for place, operand in enumerate(instruction.operands):
             note(operand, place == 0 and instruction.name not in ("st", "red", "brx"))
-    return frozenset(found)
+    return frozenset(names)

@@ -60,16 +60,18 @@ def _places(bits: int, depth: int) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]
         share a row of A; a register holds neighbours in k, then comes the row eight
         further down, then the other half of k.
     """
-    each = 32 // bits
-    halves = depth // (4 * each)
+    per_register = 32 // bits
+    halves = depth // (4 * per_register)
     a_rows, a_columns, b_rows = [], [], []
     for half in range(halves):
         for lower in (0, 8):
-            for part in range(each):
+            for part in range(per_register):
                 a_rows.append(_GROUP + lower)
-                a_columns.append(_IN_GROUP * each + part + half * 4 * each)
-        for part in range(each):
-            b_rows.append(_IN_GROUP * each + part + half * 4 * each)
+                a_columns.append(
+                    _IN_GROUP * per_register + part + half * 4 * per_register
+                )
+        for part in range(per_register):
+            b_rows.append(_IN_GROUP * per_register + part + half * 4 * per_register)
     b_columns = [_GROUP] * len(b_rows)
     stacked = [np.stack(given, axis=1) for given in (a_rows, a_columns)]
     other = [np.stack(given, axis=1) for given in (b_rows, b_columns)]
@@ -94,7 +96,9 @@ def _numbers(words: NDArray[np.uint32], type_: str) -> NDArray[Any]:
 def _multiply(instruction: Instruction, pc: int, state: State) -> Step:
     modifiers = instruction.modifiers
     kinds = [modifier for modifier in modifiers if modifier in (*_BITS, "f32", "s32")]
-    shape = next((each for each in modifiers if each.startswith("m16n8k")), "")
+    shape = next(
+        (modifier for modifier in modifiers if modifier.startswith("m16n8k")), ""
+    )
     known = {"sync", "aligned", "row", "col", "satfinite", shape, *kinds}
     if len(kinds) != 4 or not shape or set(modifiers) - known:
         raise Unsupported(instruction.text, instruction.line)
@@ -124,16 +128,16 @@ def _multiply(instruction: Instruction, pc: int, state: State) -> Step:
             [np.broadcast_to(source, (lanes.count,)) for source in sources], axis=1
         )
         numbers = _numbers(words, type_).reshape(-1, WARP, at[0].shape[1])
-        found = np.zeros((len(numbers), *size), wide)
-        found[:, at[0], at[1]] = numbers
-        return found
+        matrices = np.zeros((len(numbers), *size), wide)
+        matrices[:, at[0], at[1]] = numbers
+        return matrices
 
     def run(mask: Bools | None) -> None:
         _tell_missing(instruction, mask, pc, state)
         a = laid(held[0], a_type, a_at, (_ROWS, depth))
         b = laid(held[1], b_type, b_at, (depth, _COLUMNS))
         words = np.stack(
-            [np.broadcast_to(each, (lanes.count,)) for each in held[2]], axis=1
+            [np.broadcast_to(register, (lanes.count,)) for register in held[2]], axis=1
         )
         before = np.ascontiguousarray(words).view(dtype).reshape(-1, WARP, 4)
         product = (a @ b)[:, _C_ROWS, _C_COLUMNS] + before.astype(wide)
@@ -168,11 +172,11 @@ def _multiply_doubles(instruction: Instruction, pc: int, state: State) -> Step:
         rows = warps(a[0]).reshape(-1, 8, 4)
         columns = warps(b[0]).reshape(-1, 8, 4)
         product = (rows @ columns.transpose(0, 2, 1)).reshape(-1, WARP, 2)
-        found = [
-            (product[:, :, number] + warps(each)).ravel()
-            for number, each in enumerate(before)
+        results = [
+            (product[:, :, number] + warps(added)).ravel()
+            for number, added in enumerate(before)
         ]
-        for target, values in zip(targets, found, strict=True):
+        for target, values in zip(targets, results, strict=True):
             put(target, values, mask)
 
     return run
@@ -203,9 +207,9 @@ def _load(instruction: Instruction, pc: int, state: State) -> Step:
         halves = rows.view(np.uint16).reshape(-1, 4, 8, 8)
         if is_turned:
             halves = halves.transpose(0, 1, 3, 2)
-        found = np.ascontiguousarray(halves).view(np.uint32).reshape(-1, 4, WARP)
+        loaded = np.ascontiguousarray(halves).view(np.uint32).reshape(-1, 4, WARP)
         for number, target in enumerate(targets):
-            values = found[:, number].reshape(-1)
+            values = loaded[:, number].reshape(-1)
             if mask is None:
                 target[:] = values
             else:

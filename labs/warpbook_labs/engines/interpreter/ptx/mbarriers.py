@@ -60,10 +60,10 @@ def _watch(place: Place, pc: int, state: State, strength: int) -> None:
 
 
 def _of(place: Place, number: int, pc: int, state: State) -> Phases:
-    found = state.mbarriers.get(int(place.at[number]))
-    if found is None:
+    known = state.mbarriers.get(int(place.at[number]))
+    if known is None:
         raise Unsupported("an mbarrier that nobody has begun", state.line(pc))
-    return found
+    return known
 
 
 def _init(instruction: Instruction, pc: int, state: State) -> Step:
@@ -114,17 +114,17 @@ def _arrive(instruction: Instruction, pc: int, state: State) -> Step:
             for at in np.unique(place.at):
                 came = np.flatnonzero(place.at == at)
                 barrier = _of(place, int(came[0]), pc, state)
-                told = 0
+                first_told = 0
                 for count, lane in enumerate(place.chosen[came], 1):
                     if target is not None:
                         target[lane] = barrier.phase
                     is_last = barrier.arrive(int(numbers[lane]))
                     if is_last or count == len(came):
                         # as one, so that who waits has one clock to look at
-                        lanes_told = place.chosen[came[told:count]]
-                        clock = state.causality.told(lanes_told)
+                        lanes_told = place.chosen[came[first_told:count]]
+                        clock = state.causality.clock_of(lanes_told)
                         barrier.tell(clock, is_last)
-                        told = count
+                        first_told = count
 
     return run
 
@@ -143,8 +143,8 @@ def _test(instruction: Instruction, pc: int, state: State) -> Step:
             _watch(place, pc, state, ATOMIC)
             over = np.zeros(len(place.at), np.bool_)
             for at, lane in enumerate(place.chosen):
-                now, asked = _of(place, at, pc, state).phase, int(phases[lane])
-                over[at] = now % 2 != asked % 2 if by_parity else now != asked
+                now, phase = _of(place, at, pc, state).phase, int(phases[lane])
+                over[at] = now % 2 != phase % 2 if by_parity else now != phase
             target[place.chosen] = over
             for at in np.unique(place.at[over]):
                 done = np.flatnonzero(over & (place.at == at))

@@ -28,7 +28,7 @@ def width_bytes(type_: str) -> int:
 def initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
     """Give what a variable holds at first, and the names whose addresses it holds."""
     width = width_bytes(type_)
-    found, addresses = bytearray(), list[tuple[int, str]]()
+    data, addresses = bytearray(), list[tuple[int, str]]()
     for value in re.findall(r"[^\s{},]+", text):
         known = number(value)
         if known is None:
@@ -36,10 +36,10 @@ def initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
                 raise NotPtx(
                     f"A variable begins as {value[:40]!r}, which is no number."
                 )
-            addresses.append((len(found), value))
+            addresses.append((len(data), value))
             known = Immediate(0)
-        found += (known.bits & ((1 << 8 * width) - 1)).to_bytes(width, "little")
-    return bytes(found), tuple(addresses)
+        data += (known.bits & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+    return bytes(data), tuple(addresses)
 
 
 def number(text: str) -> Immediate | None:

@@ -116,7 +116,9 @@ class Origins:
 
     def launches_to(self, buffer: Buffer) -> tuple[int, ...]:
         """Number the launches that have a store to a buffer, run or not."""
-        return tuple(each.number for each in self._launches if each.stores_to(buffer))
+        return tuple(
+            launch.number for launch in self._launches if launch.stores_to(buffer)
+        )
 
     def of_nobody(self, buffer: Buffer) -> tuple[tuple[int, ...], int]:
         """Give the lines that decide on a store that was never run, and its line."""
@@ -125,7 +127,7 @@ class Origins:
                 line = launch.code.instructions[pc].line
                 if line is not None:
                     lines = launch.decide(pc)
-                    return tuple(each for each in lines if each != line), line
+                    return tuple(other for other in lines if other != line), line
         return (), 0
 
     def of_unused(self, buffer: Buffer) -> tuple[int, ...]:
@@ -169,7 +171,7 @@ class Origins:
             ]
             if starts:
                 lines = launch.near(sets, starts, about)
-                return tuple(each for each in lines if each != line)
+                return tuple(other for other in lines if other != line)
         return ()
 
     def _cell_of(self, buffer: Buffer, byte: int) -> int:
@@ -179,17 +181,17 @@ class Origins:
         return np.zeros((count, self._width), np.uint64)
 
     def _of_register(self, name: str) -> Sets:
-        found = self._registers.get(name)
-        if found is None:
-            found = self._registers[name] = self._empty(self._state.lanes.count)
-        return found
+        sets = self._registers.get(name)
+        if sets is None:
+            sets = self._registers[name] = self._empty(self._state.lanes.count)
+        return sets
 
     def _bits(self, instruction: Instruction) -> Sets:
-        found = np.zeros(self._width, np.uint64)
+        bits = np.zeros(self._width, np.uint64)
         for line in instruction.lines:
             if line // LINE_BITS < self._width:
-                found[line // LINE_BITS] |= np.uint64(1) << np.uint64(line % LINE_BITS)
-        return found
+                bits[line // LINE_BITS] |= np.uint64(1) << np.uint64(line % LINE_BITS)
+        return bits
 
     def _followed(self, pc: int, instruction: Instruction, step: Step) -> Step:
         follow = self._access(pc, instruction)
@@ -231,15 +233,15 @@ class Origins:
         for branch in self._launch.deciding(pc):
             instruction = self._code.instructions[branch]
             sets |= self._bits(instruction)
-            for each in sources(instruction):
-                if isinstance(each, Register) and each.name in self._registers:
-                    sets |= self._registers[each.name][chosen]
+            for operand in sources(instruction):
+                if isinstance(operand, Register) and operand.name in self._registers:
+                    sets |= self._registers[operand.name][chosen]
         return sets
 
     def _read(self, operands: Iterator[Any], chosen: NDArray[np.int64]) -> Sets:
         sets = np.zeros((len(chosen), self._width), np.uint64)
-        for each in operands:
-            parts = each.parts if isinstance(each, Vector) else (each,)
+        for operand in operands:
+            parts = operand.parts if isinstance(operand, Vector) else (operand,)
             for part in parts:
                 if isinstance(part, Register) and part.name in self._registers:
                     sets |= self._registers[part.name][chosen]
@@ -321,16 +323,16 @@ class Origins:
             value = here.copy()
             value[chosen] |= self._read(iter(given), chosen)
             places = list(reach.places(mask, width))
-            found = [here.copy() for _ in range(parts)]
+            origins = [here.copy() for _ in range(parts)]
             for place in places:
-                for part, sets in enumerate(found):
+                for part, sets in enumerate(origins):
                     for at in self._cells(place, width // parts, part):
                         sets[place.chosen] |= self._held(place)[at]
             if instruction.name == "ldmatrix":
-                found = [self._spread(found[0], chosen)] * max(len(targets), 1)
+                origins = [self._spread(origins[0], chosen)] * max(len(targets), 1)
 
             def finish() -> None:
-                for name, sets in zip(targets, found, strict=False):
+                for name, sets in zip(targets, origins, strict=False):
                     if name:
                         self._of_register(name)[chosen] = sets[chosen]
                 if not writes:
@@ -373,7 +375,7 @@ class Origins:
         width, state = size.bits, self._state
         source = Reach(instruction, of, pc, state, "copies", "global")
         target = Reach(instruction, to, pc, state, "copies to", "shared")
-        bases = [each.base for each in (to, of) if isinstance(each, Address)]
+        bases = [address.base for address in (to, of) if isinstance(address, Address)]
         more = instruction.operands[3:]
         own = self._bits(instruction)
 

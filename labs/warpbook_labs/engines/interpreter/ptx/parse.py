@@ -163,23 +163,23 @@ def _add(module: Module, statement: str, body: str | None) -> None:
         return
     function = _FUNCTION.match(statement)
     if function is not None:
-        found = _function(function, body)
-        known = module.functions.get(found.name)
+        parsed = _function(function, body)
+        known = module.functions.get(parsed.name)
         if known is None or known.body is None:
-            module.functions[found.name] = found
+            module.functions[parsed.name] = parsed
         return
     for declared in _declarations(statement):
         if isinstance(declared, Variable):
             module.variables[declared.name] = declared
 
 
-def _function(found: re.Match[str], body: str | None) -> Function:
-    head = _HEAD.match(found["rest"])
+def _function(match: re.Match[str], body: str | None) -> Function:
+    head = _HEAD.match(match["rest"])
     if head is None:
-        raise NotPtx(f"A function without a name: {found[0][:80]!r}.")
+        raise NotPtx(f"A function without a name: {match[0][:80]!r}.")
     return Function(
         head["name"],
-        found["kind"] == "entry",
+        match["kind"] == "entry",
         _parameters(head["results"]),
         _parameters(head["parameters"]),
         None if body is None else _Body().read(body),
@@ -187,11 +187,13 @@ def _function(found: re.Match[str], body: str | None) -> Function:
 
 
 def _parameters(text: str | None) -> tuple[Variable, ...]:
-    found: list[Variable] = []
-    for each in (text or "").split(","):
-        if each.strip():
-            found += [v for v in _declarations(each.strip()) if isinstance(v, Variable)]
-    return tuple(found)
+    variables: list[Variable] = []
+    for word in (text or "").split(","):
+        if word.strip():
+            variables += [
+                v for v in _declarations(word.strip()) if isinstance(v, Variable)
+            ]
+    return tuple(variables)
 
 
 def _declarations(statement: str) -> list[Variable | Registers]:
@@ -199,7 +201,7 @@ def _declarations(statement: str) -> list[Variable | Registers]:
     if declared is None:
         raise NotPtx(f"This is no statement of PTX: {statement[:80]!r}.")
     type_ = declared["type"]
-    found: list[Variable | Registers] = []
+    declarations: list[Variable | Registers] = []
     for part in _commas(declared["rest"]):
         name = _DECLARED.match(part.strip())
         if name is None:
@@ -207,7 +209,7 @@ def _declarations(statement: str) -> list[Variable | Registers]:
         if declared["space"] == "reg":
             count = name["count"]
             prefix = name["name"]
-            found.append(
+            declarations.append(
                 Registers(prefix, type_, None if count is None else int(count))
             )
             continue
@@ -216,10 +218,10 @@ def _declarations(statement: str) -> list[Variable | Registers]:
             int(size or 0) for size in re.findall(r"\[\s*(\d*)\s*\]", name["sizes"])
         ]
         size = element
-        for each in sizes:
-            size *= each
+        for side in sizes:
+            size *= side
         held, addresses = initial(name["values"] or "", type_)
-        found.append(
+        declarations.append(
             Variable(
                 name["name"],
                 declared["space"],
@@ -231,7 +233,7 @@ def _declarations(statement: str) -> list[Variable | Registers]:
                 addresses,
             )
         )
-    return found
+    return declarations
 
 
 class _Body:
@@ -244,13 +246,13 @@ class _Body:
         self._calls: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
 
     def read(self, text: str) -> tuple[Statement, ...]:
-        found: list[Statement] = []
+        statements: list[Statement] = []
         for statement, body in _split(text):
             if body is not None:
-                found.append(Scope(self.read(body)))
+                statements.append(Scope(self.read(body)))
             else:
-                found += self._statements(statement)
-        return tuple(found)
+                statements += self._statements(statement)
+        return tuple(statements)
 
     def _statements(self, text: str) -> list[Statement]:
         if text.startswith(".loc "):
@@ -290,21 +292,23 @@ class _Body:
                 lines[int(call[1])] = None
             # further out only where it is certain, beside calls of itself
             outer = {
-                each for each in self._calls.get(call, ()) if int(each[1]) not in lines
+                call_site
+                for call_site in self._calls.get(call, ())
+                if int(call_site[1]) not in lines
             }
             call = outer.pop() if len(outer) == 1 else ()
         self._called_on = tuple(lines)
 
     def _call(self, text: str) -> Call:
-        found = _CALL.match(text)
-        if found is None:
+        match = _CALL.match(text)
+        if match is None:
             raise Unsupported("a call of this form", self._line)
         return Call(
-            found["name"],
-            tuple(_commas(found["results"] or "")),
-            tuple(_commas(found["arguments"] or "")),
+            match["name"],
+            tuple(_commas(match["results"] or "")),
+            tuple(_commas(match["arguments"] or "")),
             self._line,
-            found["rest"].strip(" ,\t\n"),
+            match["rest"].strip(" ,\t\n"),
         )
 
     def _instruction(self, text: str) -> Instruction:
@@ -370,8 +374,8 @@ def _operand(text: str) -> Operand:
 
 
 def _base(text: str) -> tuple[str, int]:
-    found = _OFFSET.match(text)
-    if found is None or not found[1].strip():
+    match = _OFFSET.match(text)
+    if match is None or not match[1].strip():
         return text, 0
-    offset = int(found[3], 0)
-    return found[1].strip(), -offset if found[2] == "-" else offset
+    offset = int(match[3], 0)
+    return match[1].strip(), -offset if match[2] == "-" else offset

@@ -30,7 +30,7 @@ def polling(code: list[Instruction], labels: dict[str, int]) -> Polling:
     reads, takes = set(), set()
     loops = sorted(loop_ranges(code, labels), key=lambda loop: loop[1] - loop[0])
     for pc, instruction in enumerate(code):
-        of_loop = next((each for each in loops if each[0] <= pc <= each[1]), None)
+        of_loop = next((loop for loop in loops if loop[0] <= pc <= loop[1]), None)
         if of_loop is None:
             continue
         inside = code[of_loop[0] : of_loop[1] + 1]
@@ -46,25 +46,26 @@ def polling(code: list[Instruction], labels: dict[str, int]) -> Polling:
 def _takes(atomic: Instruction, loop: list[Instruction]) -> bool:
     if "cas" in atomic.modifiers:
         return True
-    alone = sum(each.name in ("atom", "red") for each in loop) == 1
+    alone = sum(instruction.name in ("atom", "red") for instruction in loop) == 1
     return alone and _waits(atomic, loop)
 
 
 def _waits(reading: Instruction, loop: list[Instruction]) -> bool:
     """Tell whether a loop stores nothing, and branches by what it reads."""
-    if any(each.name in ("st", "bar", "barrier") for each in loop):
+    if any(instruction.name in ("st", "bar", "barrier") for instruction in loop):
         return False
     known = set(results(reading))
     while True:
         more = {
             result
-            for each in loop
-            if known & set(sources(each))
-            for result in results(each)
+            for instruction in loop
+            if known & set(sources(instruction))
+            for result in results(instruction)
         }
         if more <= known:
             break
         known |= more
     return any(
-        each.name in ("bra", "brx") and known & set(sources(each)) for each in loop
+        instruction.name in ("bra", "brx") and known & set(sources(instruction))
+        for instruction in loop
     )

@@ -105,8 +105,8 @@ class Tracker:
 
     def forget(self) -> None:
         """Forget all: other blocks have this memory now."""
-        for each in (self._writes, *self._reads):
-            each.forget()
+        for accesses in (self._writes, *self._reads):
+            accesses.forget()
 
     def read(self, cells: NDArray[np.int64], who: Who) -> list[Race]:
         """Note a read; give the writes that it races with."""
@@ -151,11 +151,11 @@ class Tracker:
         thread = before.thread[cells]
         same_block = thread // self._per_block == who.thread // self._per_block
         same_warp = thread >> 5 == who.thread >> 5
-        found: Bools = same_block & (
+        is_ordered: Bools = same_block & (
             (before.block_epoch[cells] < who.block_epoch)
             | (same_warp & (before.warp_epoch[cells] < who.warp_epoch))
         )
-        return found
+        return is_ordered
 
     def _conflicts(
         self,
@@ -216,13 +216,13 @@ class Tracker:
 def _both_strong(before: NDArray[np.uint8], strength: int, elsewhere: Bools) -> Bools:
     """Tell which accesses are so strong that two of them don't disturb each other."""
     in_block = (before == ATOMIC_IN_BLOCK) | (strength == ATOMIC_IN_BLOCK)
-    found: Bools = (
+    is_strong: Bools = (
         (before > WEAK)
         & (strength > WEAK)
         & ((before > VOLATILE) | (strength > VOLATILE))
         & ~(in_block & elsewhere)
     )
-    return found
+    return is_strong
 
 
 def clashes_within(

@@ -223,5 +223,5 @@ class Reach:
 
 
 def _within(address: Ints, window: int) -> Bools:
-    found: Bools = (address >= window) & (address < window + WINDOW_BYTES)
-    return found
+    is_within: Bools = (address >= window) & (address < window + WINDOW_BYTES)
+    return is_within

@@ -74,5 +74,7 @@ def renamed(
     if not isinstance(renamed_guard, Register | Negated | None):
         raise NotPtx(f"The condition of {instruction.text} is invalid.")
     operands = tuple(map(rename, instruction.operands))
-    found = dataclasses.replace(instruction, operands=operands, guard=renamed_guard)
-    return found, taken
+    renamed_instruction = dataclasses.replace(
+        instruction, operands=operands, guard=renamed_guard
+    )
+    return renamed_instruction, taken

@@ -100,18 +100,18 @@ def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
 
 def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
     machine = Machine(job.ptx)
-    if job.asked is not None:
+    if job.question is not None:
         machine.follow(launch.kernel for launch in run.launches)
     buffers: dict[str, Buffer] = {}
-    for each in run.memory:
-        if each.data is None:
-            buffers[each.name] = machine.empty(
-                each.name, each.size_bytes, each.off_bytes
+    for memory in run.memory:
+        if memory.data is None:
+            buffers[memory.name] = machine.empty(
+                memory.name, memory.size_bytes, memory.off_bytes
             )
         else:
-            values = np.frombuffer(each.data, np.uint8)
-            buffers[each.name] = machine.put(each.name, values, each.off_bytes)
-    told = [buffers[each.name] for each in run.memory if each.is_told]
+            values = np.frombuffer(memory.data, np.uint8)
+            buffers[memory.name] = machine.put(memory.name, values, memory.off_bytes)
+    outputs = [buffers[memory.name] for memory in run.memory if memory.is_told]
 
     def launched() -> tuple[Report, ...]:
         reports = []
@@ -135,57 +135,61 @@ def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
         if memory.is_input and _has_changed(machine, buffers[memory.name], memory):
             line = int(machine.writer_lines(buffers[memory.name]).max(initial=0))
             reports[-1].add(written_input(memory.name, line))
-    held = _held(machine, told)
-    if job.asked is not None and reports[-1].stopped and job.asked.what != "finding":
+    held = _held(machine, outputs)
+    if (
+        job.question is not None
+        and reports[-1].stopped
+        and job.question.what != "finding"
+    ):
         return Ran(reports, held)
-    if job.asked is not None and not job.asked.is_again:
-        return Ran(reports, held, origin=_origin(job.asked, machine, run, buffers))
+    if job.question is not None and not job.question.is_again:
+        return Ran(reports, held, origin=_origin(job.question, machine, run, buffers))
     if reports[-1].stopped or not machine.has_changed():
         return Ran(reports, held)
     # what the program keeps from call to call may spoil the next
     machine.put_back(buffers.values())
     again = launched()
-    if job.asked is not None:
-        return Ran(reports, held, origin=_origin(job.asked, machine, run, buffers))
-    return Ran(reports, held, again=_held(machine, told), again_reports=again)
+    if job.question is not None:
+        return Ran(reports, held, origin=_origin(job.question, machine, run, buffers))
+    return Ran(reports, held, again=_held(machine, outputs), again_reports=again)
 
 
 def _origin(
-    asked: Asked, machine: Machine, run: Run, buffers: dict[str, Buffer]
+    question: Asked, machine: Machine, run: Run, buffers: dict[str, Buffer]
 ) -> Origin:
     """Give the lines that are asked for."""
     origins = machine.origins
     assert origins is not None
-    if asked.what == "finding":
+    if question.what == "finding":
         # the line of the access itself may be among them
         return Origin(origins.of_told()[: _MOST_LINES + 1])
-    if asked.what == "access":
-        return Origin(origins.of_accesses(asked.line)[:_MOST_LINES])
-    buffer, number = buffers[asked.buffer], len(run.launches)
-    if asked.what == "value":
-        lines = origins.of_value(buffer, asked.byte, asked.line)
+    if question.what == "access":
+        return Origin(origins.of_accesses(question.line)[:_MOST_LINES])
+    buffer, number = buffers[question.buffer], len(run.launches)
+    if question.what == "value":
+        lines = origins.of_value(buffer, question.byte, question.line)
         if len(lines) < _MOST_LINES:
             # what others have may be what it lacks
-            alike = np.flatnonzero(machine.writer_lines(buffer) == asked.line)
-            lines += origins.beyond(buffer, 4 * alike, asked.byte, asked.line)
-        return Origin(lines[:_MOST_LINES], asked.line)
-    launches = tuple({each % number: None for each in origins.launches_to(buffer)})
+            alike = np.flatnonzero(machine.writer_lines(buffer) == question.line)
+            lines += origins.beyond(buffer, 4 * alike, question.byte, question.line)
+        return Origin(lines[:_MOST_LINES], question.line)
+    launches = tuple({launch % number: None for launch in origins.launches_to(buffer)})
     by_word = machine.writer_lines(buffer)
     written = np.flatnonzero(by_word)
     if not len(written):
         lines, line = origins.of_nobody(buffer)
         return Origin(lines[:_MOST_LINES], line, launches, has_written=False)
     # the one before it, which tells what was meant
-    at = max(int(np.searchsorted(written, asked.byte // 4)) - 1, 0)
+    at = max(int(np.searchsorted(written, question.byte // 4)) - 1, 0)
     word = int(written[at])
     writer = int(by_word[word])
     lines = (
-        *(each for each in origins.of_unused(buffer) if each != writer),
+        *(unused for unused in origins.of_unused(buffer) if unused != writer),
         *origins.of_place(buffer, 4 * word, writer),
     )
     lines = tuple(dict.fromkeys(lines))
     # of a second call, the first may have written the very same
-    return Origin(lines[:_MOST_LINES], writer, launches, word != asked.byte // 4)
+    return Origin(lines[:_MOST_LINES], writer, launches, word != question.byte // 4)
 
 
 def _has_changed(machine: Machine, buffer: Buffer, memory: Memory) -> bool:

@@ -212,8 +212,8 @@ class Schedule:
         if (masks == masks[0]).all():
             code.steps[pc](None if going.all() else going)
         else:
-            for each in np.unique(masks):
-                code.steps[pc](going & (named == each))
+            for warp_mask in np.unique(masks):
+                code.steps[pc](going & (named == warp_mask))
         self._pc[going] = pc + 1
 
     def _release_parked(self) -> bool:

@@ -49,9 +49,9 @@ class Space:
 
     def copy(self) -> Space:
         """Give the same bytes apart."""
-        found = Space(0, RED)
-        found.data, found.state = self.data.copy(), self.state.copy()
-        return found
+        copied = Space(0, RED)
+        copied.data, copied.state = self.data.copy(), self.state.copy()
+        return copied
 
     def put_back(self, other: Space) -> None:
         """Hold what the other holds, which is of the same size."""
@@ -65,8 +65,8 @@ class Space:
 
     def read(self, at: Offsets, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Give what is at these offsets, which suit the type."""
-        found: NDArray[Any] = self.data.view(dtype)[at // dtype.itemsize]
-        return found
+        values: NDArray[Any] = self.data.view(dtype)[at // dtype.itemsize]
+        return values
 
     def write(self, at: Offsets, values: NDArray[Any]) -> None:
         """Write; of several values for one place the last stays."""
@@ -80,16 +80,16 @@ class Space:
         """Tell which offsets lie in something, from the first byte to the last."""
         inside = (at >= 0) & (at <= len(self.state) - width)
         safe = np.where(inside, at, 0)
-        found: NDArray[np.bool_] = (
+        is_inside: NDArray[np.bool_] = (
             inside & (self.state[safe] != RED) & (self.state[safe + width - 1] != RED)
         )
-        return found
+        return is_inside
 
     def is_written(self, at: Offsets, width: int) -> NDArray[np.bool_]:
         """Tell which offsets somebody has written, all of their bytes."""
         whole = int.from_bytes(bytes([int(WRITTEN)] * width), "little")
-        found: NDArray[np.bool_] = self.state.view(f"u{width}")[at // width] == whole
-        return found
+        is_whole: NDArray[np.bool_] = self.state.view(f"u{width}")[at // width] == whole
+        return is_whole
 
 
 def _slice(buffer: Buffer) -> slice:
@@ -153,7 +153,7 @@ class Memory:
 
     def put_back(self, buffers: Iterable[Buffer]) -> None:
         """Have buffers hold what they held at first."""
-        space, wanted = self.space, {each.address for each in buffers}
+        space, wanted = self.space, {buffer.address for buffer in buffers}
         for buffer, values in zip(self._buffers, self._contents, strict=True):
             if buffer.address not in wanted:
                 continue
@@ -164,7 +164,7 @@ class Memory:
 
     def is_as_at_first(self, buffers: Iterable[Buffer]) -> bool:
         """Tell whether these buffers, which held values at first, still do."""
-        wanted = {each.address for each in buffers}
+        wanted = {buffer.address for buffer in buffers}
         return all(
             np.array_equal(
                 self.space.data[_slice(buffer)], np.frombuffer(values.tobytes(), "u1")
@@ -192,13 +192,13 @@ class Memory:
             if buffer.address <= address < end:
                 return f"byte {address - buffer.address:,} of `{buffer.name}`"
             if address >= end:
-                found = (address - end, f"{address - end:,} bytes past the end of")
+                distance = (address - end, f"{address - end:,} bytes past the end of")
             else:
                 before = buffer.address - address
-                found = (before, f"{before:,} bytes before the start of")
-            if nearest is None or found[0] < nearest[0]:
-                words = f"{found[1]} `{buffer.name}` ({buffer.size_bytes:,} bytes)"
-                nearest = (found[0], words)
+                distance = (before, f"{before:,} bytes before the start of")
+            if nearest is None or distance[0] < nearest[0]:
+                words = f"{distance[1]} `{buffer.name}` ({buffer.size_bytes:,} bytes)"
+                nearest = (distance[0], words)
         if nearest is None or nearest[0] > MAX_GLOBAL_BYTES:
             return f"at address {address:#x}, where there is nothing"
         return nearest[1]

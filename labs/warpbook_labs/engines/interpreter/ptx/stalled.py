@@ -33,7 +33,7 @@ class Stalled:
         loops = sorted(loop_ranges(code, labels), key=lambda loop: loop[1] - loop[0])
         self._polls = state.polling.reads | state.polling.takes
         for pc in self._polls:
-            begin, end = next(each for each in loops if each[0] <= pc <= each[1])
+            begin, end = next(loop for loop in loops if loop[0] <= pc <= loop[1])
             self._inside[begin : end + 1] = True
         self._turns, self._next_look = 0, _FIRST_LOOK
         self._look: _Look | None = None
@@ -105,7 +105,7 @@ class _Look:
     def __init__(self, state: State, pcs: NDArray[np.int32]) -> None:
         self._state, self._pcs = state, pcs.copy()
         self.moved = np.zeros(len(pcs), np.bool_)
-        self._before = [each.copy() for each in self._held()]
+        self._before = [array.copy() for array in self._held()]
 
     def _held(self) -> list[NDArray[Any]]:
         state = self._state

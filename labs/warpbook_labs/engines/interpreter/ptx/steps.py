@@ -224,12 +224,12 @@ def _barrier(instruction: Instruction, state: State) -> Step:
         active = state.active(mask).reshape(-1, lanes.per_block)
         yes = np.broadcast_to(votes(), (lanes.count,)).reshape(active.shape) & active
         count = yes.sum(axis=1)
-        told = {
+        results = {
             "popc": count,
             "and": count == active.sum(axis=1),
             "or": count > 0,
         }[how]
-        put(target, np.repeat(told, lanes.per_block).astype(target.dtype), mask)
+        put(target, np.repeat(results, lanes.per_block).astype(target.dtype), mask)
 
     return run
 

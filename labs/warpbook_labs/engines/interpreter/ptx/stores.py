@@ -28,7 +28,11 @@ class Stores:
         for place, instruction in enumerate(code):
             for name in register_names(results(instruction)):
                 self.by_result.setdefault(name, []).append(place)
-        self._places = [place for place, each in enumerate(code) if each.name in WRITES]
+        self._places = [
+            place
+            for place, instruction in enumerate(code)
+            if instruction.name in WRITES
+        ]
         self._symbols: dict[int, frozenset[Symbol]] = {}
 
     def before(self, load: int) -> list[int]:
@@ -71,10 +75,10 @@ class Stores:
 
     def _reached(self, place: int) -> frozenset[Symbol]:
         """Give the variables and parameters from which an address is computed."""
-        found = self._symbols.get(place)
-        if found is None:
-            found = self._symbols[place] = frozenset(self._bases(place))
-        return found
+        bases = self._symbols.get(place)
+        if bases is None:
+            bases = self._symbols[place] = frozenset(self._bases(place))
+        return bases
 
     def _bases(self, place: int) -> set[Symbol]:
         address = address_of(self._code[place])
@@ -98,8 +102,8 @@ def address_of(instruction: Instruction) -> Address | None:
     """Give the address that an instruction reads or writes; of a copy, its target."""
     operands = instruction.operands
     at = 0 if instruction.name in ("st", "red", "cp") else 1
-    found = operands[at] if len(operands) > at else None
-    return found if isinstance(found, Address) else None
+    operand = operands[at] if len(operands) > at else None
+    return operand if isinstance(operand, Address) else None
 
 
 def register_names(operands: Sequence[object]) -> list[str]:

@@ -63,8 +63,8 @@ def _distinct(numbers: Offsets, active: Bools) -> NDArray[np.int64]:
     rows = np.where(active, numbers, -1).reshape(-1, _WARP)
     rows.sort(axis=1)
     changes = (rows[:, 1:] != rows[:, :-1]).sum(axis=1) + 1
-    found: NDArray[np.int64] = changes - (rows[:, 0] == -1)
-    return found
+    counts: NDArray[np.int64] = changes - (rows[:, 0] == -1)
+    return counts
 
 
 def shared_traffic(at: Offsets, active: Bools, width: int) -> SharedTraffic:

@@ -53,8 +53,8 @@ def flushed(values: Floats32) -> Floats32:
 
 def saturated(values: Values) -> Values:
     """Give what is between 0 and 1; NaN becomes 0 (`.sat`)."""
-    found: Values = np.clip(np.nan_to_num(values, nan=0.0), 0, 1).astype(values.dtype)
-    return found
+    clipped: Values = np.clip(np.nan_to_num(values, nan=0.0), 0, 1).astype(values.dtype)
+    return clipped
 
 
 def fma32(a: Floats32, b: Floats32, c: Floats32, rounding: str = "rn") -> Floats32:
@@ -125,8 +125,8 @@ def add_rounded(a: Values, b: Values, rounding: str) -> Values:
         rest = (wide - exact_total) + _error(wide_a, wide_b, wide)
     else:
         rest = _error(a, b, exact_total)
-    found: Values = _step(total, rest, rounding)
-    return found
+    rounded: Values = _step(total, rest, rounding)
+    return rounded
 
 
 def multiply_rounded(a: Values, b: Values, rounding: str) -> Values:
@@ -138,8 +138,8 @@ def multiply_rounded(a: Values, b: Values, rounding: str) -> Values:
         rest = a.astype(np.float64) * b.astype(np.float64) - product.astype(np.float64)
     else:
         rest = _product_error(a, b, product)
-    found: Values = _step(product, rest, rounding)
-    return found
+    rounded: Values = _step(product, rest, rounding)
+    return rounded
 
 
 def divide_rounded(a: Floats32, b: Floats32, rounding: str) -> Floats32:
@@ -150,16 +150,16 @@ def divide_rounded(a: Floats32, b: Floats32, rounding: str) -> Floats32:
     """
     near = a / b
     wide = a.astype(np.float64) / b.astype(np.float64)
-    found: Floats32 = _step(near, wide - near.astype(np.float64), rounding)
-    return found
+    rounded: Floats32 = _step(near, wide - near.astype(np.float64), rounding)
+    return rounded
 
 
 def root_rounded(a: Floats32, rounding: str) -> Floats32:
     """Give the square root rounded as asked; binary64 tells the side here, too."""
     near = np.sqrt(a)
     rest = np.sqrt(a.astype(np.float64)) - near.astype(np.float64)
-    found: Floats32 = _step(near, rest, rounding)
-    return found
+    rounded: Floats32 = _step(near, rest, rounding)
+    return rounded
 
 
 def _product_error(a: Floats64, b: Floats64, product: Floats64) -> Floats64:
@@ -187,15 +187,17 @@ def fma64(a: Floats64, b: Floats64, c: Floats64, rounding: str = "rn") -> Floats
         total_error + small_error,
         _error(total_error, small_error, total_error + small_error),
     )
-    found: Floats64 = total + rest if rounding == "rn" else _step(total, rest, rounding)
+    rounded: Floats64 = (
+        total + rest if rounding == "rn" else _step(total, rest, rounding)
+    )
     size = np.abs(product)
     odd = ~((size > _LEAST) & (size < _MOST) & (np.abs(c) < _MOST))
     plain = odd & ((product == 0) & ((a == 0) | (b == 0)) | ~np.isfinite(product + c))
-    found = np.where(plain, product + c, found)
+    rounded = np.where(plain, product + c, rounded)
     for at in np.flatnonzero(odd & ~plain):
         exact = Fraction(float(a[at])) * Fraction(float(b[at])) + Fraction(float(c[at]))
-        found[at] = _nearest(exact)
-    return found
+        rounded[at] = _nearest(exact)
+    return rounded
 
 
 def _nearest(exact: Fraction) -> float:

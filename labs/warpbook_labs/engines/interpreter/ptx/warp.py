@@ -117,16 +117,16 @@ def _shuffle(instruction: Instruction, pc: int, state: State) -> Step:
             fits = source <= most
         source = np.where(fits, source, lane)
         rows = _rows(a, lanes)
-        found = np.take_along_axis(rows, source.reshape(-1, WARP), axis=1).ravel()
+        taken = np.take_along_axis(rows, source.reshape(-1, WARP), axis=1).ravel()
         active = state.active(mask).reshape(-1, WARP)
         there = np.take_along_axis(active, source.reshape(-1, WARP), axis=1).ravel()
         odd = active.ravel() & ~there
         if odd.any():
             state.read_from_nobody(int(np.flatnonzero(odd)[0]), source, pc)
             if state.poison:
-                garbage = np.array(state.poison, np.uint64).astype(found.dtype)
-                found = np.where(odd, found ^ garbage, found)
-        put(target, found, mask)
+                garbage = np.array(state.poison, np.uint64).astype(taken.dtype)
+                taken = np.where(odd, taken ^ garbage, taken)
+        put(target, taken, mask)
         if inside is not None:
             put(inside, fits, mask)
 
@@ -154,12 +154,12 @@ def _vote(instruction: Instruction, state: State) -> Step:
             put(target, _ballot(yes.ravel()), mask)
             return
         count, of = yes.sum(axis=1), active.sum(axis=1)
-        told = {
+        vote = {
             "all": count == of,
             "any": count > 0,
             "uni": (count == of) | (count == 0),
         }[mode]
-        put(target, np.repeat(told, WARP), mask)
+        put(target, np.repeat(vote, WARP), mask)
 
     return run
 
@@ -182,10 +182,10 @@ def _match(instruction: Instruction, state: State) -> Step:
             put(target, bits, mask)
             return
         everyone = _ballot(active.ravel())
-        told = bits == everyone
-        put(target, np.where(told, everyone, np.uint32(0)), mask)
+        is_same = bits == everyone
+        put(target, np.where(is_same, everyone, np.uint32(0)), mask)
         if same_for_all is not None:
-            put(same_for_all, told, mask)
+            put(same_for_all, is_same, mask)
 
     return run
 
@@ -230,7 +230,7 @@ def _reduce(instruction: Instruction, state: State) -> Step:
         active = state.active(mask).reshape(-1, WARP)
         idle = np.array(nothing).astype(target.dtype)
         rows = np.where(active, _rows(a, lanes), idle)
-        found = operate.reduce(rows, axis=1, dtype=target.dtype)
-        put(target, np.repeat(found, WARP), mask)
+        reduced = operate.reduce(rows, axis=1, dtype=target.dtype)
+        put(target, np.repeat(reduced, WARP), mask)
 
     return run

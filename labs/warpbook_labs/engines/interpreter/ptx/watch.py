@@ -86,7 +86,7 @@ def _tell_early(place: Place, width: int, pc: int, state: State) -> None:
     line, other, name = state.line(pc), state.line(early.pc), state.lanes.name_of
     threads = (int(place.chosen[early.number]), early.copier)
     first, second = (name(int(state.lanes.thread[thread])) for thread in threads)
-    on = ["" if each is None else f" on line {each}" for each in (line, other)]
+    on = ["" if number is None else f" on line {number}" for number in (line, other)]
     where = state.shared_place(int(place.at[early.number]))
     state.report.add(
         Finding(

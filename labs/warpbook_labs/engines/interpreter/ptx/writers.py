@@ -25,7 +25,9 @@ class Writers:
         words = len(state.memory.space.data) // _WORD_BYTES + 1
         self._lines.resize(max(words, len(self._lines)), refcheck=False)
         code = state.linked.code
-        line_of = np.array([min(each.line or 0, _MOST_LINE) for each in code] or [0])
+        line_of = np.array(
+            [min(instruction.line or 0, _MOST_LINE) for instruction in code] or [0]
+        )
         cells, places = state.global_tracker.writers()
         at = cells * state.global_cell_bytes // _WORD_BYTES
         self._lines[at] = line_of[places]

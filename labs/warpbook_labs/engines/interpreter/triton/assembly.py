@@ -37,13 +37,16 @@ def mend_assembly(builder: Any, handle: Any) -> None:
             raise Unsupported(f"inline_asm_elementwise with pack={pack}")
         wanted = [
             importlib.import_module("triton.runtime.interpreter")._get_np_dtype(
-                each.scalar
+                type_.scalar
             )
-            for each in types
+            for type_ in types
         ]
-        found = run(text, constraints, [each.data for each in given], wanted)
+        outputs = run(text, constraints, [tensor.data for tensor in given], wanted)
         return _Results(
-            [handle(each, kind.scalar) for each, kind in zip(found, types, strict=True)]
+            [
+                handle(output, kind.scalar)
+                for output, kind in zip(outputs, types, strict=True)
+            ]
         )
 
     builder.create_inline_asm = create_inline_asm
@@ -77,38 +80,38 @@ def run(
         PtxError: it can't be run.
         ValueError: it does what a GPU would not let it.
     """
-    kinds = [each.strip() for each in constraints.split(",")]
+    kinds = [word.strip() for word in constraints.split(",")]
     registers = [_REGISTERS.get(kind.lstrip("=&")) for kind in kinds]
     count, shape = len(wanted), given[0].shape if given else (1,)
     length = int(np.prod(shape, dtype=np.int64))
-    arrays = [np.ascontiguousarray(np.broadcast_to(each, shape)) for each in given]
-    sizes = [np.dtype(each).itemsize for each in wanted]
+    arrays = [np.ascontiguousarray(np.broadcast_to(array, shape)) for array in given]
+    sizes = [np.dtype(dtype).itemsize for dtype in wanted]
     sizes += [array.itemsize for array in arrays]
     for register, size in zip(registers, sizes, strict=False):
         if register is None or int(register[1:]) != 8 * size:
             raise Unsupported(f'inline_asm_elementwise with "{constraints}"')
     if len(registers) != len(sizes):
         raise Unsupported(f'inline_asm_elementwise with "{constraints}"')
-    machine = Machine(_program(text, [str(each) for each in registers], count))
+    machine = Machine(_program(text, [str(register) for register in registers], count))
     out = [
         machine.empty(f"${n}", length * size) for n, size in enumerate(sizes[:count])
     ]
-    held = [machine.put(f"${count + n}", each) for n, each in enumerate(arrays)]
+    held = [machine.put(f"${count + n}", array) for n, array in enumerate(arrays)]
     grid = (max(1, -(-length // _THREADS)), 1, 1)
     report = machine.run("run", grid, (_THREADS, 1, 1), [*out, *held, length])
     if report.findings:
         raise ValueError(f"inline assembly: {report.findings[0].message}")
     return [
-        machine.read(each, dtype).reshape(shape)
-        for each, dtype in zip(out, wanted, strict=True)
+        machine.read(register, dtype).reshape(shape)
+        for register, dtype in zip(out, wanted, strict=True)
     ]
 
 
 def _program(text: str, registers: list[str], results: int) -> str:
     """Write a kernel that loads operands, does what is asked, and stores results."""
 
-    def name(found: re.Match[str]) -> str:
-        inside = found[1].strip("{}")
+    def name(match: re.Match[str]) -> str:
+        inside = match[1].strip("{}")
         return "$" if inside == "$" else f"%operand{inside}"
 
     places = [f".param .u64 p{n}" for n in range(len(registers))]

@@ -19,7 +19,7 @@ from warpbook_labs.engines.interpreter.triton.running import (
     NoSource,
     load_module,
     load_triton,
-    told,
+    words_and_line,
 )
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.sandbox.work import Refused
@@ -102,10 +102,10 @@ def _joined(texts: Sequence[str]) -> str:
     """Make one text of several: what they declare first, each thing once."""
     begins = [text.index(".visible") for text in texts]
     heads = [text[:begin] for text, begin in zip(texts, begins, strict=True)]
-    declared = [each for head in heads for each in _DECLARED.findall(head)]
+    declared = [name for head in heads for name in _DECLARED.findall(head)]
     bodies = [text[begin:] for text, begin in zip(texts, begins, strict=True)]
-    told = heads[0].splitlines()
-    first = [line for line in told if line.startswith(_FIRST)]
+    lines = heads[0].splitlines()
+    first = [line for line in lines if line.startswith(_FIRST)]
     return "\n".join([*first, *dict.fromkeys(declared), *bodies])
 
 
@@ -127,7 +127,7 @@ def _compiled(module: Any, architecture: str, variant: Variant) -> str:
     free = [
         place for place, name in enumerate(kernel.arg_names) if name not in constants
     ]
-    even = {(free[each],): [["tt.divisibility", 16]] for each in variant.even}
+    even = {(free[name],): [["tt.divisibility", 16]] for name in variant.even}
     source = compiler.ASTSource(
         fn=kernel, signature=signature, constexprs=constants, attrs=even
     )
@@ -184,8 +184,8 @@ def _named(ptx: str, variant: Variant, shared_bytes: int) -> str:
         declared = f".shared .align 1024 .b8 {own}[{max(shared_bytes, 16)}];"
         ptx = _SHARED.sub(declared, ptx)
     ptx = ptx.replace("global_smem", own)
-    for each in _GLOBAL.findall(ptx):
-        ptx = re.sub(rf"\b{each}\b", f"{each}_{variant.entry}", ptx)
+    for symbol in _GLOBAL.findall(ptx):
+        ptx = re.sub(rf"\b{symbol}\b", f"{symbol}_{variant.entry}", ptx)
     name = re.escape(variant.kernel)
     ptx = re.sub(rf"(\.entry\s+){name}\b", rf"\g<1>{variant.entry}", ptx)
     return re.sub(rf"\b{name}_param_", f"{variant.entry}_param_", ptx)
@@ -206,7 +206,7 @@ def _words(problem: BaseException, source: str) -> tuple[str, int | None]:
         inner = inner.__cause__
     words = getattr(inner, "error_message", None) or str(inner) or type(inner).__name__
     if line is None:
-        return told(problem)
+        return words_and_line(problem)
     return _plain(words)[:400], line
 
 

@@ -47,24 +47,26 @@ class TritonMemory:
     def __post_init__(self) -> None:
         """Lay the buffers out."""
         self._starts, at = [], _ZONE_BYTES
-        for each in self.given:
+        for memory in self.given:
             self._starts.append(at)
-            room = -(-each.size_bytes // _ALIGNMENT) * _ALIGNMENT
+            room = -(-memory.size_bytes // _ALIGNMENT) * _ALIGNMENT
             at += room + _ZONE_BYTES
         held = np.full(at + _ALIGNMENT, _PATTERN, np.uint8)
         skipped = -held.ctypes.data % _ALIGNMENT
         self._held = held[skipped : skipped + at]
         self._base = self._held.ctypes.data
         self._ends = [
-            start + each.size_bytes
-            for start, each in zip(self._starts, self.given, strict=True)
+            start + memory.size_bytes
+            for start, memory in zip(self._starts, self.given, strict=True)
         ]
         self._zones = np.ones(at, np.bool_)
         self._written = np.zeros(at, np.bool_)
-        for start, end, each in zip(self._starts, self._ends, self.given, strict=True):
+        for start, end, memory in zip(
+            self._starts, self._ends, self.given, strict=True
+        ):
             self._zones[start:end] = False
-            if each.data is not None:
-                self._held[start:end] = np.frombuffer(each.data, np.uint8)
+            if memory.data is not None:
+                self._held[start:end] = np.frombuffer(memory.data, np.uint8)
                 self._written[start:end] = True
         #: the line that wrote each byte last; 0 if not known
         self._lines = np.zeros(at, np.uint16)
@@ -93,26 +95,28 @@ class TritonMemory:
         """Give the address of a buffer."""
         return self._base + self._starts[self._named(name)]
 
-    def told(self) -> tuple[Memory, ...]:
+    def left(self) -> tuple[Memory, ...]:
         """Give what the buffers hold in the end, of those that are told."""
-        found = []
-        for start, end, each in zip(self._starts, self._ends, self.given, strict=True):
-            if not each.is_told:
+        memories = []
+        for start, end, memory in zip(
+            self._starts, self._ends, self.given, strict=True
+        ):
+            if not memory.is_told:
                 continue
             unwritten = np.flatnonzero(~self._written[start:end])
             first = int(unwritten[0]) if len(unwritten) else None
             data = self._held[start:end].tobytes()
             lines = self._lines[start:end:4].astype("<u2").tobytes()
-            found.append(
+            memories.append(
                 Memory(
-                    each.name,
-                    each.size_bytes,
+                    memory.name,
+                    memory.size_bytes,
                     data,
                     first_unwritten=first,
                     writer_lines=lines,
                 )
             )
-        return tuple(found)
+        return tuple(memories)
 
     def look_at_zones(self) -> None:
         """Tell what was written between the buffers, whoever did it."""
@@ -125,10 +129,12 @@ class TritonMemory:
 
     def look_at_inputs(self) -> None:
         """Tell of inputs that hold something else than at first."""
-        for start, end, each in zip(self._starts, self._ends, self.given, strict=True):
-            if each.is_input and self._held[start:end].tobytes() != each.data:
+        for start, end, memory in zip(
+            self._starts, self._ends, self.given, strict=True
+        ):
+            if memory.is_input and self._held[start:end].tobytes() != memory.data:
                 line = int(self._lines[start:end].max(initial=0))
-                self.report.add(written_input(each.name, line))
+                self.report.add(written_input(memory.name, line))
 
     def read(self, addresses: Addresses, mask: Mask, width: int) -> Mask:
         """Look at a load; give the mask of what may be loaded."""
@@ -203,7 +209,7 @@ class TritonMemory:
         self._lines[cells] = line if line < 2**16 else 0
 
     def _named(self, name: str) -> int:
-        return [each.name for each in self.given].index(name)
+        return [memory.name for memory in self.given].index(name)
 
     def _cells(self, at: Offsets, width: int) -> Offsets:
         return (at[:, None] + np.arange(width)).ravel()
@@ -249,10 +255,10 @@ class TritonMemory:
         order = np.argsort(at, kind="stable")
         same = np.flatnonzero(at[order][1:] == at[order][:-1])
         held = values[order].tobytes()
-        for each in same:
-            first, second = each * width, (each + 1) * width
+        for element in same:
+            first, second = element * width, (element + 1) * width
             if held[first : first + width] != held[second : second + width]:
-                where = self._place(int(at[order][each]), width)
+                where = self._place(int(at[order][element]), width)
                 self._find("race", f"writes {where} twice at once, with other values")
                 return
 
@@ -285,8 +291,8 @@ class TritonMemory:
 
     def _words(self, program: Program) -> str:
         """Name a program by as many numbers as its grid has sides."""
-        told = ", ".join(str(each) for each in program[: self._sides])
-        return f"program ({told})" if self._sides > 1 else f"program {told}"
+        place = ", ".join(str(index) for index in program[: self._sides])
+        return f"program ({place})" if self._sides > 1 else f"program {place}"
 
     def _place(self, at: int, width: int) -> str:
         """Name a byte by the buffer that it is in, or nearest to."""
@@ -295,15 +301,15 @@ class TritonMemory:
             for start, end in zip(self._starts, self._ends, strict=True)
         ]
         nearest = int(np.argmin(distances))
-        each, start = self.given[nearest], self._starts[nearest]
-        size = np.dtype(each.dtype).itemsize
-        element, length = (at - start) // size, each.size_bytes // size
-        where = f"`{each.name}[{element}]`"
-        if 0 <= at - start <= each.size_bytes - width:
+        memory, start = self.given[nearest], self._starts[nearest]
+        size = np.dtype(memory.dtype).itemsize
+        element, length = (at - start) // size, memory.size_bytes // size
+        where = f"`{memory.name}[{element}]`"
+        if 0 <= at - start <= memory.size_bytes - width:
             return where
         if abs(element) > 1 << 40:
             return "far from every buffer"
-        return f"{where}, and `{each.name}` has {length:,} elements"
+        return f"{where}, and `{memory.name}` has {length:,} elements"
 
     def _find(self, kind: Kind, what: str) -> None:
         words = self._words(self.spot.program)

@@ -117,11 +117,11 @@ def _of_bfloat16(
             else number
             for number in numbers
         ]
-        found = plain(self, *wide, *given[count:])
+        result = plain(self, *wide, *given[count:])
         # what compares gives true and false
-        if found.data.dtype == np.float32:
-            return handle(narrowed(found.data), language.bfloat16)
-        return handle(found.data, language.int1)
+        if result.data.dtype == np.float32:
+            return handle(narrowed(result.data), language.bfloat16)
+        return handle(result.data, language.int1)
 
     return operator
 
@@ -150,12 +150,12 @@ def _mend_reductions(operations: Any, language: Any) -> None:
         if not isinstance(given, tuple):
             return self.apply((given,))[0]
         of_triton = vars(language.standard).values()
-        if not any(self.combine_fn is each for each in of_triton):
+        if not any(self.combine_fn is function for function in of_triton):
             return plain(self, given)
-        found = plain(self, tuple(wide(self, each) for each in given))
+        results = plain(self, tuple(wide(self, tensor) for tensor in given))
         return tuple(
-            narrow(self, each) if one.dtype == language.bfloat16 else each
-            for each, one in zip(found, given, strict=True)
+            narrow(self, result) if one.dtype == language.bfloat16 else result
+            for result, one in zip(results, given, strict=True)
         )
 
     def wide(self: Any, given: Any) -> Any:
@@ -163,9 +163,9 @@ def _mend_reductions(operations: Any, language: Any) -> None:
             return given
         return self.to_tensor(widened(given.handle.data), language.float32)
 
-    def narrow(self: Any, found: Any) -> Any:
-        bits = narrowed(found.handle.data)
-        has_sides = bool(found.type.is_block())
+    def narrow(self: Any, result: Any) -> Any:
+        bits = narrowed(result.handle.data)
+        has_sides = bool(result.type.is_block())
         return self.to_tensor(bits if has_sides else bits.item(), language.bfloat16)
 
     operations.apply = apply
@@ -205,8 +205,8 @@ def _mend_memory(builder: Any, interpreter: Any, language: Any) -> None:
             left_out = _anything(at.data.shape, np.float32 if is_bfloat16 else dtype)
             if is_bfloat16:
                 left_out = narrowed(left_out)
-            asked = np.asarray(mask.data)
-            other = handle(np.where(asked, dtype.type(0), left_out), kind)
+            is_asked = np.asarray(mask.data)
+            other = handle(np.where(is_asked, dtype.type(0), left_out), kind)
         return load(self, at, mask, other, *more, **named)
 
     def create_atomic_rmw(self: Any, kind: Any, at: Any, given: Any, *more: Any) -> Any:
@@ -222,6 +222,6 @@ def _anything(shape: tuple[int, ...], dtype: Any) -> Numbers:
     """Give infinities of both signs, which neither sums nor extremes hide."""
     dtype = np.dtype(dtype)
     large = np.inf if dtype.kind == "f" else np.iinfo(dtype).max // 2
-    found = np.full(shape, large, dtype)
-    found.flat[1::2] = np.negative(found.flat[1::2])
-    return found
+    filler = np.full(shape, large, dtype)
+    filler.flat[1::2] = np.negative(filler.flat[1::2])
+    return filler

@@ -18,7 +18,7 @@ from warpbook_labs.sandbox.line_distances import in_order
 
 
 def origin_of(
-    asked: Asked,
+    question: Asked,
     follower: Follower,
     held: Sequence[Memory],
     reports: Sequence[Report],
@@ -26,35 +26,37 @@ def origin_of(
     """Give the lines that are asked for.
 
     Args:
-        asked: of what.
+        question: of what.
         follower: that has watched the run.
         held: what buffers hold in the end, with the lines that wrote there.
         reports: of each launch.
     """
-    line, has_written = asked.line, True
+    line, has_written = question.line, True
     launches: tuple[int, ...] = ()
-    if asked.what == "finding":
-        found = [finding for report in reports for finding in report.findings]
-        line = (found[0].line or 0) if found else 0
-    elif asked.what == "nothing":
+    if question.what == "finding":
+        findings = [finding for report in reports for finding in report.findings]
+        line = (findings[0].line or 0) if findings else 0
+    elif question.what == "nothing":
         launches = tuple(range(len(reports)))
-        line, has_written = _writer_beside(asked, held)
-    of_line = follower.of_line if asked.what == "value" else follower.of_place
+        line, has_written = _writer_beside(question, held)
+    of_line = follower.of_line if question.what == "value" else follower.of_place
     nearest = in_order(follower.by_statements(of_line(line)))[:MOST_LINES]
-    lines = tuple(each for each in nearest if each != line)
+    lines = tuple(other for other in nearest if other != line)
     return Origin(lines, line, launches, has_written)
 
 
-def _writer_beside(asked: Asked, held: Sequence[Memory]) -> tuple[int, bool]:
+def _writer_beside(question: Asked, held: Sequence[Memory]) -> tuple[int, bool]:
     """Give the line that wrote the nearest element before, and whether it is another.
 
     The line is 0 where nobody has written any.
     """
-    lines = next((each.writer_lines for each in held if each.name == asked.buffer), b"")
+    lines = next(
+        (memory.writer_lines for memory in held if memory.name == question.buffer), b""
+    )
     by_word = np.frombuffer(lines, "<u2")
     written = np.flatnonzero(by_word)
     if not len(written):
         return 0, True
-    word = asked.byte // 4
+    word = question.byte // 4
     at = int(written[max(int(np.searchsorted(written, word)) - 1, 0)])
     return int(by_word[at]), at != word

@@ -77,9 +77,9 @@ def prepare() -> None:
     load_triton(is_interpreted=True)
     interpreter = importlib.import_module("triton.runtime.interpreter")
     standard = importlib.import_module("triton.language.standard")
-    for each in list(vars(standard).values()):
-        if isinstance(each, interpreter.InterpretedFunction):
-            each.rewrite()
+    for function in list(vars(standard).values()):
+        if isinstance(function, interpreter.InterpretedFunction):
+            function.rewrite()
     mend(interpreter)
     np.seterr(all="ignore")
     warnings.simplefilter("ignore")
@@ -141,11 +141,11 @@ def load_module(source: str) -> types.ModuleType:
     except (MemoryError, TooLong):
         raise
     except BaseException as problem:  # noqa: BLE001 - whatever a source raises
-        raise NoSource(*told(problem)) from None
+        raise NoSource(*words_and_line(problem)) from None
     return module
 
 
-def told(problem: BaseException) -> tuple[str, int | None]:
+def words_and_line(problem: BaseException) -> tuple[str, int | None]:
     """Tell what went wrong, and the line of the source where that is known."""
     inner = problem
     while inner.__cause__ is not None:
@@ -175,7 +175,7 @@ def _run(job: InterpretTriton, run: execution.Run) -> Ran:
     reports: list[Report] = []
     printed = _Printed()
     try:
-        follower = None if job.asked is None else Follower(job.source, FILE)
+        follower = None if job.question is None else Follower(job.source, FILE)
         watching = contextlib.nullcontext() if follower is None else follower.watching()
         with contextlib.redirect_stdout(printed), within(left_s), watching:
             module = load_module(job.source)
@@ -194,14 +194,14 @@ def _run(job: InterpretTriton, run: execution.Run) -> Ran:
         reports[-1].stopped = True
         reports[-1].add(_too_long(line_of(problem, FILE)))
     except BaseException as problem:  # noqa: BLE001 - whatever a kernel raises
-        words, line = told(problem)
+        words, line = words_and_line(problem)
         status: Status = "unsupported" if _is_unsupported(problem) else "refused"
         return Ran((), (), at_line(words, line), status, line=line)
     reports[-1].printed = printed.getvalue()
-    held = memory.told()
+    held = memory.left()
     origin = None
-    if job.asked is not None and follower is not None:
-        origin = origin_of(job.asked, follower, held, reports)
+    if job.question is not None and follower is not None:
+        origin = origin_of(job.question, follower, held, reports)
     return Ran(tuple(reports), held, origin=origin)
 
 
@@ -257,7 +257,7 @@ def _argument(
     argument: execution.Argument, run: execution.Run, memory: TritonMemory
 ) -> Any:
     if isinstance(argument, execution.BufferArgument):
-        given = next(each for each in run.memory if each.name == argument.name)
+        given = next(buffer for buffer in run.memory if buffer.name == argument.name)
         return _Buffer(memory.address(argument.name), given.dtype)
     if isinstance(argument, execution.IntegerArgument):
         return argument.value

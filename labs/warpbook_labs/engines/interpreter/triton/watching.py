@@ -108,11 +108,11 @@ class Watched:
         if not inside.all():
             # it has no mask that could leave the others out
             return np.zeros_like(values)
-        found = self._plain.atomic_cas(at, before, values, order)
-        is_taken = at.size == 1 and found.item() == before.item() != values.item()
+        old = self._plain.atomic_cas(at, before, values, order)
+        is_taken = at.size == 1 and old.item() == before.item() != values.item()
         if is_taken and self._orders(order, "ACQUIRE"):
             self._memory.take_lock(at.item(), before.item())
-        return found
+        return old
 
     def _orders(self, order: Any, how: str) -> bool:
         """Tell whether an atomic orders what is around it, for all of the GPU."""

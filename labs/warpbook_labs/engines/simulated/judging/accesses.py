@@ -95,7 +95,11 @@ class Accesses:
     def not_awaited(self, storage: Storage, by: Lane) -> list[Access]:
         """Give the accesses to a storage that a lane has not waited for."""
         both = (*self._of.get(storage, {}).values(), *self._before.get(storage, ()))
-        return [each for each in both if not by.has_seen(each.lane.number, each.tick)]
+        return [
+            access
+            for access in both
+            if not by.has_seen(access.lane.number, access.tick)
+        ]
 
     def inherit(self, storage: Storage, accesses: Iterable[Access]) -> None:
         """Say who used a new storage's memory when it was another's."""
@@ -140,7 +144,9 @@ class Accesses:
     def _prune(self, noted: dict[_Key, Access]) -> None:
         host = self._host
         done = [
-            k for k, each in noted.items() if host.has_seen(each.lane.number, each.tick)
+            k
+            for k, access in noted.items()
+            if host.has_seen(access.lane.number, access.tick)
         ]
         for key in done:
             del noted[key]

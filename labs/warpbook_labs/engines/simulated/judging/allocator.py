@@ -91,10 +91,12 @@ class Allocator:
             graph.take(pool, size_bytes)
         else:
             self._alive_bytes += size_bytes
-            own = [each for each in self._kept if each.pool == pool]
-            fitting = [each for each in own if each.size_bytes >= size_bytes]
+            own = [block for block in self._kept if block.pool == pool]
+            fitting = [block for block in own if block.size_bytes >= size_bytes]
             if fitting:
-                min(fitting, key=lambda each: each.size_bytes).size_bytes -= size_bytes
+                min(
+                    fitting, key=lambda block: block.size_bytes
+                ).size_bytes -= size_bytes
         self._by_line[storage.line] += size_bytes
         in_use_bytes = self._in_use_bytes()
         if in_use_bytes > self.held_bytes:
@@ -111,7 +113,7 @@ class Allocator:
             return
         self._alive_bytes -= size_bytes
         using = self._accesses.not_awaited(storage, self._lanes.host)
-        known = [each for each in using if each.lane.stream in storage.used_on]
+        known = [access for access in using if access.lane.stream in storage.used_on]
         if using:
             pool = None if known else _pool(storage)
             self._kept.append(_Block(size_bytes, known or using, pool))
@@ -120,11 +122,13 @@ class Allocator:
         """Find memory for a new storage that somebody may still be using."""
         size_bytes = _rounded(storage.size_bytes)
         blocks = self._blocks.get(_pool(storage), [])
-        fitting = [each for each in blocks if each.size_bytes >= size_bytes]
+        fitting = [
+            candidate for candidate in blocks if candidate.size_bytes >= size_bytes
+        ]
         if not fitting:
             self._accesses.inherit(storage, ())
             return
-        block = min(fitting, key=lambda each: each.size_bytes)
+        block = min(fitting, key=lambda candidate: candidate.size_bytes)
         blocks.remove(block)
         self._accesses.inherit(storage, block.by)
         rest_bytes = block.size_bytes - size_bytes
@@ -139,9 +143,9 @@ class Allocator:
         user = Lane(lane.number, lane.stream, lane.name, dict(lane.clock))
         user.know(self._lanes.host.clock)
         using = [
-            each
-            for each in self._accesses.not_awaited(storage, user)
-            if each.lane.stream not in storage.used_on
+            access
+            for access in self._accesses.not_awaited(storage, user)
+            if access.lane.stream not in storage.used_on
         ]
         if using:
             blocks = self._blocks.setdefault(_pool(storage), [])
@@ -162,8 +166,8 @@ class Allocator:
         self.held_bytes, self.held_by_line = size_bytes, self._by_line.copy()
 
     def _in_use_bytes(self) -> int:
-        kept_bytes = sum(each.size_bytes for each in self._kept)
-        of_graphs = sum(each.held_bytes for each in self._graphs.values())
+        kept_bytes = sum(block.size_bytes for block in self._kept)
+        of_graphs = sum(graph.held_bytes for graph in self._graphs.values())
         return self._alive_bytes + kept_bytes + of_graphs
 
     def _forget_what_is_done(self) -> None:
@@ -171,11 +175,13 @@ class Allocator:
         clock = self._lanes.host.clock
         if clock != self._known:
             self._known = dict(clock)
-            self._kept = [each for each in self._kept if self._is_in_use(each)]
+            self._kept = [block for block in self._kept if self._is_in_use(block)]
 
     def _is_in_use(self, block: _Block) -> bool:
         host = self._lanes.host
-        return not all(host.has_seen(each.lane.number, each.tick) for each in block.by)
+        return not all(
+            host.has_seen(access.lane.number, access.tick) for access in block.by
+        )
 
 
 def _rounded(size_bytes: int) -> int:

@@ -87,7 +87,7 @@ def bound_of(launch: Launch) -> Bound:
         ValueError: its results are not what the launch writes.
         Exception: whatever PyTorch says of operands that do not fit.
     """
-    seen = (_seen(each) for each in (launch.reads, launch.writes))
+    seen = (_seen(views) for views in (launch.reads, launch.writes))
     return _bounded(launch.operation, launch.call, *seen)
 
 
@@ -98,7 +98,7 @@ def run(launch: Launch, reads: Sequence[Any], writes: Sequence[Any]) -> None:
     if launch.numbers:
         torch.manual_seed(int(launch.numbers[0]))
     targets = writes
-    is_narrow = any(each.dtype in _NARROW for each in (*reads, *writes))
+    is_narrow = any(view.dtype in _NARROW for view in (*reads, *writes))
     if call.base in PRODUCTS and is_narrow and call.base != "_scaled_mm":
         reads, writes = (
             [_wide(read) for read in reads],
@@ -130,7 +130,11 @@ def indices_of(launch: Launch) -> tuple[list[int], list[int]]:
     call = call_of(launch.operation, launch.call)
     if call.base in ("index", "index_put", "_index_put_impl"):
         held = enumerate(call.args[1])
-        chosen = [(side, _read(each)) for side, each in held if each is not None]
+        chosen = [
+            (side, _read(index_tensor))
+            for side, index_tensor in held
+            if index_tensor is not None
+        ]
         return [side for side, _ in chosen], [at for _, at in chosen]
     if call.base in ("embedding", "take"):
         return [0], [_read(call.args[1])]
@@ -139,8 +143,8 @@ def indices_of(launch: Launch) -> tuple[list[int], list[int]]:
     return [int(side) % max(rank, 1)], [_read(index)]
 
 
-def _read(told: Any) -> int:
-    return int(told["r"])
+def _read(recorded: Any) -> int:
+    return int(recorded["r"])
 
 
 def _seen(views: Sequence[View]) -> tuple[_Seen, ...]:
@@ -162,13 +166,13 @@ def _bounded(
         warnings.simplefilter("ignore")
         result = _called(call, sources, targets, is_meta=True)
     made = [*named, *_fresh(call, result)]
-    shapes = [(tuple(each.shape), each.dtype) for each in made]
+    shapes = [(tuple(view.shape), view.dtype) for view in made]
     wanted = [(view.shape, _CONSTANTS[view.dtype]) for view in writes]
     if shapes != wanted:
         raise ValueError("results of other shapes")
     is_pointwise = torch.Tag.pointwise in call.func.tags
     counted = writes if is_pointwise else (*reads, *writes)
-    flops = float(max((math.prod(each.shape) for each in counted), default=0))
+    flops = float(max((math.prod(view.shape) for view in counted), default=0))
     if call.base in MOVING:
         flops = 0.0
     elif call.base in ("_softmax", "_log_softmax", "_safe_softmax"):
@@ -185,9 +189,9 @@ def _product_flops(call: Call, reads: Sequence[Any], writes: Sequence[Any]) -> f
         is_backward = call.base == "convolution_backward"
         weight = args[2 if is_backward else 1]
         result = args[0] if is_backward else writes[0]
-        each = 2.0 * float(math.prod(weight.shape[1:]))
+        per_element = 2.0 * float(math.prod(weight.shape[1:]))
         # backward for images and filters
-        return each * float(math.prod(result.shape) * (1 + is_backward))
+        return per_element * float(math.prod(result.shape) * (1 + is_backward))
     # a bias comes first
     at = int(call.base in ("addmm", "baddbmm", "addbmm", "addmv"))
     matrices = [arg for arg in args if isinstance(arg, torch.Tensor)]
@@ -199,15 +203,15 @@ def _product_flops(call: Call, reads: Sequence[Any], writes: Sequence[Any]) -> f
 def _look_at_lists(call: Call, reads: Sequence[Any], writes: Sequence[Any]) -> None:
     """Refuse lists that do not fit each other, at which not every kernel looks."""
     lists = [
-        [tuple(tensor.shape) for tensor in each if isinstance(tensor, torch.Tensor)]
-        for each in _filled(call.args, reads, writes)
-        if isinstance(each, list)
+        [tuple(tensor.shape) for tensor in argument if isinstance(tensor, torch.Tensor)]
+        for argument in _filled(call.args, reads, writes)
+        if isinstance(argument, list)
     ]
-    full = [each for each in lists if each]
+    full = [tensors for tensors in lists if tensors]
     is_fused = call.base.startswith("_fused_")
-    for each in full[1:]:
-        steps = is_fused and all(not shape for shape in each)
-        if len(each) != len(full[0]) or not (steps or each == full[0]):
+    for shapes in full[1:]:
+        steps = is_fused and all(not shape for shape in shapes)
+        if len(shapes) != len(full[0]) or not (steps or shapes == full[0]):
             raise ValueError("lists that do not fit")
 
 
@@ -215,7 +219,9 @@ def _called(
     call: Call, reads: Sequence[Any], writes: Sequence[Any], is_meta: bool = False
 ) -> Any:
     args = _filled(call.args, reads, writes)
-    kwargs = {name: _filled(each, reads, writes) for name, each in call.kwargs.items()}
+    kwargs = {
+        name: _filled(argument, reads, writes) for name, argument in call.kwargs.items()
+    }
     if is_meta and not reads and _takes(call.func, "device"):
         kwargs["device"] = "meta"
     if call.base in RANDOM and _takes(call.func, "generator"):
@@ -229,16 +235,16 @@ def _takes(func: Any, name: str) -> bool:
 
 
 def _filled(
-    told: Any, reads: Sequence[Any], writes: Sequence[Any], depth: int = 0
+    argument: Any, reads: Sequence[Any], writes: Sequence[Any], depth: int = 0
 ) -> Any:
     """Put tensors and constants in their places."""
     if depth > _MOST_DEPTH:
         raise ValueError("lists in lists")
-    if isinstance(told, list):
-        return [_filled(each, reads, writes, depth + 1) for each in told]
-    if not isinstance(told, dict):
-        return told
-    ((kind, held),) = told.items()
+    if isinstance(argument, list):
+        return [_filled(part, reads, writes, depth + 1) for part in argument]
+    if not isinstance(argument, dict):
+        return argument
+    ((kind, held),) = argument.items()
     if kind == "c":
         return _CONSTANTS[held]
     if not isinstance(held, int) or held < 0:
@@ -246,12 +252,12 @@ def _filled(
     return {"r": reads, "w": writes}[kind][held]
 
 
-def _named(told: Any) -> set[int]:
+def _named(argument: Any) -> set[int]:
     """Give which of what is written are arguments; it begins with them."""
-    if isinstance(told, dict) and "w" in told and len(told) == 1:
-        return {told["w"]} if isinstance(told["w"], int) else set()
-    parts = told.values() if isinstance(told, dict) else told
-    if not isinstance(told, dict | list):
+    if isinstance(argument, dict) and "w" in argument and len(argument) == 1:
+        return {argument["w"]} if isinstance(argument["w"], int) else set()
+    parts = argument.values() if isinstance(argument, dict) else argument
+    if not isinstance(argument, dict | list):
         return set()
     return set().union(*(_named(part) for part in parts))
 
@@ -263,10 +269,10 @@ def _fresh(call: Call, result: Any) -> list[Any]:
     if len(returns) == 1:
         results = [result]
     fresh = []
-    for each, kind in zip(results, returns, strict=False):
+    for made, kind in zip(results, returns, strict=False):
         if kind.alias_info is not None and kind.alias_info.is_write:
             continue
-        parts = each if isinstance(each, list | tuple) else [each]
+        parts = made if isinstance(made, list | tuple) else [made]
         fresh += [part for part in parts if isinstance(part, torch.Tensor)]
     return fresh
 

@@ -190,12 +190,12 @@ def flops_of(operation: Operation, launch: Launch) -> float:
 def _asked(amount: Amount, launch: Launch) -> float:
     """Say how much of something a launch needs, whatever it was given."""
     try:
-        asked = amount(launch.reads, launch.writes, launch.numbers)
+        total = amount(launch.reads, launch.writes, launch.numbers)
     except Exception as error:
         raise _nonsense(launch) from error
-    if not 0 <= asked < math.inf:
+    if not 0 <= total < math.inf:
         raise _nonsense(launch)
-    return asked
+    return total
 
 
 def kernel_ns(launch: Launch) -> float:

@@ -97,10 +97,10 @@ def conv2d(reads: Tensors, writes: Tensors, numbers: Numbers) -> None:
     Raises:
         ValueError: shapes or numbers don't fit.
     """
-    asked = Settings.of(numbers)
-    (x, weight), (y,) = (_rounded(read, asked) for read in reads), writes
-    _fits(x.shape, weight.shape, y.shape, asked)
-    how = {"stride": asked.stride, "padding": asked.padding}
+    settings = Settings.of(numbers)
+    (x, weight), (y,) = (_rounded(read, settings) for read in reads), writes
+    _fits(x.shape, weight.shape, y.shape, settings)
+    how = {"stride": settings.stride, "padding": settings.padding}
     y.copy_(torch.nn.functional.conv2d(x, weight, **how))
 
 
@@ -110,10 +110,10 @@ def conv2d_weight(reads: Tensors, writes: Tensors, numbers: Numbers) -> None:
     Raises:
         ValueError: shapes or numbers don't fit.
     """
-    asked = Settings.of(numbers)
-    (x, grad), (weight,) = (_rounded(read, asked) for read in reads), writes
-    _fits(x.shape, weight.shape, grad.shape, asked)
-    how = {"stride": asked.stride, "padding": asked.padding}
+    settings = Settings.of(numbers)
+    (x, grad), (weight,) = (_rounded(read, settings) for read in reads), writes
+    _fits(x.shape, weight.shape, grad.shape, settings)
+    how = {"stride": settings.stride, "padding": settings.padding}
     weight.copy_(torch.nn.grad.conv2d_weight(x, weight.shape, grad, **how))
 
 
@@ -158,26 +158,26 @@ def conv2d_weight_scratch(
 
 
 def _scratch(
-    x: Sequence[int], weight: Sequence[int], y: Sequence[int], asked: Settings
+    x: Sequence[int], weight: Sequence[int], y: Sequence[int], settings: Settings
 ) -> float:
     """Count images with their margin, and each window, which is laid out anew."""
-    _fits(x, weight, y, asked)
-    around = 2 * asked.padding
+    _fits(x, weight, y, settings)
+    around = 2 * settings.padding
     padded = prod(x[:2]) * (x[2] + around) * (x[3] + around)
     windows = y[0] * y[2] * y[3] * prod(weight[1:])
     return 4.0 * (padded + windows)
 
 
 def _fits(
-    x: Sequence[int], weight: Sequence[int], y: Sequence[int], asked: Settings
+    x: Sequence[int], weight: Sequence[int], y: Sequence[int], settings: Settings
 ) -> None:
-    if output_shape(x, weight, asked.stride, asked.padding) != tuple(y):
+    if output_shape(x, weight, settings.stride, settings.padding) != tuple(y):
         raise ValueError("The output of a convolution has another shape.")
 
 
-def _rounded(numbers: Any, asked: Settings) -> Any:
+def _rounded(numbers: Any, settings: Settings) -> Any:
     """Give what tensor cores see of numbers; sums are always of FP32."""
-    if numbers.dtype is not torch.float32 or not asked.allow_tf32:
+    if numbers.dtype is not torch.float32 or not settings.allow_tf32:
         return numbers.float()
     bits = numbers.contiguous().view(torch.int32)
     # to nearest, ties to even; infinities and NaN stay
@@ -214,22 +214,22 @@ def cost(
     Raises:
         ValueError: the numbers make no sense.
     """
-    asked = Settings.of(numbers)
+    settings = Settings.of(numbers)
     is_half = views[0].dtype == "float16"
     moved = sum(_bytes(view) for view in views) / BYTES_PER_NS
     elements = sum(prod(view.shape) for view in views)
     fastest = max(total_flops / HALF_PER_NS, 2 * elements / BYTES_PER_NS)
-    rate = TF32_PER_NS if asked.allow_tf32 else SIMT_PER_NS
+    rate = TF32_PER_NS if settings.allow_tf32 else SIMT_PER_NS
     took = max(total_flops / (HALF_PER_NS if is_half else rate), moved)
-    is_tf32 = views[0].dtype == "float32" and asked.allow_tf32
+    is_tf32 = views[0].dtype == "float32" and settings.allow_tf32
     parts = {f"computing in {'TF32' if is_tf32 else views[0].dtype}": took}
-    if not asked.benchmark:
+    if not settings.benchmark:
         parts[_BY_RULE] = (PICKED_BY_RULE - 1) * took
-    if is_gradient and asked.deterministic:
+    if is_gradient and settings.deterministic:
         parts[_DETERMINISTIC] = (DETERMINISTIC - 1) * sum(parts.values())
     if is_half:
         turned = (view for view in views if not is_channels_last(view))
-        parts[_TURNED] = sum(2 * _bytes(each) for each in turned) / BYTES_PER_NS
+        parts[_TURNED] = sum(2 * _bytes(view) for view in turned) / BYTES_PER_NS
     return Cost(parts, fastest)
 
 
@@ -272,22 +272,22 @@ class Tuner:
     def saw(self, launch: Launch, in_last_call: bool) -> float:
         """Take a launch; give the nanoseconds for which the host tries algorithms."""
         if in_last_call and _turns(launch):
-            moved = sum(_bytes(each) for each in (*launch.reads, *launch.writes))
+            moved = sum(_bytes(view) for view in (*launch.reads, *launch.writes))
             self._add({_CONVERTED: moved / BYTES_PER_NS}, launch.line)
         if launch.operation not in NAMES:
             return 0.0
-        asked = Settings.of(launch.numbers)
+        settings = Settings.of(launch.numbers)
         is_gradient = launch.operation == "conv2d_weight"
         count = conv2d_weight_flops if is_gradient else conv2d_flops
         total = count(launch.reads, launch.writes, launch.numbers)
         views = (*launch.reads, *launch.writes)
         costs = cost(views, total, launch.numbers, is_gradient)
-        if is_gradient and not asked.deterministic:
+        if is_gradient and not settings.deterministic:
             self.unrepeatable += 1
             self._unrepeatable_lines[launch.line] += 1
         tuning_ns = 0.0
         key = _key(launch)
-        if asked.benchmark and key not in self._tried:
+        if settings.benchmark and key not in self._tried:
             self._tried.add(key)
             tuning_ns = ALGORITHMS_TRIED * (TRY_NS + costs.ns)
         if in_last_call:
@@ -315,12 +315,12 @@ class Tuner:
     @property
     def percents(self) -> dict[str, int]:
         """What the percent is spent on, the most first."""
-        found = {
+        rounded = {
             name: round(100 * ns / (self._fastest_ns or ns))
-            for name, ns in sorted(self._parts.items(), key=lambda each: -each[1])
+            for name, ns in sorted(self._parts.items(), key=lambda item: -item[1])
             if ns
         }
-        return {name: percent for name, percent in found.items() if percent}
+        return {name: percent for name, percent in rounded.items() if percent}
 
     def _add(self, parts: Mapping[str, float], line: int) -> None:
         for name, ns in parts.items():

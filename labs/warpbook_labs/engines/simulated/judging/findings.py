@@ -33,7 +33,7 @@ class Finding:
 class Findings:
     """Those that were found, each once."""
 
-    found: list[Finding] = field(default_factory=list)
+    listed: list[Finding] = field(default_factory=list)
     more: int = 0
     _seen: set[Finding] = field(default_factory=set)
 
@@ -42,9 +42,9 @@ class Findings:
         finding = Finding(kind, message, line if _is_known(line) else None)
         if finding in self._seen:
             return
-        if sum(each.kind == kind for each in self.found) < MOST_FINDINGS:
+        if sum(known.kind == kind for known in self.listed) < MOST_FINDINGS:
             self._seen.add(finding)
-            self.found.append(finding)
+            self.listed.append(finding)
         else:
             self.more += 1
 

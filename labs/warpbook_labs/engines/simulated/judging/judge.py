@@ -102,7 +102,7 @@ class _Judging:
         self._program = program
         self._calls = calls
         self._machine = Machine()
-        self._buffers = {each.name: each for each in buffers}
+        self._buffers = {buffer.name: buffer for buffer in buffers}
         self._storages = self._buffer_storages()
         self._outputs: list[dict[str, Array]] = []
         self._unwritten: list[dict[str, int]] = []
@@ -135,7 +135,7 @@ class _Judging:
             tuple(self._unwritten),
             tuple(self._writers),
             tuple(self._sources),
-            tuple(findings.found),
+            tuple(findings.listed),
             findings.more,
             tuple(self._counts),
             tuple(self._count_lines),

@@ -75,7 +75,9 @@ def _chosen(kernel: Kernel, of: View) -> tuple[int, int]:
         # which numbers the elements one after the other
         of = View(of.storage, of.dtype, (math.prod(of.shape),), (1,), of.offset)
     indices = np.broadcast_arrays(*(kernel.reads[at].array for at in numbered_by))
-    extents, steps = ([each[side] for side in sides] for each in (of.shape, of.strides))
+    extents, steps = (
+        [values[side] for side in sides] for values in (of.shape, of.strides)
+    )
     if base_of(kernel.launch.operation) in _GATHERING:
         part = _with_side(of, range(len(of.shape)), 1)
         where = _gathered(of, indices[0], sides[0])
@@ -115,7 +117,7 @@ def _gathered(of: View, index: NDArray[Any], side: int) -> Iterator[NDArray[np.i
         at = [*np.unravel_index(np.arange(begin, begin + some.size), index.shape)]
         at[side] = some % of.shape[side]
         yield sum(
-            (each * step for each, step in zip(at, of.strides, strict=True)),
+            (place * step for place, step in zip(at, of.strides, strict=True)),
             start=np.zeros(some.size, np.int64),
         )
 
@@ -132,7 +134,7 @@ def _with_side(view: View, without: Sequence[int], step: int) -> View:
     """Give a view with one side in place of others, at the end."""
     kept = [side for side in range(len(view.shape)) if side not in without]
     shape, strides = (
-        [each[side] for side in kept] for each in (view.shape, view.strides)
+        [values[side] for side in kept] for values in (view.shape, view.strides)
     )
     return View(view.storage, view.dtype, (*shape, 1), (*strides, step), view.offset)
 

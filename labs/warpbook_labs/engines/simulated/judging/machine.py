@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from warpbook_labs.engines.simulated import program as asked
+from warpbook_labs.engines.simulated import program as recorded
 from warpbook_labs.engines.simulated.program import HOST, View
 from warpbook_labs.results.host_counts import HostCounts
 
@@ -41,7 +41,7 @@ class Machine:
     """One machine, for one program."""
 
     def __init__(self) -> None:
-        """Begin, with nothing asked."""
+        """Begin, with nothing recorded."""
         self.memory = Memory()
         self.tuner = Tuner()
         #: where Python first looked at what comes of the inputs
@@ -54,7 +54,7 @@ class Machine:
         self._replayer = Replayer(self._lanes, self._allocator, self._runner)
         self._events: dict[int, Mark] = {}
         #: what recorded them
-        self._records: dict[int, asked.RecordEvent] = {}
+        self._records: dict[int, recorded.RecordEvent] = {}
         #: events that were last recorded while a graph was captured
         self._captured_events: set[int] = set()
         self._graphs: dict[int, Graph] = {}
@@ -65,19 +65,19 @@ class Machine:
         self._call = -1
         self._is_last_call = False
         self._does: dict[type, Callable[[Any], None]] = {
-            asked.Allocate: self._allocate,
-            asked.Release: self._release,
-            asked.UseOn: self._use_on,
-            asked.Launch: self._launch,
-            asked.Copy: self._copy,
-            asked.Read: self._read,
-            asked.RecordEvent: self._record_event,
-            asked.WaitEvent: self._wait_event,
-            asked.Synchronize: self._synchronize,
-            asked.BeginCapture: self._begin_capture,
-            asked.EndCapture: self._end_capture,
-            asked.Replay: self._replay,
-            asked.ReleaseGraph: self._release_graph,
+            recorded.Allocate: self._allocate,
+            recorded.Release: self._release,
+            recorded.UseOn: self._use_on,
+            recorded.Launch: self._launch,
+            recorded.Copy: self._copy,
+            recorded.Read: self._read,
+            recorded.RecordEvent: self._record_event,
+            recorded.WaitEvent: self._wait_event,
+            recorded.Synchronize: self._synchronize,
+            recorded.BeginCapture: self._begin_capture,
+            recorded.EndCapture: self._end_capture,
+            recorded.Replay: self._replay,
+            recorded.ReleaseGraph: self._release_graph,
         }
 
     @property
@@ -95,7 +95,7 @@ class Machine:
         """When all that this call asked happens."""
         return self._runner.timeline
 
-    def do(self, instruction: asked.Instruction) -> None:
+    def do(self, instruction: recorded.Instruction) -> None:
         """Do what a program asks."""
         self._runner.look_at_clock()
         self._does[type(instruction)](instruction)
@@ -115,7 +115,7 @@ class Machine:
         self.counting.hold(allocator.held_bytes, allocator.held_by_line)
         self._lanes.wait_for_all()
         self._lanes.forget_work()
-        self._events = {key: Mark(each.clock) for key, each in self._events.items()}
+        self._events = {key: Mark(event.clock) for key, event in self._events.items()}
         for graph in self._graphs.values():
             if graph.last is not None:
                 graph.last = Mark(graph.last.clock)
@@ -125,7 +125,7 @@ class Machine:
 
     # memory
 
-    def _allocate(self, new: asked.Allocate) -> None:
+    def _allocate(self, new: recorded.Allocate) -> None:
         self.memory.add(new.storage, new.size_bytes)
         stream = new.stream if new.place == "device" else HOST
         capture = self._capture
@@ -146,7 +146,7 @@ class Machine:
         elif capture is not None:
             capture.keep(Tenure("give out", storage), stream)
 
-    def _release(self, release: asked.Release) -> None:
+    def _release(self, release: recorded.Release) -> None:
         storage = self.memory[release.storage]
         if storage.name is not None:
             raise ProgramRefused("A buffer of the case can't be released.")
@@ -165,13 +165,13 @@ class Machine:
         if storage.graph is None:
             self._accesses.forget(storage)
 
-    def _use_on(self, use: asked.UseOn) -> None:
+    def _use_on(self, use: recorded.UseOn) -> None:
         self._lanes.of(use.stream)
         self.memory[use.storage].used_on.add(use.stream)
 
     # work
 
-    def _launch(self, launch: asked.Launch) -> None:
+    def _launch(self, launch: recorded.Launch) -> None:
         kernel = self._kernel(launch)
         if launch.stream == HOST:
             what = wording.short(launch.operation)
@@ -195,7 +195,7 @@ class Machine:
         lane.know(self._lanes.host.clock)
         self._runner.run(kernel, lane)
 
-    def _copy(self, copy: asked.Copy) -> None:
+    def _copy(self, copy: recorded.Copy) -> None:
         source, target = self.memory.span(copy.source), self._target(copy.target)
         if (source.storage.place == "device") == (target.storage.place == "device"):
             raise ProgramRefused("A copy has one side on the host and one on the GPU.")
@@ -220,7 +220,7 @@ class Machine:
             self._lanes.host.know(lane.clock)
         self._host_waits(lane.work, copy.line)
 
-    def _read(self, read: asked.Read) -> None:
+    def _read(self, read: recorded.Read) -> None:
         span = self.memory.span(read.source)
         host = self._lanes.host
         what = read.what if read.what.isidentifier() and len(read.what) < 40 else "read"
@@ -247,7 +247,7 @@ class Machine:
         if self.first_look is None and span.stamps.max() >= FIRST_CALL:
             self.first_look = read.line
 
-    def _kernel(self, launch: asked.Launch) -> Kernel:
+    def _kernel(self, launch: recorded.Launch) -> Kernel:
         if len(launch.reads) + len(launch.writes) > MOST_OPERANDS:
             raise ProgramRefused(f"A kernel takes {MOST_OPERANDS:,} tensors at most.")
         reads = tuple(self.memory.span(view) for view in launch.reads)
@@ -265,7 +265,7 @@ class Machine:
             raise ProgramRefused("Elements that lie over each other can't be written.")
         return self.memory.span(view)
 
-    def _tune(self, launch: asked.Launch, is_replayed: bool = False) -> float:
+    def _tune(self, launch: recorded.Launch, is_replayed: bool = False) -> float:
         is_done = self._capture is None or is_replayed
         try:
             return self.tuner.saw(launch, self._is_last_call and is_done)
@@ -274,7 +274,7 @@ class Machine:
 
     # order
 
-    def _record_event(self, record: asked.RecordEvent) -> None:
+    def _record_event(self, record: recorded.RecordEvent) -> None:
         self.timeline.host_works("records an event", rates.EVENT_NS, record.line)
         lane = self._lanes.of(record.stream)
         if self._capture is not None:
@@ -289,7 +289,7 @@ class Machine:
         self._events[record.event] = lane.mark()
         self._records[record.event] = record
 
-    def _wait_event(self, wait: asked.WaitEvent) -> None:
+    def _wait_event(self, wait: recorded.WaitEvent) -> None:
         self.timeline.host_works("lets a stream wait", rates.EVENT_NS, wait.line)
         lane = self._lanes.of(wait.stream)
         capture = self._capture
@@ -311,7 +311,7 @@ class Machine:
         else:
             self.watch.waits_for_nothing(lane, wait.line)
 
-    def _synchronize(self, wait: asked.Synchronize) -> None:
+    def _synchronize(self, wait: recorded.Synchronize) -> None:
         host = self._lanes.host
         capture = self._capture
         if capture is not None and (
@@ -346,7 +346,7 @@ class Machine:
 
     # graphs
 
-    def _begin_capture(self, begin: asked.BeginCapture) -> None:
+    def _begin_capture(self, begin: recorded.BeginCapture) -> None:
         if self._capture is not None or begin.graph in self._graphs:
             raise ProgramRefused("A graph is captured once, and one at a time.")
         if len(self._graphs) >= MOST_GRAPHS:
@@ -358,7 +358,7 @@ class Machine:
         self._graphs[begin.graph] = graph
         self._capture = Capture(graph)
 
-    def _end_capture(self, end: asked.EndCapture) -> None:
+    def _end_capture(self, end: recorded.EndCapture) -> None:
         capture = self._capture
         if capture is None or capture.graph.number != end.graph:
             raise ProgramRefused("A capture ends that did not begin.")
@@ -372,7 +372,7 @@ class Machine:
             "makes the graph", len(graph.nodes) * rates.INSTANTIATE_NODE_NS, graph.line
         )
 
-    def _replay(self, replay: asked.Replay) -> None:
+    def _replay(self, replay: recorded.Replay) -> None:
         graph = self._graphs.get(replay.graph)
         if graph is None or not graph.is_whole or self._capture is not None:
             raise ProgramRefused("A graph is replayed that is not whole.")
@@ -387,7 +387,7 @@ class Machine:
                 self._tune(node.launch, is_replayed=True)
         self._replayer.replay(graph, replay, self._call)
 
-    def _release_graph(self, release: asked.ReleaseGraph) -> None:
+    def _release_graph(self, release: recorded.ReleaseGraph) -> None:
         graph = self._graphs.get(release.graph)
         if graph is None or not graph.is_whole:
             raise ProgramRefused("A graph is released that is not whole.")

@@ -245,8 +245,8 @@ def span_of(storage: Storage, view: View) -> Span:
         len(view.shape) != len(view.strides)
         or len(pairs) > MOST_DIMENSIONS
         or not all(
-            0 <= each <= _MOST_EXTENT
-            for each in (*view.shape, *view.strides, view.offset)
+            0 <= number <= _MOST_EXTENT
+            for number in (*view.shape, *view.strides, view.offset)
         )
     ):
         raise ProgramRefused("A tensor has no shape that there could be.")

@@ -90,7 +90,7 @@ def _batch_norm_backward(args: Sequence[Any]) -> bool:
 
 def _tensors(held: Sequence[Any]) -> list[Any]:
     # what was not kept has no elements
-    return [each for each in held if hasattr(each, "numel") and each.numel()]
+    return [tensor for tensor in held if hasattr(tensor, "numel") and tensor.numel()]
 
 
 _LOOKS: dict[str, Look] = {

@@ -52,7 +52,7 @@ class Timeline:
         self._work: list[_Work] = []
         #: what may begin, by engine: when it is ready, and which
         self._ready: dict[Engine | Literal["apart"], list[tuple[int, int]]] = {
-            each: [] for each in ("h2d", "d2h", "compute", "apart")
+            engine: [] for engine in ("h2d", "d2h", "compute", "apart")
         }
         self._free_ns: dict[str, int] = {}
 
@@ -113,14 +113,14 @@ class Timeline:
     def wait(self, work: Iterable[int], line: int = 0) -> None:
         """Let the host wait until all of some work is done."""
         begin = self.now_ns
-        ends = [self._end_ns(each) for each in work]
+        ends = [self._end_ns(number) for number in work]
         self.host_ns += rates.SYNCHRONIZE_NS
         self.now_ns = max([begin + rates.SYNCHRONIZE_NS, *ends])
         self._bars.append(Bar("host", "waits", begin, self.now_ns, line))
 
     def finish(self) -> int:
         """Let all be done; when that is."""
-        ends = [self._end_ns(each) for each in range(len(self._work))]
+        ends = [self._end_ns(number) for number in range(len(self._work))]
         return max([self.now_ns, *ends])
 
     def busy_ns(self, engine: Engine, *, with_apart: bool = True) -> int:
@@ -131,11 +131,11 @@ class Timeline:
             with_apart: count what needs none of the engine, too.
         """
         spans = sorted(
-            (each.begin_ns, each.end_ns)
-            for each in self._work
-            if each.engine == engine
-            and each.end_ns is not None
-            and (with_apart or not each.is_apart)
+            (work.begin_ns, work.end_ns)
+            for work in self._work
+            if work.engine == engine
+            and work.end_ns is not None
+            and (with_apart or not work.is_apart)
         )
         busy_ns = until_ns = 0
         for begin_ns, end_ns in spans:
@@ -145,14 +145,14 @@ class Timeline:
 
     def sum_ns(self, engine: Engine) -> int:
         """Add up what work on an engine takes, also where it is done at one time."""
-        return sum(each.duration_ns for each in self._work if each.engine == engine)
+        return sum(work.duration_ns for work in self._work if work.engine == engine)
 
     def bars(self) -> list[Bar]:
         """Give all that was done, once it is."""
         done = [
-            Bar(each.engine, each.label, each.begin_ns, each.end_ns, each.line)
-            for each in self._work
-            if each.end_ns is not None
+            Bar(work.engine, work.label, work.begin_ns, work.end_ns, work.line)
+            for work in self._work
+            if work.end_ns is not None
         ]
         return sorted(self._bars + done, key=lambda bar: bar.begin_ns)
 
@@ -213,7 +213,7 @@ def thinned(bars: list[Bar], most: int) -> tuple[Bar, ...]:
             bar
             for engine in engines
             for bar in _fewer(
-                [each for each in bars if each.engine == engine], most // len(engines)
+                [bar for bar in bars if bar.engine == engine], most // len(engines)
             )
         ]
     return tuple(sorted(bars, key=lambda bar: bar.begin_ns))

@@ -74,21 +74,21 @@ class Watch:
         """
         going_on = self._accesses.not_awaited(storage, host)
         copied: dict[int, int] = {}
-        for each in going_on:
-            if not each.span.view.is_mapped:
-                number = each.lane.number
-                copied[number] = max(each.tick, copied.get(number, 0))
-        for each in going_on:
-            if each.tick > copied.get(each.lane.number, 0):
-                message = wording.of_released(each) + self._beside(host)
-                self.findings.add("released too early", message, each.asked_line)
+        for access in going_on:
+            if not access.span.view.is_mapped:
+                number = access.lane.number
+                copied[number] = max(access.tick, copied.get(number, 0))
+        for access in going_on:
+            if access.tick > copied.get(access.lane.number, 0):
+                message = wording.of_released(access) + self._beside(host)
+                self.findings.add("released too early", message, access.asked_line)
                 return
 
     def _conflict(
         self,
         first: Access,
         second: Access,
-        told: Callable[[Access, Access], tuple[Kind, str]],
+        wording_of: Callable[[Access, Access], tuple[Kind, str]],
     ) -> None:
         """Tell what two accesses did to each other, of two lines once."""
         first, second = seen_from_outside(first, second)
@@ -98,7 +98,7 @@ class Watch:
         lines = (first.asked_line, second.asked_line)
         if lines not in self._told:
             self._told.add(lines)
-            kind, message = told(first, second)
+            kind, message = wording_of(first, second)
             message += self._beside(second.asker)
             self.findings.add(kind, message, second.asked_line)
 
@@ -152,7 +152,9 @@ class Watch:
     def replayed(self, graph: Graph, line: int) -> None:
         """Look whether a graph's memory is still there."""
         gone = [
-            each for each in graph.storages if each.is_released and each.graph is None
+            storage
+            for storage in graph.storages
+            if storage.is_released and storage.graph is None
         ]
         if not gone or graph.is_known_released:
             return
@@ -160,9 +162,9 @@ class Watch:
         self.findings.add(
             "released too early",
             f"Line {line} replays a graph that uses the memory of "
-            f"{at(min(each.line for each in gone))}, which was released after the "
-            "capture and may be another tensor's by now: keep the tensor as long as "
-            "the graph.",
+            f"{at(min(storage.line for storage in gone))}, which was released after "
+            "the capture and may be another tensor's by now: keep the tensor as long "
+            "as the graph.",
             line,
         )
 

@@ -43,10 +43,10 @@ class Writers:
 
     def come_from(self, target: Span, lines: Lines) -> None:
         """Note from which lines what is written to a span came."""
-        found = dict(lines)
+        merged = dict(lines)
         if target.size_bytes < self._size_bytes:
-            merge(found, self.sources, 1)
-        self.sources = {line: found[line] for line in in_order(found)[:_MOST_SOURCES]}
+            merge(merged, self.sources, 1)
+        self.sources = {line: merged[line] for line in in_order(merged)[:_MOST_SOURCES]}
 
     def compute(self, target: Span, line: int) -> None:
         """Note that a line computes what a span of this storage holds."""

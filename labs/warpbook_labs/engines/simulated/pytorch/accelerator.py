@@ -125,16 +125,18 @@ def _calls(library: str, symbol: str) -> _Calls:
 
 def _data_of(path: str) -> Iterator[tuple[int, int, str]]:
     """Give where a library's data lies in this process, written data first."""
-    found = []
+    mappings = []
     with open("/proc/self/maps", encoding="utf-8") as maps:
         for line in maps:
             span, flags, _, _, _, *name = line.split(maxsplit=5)
-            if [each.rstrip("\n") for each in name] == [path] and flags[2] == "-":
-                begin, end = (int(each, 16) for each in span.split("-"))
-                found.append((begin, end, flags))
-    writable = [each for each in found if each[2].startswith("rw")]
+            if [part.rstrip("\n") for part in name] == [path] and flags[2] == "-":
+                begin, end = (int(number, 16) for number in span.split("-"))
+                mappings.append((begin, end, flags))
+    writable = [mapping for mapping in mappings if mapping[2].startswith("rw")]
     # where calls were bound before the program began, their table is read-only
-    yield from writable or [each for each in found if each[2].startswith("r-")]
+    yield from writable or [
+        mapping for mapping in mappings if mapping[2].startswith("r-")
+    ]
 
 
 def _write(place: _Calls, function: Any) -> None:

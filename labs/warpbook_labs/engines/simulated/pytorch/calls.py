@@ -56,16 +56,18 @@ class Kind:
         self.is_of_aten: bool = schema.name.startswith("aten::")
         #: arguments that it writes, by place or name
         self.written: list[int | str] = [
-            each.name if each.kwarg_only else place
-            for place, each in enumerate(schema.arguments)
-            if each.alias_info is not None and each.alias_info.is_write
+            argument.name if argument.kwarg_only else place
+            for place, argument in enumerate(schema.arguments)
+            if argument.alias_info is not None and argument.alias_info.is_write
         ]
         #: for each result, whether it is one of these
         self.gives_written: list[bool] = [
-            each.alias_info is not None and each.alias_info.is_write
-            for each in schema.returns
+            result.alias_info is not None and result.alias_info.is_write
+            for result in schema.returns
         ]
-        self.has_device: bool = any(each.name == "device" for each in schema.arguments)
+        self.has_device: bool = any(
+            argument.name == "device" for argument in schema.arguments
+        )
         self.only_writes = self.name in _ONLY_WRITE or any(
             isinstance(where, str) for where in self.written
         )
@@ -79,15 +81,15 @@ def kind_of(func: Any) -> Kind:
 
 def tensors_in(*held: Any) -> list[Any]:
     """Give the tensors among arguments or results, in their order."""
-    found: list[Any] = []
-    for each in held:
-        if isinstance(each, torch.Tensor):
-            found.append(each)
-        elif isinstance(each, list | tuple):
-            found += tensors_in(*each)
-        elif isinstance(each, dict):
-            found += tensors_in(*each.values())
-    return found
+    tensors: list[Any] = []
+    for value in held:
+        if isinstance(value, torch.Tensor):
+            tensors.append(value)
+        elif isinstance(value, list | tuple):
+            tensors += tensors_in(*value)
+        elif isinstance(value, dict):
+            tensors += tensors_in(*value.values())
+    return tensors
 
 
 def with_each(function: Callable[[Any], Any], held: Any) -> Any:
@@ -95,9 +97,9 @@ def with_each(function: Callable[[Any], Any], held: Any) -> Any:
     if isinstance(held, torch.Tensor):
         return function(held)
     if isinstance(held, list | tuple):
-        return type(held)([with_each(function, each) for each in held])
+        return type(held)([with_each(function, part) for part in held])
     if isinstance(held, dict):
-        return {name: with_each(function, each) for name, each in held.items()}
+        return {name: with_each(function, part) for name, part in held.items()}
     return held
 
 
@@ -118,22 +120,22 @@ def written_down(
     places = {id(tensor): {"r": place} for place, tensor in enumerate(reads)}
     places.update((id(tensor), {"w": at}) for at, tensor in enumerate(written))
 
-    def told(each: Any) -> Any:
-        if each is None or isinstance(each, bool | int | float):
-            return each
-        if isinstance(each, torch.Tensor):
-            return places[id(each)]
-        if isinstance(each, str) and len(each) <= _MOST_TEXT:
-            return each
-        if isinstance(each, list | tuple):
-            return [told(part) for part in each]
-        if isinstance(each, torch.dtype | torch.memory_format | torch.layout):
-            return {"c": str(each).removeprefix("torch.")}
-        raise TypeError(f"The simulated GPU records no {type(each).__name__}.")
+    def written_value(value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, torch.Tensor):
+            return places[id(value)]
+        if isinstance(value, str) and len(value) <= _MOST_TEXT:
+            return value
+        if isinstance(value, list | tuple):
+            return [written_value(part) for part in value]
+        if isinstance(value, torch.dtype | torch.memory_format | torch.layout):
+            return {"c": str(value).removeprefix("torch.")}
+        raise TypeError(f"The simulated GPU records no {type(value).__name__}.")
 
     kept = {
-        name: told(each)
-        for name, each in kwargs.items()
-        if each is not None and name not in ("device", "generator")
+        name: written_value(value)
+        for name, value in kwargs.items()
+        if value is not None and name not in ("device", "generator")
     }
-    return json.dumps([told(list(args)), kept])
+    return json.dumps([written_value(list(args)), kept])

@@ -130,7 +130,9 @@ def _wide(func: Any, *args: Any) -> Any:
     wide = [arg.float() if isinstance(arg, torch.Tensor) else arg for arg in args]
     result = func(*wide)
     if isinstance(result, tuple):
-        return tuple(each if each is None else each.to(dtype) for each in result)
+        return tuple(
+            tensor if tensor is None else tensor.to(dtype) for tensor in result
+        )
     return result.to(dtype)
 
 

@@ -138,13 +138,13 @@ def _same_order(source: Any, target: Any) -> bool:
 
 def _transfer(machine: Machine, target: Any, source: Any, non_blocking: bool) -> Any:
     memories = machine.memories
-    if any(memories.of(each).shown for each in (source, target)):
+    if any(memories.of(tensor).shown for tensor in (source, target)):
         refuse(
             "copies between the host and memory of its own that the GPU sees",
             "Copy the tensor of the host that it was made of.",
         )
     is_pageable = any(
-        memories.of(each).place == "pageable" for each in (source, target)
+        memories.of(tensor).place == "pageable" for tensor in (source, target)
     )
     if is_pageable or not non_blocking:
         machine.order.forbid_in_capture("A copy that is waited for")

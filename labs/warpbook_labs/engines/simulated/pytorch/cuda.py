@@ -317,12 +317,12 @@ def install() -> None:
         "stream": StreamContext,
         "_sleep": _sleep,
     }
-    for each in (
+    for replacement in (
         *(Stream, Event, CUDAGraph, StreamContext, current_stream, default_stream),
         *(set_stream, synchronize, is_current_stream_capturing, memory_allocated),
         *(max_memory_allocated, reset_peak_memory_stats),
     ):
-        says[each.__name__] = each
+        says[replacement.__name__] = replacement
     for module in (torch.cuda, torch.cuda.graphs, torch.cuda.streams):
         for name, said in says.items():
             if module is torch.cuda or hasattr(module, name):

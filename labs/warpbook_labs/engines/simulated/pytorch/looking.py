@@ -57,11 +57,11 @@ class Looked(np.ndarray[Any, Any]):
         self, ufunc: np.ufunc, method: Any, *given: Any, **options: Any
     ) -> Any:
         """Compute as with any array, but not into it."""
-        if any(isinstance(each, Looked) for each in options.get("out", ())):
+        if any(isinstance(output, Looked) for output in options.get("out", ())):
             _refuse_writing()
         plain = [
-            each.view(np.ndarray) if isinstance(each, Looked) else each
-            for each in given
+            operand.view(np.ndarray) if isinstance(operand, Looked) else operand
+            for operand in given
         ]
         return getattr(ufunc, method)(*plain, **options)
 

@@ -132,8 +132,8 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
 
     def _look_at_devices(self, tensors: Sequence[Any]) -> None:
         """Raise what PyTorch says where host and GPU are mixed, but for numbers."""
-        deciding = [each for each in tensors if each.dim() or each.is_cuda]
-        if any(each.is_cuda != deciding[0].is_cuda for each in deciding):
+        deciding = [tensor for tensor in tensors if tensor.dim() or tensor.is_cuda]
+        if any(tensor.is_cuda != deciding[0].is_cuda for tensor in deciding):
             raise RuntimeError(_OTHER_DEVICE)
 
     def _look_at_numbers(self, kind: Kind, tensors: Sequence[Any]) -> None:
@@ -143,14 +143,14 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
                 f"`{kind.name}`, whose result is as large as the numbers say",
                 "Use `torch.where` with three arguments. ",
             )
-        for each in tensors[:1]:
-            self.read(each, kind.name)
+        for tensor in tensors[:1]:
+            self.read(tensor, kind.name)
 
     def _place(
         self, kind: Kind, tensors: Sequence[Any], kwargs: dict[str, Any]
     ) -> Place:
         """Say where results are, and have the CPU make them in its memory."""
-        is_on_gpu = any(each.is_cuda for each in tensors)
+        is_on_gpu = any(tensor.is_cuda for tensor in tensors)
         is_pinned = bool(kwargs.pop("pin_memory", False))
         if kind.has_device:
             device = kwargs.get("device")
@@ -167,7 +167,7 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
             return func(*args, **kwargs)
         like = func(self.memories.alias(args[0]), *args[1:], **kwargs)
         if isinstance(like, list | tuple):
-            return [self.cuda_view(args[0], each) for each in like]
+            return [self.cuda_view(args[0], tensor) for tensor in like]
         return self.cuda_view(args[0], like)
 
     def cuda_view(self, of: Any, like: Any) -> Any:
@@ -197,7 +197,7 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
                 stream,
                 tuple(view(read) for read in reads),
                 tuple(view(write) for write in writes),
-                tuple(float(each) for each in numbers),
+                tuple(float(number) for number in numbers),
                 self.record.line(),
                 call,
             )
@@ -212,8 +212,8 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
 
     def wrote(self, tensors: Sequence[Any]) -> None:
         """Count that the memory of tensors is written."""
-        for each in tensors:
-            self.memories.of(each).writes += 1
+        for tensor in tensors:
+            self.memories.of(tensor).writes += 1
 
     def use_on(self, tensor: Any, stream: int) -> None:
         """Record that the allocator is told of a stream."""
@@ -262,14 +262,16 @@ class _Call:
             self._look_at_size()
         graph = machine.order.captured if self._place == "device" else None
         before = (
-            [alias(each).clone() for each in self._written] if graph is not None else []
+            [alias(tensor).clone() for tensor in self._written]
+            if graph is not None
+            else []
         )
         result = _computed(self._func, args, kwargs, seed)
         is_one = len(kind.gives_written) == 1
         ours = iter(self._ours)
         given = [
-            next(ours) if is_written else self._given(each)
-            for each, is_written in zip(
+            next(ours) if is_written else self._given(tensor)
+            for tensor, is_written in zip(
                 [result] if is_one else result or (), kind.gives_written, strict=False
             )
         ]
@@ -283,8 +285,8 @@ class _Call:
                 again = functools.partial(_again, self._func, args, kwargs)
                 graph.append(functools.partial(again, fresh, seed))
                 # what is captured runs when it is replayed
-                for each, old in zip(self._written, before, strict=True):
-                    alias(each).copy_(old)
+                for tensor, old in zip(self._written, before, strict=True):
+                    alias(tensor).copy_(old)
         if is_one:
             return given[0]
         return tuple(given) if given else None
@@ -313,24 +315,24 @@ class _Call:
     def _given(self, result: Any) -> Any:
         """Give what the learner gets: an alias as a view, or new memory."""
         if isinstance(result, list | tuple):
-            return type(result)(self._given(each) for each in result)
+            return type(result)(self._given(part) for part in result)
         if not isinstance(result, torch.Tensor):
             return result
         if result.layout != torch.strided:
             refuse(f"tensors of the layout {result.layout}")
         if result.numel():
             # such as _unsafe_view, of which the schema keeps quiet
-            for each in self._tensors:
-                if self._is_same_memory(result, each):
-                    if each.is_cuda:
-                        return self._machine.cuda_view(each, result)
+            for other in self._tensors:
+                if self._is_same_memory(result, other):
+                    if other.is_cuda:
+                        return self._machine.cuda_view(other, result)
                     return result
         tensor = self._machine.memories.adopt(result, self._place)
         self._fresh.append((tensor, result))
         return tensor
 
     def _is_same_memory(self, result: Any, tensor: Any) -> bool:
-        addresses = {each.untyped_storage().data_ptr() for each in (result, tensor)}
+        addresses = {one.untyped_storage().data_ptr() for one in (result, tensor)}
         return len(addresses) == 1
 
     def _follow(self, args: Any, kwargs: Any) -> None:
@@ -338,9 +340,11 @@ class _Call:
         if not self._written:
             return
         machine = self._machine
-        asked = tensors_in(self._args, self._kwargs)
-        for tensor, cpu in zip(asked, tensors_in(args, kwargs), strict=True):
-            is_ours = tensor.is_cuda and any(tensor is each for each in self._written)
+        tensors = tensors_in(self._args, self._kwargs)
+        for tensor, cpu in zip(tensors, tensors_in(args, kwargs), strict=True):
+            is_ours = tensor.is_cuda and any(
+                tensor is written for written in self._written
+            )
             shape = tensor.shape, tensor.stride()
             if is_ours and shape != (cpu.shape, cpu.stride()):
                 storage = tensor.untyped_storage()
@@ -362,8 +366,8 @@ class _Call:
         if base_of(str(self._func)) is None:
             refuse(f"`{kind.name}`")
         written = self._written
-        of_ours = {id(each) for each in written}
-        reads = [each for each in self._tensors if id(each) not in of_ours]
+        of_ours = {id(tensor) for tensor in written}
+        reads = [tensor for tensor in self._tensors if id(tensor) not in of_ours]
         call = written_down(self._args, self._kwargs, reads, written)
         if not kind.only_writes:
             reads = [*reads, *written]

@@ -109,10 +109,10 @@ class Memories:
 
     def pinned_at(self, address: int) -> Memory | None:
         """Find the page-locked memory that has an address."""
-        for each in self._by_storage.values():
-            is_host = each.place == "pinned" and each.shown is None
-            if is_host and 0 <= address - each.address < each.size_bytes:
-                return each
+        for memory in self._by_storage.values():
+            is_host = memory.place == "pinned" and memory.shown is None
+            if is_host and 0 <= address - memory.address < memory.size_bytes:
+                return memory
         return None
 
     def reset_peak(self) -> None:
@@ -123,11 +123,11 @@ class Memories:
         """Say which memory a tensor has."""
         if tensor.layout != torch.strided:
             refuse(f"tensors of the layout {tensor.layout}")
-        found = self._by_storage.get(tensor.untyped_storage()._cdata)
-        if found is not None:
-            if found.shown is not None and found.shown.is_released:
+        memory = self._by_storage.get(tensor.untyped_storage()._cdata)
+        if memory is not None:
+            if memory.shown is not None and memory.shown.is_released:
                 raise RuntimeError(_GONE)
-            return found
+            return memory
         if tensor.is_cuda:
             raise RuntimeError("A tensor is of another case: it was kept somewhere.")
         # made where nothing is seen, as by from_numpy: its numbers are constants

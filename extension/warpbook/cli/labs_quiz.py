@@ -1,0 +1,145 @@
+"""`warpbook labs quiz`: where to begin, or what one knows of a text, by questions."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from warpbook.cli.errors import CommandError
+from warpbook.cli.json_output import print_json
+from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.course.paths import along, chosen_path
+from warpbook_labs.course.quiz import (
+    LETTERS,
+    UNKNOWN,
+    BadAnswers,
+    Marked,
+    Placement,
+    QuizQuestion,
+    placement,
+    questions_here,
+    read_answers,
+    read_quiz,
+)
+from warpbook_labs.course.quiz_grading import mark_answers
+from warpbook_labs.course.quiz_words import (
+    begin_words,
+    left_out_words,
+    mark_words,
+    marks_words,
+    question_lines,
+)
+from warpbook_labs.course.reading import find_text
+from warpbook_labs.errors import BadQuiz
+from warpbook_labs.lab.entries import LabEntry
+from warpbook_monitors.plain_text import joined
+
+_WIDTH = 88
+
+
+def quiz(options: argparse.Namespace) -> int:
+    """Ask, or mark the answers that are given; nothing is kept.
+
+    Raises:
+        BadQuiz: it can't be used, or no question can be asked here.
+        CommandError: the answers are none.
+    """
+    labs = along(chosen_path(), overview(look_here(), so_far({}))[0])
+    of = find_text(options.text) if options.text else read_quiz("placement")
+    questions, why = questions_here(of.questions, labs)
+    if not questions:
+        raise BadQuiz(f"No question can be asked here. {left_out_words(why)}")
+    if options.answers:
+        try:
+            answers = read_answers(options.answers, questions)
+        except BadAnswers as problem:
+            raise CommandError(str(problem)) from None
+    elif options.json:
+        print_json({"questions": _plain(questions), "left_out": why})
+        return 0
+    elif not sys.stdin.isatty():
+        print(joined(_sheet(questions, left_out_words(why), options.text)))
+        return 0
+    else:
+        answers = tuple(_answers(questions))
+    marks = tuple(mark_answers(questions, answers))
+    if options.text:
+        _print(options.json, {"marks": marks}, [*_marks(marks), marks_words(marks)])
+    else:
+        result = placement(marks, labs)
+        _print(options.json, result, _result(result, labs))
+    return 0
+
+
+def _print(is_json: bool, value: object, lines: Iterable[str]) -> None:
+    if is_json:
+        print_json(value)
+    else:
+        print(joined(lines))
+
+
+def _sheet(
+    questions: Sequence[QuizQuestion], left_out: str, text: str
+) -> Iterator[str]:
+    for number, question in enumerate(questions, 1):
+        yield from _wrapped(question_lines(number, question))
+        yield ""
+    if left_out:
+        yield left_out
+    example = " ".join(LETTERS[at % 3] for at in range(len(questions)))
+    of = f"--text {text} " if text else ""
+    command = f"warpbook labs quiz {of}{example}"
+    yield f'Answer with a letter each, or "{UNKNOWN}": {command}'
+
+
+def _answers(questions: Sequence[QuizQuestion]) -> Iterator[str]:
+    """Ask one question after the other on the terminal."""
+    for number, question in enumerate(questions, 1):
+        print(joined(["", *_wrapped(question_lines(number, question))]))
+        letters = tuple(question.lettered)
+        while True:
+            try:
+                answer = input(f"{letters[0]} to {letters[-1]}, or {UNKNOWN}: ")
+            except EOFError:
+                raise CommandError("The quiz ended before its last question.") from None
+            answer = answer.strip().lower()
+            if answer in (*letters, UNKNOWN):
+                break
+        yield answer
+
+
+def _result(result: Placement, labs: Sequence[LabEntry]) -> Iterator[str]:
+    yield from _marks(result.marks)
+    yield from textwrap.wrap(begin_words(result, labs), _WIDTH)
+    yield f"Then: warpbook labs open {result.begin}"
+
+
+def _marks(marks: Sequence[Marked]) -> Iterator[str]:
+    for number, mark in enumerate(marks, 1):
+        yield from textwrap.wrap(mark_words(number, mark), _WIDTH)
+    yield ""
+
+
+def _wrapped(lines: Iterator[str]) -> Iterator[str]:
+    """Wrap what is no code."""
+    for line in lines:
+        yield from (
+            [line] if line.startswith(" ") else textwrap.wrap(line, _WIDTH) or [""]
+        )
+
+
+def _plain(questions: Sequence[QuizQuestion]) -> list[dict[str, object]]:
+    """Give what a person is asked, without what engines are asked."""
+    return [
+        {
+            "lab": question.lab,
+            "ask": question.ask,
+            "code": question.code,
+            "choices": {
+                letter: choice.text for letter, choice in question.lettered.items()
+            },
+        }
+        for question in questions
+    ]

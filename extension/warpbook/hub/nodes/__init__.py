@@ -1,0 +1,1 @@
+"""Nodes whose agents tell who holds their GPUs: registered, counted, shown."""

@@ -1,0 +1,1 @@
+"""Servers with a GPU under other spawners, and the files that a site's hub takes."""

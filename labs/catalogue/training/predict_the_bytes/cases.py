@@ -1,0 +1,198 @@
+"""Models as their `config.json` describes them, and what they need of a GPU's memory.
+
+All that is right comes from the formulas of `warpbook memory`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import msgspec
+
+from warpbook_labs.lab.questions import Question
+from warpbook_monitors.model_memory.description import Model
+from warpbook_monitors.model_memory.hugging_face import blocks_of_config
+from warpbook_monitors.model_memory.inference import inference_memory
+from warpbook_monitors.model_memory.plan import Plan
+from warpbook_monitors.model_memory.training import StageMemory, training_memory
+
+Numbers = dict[str, Any]
+#: layers, hidden size, heads, heads of keys, head size, intermediate size, vocabulary
+_SHAPES = (
+    (16, 2048, 32, 8, 64, 8192, 128_256),
+    (28, 3072, 24, 8, 128, 8192, 128_256),
+    (32, 4096, 32, 8, 128, 14_336, 128_256),
+    (28, 3584, 28, 4, 128, 18_944, 152_064),
+    (32, 4096, 32, 32, 128, 11_008, 32_000),
+    (40, 5120, 40, 8, 128, 13_824, 151_936),
+    (24, 896, 14, 2, 64, 4864, 151_936),
+)
+_PRECISIONS = ("fp32", "bf16", "mixed", "autocast")
+_OPTIMIZERS = ("sgd", "momentum", "adam")
+_BLOCK_TOKENS = 16
+#: counts are exact, but for what does not split evenly among GPUs; a peak is not
+_EXACT, _CLOSE, _PEAK = 1e-5, 0.01, 0.1
+
+
+def _model(config: Numbers) -> Model:
+    return msgspec.convert(blocks_of_config(config), Model)
+
+
+def _training(config: Numbers, training: Numbers) -> StageMemory:
+    plan = Plan(
+        batch=training["batch"],
+        tokens=training["sequence"],
+        precision=training["precision"],
+        optimizer=training["optimizer"],
+        checkpoint="full" if training["recompute"] else "none",
+        flash=training["flash"],
+        data=training["gpus"],
+        zero=training["zero"],
+    )
+    [memory] = training_memory(_model(config), plan)
+    return memory
+
+
+def _states(memory: StageMemory) -> dict[str, float]:
+    return {
+        "weights": memory.weights_bytes,
+        "gradients": memory.gradients_bytes,
+        "optimizer": memory.states_bytes + memory.master_bytes,
+    }
+
+
+def _cache(config: Numbers, serving: Numbers) -> tuple[float, float]:
+    """Give bytes of the weights, and of the cache of all sequences."""
+    plan = Plan(
+        batch=serving["batch"],
+        tokens=serving["tokens"],
+        dtype=serving["weights"],
+        kv_dtype=serving["cache"],
+    )
+    [memory] = inference_memory(_model(config), plan)
+    return memory.weights_bytes, memory.cache_bytes
+
+
+def _sequences(config: Numbers, serving: Numbers, room_bytes: int) -> int:
+    """Count sequences whose cache, in whole blocks, fits beside the weights."""
+    tokens = -(-serving["tokens"] // _BLOCK_TOKENS) * _BLOCK_TOKENS
+    weights, cache_bytes = _cache(config, {**serving, "batch": 1, "tokens": tokens})
+    return max(0, int((room_bytes - weights) // cache_bytes))
+
+
+def questions(chance: random.Random) -> list[Question]:
+    """Draw models, and ways to train and to serve each."""
+    drawn = []
+    for place, shape in enumerate(_SHAPES):
+        config = _config(shape, chance)
+        about = _kind(config)
+        drawn.append(Question("parameters", {"config": config}, about))
+        serving = {
+            "batch": chance.choice((1, 7, 16, 64)),
+            "tokens": chance.choice((500, 4000, 8191, 32_768)),
+            "weights": chance.choice(("bf16", "int8", "int4")),
+            "cache": ("fp16", "fp8")[place % 2],
+        }
+        given = {"config": config, "serving": serving}
+        drawn.append(Question("kv_cache_bytes", given, about))
+        # of short sequences the last block is a large part
+        lengths = {
+            "long": serving["tokens"],
+            "short": 64 + chance.randint(1, 15),
+            "full": 64,
+        }
+        for kind, tokens in lengths.items():
+            room = round(_cache(config, serving)[0]) + chance.randint(4, 60) * 10**9
+            served = {**serving, "tokens": tokens}
+            given = {"config": config, "serving": served, "room_bytes": room}
+            what = "blocks" if kind == "full" else "sequences"
+            drawn.append(Question("sequences_that_fit", given, f"{kind} {what}"))
+    for precision in _PRECISIONS:
+        for zero in range(4):
+            config = _config(chance.choice(_SHAPES), chance)
+            training = _way(precision, zero, chance)
+            given = {"config": config, "training": training}
+            kind = f"{precision}, ZeRO {zero}"
+            drawn.append(Question("state_bytes", given, kind))
+        for recompute in (False, True):
+            for flash in (False, True):
+                config = _config(chance.choice(_SHAPES), chance)
+                training = _way(precision, 0, chance)
+                training.update(recompute=recompute, flash=flash)
+                if recompute and flash:
+                    # what is left for the peak is the optimizer
+                    training.update(optimizer="adam", batch=1, sequence=1024)
+                given = {"config": config, "training": training}
+                kind = "every layer recomputed" if recompute else "nothing recomputed"
+                kind = f"{precision}, {kind}"
+                drawn.append(Question("activation_bytes", given, kind))
+                drawn.append(Question("peak_bytes", given, kind))
+    return drawn
+
+
+def _config(shape: tuple[int, ...], chance: random.Random) -> Numbers:
+    layers, hidden, heads, kv_heads, head_size, intermediate, vocabulary = shape
+    return {
+        "model_type": chance.choice(("llama", "qwen2")),
+        # another depth than the published one, so that nobody looks it up
+        "num_hidden_layers": layers + chance.randint(-4, 4),
+        "hidden_size": hidden,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "head_dim": head_size,
+        "intermediate_size": intermediate,
+        "vocab_size": vocabulary,
+        "tie_word_embeddings": chance.random() < 0.5,
+    }
+
+
+def _kind(config: Numbers) -> str:
+    tied = "tied embeddings" if config["tie_word_embeddings"] else "an output matrix"
+    return f"{config['model_type']} with {tied}"
+
+
+def _way(precision: str, zero: int, chance: random.Random) -> Numbers:
+    return {
+        "precision": precision,
+        "optimizer": chance.choice(_OPTIMIZERS),
+        "batch": chance.choice((1, 2, 4, 8)),
+        "sequence": chance.choice((1024, 2048, 4096)),
+        "flash": True,
+        "recompute": False,
+        "gpus": chance.choice((2, 8, 64)) if zero else 1,
+        "zero": zero,
+    }
+
+
+def judge(question: Question, answer: Any) -> str:
+    """Hold an answer against the formulas."""
+    given = question.arguments
+    if question.function == "parameters":
+        right = _model(given["config"]).parameters
+        return "" if answer == right else f"It is {answer:,}; right is {right:,}."
+    if question.function == "sequences_that_fit":
+        fit = _sequences(**given)
+        return "" if answer == fit else f"It is {answer:,}; right is {fit:,}."
+    if question.function == "kv_cache_bytes":
+        return _off(answer, _cache(**given)[1], _EXACT)
+    memory = _training(**given)
+    if question.function == "activation_bytes":
+        return _off(answer, memory.activations_bytes, _CLOSE)
+    if question.function == "peak_bytes":
+        return _off(answer, memory.peak_bytes, _PEAK)
+    states = _states(memory)
+    if set(answer) != set(states):
+        return f"It has to have the keys {', '.join(states)}, and no others."
+    wrong = (
+        (name, _off(answer[name], right, _EXACT)) for name, right in states.items()
+    )
+    return next((f"{name}: {words}" for name, words in wrong if words), "")
+
+
+def _off(answer: float, right: float, share: float) -> str:
+    if math.isclose(answer, right, rel_tol=0, abs_tol=share * abs(right)):
+        return ""
+    within = f", within {100 * share:.0f} %" if share > _EXACT else ""
+    return f"It is {answer / 1e9:,.6g} GB; right is {right / 1e9:,.6g} GB{within}."

@@ -1,0 +1,222 @@
+"""Quizzes: questions with choices, of which the labs' own engines tell the right one.
+
+A quiz is a file in `labs/quiz/`, or a part of a text (`reading.py`). Where a lab has an
+engine for it, nothing beside a question says which choice is right: `quiz_grading.py`
+asks the engine of the question's lab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import dedent
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from warpbook_labs.course.overview import folder_of
+from warpbook_labs.errors import BadQuiz
+from warpbook_labs.lab.entries import LabEntry
+from warpbook_labs.lab.files import CATALOGUE, QUIZZES, UnfitFile, read_file
+from warpbook_labs.lab.spec import KernelCount, Text
+from warpbook_labs.lab.vault import private_folder
+
+#: stands in a question's source for what the person chooses
+_CHOICE, _SHOWN, _GAP = "{choice}", "{shown}", "____"
+LETTERS = "abcdefgh"
+#: an answer of who does not know
+UNKNOWN = "?"
+
+
+class BadAnswers(ValueError):
+    """The answers are no answers to these questions; the message says why."""
+
+
+class Choice(Struct, frozen=True, forbid_unknown_fields=True):
+    """One possible answer."""
+
+    #: of a source, what goes into the gap
+    text: Text
+    #: of `answers` what a plan would give; of `counts` the number
+    value: Any = None
+    #: of `answers`, added to the question's
+    arguments: dict[str, Any] = {}
+    #: of `stated`
+    is_right: bool = False
+
+
+class QuizQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    """A question about a lab's matter, and how the lab's engine answers it."""
+
+    #: the id of the lab that teaches it
+    lab: str
+    ask: Text
+    #: the right choice is the one with which the lab's check passes, the one with which
+    #: it fails, the number that the interpreter counts in the lab's first case, or what
+    #: the lab's judge of answers takes; of a text it may be stated
+    grade: Literal["passes", "fails", "counts", "answers", "stated"]
+    #: why the right choice is right
+    because: Text
+    choices: Annotated[tuple[Choice, ...], Meta(min_length=2, max_length=len(LETTERS))]
+    #: code with `{choice}` for the gap, as the person sees it
+    shown: str = ""
+    #: the whole source, with `{shown}` for that
+    source: str = _SHOWN
+    #: of `counts`
+    count: KernelCount | None = None
+    #: of `answers`: the plan's function, its arguments, and its value if choices differ
+    #: by their arguments
+    function: str = ""
+    arguments: dict[str, Any] = {}
+    value: Any = None
+
+    @property
+    def lettered(self) -> dict[str, Choice]:
+        """Give the choices by their letters."""
+        return dict(zip(LETTERS, self.choices, strict=False))
+
+    @property
+    def code(self) -> str:
+        """Give the code that is shown, with a gap; empty if there is none."""
+        return dedent(self.shown.replace(_CHOICE, _GAP)).strip("\n")
+
+    def source_with(self, choice: Choice) -> str:
+        """Give the whole source with a choice in the gap."""
+        shown = self.shown.replace(_CHOICE, choice.text)
+        return self.source.replace(_SHOWN, shown).lstrip("\n")
+
+
+class Quiz(Struct, frozen=True, forbid_unknown_fields=True):
+    """Questions, in the order in which they are asked."""
+
+    id: Annotated[str, Meta(pattern=r"^[a-z][a-z-]{0,40}$")]
+    title: Text
+    questions: Annotated[tuple[QuizQuestion, ...], Meta(min_length=1, max_length=50)]
+
+
+class Marked(Struct, frozen=True):
+    """How a question was answered."""
+
+    lab: str
+    ask: str
+    #: letters of the choice that was made, and of the right one; the first is "?" for
+    #: who did not know
+    chosen: str
+    right: str
+    #: what the engine says of the choice that was made; empty if it is right
+    finding: str
+    because: str
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the right one was chosen."""
+        return self.chosen == self.right
+
+
+class Placement(Struct, frozen=True):
+    """Where to begin, and why."""
+
+    #: the id of a lab
+    begin: str
+    why: str
+    marks: tuple[Marked, ...]
+
+
+def read_quiz(name: str, folder: Path = QUIZZES) -> Quiz:
+    """Read a quiz.
+
+    Raises:
+        BadQuiz: it can't be used; the message names file and key.
+    """
+    file = folder / f"{name}.toml"
+    try:
+        return msgspec.toml.decode(read_file(file), type=Quiz)
+    except UnfitFile as problem:
+        raise BadQuiz(str(problem)) from None
+    except msgspec.DecodeError as problem:
+        raise BadQuiz(f"{file}: {problem}") from None
+
+
+def questions_here(
+    all_questions: Sequence[QuizQuestion],
+    labs: Sequence[LabEntry],
+    catalogue: Path = CATALOGUE,
+) -> tuple[tuple[QuizQuestion, ...], Mapping[str, str]]:
+    """Give the questions whose labs can be checked here, and why others can't.
+
+    Returns:
+        The questions, and a reason for each id of a lab that is left out.
+    """
+    by_id = {lab.id: lab for lab in labs}
+    why: dict[str, str] = {}
+    questions = []
+    for question in all_questions:
+        lab = by_id.get(question.lab)
+        if question.grade == "stated":
+            questions.append(question)
+        elif lab is None:
+            why[question.lab] = "This lab is not here."
+        elif not lab.can_check:
+            why[question.lab] = lab.why
+        elif question.grade == "answers" and _is_apart(question.lab, catalogue):
+            why[question.lab] = "What judges its answers is not on this machine."
+        else:
+            questions.append(question)
+    return tuple(questions), why
+
+
+def _is_apart(lab: str, catalogue: Path) -> bool:
+    folder = folder_of(lab, catalogue)
+    return folder is None or private_folder(folder) is None
+
+
+def read_answers(
+    words: Sequence[str], questions: Sequence[QuizQuestion]
+) -> tuple[str, ...]:
+    """Take a letter for each question, or "?" for one that the person does not know.
+
+    Raises:
+        BadAnswers: there are more or fewer, or a letter is none of a choice.
+    """
+    answers = tuple(words)
+    if len(answers) == 1 and len(answers[0]) == len(questions):
+        answers = tuple(answers[0])
+    answers = tuple(answer.lower() for answer in answers)
+    if len(answers) != len(questions):
+        raise BadAnswers(
+            f"There are {len(questions)} questions and {len(answers)} answers. Give a "
+            f'letter for each, and "{UNKNOWN}" where you do not know.'
+        )
+    for number, (answer, question) in enumerate(
+        zip(answers, questions, strict=True), 1
+    ):
+        letters = question.lettered
+        if answer != UNKNOWN and answer not in letters:
+            raise BadAnswers(
+                f"Question {number}: give one of {', '.join(letters)}, or {UNKNOWN}."
+            )
+    return answers
+
+
+def placement(marks: Sequence[Marked], labs: Sequence[LabEntry]) -> Placement:
+    """Say with which lab to begin.
+
+    It is the first lab with a question that was not answered right; after all right
+    answers the first lab that no question was about.
+
+    Args:
+        marks: one at least.
+        labs: in the order in which the person does them.
+    """
+    wrong = {mark.lab for mark in marks if not mark.is_right}
+    covered = {mark.lab for mark in marks}
+    for lab in labs:
+        if lab.id in wrong:
+            words = "the first lab whose questions were not all answered right"
+            return Placement(lab.id, words, tuple(marks))
+    for lab in labs:
+        if lab.id not in covered:
+            words = "the first lab that no question was about: all answers are right"
+            return Placement(lab.id, words, tuple(marks))
+    return Placement(labs[-1].id, "the last lab: all answers are right", tuple(marks))

@@ -1,0 +1,79 @@
+"""Functions that are called step by step: what comes next depends on the answer.
+
+The lab's `advance` runs here, where no code of the learner's is; the learner's process
+is told nothing but the arguments of each step.
+"""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from warpbook_labs.engines.answers.explaining import Put
+from warpbook_labs.engines.answers.jobs import Answered, Asked, Opening
+from warpbook_labs.lab.questions import Advance, typed
+from warpbook_labs.sandbox.kept import KeptProcess, KeptProcessError
+from warpbook_labs.sandbox.limits import Limits
+
+_CHILD = "warpbook_labs.engines.answers.dialogue_child"
+#: steps of one dialogue: a lab whose `advance` comes to no end is bad
+_MOST_STEPS = 20_000
+#: of one step: an answer, and the words of an error
+_MOST_STEP_BYTES = 1 << 17
+_decode = msgspec.msgpack.Decoder(Answered).decode
+
+
+class EndlessDialogue(Exception):
+    """A lab's `advance` asks for more steps than there may be."""
+
+
+class Dialogues:
+    """A learner's module in a process of its own, and what is left of its time."""
+
+    def __init__(self, source: str, call_s: float, limits: Limits) -> None:
+        """Keep what is needed; nothing is started before the first dialogue."""
+        opening = msgspec.msgpack.encode(Opening(source, call_s))
+        bounded = msgspec.structs.replace(limits, output_bytes=_MOST_STEP_BYTES)
+        self._process = KeptProcess(_CHILD, opening, bounded)
+        self._ends_at = time.monotonic() + limits.wall_s
+
+    def hold(self, put: Put, advance: Advance) -> tuple[Answered, str]:
+        """Hold one dialogue, with a module that begins anew.
+
+        Returns:
+            The last answer, with its problem if the learner's code has one; and what
+            the lab finds wrong, nothing if all is right.
+
+        Raises:
+            EndlessDialogue: the lab's own fault.
+        """
+        begun = self._ask(Asked("", ()))
+        if begun.problem:
+            return begun, ""
+        state, arguments, wrong = advance(put.question, None, None)
+        for _ in range(_MOST_STEPS):
+            if wrong or arguments is None:
+                return begun, wrong
+            in_place = tuple(
+                arguments[argument.name] for argument in put.function.arguments
+            )
+            given = self._ask(Asked(put.function.name, in_place))
+            if given.problem:
+                return given, ""
+            answer, wrong = typed(put.function, given.data, put.is_hidden)
+            if not wrong:
+                state, arguments, wrong = advance(put.question, state, answer)
+        raise EndlessDialogue(f"a dialogue of more than {_MOST_STEPS:,} steps")
+
+    def _ask(self, call: Asked) -> Answered:
+        wall_s = self._ends_at - time.monotonic()
+        if wall_s <= 0:
+            return Answered(problem="Timed out: all dialogues together took too long.")
+        try:
+            request = msgspec.msgpack.encode(call)
+            return _decode(self._process.exchange(request, wall_s))
+        except KeptProcessError as problem:
+            return Answered(problem=str(problem))
+        except (msgspec.DecodeError, RecursionError):
+            return Answered(problem="It sent an invalid message.")

@@ -1,0 +1,1 @@
+"""The optimisation checklist: what a profiled window uses of it, and what it misses."""

@@ -1,0 +1,1 @@
+"""How each item of the checklist is judged."""

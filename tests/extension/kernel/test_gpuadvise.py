@@ -1,0 +1,61 @@
+"""`%gpuadvise` in a real shell: the checklist of cells that were profiled."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import warpbook
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+CELL = """%%gpuprof -q -o p
+import torch
+with torch.inference_mode():
+    y = torch.nn.Conv2d(3, 8, 3)(torch.randn(4, 3, 32, 32))
+"""
+
+
+def test_the_newest_profile_is_judged_with_its_cell(shell: Any) -> None:
+    shell.run_cell(CELL).raise_error()
+    newest = shell.run_cell("%gpuadvise").result
+    named = shell.run_cell("%gpuadvise p").result
+    assert newest.to_dict() == named.to_dict()
+    answers = {line["name"]: line for line in newest.to_dict()["lines"]}
+    assert answers["no-autograd"]["evidence"] == (
+        "The code uses torch.inference_mode (line 3)."
+    )
+    assert answers["cudnn-benchmark"]["evidence"].startswith(
+        "torch.backends.cudnn.benchmark is False in the process"
+    )
+
+
+def test_without_a_profile_it_says_what_to_do(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell("%gpuadvise")
+    assert (
+        "No cell was profiled yet: begin one with %%gpuprof." in capsys.readouterr().err
+    )
+    shell.run_cell("q = 3\n%gpuadvise q")
+    assert "'q' does not: keep one with %%gpuprof -o NAME." in capsys.readouterr().err
+
+
+def test_a_trace_file_has_a_list_that_needs_no_script() -> None:
+    advice = warpbook.analyze(TRACES / "train_fp32.json.gz").advise()  # type: ignore[union-attr]
+    shown = advice._repr_mimebundle_()
+    html, text = shown["text/html"], shown["text/plain"]
+    assert html.startswith('<div class="warpbook-report"') and "<script" not in html
+    assert "About 3.07 ms (2.48 ms to 4.12 ms)" in html
+    # both are drawn from the same answers
+    for line in advice.figures.lines:
+        assert line.question.replace("?", "") in text
+        assert f"{line.answer}</span>" in html
+
+
+def test_names_of_a_trace_are_escaped(tmp_path: Path) -> None:
+    content = gzip.decompress((TRACES / "train_fp32.json.gz").read_bytes())
+    path = tmp_path / "t.json"
+    path.write_bytes(content.replace(b"aten::addmm", b"aten::addmm<script>"))
+    advice = warpbook.analyze(path).advise()  # type: ignore[union-attr]
+    assert "<script" not in advice._repr_mimebundle_()["text/html"]

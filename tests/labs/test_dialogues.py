@@ -1,0 +1,160 @@
+"""Dialogues: functions that are called step by step, case step by the last answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpbook_labs.engines.answers import dialogue
+from warpbook_labs.engines.answers.checking import check_plan
+from warpbook_labs.errors import BadLab
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox.limits import Limits
+
+LAB = """
+id = "guessing"
+number = 902
+title = "Guess a number"
+track = "serving"
+goal = "Search."
+asks = "A function."
+language = "plan"
+plan.call_s = 0.3
+
+[[plan.functions]]
+name = "guess"
+about = "Guess a number of 1 to 100."
+returns = "int"
+is_dialogue = true
+arguments = [{ name = "said", about = "what was said of the last guess" }]
+"""
+#: in the jail, as any lab of somebody else's
+CASES = """
+from warpbook_labs.lab.questions import Question
+
+
+def questions(chance):
+    numbers = [chance.randint(1, 100) for _ in range(3)]
+    return [Question("guess", {"number": x}, f"number {x}") for x in numbers]
+
+
+def judge(question, answer):
+    return ""
+
+
+def advance(question, state, answer):
+    if answer is None:
+        return 0, {"said": "begin"}, ""
+    if answer == question.arguments["number"]:
+        return state, None, ""
+    if state == 6:
+        return state, None, f"Seven guesses were wrong, the last one is {answer}."
+    said = "more" if answer < question.arguments["number"] else "less"
+    return state + 1, {"said": said}, ""
+"""
+RIGHT = """
+low, high, last = 1, 100, None
+
+
+def guess(said):
+    global low, high, last
+    if said == "more":
+        low = last + 1
+    elif said == "less":
+        high = last - 1
+    last = (low + high) // 2
+    return last
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "guessing"
+    for kind in ("correct", "wrong"):
+        (place / "solutions" / kind).mkdir(parents=True)
+        (place / "solutions" / kind / "a.py").write_text(f"# {kind}\n{RIGHT}")
+    files = {
+        "lab.toml": LAB,
+        "cases.py": CASES,
+        "text.md": "Text",
+        "hints.md": "A hint",
+    }
+    files |= {"starter.py": "def guess(said):\n    return 1\n", "reference.py": RIGHT}
+    for name, content in files.items():
+        (place / name).write_text(content)
+    return place
+
+
+@pytest.fixture
+def lab(folder: Path) -> LoadedLab:
+    return load(folder)
+
+
+def test_each_step_depends_on_the_last_and_each_dialogue_begins_anew(
+    lab: LoadedLab,
+) -> None:
+    # notes of a dialogue before it would make it guess within the wrong bounds
+    assert check_plan(lab, RIGHT, seed=5).status == "passed"
+    result = check_plan(lab, lab.starter, seed=5)
+    assert result.status == "failed"
+    assert all("Seven guesses were wrong" in case.message for case in result.cases)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("return 'fifty'", "It must return int, and returns str: fifty"),
+        ("return 1 // 0", "division"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("while True: pass", "Timed out after 0.3 s"),
+        ("import os\n    os._exit(0)", "Its process ended"),
+        (
+            "import os\n    for file in range(3, 9):\n"
+            "        try:\n            os.write(file, b'x' * 99)\n"
+            "        except OSError:\n            pass",
+            "Its process ended",
+        ),
+    ],
+)
+def test_what_goes_wrong_in_a_step_is_told(
+    lab: LoadedLab, body: str, words: str
+) -> None:
+    result = check_plan(lab, f"def guess(said):\n    {body}\n")
+    assert result.status == "failed"
+    assert words in result.cases[0].message
+
+
+def test_of_hidden_dialogues_only_kind_and_line_of_an_error_are_told(
+    lab: LoadedLab,
+) -> None:
+    source = "def guess(said):\n    raise ValueError(f'it said {said}')\n"
+    result = check_plan(lab, source, seed=1)
+    hidden = [case for case in result.cases if case.is_hidden]
+    assert hidden and all("it said" not in case.message for case in hidden)
+    assert all("ValueError" in case.message for case in hidden)
+
+
+def test_all_dialogues_together_have_a_time_by_the_clock(lab: LoadedLab) -> None:
+    sleeps = "import time\n\n\ndef guess(said):\n    time.sleep(60)\n    return 1\n"
+    result = check_plan(lab, sleeps, limits=Limits(wall_s=1.5, processor_s=10))
+    assert result.status == "failed"
+    messages = [case.message for case in result.cases]
+    assert "timed out" in messages[0] and "Timed out" in messages[-1]
+
+
+def test_a_lab_whose_dialogue_never_ends_is_bad(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dialogue, "_MOST_STEPS", 50)
+    endless = CASES.replace("if state == 6:", "if state == -1:")
+    (folder / "cases.py").write_text(endless)
+    with pytest.raises(BadLab, match=r"advance: EndlessDialogue: .* 50 steps"):
+        check_plan(load(folder), "def guess(said):\n    return 0\n")
+
+
+def test_a_lab_without_advance_is_bad(folder: Path) -> None:
+    (folder / "cases.py").write_text(CASES.partition("def advance")[0])
+    with pytest.raises(BadLab, match="advance"):
+        check_plan(load(folder), RIGHT)

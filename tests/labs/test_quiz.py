@@ -1,0 +1,152 @@
+"""The placement quiz: engines take one choice each, and say where to begin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from warpbook_labs.course.overview import overview
+from warpbook_labs.course.paths import along, find_path
+from warpbook_labs.course.quiz import (
+    BadAnswers,
+    Choice,
+    Marked,
+    placement,
+    questions_here,
+    read_answers,
+    read_quiz,
+)
+from warpbook_labs.course.quiz_grading import judge_choice, mark_answers
+from warpbook_labs.course.quiz_words import left_out_words, mark_words, question_lines
+from warpbook_labs.course.separation import part
+from warpbook_labs.errors import BadQuiz
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.languages.language import Here
+
+LABS, _ = overview(Here("13.3", "", True, True, 0), {})
+QUIZ = read_quiz("placement")
+BY_LAB = {question.lab: question for question in QUIZ.questions}
+
+
+@pytest.mark.parametrize(
+    "question", QUIZ.questions, ids=lambda question: question.ask[:40]
+)
+def test_the_engine_takes_one_choice_of_each_question(question) -> None:
+    findings = {
+        choice.text: judge_choice(question, choice) for choice in question.choices
+    }
+    assert sum(is_right for is_right, _ in findings.values()) == 1
+    assert len(findings) == len(question.choices)
+    # why a wrong one is wrong, and no line of a source that is not shown
+    for is_right, finding in findings.values():
+        assert is_right == (finding == "")
+        assert "line" not in finding.lower()
+
+
+def test_questions_stand_in_reading_order() -> None:
+    assert 12 <= len(QUIZ.questions) <= 16
+    ids = [lab.id for lab in LABS]
+    places = [ids.index(question.lab) for question in QUIZ.questions]
+    assert places == sorted(places)
+
+
+def test_the_race_of_the_streams_is_found_as_one() -> None:
+    question = BY_LAB["fix-the-stream"]
+    (race,) = [
+        choice for choice in question.choices if judge_choice(question, choice)[0]
+    ]
+    passing = msgspec.structs.replace(question, grade="passes")
+    assert "may not yet have written" in judge_choice(passing, race)[1]
+
+
+def test_marks_say_what_was_wrong_and_what_is_right() -> None:
+    questions = [BY_LAB["occupancy"], BY_LAB["roofline"], BY_LAB["area-codes"]]
+    right = [mark.right for mark in mark_answers(questions, "???")]
+    marks = list(mark_answers(questions, ["c", right[1], right[2]]))
+    assert [mark.is_right for mark in marks] == [False, True, True]
+    words = mark_words(1, marks[0])
+    assert words.startswith("1. c: right is b. It is 4; right is 2;")
+    assert words.endswith(f"{questions[0].because} Lab: occupancy.")
+    assert "right" in mark_words(2, marks[1])
+
+
+def test_a_question_without_a_right_choice_is_refused() -> None:
+    question = BY_LAB["occupancy"]
+    wrong = msgspec.structs.replace(question, choices=(Choice("3", 3), Choice("5", 5)))
+    with pytest.raises(BadQuiz, match="occupancy: no choice is right"):
+        list(mark_answers([wrong], ["a"]))
+    broken = msgspec.structs.replace(BY_LAB["area-codes"], source="no kernel")
+    with pytest.raises(BadQuiz, match="area-codes"):
+        list(mark_answers([broken], ["a"]))
+
+
+def marks_of(**answers: bool) -> list[Marked]:
+    return [
+        Marked(lab.replace("_", "-"), "", "a" if is_right else "b", "a", "", "")
+        for lab, is_right in answers.items()
+    ]
+
+
+def test_one_begins_where_the_first_answer_is_wrong_in_the_order_of_the_path() -> None:
+    marks = marks_of(area_codes=True, thread_and_block=False, roofline=False)
+    assert placement(marks, LABS).begin == "thread-and-block"
+    # the afternoon has no Triton
+    on_path = along(find_path("afternoon"), LABS)
+    assert placement(marks, on_path).begin == "roofline"
+    # two questions of one lab: both count
+    marks = [*marks_of(area_codes=True, roofline=True), *marks_of(area_codes=False)]
+    assert placement(marks, LABS).begin == "area-codes"
+    right = marks_of(area_codes=True, vector_add=True, roofline=True)
+    assert placement(right, LABS).begin == "thread-and-block"
+    all_right = marks_of(**{lab.id: True for lab in LABS})
+    assert placement(all_right, LABS).begin == LABS[-1].id
+
+
+def test_what_can_not_be_checked_here_is_not_asked(tmp_path: Path) -> None:
+    without, _ = overview(Here("13.3", "", False, True, 0), {})
+    questions, why = questions_here(QUIZ.questions, without)
+    assert set(why) == {"thread-and-block"}
+    assert len(questions) == len(QUIZ.questions) - 1
+    assert "Not asked here: thread-and-block. " in left_out_words(why)
+    # learners of a course may have no judge of answers
+    source = tmp_path / "catalogue" / "memory"
+    source.mkdir(parents=True)
+    for name in ("occupancy", "roofline"):
+        (source / name).symlink_to(CATALOGUE / "memory" / name)
+    part(tmp_path / "learners", tmp_path / "vault", tmp_path / "catalogue")
+    apart, why = questions_here(QUIZ.questions, LABS, tmp_path / "learners")
+    assert {question.grade for question in apart} == {"passes", "fails", "counts"}
+    assert set(why) == {"occupancy", "roofline"}
+    none, why = questions_here(QUIZ.questions, [])
+    assert none == () and set(why) == set(BY_LAB)
+
+
+def test_answers_are_letters_or_unknown_and_one_for_each_question() -> None:
+    questions = QUIZ.questions[:3]
+    assert read_answers(["a", "?", "D"], questions) == ("a", "?", "d")
+    assert read_answers(["a?d"], questions) == ("a", "?", "d")
+    for words, problem in (
+        (["a"], "3 questions and 1 answers"),
+        (["a", "b", "e"], "Question 3: give one of a, b, c, d, or ?"),
+        (["a", "", "b"], "Question 2"),
+        (["a", "ab", "b"], "Question 2"),
+    ):
+        with pytest.raises(BadAnswers, match=problem.replace("?", r"\?")):
+            read_answers(words, questions)
+
+
+def test_a_question_shows_its_code_with_a_gap() -> None:
+    lines = list(question_lines(1, BY_LAB["area-codes"]))
+    assert "        int i = ____;" in lines
+    assert "  c  (z * h + y) * w + x" in lines
+    assert not any("launch" in line for line in lines)
+
+
+def test_a_quiz_that_is_not_there_or_malformed_is_refused(tmp_path) -> None:
+    with pytest.raises(BadQuiz, match=r"gone\.toml: this file is missing"):
+        read_quiz("gone", tmp_path)
+    (tmp_path / "bad.toml").write_text('id = "bad"\ntitle = "Bad"\nquestions = []\n')
+    with pytest.raises(BadQuiz, match=r"bad\.toml: .*questions"):
+        read_quiz("bad", tmp_path)
