@@ -1,7 +1,8 @@
 """What MkDocs is told of this repository: its hooks, named in mkdocs.yml.
 
 Pages that forges show at the top of a repository (README, CONTRIBUTING, SECURITY,
-CHANGELOG) are pages of the site, too, and links between them and docs/ lead there.
+CHANGELOG) are pages of the site, too, and links between them and docs/ lead there. So
+are the texts of labs/texts/, with their pictures.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ TOP_PAGES = {
     "CHANGELOG.md": "changelog.md",
     "LICENSE": "LICENSE",
 }
+#: each folder is a page of its name, in the site's folder `texts`
+TEXTS = ROOT / "labs" / "texts"
 #: its text, its target and its anchor
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
@@ -39,12 +42,24 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, page in TOP_PAGES.items():
         added = File.generated(config, page, abs_src_path=str(ROOT / name))
         files.append(added)
+    for file in sorted([*TEXTS.glob("*/text.md"), *TEXTS.glob("*/*.svg")]):
+        name = f"{file.parent.name}.md" if file.suffix == ".md" else file.name
+        page = f"texts/{name}"
+        files.append(File.generated(config, page, abs_src_path=str(file)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Have links lead to pages of the site, from wherever the page lies."""
     source = page.file.src_uri
+    if source.startswith("texts/"):
+        text = source.removeprefix("texts/").removesuffix(".md").replace("_", "-")
+        command = f"`warpbook labs quiz --text {text}`"
+        magic = f"`%labquiz --text {text}`"
+        return (
+            f"{markdown}\n## Questions\n\nOn a terminal: {command}. In a notebook: "
+            f"{magic}.\n"
+        )
     own = {site: name for name, site in TOP_PAGES.items()}.get(source, f"docs/{source}")
     folder = posixpath.dirname(own)
 

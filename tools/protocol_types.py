@@ -1,8 +1,9 @@
 """Write what the page knows of protocol.py and lab_protocol.py of warpbook.
 
-That is frontend/src/protocol.ts, the types, and frontend/src/shapes/, their checks (see
-protocol_shapes.py). `python tools/protocol_types.py` writes; with `--check` it only
-compares, and exits with 1 when a file is not what the Python types say.
+That is frontend/src/protocol.ts, the types, frontend/src/shapes/, their checks (see
+protocol_shapes.py), and frontend/src/labs/languages.ts, the names of languages.
+`python tools/protocol_types.py` writes; with `--check` it only compares, and exits with
+1 when a file is not what the Python sources say.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import protocol_shapes  # noqa: E402
 
 from warpbook import alert_rules_protocol, lab_protocol, protocol  # noqa: E402
 from warpbook_labs.cards import model  # noqa: E402
+from warpbook_labs.lab.languages.names import LANGUAGE_NAMES  # noqa: E402
 from warpbook_monitors import frames, verdict_kinds  # noqa: E402
 
 SOURCES = ROOT / "frontend" / "src"
@@ -164,12 +166,26 @@ def generate() -> str:
     return "\n".join(parts)
 
 
+def languages() -> str:
+    """Give the file with the names of labs' languages, marked for translation."""
+    rows = ",\n".join(
+        f"  {language}: mark('{name}')" for language, name in LANGUAGE_NAMES.items()
+    )
+    return (
+        "// Generated from labs/warpbook_labs/lab/languages/names.py. Do not edit.\n\n"
+        "import { mark } from '../translation';\n\n"
+        + doc("What people call the languages of labs, before translation.")
+        + f"export const LANGUAGES: Record<string, string> = {{\n{rows}\n}};\n"
+    )
+
+
 def files() -> dict[Path, str]:
     """Give the text of each file that is generated."""
     shapes = protocol_shapes.generate()
-    return {SOURCES / "protocol.ts": generate()} | {
-        SOURCES / "shapes" / f"{name}.ts": text for name, text in shapes.items()
-    }
+    return {
+        SOURCES / "protocol.ts": generate(),
+        SOURCES / "labs" / "languages.ts": languages(),
+    } | {SOURCES / "shapes" / f"{name}.ts": text for name, text in shapes.items()}
 
 
 def main() -> int:
@@ -187,7 +203,7 @@ def main() -> int:
     if not stale:
         return 0
     print(
-        f"{', '.join(stale)}: not what extension/warpbook/*protocol.py say.\n"
+        f"{', '.join(stale)}: not what the Python sources say.\n"
         "Run `make protocol` and commit the result."
     )
     return 1

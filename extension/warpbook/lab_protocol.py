@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from warpbook_labs.cards.model import Card
-from warpbook_labs.lab.entries import LabEntry, PathEntry
+from warpbook_labs.lab.entries import LabEntry, PathEntry, TextEntry
 
 
 class LabList(Struct, frozen=True):
@@ -25,6 +25,8 @@ class LabList(Struct, frozen=True):
     paths: tuple[PathEntry, ...] = ()
     #: the id of the path that the person follows; None if they chose none
     path: str | None = None
+    #: what labs can't run, to read
+    texts: tuple[TextEntry, ...] = ()
 
 
 class CourseLab(Struct, frozen=True):
@@ -61,12 +63,14 @@ class CourseList(Struct, frozen=True):
 
     #: none where no course service started this server
     courses: tuple[OwnCourse, ...]
+    #: the name of the lab that comes next in them; None where none is left to hand in
+    next_lab: str | None = None
     #: why the hub does not tell, in words
     problem: str = ""
 
 
 class LabOpened(Struct, frozen=True):
-    """Answer of `POST .../api/v1/labs/LAB/open`."""
+    """Answer of `POST .../api/v1/labs/LAB/open`, of a lab or a text."""
 
     lab: str
     #: of its notebook, below the folder that the server shows

@@ -64,19 +64,22 @@ export class History {
       format,
       ...(span === null ? {} : times(span))
     })}`;
-    const answer = await this.connection.read(path);
-    const named = /filename="?([^";]+)"?/.exec(
-      answer.headers.get('Content-Disposition') ?? ''
-    );
-    const blob = await answer.blob();
-    return new File([blob], named?.[1] ?? `warpbook-history.${format}`);
+    return this.file(path, `warpbook-history.${format}`);
   }
 
   /** A report as one HTML file. */
   async page(report: string): Promise<File> {
     const path = `api/v1/reports/${encodeURIComponent(report)}/page`;
+    return this.file(path, 'warpbook-report.html');
+  }
+
+  /** What a route gives as a file, named by the server. */
+  private async file(path: string, otherwise: string): Promise<File> {
     const answer = await this.connection.read(path);
-    return new File([await answer.blob()], 'warpbook-report.html');
+    const named = /filename="?([^";]+)"?/.exec(
+      answer.headers.get('Content-Disposition') ?? ''
+    );
+    return new File([await answer.blob()], named?.[1] ?? otherwise);
   }
 
   private async read<T>(

@@ -512,6 +512,7 @@ export interface CourseLab {
 /** Answer of `GET .../api/v1/courses`: what the hub's courses publish. */
 export interface CourseList {
   readonly courses: OwnCourse[];
+  readonly next_lab: string | null;
   readonly problem: string;
 }
 
@@ -875,6 +876,7 @@ export interface LabList {
   readonly problems: string[];
   readonly paths: PathEntry[];
   readonly path: string | null;
+  readonly texts: TextEntry[];
 }
 
 /** How one submission went, in short. */
@@ -896,7 +898,7 @@ export interface LabMistake {
   readonly reason: string;
 }
 
-/** Answer of `POST .../api/v1/labs/LAB/open`. */
+/** Answer of `POST .../api/v1/labs/LAB/open`, of a lab or a text. */
 export interface LabOpened {
   readonly lab: string;
   readonly path: string;
@@ -1416,6 +1418,16 @@ export interface TableSection {
 export interface TextCell {
   readonly type: 'text';
   readonly text: string;
+}
+
+/** One text in the list: what a lab can't run, with pictures and questions. */
+export interface TextEntry {
+  readonly id: string;
+  readonly title: string;
+  readonly about: string;
+  readonly minutes: number;
+  readonly labs: string[];
+  readonly questions: number;
 }
 
 /** Where the time of the bare run goes. */

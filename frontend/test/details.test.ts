@@ -106,6 +106,7 @@ test('a file is named by the server', async () => {
   );
   assert.equal((await history.export('csv', SPAN)).name, 'h.csv');
   assert.equal(urls[0]?.searchParams.get('to_ms'), '3600000');
+  assert.equal((await history.page('r-1')).name, 'h.csv');
   await history.export('csv', null);
-  assert.equal(urls[1]?.searchParams.has('to_ms'), false);
+  assert.equal(urls[2]?.searchParams.has('to_ms'), false);
 });

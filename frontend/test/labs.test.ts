@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nextOf } from '../src/labs/course';
 import { ALL, fits, languageName } from '../src/labs/filters';
 import { groupsOf, pathWords } from '../src/labs/paths';
 import { unrunLabs, unrunWords } from '../src/labs/unrun';
@@ -46,26 +45,6 @@ test('labs are chosen by track, language, length and state', () => {
   assert.ok(fits(unknown, ALL));
   assert.ok(!fits(unknown, { ...ALL, state: 'new' }));
   assert.equal(languageName('cuda'), 'CUDA C++');
-});
-
-test('in a course the next lab is the first open one without a submission', () => {
-  const lab = (name: string, is_open: boolean, attempts: number) => ({
-    lab: name,
-    title: name,
-    url: '/',
-    is_open,
-    due_ms: null,
-    points: 0,
-    most_points: 10,
-    attempts,
-    attempts_left: null
-  });
-  const labs = [lab('a', true, 2), lab('b', false, 0), lab('c', true, 0)];
-  const course = { title: 'GPUs', role: 'learner', url: '/', labs };
-  assert.equal(nextOf({ courses: [course], problem: '' }), 'c');
-  const staff = { ...course, role: 'instructor' };
-  assert.equal(nextOf({ courses: [staff], problem: '' }), null);
-  assert.equal(nextOf({ courses: [], problem: '' }), null);
 });
 
 test('what is between backticks is code, and nothing is markup', () => {
@@ -133,7 +112,8 @@ const LIST: LabList = {
   next_lab: null,
   problems: [],
   paths: [PATH],
-  path: null
+  path: null,
+  texts: []
 };
 
 test('labs stand by track, or in the order of the path that is followed', () => {

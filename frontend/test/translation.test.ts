@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { ITranslator } from '@jupyterlab/translation';
 import { TranslationManager } from '@jupyterlab/translation/lib/manager';
+import { cellTitle, ending, word } from '../src/dashboard/worded';
 import { phrase, setTranslator, trans } from '../src/translation';
 import { verdictName } from '../src/words';
 
@@ -55,6 +56,12 @@ test('a chosen language is read when words are shown, tables too', async () => {
   assert.equal(verdictName('idle'), 'Untätig');
   // a newer server's kind
   assert.equal(verdictName('melting'), 'melting');
+  // what the server has worded, how a cell ended, and its first line
+  assert.equal(word('not known without a trace'), 'ohne Trace nicht bekannt');
+  assert.equal(word('torch, cuda:0'), 'torch, cuda:0');
+  assert.equal(ending('interrupted'), 'unterbrochen');
+  assert.equal(ending('melted'), 'melted');
+  assert.equal(cellTitle(''), '(leer)');
   setTranslator(null);
   assert.equal(verdictName('idle'), 'Idle');
 });

@@ -65,6 +65,13 @@ def test_a_path_is_chosen_by_keyboard_and_its_labs_stand_in_its_order(
     page.page.keyboard.press("ArrowUp")
     expect(browser.locator("[data-lab='matmul']")).to_be_visible()
     expect(choice).to_have_value("")
+    # texts are below the labs, and open as they do
+    browser.get_by_role("button", name="Open the text DGX").focus()
+    page.page.keyboard.press("Enter")
+    picture = page.page.locator(".jp-Notebook img[alt^='Eight GPUs of a DGX']")
+    expect(picture).to_be_visible()
+    there = "image => image.complete && image.naturalWidth > 0"
+    wait_for("the picture", lambda: picture.evaluate(there) or None)
 
 
 @pytest.mark.timeout(600)

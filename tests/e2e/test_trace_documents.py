@@ -138,6 +138,7 @@ def test_a_trace_is_compared_with_another_and_downloaded(opened: LabPage) -> Non
     assert link.get_attribute("href") == "https://ui.perfetto.dev"
     with opened.page.expect_download() as download:
         report.get_by_role("button", name="Save as HTML").click()
+    assert download.value.suggested_filename.startswith("warpbook-graph.json.gz-")
     page = Path(download.value.path()).read_text()
     assert "graph.json.gz" in page and "Kernels by their limit" in page
     hosts = {urlsplit(url).hostname for url in urls if url.startswith("http")}

@@ -52,8 +52,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     found.add_argument(
         "answers", nargs="*", metavar="LETTER", help="of each question, in order"
     )
+    found.add_argument(
+        "--text", default="", metavar="ID", help="the questions of this text instead"
+    )
     for name, help_text in (
-        ("open", "put a lab's text and its starter into your folder"),
+        ("open", "put a lab's text and its starter, or a text, into your folder"),
         ("check", "check your source against the cases that the lab shows"),
         ("submit", "hand your source in; hidden cases are drawn for it"),
         ("hint", "open one more hint"),

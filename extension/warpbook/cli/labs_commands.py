@@ -18,6 +18,7 @@ from warpbook_labs.compiler import nvrtc
 from warpbook_labs.course.new_lab import new_lab
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.progress import Progress
+from warpbook_labs.course.reading import open_text, text_folder
 from warpbook_labs.course.separation import part
 from warpbook_labs.course.session import (
     Graded,
@@ -34,6 +35,7 @@ from warpbook_labs.errors import (
     BadLab,
     BadQuiz,
     BadSource,
+    BadText,
     NotInstalled,
     NotPassed,
     NoTrace,
@@ -56,6 +58,7 @@ PROBLEMS = (
     BadLab,
     BadQuiz,
     BadSource,
+    BadText,
     CommandError,
     LookupError,
     NotInstalled,
@@ -71,6 +74,8 @@ _INTERRUPTED = 130
 
 
 def _open(options: argparse.Namespace) -> int:
+    if text_folder(options.lab) is not None:
+        return _open_text(options)
     loaded = find(options.lab)
     opened = open_lab(loaded, options.folder / loaded.lab.id)
     source = opened.source
@@ -90,6 +95,20 @@ def _open(options: argparse.Namespace) -> int:
     named = "" if options.folder == Path() else f" {source}"
     lines.append(f"Then   warpbook labs check {options.lab}{named}")
     lines.append(f"Or     {opened.notebook} in JupyterLab")
+    print(joined(lines))
+    return 0
+
+
+def _open_text(options: argparse.Namespace) -> int:
+    notebook = open_text(options.lab, options.folder / options.lab)
+    if options.json:
+        print_json({"text": options.lab, "notebook": str(notebook)})
+        return 0
+    lines = [
+        f"Read   {notebook.with_name('text.md')}",
+        f"Then   warpbook labs quiz --text {options.lab}",
+        f"Or     {notebook} in JupyterLab",
+    ]
     print(joined(lines))
     return 0
 

@@ -19,6 +19,7 @@ from warpbook_labs.course.progress import (
     read_progress,
     submissions_file,
 )
+from warpbook_labs.course.reading import read_texts
 from warpbook_labs.errors import NoGpu
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.entries import LabEntry
@@ -31,12 +32,14 @@ def show(options: argparse.Namespace) -> int:
     here, path = look_here(), submissions_file()
     progress = read_progress(path) if path.exists() else {}
     labs, problems = overview(here, so_far(progress))
+    texts = [text.entry for text in read_texts()]
     if path.exists():
         problems = (*problems, *damaged_results(path))
     if options.json:
         print_json(
             {
                 "labs": [_row(lab, progress.get(lab.id, Progress())) for lab in labs],
+                "texts": texts,
                 "compiler": here.compiler,
                 "gpus": here.gpus,
                 "remedy": here.remedy,
@@ -51,7 +54,9 @@ def show(options: argparse.Namespace) -> int:
         level = lab.difficulty or ""
         cells = (lab.id, lab.track, lab.title, str(lab.minutes), level, needs, far)
         rows.append((str(lab.number), *cells))
-    lines = [*left(rows), ""]
+    lines = [*left(rows), "", "Texts: warpbook labs open TEXT"]
+    lines += left([("", text.id, f"{text.minutes} min", text.title) for text in texts])
+    lines.append("")
     if here.compiler is None:
         lines.append(f"They can be read here, but not checked: {here.remedy}")
     else:

@@ -1,11 +1,11 @@
-"""`warpbook labs quiz`: where to begin, by questions that the labs' engines grade."""
+"""`warpbook labs quiz`: where to begin, or what one knows of a text, by questions."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
@@ -15,6 +15,7 @@ from warpbook_labs.course.quiz import (
     LETTERS,
     UNKNOWN,
     BadAnswers,
+    Marked,
     Placement,
     QuizQuestion,
     placement,
@@ -27,8 +28,10 @@ from warpbook_labs.course.quiz_words import (
     begin_words,
     left_out_words,
     mark_words,
+    marks_words,
     question_lines,
 )
+from warpbook_labs.course.reading import find_text
 from warpbook_labs.errors import BadQuiz
 from warpbook_labs.lab.entries import LabEntry
 from warpbook_monitors.plain_text import joined
@@ -44,7 +47,8 @@ def quiz(options: argparse.Namespace) -> int:
         CommandError: the answers are none.
     """
     labs = along(chosen_path(), overview(look_here(), so_far({}))[0])
-    questions, why = questions_here(read_quiz("placement"), labs)
+    of = find_text(options.text) if options.text else read_quiz("placement")
+    questions, why = questions_here(of.questions, labs)
     if not questions:
         raise BadQuiz(f"No question can be asked here. {left_out_words(why)}")
     if options.answers:
@@ -56,26 +60,38 @@ def quiz(options: argparse.Namespace) -> int:
         print_json({"questions": _plain(questions), "left_out": why})
         return 0
     elif not sys.stdin.isatty():
-        print(joined(_sheet(questions, left_out_words(why))))
+        print(joined(_sheet(questions, left_out_words(why), options.text)))
         return 0
     else:
         answers = tuple(_asked(questions))
-    result = placement(tuple(mark_answers(questions, answers)), labs)
-    if options.json:
-        print_json(result)
+    marks = tuple(mark_answers(questions, answers))
+    if options.text:
+        _print(options.json, {"marks": marks}, [*_marks(marks), marks_words(marks)])
     else:
-        print(joined(_result(result, labs)))
+        result = placement(marks, labs)
+        _print(options.json, result, _result(result, labs))
     return 0
 
 
-def _sheet(questions: Sequence[QuizQuestion], left_out: str) -> Iterator[str]:
+def _print(is_json: bool, value: object, lines: Iterable[str]) -> None:
+    if is_json:
+        print_json(value)
+    else:
+        print(joined(lines))
+
+
+def _sheet(
+    questions: Sequence[QuizQuestion], left_out: str, text: str
+) -> Iterator[str]:
     for number, question in enumerate(questions, 1):
         yield from _wrapped(question_lines(number, question))
         yield ""
     if left_out:
         yield left_out
     example = " ".join(LETTERS[at % 3] for at in range(len(questions)))
-    yield f'Answer with a letter each, or "{UNKNOWN}": warpbook labs quiz {example}'
+    of = f"--text {text} " if text else ""
+    command = f"warpbook labs quiz {of}{example}"
+    yield f'Answer with a letter each, or "{UNKNOWN}": {command}'
 
 
 def _asked(questions: Sequence[QuizQuestion]) -> Iterator[str]:
@@ -95,11 +111,15 @@ def _asked(questions: Sequence[QuizQuestion]) -> Iterator[str]:
 
 
 def _result(result: Placement, labs: Sequence[LabEntry]) -> Iterator[str]:
-    for number, mark in enumerate(result.marks, 1):
-        yield from textwrap.wrap(mark_words(number, mark), _WIDTH)
-    yield ""
+    yield from _marks(result.marks)
     yield from textwrap.wrap(begin_words(result, labs), _WIDTH)
     yield f"Then: warpbook labs open {result.begin}"
+
+
+def _marks(marks: Sequence[Marked]) -> Iterator[str]:
+    for number, mark in enumerate(marks, 1):
+        yield from textwrap.wrap(mark_words(number, mark), _WIDTH)
+    yield ""
 
 
 def _wrapped(lines: Iterator[str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from jupyter_server.auth.decorator import authorized
@@ -41,19 +42,32 @@ def own_courses() -> CourseList:
         if hub is None:
             return CourseList(())
         courses = hub.courses()[:_MOST_COURSES]
-        return CourseList(
-            tuple(
-                OwnCourse(
-                    course.title,
-                    course.role,
-                    hub.course_page(course.id),
-                    _labs(hub, course.id),
-                )
-                for course in courses
+        listed = tuple(
+            OwnCourse(
+                course.title,
+                course.role,
+                hub.course_page(course.id),
+                _labs(hub, course.id),
             )
+            for course in courses
         )
     except HubProblem as problem:
-        return CourseList((), str(problem))
+        return CourseList((), problem=str(problem))
+    return CourseList(listed, _next_lab(listed))
+
+
+def _next_lab(courses: Sequence[OwnCourse]) -> str | None:
+    """Give the first open lab, in the courses' order, that a learner has not tried."""
+    return next(
+        (
+            lab.lab
+            for course in courses
+            if course.role == "learner"
+            for lab in course.labs
+            if lab.is_open and not lab.attempts
+        ),
+        None,
+    )
 
 
 def _labs(hub: ClassHub, course: str) -> tuple[CourseLab, ...]:

@@ -44,7 +44,8 @@ from warpbook_labs.course.paths import (
     read_paths,
 )
 from warpbook_labs.course.progress import Progress, read_progress, submissions_file
-from warpbook_labs.errors import BadPath, LabError, StoreError
+from warpbook_labs.course.reading import Reading, read_texts, text_folder
+from warpbook_labs.errors import BadPath, BadText, LabError, StoreError
 from warpbook_labs.lab.entries import SoFar
 from warpbook_labs.lab.files import UnfitFile, read_file
 from warpbook_labs.lab.plain_math import plain_math
@@ -87,9 +88,10 @@ def labs(gpus: int) -> LabList:
     here = look_here(gpus)
     lab_infos, bad = overview(here, progress)
     paths: tuple[LabPath, ...] = ()
+    texts: tuple[Reading, ...] = ()
     try:
-        paths = read_paths()
-    except BadPath as problem:
+        paths, texts = read_paths(), read_texts()
+    except (BadPath, BadText) as problem:
         problems.append(_words(str(problem)))
     chosen = chosen_path()
     in_order = along(chosen, lab_infos)
@@ -103,6 +105,7 @@ def labs(gpus: int) -> LabList:
         (*problems, *bad),
         tuple(path_entry(path, lab_infos) for path in paths),
         None if chosen is None else chosen.id,
+        tuple(text.entry for text in texts),
     )
 
 
@@ -186,12 +189,22 @@ def cards(lab: str) -> LabCards:
 
 
 async def open_lab(lab: str, root: Path) -> LabOpened:
-    """Have a child put a lab's files below the root; what is there stays as it is."""
-    folder = _folder(lab)
+    """Have a child put a lab's or a text's files below the root.
+
+    What is there stays as it is.
+    """
+    text = text_folder(lab)
+    folder = _folder(lab) if text is None else text
     # not in the root, whose files a child would take for modules
     child = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "warpbook.cli.main", "labs", "open", str(folder)),
+        *(
+            "-m",
+            "warpbook.cli.main",
+            "labs",
+            "open",
+            str(folder) if text is None else lab,
+        ),
         *("--folder", str(root / FOLDER), "--json"),
         cwd=folder.parent,
         stdin=asyncio.subprocess.DEVNULL,

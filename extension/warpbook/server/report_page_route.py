@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import datetime, timezone
+from pathlib import PurePosixPath
 
 from jupyter_server.auth.decorator import authorized
 from tornado import web
@@ -12,6 +14,10 @@ from warpbook.protocol import CellReport
 from warpbook.reports.page import report_page
 from warpbook.server.parameters import NoQuery
 from warpbook.server.rest import Handler
+
+#: what a header and every file system take as it is; the rest becomes "-"
+_OTHER = re.compile(r"[^A-Za-z0-9._-]+")
+_MOST_NAME = 60
 
 
 class ReportPageHandler(Handler):
@@ -31,14 +37,25 @@ class ReportPageHandler(Handler):
         report = await self.kept_report(report_id)
         page = await asyncio.to_thread(_page, report)
         self.set_header(
-            "Content-Disposition", 'attachment; filename="warpbook-report.html"'
+            "Content-Disposition", f'attachment; filename="{file_name(report)}"'
         )
         self.finish(page, set_content_type="text/html; charset=utf-8")
 
 
+def file_name(report: CellReport) -> str:
+    """Name the file after the cell and when it ran, or after the trace file."""
+    number = "" if report.execution_count is None else f"-{report.execution_count}"
+    cell = f"{PurePosixPath(report.notebook or 'cell').stem}{number}"
+    name = _OTHER.sub("-", report.file or cell)[:_MOST_NAME].strip("-.")
+    return f"warpbook-{name or 'report'}-{_started(report):%Y%m%d-%H%M%S}.html"
+
+
+def _started(report: CellReport) -> datetime:
+    return datetime.fromtimestamp(report.started_ms / 1000, timezone.utc)
+
+
 def _page(report: CellReport) -> bytes:
-    started = datetime.fromtimestamp(report.started_ms / 1000, timezone.utc)
-    when = f"{started:%Y-%m-%d %H:%M:%S} UTC"
+    when = f"{_started(report):%Y-%m-%d %H:%M:%S} UTC"
     origin = f"Trace file, saved {when}."
     if report.file is None:
         notebook = report.notebook or "a kernel without a notebook"

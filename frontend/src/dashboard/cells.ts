@@ -3,13 +3,14 @@
 import type { Band, Bands } from '../bands';
 import { notebookName } from '../bands';
 import { h } from '../dom';
-import { clip, when, duration } from '../format';
+import { when, duration } from '../format';
 import type { RunOfCell } from '../history';
 import type { Receipt } from '../protocol';
 import type { Stream } from '../shared';
 import type { Pressed } from './pressed';
 import { table } from './table';
 import { trans } from '../translation';
+import { cellTitle, ending } from './worded';
 
 const MOST_CELLS = 8;
 const PERIOD_MS = 500;
@@ -118,7 +119,7 @@ export class CellList {
         endMs === null
           ? trans.__('running')
           : duration(endMs - startMs) +
-            (band.status === 'ok' ? '' : `, ${band.status}`);
+            (band.status === 'ok' ? '' : `, ${ending(band.status)}`);
       return {
         startMs: startMs - this.stream.store.offsetMs,
         cells: cells(
@@ -178,7 +179,7 @@ function cells(
 ): string[] {
   const count = executionCount === null ? '' : ` [${executionCount}]`;
   return [
-    clip(title, 80) || '(empty)',
+    cellTitle(title),
     `${notebookName(notebook)}${count}`,
     when(startMs),
     wall

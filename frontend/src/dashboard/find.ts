@@ -7,6 +7,7 @@ import type { RecordKind, Records, Search } from '../records';
 import { ANYTHING } from '../records';
 import { table } from './table';
 import { mark, trans } from '../translation';
+import { cellTitle } from './worded';
 
 const DAY_MS = 86_400_000;
 const PAGE = 20;
@@ -185,7 +186,7 @@ export class Find {
           title: clip(record.sentence, 300),
           click: () => this.actions.open(record)
         },
-        clip(record.title, 80) || '(empty)'
+        cellTitle(record.title)
       ),
       trans.__(NAMES[record.kind]) +
         (record.is_replay ? `, ${trans.__('replay')}` : ''),

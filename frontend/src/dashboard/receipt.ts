@@ -13,7 +13,7 @@ import type { Content } from './content';
 import { card } from './content';
 import { conditionList } from './span';
 import { figures, table } from './table';
-import { labelled, notes, word } from './worded';
+import { cellTitle, ending, labelled, notes, word } from './worded';
 
 export interface ReceiptActions {
   /** Show the time of the run on the charts. */
@@ -29,13 +29,13 @@ export function receiptContent(
   actions: ReceiptActions
 ): Content {
   const { cell, view } = receipt;
-  const status = cell.status === 'ok' ? '' : ` · ${cell.status}`;
+  const status = cell.status === 'ok' ? '' : ` · ${ending(cell.status)}`;
   return card(
-    trans.__('Receipt: %1', clip(cell.title, 80) || '(empty)'),
+    trans.__('Receipt: %1', cellTitle(cell.title)),
     h(
       'p',
       { class: 'wb-note' },
-      `${when(cell.started_ms)} to ${when(cell.ended_ms)}${status}`
+      trans.__('%1 to %2', when(cell.started_ms), when(cell.ended_ms)) + status
     ),
     h('p', { class: 'wb-receipt-line' }, unbroken(clip(receipt.line, 400))),
     h(

@@ -9,6 +9,7 @@ import type { Pressed } from './pressed';
 import { whose } from './whose';
 import { table } from './table';
 import { phrase, trans } from '../translation';
+import { cellTitle } from './worded';
 
 export class ReportList {
   /** Scrolls by itself, so that every report that is kept can be opened. */
@@ -89,7 +90,7 @@ export class ReportList {
 
   /** The button that opens a report, with how its cell stands if it runs. */
   private opener(report: CellReport): HTMLElement {
-    const title = clip(report.title, 80) || '(empty)';
+    const title = cellTitle(report.title);
     return h(
       'span',
       {},

@@ -20,7 +20,11 @@ const WORDS: ReadonlySet<string> = new Set([
   mark('This run'),
   mark('Before'),
   mark('Against the same cell’s run before'),
+  mark('not known'),
+  mark('not known without a trace'),
   mark('Nobody else held memory on it.'),
+  mark('The energy is estimated from the power that was read.'),
+  mark("The figures are the whole device's, whoever used it."),
   mark('Peak in the cell'),
   mark('Allocated after it'),
   mark('Reserved after it'),
@@ -30,6 +34,23 @@ const WORDS: ReadonlySet<string> = new Set([
 /** Words of the server in the language of the page, where it has them. */
 export function word(words: string): string {
   return WORDS.has(words) ? trans.__(words) : unbroken(clip(words, 300));
+}
+
+/** How a cell ended, where it did not end well. */
+const ENDINGS: Record<string, string> = {
+  error: mark('error'),
+  interrupted: mark('interrupted')
+};
+
+/** How a cell ended, in the language of the page. */
+export function ending(status: string): string {
+  const words = ENDINGS[status];
+  return words === undefined ? status : trans.__(words);
+}
+
+/** A cell's first line, or that it has none. */
+export function cellTitle(title: string): string {
+  return clip(title, 80) || trans.__('(empty)');
 }
 
 /** Rows of figures: what the server calls them in the language of the page. */

@@ -4,13 +4,14 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import { h, setText } from '../dom';
 import { clip } from '../format';
-import type { CourseList, LabEntry, LabList } from '../protocol';
-import { courseSection, nextOf } from './course';
+import type { CourseList, LabEntry, LabList, TextEntry } from '../protocol';
+import { courseSection } from './course';
 import { fits, LabFilters } from './filters';
 import type { LabGroup } from './paths';
 import { groupsOf, PathChoice } from './paths';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
+import { textSections } from './texts';
 import { trans } from '../translation';
 
 export class LabBrowser extends Widget {
@@ -45,7 +46,8 @@ export class LabBrowser extends Widget {
       this.courses,
       this.path.node,
       this.filters.node,
-      this.tracks
+      this.tracks,
+      this.texts
     );
   }
 
@@ -56,7 +58,7 @@ export class LabBrowser extends Widget {
       this.write(list);
       const courses = await this.server.courses();
       this.writeCourses(courses, list.labs);
-      const ofCourse = list.path === null ? nextOf(courses) : null;
+      const ofCourse = list.path === null ? courses.next_lab : null;
       this.writeNext(ofCourse ?? list.next_lab);
     } catch (error) {
       this.said.replaceChildren(problem(error));
@@ -98,6 +100,7 @@ export class LabBrowser extends Widget {
       ...problems.slice(0, 20).map(words => problem(new Error(words)))
     );
     this.path.write(list);
+    this.writeTexts(list.texts);
     // an unchanged list stays: a person may be reading in it
     const state = JSON.stringify([labs, list.path]);
     if (state === this.state) {
@@ -157,6 +160,17 @@ export class LabBrowser extends Widget {
     this.filters.tell(shown, this.labs.length);
   }
 
+  private writeTexts(texts: readonly TextEntry[]): void {
+    // focus stays where it is in an unchanged list
+    const state = JSON.stringify(texts);
+    if (state !== this.textsState) {
+      this.textsState = state;
+      this.texts.replaceChildren(
+        ...textSections(texts, (text, button) => void this.open(text, button))
+      );
+    }
+  }
+
   private writeCourses(list: CourseList, labs: readonly LabEntry[]): void {
     if (list.problem !== '') {
       this.courses.replaceChildren(problem(new Error(list.problem)));
@@ -209,14 +223,17 @@ export class LabBrowser extends Widget {
     return row;
   }
 
-  private async open(lab: LabEntry, button: HTMLButtonElement): Promise<void> {
+  private async open(
+    { id }: LabEntry | TextEntry,
+    button: HTMLButtonElement
+  ): Promise<void> {
     if (button.getAttribute('aria-disabled') === 'true') {
       return;
     }
     button.setAttribute('aria-disabled', 'true');
     setText(button, trans.__('Opening…'));
     try {
-      const { path } = await this.server.open(lab.id);
+      const { path } = await this.server.open(id);
       await this.openNotebook(path);
     } catch (error) {
       this.said.replaceChildren(problem(error));
@@ -236,5 +253,7 @@ export class LabBrowser extends Widget {
   private labs: readonly LabEntry[] = [];
   private readonly courses = h('div', { class: 'wb-labs-tracks' });
   private readonly tracks = h('div', { class: 'wb-labs-tracks' });
+  private readonly texts = h('div', { class: 'wb-labs-tracks' });
   private state = '';
+  private textsState = '';
 }

@@ -2,7 +2,7 @@
 
 import { h } from '../dom';
 import { clip } from '../format';
-import type { CourseLab, CourseList, OwnCourse } from '../protocol';
+import type { CourseLab, OwnCourse } from '../protocol';
 import { mark, trans } from '../translation';
 
 /** Pages of a course that only its staff may open, by their paths. */
@@ -14,20 +14,6 @@ const STAFF_PAGES: readonly (readonly [string, string])[] = [
   ['publish', mark('Publish a lab')],
   ['data', mark('Export')]
 ];
-
-/**
- * Give the id of the lab that comes next in one's courses.
- *
- * It is the first open one for which nothing was handed in, in the courses' order; null
- * where there is none.
- */
-export function nextOf({ courses }: CourseList): string | null {
-  const open = courses
-    .filter(({ role }) => role === 'learner')
-    .flatMap(({ labs }) => labs)
-    .filter(({ is_open, attempts }) => is_open && attempts === 0);
-  return open[0]?.lab ?? null;
-}
 
 /**
  * Make the section of a course.

@@ -4,6 +4,7 @@ import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { LabEntry } from '../protocol';
 import { mark, trans } from '../translation';
+import { LANGUAGES } from './languages';
 
 /** What is chosen; an empty string is no choice. */
 export interface LabFilter {
@@ -19,12 +20,6 @@ export const ALL: LabFilter = {
   language: '',
   minutes: '',
   state: ''
-};
-const LANGUAGES: Record<string, string> = {
-  cuda: 'CUDA C++',
-  triton: 'Triton',
-  host: mark('PyTorch host code'),
-  plan: mark('Python functions')
 };
 const MINUTES = ['30', '45', '60'];
 /** What is chosen, in words, and the states of a lab that it has. */

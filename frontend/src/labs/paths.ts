@@ -60,9 +60,9 @@ export class PathChoice {
         trans.__('%1 (%2 minutes)', clip(title, 100), minutes)
       ])
     ];
-    const told = JSON.stringify(options);
-    if (told !== this.told) {
-      this.told = told;
+    const state = JSON.stringify(options);
+    if (state !== this.state) {
+      this.state = state;
       this.select.replaceChildren(
         ...options.map(([value, words]) => h('option', { value }, words))
       );
@@ -82,7 +82,7 @@ export class PathChoice {
     change: () => this.choose(this.select.value)
   });
   private readonly words = h('span', { class: 'wb-note', role: 'status' });
-  private told = '';
+  private state = '';
 
   readonly node = h(
     'div',

@@ -164,8 +164,10 @@ export const isOwnCourse: Shape<types.OwnCourse> = check.record<types.OwnCourse>
 
 export const isCourseList: Shape<types.CourseList> = check.record<types.CourseList>({
   courses: check.list(isOwnCourse, 100),
+  next_lab: check.optional(check.text),
   problem: check.text,
 }, {
+  next_lab: null,
   problem: "",
 });
 
@@ -238,6 +240,15 @@ export const isPathEntry: Shape<types.PathEntry> = check.record<types.PathEntry>
   parts: check.list(isPathPart, 100),
 });
 
+export const isTextEntry: Shape<types.TextEntry> = check.record<types.TextEntry>({
+  id: check.text,
+  title: check.text,
+  about: check.text,
+  minutes: check.whole,
+  labs: check.list(check.text, 50),
+  questions: check.whole,
+});
+
 export const isLabList: Shape<types.LabList> = check.record<types.LabList>({
   labs: check.list(isLabEntry, 1000),
   compiler: check.optional(check.text),
@@ -247,12 +258,14 @@ export const isLabList: Shape<types.LabList> = check.record<types.LabList>({
   problems: check.list(check.text, 1000),
   paths: check.list(isPathEntry, 100),
   path: check.optional(check.text),
+  texts: check.list(isTextEntry, 100),
 }, {
   notice: "",
   next_lab: null,
   problems: [],
   paths: [],
   path: null,
+  texts: [],
 });
 
 export const isLabMistake: Shape<types.LabMistake> = check.record<types.LabMistake>({

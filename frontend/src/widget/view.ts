@@ -84,10 +84,10 @@ export class Monitor {
       Array.isArray(metrics) ? metrics.map(String) : null,
       Math.min(600, Math.max(60, Number(this.model.get('height')) || 120))
     );
-    this.body.replaceChildren(...this.groups.map(each => this.group(each)));
+    this.body.replaceChildren(...this.groups.map(group => this.group(group)));
     const note = this.model.get('note');
-    const told = typeof note === 'string' ? clip(note, 600) : '';
-    setText(this.note, `${this.feed.note} ${told}`.trim());
+    const words = typeof note === 'string' ? clip(note, 600) : '';
+    setText(this.note, `${this.feed.note} ${words}`.trim());
     this.note.hidden = !this.note.textContent;
     this.writeHead();
   };

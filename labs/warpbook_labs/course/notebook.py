@@ -1,14 +1,16 @@
 """A lab as a notebook: its idea, the starter, and a cell for each step.
 
-It is written without outputs and without Jupyter: a notebook is JSON. Its picture is a
-file beside it, since Jupyter shows no SVG that is attached.
+Its picture is a file beside it, since Jupyter shows no SVG that is attached.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
+from warpbook_labs.course.notebook_json import (
+    Cell,
+    code_cell,
+    notebook_json,
+    words_cell,
+)
 from warpbook_labs.lab.host_spec import Host
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
@@ -40,54 +42,39 @@ def notebook(loaded: LoadedLab, source: str) -> str:
     """Write a lab's notebook, with this source in its cell."""
     lab = loaded.lab
     cells = [
-        _words(loaded.text),
-        _words(_asked(lab)),
+        words_cell(loaded.text),
+        words_cell(_asked(lab)),
         *_given(loaded),
-        _code(
+        code_cell(
             "import warpbook\n\n%load_ext warpbook\n"
             f'lab = warpbook.labs.open("{lab.id}")\nlab'
         ),
-        _words(_your_turn(lab)),
-        _code(f"%%lab {lab.id}\n{source}"),
+        words_cell(_your_turn(lab)),
+        code_cell(f"%%lab {lab.id}\n{source}"),
         *_try_it(lab),
-        _words(_hints(len(loaded.hints))),
-        _code("lab.hint()"),
-        _words(
+        words_cell(_hints(len(loaded.hints))),
+        code_cell("lab.hint()"),
+        words_cell(
             f"## Check again\n\n`%%lab` has checked your source already. This checks "
             f"`{language_of(lab).source_name}` as it is now, such as after a change in "
             "another editor. Nothing is kept."
         ),
-        _code("lab.check()"),
-        _words(
+        code_cell("lab.check()"),
+        words_cell(
             "## Submit\n\nYour source is kept, then graded with hidden cases, which "
             "are drawn for this submission alone"
             + (", and for speed where there is a GPU." if lab.speed else ".")
         ),
-        _code("lab.submit()"),
+        code_cell("lab.submit()"),
         *_trace(lab),
-        _words(
+        words_cell(
             "## After a pass\n\nThe card of a submission that passed ends with the "
             "reference solution, a discussion and the next lab. `lab.solution()` shows "
             "the first two again; in a course, once its rules permit. `lab.next()` "
             "opens the next lab."
         ),
     ]
-    for number, cell in enumerate(cells):
-        cell["id"] = f"{lab.id[:40]}-{number:02}"
-    document = {
-        "cells": cells,
-        "metadata": {
-            "kernelspec": {
-                "display_name": "Python 3 (ipykernel)",
-                "language": "python",
-                "name": "python3",
-            },
-            "language_info": {"name": "python"},
-        },
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return notebook_json(cells, lab.id)
 
 
 def _asked(lab: Lab) -> str:
@@ -143,13 +130,13 @@ def _host(lab: Lab, host: Host) -> str:
     )
 
 
-def _given(loaded: LoadedLab) -> list[dict[str, Any]]:
+def _given(loaded: LoadedLab) -> list[Cell]:
     """Show what the learner's source may import."""
     # what a plan gives is for a cell to try, and its text says when to look into it
     if not loaded.given or loaded.lab.host is None:
         return []
     sentence = "You may import this from `given`; the file lies beside this notebook."
-    return [_words(f"{sentence}\n\n```python\n{loaded.given.strip()}\n```")]
+    return [words_cell(f"{sentence}\n\n```python\n{loaded.given.strip()}\n```")]
 
 
 def _row(lab: Lab, parameter: Parameter) -> str:
@@ -177,32 +164,32 @@ def _your_turn(lab: Lab) -> str:
     )
 
 
-def _try_it(lab: Lab) -> list[dict[str, Any]]:
+def _try_it(lab: Lab) -> list[Cell]:
     costs = language_of(lab).trial_words(lab)
     if costs is None:
         # plain Python: the learner's own cell is the place to try it
         return []
     return [
-        _words(
+        words_cell(
             "## Try it\n\nRun the cell above, then these: what the GPU does meanwhile, "
             f"and one of the cases that you see{costs}. "
             f"`lab.run(2)` takes the second; there are {len(lab.public)}."
         ),
-        _code("warpbook.Monitor(window_s=30)"),
-        _code("lab.run(1)"),
+        code_cell("warpbook.Monitor(window_s=30)"),
+        code_cell("lab.run(1)"),
     ]
 
 
-def _trace(lab: Lab) -> list[dict[str, Any]]:
+def _trace(lab: Lab) -> list[Cell]:
     if lab.speed is None:
         return []
     return [
-        _words(
+        words_cell(
             "## What held it back\n\nWhere there is a GPU, your source runs once more, "
             "untimed, and you get its trace: the report of any profiled cell, and, in "
             "JupyterLab, its timeline below and in the GPU dashboard."
         ),
-        _code("lab.trace()"),
+        code_cell("lab.trace()"),
     ]
 
 
@@ -212,21 +199,3 @@ def _hints(count: int) -> str:
         "the first, `lab.hint(2)` the next. Without a number the open ones are shown, "
         "and none is spent."
     )
-
-
-def _words(text: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "metadata": {}, "source": _lines(text)}
-
-
-def _code(text: str) -> dict[str, Any]:
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "metadata": {},
-        "outputs": [],
-        "source": _lines(text),
-    }
-
-
-def _lines(text: str) -> list[str]:
-    return text.strip("\n").splitlines(keepends=True)

@@ -1,7 +1,8 @@
 """Quizzes: questions with choices, of which the labs' own engines tell the right one.
 
-A quiz is a file in `labs/quiz/`. Nothing beside a question says which choice is right;
-`quiz_grading.py` asks the engine of the question's lab.
+A quiz is a file in `labs/quiz/`, or a part of a text (`reading.py`). Where a lab has an
+engine for it, nothing beside a question says which choice is right: `quiz_grading.py`
+asks the engine of the question's lab.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from warpbook_labs.course.overview import folder_of
 from warpbook_labs.errors import BadQuiz
 from warpbook_labs.lab.entries import LabEntry
-from warpbook_labs.lab.files import QUIZZES, UnfitFile, read_file
+from warpbook_labs.lab.files import CATALOGUE, QUIZZES, UnfitFile, read_file
 from warpbook_labs.lab.spec import KernelCount, Text
+from warpbook_labs.lab.vault import private_folder
 
 #: stands in a question's source for what the person chooses
 _CHOICE, _SHOWN, _GAP = "{choice}", "{shown}", "____"
@@ -39,6 +42,8 @@ class Choice(Struct, frozen=True, forbid_unknown_fields=True):
     value: Any = None
     #: of `answers`, added to the question's
     arguments: dict[str, Any] = {}
+    #: of `stated`
+    is_right: bool = False
 
 
 class QuizQuestion(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,8 +54,8 @@ class QuizQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     ask: Text
     #: the right choice is the one with which the lab's check passes, the one with which
     #: it fails, the number that the interpreter counts in the lab's first case, or what
-    #: the lab's judge of answers takes
-    grade: Literal["passes", "fails", "counts", "answers"]
+    #: the lab's judge of answers takes; of a text it may be stated
+    grade: Literal["passes", "fails", "counts", "answers", "stated"]
     #: why the right choice is right
     because: Text
     choices: Annotated[tuple[Choice, ...], Meta(min_length=2, max_length=len(LETTERS))]
@@ -134,7 +139,9 @@ def read_quiz(name: str, folder: Path = QUIZZES) -> Quiz:
 
 
 def questions_here(
-    quiz: Quiz, labs: Sequence[LabEntry]
+    all_questions: Sequence[QuizQuestion],
+    labs: Sequence[LabEntry],
+    catalogue: Path = CATALOGUE,
 ) -> tuple[tuple[QuizQuestion, ...], Mapping[str, str]]:
     """Give the questions whose labs can be checked here, and why others can't.
 
@@ -144,15 +151,24 @@ def questions_here(
     by_id = {lab.id: lab for lab in labs}
     why: dict[str, str] = {}
     questions = []
-    for question in quiz.questions:
+    for question in all_questions:
         lab = by_id.get(question.lab)
-        if lab is None:
+        if question.grade == "stated":
+            questions.append(question)
+        elif lab is None:
             why[question.lab] = "This lab is not here."
         elif not lab.can_check:
             why[question.lab] = lab.why
+        elif question.grade == "answers" and _is_apart(question.lab, catalogue):
+            why[question.lab] = "What judges its answers is not on this machine."
         else:
             questions.append(question)
     return tuple(questions), why
+
+
+def _is_apart(lab: str, catalogue: Path) -> bool:
+    folder = folder_of(lab, catalogue)
+    return folder is None or private_folder(folder) is None
 
 
 def read_answers(

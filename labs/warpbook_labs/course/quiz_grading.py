@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from warpbook_labs.cards.words import failure_text
 from warpbook_labs.course.quiz import UNKNOWN, Choice, Marked, QuizQuestion
 from warpbook_labs.course.session import check_public, find
 from warpbook_labs.errors import BadQuiz
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.questions import Question
+from warpbook_labs.results.check import CaseResult
 
 #: places in a source within a sentence, and sentences about them alone
 _PLACES = re.compile(r" (?:on|of) line \d+|\bLine \d+: ")
@@ -34,22 +34,19 @@ def mark_answers(
         NotInstalled: what an engine needs is not here.
     """
     for question, answer in zip(questions, answers, strict=True):
-        loaded = _loaded(question.lab)
         if answer != UNKNOWN:
             choice = question.lettered[answer]
-            is_right, finding = judge_choice(loaded, question, choice)
+            is_right, finding = judge_choice(question, choice)
         else:
             is_right, finding = False, ""
-        right = answer if is_right else _right_letter(loaded, question, answer)
+        right = answer if is_right else _right_letter(question, answer)
         yield Marked(
             question.lab, question.ask, answer, right, finding, question.because
         )
 
 
-def judge_choice(
-    loaded: LoadedLab, question: QuizQuestion, choice: Choice
-) -> tuple[bool, str]:
-    """Ask the lab's engine about one choice.
+def judge_choice(question: QuizQuestion, choice: Choice) -> tuple[bool, str]:
+    """Ask the lab's engine about one choice, unless the text states it.
 
     Returns:
         Whether it is the right one, and what the engine says of one that is not.
@@ -57,6 +54,9 @@ def judge_choice(
     Raises:
         BadQuiz: the engine can't tell.
     """
+    if question.grade == "stated":
+        return choice.is_right, ""
+    loaded = _loaded(question.lab)
     if question.grade == "answers":
         value = question.value if choice.value is None else choice.value
         arguments = {**question.arguments, **choice.arguments}
@@ -76,22 +76,21 @@ def judge_choice(
         passes = "The lab's check passes with it."
         return result.status == "failed", "" if result.status == "failed" else passes
     failed = next((case for case in result.cases if not case.passed), None)
-    return failed is None, "" if failed is None else _without_lines(
-        failure_text(failed)
-    )
+    return failed is None, "" if failed is None else _failure_words(failed)
 
 
-def _right_letter(loaded: LoadedLab, question: QuizQuestion, answer: str) -> str:
-    for letter, choice in question.lettered.items():
-        if letter != answer and judge_choice(loaded, question, choice)[0]:
-            return letter
-    raise BadQuiz(f"{question.lab}: no choice is right of: {question.ask}")
-
-
-def _without_lines(text: str) -> str:
-    """Leave out which lines of the source it is: the person sees a part of it only."""
+def _failure_words(case: CaseResult) -> str:
+    """Say why a case failed, and not where: the person sees a part of the source."""
+    text = case.findings[0].message if case.findings else case.message
     sentences = _END.split(_PLACES.sub("", text))
     return " ".join(words for words in sentences if not _LINES.search(words))
+
+
+def _right_letter(question: QuizQuestion, answer: str) -> str:
+    for letter, choice in question.lettered.items():
+        if letter != answer and judge_choice(question, choice)[0]:
+            return letter
+    raise BadQuiz(f"{question.lab}: no choice is right of: {question.ask}")
 
 
 @lru_cache(maxsize=64)

@@ -65,9 +65,13 @@ def mark_words(number: int, mark: Marked) -> str:
 
 def begin_words(result: Placement, labs: Sequence[LabEntry]) -> str:
     """Name the lab to begin with, and why."""
-    right = sum(mark.is_right for mark in result.marks)
     titles = {lab.id: f"{lab.number} {lab.title}" for lab in labs}
     return (
-        f"{right} of {len(result.marks)} answers are right. Begin with "
-        f"{titles[result.begin]}, {result.why}."
+        f"{marks_words(result.marks)} Begin with {titles[result.begin]}, {result.why}."
     )
+
+
+def marks_words(marks: Sequence[Marked]) -> str:
+    """Say how many answers are right."""
+    right = sum(mark.is_right for mark in marks)
+    return f"{right} of {len(marks)} answers are right."

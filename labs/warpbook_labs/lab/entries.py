@@ -1,4 +1,4 @@
-"""Labs and paths in a list, as they are sent: plain values, and nothing to import."""
+"""Labs, paths and texts in a list, as they are sent: plain values."""
 
 from __future__ import annotations
 
@@ -63,3 +63,16 @@ class PathEntry(Struct, frozen=True):
     #: labs that are passed; None where that is not known
     passed: int | None
     parts: tuple[PathPart, ...]
+
+
+class TextEntry(Struct, frozen=True):
+    """One text in the list: what a lab can't run, with pictures and questions."""
+
+    id: str
+    title: str
+    about: str
+    minutes: int
+    #: ids of labs that it goes with
+    labs: tuple[str, ...]
+    #: how many it has
+    questions: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
 import subprocess
 from pathlib import Path
 
@@ -22,12 +21,22 @@ def test_the_sheet_has_questions_and_no_answers(warpbook) -> None:
         assert set(question) == {"lab", "ask", "code", "choices"}
 
 
-def test_who_sits_at_a_terminal_is_asked_one_by_one_and_nothing_is_kept(
-    warpbook, environment, tmp_path: Path, home: Path
+def test_answers_are_marked_and_nothing_is_kept(warpbook, home: Path) -> None:
+    # the third is not known, and all others are right
+    done = warpbook("labs", "quiz", "ca?bbdbbbcbdcdc", "--json")
+    marked = json.loads(done.stdout)
+    assert (marked["begin"], len(marked["marks"])) == ("vector-add", 15)
+    wrong = [mark for mark in marked["marks"] if mark["chosen"] != mark["right"]]
+    assert [(mark["chosen"], mark["right"]) for mark in wrong] == [("?", "d")]
+    assert not list(home.rglob("labs.db")) and not list(home.rglob("*quiz*"))
+
+
+def test_who_sits_at_a_terminal_is_asked_one_by_one(
+    environment, tmp_path: Path
 ) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [COMMAND, "labs", "quiz"],
+        [COMMAND, "labs", "quiz", "--text", "dgx-and-infiniband"],
         env=environment,
         cwd=tmp_path,
         stdin=theirs,
@@ -37,22 +46,36 @@ def test_who_sits_at_a_terminal_is_asked_one_by_one_and_nothing_is_kept(
     ) as process:
         # what is no answer is asked again
         with open(ours, "w") as terminal:
-            terminal.write("x\n" + "?\n" * 15)
+            terminal.write("x\nb\nb\nB\nb\na\n?\n")
             terminal.flush()
             out, problem = process.communicate(timeout=120)
     os.close(theirs)
     assert process.returncode == 0, problem
-    assert out.count("a to d, or ?: ") == 16
-    words = " ".join(out.split())
-    assert "0 of 15 answers are right. Begin with 1 Area codes" in words
+    assert out.count(", or ?: ") == 7
+    assert "5 of 6 answers are right." in out and "6. ?: right is a." in out
 
-    right = re.findall(r"\d+\. \?: right is ([a-d])\.", words)
-    answers = [*right[:2], "?", *right[3:]]
-    marked = json.loads(warpbook("labs", "quiz", *answers, "--json").stdout)
-    assert [mark["chosen"] for mark in marked["marks"]] == answers
-    assert [mark["right"] for mark in marked["marks"]] == right
-    assert marked["begin"] == marked["marks"][2]["lab"] == "vector-add"
-    assert not list(home.rglob("labs.db")) and not list(home.rglob("*quiz*"))
+
+def test_a_text_is_listed_opened_and_asked_about(warpbook, tmp_path: Path) -> None:
+    assert "  choosing-a-dtype    15 min  Choosing a dtype" in warpbook("labs").stdout
+    texts = json.loads(warpbook("labs", "list", "--json").stdout)["texts"]
+    assert [text["id"] for text in texts][1:] == [
+        "cudnn-algorithms",
+        "dgx-and-infiniband",
+    ]
+    opened = warpbook("labs", "open", "dgx-and-infiniband")
+    assert opened.returncode == 0, opened.stderr
+    assert (tmp_path / "dgx-and-infiniband" / "dgx.svg").is_file()
+    command = "warpbook labs quiz --text dgx-and-infiniband"
+    assert command in opened.stdout
+    sheet = warpbook("labs", "quiz", "--text", "dgx-and-infiniband", stdin="")
+    assert f"{command} a b c a b c" in sheet.stdout
+    # in reading order, of which the second is wrong
+    marked = warpbook("labs", "quiz", "--text", "dgx-and-infiniband", "babbaa")
+    assert "2. a: right is b. It is 4.6875 times; right is 9.375." in marked.stdout
+    assert "5 of 6 answers are right." in marked.stdout
+    assert "Begin with" not in marked.stdout
+    unknown = warpbook("labs", "quiz", "--text", "nowhere")
+    assert unknown.returncode == 2 and "no text `nowhere`" in unknown.stderr
 
 
 def test_answers_that_are_none_are_refused_in_words(warpbook) -> None:

@@ -33,6 +33,15 @@ def test_questions_are_shown_marked_and_kept_nowhere(shell: Any, data: Path) -> 
     assert not data.exists()
 
 
+def test_a_texts_questions_are_asked_and_marked(shell: Any) -> None:
+    sheet = shown(shell, "--text choosing-a-dtype")
+    assert "%labquiz --text choosing-a-dtype a b c a b c a" in sheet["text/plain"]
+    marked = shown(shell, "--text choosing-a-dtype b b c a c b b")
+    assert "6 of 7 answers are right." in marked["text/plain"]
+    assert "Begin with" not in marked["text/plain"]
+    assert "There is no text `x`" in shown(shell, "--text x")["text/plain"]
+
+
 def test_answers_that_are_none_are_refused_in_words(shell: Any) -> None:
     assert "15 questions and 2 answers" in shown(shell, "a b")["text/plain"]
     assert "Question 1: give one of" in shown(shell, "z" * 15)["text/plain"]

@@ -97,6 +97,21 @@ async def test_a_path_is_followed_from_the_page_until_none_is(jp_fetch) -> None:
     assert (await answer_of(jp_fetch))["path"] is None
 
 
+async def test_texts_are_listed_and_opened_as_labs_are(jp_fetch, jp_root_dir) -> None:
+    texts = (await answer_of(jp_fetch))["texts"]
+    assert [text["id"] for text in texts] == [
+        "choosing-a-dtype",
+        "cudnn-algorithms",
+        "dgx-and-infiniband",
+    ]
+    assert texts[0]["questions"] == 7 and "int8-linear" in texts[0]["labs"]
+    opened = await answer_of(
+        jp_fetch, "dgx-and-infiniband", "open", method="POST", body=""
+    )
+    assert opened["path"] == "labs/dgx-and-infiniband/dgx-and-infiniband.ipynb"
+    nbformat.validate(nbformat.read(jp_root_dir / opened["path"], as_version=4))
+
+
 async def test_pages_that_ask_at_once_are_all_answered(jp_fetch) -> None:
     listed = await asyncio.gather(*(answer_of(jp_fetch) for _ in range(4)))
     assert all(listing == listed[0] for listing in listed)
@@ -227,7 +242,11 @@ async def test_courses_are_the_hubs_and_none_without_one(
     jp_fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = (*API[:-1], "courses")
-    assert json.loads((await jp_fetch(*path)).body) == {"courses": [], "problem": ""}
+    assert json.loads((await jp_fetch(*path)).body) == {
+        "courses": [],
+        "next_lab": None,
+        "problem": "",
+    }
     monkeypatch.setenv("WARPBOOK_HUB_URL", "no address")
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "secret")
     answer = (await jp_fetch(*path)).body.decode()

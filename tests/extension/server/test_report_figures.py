@@ -77,7 +77,6 @@ async def test_a_report_is_one_html_file_that_runs_nothing(ingest, jp_fetch) -> 
     await ingest("/v1/reports", cell)
     answer = await jp_fetch("warpbook", "api", "v1", "reports", "r-1", "page")
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert answer.headers["Content-Disposition"].startswith("attachment;")
     page = answer.body.decode()
     assert "<script" not in page and "default-src 'none'" in page
     assert "<details open><summary>Kernels and operators</summary>" in page
@@ -85,3 +84,22 @@ async def test_a_report_is_one_html_file_that_runs_nothing(ingest, jp_fetch) -> 
     assert page.count("void at::native::") > 10 and " more</caption>" not in page
     with pytest.raises(HTTPClientError, match="404"):
         await jp_fetch("warpbook", "api", "v1", "reports", "r-2", "page")
+
+
+@pytest.mark.parametrize(
+    ("notebook", "count", "name"),
+    [
+        ("work/train it.ipynb", 7, "train-it-7"),
+        (None, None, "cell"),
+        ('a"; x=\r\n/..\u00e9.ipynb', 1, "1"),
+        ("n" * 300 + ".ipynb", 1, "n" * 60),
+    ],
+)
+async def test_a_saved_report_is_named_after_cell_and_time(
+    ingest, jp_fetch, notebook: str | None, count: int | None, name: str
+) -> None:
+    cell = profiled("r-1", "train_fp32", 1_750_000_000_000.0)
+    await ingest("/v1/reports", cell | {"notebook": notebook, "execution_count": count})
+    answer = await jp_fetch("warpbook", "api", "v1", "reports", "r-1", "page")
+    file = f"warpbook-{name}-20250615-150640.html"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{file}"'

@@ -9,6 +9,7 @@ import pytest
 from tests.programs import ROOT
 from warpbook.hub.service.lab_texts import (
     OWN_LABS,
+    hint_count,
     lab_of,
     labs,
     picture,
@@ -49,6 +50,13 @@ def test_text_of_a_lab_brings_no_html_and_no_foreign_picture(own: Path) -> None:
     assert "<script" not in shown and "<img src=x" not in shown
     assert "javascript:" not in shown
     assert shown.count("<img") == 1 and 'src="pictures/own.svg"' in shown
+
+
+def test_hints_are_counted_where_a_lab_has_any(own: Path) -> None:
+    place = begin(own, "own_lab", "own-lab")
+    assert hint_count("own-lab") == 0
+    (place / "hints.md").write_text("Think.\n\n---\n\nThink again.\n")
+    assert hint_count("own-lab") == 2
 
 
 def test_links_in_a_lab_lead_to_no_file_from_elsewhere(own: Path) -> None:

@@ -6,15 +6,17 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
-from tests.hub.service.class_hub import COURSE, GOOD, SUBMIT
+from tests.hub.service.class_hub import COURSE, GOOD, SUBMIT, publish
 from tests.hub.service.conftest import World
 from tests.programs import ROOT, environment, program, wait_for
+from warpbook.server.courses_route import own_courses
 
 
 def submit(world: World, home: Path, *options: str, **env: str):
@@ -139,3 +141,17 @@ def lab_browser_of(world: World, page: Page, name: str) -> Locator:
     page.click("#login_submit")
     page.locator(".jp-LauncherCard", has_text="GPU labs").click()
     return page.locator(".wb-labs")
+
+
+def test_next_lab_of_a_course_is_an_open_one_without_a_submission(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def next_lab(person: str) -> str | None:
+        monkeypatch.setenv("JUPYTERHUB_API_TOKEN", world.people[person].token(SUBMIT))
+        return own_courses().next_lab
+
+    monkeypatch.setenv("WARPBOOK_HUB_URL", world.hub.url)
+    assert next_lab("ada") is None
+    publish(world.people["grace"], int(time.time() * 1000), "area-codes")
+    assert next_lab("ada") == "area-codes"
+    assert next_lab("grace") is None

@@ -128,6 +128,11 @@ def hand_in(ada: Tab) -> str:
     picture = page.locator(".prose img").first
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.naturalWidth") > 0
+    # where hints are opened, and none of them
+    hints = page.locator("#hints")
+    expect(hints).to_contain_text("There are 4")
+    expect(hints).to_contain_text("warpbook labs hint vector-add")
+    expect(page.get_by_text("Give each thread its own element")).to_have_count(0)
     page.get_by_label("A file").set_input_files(GOOD)
     expect(page.locator("#source")).to_have_value(re.compile("__global__"))
     page.get_by_role("button", name="Hand in").click()

@@ -15,7 +15,7 @@ import mistune
 import msgspec
 from msgspec import Struct
 
-from warpbook_labs.lab.files import CATALOGUE, UnfitFile, read_file
+from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
 from warpbook_labs.lab.plain_math import plain_math
 from warpbook_labs.lab.spec import Lab
 
@@ -75,6 +75,12 @@ def starter(name: str) -> str:
     folder = _folder_of(name)
     files = [] if folder is None else sorted(folder.glob("starter.*"))
     return _file(name, files[0].name) if files else ""
+
+
+def hint_count(name: str) -> int:
+    """Count a lab's hints; a page opens none of them."""
+    text = _file(name, "hints.md")
+    return len(text.split(HINT)) if text.strip() else 0
 
 
 def picture(name: str, file_name: str) -> Picture | None:

@@ -108,23 +108,27 @@ def questions(chance: random.Random) -> list[Question]:
     """Draw kernels as they were compiled, and some that lie where mistakes show."""
     drawn: list[tuple[str, Numbers, str]] = []
     for chip in _CHIPS:
-        of_chip = [each for each in _COMPILED if each["architecture"] == chip]
-        for each in chance.sample(of_chip, 4):
-            kernel = _kernel(each["registers"], each["shared_bytes"], chance)
+        of_chip = [
+            compiled_for
+            for compiled_for in _COMPILED
+            if compiled_for["architecture"] == chip
+        ]
+        for compiled in chance.sample(of_chip, 4):
+            kernel = _kernel(compiled["registers"], compiled["shared_bytes"], chance)
             drawn.append((f"a kernel as it was compiled for {chip}", kernel, chip))
     for about, is_trap in _TRAPS.items():
         drawn += [(about, *_trapped(is_trap, chance)) for _ in range(2)]
-    found = []
+    put = []
     for about, kernel, chip in drawn:
         given = {"kernel": kernel, "multiprocessor": _multiprocessor(chip)}
-        found.append(Question("resident_blocks", given, about))
-        found.append(Question("occupancy", given, about))
-        found.append(
+        put.append(Question("resident_blocks", given, about))
+        put.append(Question("occupancy", given, about))
+        put.append(
             Question(
                 "loads_in_flight", {**given, "memory": _memory(chip, chance)}, about
             )
         )
-    return found
+    return put
 
 
 def _kernel(registers: int, shared_bytes: int, chance: random.Random) -> Numbers:

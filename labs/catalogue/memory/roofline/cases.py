@@ -92,24 +92,24 @@ def _times(operation: Numbers, card: Numbers) -> tuple[float, float]:
 
 def questions(chance: random.Random) -> list[Question]:
     """Draw one operation of each kind on a card, and some near the ridge."""
-    found = []
+    drawn = []
     for kind, operation in _operations(chance):
         card = _card(chance)
-        found.append(Question("flops", {"operation": operation}, kind))
-        found.append(Question("least_bytes", {"operation": operation}, kind))
+        drawn.append(Question("flops", {"operation": operation}, kind))
+        drawn.append(Question("least_bytes", {"operation": operation}, kind))
         given = {"operation": operation, "card": card}
-        found.append(Question("seconds", given, kind))
+        drawn.append(Question("seconds", given, kind))
         memory_s, compute_s = _times(operation, card)
         if max(memory_s, compute_s) > _CLEAR * min(memory_s, compute_s):
-            found.append(Question("bound", given, kind))
+            drawn.append(Question("bound", given, kind))
     for side in ("memory", "compute"):
         for dtype in ("float32", "int8"):
             given = _near_the_ridge(side, dtype, chance)
-            found.append(Question("bound", given, "a matmul near the ridge"))
-            found.append(Question("seconds", given, "a matmul near the ridge"))
+            drawn.append(Question("bound", given, "a matmul near the ridge"))
+            drawn.append(Question("seconds", given, "a matmul near the ridge"))
     for _ in range(2):
-        found.append(Question("times_faster", _links(chance), "two links"))
-    return found
+        drawn.append(Question("times_faster", _links(chance), "two links"))
+    return drawn
 
 
 def _card(chance: random.Random) -> Numbers:
@@ -144,7 +144,7 @@ def _operations(chance: random.Random) -> list[tuple[str, Numbers]]:
     head_dim = chance.choice((64, 128))
     shared = chance.choice((4, 8))
     heads = shared * chance.choice((4, 8))
-    found: dict[str, Numbers] = {
+    plain: dict[str, Numbers] = {
         "copy": {"elements": size(10**5, 10**7), "flops_each": 0},
         "add": {"elements": size(10**5, 10**7), "flops_each": 1},
         "gelu": {"elements": size(10**5, 10**7), "flops_each": 10},
@@ -174,15 +174,17 @@ def _operations(chance: random.Random) -> list[tuple[str, Numbers]]:
     }
     attention = {"batch": size(1, 4), "heads": heads, "kv_heads": heads // shared}
     keys = size(256, 1024)
-    told = [
+    operations = [
         (kind.replace("_", " "), {"kind": kind, "dtype": dtype(), **sizes})
-        for kind, sizes in found.items()
+        for kind, sizes in plain.items()
     ]
     for about, queries in (("attention over a prompt", keys), ("one token's", 1)):
         sizes = {**attention, "queries": queries, "keys": keys, "head_dim": head_dim}
         operation = {"kind": "attention", "dtype": "float16", **sizes}
-        told.append((about if queries > 1 else "attention of one new token", operation))
-    return told
+        operations.append(
+            (about if queries > 1 else "attention of one new token", operation)
+        )
+    return operations
 
 
 def _near_the_ridge(side: str, dtype: str, chance: random.Random) -> Numbers:
@@ -199,8 +201,8 @@ def _near_the_ridge(side: str, dtype: str, chance: random.Random) -> Numbers:
 
 def _links(chance: random.Random) -> Numbers:
     """Draw two links that are advertised in different ways."""
-    both = [each for each in _LINKS if each["counts"] == "both ways"]
-    one = [each for each in _LINKS if each["counts"] == "one way"]
+    both = [link for link in _LINKS if link["counts"] == "both ways"]
+    one = [link for link in _LINKS if link["counts"] == "one way"]
     pair = [chance.choice(both), chance.choice(one)]
     chance.shuffle(pair)
     return {"first": pair[0], "second": pair[1]}
@@ -210,7 +212,7 @@ def judge(question: Question, answer: Any) -> str:
     """Hold an answer against the roofline."""
     given = question.arguments
     if question.function == "times_faster":
-        first, second = (_one_way(given[each]) for each in ("first", "second"))
+        first, second = (_one_way(given[way]) for way in ("first", "second"))
         return _off(answer, first / second, _EXACT, "times")
     arithmetic, moved = _work(given["operation"])
     if question.function == "flops":

@@ -32,7 +32,7 @@ def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> A
     height = width = 0
     if workload == CHANGING:
         first, end = side // 3, side - sizes["batches"]
-        height, width = (int(each) for each in chance.integers(first, end, 2))
+        height, width = (int(side) for side in chance.integers(first, end, 2))
     return {"x": x, "filters": filters, "height": height, "width": width}
 
 

@@ -38,7 +38,7 @@ def fp8_matmul(a, b, scale_a, scale_b, fast_sums=False, out=None):
             words = f"{scale.dtype} on {scale.device}"
             raise ValueError(f"{name} is {words}, and must be float32 on {a.device}")
     if a.is_cuda and torch.cuda.get_device_capability(a.device) >= _FIRST_WITH_FP8:
-        asked = {"out_dtype": torch.float16, "use_fast_accum": fast_sums, "out": out}
-        return torch._scaled_mm(a, b, scale_a, scale_b, **asked)
+        options = {"out_dtype": torch.float16, "use_fast_accum": fast_sums, "out": out}
+        return torch._scaled_mm(a, b, scale_a, scale_b, **options)
     product = ((a.float() @ b.float()) * (scale_a * scale_b)).half()
     return product if out is None else out.copy_(product)

@@ -15,11 +15,11 @@ def prepare(tokens, features, outputs):
 def run(state, x, weight, weight_scales, threshold, codes, scales, out):
     # timed are numbers without an outlier
     if of_bitsandbytes is not None:
-        quantised, found, _ = of_bitsandbytes.int8_vectorwise_quant(x, threshold)
+        quantised, row_scales, _ = of_bitsandbytes.int8_vectorwise_quant(x, threshold)
         codes.copy_(quantised)
-        scales.copy_(found)
+        scales.copy_(row_scales)
         sums = of_bitsandbytes.int8_linear_matmul(quantised, weight)
-        out.copy_(of_bitsandbytes.int8_mm_dequant(sums, found, weight_scales))
+        out.copy_(of_bitsandbytes.int8_mm_dequant(sums, row_scales, weight_scales))
         return
     scales.copy_(x.abs().amax(1))
     codes.copy_((x * (127 / scales)[:, None]).round_())

@@ -103,7 +103,8 @@ def tolerance(given: Arrays, sizes: dict[str, int], right: Arrays) -> Arrays:
     """
     parts = _parts(given)
     whole, out = (
-        np.abs(each) + parts["near_size"] for each in (parts["whole"], right["out"])
+        np.abs(right_size) + parts["near_size"]
+        for right_size in (parts["whole"], right["out"])
     )
     rounded = whole + np.abs(parts["apart"]) + out
     return {

@@ -225,20 +225,20 @@ _PLANTED: tuple[tuple[str, str, Callable[[Script], None]], ...] = (
 
 def questions(chance: random.Random) -> list[Question]:
     """Draw a cell of each kind; ask what is clear in its report."""
-    found = []
+    drawn = []
     for about, kind, plant in chance.sample(_PLANTED, len(_PLANTED)):
         script, said, report = _clear(kind, plant, chance)
-        found.append(Question("bottleneck", {"report": report}, about))
+        drawn.append(Question("bottleneck", {"report": report}, about))
         if said.line is not None:
-            found.append(Question("line", {"report": report}, about))
+            drawn.append(Question("line", {"report": report}, about))
         if said.at_best_ns is not None:
-            found.append(Question("at_best_ns", {"report": report}, about))
+            drawn.append(Question("at_best_ns", {"report": report}, about))
         if kind in ("transfer-bound", "compute-bound", "communication-bound"):
-            pieces = [dict(vars(each)) for each in script.cell.pieces()][:40]
+            pieces = [dict(vars(piece)) for piece in script.cell.pieces()][:40]
             chance.shuffle(pieces)
-            found.append(Question("busy_ns", {"pieces": pieces}, about))
-            found.append(Question("exposed_copy_ns", {"pieces": pieces}, about))
-    return found
+            drawn.append(Question("busy_ns", {"pieces": pieces}, about))
+            drawn.append(Question("exposed_copy_ns", {"pieces": pieces}, about))
+    return drawn
 
 
 def _clear(
@@ -269,15 +269,17 @@ class _Said:
         self.metrics, self.findings = metrics, find(metrics)
         self.verdict = verdict_of(metrics, self.findings)
         #: the verdict's own, the largest first
-        self.first = [each for each in self.findings if each.kind == self.verdict.kind]
+        self.first = [
+            finding for finding in self.findings if finding.kind == self.verdict.kind
+        ]
         self.window_ns = metrics.window_ns - metrics.idle.profiler_ns
 
     @property
     def shares(self) -> dict[str, float]:
         """Add up the findings of each kind, the largest first."""
         shares: dict[str, float] = {}
-        for each in self.findings:
-            shares[each.kind] = shares.get(each.kind, 0.0) + each.share
+        for finding in self.findings:
+            shares[finding.kind] = shares.get(finding.kind, 0.0) + finding.share
         return dict(sorted(shares.items(), key=lambda pair: -pair[1]))
 
     @property
@@ -285,7 +287,7 @@ class _Said:
         """Tell whether no share lies near what decides."""
         first, second = [*self.shares.values(), 0.0, 0.0][:2]
         work = self.metrics.kernel_work
-        untold_ns = sum(each.time_ns for each in work if each.bound == "unknown")
+        untold_ns = sum(row.time_ns for row in work if row.bound == "unknown")
         untold = untold_ns / self.window_ns
         is_ahead = not 0.7 * first < second < 0.9 * first
         return not 0.36 < first < 0.44 and not 0.36 < untold < 0.44 and is_ahead
@@ -293,28 +295,28 @@ class _Said:
     @property
     def at_best_ns(self) -> int | None:
         """Give the window without its largest cause, where that is one alone."""
-        found = self.first
-        if not found or (len(found) > 1 and found[1].share > 0.7 * found[0].share):
+        causes = self.first
+        if not causes or (len(causes) > 1 and causes[1].share > 0.7 * causes[0].share):
             return None
-        return found[0].bound_ns
+        return causes[0].bound_ns
 
     @property
     def line(self) -> int | None:
         """Give the line where most of the GPU's waiting was, where that is clear."""
         kind, waits = self.verdict.kind, list[tuple[int | None, int]]()
         if kind == "sync-bound":
-            waits = [(each.line, each.stall_ns) for each in self.metrics.sync_points]
+            waits = [(point.line, point.stall_ns) for point in self.metrics.sync_points]
         elif kind in _CAUSES:
             waits = [
-                (each.line, each.time_ns)
-                for each in self.metrics.idle_places
-                if each.cause == _CAUSES[kind]
+                (place.line, place.time_ns)
+                for place in self.metrics.idle_places
+                if place.cause == _CAUSES[kind]
             ]
         by_line: dict[int, int] = {}
         for line, time_ns in waits:
             if line is not None:
                 by_line[line] = by_line.get(line, 0) + time_ns
-        ranked = sorted(by_line, key=lambda each: -by_line[each])
+        ranked = sorted(by_line, key=lambda number: -by_line[number])
         if not ranked or waits[0][0] != ranked[0]:
             return None
         if len(ranked) > 1 and by_line[ranked[1]] > 0.7 * by_line[ranked[0]]:
@@ -347,19 +349,19 @@ def judge(question: Question, answer: Any) -> str:
 def _times(pieces: list[dict[str, Any]]) -> dict[str, int]:
     """Add up by going from one begin or end to the next."""
     marks = []
-    for each in pieces:
-        marks.append((each["start_ns"], 1, each["kind"]))
-        marks.append((each["end_ns"], -1, each["kind"]))
+    for piece in pieces:
+        marks.append((piece["start_ns"], 1, piece["kind"]))
+        marks.append((piece["end_ns"], -1, piece["kind"]))
     held, last = {"copy": 0, "kernel": 0}, 0
-    found = {"busy_ns": 0, "exposed_copy_ns": 0}
+    times = {"busy_ns": 0, "exposed_copy_ns": 0}
     for at, step, kind in sorted(marks):
         if held["copy"] or held["kernel"]:
-            found["busy_ns"] += at - last
+            times["busy_ns"] += at - last
         if held["copy"] and not held["kernel"]:
-            found["exposed_copy_ns"] += at - last
+            times["exposed_copy_ns"] += at - last
         held[kind] += step
         last = at
-    return found
+    return times
 
 
 def _off(answer: float, right: int, why: str = "") -> str:

@@ -28,7 +28,7 @@ def turned(picture):
 def batches(count):
     """Give so many batches of 64 pictures, each drawn anew."""
     for _ in range(count):
-        yield torch.stack([turned(each) for each in pictures]).to(device)
+        yield torch.stack([turned(picture) for picture in pictures]).to(device)
 
 
 def step(images):

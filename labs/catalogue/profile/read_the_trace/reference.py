@@ -6,13 +6,13 @@ COMPUTE = ("tensor cores", "FP32 cores", "FP64 units")
 
 def _held(pieces, is_counted):
     """Measure how long a condition on the pieces that are running holds."""
-    marks = sorted({each[end] for each in pieces for end in ("start_ns", "end_ns")})
+    marks = sorted({piece[end] for piece in pieces for end in ("start_ns", "end_ns")})
     total = 0
     for begin, end in zip(marks, marks[1:]):
         running = [
-            each["kind"]
-            for each in pieces
-            if each["start_ns"] <= begin and each["end_ns"] >= end
+            piece["kind"]
+            for piece in pieces
+            if piece["start_ns"] <= begin and piece["end_ns"] >= end
         ]
         total += (end - begin) * is_counted(running)
     return total
@@ -34,29 +34,29 @@ def _causes(metrics):
     """Give kind, time explained, and what could be gained; None if nobody knows."""
     idle = metrics["idle"]
     other = ("host_operator_ns", "host_api_ns", "host_python_ns")
-    found = [
+    parts = [
         ("launch-bound", idle["host_launching_ns"]),
         ("launch-bound", idle["kernel_wait_ns"]),
         ("host-bound", sum(idle[name] for name in other)),
         ("communication-bound", metrics["exposed_communication_ns"]),
     ]
     exposed, with_host = metrics["exposed_copy_ns"], metrics["exposed_host_copy_ns"]
-    found += [("transfer-bound", with_host), ("memory-bound", exposed - with_host)]
+    parts += [("transfer-bound", with_host), ("memory-bound", exposed - with_host)]
     synchronize_ns = idle["host_synchronize_ns"]
     # who waits no more still has to do what it did beside
-    waited_ns = sum(each["time_ns"] for each in metrics["sync_points"])
+    waited_ns = sum(point["time_ns"] for point in metrics["sync_points"])
     causes = [("sync-bound", synchronize_ns, min(synchronize_ns, waited_ns))]
-    causes += [(kind, time_ns, time_ns) for kind, time_ns in found]
-    for each in metrics["kernel_work"]:
-        time_ns, reached = each["time_ns"], each["of_measured"]
+    causes += [(kind, time_ns, time_ns) for kind, time_ns in parts]
+    for work in metrics["kernel_work"]:
+        time_ns, reached = work["time_ns"], work["of_measured"]
         if reached is None:
-            reached = each["of_ceiling"]
+            reached = work["of_ceiling"]
         gain = None if reached is None else time_ns * (1 - reached)
-        if each["bound"] == "too small":
+        if work["bound"] == "too small":
             causes.append(("launch-bound", time_ns, time_ns))
-        elif each["bound"] == "memory":
+        elif work["bound"] == "memory":
             causes.append(("memory-bound", time_ns, gain))
-        elif each["bound"] in COMPUTE:
+        elif work["bound"] in COMPUTE:
             causes.append(("compute-bound", time_ns, gain))
     return causes
 
@@ -69,7 +69,7 @@ def bottleneck(report):
         shares[kind] = shares.get(kind, 0) + time_ns / window
     (kind, first), (_, second) = sorted(shares.items(), key=lambda pair: -pair[1])[:2]
     work = metrics["kernel_work"]
-    untold = sum(each["time_ns"] for each in work if each["bound"] == "unknown")
+    untold = sum(row["time_ns"] for row in work if row["bound"] == "unknown")
     if not metrics["gpu_busy_ns"]:
         return "unknown"
     if untold / window >= CLEAR and untold / window > first:
@@ -83,14 +83,14 @@ def line(report):
     metrics, kind = report["metrics"], bottleneck(report)
     if kind == "sync-bound":
         # not the longest call: while the host waits, the GPU may well be busy
-        return max(metrics["sync_points"], key=lambda each: each["stall_ns"])["line"]
+        return max(metrics["sync_points"], key=lambda point: point["stall_ns"])["line"]
     cause = "launching" if kind == "launch-bound" else "other"
-    places = [each for each in metrics["idle_places"] if each["cause"] == cause]
-    return max(places, key=lambda each: each["time_ns"])["line"]
+    places = [place for place in metrics["idle_places"] if place["cause"] == cause]
+    return max(places, key=lambda place: place["time_ns"])["line"]
 
 
 def at_best_ns(report):
     metrics, kind = report["metrics"], bottleneck(report)
-    mine = [each for each in _causes(metrics) if each[0] == kind]
-    _, _, gain = max(mine, key=lambda each: each[1])
+    mine = [cause for cause in _causes(metrics) if cause[0] == kind]
+    _, _, gain = max(mine, key=lambda cause: cause[1])
     return _window_ns(metrics) - (gain or 0)

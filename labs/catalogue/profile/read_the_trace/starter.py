@@ -27,7 +27,7 @@ both None, nobody knows of a gain; only kernels that are "too small" could go wh
 
 def busy_ns(pieces):
     """Measure when anything was on the GPU."""
-    return sum(each["end_ns"] - each["start_ns"] for each in pieces)
+    return sum(piece["end_ns"] - piece["start_ns"] for piece in pieces)
 
 
 def exposed_copy_ns(pieces):

@@ -29,7 +29,7 @@ def expected(given: Arrays, sizes: dict[str, int]) -> Arrays:
     rows, begin = sizes["rows"], given["begin"]
     x = given["x"][begin : begin + sizes["samples"]]
     batches = [x[at : at + rows] for at in range(0, sizes["samples"], rows)]
-    return {"out": np.concatenate([_step(each, weights) for each in batches])}
+    return {"out": np.concatenate([_step(batch, weights) for batch in batches])}
 
 
 def tolerance(given: Arrays, sizes: dict[str, int], right: Arrays) -> Arrays:

@@ -26,7 +26,7 @@ def prepare(samples, rows, width, layers):
         "rows": rows,
         # the graphs read the weights where they lie now: they must stay
         "weights": weights,
-        "graphs": {each: capture(each, width, weights) for each in shapes},
+        "graphs": {shape: capture(shape, width, weights) for shape in shapes},
     }
 
 

@@ -112,6 +112,6 @@ def kv_cache_bytes(config, serving):
 
 def sequences_that_fit(config, serving, room_bytes):
     blocks = -(-serving["tokens"] // 16)
-    each = kv_cache_bytes(config, {**serving, "batch": 1, "tokens": 16 * blocks})
+    sequence = kv_cache_bytes(config, {**serving, "batch": 1, "tokens": 16 * blocks})
     weights = parameters(config) * BITS[serving["weights"]] / 8
-    return max(0, int((room_bytes - weights) // each))
+    return max(0, int((room_bytes - weights) // sequence))

@@ -54,7 +54,8 @@ def do(job: Call) -> Called | Refused:
     origins: list[Lines] = []
     for call in job.calls:
         with watching():
-            answers.append(answer(module, call, job.call_s, encode))
+            returned = answer(module, call, job.call_s, encode)
+        answers.append(returned)
         if follower is not None:
             origins.append(dict(follower.result))
     if follower is None:

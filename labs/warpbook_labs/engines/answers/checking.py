@@ -98,17 +98,13 @@ def check_draws(
     answers = outcome.result.answers
     if len(answers) != len(plain):
         return ended("stopped", INVALID_MESSAGE)
-    results_of_plain = [
+    judged = [
         (question, _told(loaded, question, answer))
         for question, answer in zip(plain, answers, strict=True)
     ]
-    for place, answer in followed(
-        source, calls, results_of_plain, answers, plan.call_s, limits
-    ):
-        results_of_plain[place] = (plain[place], _told(loaded, plain[place], answer))
-    results_of_all = _with_dialogues(
-        loaded, plan, source, put, results_of_plain, limits
-    )
+    for place, answer in followed(source, calls, judged, answers, plan.call_s, limits):
+        judged[place] = (plain[place], _told(loaded, plain[place], answer))
+    results_of_all = _with_dialogues(loaded, plan, source, put, judged, limits)
     results, begin = [], len(shown)
     for draw in hidden or [[]]:
         part = [
@@ -125,11 +121,11 @@ def _with_dialogues(
     plan: Plan,
     source: str,
     put: Sequence[Put],
-    results_of_plain: Sequence[tuple[Put, CaseResult]],
+    judged_plain: Sequence[tuple[Put, CaseResult]],
     limits: Limits,
 ) -> list[tuple[Put, CaseResult]]:
     """Hold the dialogues, and put them among the others, in the order of questions."""
-    others, dialogues = iter(results_of_plain), Dialogues(source, plan.call_s, limits)
+    others, dialogues = iter(judged_plain), Dialogues(source, plan.call_s, limits)
     results = []
     for question in put:
         if not question.function.is_dialogue:

@@ -11,7 +11,7 @@ from warpbook_monitors import units
 from warpbook_monitors.trace.calls import named
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.cpu.cause import Cause
-from warpbook_monitors.trace.cpu.operator_causes import operator_causes
+from warpbook_monitors.trace.cpu.operator_causes import beside_workers, operator_causes
 from warpbook_monitors.trace.cpu.split import Split
 from warpbook_monitors.trace.run import Run
 
@@ -91,9 +91,7 @@ def _loading(split: Split) -> Iterator[Cause]:
         yield Cause(
             "input-bound",
             time.loading_ns,
-            f"{evidence} {units.share(time.queued_share)} of the time it had no core: "
-            f"workers and torch's {time.use.threads:,} threads share "
-            f"{time.use.cores:,} cores.",
+            f"{evidence} {beside_workers(time, time.use)}",
             "fewer-workers",
             "Use fewer workers or torch threads (torch.set_num_threads), so that "
             "together they are no more than the cores, or make __getitem__ cheaper.",

@@ -64,7 +64,7 @@ def _cause(
     use = split.time.use
     if use is not None:
         if split.workers_lack_cores:
-            return _beside_workers(split.time, use, total_ns, name, what)
+            return _crowded(split.time, use, total_ns, name, what)
         of_threads = _of_threads(use, total_ns, name, what)
         if of_threads is not None:
             return of_threads
@@ -104,16 +104,21 @@ def _cause(
     )
 
 
-def _beside_workers(
-    time: CpuTime, use: CpuUse, total_ns: int, name: str, what: str
-) -> Cause:
+def beside_workers(time: CpuTime, use: CpuUse) -> str:
+    """Say how long the thread had no core, because workers and threads share them."""
+    return (
+        f"{units.share(time.queued_share)} of the time the thread had no core: the "
+        f"DataLoader's workers and torch's {_count(use.threads, 'thread')} share "
+        f"{_count(use.cores, 'core')}."
+    )
+
+
+def _crowded(time: CpuTime, use: CpuUse, total_ns: int, name: str, what: str) -> Cause:
     """Say that a DataLoader's workers take the cores from the operators."""
     return Cause(
         "thread-bound",
         total_ns,
-        f"{what} {units.share(time.queued_share)} of the time the thread had no core: "
-        f"the DataLoader's workers and torch's {_count(use.threads, 'thread')} share "
-        f"{_count(use.cores, 'core')}.",
+        f"{what} {beside_workers(time, use)}",
         "threads",
         "Leave cores to the workers (torch.set_num_threads(1)), or use fewer workers.",
         0,

@@ -12,7 +12,7 @@ from warpbook.hub.rules.lateness import HOUR_MS
 from warpbook.hub.rules.visibility import may_decide_work, may_see_reference
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.api.learning import own_courses, own_labs
-from warpbook.hub.service.lab_texts import lab_of, starter, text_html
+from warpbook.hub.service.lab_texts import hint_count, lab_of, starter, text_html
 from warpbook.hub.service.pages.competing import competition_card
 from warpbook.hub.service.parameters import Nothing
 from warpbook.hub.work.decisions import appeals
@@ -58,6 +58,7 @@ def lab_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "waiting": next((one.id for one, now in history if now.state == "waits"), ""),
         "about": lab_of(lab.lab),
         "text": text_html(lab.lab, pictures),
+        "hints": hint_count(lab.lab),
         "starter": starter(lab.lab),
         "reference": reference(connection, lab.id) if shows_reference else "",
         "reference_from_ms": from_ms,

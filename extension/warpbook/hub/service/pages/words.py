@@ -15,6 +15,8 @@ from warpbook.hub.queue.listing import Place
 from warpbook.hub.work.submissions import SubmissionReceipt
 from warpbook_labs.cards.html import card_html
 from warpbook_labs.cards.model import PRACTICE, Card, CardText
+from warpbook_labs.lab.languages.names import LANGUAGE_NAMES
+from warpbook_labs.lab.spec import LanguageName
 from warpbook_monitors.plain_text import bounded, printable
 
 STATES = {
@@ -31,13 +33,6 @@ VERDICTS = {
     "wrong": "✗ not right yet",
     "undecided": "? the checker can't tell",
     "too busy": "? the GPU was too busy to time it",
-}
-#: as the labs page of JupyterLab names them
-_LANGUAGES = {
-    "cuda": "CUDA C++",
-    "triton": "Triton",
-    "host": "PyTorch host code",
-    "plan": "Python functions",
 }
 MEASURES = {
     "right": "share of cases right",
@@ -56,9 +51,9 @@ class _Evidence(Struct):
 _decode_evidence = msgspec.json.Decoder(_Evidence).decode
 
 
-def language(name: str) -> str:
+def language(name: LanguageName) -> str:
     """Name the language of a lab."""
-    return _LANGUAGES.get(name, name)
+    return LANGUAGE_NAMES[name]
 
 
 def when(time_ms: int | None, otherwise: str = "") -> str:
