@@ -145,7 +145,7 @@ def serve(
         telling: who is told who holds the GPUs; they are read all the time then.
 
     Raises:
-        AgentError: nothing can listen there.
+        AgentError: nothing can listen there, or who looks at holders has ended.
         SpoolError: the file for what is not acknowledged can't be used.
     """
     costs = Costs()
@@ -176,6 +176,8 @@ def serve(
         signal.signal(number, lambda signum, frame: ended.set())
     while not ended.wait(1.0):
         watch.rest_if_unscraped()
+        if holders is not None and not holders.is_running:
+            raise AgentError("It does not look any more; see above. Start it again.")
     server.shutdown()
     thread.join()
     if holders is not None:

@@ -30,6 +30,8 @@ CAUSES: dict[str, str] = {
     "host read too early": r"host read too early",
     "released": r"released too early",
     "stale graph": r"stale graph|replays a graph",
+    # of schedules for several GPUs
+    "schedule's rule": r"A port has|are enough",
     # of a server's schedules: what it can't do, and what it does too slowly
     "server's rule": r"in iteration \d+: ",
     "server's figures": r"is allowed|asked for|still here|came later",

@@ -158,3 +158,10 @@ def test_a_lab_without_advance_is_bad(folder: Path) -> None:
     (folder / "cases.py").write_text(CASES.partition("def advance")[0])
     with pytest.raises(BadLab, match="advance"):
         check_plan(load(folder), RIGHT)
+
+
+def test_what_steps_print_is_shown_and_nothing_of_hidden_ones(lab: LoadedLab) -> None:
+    source = "def guess(said):\n    print('it said', said)\n    return 1\n"
+    result = check_plan(lab, source, seed=1)
+    for case in result.cases:
+        assert ("it said" in case.printed) == (not case.is_hidden)

@@ -194,3 +194,13 @@ def test_a_slow_plan_is_told_where_its_time_goes(lab: LoadedLab) -> None:
     shown = [case for case in result.cases if not case.passed and not case.is_hidden]
     assert all("A step takes" in case.message for case in shown)
     assert all("bubble" in case.message for case in shown)
+
+
+def test_counts_of_a_plan_may_be_whole_floats_and_truths(lab: LoadedLab) -> None:
+    source = lab.reference + (
+        "\n\nexact = plan\n\n\ndef plan(model, cluster, batch):\n"
+        "    numbers = exact(model, cluster, batch)\n"
+        "    return {name: float(number) for name, number in numbers.items()} | {\n"
+        "        'sequence_parallel': numbers['sequence_parallel'] == 1\n    }\n"
+    )
+    assert check_plan(lab, source, seed=7).status == "passed"

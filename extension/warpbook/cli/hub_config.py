@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import pwd
 import re
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -153,6 +154,12 @@ def _site(options: argparse.Namespace) -> Site:
         raise CommandError("--cpus is 1 to 1024, and --memory-gib 1 to 65536.")
     if options.service_user is not None:
         _check_account(options.service_user)
+    python_folder = str(Path(sys.executable).parent)
+    if spawner == "slurm" and not re.fullmatch(r"[A-Za-z0-9/._+-]+", python_folder):
+        raise CommandError(
+            f"{python_folder}: jobs run this Python, and its folder has characters "
+            "that a script would not take as they are. Install it elsewhere."
+        )
     files = import_module("warpbook.hub.spawners.site_files")
     readers = {"kube": _profile_of(files.MIG), "slurm": _type_of, "systemd": _nodes_of}
     site: Site = files.Site(
@@ -209,6 +216,17 @@ def _gpus(
     gpus = dict(map(read, given))
     if len(gpus) < len(given):
         raise CommandError("--gpu: one of them is given twice.")
+    for uuid, nodes in gpus.items():
+        others = {
+            node for other, theirs in gpus.items() if other != uuid for node in theirs
+        }
+        # MIG instances share the node of their GPU, and nothing else
+        own = set(nodes) if uuid.startswith("GPU-") else set(nodes[1:])
+        if own & others:
+            raise CommandError(
+                f"--gpu: {min(own & others)} is of another one, too: two servers would "
+                "use the same GPU."
+            )
     return gpus
 
 

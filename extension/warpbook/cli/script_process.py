@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -21,6 +22,8 @@ from warpbook_monitors.trace.cell_profile import CellProfile
 
 _MODULE = "warpbook_monitors.checklist.script_run"
 _STDERR = 2
+#: of variables that must be there before torch is imported
+_EARLY = ("CUDA_", "NVIDIA_", "PYTORCH_", "TORCH", "OMP_", "MKL_")
 
 
 def run_script(
@@ -69,7 +72,11 @@ def _run(words: Sequence[str], script: Path, timeout_s: float) -> int:
     child = subprocess.Popen(
         [sys.executable, "-m", _MODULE, *words],
         cwd=NOWHERE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
+        env={
+            **os.environ,
+            **early_variables(script.read_text(encoding="utf-8", errors="replace")),
+            "PYTHONPATH": os.pathsep.join(filter(None, places)),
+        },
         stdin=subprocess.DEVNULL,
         stdout=_STDERR,
         start_new_session=True,
@@ -88,3 +95,30 @@ def _run(words: Sequence[str], script: Path, timeout_s: float) -> int:
         except ProcessLookupError:
             pass
         child.wait()
+
+
+def early_variables(source: str) -> dict[str, str]:
+    """Give what a script sets for CUDA and torch: it is profiled after their start.
+
+    Only lines such as `os.environ["CUDA_VISIBLE_DEVICES"] = "1"` outside of all blocks
+    are read.
+    """
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # the run says what is wrong
+        return {}
+    variables = {}
+    for statement in body:
+        match statement:
+            case ast.Assign(
+                targets=[
+                    ast.Subscript(
+                        value=ast.Attribute(attr="environ"),
+                        slice=ast.Constant(value=str(name)),
+                    )
+                ],
+                value=ast.Constant(value=str(value)),
+            ) if name.startswith(_EARLY) and "\0" not in value:
+                variables[name] = value
+    return variables

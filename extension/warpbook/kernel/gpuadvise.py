@@ -38,7 +38,10 @@ class GpuAdvise:
         if name is None:
             newest = self._profiler.newest
             if newest is None:
-                raise UsageError("No cell was profiled yet: begin one with %%gpuprof.")
+                raise UsageError(
+                    "No cell was profiled yet, or the last one gave no profile of its "
+                    "whole run: begin one with %%gpuprof."
+                )
             return newest
         try:
             return profile_in(self._shell.user_ns.get(name))

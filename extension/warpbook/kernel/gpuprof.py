@@ -101,11 +101,8 @@ class CellProfiler:
         self._wanted: tuple[str | None, str] | None = None
         #: by the cell's key
         self._previous: OrderedDict[str, Profile] = OrderedDict()
-
-    @property
-    def newest(self) -> Profile | None:
-        """Give the profile of the cell that was profiled last."""
-        return next(reversed(self._previous.values()), None)
+        #: of the cell that was profiled last; None if that gave none, or live windows
+        self.newest: Profile | None = None
 
     def profile_next(self, cell_id: str | None, source: str) -> None:
         """Profile the next run of a cell as if `%%gpuprof` were on its first line."""
@@ -275,6 +272,7 @@ class CellProfiler:
             session.runs, session.options, ran, previous, self._trying(session)
         )
         is_whole = isinstance(session.runs, Runs)
+        self.newest = profile if isinstance(profile, Profile) else None
         if isinstance(profile, Profile) and ran.status == "ok" and is_whole:
             self._previous[session.key] = profile
             self._previous.move_to_end(session.key)

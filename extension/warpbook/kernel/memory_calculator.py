@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from html import escape
 from typing import Any
@@ -99,9 +100,9 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
     @property
     def command(self) -> str:
         """Give the command that prints the same."""
-        words = ["warpbook memory", self._model.value]
+        words = ["warpbook memory", shlex.quote(self._model.value)]
         words += ["--inference"] if self._is_inference else []
-        words += [options_of(self.plan), f"--fits {self._fits.value}"]
+        words += [options_of(self.plan), f"--fits {shlex.quote(self._fits.value)}"]
         return " ".join(filter(None, words))
 
     @property

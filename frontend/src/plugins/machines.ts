@@ -39,6 +39,12 @@ export const machinesPlugin: JupyterFrontEndPlugin<Machines> = {
       return '';
     };
     let known: Promise<string> | null = null;
-    return new Machines(tracker, () => (known ??= askAgain()));
+    const machine = async () => {
+      const id = await (known ??= askAgain());
+      // a server that is slow to start is asked again with the next offer
+      known = id === '' ? null : known;
+      return id;
+    };
+    return new Machines(tracker, machine);
   }
 };

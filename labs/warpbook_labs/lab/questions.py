@@ -102,7 +102,7 @@ def typed(function: Function, data: bytes, is_hidden: bool = False) -> tuple[Any
         # a count that went through a division, or NumPy, is one still
         if function.returns == "int" and isinstance(held, float) and held.is_integer():
             held = int(held)
-        if function.returns == ROWS:
+        if function.returns in (ROWS, "dict[str, int]"):
             held = _with_counts(held)
         return msgspec.convert(held, RESULTS[function.returns]), ""
     except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
@@ -111,7 +111,9 @@ def typed(function: Function, data: bytes, is_hidden: bool = False) -> tuple[Any
 
 
 def _with_counts(held: Any) -> Any:
-    """Give rows with 1 for true and 0 for false, and whole numbers for whole floats."""
+    """Give what is held with truths and whole floats as whole numbers."""
+    if isinstance(held, dict):
+        return {name: _with_counts(value) for name, value in held.items()}
     if isinstance(held, list):
         return [_with_counts(one) for one in held]
     is_count = isinstance(held, bool | float) and float(held).is_integer()

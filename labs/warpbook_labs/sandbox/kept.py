@@ -45,7 +45,7 @@ class KeptProcess:
             KeptProcessError: it ended, took too long, or wrote too much. The next
                 exchange starts another process.
         """
-        child = self._started()
+        child, first = self._started()
         wall_s = self._limits.wall_s if wall_s is None else wall_s
         overdue = threading.Event()
 
@@ -59,6 +59,8 @@ class KeptProcess:
         try:
             timer.start()
             assert child.stdin is not None and child.stdout is not None
+            if first:
+                write_message(child.stdin, first)
             write_message(child.stdin, request)
             content = read_message(child.stdout, self._limits.output_bytes)
         except (BrokenPipeError, ValueError):
@@ -75,10 +77,11 @@ class KeptProcess:
             "Its process ended: it took more time or memory than it may, or crashed."
         )
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> tuple[subprocess.Popen[bytes], bytes]:
+        """Give the process, and what it has to be sent first, if anything."""
         # a process also ends with the thread that started it
         if self._child is not None and self._child.poll() is None:
-            return self._child
+            return self._child, b""
         folder = tempfile.TemporaryDirectory(prefix=JAIL_PREFIX)
         command = [sys.executable, "-m", self._module]
         self._child = child = subprocess.Popen(
@@ -91,9 +94,7 @@ class KeptProcess:
             start_new_session=True,
         )
         weakref.finalize(self, _end, child, folder)
-        assert child.stdin is not None
-        write_message(child.stdin, self._first)
-        return child
+        return child, self._first
 
 
 def _end(

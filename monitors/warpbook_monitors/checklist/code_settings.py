@@ -31,6 +31,13 @@ class CodeSettings:
         """Give the first line that calls one of these, of a module or bare."""
         return self._code.first_line(*names)
 
+    def imports_from(self, module: str) -> bool:
+        """Tell whether names are imported from a module."""
+        return any(
+            isinstance(node, ast.ImportFrom) and node.module == module
+            for node in ast.walk(self._code.tree)
+        )
+
     def assigned(self, target: str) -> tuple[object, int] | None:
         """Give the constant that is last assigned to a name, and its line.
 

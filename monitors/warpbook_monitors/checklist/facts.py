@@ -184,7 +184,8 @@ class Facts:
             )
         return Judgement(
             "not applicable",
-            f"{evidence} By a replay of the trace a change gains less than 5 %.",
+            f"{evidence} A change is too small here, or gains less than 5 % in a "
+            "replay of the trace.",
         )
 
 

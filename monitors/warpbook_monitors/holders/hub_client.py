@@ -32,7 +32,11 @@ class HubAway(MonitorError):
 
 
 class HubRefused(MonitorError):
-    """The hub does not take it: the token is void, or the message malformed."""
+    """The hub does not take it, such as with a token that is void."""
+
+
+class HubRefusedMessage(HubRefused):
+    """The hub can't read the message; it will not do so later either."""
 
 
 class _Problem(Struct):
@@ -75,14 +79,15 @@ class NodeClient:
                     response.read(_MOST_ANSWER_BYTES), type=Taken
                 )
         except urllib.error.HTTPError as problem:
-            with problem:
-                words = _words(problem.read(_MOST_ANSWER_BYTES)) or str(problem)
+            words = _answer_of(problem) or str(problem)
             if problem.code >= 500 or problem.code == 429:
                 raise HubAway(words) from None
+            if problem.code in (400, 413):
+                raise HubRefusedMessage(words) from None
             raise HubRefused(words) from None
         except (
             *(OSError, http.client.HTTPException),
-            *(msgspec.MsgspecError, UnicodeDecodeError),
+            *(msgspec.MsgspecError, ValueError),
         ) as problem:
             raise HubAway(f"The hub does not answer: {problem}") from None
 
@@ -139,8 +144,14 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _words(body: bytes) -> str:
+def _answer_of(problem: urllib.error.HTTPError) -> str:
+    """Give the hub's own words; none where something else answered."""
     try:
+        with problem:
+            body = problem.read(_MOST_ANSWER_BYTES)
         return bounded(msgspec.json.decode(body, type=_Problem).error, 300)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (
+        *(OSError, http.client.HTTPException),
+        *(msgspec.MsgspecError, UnicodeDecodeError),
+    ):
         return ""

@@ -99,6 +99,8 @@ class Ledger:
             else:
                 self._counters.pop(device.id, None)
                 self._holders.pop(device.id, None)
+                self._idle_ms.pop(device.id, None)
+                self._note_idle_holders(device.id, (), now_ms)
 
     def close(
         self, devices: Sequence[Device], newest: Frame | None
@@ -169,11 +171,13 @@ class Ledger:
             holder = held.holder if is_kept else NOBODY_KNOWN
             work = gpu.works.setdefault(holder, _Work(held))
             work.held = held
-            work.held_ms += elapsed_ms
+            # several that are not told apart hold it at the same time
+            work.held_ms = min(work.held_ms + elapsed_ms, gpu.read_ms)
             ran_ms = None
             if held.busy_ratio is not None:
                 ran_ms = round(held.busy_ratio * elapsed_ms)
-            work.busy_ms = _plus(work.busy_ms, ran_ms)
+            busy_ms = _plus(work.busy_ms, ran_ms)
+            work.busy_ms = None if busy_ms is None else min(busy_ms, work.held_ms)
             work.energy_mj = _plus(work.energy_mj, share_mj)
 
     def _note_idle_holders(

@@ -10,7 +10,12 @@ from typing import Protocol
 
 from warpbook_monitors.attempt import Attempt
 from warpbook_monitors.frames import Device, Frame
-from warpbook_monitors.holders.hub_client import HubAway, HubRefused, HubUnusable
+from warpbook_monitors.holders.hub_client import (
+    HubAway,
+    HubRefused,
+    HubRefusedMessage,
+    HubUnusable,
+)
 from warpbook_monitors.holders.ledger import Ledger
 from warpbook_monitors.holders.node_protocol import (
     MOST_INTERVALS,
@@ -29,8 +34,8 @@ LOOK_S = 5.0
 _PATIENCE_S = 10.0
 #: after a longer pause, as of a machine that slept, nothing is charged for it
 _MOST_PAUSE_MS = 30_000
-#: between two batches of a backlog, and for how long it is sent between two looks
-_BACKLOG_PAUSE_S, _BACKLOG_S = 0.2, 2.0
+#: between two batches of a backlog
+_BACKLOG_PAUSE_S = 0.2
 #: of a batch, so that its message stays within the hub's bound
 _MOST_BATCH_BYTES = MOST_MESSAGE_BYTES - 4096
 
@@ -49,7 +54,7 @@ class Hub(Protocol):
 
 
 class HolderWatch:
-    """One thread that looks, adds up, and sends."""
+    """One thread that looks and adds up, and one that sends."""
 
     def __init__(
         self,
@@ -77,8 +82,9 @@ class HolderWatch:
         self._frames: list[Frame] = []
         self._lock = threading.Lock()
         self._attempt: Attempt[dict[str, tuple[Held, ...]]] | None = None
+        self._sending: Attempt[None] | None = None
         self._stream, self._number = secrets.token_hex(16), 0
-        self._has_backlog = False
+        self._most_together = MOST_INTERVALS
         self._said = ""
         self._ended = threading.Event()
         self._thread = threading.Thread(
@@ -94,7 +100,14 @@ class HolderWatch:
         """End; what was not sent stays in the spool."""
         self._ended.set()
         self._thread.join(timeout=_PATIENCE_S)
+        if self._sending is not None:
+            self._sending.wait(_PATIENCE_S)
         self._spool.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it still looks; it ends by itself only by a mistake of ours."""
+        return self._thread.is_alive()
 
     def _note(self, message: Message) -> None:
         if isinstance(message, Frame):
@@ -122,9 +135,7 @@ class HolderWatch:
                 if now_s - begun_s >= self._every_s:
                     self._close_interval(devices, from_ms, now_s - begun_s)
                     begun_s, from_ms = now_s, _unix_ms()
-                    self._send()
-                elif self._has_backlog:
-                    self._send()
+                    self._start_sending()
 
     def _look(self) -> dict[str, tuple[Held, ...]]:
         """Ask who holds what; nothing while the driver does not answer."""
@@ -156,33 +167,47 @@ class HolderWatch:
         to_ms = from_ms + round(elapsed_s * 1000)
         self._spool.add(Interval(self._stream, self._number, from_ms, to_ms, gpus))
 
+    def _start_sending(self) -> None:
+        """Send beside the looks, which don't wait for a hub that does not answer."""
+        if self._hub is None:
+            return
+        if self._sending is None or not self._sending.is_running:
+            self._sending = Attempt(self._send, "warpbook-holders-send")
+
     def _send(self) -> None:
-        """Send what is not acknowledged, as far as the time until the next look goes.
+        """Send what is not acknowledged.
 
         A hub that does not take it is asked again after the next interval.
         """
-        end_s = time.monotonic() + _BACKLOG_S
-        self._has_backlog = True
-        while self._has_backlog and time.monotonic() < end_s:
-            self._has_backlog = self._send_batch()
-            self._ended.wait(_BACKLOG_PAUSE_S if self._has_backlog else 0)
+        while self._send_batch():
+            self._ended.wait(_BACKLOG_PAUSE_S)
 
     def _send_batch(self) -> bool:
         """Send the oldest intervals; tell whether there are more that can be sent."""
-        batch = self._spool.oldest(MOST_INTERVALS, _MOST_BATCH_BYTES)
+        batch = self._spool.oldest(self._most_together, _MOST_BATCH_BYTES)
         if self._hub is None or not batch or self._ended.is_set():
             return False
         try:
             taken = self._hub.send(Intervals(_unix_ms(), self._spool.dropped, batch))
+        except HubRefusedMessage as problem:
+            self._say_once(str(problem))
+            # one by one; the one that can't be read holds up none that follow
+            if len(batch) == 1:
+                self._spool.drop(batch)
+            self._most_together = 1
+            return bool(self._spool.oldest(1, 1))
         except (HubAway, HubRefused, HubUnusable) as problem:
             self._say_once(str(problem))
             return False
         self._spool.acknowledge(batch)
+        has_more = bool(self._spool.oldest(1, 1))
+        if not has_more:
+            self._most_together = MOST_INTERVALS
         words = (
             "The hub did not count {} intervals: too old, or of a clock that was set."
         )
         self._say_once(words.format(taken.refused) if taken.refused else "")
-        return bool(self._spool.oldest(1, 1))
+        return has_more
 
     def _say_once(self, words: str) -> None:
         if words and words != self._said:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.extension.cli.conftest import Warpbook
 from warpbook.cli.main import main
+from warpbook.cli.script_process import early_variables
 
 DATA = Path(__file__).parents[2] / "data"
 TRAINING = str(DATA / "traces" / "train_fp32.json.gz")
@@ -20,7 +21,7 @@ def test_what_is_missing_comes_first_with_its_gain_and_its_lab(
 ) -> None:
     assert main(["advise", TRAINING]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "2 no, 1 unknown, 7 yes, 9 not applicable."
+    assert lines[0] == "2 no, 1 unknown, 6 yes, 10 not applicable."
     at = lines.index(
         "  Are products in half precision (AMP)? [mixed-precision] "
         "(lab: mixed-precision)"
@@ -49,7 +50,7 @@ def test_settings_are_looked_up_in_the_source(
     assert main(["advise", trace, "--source", str(source)]) == 0
     printed = capsys.readouterr().out
     assert "sets torch.backends.cudnn.benchmark to True (line 1)." in printed
-    assert "Nothing in the code turns autograd off." in printed
+    assert "Nothing in this code turns autograd off" in printed
 
 
 def test_the_ranks_of_a_job_have_a_list_each(
@@ -178,3 +179,17 @@ def test_options_that_do_not_fit_are_refused(
     with pytest.raises(SystemExit, match="2"):
         main(["advise", *options])
     assert "warpbook advise: error: " in capsys.readouterr().err
+
+
+def test_what_a_script_sets_for_cuda_is_there_before_torch_is() -> None:
+    source = """
+import os
+os.environ["CUDA_VISIBLE_DEVICES"] = "1"
+os.environ["OMP_NUM_THREADS"] = str(2)
+os.environ["PATH"] = "/nowhere"
+if False:
+    os.environ["TORCH_LOGS"] = "all"
+import torch
+"""
+    assert early_variables(source) == {"CUDA_VISIBLE_DEVICES": "1"}
+    assert early_variables("this is no Python") == {}

@@ -34,9 +34,7 @@ def test_without_a_profile_it_says_what_to_do(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shell.run_cell("%gpuadvise")
-    assert (
-        "No cell was profiled yet: begin one with %%gpuprof." in capsys.readouterr().err
-    )
+    assert "No cell was profiled yet" in capsys.readouterr().err
     shell.run_cell("q = 3\n%gpuadvise q")
     assert "'q' does not: keep one with %%gpuprof -o NAME." in capsys.readouterr().err
 

@@ -232,6 +232,10 @@ def test_facts_name_people_claims_are_said_and_others_are_a_uid(
         rows = connection.execute(select(NODE_HOLDERS)).all()
     # names of people whom the hub does not know are not kept
     assert "stranger" not in str(rows)
+    unit = Holder(4712, "alien", "", Workload("systemd", "jupyter-alien.service"))
+    node.tell(2, gpu(share(unit)))
+    with room.database.read() as connection:
+        assert "alien" not in str(connection.execute(select(NODE_HOLDERS)).all())
 
 
 def test_stale_and_lost_are_states_and_no_zeros(room: Classroom) -> None:
@@ -370,6 +374,21 @@ def test_who_is_erased_is_nowhere(room: Classroom) -> None:
     assert [row.uid for row in rows] == [2]
     (shown,) = node.board()
     assert [one.username for one in shown.holders] == ["bob"]
+    # what somebody else did who said to be them stays theirs
+    node.tell(2, gpu(share(holder("cyd", "bob", uid=3))))
+    with room.database.write() as connection:
+        bob = room.people["bob"]
+        erase(connection, room.now_ms, room.instructor, bob, "asked for it")
+        rows = connection.execute(select(NODE_HOLDERS)).all()
+    assert [(row.uid, row.claimant) for row in rows] == [(3, None)]
+
+
+def test_what_a_gpu_did_stays_when_its_holder_is_erased(room: Classroom) -> None:
+    node = Node(room)
+    node.tell(1, gpu(share(holder("ada")), share(holder("bob", uid=2))))
+    with room.database.write() as connection:
+        ada = room.people["ada"]
+        erase(connection, room.now_ms, room.instructor, ada, "asked for it")
     # what the GPU did is nobody's
     assert sums(room, HOUR_MS) == (SECONDS_MS, 3000, 1500)
 

@@ -280,7 +280,11 @@ def test_the_next_one_at_a_browser_is_not_taken_for_the_one_before(
 
 
 @pytest.mark.parametrize(
-    "url", ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:1"]
+    "url",
+    [
+        *("//evil.example", "/\\evil.example", "https://evil.example", "javascript:1"),
+        *("https:///evil.example/", "https://[x", "https://a@evil.example/", "https:"),
+    ],
 )
 def test_a_launch_leads_nowhere_else(hub: ClassHub, url: str) -> None:
     given = urlencode({"next": url})

@@ -157,7 +157,7 @@ def test_the_board_shows_who_holds_what(
         stub.set_gpm(1, SM_UTIL=0)
 
         def is_there(shown: list[dict]) -> bool:
-            claims = [one["claim"] for one in shown[0]["holders"]]
+            claims = [one["claim"] for one in shown[0]["holders"] or ()]
             states = [gpu["state"] for gpu in shown]
             has_sm = (shown[0]["sm_ratio"] or 0) > 0.5
             return claims == ["ada"] and states == ["works", "idle"] and has_sm

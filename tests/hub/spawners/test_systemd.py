@@ -83,7 +83,8 @@ def test_a_unit_without_a_gpu_opens_no_device(people: People, tmp_path: Path) ->
 
 def test_one_server_has_a_gpu_at_a_time(people: People, tmp_path: Path) -> None:
     people.server({"gpu": WHOLE}, "ada")
-    form = people.server({}).options_form
+    visitor = people.server({})
+    form = visitor.options_form(visitor)
     assert "disabled" in form and "ada has it" in form
     with pytest.raises(NotGiven, match="ada has this GPU"):
         run(people.server({"gpu": WHOLE}).start())

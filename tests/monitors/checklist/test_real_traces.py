@@ -168,7 +168,8 @@ def test_a_setting_is_looked_up_where_the_trace_does_not_show_it(
     [
         ("with torch.inference_mode():\n    model(x)\n", YES),
         ("@torch.no_grad()\ndef run(x): ...\n", YES),
-        ("from torch import no_grad\nmodel(x)\n", NO),
+        # what it calls, or ran before, may turn it off
+        ("from torch import no_grad\nmodel(x)\n", UNKNOWN),
         ("torch.set_grad_enabled(train)\nmodel(x)\n", UNKNOWN),
         ("this is no Python", UNKNOWN),
     ],
@@ -189,6 +190,7 @@ def test_gradients_that_the_code_fills_with_zeros() -> None:
     ("source", "answer"),
     [
         ("from torch.utils.checkpoint import checkpoint\nx = checkpoint(f, x)\n", YES),
+        ("trainer.checkpoint('c.pt')\n", UNKNOWN),
         ("checkpoint = torch.load('c.pt')\nmodel.load(checkpoint)\n", UNKNOWN),
     ],
 )

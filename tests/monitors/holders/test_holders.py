@@ -14,6 +14,7 @@ from tests.programs import wait_for
 from tests.stub_nvml import NOT_SUPPORTED, UNKNOWN, StubNvml
 from warpbook_monitors.exposition.holders import MOST_SERIES, HolderCollector
 from warpbook_monitors.frames import Device, Frame, Metric, Reading
+from warpbook_monitors.holders.hub_client import HubRefusedMessage
 from warpbook_monitors.holders.identity import NOBODY_KNOWN
 from warpbook_monitors.holders.ledger import Ledger
 from warpbook_monitors.holders.node_protocol import (
@@ -22,12 +23,16 @@ from warpbook_monitors.holders.node_protocol import (
     Holder,
     HolderShare,
     Interval,
+    Intervals,
+    Taken,
     Workload,
 )
 from warpbook_monitors.holders.reading import Held, HolderReader
 from warpbook_monitors.holders.spool import Spool, SpoolError
+from warpbook_monitors.holders.watch import HolderWatch
 from warpbook_monitors.holders.workload import workload_in
 from warpbook_monitors.nvml.probe import NvmlSource
+from warpbook_monitors.sampling.sampler import Sampler
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root starts processes of other accounts"
@@ -218,7 +223,43 @@ def test_a_crowd_is_bounded_and_charged_whole() -> None:
     gpu, by_uid = charged((140.0, crowd))
     assert len(gpu.holders) == MOST_HOLDERS
     assert sum(share.energy_mj or 0 for share in gpu.holders) == 40_000
-    assert None in by_uid
+    # those who are not told apart held it at the same time
+    assert by_uid[None].held_ms == 5000
+    assert (by_uid[None].busy_ms or 0) <= 5000
+
+
+def test_time_without_a_reading_is_not_idle() -> None:
+    ledger = Ledger()
+    ledger.add([GPU], [frame(0.0, 1.0)], {GPU.id: (held(1, 0.0),)}, 5000, 5000)
+    ledger.add([GPU], [], {}, 5000, 10_000)
+    ledger.add([GPU], [frame(0.0, 1.0)], {GPU.id: (held(1, 0.0),)}, 5000, 15_000)
+    (gpu,) = ledger.close([GPU], frame(0.0, 1.0))
+    assert (gpu.idle_since_ms, gpu.holders[0].idle_since_ms) == (10_000, 10_000)
+
+
+class _Hub:
+    """Refuses a message that has the interval of a number in it."""
+
+    def __init__(self, bad: int) -> None:
+        self.bad, self.counted = bad, list[int]()
+
+    def send(self, message: Intervals) -> Taken:
+        numbers = [interval.number for interval in message.intervals]
+        if self.bad in numbers:
+            raise HubRefusedMessage("It is malformed.")
+        self.counted += numbers
+        return Taken(0)
+
+
+def test_an_interval_that_no_hub_takes_holds_up_none() -> None:
+    spool, hub = Spool(), _Hub(bad=3)
+    for number in range(1, 31):
+        spool.add(interval(number))
+    watch = HolderWatch(Sampler([]), 60, lambda gpus: None, hub, spool, print)
+    for _ in range(60):
+        watch._send_batch()
+    assert hub.counted == [number for number in range(1, 31) if number != 3]
+    assert spool.dropped == 1
 
 
 def interval(number: int, stream: str = "a" * 32) -> Interval:

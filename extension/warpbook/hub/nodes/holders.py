@@ -52,13 +52,16 @@ class Holders:
 
     def _row_id(self, holder: Holder) -> str:
         person, claimant = self._person(holder.account), self._person(holder.hub_user)
+        workload = holder.workload
+        # a unit may be named after its user
+        is_named = workload.kind != "systemd" or person is not None
         identity = _Identity(
             self._node,
             holder.uid,
             person,
             None if claimant == person else claimant,
-            holder.workload.kind,
-            holder.workload.name,
+            workload.kind,
+            workload.name if is_named else "",
         )
         known_id = self._known_id(identity)
         if known_id is None and self._count() >= _MOST:
@@ -101,7 +104,14 @@ class Holders:
 
 
 def forget(connection: Connection, person: str) -> None:
-    """Delete all that is kept of a person's use of nodes."""
+    """Delete all that is kept of a person's use of nodes, and claims to be them."""
+    of_others = NODE_HOLDERS.c.person.is_not(None) & (NODE_HOLDERS.c.person != person)
+    claimed = (NODE_HOLDERS.c.claimant == person) & of_others
+    for row in connection.execute(select(NODE_HOLDERS.c.id).where(claimed)).all():
+        # what these did stays theirs
+        change = update(NODE_HOLDERS).where(NODE_HOLDERS.c.id == row.id)
+        digest = sha256(f"claim erased {row.id}".encode()).hexdigest()
+        connection.execute(change.values(claimant=None, identity=digest))
     theirs = or_(NODE_HOLDERS.c.person == person, NODE_HOLDERS.c.claimant == person)
     holders = select(NODE_HOLDERS.c.id).where(theirs)
     connection.execute(delete(HOLDER_SPANS).where(HOLDER_SPANS.c.holder.in_(holders)))

@@ -53,10 +53,8 @@ def register(connection: Connection, now_ms: int, actor: str, name: str) -> str:
     query = select(NODES.c.id).where(NODES.c.name == name)
     node = connection.execute(query).scalar()
     if node is None:
-        if (
-            connection.execute(select(func.count(NODES.c.id))).scalar_one()
-            >= MOST_NODES
-        ):
+        active = select(func.count(NODES.c.id)).where(NODES.c.state == "active")
+        if connection.execute(active).scalar_one() >= MOST_NODES:
             raise Conflict(f"A hub has up to {MOST_NODES} nodes.")
         node = new_id()
         connection.execute(

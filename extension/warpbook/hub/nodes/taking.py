@@ -15,6 +15,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     select,
@@ -111,7 +112,7 @@ def take(connection: Connection, now_ms: int, node: str, message: Intervals) -> 
     of = NODES.c.id == node
     values = {"seen_ms": now_ms, "dropped": message.dropped}
     connection.execute(update(NODES).where(of).values(**values))
-    _prune(connection, now_ms, oldest_ms)
+    prune(connection, now_ms)
     return Taken(refused)
 
 
@@ -295,12 +296,13 @@ def _note_gpu(
     connection.execute(update(NODE_GPUS).where(of & is_older).values(**values))
 
 
-def _prune(connection: Connection, now_ms: int, oldest_ms: int) -> None:
-    """Once an hour, delete what is too old."""
+def prune(connection: Connection, now_ms: int) -> None:
+    """Once an hour, delete what is too old, and retired nodes without anything."""
     last_ms = int(settings.get(connection, _PRUNED) or 0)
     if 0 <= now_ms - last_ms < HOUR_MS:
         return
     settings.put(connection, _PRUNED, str(now_ms))
+    oldest_ms = now_ms - weeks_kept(connection) * _WEEK_MS
     for table in (GPU_SPANS, HOLDER_SPANS):
         minutes = table.c.width_ms == MINUTE_MS
         old_minutes = minutes & (table.c.from_ms < now_ms - MINUTES_KEPT_MS)
@@ -311,3 +313,6 @@ def _prune(connection: Connection, now_ms: int, oldest_ms: int) -> None:
     connection.execute(delete(NODE_HOLDERS).where(gone))
     for table in (NODE_STREAMS, NODE_GPUS):
         connection.execute(delete(table).where(table.c.seen_ms < oldest_ms))
+    parts = (GPU_SPANS, NODE_HOLDERS, NODE_STREAMS, NODE_GPUS)
+    is_empty = and_(*(~exists().where(part.c.node == NODES.c.id) for part in parts))
+    connection.execute(delete(NODES).where(NODES.c.state == "retired", is_empty))

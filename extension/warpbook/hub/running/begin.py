@@ -14,12 +14,19 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from warpbook.hub import audit
 from warpbook.hub.clock import HubClock
-from warpbook.hub.course.courses import Course, add_staff, courses, create_course
+from warpbook.hub.course.courses import (
+    Course,
+    add_staff,
+    courses,
+    create_course,
+    fit_username,
+)
 from warpbook.hub.database.opening import HubDatabase
+from warpbook.hub.database.tables import MEMBERSHIPS, PEOPLE
 from warpbook.hub.errors import HubError
 from warpbook.hub.keeping.backup import restore
 from warpbook.hub.keeping.kept_head import ENVIRONMENT
@@ -80,16 +87,35 @@ def main() -> int:
 
 
 def begin_course(
-    connection: Connection, now_ms: int, course: Course, instructors: Iterable[str]
+    connection: Connection,
+    now_ms: int,
+    course: Course,
+    instructors: Iterable[str],
+    only_new: bool = False,
 ) -> None:
     """Have a course with these instructors; one that is there keeps its settings.
+
+    Args:
+        connection: of a transaction that writes.
+        now_ms: the time.
+        course: as it is begun.
+        instructors: their user names.
+        only_new: leave who is of the course as they are there.
 
     Raises:
         BadRequest: the course's id, title, or a name can't be used.
     """
     if course.id not in {one.id for one in courses(connection)}:
         create_course(connection, now_ms, "hub", course)
+    members = (
+        select(PEOPLE.c.username)
+        .join(MEMBERSHIPS, MEMBERSHIPS.c.person == PEOPLE.c.id)
+        .where(MEMBERSHIPS.c.course == course.id)
+    )
+    known = set(connection.execute(members).scalars()) if only_new else set()
     for name in instructors:
+        if fit_username(name) in known:
+            continue
         add_staff(connection, now_ms, "hub", course.id, name, "instructor")
 
 

@@ -40,7 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with database.write() as connection:
                 course = Course(options.course, options.title)
                 now_ms = HubClock().now_ms()
-                begin_course(connection, now_ms, course, options.instructor)
+                # it starts anew whenever its pod does, and undoes nothing then
+                begin_course(
+                    connection, now_ms, course, options.instructor, only_new=True
+                )
         finally:
             database.close()
     except (HubError, OSError) as problem:

@@ -17,7 +17,7 @@ from warpbook.hub.service.parameters import read_body
 #: below the prefix of the service
 KEY_SET, LAUNCH, ENTER = "lti/jwks.json", "lti/launch", "lti/enter"
 _MOST_LAUNCH_BYTES = 64 << 10
-_URL = re.compile(r"(/(?![/\\])|https?://)[\x21-\x5b\x5d-\x7e]*")
+_URL = re.compile(r"(/(?![/\\])|https?://(?!/))[\x21-\x5b\x5d-\x7e]*")
 
 
 class KeySet(ServiceHandler):
@@ -67,8 +67,9 @@ class Enter(ServiceHandler):
     def _own_url(self, url: str) -> str:
         """Give the address of a page here or of the hub; else of the courses."""
         hub_host = hub_login().hub_host
-        host = urlsplit(url).netloc
-        own_hosts = ("", self.request.host, urlsplit(hub_host).netloc)
-        if not _URL.fullmatch(url) or host not in own_hosts:
-            return str(self.settings["prefix"])
-        return url if host else f"{hub_host}{url}"
+        if _URL.fullmatch(url) and url.startswith("/"):
+            return f"{hub_host}{url}"
+        own_hosts = (self.request.host, urlsplit(hub_host).netloc)
+        if _URL.fullmatch(url) and url.split("/")[2] in own_hosts:
+            return url
+        return str(self.settings["prefix"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from jupyterhub import orm
@@ -25,8 +26,9 @@ class GpuSystemdSpawner(SystemdSpawner):  # type: ignore[misc]
 
     unit_extra_properties: dict[str, Any]
 
-    def _options_form_default(self) -> str:
-        return choice.form(list(self.gpus), self._holders())
+    def _options_form_default(self) -> Callable[[GpuSystemdSpawner], str]:
+        # a form that is text would be that of the first visit for ever
+        return lambda spawner: choice.form(list(spawner.gpus), spawner._holders())
 
     def options_from_form(self, form_data: dict[str, list[str]]) -> dict[str, str]:
         """Give the options of a server as the form has them."""

@@ -21,6 +21,8 @@ _CHILD = "warpbook_labs.engines.answers.dialogue_child"
 _MOST_STEPS = 20_000
 #: of one step: an answer, and the words of an error
 _MOST_STEP_BYTES = 1 << 17
+#: characters that are kept of what all steps of a dialogue print
+_MOST_PRINTED = 4_000
 _decode = msgspec.msgpack.Decoder(Answered).decode
 
 
@@ -51,16 +53,18 @@ class Dialogues:
         begun = self._ask(Asked("", ()))
         if begun.problem:
             return begun, ""
+        printed = begun.printed
         state, arguments, wrong = advance(put.question, None, None)
         for _ in range(_MOST_STEPS):
             if wrong or arguments is None:
-                return begun, wrong
+                return msgspec.structs.replace(begun, printed=printed), wrong
             in_place = tuple(
                 arguments[argument.name] for argument in put.function.arguments
             )
             given = self._ask(Asked(put.function.name, in_place))
+            printed = f"{printed}{given.printed}"[:_MOST_PRINTED]
             if given.problem:
-                return given, ""
+                return msgspec.structs.replace(given, printed=printed), ""
             answer, wrong = typed(put.function, given.data, put.is_hidden)
             if not wrong:
                 state, arguments, wrong = advance(put.question, state, answer)

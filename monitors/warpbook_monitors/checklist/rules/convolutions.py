@@ -20,10 +20,11 @@ def cudnn_benchmark(facts: Facts) -> Judgement:
     if not facts.has_convolutions:
         return Judgement("not applicable", _NONE)
     state = facts.process.cudnn_benchmark
-    set_in_code = facts.code.assigned("cudnn.benchmark") or facts.code.keyword(
-        "benchmark", "flags"
-    )
-    value, line = set_in_code or (None, None)
+    within = facts.code.keyword("benchmark", "flags")
+    value, line = facts.code.assigned("cudnn.benchmark") or within or (None, None)
+    if within is not None and within[0] is True:
+        # the process has its own setting again once that block has ended
+        state, (value, line) = None, within
     if state is None and value is None:
         if not facts.code.is_known:
             return Judgement(

@@ -129,13 +129,13 @@ def fusion(facts: Facts) -> Judgement:
         return advised
     rows = facts.profile.kernels
     fused = sum(row.share_ratio for row in rows if _FUSED.search(row.name))
-    if fused:
+    pointwise = sum(row.share_ratio for row in rows if _POINTWISE.search(row.name))
+    if fused and pointwise < _LEAST_SHARE_TO_FUSE:
         return Judgement(
             "yes",
-            f"{percent(fused)} of the kernels' time is in fused kernels, and the "
-            "report advises no other fusion.",
+            f"{percent(fused)} of the kernels' time is in fused kernels, and "
+            f"{percent(pointwise)} in pointwise ones that are not.",
         )
-    pointwise = sum(row.share_ratio for row in rows if _POINTWISE.search(row.name))
     evidence = f"Pointwise kernels take {percent(pointwise)} of the kernels' time."
     if pointwise < _LEAST_SHARE_TO_FUSE:
         return Judgement("not applicable", evidence)

@@ -14,12 +14,13 @@ _CHECKPOINT = re.compile(r"CheckpointFunction|torch::checkpoint")
 _MANY_AT_ONCE = re.compile(r"multi_tensor_apply|fused_?(adam|sgd)|FusedAdam", re.I)
 #: of the GPU's memory, from which a larger batch no longer fits
 _NEARLY_FULL = 0.85
-_TRAINS_NORM = re.compile(r"cudnn::bn_fw_tr|batch_norm_collect_statistics")
-_INFERS_NORM = re.compile(r"cudnn::bn_fw_inf|batch_norm_transform_input|bn_inf")
+_TRAINS_NORM = re.compile(r"bn_fw_tr|batchnorm_fwtr|batch_norm_collect_statistics")
+_INFERS_NORM = re.compile(
+    r"bn_fw_inf|batchnorm_fwinf|batch_norm_transform_input|bn_inf"
+)
 _MODES = re.compile(r"aten::(\w*dropout|\w*batch_norm)")
 #: a variable of such a name is mostly a file's content
 _CHECKPOINTS = (
-    "checkpoint",
     "checkpoint_sequential",
     "gradient_checkpointing_enable",
     "apply_activation_checkpointing",
@@ -35,6 +36,17 @@ def checkpointing(facts: Facts) -> Judgement:
     line = facts.code.called(*_CHECKPOINTS)
     if line is not None:
         return Judgement("yes", f"The code checkpoints{at_line(line)}.")
+    line = facts.code.called("checkpoint")
+    if line is not None and facts.code.imports_from("torch.utils.checkpoint"):
+        return Judgement("yes", f"The code checkpoints{at_line(line)}.")
+    if line is not None:
+        return Judgement(
+            "unknown",
+            f"The code calls checkpoint{at_line(line)}, and the trace does not tell "
+            "whose: that of torch.utils computes activations again, another saves a "
+            "file.",
+            "Look at that line.",
+        )
     retries = sum(use.retries for use in facts.profile.memory)
     if retries:
         times = "once" if retries == 1 else f"{retries:,} times"
@@ -130,11 +142,11 @@ def no_autograd(facts: Facts) -> Judgement:
             "Say torch.inference_mode() where you infer.",
         )
     return Judgement(
-        "no",
-        "Nothing in the code turns autograd off.",
-        "Run it within torch.inference_mode(): activations are then freed at once, and "
-        "the host does less for each operator. What it gives is not known before it is "
-        "tried.",
+        "unknown",
+        "Nothing in this code turns autograd off; what it calls, or ran before, may.",
+        "If nothing does, run it within torch.inference_mode(): activations are then "
+        "freed at once, and the host does less for each operator. What it gives is not "
+        "known before it is tried.",
     )
 
 
@@ -155,10 +167,17 @@ def eval_mode(facts: Facts) -> Judgement:
             "Call model.eval() before you infer: the results differ from those in "
             "training mode.",
         )
+    has_norm = any("batch_norm" in name for name in facts.host_names)
     norms = sum(
         row.share_ratio
         for row in facts.profile.kernels
         if _INFERS_NORM.search(row.name)
     )
+    if has_norm and not norms:
+        return Judgement(
+            "unknown",
+            "No kernel of this window tells the mode of batch norm.",
+            "See that model.eval() is called before you infer.",
+        )
     shown = f" Batch norm ({percent(norms)}) is in eval mode." if norms else ""
     return Judgement("yes", f"Nothing works as in training mode.{shown}")
