@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, or_, select, update
@@ -19,6 +18,7 @@ from warpbook.hub.leases.calendar import (
     sessions,
     until_session,
 )
+from warpbook.hub.tokens import new_token, token_digest
 
 KEEPER_DIGEST = "keeper_digest"
 #: whose use is counted
@@ -28,8 +28,8 @@ OPEN = ("held", "ending")
 
 def register_keeper(connection: Connection) -> str:
     """Draw the keeper's token, which is kept nowhere; the one before is void."""
-    token = secrets.token_hex(32)
-    settings.put(connection, KEEPER_DIGEST, _digest(token))
+    token = new_token()
+    settings.put(connection, KEEPER_DIGEST, token_digest(token))
     return token
 
 
@@ -40,7 +40,7 @@ def check_keeper(connection: Connection, token: str) -> None:
         Forbidden: it is not the keeper's token.
     """
     kept = settings.get(connection, KEEPER_DIGEST)
-    if kept is None or not secrets.compare_digest(kept, _digest(token)):
+    if kept is None or not secrets.compare_digest(kept, token_digest(token)):
         raise Forbidden("This is for the keeper of the GPUs.")
 
 
@@ -212,7 +212,3 @@ def _grants(connection: Connection, now_ms: int, gpus: set[str]) -> tuple[Grant,
         Grant(row.id, row.gpu, row.username, row.until_ms - now_ms)
         for row in connection.execute(query)
     )
-
-
-def _digest(token: str) -> str:
-    return sha256(token.encode(errors="replace")).hexdigest()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
-from hashlib import sha256
 
 from msgspec import Struct
 from sqlalchemy import Connection, func, insert, select, update
@@ -14,6 +12,7 @@ from warpbook.hub.database import settings
 from warpbook.hub.database.node_tables import NODES
 from warpbook.hub.errors import BadRequest, Conflict, Forbidden
 from warpbook.hub.ids import new_id
+from warpbook.hub.tokens import new_token, token_digest
 
 MOST_NODES = 500
 #: for how many weeks hours are kept
@@ -49,7 +48,7 @@ def register(connection: Connection, now_ms: int, actor: str, name: str) -> str:
     """
     if _NAME.fullmatch(name) is None:
         raise BadRequest("The name of a node has 1 to 63 letters, digits and . _ -.")
-    token = secrets.token_hex(32)
+    token = new_token()
     query = select(NODES.c.id).where(NODES.c.name == name)
     node = connection.execute(query).scalar()
     if node is None:
@@ -61,7 +60,7 @@ def register(connection: Connection, now_ms: int, actor: str, name: str) -> str:
             insert(NODES).values(
                 id=node,
                 name=name,
-                token_digest=_digest(token),
+                token_digest=token_digest(token),
                 state="active",
                 registered_ms=now_ms,
                 dropped=0,
@@ -69,7 +68,7 @@ def register(connection: Connection, now_ms: int, actor: str, name: str) -> str:
         )
     else:
         change = update(NODES).where(NODES.c.id == node)
-        values = {"token_digest": _digest(token), "state": "active"}
+        values = {"token_digest": token_digest(token), "state": "active"}
         connection.execute(change.values(**values))
     audit.note(connection, now_ms, actor, "node registered", node, {"name": name})
     return token
@@ -82,7 +81,7 @@ def authenticate(connection: Connection, token: str) -> str:
         Forbidden: nobody has it, or the node is retired.
     """
     query = select(NODES.c.id).where(
-        NODES.c.token_digest == _digest(token), NODES.c.state == "active"
+        NODES.c.token_digest == token_digest(token), NODES.c.state == "active"
     )
     node = connection.execute(query).scalar()
     if node is None:
@@ -132,7 +131,3 @@ def keep_weeks(connection: Connection, now_ms: int, actor: str, weeks: int) -> N
 def weeks_kept(connection: Connection) -> int:
     """Tell for how many weeks hours are kept."""
     return int(settings.get(connection, WEEKS) or USUAL_WEEKS)
-
-
-def _digest(token: str) -> str:
-    return sha256(token.encode(errors="replace")).hexdigest()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
-from hashlib import sha256
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +22,7 @@ from warpbook.hub.ids import new_id
 from warpbook.hub.queue import leasing
 from warpbook.hub.queue.enqueuing import has_gpu
 from warpbook.hub.queue.leasing import HEARTBEAT_S, LEASE_S, POLL_S, take_back
+from warpbook.hub.tokens import new_token, token_digest
 
 MOST_SLOTS = 256
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -54,8 +53,8 @@ def register(connection: Connection, now_ms: int, actor: str, name: str) -> str:
     """
     if _NAME.fullmatch(name) is None:
         raise BadRequest("The name of a grader has 1 to 40 letters, digits and . _ -.")
-    token = secrets.token_hex(32)
-    digest = _digest(token)
+    token = new_token()
+    digest = token_digest(token)
     query = select(GRADERS.c.id).where(GRADERS.c.name == name)
     grader = connection.execute(query).scalar()
     if grader is None:
@@ -85,7 +84,7 @@ def authenticate(connection: Connection, token: str) -> str:
         Forbidden: nobody has it, or the grader is retired.
     """
     query = select(GRADERS.c.id).where(
-        GRADERS.c.token_digest == _digest(token), GRADERS.c.state != "retired"
+        GRADERS.c.token_digest == token_digest(token), GRADERS.c.state != "retired"
     )
     grader = connection.execute(query).scalar()
     if grader is None:
@@ -215,7 +214,3 @@ def _set_state(connection: Connection, grader: str, state: str) -> None:
     change = update(GRADERS).where(GRADERS.c.id == grader).values(state=state)
     if not connection.execute(change).rowcount:
         raise NotFound("There is no such grader.")
-
-
-def _digest(token: str) -> str:
-    return sha256(token.encode(errors="replace")).hexdigest()

@@ -14,6 +14,7 @@ from traitlets import Unicode
 from warpbook.hub.keeper.client import HubAway, HubRefused, KeeperClient
 from warpbook.hub.lease_protocol import OwnLease, ServerRequest
 from warpbook.hub.leases.calendar import LEAST_MINUTES, MOST_MINUTES
+from warpbook.hub.spawners.choice import NotGiven
 
 #: the keeper asks each second: one that is free comes soon
 _FREE_S = 8.0
@@ -22,15 +23,6 @@ _FORM = """<label for="gpu_minutes">A GPU</label>
 <select class="form-control" name="gpu_minutes" id="gpu_minutes">
 <option value="0">none now: %gpulease in a notebook takes one</option>{options}
 </select>"""
-
-
-class NoGpuNow(Exception):
-    """No GPU is free; JupyterHub shows the message on the page."""
-
-    def __init__(self, words: str) -> None:
-        """Say it to JupyterHub, too."""
-        super().__init__(words)
-        self.jupyterhub_message = words
 
 
 class LeaseSpawner(LocalProcessSpawner):  # type: ignore[misc]
@@ -65,7 +57,7 @@ class LeaseSpawner(LocalProcessSpawner):  # type: ignore[misc]
         """Start the server, once it has what was asked for.
 
         Raises:
-            NoGpuNow: others have all; the message says the place in the line.
+            NotGiven: others have all; the message says the place in the line.
         """
         self._gpu = ""
         minutes = self.user_options.get("gpu_minutes", 0)
@@ -93,12 +85,12 @@ class LeaseSpawner(LocalProcessSpawner):  # type: ignore[misc]
             try:
                 lease = await loop.run_in_executor(None, client.server, request)
             except (HubAway, HubRefused) as problem:
-                raise NoGpuNow(f"No GPU: {problem}") from None
+                raise NotGiven(f"No GPU: {problem}") from None
             if lease.state == "held":
                 return lease.gpu
             self._words = waiting_words(lease)
             if time.monotonic() > end_s:
-                raise NoGpuNow(
+                raise NotGiven(
                     f"{self._words} You keep your place. Start the server without a "
                     "GPU meanwhile: recorded profiles and labs on the CPU need none."
                 )
