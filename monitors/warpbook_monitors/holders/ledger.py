@@ -52,7 +52,7 @@ class _Gpu:
 
     read_ms: int = 0
     #: by field of `_RATIOS`
-    work_ms: dict[str, float] = field(default_factory=dict)
+    work_ms: dict[str, float | None] = field(default_factory=dict)
     energy_mj: int | None = 0
     works: dict[Holder, _Work] = field(default_factory=dict)
 
@@ -128,9 +128,13 @@ class Ledger:
         means = {
             name: _mean(device, readings, metric) for name, metric in _RATIOS.items()
         }
-        for name, mean in means.items():
-            if mean is not None:
-                gpu.work_ms[name] = gpu.work_ms.get(name, 0.0) + mean * elapsed_ms
+        for name, mean in means.items() if elapsed_ms else ():
+            before_ms = gpu.work_ms.get(name, 0.0)
+            # what is not known of a part is not known of the interval
+            if before_ms is None or mean is None:
+                gpu.work_ms[name] = None
+            else:
+                gpu.work_ms[name] = before_ms + mean * elapsed_ms
         known = [mean for mean in (means["active"], means["sm"]) if mean is not None]
         if not known or max(known) >= QUIET_RATIO:
             self._idle_ms.pop(device.id, None)
@@ -171,7 +175,7 @@ class Ledger:
             holder = held.holder if is_kept else NOBODY_KNOWN
             work = gpu.works.setdefault(holder, _Work(held))
             work.held = held
-            # several that are not told apart hold it at the same time
+            # holders that share an entry hold it at the same time
             work.held_ms = min(work.held_ms + elapsed_ms, gpu.read_ms)
             ran_ms = None
             if held.busy_ratio is not None:

@@ -18,12 +18,13 @@ from warpbook.hub.database.node_tables import (
     NODE_GPUS,
     NODE_HOLDERS,
     NODE_STREAMS,
+    NODES,
 )
 from warpbook.hub.errors import BadRequest, Conflict, Forbidden
 from warpbook.hub.keeping.erasing import erase
 from warpbook.hub.lease_protocol import KeptGpu, Report
 from warpbook.hub.leases import asking, granting
-from warpbook.hub.nodes import campus, history, registry
+from warpbook.hub.nodes import campus, history, registry, taking
 from warpbook.hub.nodes.campus import CampusGpu
 from warpbook.hub.nodes.history import CourseEnergy
 from warpbook.hub.nodes.taking import HOUR_MS, MINUTE_MS, take
@@ -330,6 +331,29 @@ def test_hours_are_kept_as_long_as_is_set_and_minutes_two_days(
     node.tell(3, gpu())
     assert (count(room, HOLDER_SPANS), count(room, NODE_HOLDERS)) == (0, 0)
     assert (count(room, GPU_SPANS), count(room, NODE_GPUS)) == (2, 1)
+
+
+def test_minutes_of_unknown_activity_make_an_hour_no_idler(room: Classroom) -> None:
+    node = Node(room)
+    # both end within one hour
+    room.now_ms = room.now_ms // HOUR_MS * HOUR_MS + 10 * MINUTE_MS
+    node.tell(1, gpu(read_ms=SECONDS_MS, active_ms=SECONDS_MS // 2))
+    room.now_ms += MINUTE_MS
+    node.tell(2, gpu(read_ms=SECONDS_MS, active_ms=None))
+    (ratios,) = ask(room, history.weeks).values()
+    assert [ratio for ratio in ratios if ratio is not None] == [0.5]
+
+
+def test_a_retired_node_goes_when_nothing_of_it_is_left(room: Classroom) -> None:
+    node = Node(room)
+    node.tell(1, gpu(share(holder("ada"))))
+    for later_ms, kept in ((HOUR_MS, 1), (9 * history.WEEK_MS, 0)):
+        room.now_ms += later_ms
+        with room.database.write() as connection:
+            if kept:
+                registry.retire(connection, room.now_ms, room.instructor, node.id)
+            taking.prune(connection, room.now_ms)
+        assert count(room, NODES) == kept
 
 
 def test_a_void_token_and_a_retired_node_open_nothing(room: Classroom) -> None:

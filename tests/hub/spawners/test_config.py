@@ -69,6 +69,10 @@ def test_no_file_is_overwritten(
         ((*KUBE, *WHOLE, "--namespace", "My Hub"), "--namespace is such as"),
         (("--spawner", "systemd", *WHOLE), "nvidia-smi -L"),
         (("--spawner", "systemd", "--gpu", f"{UUID}=/etc/passwd"), "nvidia-smi -L"),
+        (
+            (*SYSTEMD, "--gpu", f"GPU-{'a' * 8}{UUID[12:]}=/dev/nvidia0"),
+            "/dev/nvidia0 is of another one",
+        ),
     ],
 )
 def test_what_a_site_must_decide_is_asked_for(

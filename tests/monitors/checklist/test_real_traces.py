@@ -148,6 +148,13 @@ def test_what_is_missing_has_the_gain_that_the_report_predicts() -> None:
         ("import torch\n", None, NO, "off unless set"),
         # what the process had counts more than what a line says
         (
+            # the process has its own setting again by then
+            "with torch.backends.cudnn.flags(benchmark=True):\n    model(x)\n",
+            ProcessState(cudnn_benchmark=False),
+            YES,
+            "The code sets torch.backends.cudnn.benchmark to True (line 1).",
+        ),
+        (
             "torch.backends.cudnn.benchmark = True\n",
             ProcessState(cudnn_benchmark=False),
             NO,

@@ -223,7 +223,7 @@ def test_a_crowd_is_bounded_and_charged_whole() -> None:
     gpu, by_uid = charged((140.0, crowd))
     assert len(gpu.holders) == MOST_HOLDERS
     assert sum(share.energy_mj or 0 for share in gpu.holders) == 40_000
-    # those who are not told apart held it at the same time
+    # those who share an entry held it at the same time
     assert by_uid[None].held_ms == 5000
     assert (by_uid[None].busy_ms or 0) <= 5000
 
@@ -235,6 +235,15 @@ def test_time_without_a_reading_is_not_idle() -> None:
     ledger.add([GPU], [frame(0.0, 1.0)], {GPU.id: (held(1, 0.0),)}, 5000, 15_000)
     (gpu,) = ledger.close([GPU], frame(0.0, 1.0))
     assert (gpu.idle_since_ms, gpu.holders[0].idle_since_ms) == (10_000, 10_000)
+
+
+def test_activity_of_which_a_part_is_unknown_is_unknown() -> None:
+    ledger = Ledger()
+    unknown = Frame(1, 0.0, (Reading(0, "ok", (None, 1.0, 1.0)),))
+    for reading in (frame(0.5, 1.0), unknown, frame(0.5, 1.0)):
+        ledger.add([GPU], [reading], {}, 5000, 5000)
+    (gpu,) = ledger.close([GPU], frame(0.5, 1.0))
+    assert (gpu.read_ms, gpu.active_ms) == (15_000, None)
 
 
 class _Hub:

@@ -145,7 +145,8 @@ def _add_up(
     when = (("gpu", gpu.gpu), ("width_ms", width_ms), ("from_ms", from_ms))
     _add(
         gpu_sums.setdefault((("node", node), *when), {}),
-        read_ms=gpu.read_ms,
+        # what activity is a share of
+        read_ms=0 if gpu.active_ms is None else gpu.read_ms,
         active_ms=gpu.active_ms,
         sm_ms=gpu.sm_ms,
         tensor_ms=gpu.tensor_ms,
