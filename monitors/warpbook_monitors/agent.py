@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class Telling(NamedTuple):
-    """Who is told who holds the GPUs."""
+    """Who gets reports of who holds the GPUs."""
 
     is_served: bool
     hub: NodeClient | None
@@ -112,7 +112,7 @@ class Telling(NamedTuple):
 
 
 def telling_of(given: argparse.Namespace) -> Telling | None:
-    """Read the options about holders; None where nobody is told of them.
+    """Read the options about holders; None where nobody wants reports.
 
     Raises:
         AgentError: options do not fit together.
@@ -142,7 +142,7 @@ def serve(
         host: the address to listen on.
         port: the port.
         dcgm_aliases: give the GPUs under dcgm-exporter's names as well.
-        telling: who is told who holds the GPUs; they are read all the time then.
+        telling: who gets reports of holders; GPUs are read all the time then.
 
     Raises:
         AgentError: nothing can listen there, or who looks at holders has ended.

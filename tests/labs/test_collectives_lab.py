@@ -128,7 +128,7 @@ def test_two_levels_send_a_buffer_over_each_uplink_and_a_ring_nearly_two(
         assert crossing == {0: buffers * chunks, 1: buffers * chunks}
 
 
-#: a schedule for so many ranks, and what is told of it
+#: a schedule for so many ranks, and the judge's words on it
 BROKEN = {
     "not there yet": (2, [[0, 0, 1, 0, 0]], "does not have it yet: it lacks rank 1"),
     "passed on in its own step": (

@@ -108,7 +108,7 @@ def test_less_memory_costs_time_as_the_bound_says(
 
 
 F, B = 0, 1
-#: an order for two stages and one micro-batch, and what is told of it
+#: an order for two stages and one micro-batch, and the judge's words on it
 BROKEN: dict[str, tuple[list[Any], str]] = {
     "nothing": (
         [],

@@ -12,7 +12,7 @@ import msgspec
 from warpbook_labs.errors import LabError
 from warpbook_labs.lab.languages.table import LANGUAGES
 
-#: what is told without loading what grades, by the action
+#: what is printed without loading what grades, by the action
 _WITHOUT_GRADING = {
     "list": "warpbook.cli.labs_list",
     "path": "warpbook.cli.labs_path",

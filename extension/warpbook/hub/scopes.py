@@ -1,4 +1,4 @@
-"""What JupyterHub is told of the course service: scopes, roles, and whom it asks.
+"""The course service in JupyterHub's configuration: scopes, roles, and whom it asks.
 
 Who is what in a course is in the course's database; a token never does more than both
 allow.

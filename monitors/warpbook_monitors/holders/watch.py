@@ -65,7 +65,7 @@ class HolderWatch:
         spool: Spool,
         say: Callable[[str], None],
     ) -> None:
-        """Take who reads the GPUs, and who is told.
+        """Take who reads the GPUs, and who gets the reports.
 
         Args:
             sampler: it is kept running.

@@ -47,7 +47,7 @@ async def started(server: Spawner) -> None:
 
 
 def job_of(people: People, folder: Path, options: dict) -> tuple[str, dict[str, str]]:
-    """Start a server; give its script and what Slurm is told."""
+    """Start a server; give its script and what Slurm gets."""
     run(started(people.server(options)))
     assert calls(folder / "sbatch.calls") == [[str(folder / "sbatch"), "--parsable"]]
     script = (folder / "job.sh").read_text()

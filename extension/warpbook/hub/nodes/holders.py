@@ -17,7 +17,7 @@ from warpbook.hub.database.tables import PEOPLE
 from warpbook.hub.ids import new_id
 from warpbook_monitors.holders.node_protocol import Holder
 
-#: of a node; workloads of further ones are not told apart
+#: of a node; further ones have no workload
 _MOST = 20_000
 
 

@@ -1,6 +1,6 @@
 """A server for a language model, simulated iteration by iteration.
 
-Requests are synthetic: drawn from a seed, with rates and lengths that are told below.
+Requests are synthetic: drawn from a seed, with rates and lengths that are given below.
 How long an output becomes is known here alone.
 """
 
@@ -146,7 +146,7 @@ class _Simulation:
         return all(request.is_finished for request in self.requests)
 
     def state(self) -> Numbers:
-        """Give what a scheduler is told."""
+        """Give what a scheduler sees."""
         here = self.here
         used = sum(_blocks(request.cached) for request in here)
         return {

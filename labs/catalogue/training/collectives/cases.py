@@ -254,7 +254,7 @@ def _known(cluster: Cluster) -> dict[str, Schedule]:
     return known | ({_LEVELS: _two_levels(groups)} if len(groups) > 1 else {})
 
 
-#: of what learners are told: groups, ranks of each, links, about so many bytes, and the
+#: of what learners see: groups, ranks of each, links, about so many bytes, and the
 #: schedules that are needed, since the others are clearly slower
 _SCENES: dict[str, tuple[tuple[int, ...], tuple[int, ...], str, float, set[str]]] = {
     "one host, a large buffer": ((1,), (5, 6, 7, 11, 13), "NVLink", 1e9, {"a ring"}),

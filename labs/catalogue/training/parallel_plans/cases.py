@@ -220,7 +220,7 @@ def _best(
     return None
 
 
-#: what a question's best plan can't do without, by what learners are told: models to
+#: what a question's best plan can't do without, by what learners see: models to
 #: look among, and the plans of somebody who leaves it out
 _SCENES: dict[str, tuple[tuple[str, ...], Callable[[Numbers], bool]]] = {
     "a case for replicas": (("1B", "3B", "8B"), lambda plan: plan["data"] == 1),

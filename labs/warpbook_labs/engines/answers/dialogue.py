@@ -1,7 +1,7 @@
 """Functions that are called step by step: what comes next depends on the answer.
 
 The lab's `advance` runs here, where no code of the learner's is; the learner's process
-is told nothing but the arguments of each step.
+gets nothing but the arguments of each step.
 """
 
 from __future__ import annotations

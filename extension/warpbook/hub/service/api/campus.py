@@ -26,7 +26,7 @@ def campus_now(admitted: Admitted, _: Nothing) -> CampusNow:
 
 
 def register_node(admitted: Admitted, given: NodeName) -> dict[str, str]:
-    """Make a node known; its token is told once."""
+    """Make a node known; its token is shown once."""
     token = registry.register(
         admitted.connection, admitted.now_ms, admitted.actor, given.name
     )

@@ -50,7 +50,7 @@ def retry_job(admitted: Admitted, _: Nothing) -> dict[str, str]:
 
 
 def register_grader(admitted: Admitted, given: GraderName) -> dict[str, str]:
-    """Make a grader known; its token is told once."""
+    """Make a grader known; its token is shown once."""
     token = graders.register(
         admitted.connection, admitted.now_ms, admitted.actor, given.name
     )

@@ -1,4 +1,4 @@
-# the peak is told some percent too large, as a planner would: the tolerance has room
+# the peak is some percent too large, as a planner would: the tolerance has room
 
 BITS = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
 #: bytes of weight, its copy, gradient, optimizer state, FP32 master; of an activation,
