@@ -33,5 +33,6 @@ CHECKLIST_LABS: Final[ChecklistLabs] = {
     "alignment": "tensor-cores",
     "cudnn-benchmark": "convolution-settings",
     "channels-last": "convolution-settings",
+    "checkpointing": "checkpointing",
     "low-precision": "fp8-linear",
 }
