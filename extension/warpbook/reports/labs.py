@@ -27,7 +27,7 @@ CHECKLIST_LABS: Final[ChecklistLabs] = {
     "host-waits": "fix-the-trace",
     "batch-size": "occupancy",
     "cuda-graphs": "cuda-graphs",
-    "fusion": "roofline",
+    "fusion": "fused-norm",
     "tensor-cores": "tensor-cores",
     "mixed-precision": "mixed-precision",
     "alignment": "tensor-cores",

@@ -35,7 +35,19 @@ _SHARED = re.compile(r"^\s*\.extern \.shared .*global_smem\[\];.*$", re.M)
 _FIRST = (".version", ".target", ".address_size")
 _DECLARED = re.compile(r"^\.(?:extern \.func|global|shared)\b[^;]*;", re.M)
 _GLOBAL = re.compile(r"^\.global [^;={]*?(\w+)\[", re.M)
-_OF_LIBDEVICE = re.compile(r"\b__nv_(\w+)")
+#: a function of it, and not one's parameter, which is named for it
+_OF_LIBDEVICE = re.compile(r"\b__nv_(\w+)\b(?<!_param_\d)")
+_EXTERN_OF_LIBDEVICE = re.compile(r"^\.extern \.func[^;]*?\b__nv_(\w+)\b[^;]*;", re.M)
+#: functions of libdevice that are one instruction: `tl.sqrt` and `tl.rsqrt`
+_ONE_INSTRUCTION = {"sqrtf": "sqrt.rn.f32", "rsqrtf": "rsqrt.approx.f32"}
+_FUNCTION = """.func (.param .b32 func_retval0) __nv_{name}(.param .b32 value)
+{{
+\t.reg .f32 %f<2>;
+\tld.param.f32 %f0, [value];
+\t{instruction} %f1, %f0;
+\tst.param.f32 [func_retval0], %f1;
+\tret;
+}}"""
 _TYPES = {
     "float16": "fp16",
     "float32": "fp32",
@@ -106,7 +118,14 @@ def _joined(texts: Sequence[str]) -> str:
     bodies = [text[begin:] for text, begin in zip(texts, begins, strict=True)]
     lines = heads[0].splitlines()
     first = [line for line in lines if line.startswith(_FIRST)]
-    return "\n".join([*first, *dict.fromkeys(declared), *bodies])
+    text = "\n".join([*first, *dict.fromkeys(declared), *bodies])
+    return _EXTERN_OF_LIBDEVICE.sub(_function, text)
+
+
+def _function(extern: re.Match[str]) -> str:
+    """Define what a kernel would have of libdevice."""
+    name = extern[1]
+    return _FUNCTION.format(name=name, instruction=_ONE_INSTRUCTION[name])
 
 
 def _compiled(module: Any, architecture: str, variant: Variant) -> str:
@@ -173,10 +192,10 @@ def _named(ptx: str, variant: Variant, shared_bytes: int) -> str:
             f"{_MOST_SHARED_BYTES:,} can be had here: make its blocks smaller, "
             "or have fewer num_stages."
         )
-    missing = _OF_LIBDEVICE.search(ptx)
-    if missing is not None:
+    missing = sorted(set(_OF_LIBDEVICE.findall(ptx)) - set(_ONE_INSTRUCTION))
+    if missing:
         raise NoSource(
-            f"`{variant.kernel}` needs {missing[1]}() of libdevice, which is not "
+            f"`{variant.kernel}` needs {missing[0]}() of libdevice, which is not "
             "available here: use other functions of `tl`."
         )
     own = f"smem_{variant.entry}"
