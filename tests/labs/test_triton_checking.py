@@ -180,17 +180,23 @@ def test_for_a_gpu_each_kind_of_numbers_has_a_kernel_of_its_own(lab: LoadedLab) 
     assert "ld.global.v4" in result.ptx and ".target sm_90" in result.ptx
 
 
-def test_square_roots_are_instructions_of_the_compiled_program(lab: LoadedLab) -> None:
-    roots = "tl.sqrt(total * total) * tl.rsqrt(total * total) * total"
-    source = lab.reference.replace("0.0, total)", f"0.0, {roots})")
+def test_roots_and_powers_are_instructions_of_the_compiled_program(
+    lab: LoadedLab,
+) -> None:
+    powers = "tl.sqrt(total * total) * tl.rsqrt(total * total) * tl.exp2(total)"
+    source = lab.reference.replace("0.0, total)", f"0.0, {powers})")
     job = job_of(lab, source, "sm_90", [{"n": 4096}, {"n": 77}])
     assert isinstance(job, CompileTriton)
     result = parent.run(job).result
     assert isinstance(result, Compiled)
-    for name, instruction in (("sqrtf", "sqrt.rn"), ("rsqrtf", "rsqrt.approx")):
+    for name, instruction in (
+        ("sqrtf", "sqrt.approx.ftz.f32"),
+        ("rsqrtf", "rsqrt.approx.ftz.f32"),
+        ("exp2f", "ex2.approx.ftz.f32"),
+    ):
         # defined once, though both variants of the kernel call it
         assert result.ptx.count(f") __nv_{name}(.param .b32 value)") == 1
-        assert f"{instruction}.f32" in result.ptx
+        assert instruction in result.ptx
     assert ".extern .func" not in result.ptx
 
 

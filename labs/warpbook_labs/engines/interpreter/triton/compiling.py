@@ -38,8 +38,12 @@ _GLOBAL = re.compile(r"^\.global [^;={]*?(\w+)\[", re.M)
 #: a function of it, and not one's parameter, which is named for it
 _OF_LIBDEVICE = re.compile(r"\b__nv_(\w+)\b(?<!_param_\d)")
 _EXTERN_OF_LIBDEVICE = re.compile(r"^\.extern \.func[^;]*?\b__nv_(\w+)\b[^;]*;", re.M)
-#: functions of libdevice that are one instruction: `tl.sqrt` and `tl.rsqrt`
-_ONE_INSTRUCTION = {"sqrtf": "sqrt.rn.f32", "rsqrtf": "rsqrt.approx.f32"}
+#: functions of libdevice that are one instruction, the one that Triton makes of them
+_ONE_INSTRUCTION = {
+    "sqrtf": "sqrt.approx.ftz.f32",
+    "rsqrtf": "rsqrt.approx.ftz.f32",
+    "exp2f": "ex2.approx.ftz.f32",
+}
 _FUNCTION = """.func (.param .b32 func_retval0) __nv_{name}(.param .b32 value)
 {{
 \t.reg .f32 %f<2>;
