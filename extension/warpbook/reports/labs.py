@@ -8,6 +8,7 @@ from warpbook_monitors.checklist.answers import Labs as ChecklistLabs
 from warpbook_monitors.trace.report_view import Labs
 
 LABS: Final[Labs] = {
+    "attention": "which-sdpa",
     "copy-overlap": "copy-compute-overlap",
     "fp8": "fp8-linear",
     "graphs": "cuda-graphs",
