@@ -61,9 +61,17 @@ def test_split_layers_equal_one_device_and_send_what_the_lab_says(
     assert results["data"]["sent_bytes"] > 0 and results["tensor"]["sent_bytes"] > 0
 
 
-@pytest.mark.usefixtures("stub_nvml")
-def test_the_link_between_gpus_is_what_nvml_tells() -> None:
-    gpu = gate.call("nvmlDeviceGetHandleByIndex", 0)
-    uuid = gate.call("nvmlDeviceGetUUID", gpu)
-    # 16 lanes of the fifth generation, since the stub has no NVLinks
-    assert ranks.gpu_link([uuid]) == {"kind": "PCIe", "bytes_per_s": 16 * 3938e6}
+#: a stub GPU alone has no NVLink that is up, and two have 18 of 25 GB/s one way
+@pytest.mark.parametrize(
+    ("gpus", "kind", "bytes_per_s"),
+    [(("h200",), "PCIe", 16 * 3938e6), (("h200", "h200"), "NVLink", 18 * 25e9)],
+)
+def test_the_link_between_gpus_is_what_nvml_tells(
+    make_stub_nvml, gpus: tuple[str, ...], kind: str, bytes_per_s: float
+) -> None:
+    make_stub_nvml(*gpus)
+    handles = [
+        gate.call("nvmlDeviceGetHandleByIndex", index) for index in range(len(gpus))
+    ]
+    uuids = [gate.call("nvmlDeviceGetUUID", handle) for handle in handles]
+    assert ranks.gpu_link(uuids) == {"kind": kind, "bytes_per_s": bytes_per_s}
