@@ -1,0 +1,148 @@
+"""The simulated cluster: its rules, its lease, and what a search can know."""
+
+from __future__ import annotations
+
+import random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from warpbook_labs.course.session import find as find_lab
+from warpbook_labs.engines.answers.checking import check_plan
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.questions import Question
+
+KNOWN = {"name", "learning_rate", "step_s", "steps", "is_running", "reports"}
+SCENE = "curves that cross"
+
+
+@pytest.fixture(scope="module")
+def lab() -> LoadedLab:
+    return find_lab("tune-on-a-budget")
+
+
+def begun(lab: LoadedLab, scene: str = SCENE, seed: int = 3) -> tuple[Any, Any, Any]:
+    question = Question("search", {"scene": scene, "seed": seed}, scene)
+    cluster, arguments, words = lab.cases.advance(question, None, None)
+    assert words == ""
+    return question, cluster, arguments
+
+
+def played(lab: LoadedLab, source: str, scene: str, seed: int) -> tuple[str, Any]:
+    """Play a whole search; give its verdict and the cluster."""
+    module = ModuleType("answers")
+    exec(source, module.__dict__)
+    question, cluster, arguments = begun(lab, scene, seed)
+    words = ""
+    while arguments is not None:
+        decision = module.search(arguments["cluster"], arguments["state"])
+        cluster, arguments, words = lab.cases.advance(question, cluster, decision)
+    return words, cluster
+
+
+@pytest.mark.parametrize(
+    ("decision", "rule"),
+    [
+        ({"t162": 5}, "is no trial of the pool"),
+        ({"t0": 406}, "1 to 405 are left"),
+        ({"t0": -1}, "1 to 405 are left"),
+        ({"t0": 0}, "was never trained"),
+        ({"t0": 0, "t1": 5}, "has no other one beside it"),
+        ({f"t{place}": 5 for place in range(5)}, "`free_gpus` is 4"),
+        ({}, "would idle for ever"),
+    ],
+)
+def test_an_impossible_decision_is_refused_with_its_rule(
+    lab: LoadedLab, decision: dict[str, int], rule: str
+) -> None:
+    question, cluster, _ = begun(lab)
+    _, arguments, words = lab.cases.advance(question, cluster, decision)
+    assert arguments is None and rule in words
+    assert words.startswith("At 0 s, in decision 0: ")
+
+
+def test_a_running_trial_is_neither_begun_nor_kept(lab: LoadedLab) -> None:
+    for steps in (5, 0):
+        question, cluster, _ = begun(lab)
+        cluster, _, words = lab.cases.advance(question, cluster, {"t0": 5})
+        assert words == ""
+        _, arguments, words = lab.cases.advance(question, cluster, {"t0": steps})
+        assert arguments is None and "t0 is running" in words
+
+
+def test_a_run_that_ends_after_the_lease_is_refused(lab: LoadedLab) -> None:
+    question, cluster, arguments = begun(lab, "one GPU")
+    assert arguments["cluster"]["ends_s"] == pytest.approx(10 * 405)
+    words = ""
+    for place in range(11):
+        assert words == ""
+        cluster, arguments, words = lab.cases.advance(
+            question, cluster, {f"t{place}": 405}
+        )
+    assert arguments is None
+    assert "405 steps of t10 end 405.0 s after the lease" in words
+
+
+def test_a_search_is_told_what_was_trained_and_nothing_else(lab: LoadedLab) -> None:
+    question, cluster, arguments = begun(lab)
+    assert [set(trial) for trial in arguments["state"]["trials"]] == [KNOWN] * 162
+    assert not any(trial["reports"] for trial in arguments["state"]["trials"])
+    step_s = arguments["state"]["trials"][7]["step_s"]
+    cluster, arguments, _ = lab.cases.advance(question, cluster, {"t7": 15})
+    # a GPU is free still, so no time goes by
+    assert arguments["state"]["now_s"] == 0.0 and arguments["state"]["free_gpus"] == 3
+    assert arguments["state"]["trials"][7]["reports"] == []
+    _, arguments, _ = lab.cases.advance(question, cluster, {})
+    assert arguments["state"]["now_s"] == pytest.approx(15 * step_s)
+    trial = arguments["state"]["trials"][7]
+    assert trial["steps"] == 15 and not trial["is_running"]
+    assert [steps for steps, _ in trial["reports"]] == [15]
+
+
+def test_a_report_is_the_same_whatever_ran_before(lab: LoadedLab) -> None:
+    reports = []
+    for first in ("t1", "t2"):
+        question, cluster, _ = begun(lab, "one GPU")
+        for decision in ({first: 5}, {"t0": 5}):
+            cluster, arguments, _ = lab.cases.advance(question, cluster, decision)
+        reports.append(arguments["state"]["trials"][0]["reports"])
+    assert reports[0] == reports[1]
+
+
+def test_the_same_seed_is_the_same_pool(lab: LoadedLab) -> None:
+    pools = [begun(lab, seed=seed)[2]["state"] for seed in (1, 1, 2)]
+    assert pools[0] == pools[1] != pools[2]
+    drawn = [
+        [question.arguments for question in lab.cases.questions(random.Random(seed))]
+        for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_our_search_does_in_nearly_all_draws_and_random_search_in_few(
+    lab: LoadedLab,
+) -> None:
+    """The 17 of 20 that are asked for lie far from both."""
+    random_search = lab.wrong["no_early_stopping.py"]
+    scenes = ("one GPU", SCENE, "noisy losses", "steps of different cost", "many GPUs")
+    draws = [(scene, seed) for scene in scenes for seed in range(4)]
+    passed = [
+        sum(played(lab, source, *draw)[0] == "" for draw in draws)
+        for source in (lab.reference, random_search)
+    ]
+    assert passed[0] == len(draws) and passed[1] < 0.6 * len(draws)
+
+
+def test_a_search_that_looks_for_the_curves_finds_none(lab: LoadedLab) -> None:
+    peeks = """
+def search(cluster, state):
+    import gc, sys
+    names = [name for name in sys.modules if "cases" in name or "warpbook_lab_" in name]
+    held = [one for one in gc.get_objects() if type(one).__name__ == "_Trial"]
+    raise RuntimeError(f"found {len(names)} and {len(held)}")
+"""
+    result = check_plan(lab, lab.reference.partition("def search")[0] + peeks)
+    [case] = [case for case in result.cases if case.about == "search: one GPU"]
+    assert not case.passed
+    assert "gc" in case.message or "found 0 and 0" in case.message
