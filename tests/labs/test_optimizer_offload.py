@@ -101,19 +101,19 @@ def test_on_each_machine_another_plan_is_needed(
 ) -> None:
     drawn = lab.cases.questions(random.Random(seed))
     plans = [question for question in drawn if question.function == "plan"]
-    asked = {question.about: question for question in plans}
-    assert len(asked) == 7
+    by_kind = {question.about: question for question in plans}
+    assert len(by_kind) == 7
 
     def is_enough(about: str, plan: list[list[int]]) -> bool:
-        return not lab.cases.judge(asked[about], plan)
+        return not lab.cases.judge(by_kind[about], plan)
 
-    for about, question in asked.items():
+    for about, question in by_kind.items():
         best = written.plan(**question.arguments)
         assert is_enough(about, best), about
         assert not is_enough(about, [[len(question.arguments["layers"]), 0, 0]]) or (
             about == "small layers"
         )
-    clipped = asked["gradients are clipped by their norm"].arguments
+    clipped = by_kind["gradients are clipped by their norm"].arguments
     misled = written.plan({**clipped["machine"], "clips": False}, clipped["layers"])
     assert not is_enough("gradients are clipped by their norm", misled)
 
