@@ -143,6 +143,10 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
         "streams",
         "training",
         "serving",
+        "streams",
+        "training",
+        "serving",
+        "data",
         "profile",
     ]
     goal: Text
