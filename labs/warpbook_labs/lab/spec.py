@@ -143,9 +143,6 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
         "streams",
         "training",
         "serving",
-        "streams",
-        "training",
-        "serving",
         "data",
         "profile",
     ]
