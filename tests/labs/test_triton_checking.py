@@ -189,15 +189,10 @@ def test_roots_and_powers_are_instructions_of_the_compiled_program(
     assert isinstance(job, CompileTriton)
     result = parent.run(job).result
     assert isinstance(result, Compiled)
-    for name, instruction in (
-        ("sqrtf", "sqrt.approx.ftz.f32"),
-        ("rsqrtf", "rsqrt.approx.ftz.f32"),
-        ("exp2f", "ex2.approx.ftz.f32"),
-    ):
-        # defined once, though both variants of the kernel call it
-        assert result.ptx.count(f") __nv_{name}(.param .b32 value)") == 1
-        assert instruction in result.ptx
-    assert ".extern .func" not in result.ptx
+    for instruction in ("sqrt.approx", "rsqrt.approx", "ex2.approx"):
+        assert f"{instruction}.ftz.f32" in result.ptx
+    # a call for each of them would take many times as long
+    assert "call" not in result.ptx and ".func" not in result.ptx
 
 
 def test_opening_the_lab_gives_a_python_file(lab: LoadedLab, tmp_path) -> None:

@@ -35,8 +35,14 @@ _SHARED = re.compile(r"^\s*\.extern \.shared .*global_smem\[\];.*$", re.M)
 _FIRST = (".version", ".target", ".address_size")
 _DECLARED = re.compile(r"^\.(?:extern \.func|global|shared)\b[^;]*;", re.M)
 _GLOBAL = re.compile(r"^\.global [^;={]*?(\w+)\[", re.M)
-#: a function of it, and not one's parameter, which is named for it
-_OF_LIBDEVICE = re.compile(r"\b__nv_(\w+)\b(?<!_param_\d)")
+#: a call as LLVM writes it, with what is given and where the result goes
+_CALL = re.compile(
+    r"^\s*\{ // callseq (\d+),(?:(?!callseq)[^}])*?st\.param\.\w+\s+\[param0\], (\S+);"
+    r"(?:(?!callseq)[^}])*?\b__nv_(\w+),\s*\(\s*param0\s*\);"
+    r"\s*ld\.param\.\w+\s+(\S+), \[retval0\];\s*\} // callseq \1$",
+    re.M,
+)
+_CALLED = re.compile(r"\bcall\b[^;]*\b__nv_(\w+)")
 _EXTERN_OF_LIBDEVICE = re.compile(r"^\.extern \.func[^;]*?\b__nv_(\w+)\b[^;]*;", re.M)
 #: functions of libdevice that are one instruction, the one that Triton makes of them
 _ONE_INSTRUCTION = {
@@ -44,14 +50,6 @@ _ONE_INSTRUCTION = {
     "rsqrtf": "rsqrt.approx.ftz.f32",
     "exp2f": "ex2.approx.ftz.f32",
 }
-_FUNCTION = """.func (.param .b32 func_retval0) __nv_{name}(.param .b32 value)
-{{
-\t.reg .f32 %f<2>;
-\tld.param.f32 %f0, [value];
-\t{instruction} %f1, %f0;
-\tst.param.f32 [func_retval0], %f1;
-\tret;
-}}"""
 _TYPES = {
     "float16": "fp16",
     "float32": "fp32",
@@ -122,14 +120,22 @@ def _joined(texts: Sequence[str]) -> str:
     bodies = [text[begin:] for text, begin in zip(texts, begins, strict=True)]
     lines = heads[0].splitlines()
     first = [line for line in lines if line.startswith(_FIRST)]
-    text = "\n".join([*first, *dict.fromkeys(declared), *bodies])
-    return _EXTERN_OF_LIBDEVICE.sub(_function, text)
+    return "\n".join([*first, *dict.fromkeys(declared), *bodies])
 
 
-def _function(extern: re.Match[str]) -> str:
-    """Define what a kernel would have of libdevice."""
-    name = extern[1]
-    return _FUNCTION.format(name=name, instruction=_ONE_INSTRUCTION[name])
+def _without_calls(ptx: str) -> str:
+    """Have instructions in place of the functions of libdevice that are one."""
+
+    def instruction(call: re.Match[str]) -> str:
+        given, name, result = call[2], call[3], call[4]
+        known = _ONE_INSTRUCTION.get(name)
+        return call[0] if known is None else f"\t{known} \t{result}, {given};"
+
+    ptx = _CALL.sub(instruction, ptx)
+    called = set(_CALLED.findall(ptx))
+    return _EXTERN_OF_LIBDEVICE.sub(
+        lambda extern: extern[0] if extern[1] in called else "", ptx
+    )
 
 
 def _compiled(module: Any, architecture: str, variant: Variant) -> str:
@@ -196,10 +202,11 @@ def _named(ptx: str, variant: Variant, shared_bytes: int) -> str:
             f"{_MOST_SHARED_BYTES:,} can be had here: make its blocks smaller, "
             "or have fewer num_stages."
         )
-    missing = sorted(set(_OF_LIBDEVICE.findall(ptx)) - set(_ONE_INSTRUCTION))
-    if missing:
+    ptx = _without_calls(ptx)
+    missing = _CALLED.search(ptx)
+    if missing is not None:
         raise NoSource(
-            f"`{variant.kernel}` needs {missing[0]}() of libdevice, which is not "
+            f"`{variant.kernel}` needs {missing[1]}() of libdevice, which is not "
             "available here: use other functions of `tl`."
         )
     own = f"smem_{variant.entry}"
