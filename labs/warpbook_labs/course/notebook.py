@@ -30,6 +30,8 @@ _WITHOUT_GPU = {
     "keeps from happening too early. What it has not says so, with your line.",
     "torch": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, or are "
     "the CPU's where that can't be had: take `x.device` where you need a device.",
+    "cpu": "**Without a GPU** tensors are the CPU's: take `x.device` where you need a "
+    "device.",
 }
 _PLACES = {
     "device": "on the GPU",

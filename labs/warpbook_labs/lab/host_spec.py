@@ -35,8 +35,9 @@ HostCount = Literal[
 class Host(Struct, frozen=True, forbid_unknown_fields=True):
     """How the learner's `prepare` and `run` are called."""
 
-    #: "simulated": on a GPU that is simulated; "torch": only results are judged
-    without_gpu: Literal["simulated", "torch"]
+    #: "simulated": on a GPU that is simulated; "torch": only results are judged;
+    #: "cpu": the same, with tensors of the CPU
+    without_gpu: Literal["simulated", "torch", "cpu"]
     #: of `run` in each case, each with new inputs in the same memory
     calls: Annotated[int, Meta(ge=1, le=16)] = 3
     #: of the CPU: all calls of a case, and its `prepare`, without a GPU

@@ -19,7 +19,13 @@ from warpbook_labs.engines.simulated.explaining import (
     with_lines,
 )
 from warpbook_labs.engines.simulated.looked import decided
-from warpbook_labs.engines.simulated.messages import HostRan, Left, Record, RunTorch
+from warpbook_labs.engines.simulated.messages import (
+    HostRan,
+    Left,
+    Record,
+    RunOnCpu,
+    RunTorch,
+)
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.engines.simulated.recorded import NotJudged, Told, told_simulated
 from warpbook_labs.errors import BadLab, BadSource, NotInstalled
@@ -87,7 +93,7 @@ def check_host(
             return CheckResult(lab.id, "stopped", INVALID_MESSAGE, of=of)
         # what was not run has no answer
         ran = list(zip(batch, left, strict=False))
-        if lab.host.without_gpu == "torch":
+        if lab.host.without_gpu != "simulated":
             judged = [Told(_told(*run)) for run in ran]
         else:
             try:
@@ -156,9 +162,10 @@ def _batches(
 def _job(
     loaded: LoadedLab, host: Host, source: str, batch: Sequence[PreparedCalls]
 ) -> RunTorch | Record:
-    if host.without_gpu == "torch":
+    if host.without_gpu != "simulated":
         cases = tuple(prepared.to_run() for prepared in batch)
-        return RunTorch(source, loaded.given, cases, host.case_s)
+        run = RunOnCpu if host.without_gpu == "cpu" else RunTorch
+        return run(source, loaded.given, cases, host.case_s)
     cases = tuple(prepared.to_record() for prepared in batch)
     return Record(source, loaded.given, cases, host.case_s)
 

@@ -95,6 +95,12 @@ class RunTorch(Job[HostRan], frozen=True, tag="run torch"):
     followed: Followed | None = None
 
 
+class RunOnCpu(RunTorch, frozen=True, tag="run on cpu"):
+    """Run host code with tensors of the CPU, also where a GPU could be simulated."""
+
+    work: ClassVar[Work] = Work("warpbook_labs.engines.simulated.on_cpu", HostRan)
+
+
 class Record(Job[HostRan], frozen=True, tag="record"):
     """Run host code with a PyTorch that records what it is asked of a GPU."""
 

@@ -15,13 +15,19 @@ from typing import Any
 import numpy as np
 
 from warpbook_labs.engines.simulated.learner import Load, NotFit, run_cases, values_of
-from warpbook_labs.engines.simulated.messages import HostCase, HostRan, Left, RunTorch
+from warpbook_labs.engines.simulated.messages import (
+    HostCase,
+    HostRan,
+    Left,
+    RunOnCpu,
+    RunTorch,
+)
 from warpbook_labs.errors import NotInstalled
 from warpbook_labs.lab.remedies import INSTALL_TORCH
 from warpbook_labs.sandbox.learner_code import load_modules
 from warpbook_labs.sandbox.work import Refused
 
-Job = RunTorch
+Job = RunTorch | RunOnCpu
 
 _NO_GPU = (
     "Without a GPU this lab runs on the CPU: make tensors with "
@@ -67,6 +73,15 @@ try:
     torch.ones(2) @ torch.ones(3)
 except RuntimeError as problem:
     str(problem)
+library = torch.library.Library("rehearsal", "FRAGMENT")
+library.define("twice(Tensor x) -> Tensor")
+library.impl("twice", lambda x: x * 2, "CPU")
+torch.library.register_fake("rehearsal::twice", torch.empty_like, lib=library)
+torch.library.register_autograd(
+    "rehearsal::twice", lambda context, slope: slope * 2, lib=library
+)
+torch.ops.rehearsal.twice(torch.ones(2, requires_grad=True)).sum().backward()
+torch.ops.rehearsal.twice(torch.ones(2, device="meta"))
 """
 
 
@@ -126,7 +141,7 @@ def _leave_out_gpu(cuda: Any) -> None:
         setattr(cuda.nvtx, name, idle)
 
 
-def do(job: RunTorch) -> HostRan | Refused:
+def do(job: RunTorch | RunOnCpu) -> HostRan | Refused:
     """Run every case."""
     return run_cases(job, _run)
 
