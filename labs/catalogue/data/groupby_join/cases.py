@@ -10,6 +10,8 @@ Arrays = dict[str, Any]
 #: keys are whole numbers of 31 bits; a negative one is null
 _KEY_MASK = 2**31 - 1
 _SMALLEST, _LARGEST = -1000, 1000
+#: kinds whose rows all count and have keys of their own: the fullest tables
+_DENSE = ("distinct", "strided", "extremes")
 
 
 def _keys(groups: Any, chance: np.random.Generator) -> Any:
@@ -25,13 +27,16 @@ def _groups(
     """Draw the group of each row and each probe; about half of those are of no row."""
     n, m = sizes["n"], sizes["m"]
     count = max(n // 4, 1)
-    rows, probes = chance.integers(0, count, n), chance.integers(0, 2 * count, m)
+    rows: Any = chance.integers(0, count, n)
+    probes: Any = chance.integers(0, 2 * count, m)
     if values == "skewed":
         # half of the rows, and of the probes, have one key
         rows[chance.random(n) < 0.5] = 0
         probes[chance.random(m) < 0.5] = 0
-    elif values == "distinct":
+    elif values in _DENSE:
         rows, probes = chance.permutation(n), chance.integers(0, 2 * n, m)
+        # key 0 of those that are no random numbers
+        probes[0] = 0
     elif values == "one_key":
         rows[:], probes = 0, chance.integers(0, 2, m)
     return rows, probes
@@ -41,7 +46,7 @@ def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> A
     """Draw keys, amounts, probes, and the least amount that counts."""
     rows, probes = _groups(sizes, values, chance)
     n, m = sizes["n"], sizes["m"]
-    both = np.concatenate([rows, probes])
+    both: Any = np.concatenate([rows, probes])
     if values == "strided":
         # alike in their low bits
         both = both * 4096
@@ -55,7 +60,7 @@ def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> A
         both[chance.random(n + m) < 0.1] = -1
     amount = chance.integers(_SMALLEST, _LARGEST + 1, n)
     least = int(chance.integers(-300, 300))
-    if values == "distinct":
+    if values in _DENSE:
         least = _SMALLEST
     elif values == "nothing_left":
         amount, least = np.minimum(amount, 899), 900
@@ -79,7 +84,7 @@ def expected(given: Arrays, sizes: dict[str, int]) -> Arrays:
     totals = np.zeros(len(groups) + 1, np.int64)
     np.add.at(totals, of_row, amount[is_taken].astype(np.int64))
     # the last group has no rows: of probes that find none
-    place = np.searchsorted(groups, probe)
+    place: Any = np.searchsorted(groups, probe)
     is_found = np.append(groups, -1)[place] == probe
     place[~is_found | (probe < 0)] = len(groups)
     return {"matches": counts[place], "total": totals[place]}

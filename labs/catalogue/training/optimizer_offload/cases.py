@@ -109,7 +109,7 @@ def _step_s(machine: Machine, layers: Layers, buckets: Sequence[_Bucket]) -> flo
         up = max(up, cpu) + _copy_s(machine, "up", cast_on_gpu, params)
         if cast_on_gpu:
             gpu = max(gpu, up) + params / machine["gpu_cast_per_s"]
-    return max(gpu, up)
+    return float(max(gpu, up))
 
 
 def _copy_s(machine: Machine, way: str, cast_on_gpu: int, params: int) -> float:

@@ -13,7 +13,9 @@ class Bucket:
     ready_s: float = 0.0
 
     def copy_s(self, machine, rate):
-        return machine["copy_s"] + self.params * (2 + 2 * self.cast_on_gpu) / machine[rate]
+        return (
+            machine["copy_s"] + self.params * (2 + 2 * self.cast_on_gpu) / machine[rate]
+        )
 
 
 def step_s(machine, layers, plan):
@@ -41,7 +43,9 @@ def step_s(machine, layers, plan):
     for bucket in buckets:
         if bucket.stays:
             continue
-        down_s = max(down_s, bucket.ready_s) + bucket.copy_s(machine, "down_bytes_per_s")
+        down_s = max(down_s, bucket.ready_s) + bucket.copy_s(
+            machine, "down_bytes_per_s"
+        )
         cast_s = 0.0
         if not bucket.cast_on_gpu:
             cast_s = bucket.params / machine["cpu_cast_per_s"]
@@ -65,7 +69,9 @@ def plan(machine, layers):
             state = tuple([choice] * count), ends
             taken = cost(machine, layers, state)
             while True:
-                improved = min((cost(machine, layers, s), s) for s in near(state, count))
+                improved = min(
+                    (cost(machine, layers, s), s) for s in near(state, count)
+                )
                 if improved[0] >= taken:
                     break
                 taken, state = improved

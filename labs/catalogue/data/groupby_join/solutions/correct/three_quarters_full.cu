@@ -1,9 +1,10 @@
-// scratch: slot_key int32[2 * n]
-// scratch: slot_matches int32[2 * n]
-// scratch: slot_total int32[2 * n]
-// launch: clear<<<ceil_div(2 * n, 256), 256>>>(slot_key, slot_matches, slot_total, 2 * n)
-// launch: build<<<ceil_div(n, 256), 256>>>(key, amount, least, slot_key, slot_matches, slot_total, n, 2 * n)
-// launch: look_up<<<ceil_div(m, 256), 256>>>(probe, slot_key, slot_matches, slot_total, matches, total, m, 2 * n)
+// Three of four slots may be taken: less memory, and longer ways.
+// scratch: slot_key int32[n + n / 3 + 1]
+// scratch: slot_matches int32[n + n / 3 + 1]
+// scratch: slot_total int32[n + n / 3 + 1]
+// launch: clear<<<ceil_div(n + n / 3 + 1, 256), 256>>>(slot_key, slot_matches, slot_total, n + n / 3 + 1)
+// launch: build<<<ceil_div(n, 256), 256>>>(key, amount, least, slot_key, slot_matches, slot_total, n, n + n / 3 + 1)
+// launch: look_up<<<ceil_div(m, 256), 256>>>(probe, slot_key, slot_matches, slot_total, matches, total, m, n + n / 3 + 1)
 
 // a key below 0 is null, so none that is inserted is the same as this
 constexpr int kEmpty = -1;
