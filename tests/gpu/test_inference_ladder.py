@@ -33,4 +33,4 @@ def test_every_rung_is_climbed(notebook: Notebook, tmp_path: Path) -> None:
     assert errors["FP32"] == 0
     assert all(0 < errors[name] < 0.02 for name in RUNGS[1:5])
     assert errors["bf16"] < errors["INT8"] < 0.1 < errors["2:4"]
-    assert "no GPU" not in {rung["verdict"] for rung in rungs.values()}
+    assert "no verdict" not in {rung["verdict"] for rung in rungs.values()}

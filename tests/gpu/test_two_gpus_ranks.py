@@ -27,6 +27,12 @@ results = given.measure(2, model=model, batch=8)
 print(given.table(results))
 print(json.dumps(results))
 """
+PIPELINE = """
+import given, json
+results = given.measure(2)
+print(given.table(results))
+print(json.dumps(results))
+"""
 
 
 def test_schedules_of_a_learner_sum_up_over_nccl(tmp_path: Path) -> None:
@@ -48,3 +54,12 @@ def test_split_layers_equal_one_gpu(tmp_path: Path) -> None:
         assert result["error"] < 1e-4, kind
         extra = norms if kind == "sequence" else 0
         assert result["sent_bytes"] == result["predicted_bytes"] + extra, kind
+
+
+def test_stages_of_a_pipeline_have_the_gradients_of_one_gpu(tmp_path: Path) -> None:
+    results = ran("pipeline-schedules", tmp_path, PIPELINE)
+    assert list(results) == ["gpipe", "one_f_one_b", "interleaved", "capped"]
+    held = [result["held"] for result in results.values()]
+    assert held == [8, 2, 2.5, 1]
+    for name, result in results.items():
+        assert result["error"] < 1e-4, name

@@ -25,6 +25,19 @@ results = given.measure(2, model=given.MODEL | {"kv_heads": 4, "sequence": 16}, 
 print(given.table(results))
 print(json.dumps(results))
 """
+PIPELINE = """
+import given, json
+size = {"layers": 4, "width": 32, "micro_batches": 4, "rows": 8}
+results = given.measure(2, size=size)
+print(given.table(results))
+said = []
+for schedule in ([[0, 0, 0, 0]], [[0, 0, 0, 1], [0, 0, 0, 0]]):
+    try:
+        given.refuse_unfit(1, 1, 1, schedule)
+    except ValueError as problem:
+        said.append(str(problem))
+print(json.dumps([results, said]))
+"""
 
 
 def test_schedules_of_a_learner_sum_up_on_real_ranks(tmp_path: Path) -> None:
@@ -59,6 +72,27 @@ def test_split_layers_equal_one_device_and_send_what_the_lab_says(
         norms = 2 * 256 * 2 * 2 if kind == "sequence" else 0
         assert result["sent_bytes"] == result["predicted_bytes"] + norms, kind
     assert results["data"]["sent_bytes"] > 0 and results["tensor"]["sent_bytes"] > 0
+
+
+def test_stages_of_a_pipeline_have_the_gradients_of_one_device(tmp_path: Path) -> None:
+    results, said = ran("pipeline-schedules", tmp_path, PIPELINE)
+    message_bytes = 8 * 32 * 4
+    # of two stages: what each schedule may hold, and boundaries between its chunks
+    for name, held, boundaries in (
+        ("gpipe", 4, 1),
+        ("one_f_one_b", 2, 1),
+        ("interleaved", 2.5, 3),
+        ("capped", 1, 1),
+    ):
+        result = results[name]
+        assert result["error"] < 1e-5, name
+        assert result["held"] == held, name
+        # four micro-batches, forward and back
+        assert result["sent_bytes"] == boundaries * 4 * 2 * message_bytes, name
+        assert 0 <= result["bubble"] < 1
+    assert results["gpipe"]["predicted_bubble"] == pytest.approx(1 / 5)
+    assert said[0].startswith("Each stage does each chunk of each micro-batch once")
+    assert said[1] == "A stage waits for what never comes."
 
 
 #: a stub GPU alone has no NVLink that is up, and two have 18 of 25 GB/s one way

@@ -160,7 +160,7 @@ class Ladder:
             "image_s": statistics.median(profile.repeats.bare_ns) / 1e9 / images,
             "after": after,
             "error": difference.item(),
-            "verdict": verdict.kind if verdict and self.on_gpu else "no GPU",
+            "verdict": verdict.kind if verdict else "no verdict",
         }
         return self
 
@@ -172,19 +172,19 @@ class Ladder:
     def __repr__(self):
         """Write the table."""
         lines = [
-            f"{'rung':<14}{'ms an image':>12}{'of the first':>14}{'of the one':>12}"
-            f"{'before':<10}{'error':>9}  held back by"
+            f"{'rung':<12}{'ms an image':>12}{'speed-up':>10}{'of it':>9} "
+            f"{'beside':<9}{'error':>9}  held back by"
         ]
         first_s = next(iter(self.rungs.values()), {}).get("image_s")
         for name, rung in self.rungs.items():
             if "why" in rung:
-                lines.append(f"{name:<14}not measured: {rung['why']}")
+                lines.append(f"{name:<12}not measured: {rung['why']}")
                 continue
-            before = self.rungs.get(rung["after"], rung)
+            beside_s = self.rungs.get(rung["after"], rung)["image_s"]
             lines.append(
-                f"{name:<14}{rung['image_s'] * 1e3:>12.3f}"
-                f"{first_s / rung['image_s']:>12.2f} x"
-                f"{before.get('image_s', first_s) / rung['image_s']:>10.2f} x "
+                f"{name:<12}{rung['image_s'] * 1e3:>12.3f}"
+                f"{first_s / rung['image_s']:>8.2f} x"
+                f"{beside_s / rung['image_s']:>7.2f} x "
                 f"{rung['after'] or '':<9}{rung['error']:>9.1e}  {rung['verdict']}"
             )
         return "\n".join(lines)
