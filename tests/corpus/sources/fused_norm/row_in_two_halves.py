@@ -1,5 +1,5 @@
 # A row is held as two halves of the block, whose sums are added up.
-# launch: add_norm[rows](x, residual, weight, total, out, width, HALF=max(next_power_of_2(ceil_div(width, 2)), 16), num_warps=4)
+# launch: add_norm[rows](x, residual, weight, total, out, width, HALF=next_power_of_2(ceil_div(width, 2)), num_warps=4)
 import triton
 import triton.language as tl
 
