@@ -44,6 +44,9 @@ test-slurm: setup-test  ## run the tests of servers as jobs of a Slurm; as root
 	@$(PYTHON) tools/setup_env.py slurm
 	$(BIN)/python -m pytest -m slurm tests/hub/spawners
 
+test-systemd: setup-test  ## run the tests of servers as units of a real systemd; as root
+	export PATH="$(BIN):$$PATH"; python -m pytest -m systemd tests/hub/spawners
+
 setup:  ## what `make up` sets up, without starting anything
 	@$(PYTHON) tools/setup_env.py up --torch $(TORCH)
 
@@ -86,4 +89,4 @@ wheel:  ## sdists, and wheels built from them, of warpbook and its agent, into d
 	$(BIN)/python -m build
 	$(BIN)/python tools/agent_wheel.py
 
-.PHONY: help up hub test test-postgres test-ray test-slurm setup setup-hub setup-test setup-docs check protocol messages docs pictures recordings wheel
+.PHONY: help up hub test test-postgres test-ray test-slurm test-systemd setup setup-hub setup-test setup-docs check protocol messages docs pictures recordings wheel

@@ -69,7 +69,7 @@ def begun(size: Size, on_postgres: bool):
         if on_postgres:
             # a short path, as the server's socket is in it
             server_folder = Path(tempfile.mkdtemp(prefix="wb-pg-"))
-            server = PostgresServer(server_folder)
+            server = PostgresServer(server_folder, flushes=True)
             stack.callback(remove, server, server_folder)
             server.use_for(database)
         room = classroom(database)

@@ -407,6 +407,7 @@ export interface Change {
   readonly line: number | null;
   readonly sketch: string;
   readonly topic:
+    | 'attention'
     | 'copy-overlap'
     | 'fp8'
     | 'graphs'
@@ -668,6 +669,7 @@ export interface Finding {
   readonly change: string;
   readonly bound_ns: number | null;
   readonly topic:
+    | 'attention'
     | 'copy-overlap'
     | 'fp8'
     | 'graphs'

@@ -32,6 +32,9 @@ CAUSES: dict[str, str] = {
     "stale graph": r"stale graph|replays a graph",
     # of schedules for several GPUs
     "schedule's rule": r"A port has|are enough",
+    # of an optimizer on the CPU: what does not fit, and what takes too long
+    "offload's rule": r"Adam on the GPU needs",
+    "offload's time": r"behind backward; .* ms are enough",
     # of a server's schedules: what it can't do, and what it does too slowly
     "server's rule": r"in iteration \d+: ",
     "server's figures": r"is allowed|asked for|still here|came later",

@@ -34,8 +34,15 @@ def programs() -> Path:
 class PostgresServer:
     """One server; its databases are made one by one."""
 
-    def __init__(self, folder: Path) -> None:
-        """Make its files, and start it."""
+    def __init__(self, folder: Path, flushes: bool = False) -> None:
+        """Make its files, and start it.
+
+        Args:
+            folder: for its files and its socket.
+            flushes: it waits for the disk; without, only a crash of the whole machine
+                could lose what it has not flushed.
+        """
+        self._flushes = flushes
         self._data, self._log = folder / "data", folder / "server.log"
         self._socket = folder
         self._account: dict[str, Any] = {}
@@ -63,8 +70,7 @@ class PostgresServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         options = f"-k {self._socket} -c listen_addresses='' -c max_connections=60"
-        # only a crash of the whole machine could lose what was not flushed
-        options += " -c fsync=off"
+        options += f" -c fsync={'on' if self._flushes else 'off'}"
         self._run(*_PG_CTL, "-l", self._log, "-o", options, "start")
 
     def stop(self, mode: str = "immediate") -> None:

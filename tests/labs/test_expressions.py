@@ -42,6 +42,12 @@ def test_a_slash_divides_as_c_does_for_sizes() -> None:
     assert value(" ceil_div(n, 256) ", NAMES) == 4
 
 
+def test_the_next_power_of_two_is_that_of_triton() -> None:
+    numbers = ("1", "2", "3", "n", "1024", "1025")
+    powers = [value(f"next_power_of_2({number})", NAMES) for number in numbers]
+    assert powers == [1, 2, 4, 1024, 1024, 2048]
+
+
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -55,6 +61,7 @@ def test_a_slash_divides_as_c_does_for_sizes() -> None:
         "__import__('os').system('true')",
         "min(*[n, m])",
         "min(n)",
+        "next_power_of_2(n, m)",
         "max(n, m, key=n)",
         "[n for n in (1, 2)][0]",
         "lambda: n",

@@ -48,13 +48,14 @@ def test_a_text_has_its_pictures_its_sources_and_one_right_choice(folder: Path) 
 
 def test_texts_have_ids_of_their_own_and_go_with_labs_that_are_there() -> None:
     labs = {lab.id for lab in LABS}
-    assert [text.number for text in TEXT_LIST] == [1, 2, 3]
+    assert [text.number for text in TEXT_LIST] == [1, 2, 3, 4]
     assert not {text.id for text in TEXT_LIST} & labs
     assert {question.lab for question in QUESTIONS} <= labs
     assert {text.id: text.entry.questions for text in TEXT_LIST} == {
         "choosing-a-dtype": 7,
         "cudnn-algorithms": 6,
         "dgx-and-infiniband": 6,
+        "inference-ladder": 4,
     }
 
 
@@ -152,6 +153,23 @@ def test_pooling_and_the_network_are_computed_again() -> None:
     assert right_choice("How many times as much does NVLink of an H200") == (
         f"{900e9 / 2 / (400e9 / 8):g} times"
     )
+
+
+def test_sizes_and_times_of_the_ladder_are_computed_again() -> None:
+    patches = (512 // 16) ** 2
+    scores = torch.empty(12, patches, patches, dtype=torch.bfloat16, device="meta")
+    assert right_choice("A block has 12 heads") == f"{scores.nbytes:,}"
+    assert (
+        right_choice("A matrix product is 60 %") == f"{1 / (0.4 + 0.6 / 2):.2f} times"
+    )
+
+
+def test_blocks_of_python_become_cells_beside_what_they_import(tmp_path: Path) -> None:
+    notebook = open_text("inference-ladder", tmp_path)
+    written = nbformat.read(notebook, as_version=4)
+    assert not any("```" in cell.source for cell in written.cells)
+    assert any(cell.source.startswith("%load_ext") for cell in written.cells)
+    assert (tmp_path / "ladder.py").is_file()
 
 
 def test_answers_to_a_text_are_marked_with_reasons() -> None:

@@ -180,6 +180,21 @@ def test_for_a_gpu_each_kind_of_numbers_has_a_kernel_of_its_own(lab: LoadedLab) 
     assert "ld.global.v4" in result.ptx and ".target sm_90" in result.ptx
 
 
+def test_roots_and_powers_are_instructions_of_the_compiled_program(
+    lab: LoadedLab,
+) -> None:
+    powers = "tl.sqrt(total * total) * tl.rsqrt(total * total) * tl.exp2(total)"
+    source = lab.reference.replace("0.0, total)", f"0.0, {powers})")
+    job = job_of(lab, source, "sm_90", [{"n": 4096}, {"n": 77}])
+    assert isinstance(job, CompileTriton)
+    result = parent.run(job).result
+    assert isinstance(result, Compiled)
+    for instruction in ("sqrt.approx", "rsqrt.approx", "ex2.approx"):
+        assert f"{instruction}.ftz.f32" in result.ptx
+    # a call for each of them would take many times as long
+    assert "call" not in result.ptx and ".func" not in result.ptx
+
+
 def test_opening_the_lab_gives_a_python_file(lab: LoadedLab, tmp_path) -> None:
     source = open_lab(lab, tmp_path).source
     assert source.name == "kernel.py" and "@triton.jit" in source.read_text()

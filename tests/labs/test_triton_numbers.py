@@ -60,12 +60,14 @@ def compute(x, out):
     put(out, 17, tl.max(tl.dot(single, only), axis=1))
     put(out, 18, tl.max(tl.dot(single, only, input_precision="ieee"), axis=1))
     put(out, 19, tl.load(x + i, mask=i < 14))
+    one = tl.arange(0, 1)
+    put(out, 20, tl.load(x + one, mask=one < 0, other=0.0))
 """
 x = np.frombuffer(sys.stdin.buffer.read(), np.float32)
 run = execution.Run(
     (
         execution.Memory("x", 64, x.tobytes(), dtype="float32"),
-        execution.Memory("out", 20 * 64, dtype="float32"),
+        execution.Memory("out", 21 * 64, dtype="float32"),
     ),
     (
         execution.Launch(
@@ -92,7 +94,7 @@ def test_numbers_are_those_of_a_gpu() -> None:
     )
     # how it ends tells nothing: its clock goes on
     assert ended.stdout, ended.stderr.decode()
-    got = np.frombuffer(ended.stdout, np.float32).reshape(20, 16)
+    got = np.frombuffer(ended.stdout, np.float32).reshape(21, 16)
     v = torch.tensor(x).bfloat16()
     u = torch.full((16,), 1.5, dtype=torch.bfloat16)
     once = (v.float() * 1.5 + v.float()).bfloat16()
@@ -111,6 +113,7 @@ def test_numbers_are_those_of_a_gpu() -> None:
     np.testing.assert_array_equal(got[18], x)
     # what a mask leaves out and `other` does not give is anything
     np.testing.assert_array_equal(got[19], [*x[:14], np.inf, -np.inf])
+    np.testing.assert_array_equal(got[20], np.zeros(16))
 
 
 @pytest.mark.parametrize("step", [1, 0x3FFF, 0x8000, 0xFFFF])

@@ -8,6 +8,7 @@ from warpbook_monitors.checklist.answers import Labs as ChecklistLabs
 from warpbook_monitors.trace.report_view import Labs
 
 LABS: Final[Labs] = {
+    "attention": "which-sdpa",
     "copy-overlap": "copy-compute-overlap",
     "fp8": "fp8-linear",
     "graphs": "cuda-graphs",
@@ -27,11 +28,12 @@ CHECKLIST_LABS: Final[ChecklistLabs] = {
     "host-waits": "fix-the-trace",
     "batch-size": "occupancy",
     "cuda-graphs": "cuda-graphs",
-    "fusion": "roofline",
+    "fusion": "fused-norm",
     "tensor-cores": "tensor-cores",
     "mixed-precision": "mixed-precision",
     "alignment": "tensor-cores",
     "cudnn-benchmark": "convolution-settings",
     "channels-last": "convolution-settings",
+    "checkpointing": "checkpointing",
     "low-precision": "fp8-linear",
 }

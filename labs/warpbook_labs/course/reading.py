@@ -1,12 +1,13 @@
 """Texts beside the labs, for what a lab can't run: pictures, sources and questions.
 
 A text is a folder in `labs/texts/`: `text.toml`, `text.md`, and the pictures that it
-names. It is opened as a notebook, as labs are.
+names. It is opened as a notebook, as labs are; its blocks of Python are cells to run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from warpbook_labs.course.notebook_json import code_cell, notebook_json, words_cell
+from warpbook_labs.course.notebook_json import (
+    Cell,
+    code_cell,
+    notebook_json,
+    words_cell,
+)
 from warpbook_labs.course.quiz import QuizQuestion
 from warpbook_labs.errors import BadText, NoText
 from warpbook_labs.lab.entries import TextEntry
@@ -23,6 +29,7 @@ from warpbook_labs.lab.spec import Text
 from warpbook_labs.lab.texts import figures
 
 _SPEC, _TEXT = "text.toml", "text.md"
+_PYTHON = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 
 
 class Reading(Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,6 +42,11 @@ class Reading(Struct, frozen=True, forbid_unknown_fields=True):
     about: Text
     minutes: Annotated[int, Meta(ge=5, le=240)]
     questions: Annotated[tuple[QuizQuestion, ...], Meta(min_length=1, max_length=50)]
+    #: Python that its cells import, put beside the notebook
+    files: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[a-z_]{1,40}\.py$")], ...],
+        Meta(max_length=10),
+    ] = ()
 
     @property
     def entry(self) -> TextEntry:
@@ -93,11 +105,12 @@ def open_text(name: str, place: Path) -> Path:
     folder = TEXTS / text.id.replace("-", "_")
     try:
         words = read_file(folder / _TEXT)
-        pictures = {name: read_file(folder / name) for name in figures(words)}
+        beside = (*figures(words), *text.files)
+        others = {name: read_file(folder / name) for name in beside}
     except UnfitFile as problem:
         raise BadText(str(problem)) from None
     cells = [
-        words_cell(words),
+        *_cells(words),
         words_cell(
             "## Questions\n\nRun the cell for the questions, then put a letter for "
             "each behind the command. Nothing is kept."
@@ -106,12 +119,23 @@ def open_text(name: str, place: Path) -> Path:
     ]
     place.mkdir(parents=True, exist_ok=True)
     notebook = place / f"{text.id}.ipynb"
-    files = {_TEXT: words, **pictures, notebook.name: notebook_json(cells, text.id)}
+    files = {_TEXT: words, **others, notebook.name: notebook_json(cells, text.id)}
     for file_name, content in files.items():
         with contextlib.suppress(FileExistsError):
             with (place / file_name).open("x", encoding="utf-8") as file:
                 file.write(content)
     return notebook
+
+
+def _cells(words: str) -> list[Cell]:
+    """Make cells of what a text says, and of its blocks of Python."""
+    # words and code take turns, words first and last
+    parts = enumerate(_PYTHON.split(words))
+    return [
+        code_cell(part) if place % 2 else words_cell(part)
+        for place, part in parts
+        if part.strip()
+    ]
 
 
 def text_mistakes(folder: Path) -> Iterator[str]:
@@ -120,6 +144,9 @@ def text_mistakes(folder: Path) -> Iterator[str]:
     for name in figures(words):
         if "/" in name or not (folder / name).is_file():
             yield f"{folder}/{_TEXT}: `{name}` is not in the folder"
+    for name in text.files:
+        if not (folder / name).is_file():
+            yield f"{folder}/{_SPEC}: files: `{name}` is not in the folder"
     for question in text.questions:
         right = sum(choice.is_right for choice in question.choices)
         if right != (question.grade == "stated"):

@@ -29,10 +29,17 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-_FUNCTIONS: dict[str, Callable[..., int]] = {
-    "ceil_div": ceil_div,
-    "min": min,
-    "max": max,
+def next_power_of_2(a: int) -> int:
+    """Round up to a power of two; 1 for 1 and less."""
+    return 1 << max(a - 1, 0).bit_length()
+
+
+#: with how many arguments each takes
+_FUNCTIONS: dict[str, tuple[Callable[..., int], int]] = {
+    "ceil_div": (ceil_div, 2),
+    "min": (min, 2),
+    "max": (max, 2),
+    "next_power_of_2": (next_power_of_2, 1),
 }
 
 
@@ -74,9 +81,12 @@ def _value(node: ast.expr, names: Mapping[str, int]) -> int:
         sides = _value(node.left, names), _value(node.right, names)
         number = _BINARY[type(node.op)](*sides)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        function = _FUNCTIONS.get(node.func.id)
-        if function is None or node.keywords or len(node.args) != 2:
-            known = ", ".join(f"{name}(a, b)" for name in _FUNCTIONS)
+        function, arguments = _FUNCTIONS.get(node.func.id, (None, 0))
+        if function is None or node.keywords or len(node.args) != arguments:
+            known = ", ".join(
+                f"{name}({', '.join('ab'[:count])})"
+                for name, (_, count) in _FUNCTIONS.items()
+            )
             raise BadExpression(f"`{ast.unparse(node)}`: there is only {known}.")
         number = function(*(_value(arg, names) for arg in node.args))
     else:

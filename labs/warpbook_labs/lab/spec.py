@@ -136,7 +136,15 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
     number: Annotated[int, Meta(ge=1, le=999)]
     title: Text
     track: Literal[
-        "kernels", "memory", "precision", "streams", "training", "serving", "profile"
+        "kernels",
+        "memory",
+        "precision",
+        "attention",
+        "streams",
+        "training",
+        "serving",
+        "data",
+        "profile",
     ]
     goal: Text
     #: what the learner writes

@@ -14,6 +14,7 @@ from warpbook_monitors.verdict_kinds import Kind
 
 #: techniques that remove a cause; who teaches them says so elsewhere
 Topic = Literal[
+    "attention",
     "copy-overlap",
     "fp8",
     "graphs",

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -19,9 +20,12 @@ from tests.hub.core.kills import STUB
 from tests.hub.core.started_hub import Hub, started
 from tests.programs import free_port, wait_for
 from warpbook.hub.database.tables import JOBS, RESULTS
-from warpbook.hub.grader.engine import Graded
+from warpbook.hub.grader.client import HubClient
+from warpbook.hub.grader.engine import Graded, Places
 from warpbook.hub.grader.labs import OWN_LABS, CantGrade, grade
-from warpbook.hub.grader_protocol import REFUSED_STATUS, JobOrder
+from warpbook.hub.grader.local_pool import LocalPool
+from warpbook.hub.grader.work_loop import WorkLoop
+from warpbook.hub.grader_protocol import REFUSED_STATUS, Device, JobOrder
 from warpbook.hub.lab_facts import digest_of
 from warpbook.hub.queue import control, graders
 from warpbook_labs.course.separation import part
@@ -106,6 +110,35 @@ def test_right_sources_have_a_gpu_each_and_wrong_ones_none(hub: Hub) -> None:
     with hub.room.database.read() as connection:
         jobs = connection.execute(JOBS.select().where(JOBS.c.stage == "gpu")).all()
     assert {job.device for job in jobs} <= {"SIM-0", "SIM-1"}
+
+
+class Growing(LocalPool):
+    """A machine to which a GPU comes while it grades."""
+
+    now = Places(0)
+    looks = 0
+
+    def places(self) -> Places:
+        self.looks += 1
+        return self.now
+
+
+def test_a_gpu_that_comes_judges_what_is_leased_at_that_moment(hub: Hub) -> None:
+    with hub.room.database.write() as connection:
+        token = graders.register(connection, hub.room.now_ms, "hub", "one")
+    engine = Growing(command=(sys.executable, str(STUB)))
+    loop = WorkLoop(HubClient(hub.url, token), engine)
+    # the next heartbeat that is due comes after the result
+    with hub.service(lease_s=600), ThreadPoolExecutor(1) as pool:
+        running = pool.submit(loop.run)
+        try:
+            wait_for("its first heartbeats", lambda: engine.looks > 9 or None)
+            receipt = hub.room.submit("ada", "// right")
+            engine.now = Places(1, (Device("SIM-0", "simulated"),))
+            assert hub.wait(receipt.submission, "graded").stage == "gpu"
+        finally:
+            loop.stop()
+        running.result()
 
 
 def order_for(source: str, lab: str = "vector-add", digest: str = "") -> JobOrder:

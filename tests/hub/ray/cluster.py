@@ -84,9 +84,16 @@ class Cluster:
         return False
 
     def start_node(
-        self, number: int, slots: int, gpus: tuple[str, ...] = (), user: str = ""
+        self,
+        number: int,
+        slots: int,
+        gpus: tuple[str, ...] = (),
+        user: str = "",
+        has_gpus: bool = False,
     ) -> None:
-        options = ["--no-gpu", "--cpu-slots", str(slots), "--user", user]
+        """Start a node with simulated GPUs, or with this machine's own."""
+        options = ["--cpu-slots", str(slots), "--user", user]
+        options += [] if has_gpus else ["--no-gpu"]
         for uuid in gpus:
             options += ["--simulated-gpu", uuid]
         if self.has_networks:
@@ -209,4 +216,14 @@ def _own_address() -> str:
         # nothing is sent
         with contextlib.suppress(OSError):
             probe.connect(("192.0.2.1", 9))
-        return str(probe.getsockname()[0])
+        address = str(probe.getsockname()[0])
+    if address != "0.0.0.0":
+        return address
+    # no route leads out of a machine that is by itself
+    addresses = [
+        entry.address
+        for entries in psutil.net_if_addrs().values()
+        for entry in entries
+        if entry.family is socket.AF_INET and not entry.address.startswith("127.")
+    ]
+    return addresses[0] if addresses else "127.0.0.1"

@@ -7,12 +7,13 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import requests
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from tests.hub.service.class_hub import ClassHub
+from tests.hub.service.class_hub import ClassHub, Visitor
 from tests.programs import environment, free_port, program, running, wait_for
 from warpbook.cli.main import main
 from warpbook.hub.spawners.site_files import CONFIG, PORT
@@ -66,12 +67,55 @@ class SiteHub(ClassHub):
         return (self.folder / "hub.log").read_text()[-6000:]
 
 
+class Learner:
+    """Somebody who asks for servers, as the hub's page does."""
+
+    def __init__(self, hub: SiteHub, name: str) -> None:
+        """Log in."""
+        self._hub, self._name = hub, name
+        self._session = Visitor(hub, name).log_in().session
+
+    def start(self, gpu: str) -> requests.Response:
+        """Ask for a server with a GPU, or with none."""
+        return self._ask("POST", {"gpu": gpu})
+
+    def ask_for_end(self) -> None:
+        self._ask("DELETE", None)
+
+    def servers(self) -> dict[str, Any]:
+        """Give what the hub says of this person's servers, by name."""
+        answer = self._session.get(self._url, timeout=60)
+        servers: dict[str, Any] = answer.json()["servers"]
+        return servers
+
+    def wait_for_server(self) -> None:
+        """Wait until the server is ready."""
+        wait_for(
+            "the server", lambda: self.servers().get("", {}).get("ready") or None, 90
+        )
+
+    @property
+    def _url(self) -> str:
+        return f"{self._hub.url}hub/api/users/{self._name}"
+
+    def _ask(self, method: str, body: object) -> requests.Response:
+        xsrf = self._session.cookies.get("_xsrf", path=f"{self._hub.base_url}hub/")
+        return self._session.request(
+            method,
+            f"{self._url}/server",
+            json=body,
+            headers={"X-XSRFToken": xsrf, "Sec-Fetch-Mode": "cors"},
+            timeout=120,
+        )
+
+
 @contextlib.contextmanager
 def site_hub(
     folder: Path,
     options: tuple[str, ...],
     more: str = "",
     beside: Callable[[SiteHub], contextlib.AbstractContextManager] | None = None,
+    within: tuple[str, ...] = (),
     **env: str,
 ) -> Iterator[SiteHub]:
     """Run the hub with the files as they are, but for addresses of the service.
@@ -81,6 +125,7 @@ def site_hub(
         options: of `warpbook hub config`.
         more: what the site's configuration has below.
         beside: runs what the hub looks for as it starts.
+        within: what the hub's command is run by.
         env: of the hub.
     """
     hub = SiteHub(folder)
@@ -95,7 +140,7 @@ def site_hub(
     given = environment(
         HOME=str(folder), PYTHONPATH=":".join(filter(None, sys.path)), **env
     )
-    command = [sys.executable, "-m", "jupyterhub", "-f", str(site)]
+    command = [*within, sys.executable, "-m", "jupyterhub", "-f", str(site)]
     with contextlib.ExitStack() as stack:
         if beside is not None:
             stack.enter_context(beside(hub))

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from tests.hub.service.class_hub import Visitor
-from tests.hub.spawners.site import SLURM, SiteHub, answers, site_hub
+from tests.hub.spawners.site import SLURM, Learner, SiteHub, answers, site_hub
 from tests.hub.spawners.slurm_cluster import Slurm, slurm
 from tests.programs import wait_for
 from warpbook.hub.spawners.site_files import JOB
@@ -36,25 +36,17 @@ class World:
 
     hub: SiteHub
     slurm: Slurm
-    learner: Visitor
-
-    def start(self, gpu: str) -> requests.Response:
-        """Ask for a server, as the page does."""
-        return self._ask("POST", {"gpu": gpu})
+    learner: Learner
 
     def stop(self) -> None:
-        self._ask("DELETE", None)
+        self.learner.ask_for_end()
         wait_for("the end of the job", lambda: not self.slurm.jobs("%i") or None)
-        wait_for("the hub to know", lambda: not self._servers() or None)
+        wait_for("the hub to know", lambda: not self.learner.servers() or None)
 
     def environment(self) -> dict[str, str]:
         """Give the environment of the server, once it is ready."""
 
-        def ready() -> dict[str, str] | None:
-            servers = self._servers()
-            return servers[""] if servers.get("", {}).get("ready") else None
-
-        wait_for("the server", ready, 90)
+        self.learner.wait_for_server()
         prefix = f"{self.hub.base_url}user/{LEARNER}/"
         return next(
             process.environ()
@@ -62,23 +54,6 @@ class World:
             if "jupyterhub-singleuser" in " ".join(process.cmdline())
             and process.environ().get("JUPYTERHUB_SERVICE_PREFIX") == prefix
             and "SLURM_JOB_ID" in process.environ()
-        )
-
-    def _servers(self) -> dict:
-        session = self.learner.session
-        answer = session.get(f"{self.hub.url}hub/api/users/{LEARNER}", timeout=60)
-        servers: dict = answer.json()["servers"]
-        return servers
-
-    def _ask(self, method: str, body: object) -> requests.Response:
-        session = self.learner.session
-        xsrf = session.cookies.get("_xsrf", path=f"{self.hub.base_url}hub/")
-        return session.request(
-            method,
-            f"{self.hub.url}hub/api/users/{LEARNER}/server",
-            json=body,
-            headers={"X-XSRFToken": xsrf, "Sec-Fetch-Mode": "cors"},
-            timeout=120,
         )
 
 
@@ -92,7 +67,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         conf = str(cluster.conf)
         with site_hub(folder, options, more, SLURM_CONF=conf) as hub:
             wait_for("the service", lambda: answers(f"{hub.service_url}health"))
-            yield World(hub, cluster, Visitor(hub, LEARNER).log_in())
+            yield World(hub, cluster, Learner(hub, LEARNER))
     assert (folder / JOB).exists()
 
 
@@ -113,7 +88,7 @@ def no_server_is_left(world: World) -> Iterator[None]:
 def test_a_server_has_the_gpu_that_was_chosen(
     world: World, choice: str, gres: str, device: str
 ) -> None:
-    assert world.start(choice).ok
+    assert world.learner.start(choice).ok
     environment = world.environment()
     assert world.slurm.jobs("%b") == [gres]
     assert environment["CUDA_VISIBLE_DEVICES"] == device
@@ -129,7 +104,7 @@ def test_a_server_waits_for_a_gpu_that_another_job_has(world: World) -> None:
     job = ("sbatch", "--gres=gpu:h100:1", "--mem=10M", "--wrap", "sleep 600")
     other = world.slurm.said(*job, f"--output={world.slurm.folder}/other").split()[-1]
     wait_for("the other job", lambda: "R" in world.slurm.jobs("%t") or None)
-    assert world.start("One GPU, h100").ok
+    assert world.learner.start("One GPU, h100").ok
 
     def waits() -> bool | None:
         return ("PD" in world.slurm.jobs("%t")) or None
@@ -142,7 +117,7 @@ def test_a_server_waits_for_a_gpu_that_another_job_has(world: World) -> None:
 def test_a_notebook_sets_the_port_of_its_server_and_nothing_else(
     world: World, tmp_path: Path
 ) -> None:
-    assert world.start("").ok
+    assert world.learner.start("").ok
     token = world.environment()["JUPYTERHUB_API_TOKEN"]
     mark = tmp_path / "mark"
     hostile = {"port": 4321, "exec_prefix": f"touch {mark};"}
@@ -156,13 +131,13 @@ def test_a_notebook_sets_the_port_of_its_server_and_nothing_else(
         assert answer.status_code == 400, body
     # which would run commands of the body
     world.stop()
-    assert world.start("").ok
+    assert world.learner.start("").ok
     world.environment()
     assert not mark.exists()
 
 
 def test_what_is_not_offered_submits_nothing(world: World) -> None:
-    answer = world.start("gpu:h100:8")
+    answer = world.learner.start("gpu:h100:8")
     assert answer.status_code == 500
     assert "no such GPU" in answer.text
     assert not world.slurm.jobs("%i")

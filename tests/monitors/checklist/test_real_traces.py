@@ -238,3 +238,16 @@ def test_images_need_no_sizes_of_eight(tmp_path: Path) -> None:
     judged = checklist(read_profile(str(path)).profile, CHECKLIST_LABS)
     (line,) = (line for line in judged.lines if line.name == "alignment")
     assert line.answer == NO and "pad 255 to 256" in line.advice
+
+
+def test_clipping_many_gradients_at_once_is_no_optimizer_that_does() -> None:
+    profile = profile_of("traces/train_fp32")
+    clipping = "multi_tensor_apply_kernel<TensorListMetadata<1>, LpNormFunctor<float>>"
+    kernels = tuple(
+        structs.replace(row, name=clipping) if "multi_tensor" in row.name else row
+        for row in profile.kernels
+    )
+    assert any(row.name == clipping for row in kernels)
+    clipped = structs.replace(profile, kernels=kernels)
+    lines = {line.name: line for line in checklist(clipped, CHECKLIST_LABS).lines}
+    assert lines["fused-optimizer"].answer != YES

@@ -105,7 +105,9 @@ class WorkLoop:
 
     def _turn(self, welcome: Welcome) -> None:
         try:
-            if time.monotonic() >= self._beat_s:
+            # a GPU that came is told before what it would judge is leased
+            is_news = self._what_it_has() != self._has_said
+            if is_news or time.monotonic() >= self._beat_s:
                 self._heartbeat()
                 self._beat_s = time.monotonic() + welcome.heartbeat_s
             self._hand_over()

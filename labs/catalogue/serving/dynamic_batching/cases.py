@@ -75,7 +75,6 @@ class _Simulation:
                 for name in names
             },
         }
-        self.requests = scene.requests
         #: when each request of a model comes, the first one first
         self.coming: dict[str, list[float]] = {name: [] for name in names}
         whole = sum(scene.per_second)

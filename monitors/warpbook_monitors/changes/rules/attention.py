@@ -107,6 +107,7 @@ def _proposal(
         line=evidence.code.first_line("softmax")
         or evidence.line_at(int(operators.table.start_ns[one.members[0]])),
         sketch=_sketch(in_math, one.dtype),
+        topic="attention",
     )
 
 

@@ -12,6 +12,8 @@ _STEP = "Optimizer.step#"
 _ZERO_GRAD = "Optimizer.zero_grad#"
 _CHECKPOINT = re.compile(r"CheckpointFunction|torch::checkpoint")
 _MANY_AT_ONCE = re.compile(r"multi_tensor_apply|fused_?(adam|sgd)|FusedAdam", re.I)
+#: norms and factors of clipping and of gradient scaling, which update no parameter
+_CLIPS = re.compile(r"LpNormFunctor|BinaryOpScalarTensorFunctor|non_finite_check")
 #: of the GPU's memory, from which a larger batch no longer fits
 _NEARLY_FULL = 0.85
 _TRAINS_NORM = re.compile(r"bn_fw_tr|batchnorm_fwtr|batch_norm_collect_statistics")
@@ -118,7 +120,8 @@ def fused_optimizer(facts: Facts) -> Judgement:
     count = sum(row.times for row in steps)
     kernels = sum(row.work or 0 for row in steps)
     evidence = f"{counted(count, 'step')} put {counted(kernels, 'kernel')} on the GPU."
-    if any(_MANY_AT_ONCE.search(row.name) for row in facts.profile.kernels):
+    names = [row.name for row in facts.profile.kernels]
+    if any(_MANY_AT_ONCE.search(name) and not _CLIPS.search(name) for name in names):
         return Judgement("yes", f"{evidence} They take many tensors each.")
     return facts.without_gain(evidence)
 

@@ -35,7 +35,21 @@ _SHARED = re.compile(r"^\s*\.extern \.shared .*global_smem\[\];.*$", re.M)
 _FIRST = (".version", ".target", ".address_size")
 _DECLARED = re.compile(r"^\.(?:extern \.func|global|shared)\b[^;]*;", re.M)
 _GLOBAL = re.compile(r"^\.global [^;={]*?(\w+)\[", re.M)
-_OF_LIBDEVICE = re.compile(r"\b__nv_(\w+)")
+#: a call as LLVM writes it, with what is given and where the result goes
+_CALL = re.compile(
+    r"^\s*\{ // callseq (\d+),(?:(?!callseq)[^}])*?st\.param\.\w+\s+\[param0\], (\S+);"
+    r"(?:(?!callseq)[^}])*?\b__nv_(\w+),\s*\(\s*param0\s*\);"
+    r"\s*ld\.param\.\w+\s+(\S+), \[retval0\];\s*\} // callseq \1$",
+    re.M,
+)
+_CALLED = re.compile(r"\bcall\b[^;]*\b__nv_(\w+)")
+_EXTERN_OF_LIBDEVICE = re.compile(r"^\.extern \.func[^;]*?\b__nv_(\w+)\b[^;]*;", re.M)
+#: functions of libdevice that are one instruction, the one that Triton makes of them
+_ONE_INSTRUCTION = {
+    "sqrtf": "sqrt.approx.ftz.f32",
+    "rsqrtf": "rsqrt.approx.ftz.f32",
+    "exp2f": "ex2.approx.ftz.f32",
+}
 _TYPES = {
     "float16": "fp16",
     "float32": "fp32",
@@ -109,6 +123,21 @@ def _joined(texts: Sequence[str]) -> str:
     return "\n".join([*first, *dict.fromkeys(declared), *bodies])
 
 
+def _without_calls(ptx: str) -> str:
+    """Have instructions in place of the functions of libdevice that are one."""
+
+    def instruction(call: re.Match[str]) -> str:
+        given, name, result = call[2], call[3], call[4]
+        known = _ONE_INSTRUCTION.get(name)
+        return call[0] if known is None else f"\t{known} \t{result}, {given};"
+
+    ptx = _CALL.sub(instruction, ptx)
+    called = set(_CALLED.findall(ptx))
+    return _EXTERN_OF_LIBDEVICE.sub(
+        lambda extern: extern[0] if extern[1] in called else "", ptx
+    )
+
+
 def _compiled(module: Any, architecture: str, variant: Variant) -> str:
     compiler = importlib.import_module("triton.compiler.compiler")
     ir = importlib.import_module("triton._C.libtriton").ir
@@ -173,7 +202,8 @@ def _named(ptx: str, variant: Variant, shared_bytes: int) -> str:
             f"{_MOST_SHARED_BYTES:,} can be had here: make its blocks smaller, "
             "or have fewer num_stages."
         )
-    missing = _OF_LIBDEVICE.search(ptx)
+    ptx = _without_calls(ptx)
+    missing = _CALLED.search(ptx)
     if missing is not None:
         raise NoSource(
             f"`{variant.kernel}` needs {missing[1]}() of libdevice, which is not "

@@ -198,7 +198,8 @@ def _mend_memory(builder: Any, interpreter: Any, language: Any) -> None:
     def create_masked_load(
         self: Any, at: Any, mask: Any, other: Any, *more: Any, **named: Any
     ) -> Any:
-        if other is None:
+        # of one element Triton takes `other=0.0` for none: a tensor of 0 is false
+        if other is None and at.data.size > 1:
             kind = at.get_element_ty()
             dtype = interpreter._get_np_dtype(kind)
             is_bfloat16 = kind == language.bfloat16

@@ -1,0 +1,41 @@
+"""Cells of a lab's text that use its `given.py`, run where a learner runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.session import find
+
+ROOT = Path(__file__).parents[2]
+
+
+def ran(lab_id: str, folder: Path, cell: str, source: str = "") -> Any:
+    """Open a lab, keep a source in it, and run a cell that prints JSON last.
+
+    Args:
+        lab_id: of the catalogue.
+        folder: where it is opened.
+        cell: Python that prints.
+        source: the learner's; the reference if left out.
+    """
+    lab = find(lab_id)
+    opened = open_lab(lab, folder)
+    opened.source.write_text(source or lab.reference)
+    roots = [str(ROOT / root) for root in ("extension", "labs", "monitors")]
+    ended = subprocess.run(
+        [sys.executable, "-c", cell],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    *shown, data = ended.stdout.splitlines()
+    print("\n".join(["", *shown]))  # noqa: T201 - a GPU's table is read by a person
+    return json.loads(data)
