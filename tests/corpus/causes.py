@@ -38,8 +38,8 @@ CAUSES: dict[str, str] = {
     # of a server's schedules: what it can't do, and what it does too slowly
     "server's rule": r"in iteration \d+: ",
     "server's figures": r"is allowed|asked for|still here|came later",
-    # of a search on leased GPUs
-    "search's rule": r"in decision \d+: ",
+    # of decisions that a simulation asks for
+    "decision's rule": r"in decision \d+: ",
     "search's loss": r"loss of the kept trial",
 }
 
