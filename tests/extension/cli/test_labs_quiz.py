@@ -61,6 +61,7 @@ def test_a_text_is_listed_opened_and_asked_about(warpbook, tmp_path: Path) -> No
     assert [text["id"] for text in texts][1:] == [
         "cudnn-algorithms",
         "dgx-and-infiniband",
+        "inference-ladder",
     ]
     opened = warpbook("labs", "open", "dgx-and-infiniband")
     assert opened.returncode == 0, opened.stderr
