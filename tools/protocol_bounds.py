@@ -75,6 +75,7 @@ BOUNDS = {
     "OwnCourse.labs": 1000,
     "PathEntry.parts": 100,
     "PathPart.labs": 100,
+    "PathPart.texts": 20,
     "Reading.values": 200,
     "Receipt.devices": 200,
     "ReceiptView.allocators": 200,

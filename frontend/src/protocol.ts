@@ -1159,6 +1159,7 @@ export interface PathEntry {
 export interface PathPart {
   readonly title: string;
   readonly labs: string[];
+  readonly texts: string[];
 }
 
 /** All GPU work that was launched within the same operators. */

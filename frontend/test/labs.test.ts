@@ -100,8 +100,8 @@ const PATH: PathEntry = {
   minutes_left: 30,
   passed: 1,
   parts: [
-    { title: 'Day 1', labs: ['roofline', 'gone'] },
-    { title: 'Day 2', labs: ['vector-add'] }
+    { title: 'Day 1', labs: ['roofline', 'gone'], texts: [] },
+    { title: 'Day 2', labs: ['vector-add'], texts: ['dtypes', 'gone'] }
   ]
 };
 const LIST: LabList = {
@@ -123,6 +123,21 @@ test('labs stand by track, or in the order of the path that is followed', () => 
     ['kernels', ['vector-add']],
     ['memory', ['roofline']]
   ]);
+  const text = {
+    id: 'dtypes',
+    title: 'Dtypes',
+    about: '',
+    minutes: 15,
+    labs: [],
+    questions: 7
+  };
+  const other = { ...text, id: 'other' };
+  assert.deepEqual(
+    groupsOf({ ...LIST, path: 'week', texts: [other, text] }).map(
+      ({ texts }) => texts
+    ),
+    [[], [text]]
+  );
   // a lab that is not here is left out
   assert.deepEqual(groups({ ...LIST, path: 'week' }), [
     ['Day 1', ['roofline']],

@@ -21,6 +21,7 @@ from warpbook_labs.course.paths import (
     read_paths,
     unmet,
 )
+from warpbook_labs.course.reading import read_texts
 from warpbook_labs.errors import BadLab, BadPath, NoPath
 from warpbook_labs.lab.entries import PathPart, SoFar
 from warpbook_labs.lab.files import CATALOGUE, PATHS
@@ -34,7 +35,11 @@ LABS, _ = overview(Here("13.3", "", True, True, 0), {"area-codes": SoFar("passed
 def test_paths_are_an_afternoon_a_week_and_a_term_without_mistakes() -> None:
     paths = read_paths()
     assert [path.id for path in paths] == ["afternoon", "week", "term"]
-    assert [mistake for path in paths for mistake in path_mistakes(path, LABS)] == []
+    texts = [text.id for text in read_texts()]
+    assert [
+        mistake for path in paths for mistake in path_mistakes(path, LABS, texts)
+    ] == []
+    assert paths[-1].parts[-1].texts == ("inference-ladder",)
     minutes = [path_entry(path, LABS).minutes for path in paths]
     assert minutes == sorted(minutes)
     # an afternoon has four hours
@@ -48,12 +53,13 @@ def test_a_term_has_every_lab_of_the_catalogue() -> None:
 
 def test_mistakes_of_a_path_name_the_lab() -> None:
     ids = ("vector-add", "matmul", "vector-add", "nowhere")
-    path = LabPath("mine", 9, "Mine", "Short.", (PathPart("All", ids),))
-    assert list(path_mistakes(path, LABS)) == [
+    path = LabPath("mine", 9, "Mine", "Short.", (PathPart("All", ids, ("none",)),))
+    assert list(path_mistakes(path, LABS, ["some"])) == [
         "mine: `matmul` needs `tiled-transpose` before it",
         "mine: `matmul` needs `reduction-and-scan` before it",
         "mine: `vector-add` is there twice",
         "mine: there is no lab `nowhere`",
+        "mine: there is no text `none`",
     ]
 
 

@@ -21,6 +21,7 @@ from warpbook_labs.course.paths import (
     unmet,
 )
 from warpbook_labs.course.progress import read_progress, submissions_file
+from warpbook_labs.course.reading import find_text
 from warpbook_labs.lab.entries import LabEntry, PathEntry
 from warpbook_monitors.plain_text import joined
 
@@ -95,6 +96,11 @@ def _one(
         yield ""
         yield f"{part.title} ({minutes} minutes)"
         yield from (f"  {lines[name]}" for name in part.labs if name in lines)
+        yield from (
+            f"  then the text {text.title}, {text.minutes} min: "
+            f"warpbook labs open {text.id}"
+            for text in map(find_text, part.texts)
+        )
     yield ""
     if following is None:
         yield "No lab is left on it that is not passed and can be checked here."

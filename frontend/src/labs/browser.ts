@@ -11,8 +11,11 @@ import type { LabGroup } from './paths';
 import { groupsOf, PathChoice } from './paths';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
-import { textSections } from './texts';
+import { textRow, textSections } from './texts';
 import { trans } from '../translation';
+
+/** A row of a lab that is not filtered out; texts are not filtered. */
+const SHOWN_LAB = '.wb-lab:not([hidden]):not([data-text])';
 
 export class LabBrowser extends Widget {
   /**
@@ -102,7 +105,7 @@ export class LabBrowser extends Widget {
     this.path.write(list);
     this.writeTexts(list.texts);
     // an unchanged list stays: a person may be reading in it
-    const state = JSON.stringify([labs, list.path]);
+    const state = JSON.stringify([labs, list.path, list.texts]);
     if (state === this.state) {
       return;
     }
@@ -155,7 +158,7 @@ export class LabBrowser extends Widget {
       }
     }
     for (const section of this.tracks.querySelectorAll('section')) {
-      section.hidden = section.querySelector('.wb-lab:not([hidden])') === null;
+      section.hidden = section.querySelector(SHOWN_LAB) === null;
     }
     this.filters.tell(shown, this.labs.length);
   }
@@ -189,7 +192,7 @@ export class LabBrowser extends Widget {
     );
   }
 
-  private group({ title, label, labs }: LabGroup): HTMLElement {
+  private group({ title, label, labs, texts }: LabGroup): HTMLElement {
     const passed = labs.filter(({ progress }) => progress?.state === 'passed');
     return h(
       'section',
@@ -203,7 +206,10 @@ export class LabBrowser extends Widget {
       h(
         'ul',
         { class: 'wb-list wb-labs-list' },
-        ...labs.map(lab => this.row(lab))
+        ...labs.map(lab => this.row(lab)),
+        ...texts.map(text =>
+          textRow(text, button => void this.open(text, button))
+        )
       )
     );
   }

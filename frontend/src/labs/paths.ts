@@ -2,7 +2,7 @@
 
 import { h, setText } from '../dom';
 import { clip } from '../format';
-import type { LabEntry, LabList, PathEntry } from '../protocol';
+import type { LabEntry, LabList, PathEntry, TextEntry } from '../protocol';
 import { trans } from '../translation';
 
 /** Labs that are shown together: those of a track, or of a part of a path. */
@@ -10,24 +10,28 @@ export interface LabGroup {
   readonly title: string;
   readonly label: string;
   readonly labs: readonly LabEntry[];
+  /** To go through after the labs. */
+  readonly texts: readonly TextEntry[];
 }
 
 /** Put the labs in groups: by the parts of the path that is followed, or by track. */
-export function groupsOf({ labs, paths, path }: LabList): LabGroup[] {
+export function groupsOf({ labs, paths, path, texts }: LabList): LabGroup[] {
   const chosen = paths.find(({ id }) => id === path);
   if (chosen === undefined) {
     const tracks = [...new Set(labs.map(({ track }) => track))];
     return tracks.map(track => ({
       title: track,
       label: trans.__('Track %1', clip(track, 40)),
-      labs: labs.filter(lab => lab.track === track)
+      labs: labs.filter(lab => lab.track === track),
+      texts: []
     }));
   }
   const byId = new Map(labs.map(lab => [lab.id, lab]));
   return chosen.parts.map(part => ({
     title: part.title,
     label: clip(part.title, 200),
-    labs: part.labs.flatMap(id => byId.get(id) ?? [])
+    labs: part.labs.flatMap(id => byId.get(id) ?? []),
+    texts: texts.filter(({ id }) => part.texts.includes(id))
   }));
 }
 

@@ -27,13 +27,14 @@ export function textSections(
       h(
         'ul',
         { class: 'wb-list wb-labs-list' },
-        ...texts.map(text => row(text, button => open(text, button)))
+        ...texts.map(text => textRow(text, button => open(text, button)))
       )
     )
   ];
 }
 
-function row(
+/** Make the row of a text: what it is about, and a button that opens it. */
+export function textRow(
   text: TextEntry,
   open: (button: HTMLButtonElement) => void
 ): HTMLElement {

@@ -228,6 +228,9 @@ export const isLabHints: Shape<types.LabHints> = check.record<types.LabHints>({
 export const isPathPart: Shape<types.PathPart> = check.record<types.PathPart>({
   title: check.text,
   labs: check.list(check.text, 100),
+  texts: check.list(check.text, 20),
+}, {
+  texts: [],
 });
 
 export const isPathEntry: Shape<types.PathEntry> = check.record<types.PathEntry>({

@@ -60,8 +60,16 @@ def read_paths(folder: Path = PATHS) -> tuple[LabPath, ...]:
     return tuple(sorted(paths, key=lambda path: path.number))
 
 
-def path_mistakes(path: LabPath, labs: Sequence[LabEntry]) -> Iterator[str]:
-    """Name labs of a path that are not there, twice there, or before what they need."""
+def path_mistakes(
+    path: LabPath, labs: Sequence[LabEntry], texts: Sequence[str]
+) -> Iterator[str]:
+    """Name what is not there, and labs that are twice there or before what they need.
+
+    Args:
+        path: to look through.
+        labs: all that are here.
+        texts: ids of all texts.
+    """
     by_id = {lab.id: lab for lab in labs}
     before: set[str] = set()
     for name in path.labs:
@@ -75,6 +83,9 @@ def path_mistakes(path: LabPath, labs: Sequence[LabEntry]) -> Iterator[str]:
             if needed not in before:
                 yield f"{path.id}: `{name}` needs `{needed}` before it"
         before.add(name)
+    for name in (text for part in path.parts for text in part.texts):
+        if name not in texts:
+            yield f"{path.id}: there is no text `{name}`"
 
 
 def find_path(name: str, folder: Path = PATHS) -> LabPath:

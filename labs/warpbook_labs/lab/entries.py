@@ -48,6 +48,8 @@ class PathPart(Struct, frozen=True, forbid_unknown_fields=True):
     title: Annotated[str, Meta(min_length=1, max_length=200)]
     #: ids, in order
     labs: Annotated[tuple[str, ...], Meta(min_length=1, max_length=100)]
+    #: ids of texts to go through after the labs
+    texts: Annotated[tuple[str, ...], Meta(max_length=20)] = ()
 
 
 class PathEntry(Struct, frozen=True):

@@ -14,6 +14,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from warpbook_monitors.units import share
+
 #: `layers`, `hidden`, `heads` and `vocabulary` of the model; requests and the server
 ON_GPU = {
     "layers": 8,
@@ -396,10 +398,10 @@ def figures(server, requests, served_s):
     }
 
 
-def percentile(values, share):
-    """Give the value that this share of all does not exceed."""
+def percentile(values, part):
+    """Give the value that this part of all, 0 to 1, does not exceed."""
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
 def made_model(size, device, dtype):
@@ -471,6 +473,6 @@ def table(measured):
     ]
     lines.append(
         f"in-flight, time by your iteration_s / measured: {measured['predicted']:.2f}; "
-        f"the same tokens in all three: {measured['same']:.1%}"
+        f"the same tokens in all three: {share(measured['same'])}"
     )
     return "\n".join(lines)

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import nn
 
 from warpbook.kernel.ranks import run_on_ranks
+from warpbook_monitors.units import share
 
 #: layers of the whole model, their width, micro-batches, and rows of each
 ON_GPU = {"layers": 16, "width": 2048, "micro_batches": 8, "rows": 4096}
@@ -220,9 +221,9 @@ def on_rank(rank, device, schedules, size):
     right = [[weight.grad for weight in layer.parameters()] for layer in layers]
     links, results = Links(stages, rank, device), {}
     for name, (chunks, schedule) in schedules.items():
-        each = size["layers"] // (stages * chunks)
+        depth = size["layers"] // (stages * chunks)
         own = range(rank, stages * chunks, stages)
-        parts = {place: layers[place * each : (place + 1) * each] for place in own}
+        parts = {place: layers[place * depth : (place + 1) * depth] for place in own}
         for _ in range(2):  # the first run warms up
             for layer in layers:
                 layer.zero_grad(set_to_none=True)
@@ -238,7 +239,7 @@ def on_rank(rank, device, schedules, size):
         error = max(
             ((weight.grad - whole).norm() / whole.norm()).item()
             for place in own
-            for number in range(place * each, (place + 1) * each)
+            for number in range(place * depth, (place + 1) * depth)
             for weight, whole in zip(
                 layers[number].parameters(), right[number], strict=True
             )
@@ -306,8 +307,8 @@ def table(results):
         f"{'bytes sent':>14}{'error':>10}"
     ]
     lines += [
-        f"{name:<13}{result['seconds'] * 1e3:>9.2f}{result['bubble']:>9.1%}"
-        f"{result['predicted_bubble']:>11.1%}{result['held']:>7g}"
+        f"{name:<13}{result['seconds'] * 1e3:>9.2f}{share(result['bubble']):>9}"
+        f"{share(result['predicted_bubble']):>11}{result['held']:>7g}"
         f"{result['sent_bytes']:>14,}{result['error']:>10.1e}"
         for name, result in results.items()
     ]
