@@ -28,14 +28,18 @@ def mix(x: Words) -> Words:
 
 
 def poison(size_bytes: int, key: int, begin: int = 0) -> NDArray[np.uint8]:
-    """Give what memory holds, from a byte of an arena on, before a kernel runs."""
+    """Give what memory holds, from a byte of an arena on, before a kernel runs.
+
+    Halves of a word are no NaN that arithmetic gives in 16 bits (0x7FFF, 0x7E00), which
+    would be taken for what nobody has written.
+    """
     first, last = begin // 4, -(-(begin + size_bytes) // 4)
     words = np.arange(first, last, dtype=np.uint64)
     high = mix((words >> np.uint64(32)).astype(np.uint32) ^ np.uint32(key))
     mixed = mix(words.astype(np.uint32) ^ high)
     upper = np.uint32(0x7FF0) | (mixed & np.uint32(0xFFFF)) % np.uint32(15)
     lower = np.uint32(0x7C00) | (
-        (mixed >> np.uint32(16)) % np.uint32(1023) + np.uint32(1)
+        (mixed >> np.uint32(16)) % np.uint32(511) + np.uint32(1)
     )
     words = (upper << np.uint32(16) | lower).astype("<u4")
     held: NDArray[np.uint8] = words.view(np.uint8)[begin - 4 * first :]

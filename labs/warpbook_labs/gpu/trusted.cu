@@ -12,7 +12,7 @@ __device__ u32 mix(u32 x) {
 // not a number as float16, float32 and float64, and another one at each place
 __device__ u32 poison_word(u64 word, u32 key) {
     u32 h = mix((u32)word ^ mix((u32)(word >> 32) ^ key));
-    return (0x7ff0u | (h & 0xffffu) % 15u) << 16 | 0x7c00u | (h >> 16) % 1023u + 1u;
+    return (0x7ff0u | (h & 0xffffu) % 15u) << 16 | 0x7c00u | (h >> 16) % 511u + 1u;
 }
 __device__ u8 poison_byte(u64 at, u32 key) {
     return poison_word(at / 4, key) >> 8 * (at % 4);
