@@ -72,7 +72,8 @@ def row(name: str, result: CheckResult) -> str:
     failed += (
         [case.message for case in device.cases if not case.passed] if device else []
     )
-    why = " ".join((failed or [result.message])[0].replace("|", "/").split())[:110]
+    first = (failed or [f"{result.message} {result.log}"])[0]
+    why = " ".join(first.replace("|", "/").split())[: 110 if failed else 400]
     return f"| {name} | {should} | {result.status} | {gpu} | {why} |"
 
 

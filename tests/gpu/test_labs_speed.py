@@ -41,8 +41,15 @@ OF_BANDWIDTH = {
 }
 OF_CUBLAS = 0.5
 GRADINGS = 20
-#: which submission is graded again and again, and beside a load
-AGAIN = ("tiled-transpose", "padded.cu")
+#: which submission is graded beside a load
+BESIDE = ("tiled-transpose", "padded.cu")
+#: which are graded again and again, and how far apart ratios may be
+AGAIN = {
+    BESIDE: 0.01,
+    ("fused-norm", "reference"): 0.01,
+    ("flash-attention", "reference"): 0.02,
+    ("groupby-join", "reference"): 0.02,
+}
 #: a process that multiplies matrices without a pause
 LOAD = """
 import sys, torch
@@ -110,20 +117,27 @@ def test_references_reach_what_the_gpu_can() -> None:
     assert short == []
 
 
-def test_the_same_submission_gets_the_same_ratio_20_times() -> None:
-    lab, file = AGAIN
-    gradings = [timed(graded(lab, labs()[lab].correct[file])) for _ in range(GRADINGS)]
+def source_of(lab: str, file: str) -> str:
+    loaded = labs()[lab]
+    return loaded.reference if file == "reference" else loaded.correct[file]
+
+
+@pytest.mark.parametrize(("lab", "file"), AGAIN)
+def test_the_same_submission_gets_the_same_ratio_20_times(lab: str, file: str) -> None:
+    gradings = [timed(graded(lab, source_of(lab, file))) for _ in range(GRADINGS)]
     ratios = [grading.of_baseline.median for grading in gradings if grading.of_baseline]
     middle = statistics.median(ratios)
     apart = max(abs(ratio / middle - 1) for ratio in ratios)
-    print("\n| gradings | median ratio | least | most | furthest from the median |")
-    print("|---|---|---|---|---|")
     print(
-        f"| {len(ratios)} | {middle:.4f} | {min(ratios):.4f} | {max(ratios):.4f} | "
+        "\n| lab | gradings | median ratio | least | most | furthest from the median |"
+    )
+    print("|---|---|---|---|---|---|")
+    print(
+        f"| {lab} | {len(ratios)} | {middle:.4f} | {min(ratios):.4f} | {max(ratios):.4f} | "
         f"{apart:.2%} |"
     )
     assert len(ratios) == GRADINGS
-    assert apart < 0.01
+    assert apart < AGAIN[lab, file]
     assert len({grading.status for grading in gradings}) == 1
 
 
@@ -144,8 +158,8 @@ def load() -> Iterator[None]:
 
 
 def test_beside_another_process_it_is_the_same_or_too_busy() -> None:
-    lab, file = AGAIN
-    text = labs()[lab].correct[file]
+    lab, file = BESIDE
+    text = source_of(lab, file)
     alone = timed(graded(lab, text)).of_baseline
     assert alone is not None
     with load():

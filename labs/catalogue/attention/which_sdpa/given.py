@@ -74,7 +74,7 @@ def kernels(call):
     with _as_set(call):
         _attended(call, parts, mask)
         torch.cuda.synchronize()
-        with torch.profiler.profile(activities=activities) as profile:
+        with torch.profiler.profile(activities=activities, acc_events=True) as profile:
             _attended(call, parts, mask)
             torch.cuda.synchronize()
     launched = [
