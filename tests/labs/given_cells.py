@@ -27,11 +27,10 @@ def ran(lab_id: str, folder: Path, cell: str, source: str = "") -> Any:
     lab = find(lab_id)
     opened = open_lab(lab, folder)
     opened.source.write_text(source or lab.reference)
-    roots = [str(ROOT / root) for root in ("extension", "labs", "monitors")]
     ended = subprocess.run(
         [sys.executable, "-c", cell],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)},
+        env={**os.environ, "PYTHONPATH": python_path()},
         capture_output=True,
         text=True,
     )
