@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.programs import python_path
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.session import find
-
-ROOT = Path(__file__).parents[2]
 
 
 def ran(lab_id: str, folder: Path, cell: str, source: str = "") -> Any:
