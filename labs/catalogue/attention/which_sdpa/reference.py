@@ -29,10 +29,8 @@ def reasons(call, backend):
     if backend == "cudnn":
         if not is_half:
             why.append("dtype")
-        if any(dim % 8 or dim > 128 for dim in dims):
+        if any(dim % 8 or dim > 256 for dim in dims):
             why.append("dims")
-        if call["dropout"] * 16 != int(call["dropout"] * 16):
-            why.append("dropout")
         if call["deterministic"]:
             why.append("deterministic")
     if backend == "flash":

@@ -12,8 +12,7 @@ def sides(call):
 TABLE = {
     "cudnn": {
         "dtype": lambda call: not halves(call),
-        "dims": lambda call: any(side > 128 or side % 8 for side in sides(call)),
-        "dropout": lambda call: (call["dropout"] / 0.0625) % 1 != 0,
+        "dims": lambda call: any(side > 256 or side % 8 for side in sides(call)),
         "deterministic": lambda call: call["deterministic"],
     },
     "flash": {
