@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
 
 import msgspec
 import torch
@@ -119,16 +120,20 @@ def made(
         torch.set_default_dtype(default)
 
 
-def gpt2(**options: float) -> Callable[[], nn.Module]:
+def gpt2(**options: Any) -> Callable[[], nn.Module]:
     return lambda: torch_models.gpt2(**options)
 
 
+def llama(*sizes: int, **options: Any) -> Callable[[], nn.Module]:
+    return lambda: torch_models.llama(*sizes, **options)
+
+
 def llama_3(layers: int, **options: bool) -> Callable[[], nn.Module]:
-    return lambda: torch_models.llama(layers, 8, 14336, 128256, **options)
+    return llama(layers, 8, 14336, 128256, **options)
 
 
 def llama_2(layers: int, **options: bool) -> Callable[[], nn.Module]:
-    return lambda: torch_models.llama(layers, 32, 11008, 32000, **options)
+    return llama(layers, 32, 11008, 32000, **options)
 
 
 CASES = {
@@ -197,5 +202,40 @@ CASES = {
         torch_models.VisionTransformer,
         read_model("vit-b-16"),
         Plan(batch=128, precision="bf16", fused=True),
+    ),
+    "GPT-2 XL, 16 layers, bf16, dropout": (
+        gpt2(layers=16, hidden=1600, heads=25),
+        cut("gpt2-xl", 16),
+        Plan(batch=4, precision="bf16", fused=True),
+    ),
+    "Mistral 7B, 4 layers, bf16": (
+        llama(4, 8, 14336, 32000),
+        cut("mistral-7b", 4),
+        Plan(batch=2, tokens=4096, precision="bf16", fused=True),
+    ),
+    "Mixtral 8x7B, 1 layer, bf16": (
+        llama(1, 8, 14336, 32000, experts=8),
+        cut("mixtral-8x7b", 1),
+        Plan(batch=2, tokens=4096, precision="bf16", fused=True),
+    ),
+    "Qwen2 7B, 3 layers, bf16": (
+        llama(3, 4, 18944, 152064, hidden=3584, bias=True),
+        cut("qwen2-7b", 3),
+        Plan(tokens=4096, precision="bf16", fused=True),
+    ),
+    "BERT base, bf16, dropout": (
+        torch_models.Bert,
+        read_model("bert-base"),
+        Plan(batch=64, precision="bf16", fused=True),
+    ),
+    "T5 base, bf16, dropout, scores": (
+        torch_models.T5,
+        read_model("t5-base"),
+        Plan(batch=16, precision="bf16", fused=True, flash=False),
+    ),
+    "ResNet-101, fp32": (
+        lambda: torch_models.resnet50(third=23),
+        read_model("resnet-101"),
+        Plan(batch=64, precision="fp32", optimizer="momentum"),
     ),
 }

@@ -24,6 +24,7 @@ class Attention(nn.Module):
         dropout: float = 0.0,
         rotary: bool = False,
         causal: bool = True,
+        output_bias: bool | None = None,
     ) -> None:
         super().__init__()
         self.heads, self.kv_heads, self.size = heads, kv_heads, hidden // heads
@@ -32,7 +33,8 @@ class Attention(nn.Module):
         self.query = nn.Linear(hidden, heads * self.size, bias=bias)
         self.key = nn.Linear(hidden, kv_heads * self.size, bias=bias)
         self.value = nn.Linear(hidden, kv_heads * self.size, bias=bias)
-        self.output = nn.Linear(heads * self.size, hidden, bias=bias)
+        output_bias = bias if output_bias is None else output_bias
+        self.output = nn.Linear(heads * self.size, hidden, bias=output_bias)
         self.drop = nn.Dropout(dropout)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -123,7 +125,7 @@ class Layer(nn.Module):
 
     def __init__(self, hidden: int, attention: nn.Module, inner: nn.Module) -> None:
         super().__init__()
-        is_llama = isinstance(inner, Gated)
+        is_llama = isinstance(inner, Gated | Mixture)
         norm = nn.RMSNorm if is_llama else nn.LayerNorm
         self.first, self.second = norm(hidden), norm(hidden)
         self.attention, self.inner = attention, inner
@@ -175,12 +177,13 @@ def gpt2(
     flash: bool = True,
     hidden: int = 768,
     vocabulary: int = 50257,
+    heads: int = 12,
 ) -> Decoder:
     return Decoder(
         [
             Layer(
                 hidden,
-                Attention(hidden, 12, 12, True, flash, dropout),
+                Attention(hidden, heads, heads, True, flash, dropout),
                 plain_mlp(hidden, dropout),
             )
             for _ in range(layers)
@@ -198,17 +201,23 @@ def llama(
     intermediate: int,
     vocabulary: int,
     recompute: bool = False,
+    hidden: int = 4096,
+    bias: bool = False,
+    experts: int = 0,
 ) -> Decoder:
-    hidden = 4096
+    """Llama, and what differs from it in sizes; heads are of 128."""
+
+    def inner() -> nn.Module:
+        if experts:
+            return Mixture(hidden, intermediate, experts, active=2)
+        return Gated(hidden, intermediate)
+
+    def attention() -> Attention:
+        heads = hidden // 128
+        return Attention(hidden, heads, kv_heads, bias, rotary=True, output_bias=False)
+
     return Decoder(
-        [
-            Layer(
-                hidden,
-                Attention(hidden, 32, kv_heads, False, rotary=True),
-                Gated(hidden, intermediate),
-            )
-            for _ in range(layers)
-        ],
+        [Layer(hidden, attention(), inner()) for _ in range(layers)],
         hidden,
         vocabulary,
         recompute=recompute,
@@ -242,6 +251,130 @@ class VisionTransformer(nn.Module):
         first = self.first.expand(len(x), -1, -1)
         x = torch.cat((first, x), 1) + self.positions
         return self.head(self.norm(self.layers(x))[:, 0])
+
+
+class BertLayer(nn.Module):
+    """A post-norm layer."""
+
+    def __init__(self, hidden: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.attention = Attention(
+            hidden, heads, heads, True, dropout=dropout, causal=False
+        )
+        self.inner = plain_mlp(hidden, dropout)
+        self.first, self.second = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x + self.attention(x))
+        return self.second(x + self.inner(x))
+
+
+class Bert(nn.Module):
+    """BERT base with its pooler, whose result is taken for logits."""
+
+    def __init__(self, layers: int = 12, dropout: float = 0.1) -> None:
+        super().__init__()
+        hidden = 768
+        self.tokens = nn.Embedding(30522, hidden)
+        self.positions = nn.Embedding(512, hidden)
+        self.types = nn.Embedding(2, hidden)
+        self.norm, self.drop = nn.LayerNorm(hidden), nn.Dropout(dropout)
+        self.layers = nn.Sequential(
+            *(BertLayer(hidden, 12, dropout) for _ in range(layers))
+        )
+        self.pooler = nn.Linear(hidden, hidden)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(ids) + self.positions.weight[: ids.shape[1]]
+        x = self.drop(self.norm(x + self.types.weight[0]))
+        return torch.tanh(self.pooler(self.layers(x)[:, 0]))
+
+
+class T5Attention(nn.Module):
+    """Attention whose scores are a tensor, with a bias that is added to them."""
+
+    def __init__(self, hidden: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.size = hidden // heads
+        self.query, self.key, self.value, self.output = (
+            nn.Linear(hidden, hidden, bias=False) for _ in range(4)
+        )
+        self.drop = nn.Dropout(dropout)
+
+    def forward(
+        self, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None
+    ) -> torch.Tensor:
+        query, key, value = (
+            product(given).view(*given.shape[:2], -1, self.size).transpose(1, 2)
+            for product, given in (
+                (self.query, x),
+                (self.key, other),
+                (self.value, other),
+            )
+        )
+        scores = query @ key.transpose(-1, -2)
+        if bias is not None:
+            scores = scores + bias
+        mixed = self.drop(F.softmax(scores, -1)) @ value
+        return self.drop(self.output(mixed.transpose(1, 2).reshape(x.shape)))
+
+
+class T5Layer(nn.Module):
+    """A layer of the encoder, or of the decoder, which looks at the encoder, too."""
+
+    def __init__(self, hidden: int, is_decoder: bool, dropout: float) -> None:
+        super().__init__()
+        self.attention = T5Attention(hidden, 12, dropout)
+        self.cross = T5Attention(hidden, 12, dropout) if is_decoder else None
+        self.inner = nn.Sequential(
+            nn.Linear(hidden, 4 * hidden, bias=False),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(4 * hidden, hidden, bias=False),
+            nn.Dropout(dropout),
+        )
+        self.norms = nn.ModuleList(nn.RMSNorm(hidden) for _ in range(2 + is_decoder))
+
+    def forward(
+        self, x: torch.Tensor, bias: torch.Tensor, encoded: torch.Tensor | None
+    ) -> torch.Tensor:
+        normed = self.norms[0](x)
+        x = x + self.attention(normed, normed, bias)
+        if self.cross is not None and encoded is not None:
+            x = x + self.cross(self.norms[1](x), encoded, None)
+        return x + self.inner(self.norms[-1](x))
+
+
+class T5(nn.Module):
+    """T5 base; what it reads it also writes."""
+
+    def __init__(self, layers: int = 12, dropout: float = 0.1) -> None:
+        super().__init__()
+        hidden = 768
+        self.tokens, self.drop = nn.Embedding(32128, hidden), nn.Dropout(dropout)
+        self.places = nn.ModuleList(nn.Embedding(32, 12) for _ in range(2))
+        self.encoder, self.decoder = (
+            nn.ModuleList(T5Layer(hidden, is_decoder, dropout) for _ in range(layers))
+            for is_decoder in (False, True)
+        )
+        self.norms = nn.ModuleList(nn.RMSNorm(hidden) for _ in range(2))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        tokens = ids.shape[1]
+        steps = torch.arange(tokens, device=ids.device)
+        apart = (steps[:, None] - steps).abs().clamp(max=31)
+        encoded = self.drop(self.tokens(ids))
+        bias = self.places[0](apart).permute(2, 0, 1)[None]
+        for layer in self.encoder:
+            encoded = layer(encoded, bias, None)
+        encoded = self.drop(self.norms[0](encoded))
+        x = self.drop(self.tokens(ids))
+        later = torch.full((tokens, tokens), float("-inf"), device=x.device).triu(1)
+        bias = self.places[1](apart).permute(2, 0, 1)[None] + later.to(x.dtype)
+        for layer in self.decoder:
+            x = layer(x, bias, encoded)
+        x = self.drop(self.norms[1](x))
+        return F.linear(x * x.shape[-1] ** -0.5, self.tokens.weight)
 
 
 class Bottleneck(nn.Module):
@@ -279,13 +412,14 @@ def _convolution(
     )
 
 
-def resnet50() -> nn.Module:
+def resnet50(third: int = 6) -> nn.Module:
+    """ResNet-50, or ResNet-101 with 23 blocks in its third stage."""
     blocks: list[nn.Module] = []
     inputs = 64
     for width, depth, stride in (
         (64, 3, 1),
         (128, 4, 2),
-        (256, 6, 2),
+        (256, third, 2),
         (512, 3, 2),
     ):
         for place in range(depth):

@@ -133,8 +133,8 @@ def test_the_same_submission_gets_the_same_ratio_20_times(lab: str, file: str) -
     )
     print("|---|---|---|---|---|---|")
     print(
-        f"| {lab} | {len(ratios)} | {middle:.4f} | {min(ratios):.4f} | {max(ratios):.4f} | "
-        f"{apart:.2%} |"
+        f"| {lab} | {len(ratios)} | {middle:.4f} | {min(ratios):.4f} | "
+        f"{max(ratios):.4f} | {apart:.2%} |"
     )
     assert len(ratios) == GRADINGS
     assert apart < AGAIN[lab, file]

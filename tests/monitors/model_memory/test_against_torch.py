@@ -22,6 +22,15 @@ from warpbook_monitors.model_memory.training import training_memory
         ("llama-3-8b", lambda: torch_models.llama(32, 8, 14336, 128256)),
         ("resnet-50", torch_models.resnet50),
         ("vit-b-16", torch_models.VisionTransformer),
+        ("bert-base", torch_models.Bert),
+        ("t5-base", torch_models.T5),
+        ("resnet-101", lambda: torch_models.resnet50(third=23)),
+        ("mistral-7b", lambda: torch_models.llama(32, 8, 14336, 32000)),
+        ("mixtral-8x7b", lambda: torch_models.llama(32, 8, 14336, 32000, experts=8)),
+        (
+            "qwen2-7b",
+            lambda: torch_models.llama(28, 4, 18944, 152064, hidden=3584, bias=True),
+        ),
     ],
 )
 def test_parameters_are_those_of_a_module_of_these_shapes(
