@@ -195,6 +195,19 @@ def test_roots_and_powers_are_instructions_of_the_compiled_program(
     assert "call" not in result.ptx and ".func" not in result.ptx
 
 
+def test_a_power_that_nothing_reads_is_no_call(lab: LoadedLab) -> None:
+    """Triton 3.6 makes such calls itself, where it wants a number in two layouts."""
+    pairs = "tl.reshape(tl.exp2(total), (total.shape[0] // 2, 2))"
+    source = lab.reference.replace(
+        "    tl.store(", f"    first, _ = tl.split({pairs})\n    tl.store(", 1
+    ).replace("0.0, total)", "0.0, tl.interleave(first, first))")
+    job = job_of(lab, source, "sm_90", [{"n": 4096}])
+    assert isinstance(job, CompileTriton)
+    result = parent.run(job).result
+    assert isinstance(result, Compiled), result
+    assert "ex2.approx.ftz.f32" in result.ptx and "__nv_" not in result.ptx
+
+
 def test_opening_the_lab_gives_a_python_file(lab: LoadedLab, tmp_path) -> None:
     source = open_lab(lab, tmp_path).source
     assert source.name == "kernel.py" and "@triton.jit" in source.read_text()

@@ -35,11 +35,11 @@ _SHARED = re.compile(r"^\s*\.extern \.shared .*global_smem\[\];.*$", re.M)
 _FIRST = (".version", ".target", ".address_size")
 _DECLARED = re.compile(r"^\.(?:extern \.func|global|shared)\b[^;]*;", re.M)
 _GLOBAL = re.compile(r"^\.global [^;={]*?(\w+)\[", re.M)
-#: a call as LLVM writes it, with what is given and where the result goes
+#: a call as LLVM writes it, with what is given and where the result goes, if it is used
 _CALL = re.compile(
     r"^\s*\{ // callseq (\d+),(?:(?!callseq)[^}])*?st\.param\.\w+\s+\[param0\], (\S+);"
     r"(?:(?!callseq)[^}])*?\b__nv_(\w+),\s*\(\s*param0\s*\);"
-    r"\s*ld\.param\.\w+\s+(\S+), \[retval0\];\s*\} // callseq \1$",
+    r"(?:\s*ld\.param\.\w+\s+(\S+), \[retval0\];)?\s*\} // callseq \1$",
     re.M,
 )
 _CALLED = re.compile(r"\bcall\b[^;]*\b__nv_(\w+)")
@@ -128,6 +128,9 @@ def _without_calls(ptx: str) -> str:
 
     def instruction(call: re.Match[str]) -> str:
         given, name, result = call[2], call[3], call[4]
+        if result is None:
+            # LLVM keeps it, since without the library it can't know that it does nothing
+            return ""
         known = _ONE_INSTRUCTION.get(name)
         return call[0] if known is None else f"\t{known} \t{result}, {given};"
 
