@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
-from tests.hub.core.course import FOREVER, publish_lab
+from tests.hub.core.course import FOREVER, classroom, publish_lab
 from tests.hub.core.started_hub import Hub
-from warpbook.hub.course.courses import person_of
+from tests.programs import free_port
+from warpbook.hub.course.courses import Course, person_of
 from warpbook.hub.course.roster import import_roster
 from warpbook.hub.course.roster_csv import read_roster
 from warpbook.hub.database.tables import SUBMISSIONS
@@ -35,6 +38,17 @@ LABS = (
     "memory/tiled_transpose",
     "memory/occupancy",
 )
+
+
+@contextlib.contextmanager
+def class_hub(folder: Path) -> Iterator[Hub]:
+    """Give a course whose learners may have as many timed runs as they like."""
+    course = Course("gpu101", "GPU programming", timed_runs_per_hour=3600)
+    room = classroom(folder / "hub" / "hub.db", course, windows={"": FOREVER})
+    # waits are by the service's clock
+    room.now_ms = int(time.time() * 1000)
+    yield Hub(room, free_port(), folder)
+    room.database.close()
 
 
 class Handed(NamedTuple):

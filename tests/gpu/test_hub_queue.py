@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.gpu.class_gradings import EVERY, are_equal, compared, hand_in, table_lines
-from tests.hub.core.course import FOREVER, classroom
+from tests.gpu.class_gradings import (
+    EVERY,
+    are_equal,
+    class_hub,
+    compared,
+    hand_in,
+    table_lines,
+)
 from tests.hub.core.grading_progress import wait_until_graded
 from tests.hub.core.started_hub import Hub
-from tests.programs import free_port
-from warpbook.hub.course.courses import Course
 from warpbook.hub.grader.gpus import devices
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(0)]
@@ -27,12 +30,8 @@ LEASE_S = 30.0
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
-    course = Course("gpu101", "GPU programming", timed_runs_per_hour=3600)
-    room = classroom(tmp_path / "hub" / "hub.db", course, windows={"": FOREVER})
-    # waits are by the service's clock
-    room.now_ms = int(time.time() * 1000)
-    yield Hub(room, free_port(), tmp_path)
-    room.database.close()
+    with class_hub(tmp_path) as begun:
+        yield begun
 
 
 def test_a_class_is_graded_as_if_one_by_one(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,16 +19,15 @@ import pytest
 from tests.gpu.class_gradings import (
     EVERY,
     are_equal,
+    class_hub,
     compared,
     hand_in,
     table_lines,
 )
-from tests.hub.core.course import FOREVER, classroom
 from tests.hub.core.grading_progress import wait_until_graded
 from tests.hub.core.started_hub import Hub
 from tests.hub.ray.cluster import Cluster, cluster
-from tests.programs import ROOT, free_port
-from warpbook.hub.course.courses import Course
+from tests.programs import ROOT
 from warpbook.hub.database.tables import RESULTS
 from warpbook.hub.grader.gpus import devices
 from warpbook.hub.grader_protocol import GradedFacts
@@ -48,12 +46,8 @@ ALONE: dict[str, GradedFacts] = {}
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
-    course = Course("gpu101", "GPU programming", timed_runs_per_hour=3600)
-    room = classroom(tmp_path / "hub" / "hub.db", course, windows={"": FOREVER})
-    # waits are by the service's clock
-    room.now_ms = int(time.time() * 1000)
-    yield Hub(room, free_port(), tmp_path)
-    room.database.close()
+    with class_hub(tmp_path) as begun:
+        yield begun
 
 
 @pytest.fixture
