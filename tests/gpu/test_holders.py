@@ -1,4 +1,4 @@
-"""The agent's word on who holds a GPU: one account works, another one only holds memory.
+"""The agent's word on who holds a GPU: an account that works, and one that only holds.
 
 pytest -m gpu -s tests/gpu/test_holders.py
 
@@ -85,8 +85,8 @@ def test_who_works_and_who_only_holds(tmp_path: Path) -> None:
     for account, share in shares.items():
         memory_mib = (share.memory_bytes or 0) >> 20
         print(
-            f"| {account} | {share.holder.uid} | {share.holder.hub_user} | {memory_mib} "
-            f"| {share.busy_ms} | {share.energy_mj} | {share.idle_since_ms} |"
+            f"| {account} | {share.holder.uid} | {share.holder.hub_user} | "
+            f"{memory_mib} | {share.busy_ms} | {share.energy_mj} | {share.idle_since_ms} |"
         )
     worker, idler = shares[WORKER], shares[IDLER]
     for account, share in ((WORKER, worker), (IDLER, idler)):

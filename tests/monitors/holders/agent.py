@@ -37,11 +37,13 @@ def agent(
 @contextlib.contextmanager
 def process_of(user: str | None, **variables: str) -> Iterator[int]:
     """Run something as an account of this machine, with variables of its own."""
-    own = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+    own: dict[str, Any] = {}
+    if user is not None:
+        own = {"user": user, "group": user, "extra_groups": []}
     child = subprocess.Popen(
         ["sleep", "600"],
         env={"PATH": os.defpath, **variables},
-        **own,  # type: ignore[arg-type]
+        **own,
     )
     try:
         yield child.pid
