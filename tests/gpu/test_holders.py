@@ -86,7 +86,8 @@ def test_who_works_and_who_only_holds(tmp_path: Path) -> None:
         memory_mib = (share.memory_bytes or 0) >> 20
         print(
             f"| {account} | {share.holder.uid} | {share.holder.hub_user} | "
-            f"{memory_mib} | {share.busy_ms} | {share.energy_mj} | {share.idle_since_ms} |"
+            f"{memory_mib} | {share.busy_ms} | {share.energy_mj} | "
+            f"{share.idle_since_ms} |"
         )
     worker, idler = shares[WORKER], shares[IDLER]
     for account, share in ((WORKER, worker), (IDLER, idler)):
