@@ -129,7 +129,7 @@ def _without_calls(ptx: str) -> str:
     def instruction(call: re.Match[str]) -> str:
         given, name, result = call[2], call[3], call[4]
         if result is None:
-            # LLVM keeps it: without the library it can't know that it does nothing
+            # LLVM does not know the function, so it keeps a call that nothing needs
             return ""
         known = _ONE_INSTRUCTION.get(name)
         return call[0] if known is None else f"\t{known} \t{result}, {given};"
