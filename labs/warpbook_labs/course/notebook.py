@@ -45,7 +45,7 @@ def notebook(loaded: LoadedLab, source: str) -> str:
     lab = loaded.lab
     cells = [
         words_cell(loaded.text),
-        words_cell(_asked(lab)),
+        words_cell(asked(lab)),
         *_given(loaded),
         code_cell(
             "import warpbook\n\n%load_ext warpbook\n"
@@ -79,7 +79,8 @@ def notebook(loaded: LoadedLab, source: str) -> str:
     return notebook_json(cells, lab.id)
 
 
-def _asked(lab: Lab) -> str:
+def asked(lab: Lab) -> str:
+    """Write what a lab asks: its words, exactness, functions and parameters."""
     after = ",".join(f" `{lab_id}`" for lab_id in lab.after)
     parts = [
         "## What is asked",

@@ -29,6 +29,16 @@ def reference(tmp_path: Path) -> str:
     return "mine.cu"
 
 
+def test_a_plans_text_tells_its_functions_and_arguments(
+    warpbook, tmp_path: Path
+) -> None:
+    opened = warpbook("labs", "open", "optimizer-offload")
+    assert opened.returncode == 0, opened.stderr
+    text = (tmp_path / "optimizer-offload" / "text.md").read_text()
+    assert "**`step_s(machine, layers, plan) -> float`**" in text
+    assert "`params` and `backward_s`" in text
+
+
 def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     warpbook, tmp_path: Path, home: Path
 ) -> None:
@@ -40,6 +50,7 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     mine = tmp_path / "vector-add" / "kernel.cu"
     assert mine.read_text() == (LAB / "starter.cu").read_text()
     assert (mine.parent / "coalesced.svg").is_file()
+    assert "## What is asked" in (mine.parent / "text.md").read_text()
 
     failed = warpbook("labs", "check", "vector-add")
     assert failed.returncode == 1
