@@ -51,7 +51,7 @@ def _computed(given: Arrays, sizes: dict[str, int]) -> dict[str, tuple[Any, Any]
     )
     # a sum of n products, and a handful of roundings of what goes into it and comes out
     row_unit, column_unit = (2 * width + 16) * UNIT, (rows + 2 * width + 16) * UNIT
-    facts = [2 * rows, width + 1, width + 1, 1, 1, 1, 1]
+    facts = [2 * rows, 2 * width + 1, 2 * width + 1, 1, 1, 1, 1]
     return {
         "out": (normal * weight, row_unit * np.abs(normal * weight)),
         "grad_x": (rstd * (part - normal * along), row_unit * rstd * sizes_of),

@@ -40,8 +40,12 @@ def use(operator, x, weight, grad, eps, out, grad_x, grad_weight, facts):
     # a compiler asks with tensors that have a shape and no memory
     rows, width = x.shape
     half = {"dtype": torch.float16, "device": "meta"}
-    shapes = torch.empty(width + 1, 2 * rows, **half).t()
-    fake = operator(shapes, torch.empty(width + 1, **half), eps)
+    # an odd width and an even number of rows, so that one never fits for the other
+    shapes = torch.empty(2 * width + 1, 2 * rows, **half).t().requires_grad_()
+    shapes_of_weights = torch.empty(2 * width + 1, **half).requires_grad_()
+    fake = operator(shapes, shapes_of_weights, eps)
+    # and goes back through them: shapes that do not fit are refused there
+    torch.autograd.grad(fake, (shapes, shapes_of_weights), torch.empty_like(fake))
     is_half = fake.dtype == torch.float16 and fake.device.type == "meta"
     numbers = [*fake.shape, *fake.stride(), is_half, is_kept, is_operator]
     facts.copy_(torch.tensor(numbers, dtype=torch.int32))
