@@ -80,7 +80,7 @@ def graded(lab: str, text: str) -> DeviceResult:
 
 
 def timed(result: DeviceResult) -> SpeedResult:
-    assert result.right == result.of, result
+    assert result.right == result.of, [case for case in result.cases if not case.passed]
     assert result.flags == ()
     assert result.speed is not None and result.speed.of_baseline is not None, result
     return result.speed

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.course.session import find
+from warpbook_labs.course.session import check_public, find
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
 
@@ -68,3 +68,27 @@ def test_gradcheck_and_opcheck_agree_with_the_grader(
             assert wrong[name] in words, (name, words)
         else:
             assert words == "", (name, words)
+
+
+def test_a_run_that_writes_what_is_right_without_an_operator_is_not_called(
+    lab: LoadedLab,
+) -> None:
+    source = """
+def prepare(rows, width):
+    return None
+
+def run(state, x, weight, grad, eps, out, grad_x, grad_weight, facts):
+    import torch
+    rows, width = x.shape
+    inputs = x.detach().requires_grad_(), weight.detach().requires_grad_()
+    scale = torch.rsqrt(inputs[0].square().mean(1, keepdim=True) + eps)
+    result = inputs[0] * scale * inputs[1]
+    slopes = torch.autograd.grad(result, inputs, grad)
+    out.copy_(result.detach())
+    grad_x.copy_(slopes[0])
+    grad_weight.copy_(slopes[1])
+    facts.copy_(torch.tensor([2 * rows, 2 * width + 1, 2 * width + 1, 1, 1, 1, 1]))
+"""
+    result = check_public(lab, source).result
+    assert result.status == "failed" and result.right == 0
+    assert all("NoneType" in case.message for case in result.cases)

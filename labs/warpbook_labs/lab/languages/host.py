@@ -35,26 +35,25 @@ class HostCode(Language):
                 raise BadLab(f"{file}: counted: {bound.count}: {words}.")
             if bound.count not in get_args(HostCount):
                 raise BadLab(f"{file}: counted: {bound.count}: only of kernels.")
+        given = self._functions(f"{loaded.folder}/{GIVEN}", loaded.given) & {"run"}
         for name, source in sources_of(loaded, self.suffix):
-            self._refuse_without(f"{loaded.folder}/{name}", source, FUNCTIONS)
-        self._refuse_without(f"{loaded.folder}/{GIVEN}", loaded.given, ())
+            file_name = f"{loaded.folder}/{name}"
+            defined = self._functions(file_name, source) | given
+            for function in FUNCTIONS:
+                if function not in defined:
+                    raise BadLab(f"{file_name}: it has no {function}().")
 
-    def _refuse_without(
-        self, file: str, source: str, functions: tuple[str, ...]
-    ) -> None:
+    def _functions(self, file: str, source: str) -> set[str]:
         try:
             statements = parse(source).body
         except SyntaxError as problem:
             words = f"line {problem.lineno}: {problem.msg}"
             raise BadLab(f"{file}: {words}.") from None
-        defined = {
+        return {
             statement.name
             for statement in statements
             if isinstance(statement, ast.FunctionDef)
         }
-        for function in functions:
-            if function not in defined:
-                raise BadLab(f"{file}: it has no {function}().")
 
     def needs(self, lab: Lab) -> tuple[str, ...]:
         """Name PyTorch where results are computed with it."""
