@@ -45,7 +45,7 @@ def notebook(loaded: LoadedLab, source: str) -> str:
     lab = loaded.lab
     cells = [
         words_cell(loaded.text),
-        words_cell(asked(lab)),
+        words_cell(task_words(lab)),
         *_given(loaded),
         code_cell(
             "import warpbook\n\n%load_ext warpbook\n"
@@ -79,7 +79,7 @@ def notebook(loaded: LoadedLab, source: str) -> str:
     return notebook_json(cells, lab.id)
 
 
-def asked(lab: Lab) -> str:
+def task_words(lab: Lab) -> str:
     """Write what a lab asks: its words, exactness, functions and parameters."""
     after = ",".join(f" `{lab_id}`" for lab_id in lab.after)
     parts = [

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpbook_labs.course.notebook import asked, notebook
+from warpbook_labs.course.notebook import notebook, task_words
 from warpbook_labs.errors import BadLab, BadSource
 from warpbook_labs.lab.cell_source import without_cell_line
 from warpbook_labs.lab.files import UnfitFile, read_file
@@ -30,7 +30,7 @@ def open_lab(loaded: LoadedLab, place: Path) -> Opened:
     source = place / language_of(loaded.lab).source_name
     _put(source, loaded.starter)
     # on a terminal there is no notebook that has it
-    _put(place / "text.md", f"{loaded.text.rstrip()}\n\n{asked(loaded.lab)}\n")
+    _put(place / "text.md", f"{loaded.text.rstrip()}\n\n{task_words(loaded.lab)}\n")
     if loaded.given:
         _put(place / GIVEN, loaded.given)
     for name in figures(loaded.text):
