@@ -25,6 +25,12 @@ from warpbook_monitors.model_memory.hugging_face import blocks_of_config
 from warpbook_monitors.model_memory.plan import Plan
 from warpbook_monitors.model_memory.training import training_memory
 
+#: not those that choose experts: how many tokens each gets hangs on numbers, which
+#: the meta device has not
+ON_META = [
+    name for name in CASES if "autocast" not in name and not name.startswith("Mixtral")
+]
+
 
 class Alive(TorchDispatchMode):
     """Counts the bytes of all storages that there are, and the most there were."""
@@ -143,7 +149,7 @@ def peaks(
 
 
 @pytest.mark.usefixtures("as_on_cuda")
-@pytest.mark.parametrize("name", [name for name in CASES if "autocast" not in name])
+@pytest.mark.parametrize("name", ON_META)
 def test_the_peak_is_that_of_autograd(name: str) -> None:
     computed, counted = peaks(*CASES[name], "meta")
     assert computed == pytest.approx(counted, rel=0.03)
