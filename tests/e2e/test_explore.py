@@ -126,7 +126,9 @@ with torch.profiler.record_function({attack!r}):
     page.run(1)
     expect(page.output(1)).to_contain_text(attack)
     expect(page.dashboard.locator(".wb-notebooks")).to_contain_text(attack)
-    report = page.dashboard.get_by_role("button", name=f"str({attack!r})", exact=True)
+    # the table of cells, too, may have it by then
+    reports = page.dashboard.get_by_role("region", name="Cell reports")
+    report = reports.get_by_role("button", name=f"str({attack!r})", exact=True)
     page.open_drawer(report.click)
     page.open_part(page.drawer, "Timeline")
     page.wait_for_figure(page.drawer)
