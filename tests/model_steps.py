@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests import torch_models
+from tests import torch_encoders, torch_models
 from warpbook_monitors.model_memory.description import Model, read_model
 from warpbook_monitors.model_memory.plan import Plan
 
@@ -224,12 +224,12 @@ CASES = {
         Plan(tokens=4096, precision="bf16", fused=True),
     ),
     "BERT base, bf16, dropout": (
-        torch_models.Bert,
+        torch_encoders.Bert,
         read_model("bert-base"),
         Plan(batch=64, precision="bf16", fused=True),
     ),
     "T5 base, bf16, dropout, scores": (
-        torch_models.T5,
+        torch_encoders.T5,
         read_model("t5-base"),
         Plan(batch=16, precision="bf16", fused=True, flash=False),
     ),

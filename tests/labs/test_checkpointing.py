@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.labs.answers import module_of
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.questions import Question
@@ -43,12 +44,6 @@ def given(lab: LoadedLab) -> dict[str, Any]:
 def made(given: dict[str, Any]) -> tuple[list[Any], Any, Blocks]:
     blocks, x = given["chain"](inner=[64, 256, 128, 512], hidden=64, tokens=512)
     return blocks, x, given["measure"](blocks, x)
-
-
-def module_of(source: str) -> ModuleType:
-    module = ModuleType("answers")
-    exec(source, module.__dict__)
-    return module
 
 
 def test_what_a_block_saves_and_computes_is_counted_by_pytorch(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.labs.answers import module_of
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.answers.checking import check_plan
 from warpbook_labs.lab.loaded import LoadedLab
@@ -30,12 +31,6 @@ def lab() -> LoadedLab:
 @pytest.fixture(scope="module")
 def written(lab: LoadedLab) -> ModuleType:
     return module_of(lab.reference)
-
-
-def module_of(source: str) -> ModuleType:
-    module = ModuleType("answers")
-    exec(source, module.__dict__)
-    return module
 
 
 def cluster_of(groups: list[int]) -> dict[str, Any]:

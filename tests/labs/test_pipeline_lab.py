@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.labs.answers import module_of
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.questions import Question
@@ -22,12 +23,6 @@ def lab() -> LoadedLab:
 @pytest.fixture(scope="module")
 def written(lab: LoadedLab) -> ModuleType:
     return module_of(lab.reference)
-
-
-def module_of(source: str) -> ModuleType:
-    module = ModuleType("answers")
-    exec(source, module.__dict__)
-    return module
 
 
 def bubble(

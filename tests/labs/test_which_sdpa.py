@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.labs.answers import module_of
 from warpbook.reports.labs import LABS
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.loaded import LoadedLab
@@ -43,12 +44,6 @@ def written(lab: LoadedLab) -> ModuleType:
 def given(lab: LoadedLab) -> dict[str, Any]:
     pytest.importorskip("torch")
     return runpy.run_path(str(lab.folder / "given.py"))
-
-
-def module_of(source: str) -> ModuleType:
-    module = ModuleType("answers")
-    exec(source, module.__dict__)
-    return module
 
 
 def names(trace: str, category: str) -> list[str]:

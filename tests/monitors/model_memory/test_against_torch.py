@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from tests import torch_models
+from tests import torch_encoders, torch_models
 from warpbook_monitors.model_memory import layers
 from warpbook_monitors.model_memory.description import read_model
 from warpbook_monitors.model_memory.layer import Layer, Pass
@@ -22,8 +22,8 @@ from warpbook_monitors.model_memory.training import training_memory
         ("llama-3-8b", lambda: torch_models.llama(32, 8, 14336, 128256)),
         ("resnet-50", torch_models.resnet50),
         ("vit-b-16", torch_models.VisionTransformer),
-        ("bert-base", torch_models.Bert),
-        ("t5-base", torch_models.T5),
+        ("bert-base", torch_encoders.Bert),
+        ("t5-base", torch_encoders.T5),
         ("resnet-101", lambda: torch_models.resnet50(third=23)),
         ("mistral-7b", lambda: torch_models.llama(32, 8, 14336, 32000)),
         ("mixtral-8x7b", lambda: torch_models.llama(32, 8, 14336, 32000, experts=8)),

@@ -105,10 +105,10 @@ class WorkLoop:
 
     def _turn(self, welcome: Welcome) -> None:
         try:
-            # a GPU that came is told before what it would judge is leased
-            is_news = self._what_it_has() != self._has_said
-            if is_news or time.monotonic() >= self._beat_s:
-                self._heartbeat()
+            # the hub knows of a new GPU before it leases out what that would judge
+            now = self._what_it_has()
+            if now != self._has_said or time.monotonic() >= self._beat_s:
+                self._heartbeat(now)
                 self._beat_s = time.monotonic() + welcome.heartbeat_s
             self._hand_over()
             leased = self._lease()
@@ -135,10 +135,9 @@ class WorkLoop:
             self._engine.submit(order)
         return len(work.jobs)
 
-    def _heartbeat(self) -> None:
+    def _heartbeat(self, now: Hello) -> None:
         orders = list(self._orders.values())
         names = tuple(LeaseName(order.job, order.fence) for order in orders)
-        now = self._what_it_has()
         has = None if now == self._has_said else now
         answer = self._client.heartbeat(Heartbeat(names, has))
         self._has_said = now

@@ -106,7 +106,7 @@ class Request:
         self.cached, self.blocks = 0, []
 
     def shown(self):
-        """Give what a scheduler is told."""
+        """Give what a scheduler gets as its arguments."""
         return {
             "name": self.name,
             "arrived_s": self.arrived_s,
