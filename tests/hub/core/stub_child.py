@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from hashlib import sha256
+from pathlib import Path
 
 import msgspec
 
@@ -45,6 +46,9 @@ def main() -> None:
         sys.exit(3)
     if what == "slow":
         time.sleep(float(words[2]))
+    if what == "until":
+        while not Path(words[2]).exists():
+            time.sleep(0.05)
     if what == "stages":
         # for so long on the CPU, and on the GPU
         time.sleep(float(words[2] if order.stage == "cpu" else words[3]))

@@ -168,12 +168,14 @@ def test_a_grader_without_the_vault_or_with_another_version_says_so(
 
 
 def test_results_wait_for_a_service_that_is_away(hub: Hub) -> None:
-    receipt = hub.room.submit("ada", "// slow 1.5")
+    ended = hub.folder / "ended"
+    receipt = hub.room.submit("ada", f"// until {ended}")
     with hub.grader():
         with hub.service() as service:
             hub.wait(receipt.submission, "runs")
             service.kill()
             service.wait()
+        ended.touch()
         # it is graded while nobody listens
         wait_for("the end of the job", lambda: None if children(STUB.name) else True)
         with hub.service():
@@ -195,7 +197,8 @@ def children(name: str) -> list[int]:
 
 
 def test_a_paused_grader_comes_back_and_its_result_is_refused(hub: Hub) -> None:
-    receipt = hub.room.submit("ada", "// slow 1")
+    ended = hub.folder / "ended"
+    receipt = hub.room.submit("ada", f"// until {ended}")
     with hub.service():
         with hub.grader() as paused:
             hub.wait(receipt.submission, "runs")
@@ -205,6 +208,7 @@ def test_a_paused_grader_comes_back_and_its_result_is_refused(hub: Hub) -> None:
             (order,) = hub.room.lease(other)
             assert hub.room.finish(other, order).is_accepted
             paused.send_signal(signal.SIGCONT)
+            ended.touch()
             hub.wait(receipt.submission, "graded")
             # it goes on with others
             hub.room.now_ms -= 120_000
@@ -253,7 +257,8 @@ def test_a_grader_that_is_stopped_gives_its_job_back(hub: Hub) -> None:
 
 
 def test_a_drained_grader_finishes_and_a_retired_one_is_refused(hub: Hub) -> None:
-    receipt = hub.room.submit("ada", "// slow 1")
+    ended = hub.folder / "ended"
+    receipt = hub.room.submit("ada", f"// until {ended}")
     room = hub.room
     with hub.service():
         with hub.grader() as grader:
@@ -261,6 +266,7 @@ def test_a_drained_grader_finishes_and_a_retired_one_is_refused(hub: Hub) -> Non
             with room.database.write() as connection:
                 [info] = graders.graders(connection, room.now_ms)
                 graders.drain(connection, room.now_ms, room.instructor, info.id)
+            ended.touch()
             assert grader.wait(60) == 0
             hub.wait(receipt.submission, "graded")
         with hub.grader() as grader:
