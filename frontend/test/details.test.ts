@@ -20,12 +20,13 @@ function server(answer: (url: URL) => Response) {
 }
 
 /** Details of it, and how to wait until the next has come. */
-function details(history: History) {
+function details(history: History, retryMs?: number) {
   let arrived: () => void = () => undefined;
   const shelf = new Details(
     history,
     () => 10,
-    () => arrived()
+    () => arrived(),
+    retryMs
   );
   const next = () => new Promise<void>(resolve => (arrived = resolve));
   return { shelf, next };
@@ -87,6 +88,28 @@ test('what fails is told in the words of the server, and draws nothing', async (
   await next();
   assert.match(shelf.problem, /That is too old\./);
   assert.equal(shelf.samples('gpu:a', ['power_watts'], SPAN, false), null);
+});
+
+test('a span whose request was lost is asked for again', async () => {
+  let isLost = true;
+  const { urls, history } = server(url => {
+    if (isLost) {
+      throw new Error('Failed to fetch');
+    }
+    return steps(url);
+  });
+  const { shelf, next } = details(history, 1);
+  const draw = () => shelf.samples('gpu:a', ['power_watts'], SPAN, false);
+  draw();
+  await next();
+  assert.notEqual(shelf.problem, '');
+  isLost = false;
+  // it calls for another drawing, which asks
+  await next();
+  draw();
+  await next();
+  assert.deepEqual([urls.length, shelf.problem], [2, '']);
+  assert.notEqual(draw(), null);
 });
 
 test('an answer of another shape is refused', async () => {

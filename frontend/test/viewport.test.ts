@@ -56,3 +56,21 @@ test('another window keeps the end of what is held', () => {
   view.follow();
   assert.equal(length(), 300_000);
 });
+
+test('the start is where the oldest reading is, not where one could be', () => {
+  const clock = { ms: 10 * HOUR };
+  const oldestMs = 9.5 * HOUR;
+  const view = new Viewport(
+    () => clock.ms,
+    60_000,
+    () => 5 * HOUR,
+    () => oldestMs
+  );
+  view.toStart();
+  const toMs = oldestMs + 60_000;
+  assert.deepEqual(view.span(), { fromMs: oldestMs, toMs });
+  // of less than the window: all of it, and what was before
+  view.setWindow(HOUR);
+  view.toStart();
+  assert.equal(view.span().toMs, clock.ms);
+});

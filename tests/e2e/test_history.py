@@ -189,7 +189,7 @@ def test_a_span_has_statistics_and_can_be_saved(
 
 
 def test_an_hour_is_summed_up_by_the_server(
-    page: LabPage, lab_url: str, screenshots: Path
+    page: LabPage, lab_url: str, screenshots: Path, paused: Locator
 ) -> None:
     page.open(lab_url, TOUR)
     page.wait_moving(page.dashboard)
@@ -209,6 +209,9 @@ def test_an_hour_is_summed_up_by_the_server(
     page.page.screenshot(path=screenshots / "hour.png")
     plot.focus()
     page.page.keyboard.press("Home")
+    expect(paused).to_be_visible()
+    # what an earlier view drew would still be there until the next drawing
+    page.page.wait_for_timeout(1000)
     expect(plot).to_have_attribute("data-empty", "false")
     expect(page.dashboard.locator(".wb-header .wb-warning")).to_be_hidden()
 

@@ -16,6 +16,8 @@ const MOST_STEPS = 600;
 const SETTLE_MS = 120;
 /** A span that follows now is asked for again this often at most. */
 const REFRESH_MS = 2_000;
+/** A request that failed is made again after so long. */
+const RETRY_MS = 5_000;
 
 /** What is here of one device, and what was asked for. */
 interface Shelf {
@@ -34,7 +36,8 @@ export class Details {
   constructor(
     private readonly history: History,
     private readonly rateHz: () => number,
-    private readonly arrived: () => void
+    private readonly arrived: () => void,
+    private readonly retryMs = RETRY_MS
   ) {}
 
   /** The newest steps of a device, null until some came. */
@@ -105,8 +108,17 @@ export class Details {
       this.problem = '';
     } catch (error) {
       this.problem = `What is older than ten minutes can't be shown. ${(error as Error).message}`;
+      window.setTimeout(() => this.retry(device, shelf, span), this.retryMs);
     }
     if (this.shelves.get(device) === shelf) {
+      this.arrived();
+    }
+  }
+
+  /** Ask again for a span, if it is wanted still. */
+  private retry(device: string, shelf: Shelf, span: Span): void {
+    if (this.shelves.get(device) === shelf && shelf.requested === span) {
+      shelf.requested = null;
       this.arrived();
     }
   }

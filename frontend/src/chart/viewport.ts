@@ -20,7 +20,9 @@ export class Viewport {
     private readonly now: () => number,
     private _windowMs: number,
     /** How far back there can be anything. */
-    private readonly longestMs: () => number = () => HOUR_MS
+    private readonly longestMs: () => number = () => HOUR_MS,
+    /** When the oldest reading that is kept was made. */
+    private readonly oldestMs: () => number = () => now() - longestMs()
   ) {}
 
   /** Be told when the span changes other than by time passing. */
@@ -92,10 +94,11 @@ export class Viewport {
     this.show({ fromMs: fromMs + byMs, toMs: toMs + byMs });
   }
 
-  /** Show the oldest that the server can still have. */
+  /** Show the oldest that is kept. */
   toStart(): void {
     const { fromMs, toMs } = this.span();
-    this.show({ fromMs: 0, toMs: toMs - fromMs });
+    const oldestMs = this.oldestMs();
+    this.show({ fromMs: oldestMs, toMs: oldestMs + toMs - fromMs });
   }
 
   private bounded({ fromMs, toMs }: Span): Span {

@@ -61,7 +61,8 @@ export class Dashboard extends Widget {
     this.viewport = new Viewport(
       () => store.now(),
       options.windowSeconds * 1000,
-      () => this.longestMs()
+      () => this.longestMs(),
+      () => this.oldestMs()
     );
     const records = new Records(connection);
     const history = new History(connection);
@@ -240,6 +241,19 @@ export class Dashboard extends Widget {
     }
     const keptMs = this.stream.store.now() - (keeping.from_ms ?? Infinity);
     return Math.max(MONTH_MS, keptMs);
+  }
+
+  /** When the oldest reading that is kept was made, as far as a page knows. */
+  private oldestMs(): number {
+    const { store, statements } = this.stream;
+    const keptMs = statements.keeping?.from_ms ?? null;
+    if (keptMs !== null) {
+      return keptMs;
+    }
+    const now = store.now();
+    // a store that has room left has all there is
+    const firstMs = Math.min(now, store.firstMs());
+    return now - firstMs < 0.9 * STORED_MS ? firstMs : now - HOUR_MS;
   }
 
   /** The server told something about devices or cells. */
