@@ -130,12 +130,12 @@ class LabPage:
         page.on("pageerror", lambda error: self._note(error.stack or str(error)))
         page.on("websocket", self._follow)
 
-    def open(self, lab_url: str, notebook: str) -> None:
+    def open(self, lab_url: str, notebook: str, within_ms: float = TIMEOUT_MS) -> None:
         """Open a notebook with nothing else in the way; its kernel is ready then."""
         url = urlsplit(lab_url)
         path = f"{BASE_URL}lab/tree/{quote(notebook)}"
         self.page.goto(f"{url.scheme}://{url.netloc}{path}?reset&{url.query}")
-        self.wait_idle()
+        self.wait_idle(within_ms)
 
     def show_panel(self) -> None:
         """Show the side panel."""
@@ -152,14 +152,15 @@ class LabPage:
             [command, args],
         )
 
-    def wait_idle(self) -> None:
+    def wait_idle(self, within_ms: float = TIMEOUT_MS) -> None:
         """Wait for the kernel: a cell that is run before is lost without a word."""
         self.page.wait_for_function(
             f"""() => {{
                 const panel = window.jupyterapp && {_PANEL};
                 return panel && panel.content.widgets.length > 0
                     && panel.sessionContext.session?.kernel?.status === "idle";
-            }}"""
+            }}""",
+            timeout=within_ms,
         )
 
     def run(self, cell: int, wait: bool = True) -> None:
