@@ -40,6 +40,9 @@ CAUSES: dict[str, str] = {
     "server's figures": r"is allowed|asked for|still here|came later",
     # of decisions that a simulation asks for
     "decision's rule": r"in decision \d+: ",
+    # of coroutines on ranks: more than a method needs, and nobody to go on
+    "ranks' traffic": r"suffice|a bucket may have",
+    "ranks that wait": r"waits in \w+ \(line \d+\) for rank",
     "search's loss": r"loss of the kept trial",
 }
 

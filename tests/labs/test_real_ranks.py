@@ -38,6 +38,12 @@ for schedule in ([[0, 0, 0, 0]], [[0, 0, 0, 1], [0, 0, 0, 0]]):
         said.append(str(problem))
 print(json.dumps([results, said]))
 """
+BY_HAND = """
+import given, json
+measured = given.measure({ranks}, tokens=11, hidden=7, inner=31, calls=1)
+print(given.table(measured))
+print(json.dumps(measured))
+"""
 
 
 def test_schedules_of_a_learner_sum_up_on_real_ranks(tmp_path: Path) -> None:
@@ -109,3 +115,24 @@ def test_the_link_between_gpus_is_what_nvml_tells(
     ]
     uuids = [gate.call("nvmlDeviceGetUUID", handle) for handle in handles]
     assert ranks.gpu_link(uuids) == {"kind": kind, "bytes_per_s": bytes_per_s}
+
+
+def test_functions_of_ranks_have_the_results_of_one_device(tmp_path: Path) -> None:
+    # sizes that three ranks do not divide, by send and receive and by collectives
+    source = find("parallelism-by-hand").correct["by_send_and_receive.py"]
+    cell = BY_HAND.format(ranks=3)
+    measured = ran("parallelism-by-hand", tmp_path, cell, source)
+    assert (measured["backend"], measured["ranks"]) == ("gloo", 3)
+    functions = ["tensor_parallel", "sequence_parallel", "data_parallel"]
+    assert list(measured["results"]) == functions
+    for name, result in measured["results"].items():
+        assert result["error"] < 1e-5, name
+        assert 0 < result["sent_bytes"] <= result["enough_bytes"], name
+
+
+def test_a_rank_that_keeps_its_part_is_off_by_far(tmp_path: Path) -> None:
+    source = find("parallelism-by-hand").wrong["a_part_for_the_sum.py"]
+    cell = BY_HAND.format(ranks=2)
+    results = ran("parallelism-by-hand", tmp_path, cell, source)["results"]
+    assert results["tensor_parallel"]["error"] > 0.1
+    assert results["sequence_parallel"]["error"] < 1e-5

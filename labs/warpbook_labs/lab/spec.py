@@ -154,7 +154,7 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
     plan: Plan | None = None
     #: of a lab on host code
     host: Host | None = None
-    parameters: Annotated[tuple[Parameter, ...], Meta(max_length=16)] = ()
+    parameters: Annotated[tuple[Parameter, ...], Meta(max_length=24)] = ()
     public: Annotated[tuple[Case, ...], Meta(max_length=16)] = ()
     hidden: Hidden = Hidden({}, ())
     work: Work = Work("0", "0")
