@@ -408,6 +408,7 @@ export interface Change {
   readonly sketch: string;
   readonly topic:
     | 'attention'
+    | 'communication'
     | 'copy-overlap'
     | 'fp8'
     | 'graphs'
@@ -670,6 +671,7 @@ export interface Finding {
   readonly bound_ns: number | null;
   readonly topic:
     | 'attention'
+    | 'communication'
     | 'copy-overlap'
     | 'fp8'
     | 'graphs'

@@ -9,6 +9,7 @@ from warpbook_monitors.trace.report_view import Labs
 
 LABS: Final[Labs] = {
     "attention": "which-sdpa",
+    "communication": "parallelism-by-hand",
     "copy-overlap": "copy-compute-overlap",
     "fp8": "fp8-linear",
     "graphs": "cuda-graphs",

@@ -15,6 +15,7 @@ from warpbook_monitors.verdict_kinds import Kind
 #: techniques that remove a cause; who teaches them says so elsewhere
 Topic = Literal[
     "attention",
+    "communication",
     "copy-overlap",
     "fp8",
     "graphs",

@@ -314,7 +314,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     )
     yield (
         "communication-bound",
-        None,
+        "communication",
         metrics.exposed_communication_ns,
         metrics.exposed_communication_ns,
         f"Communication between GPUs took "

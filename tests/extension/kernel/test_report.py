@@ -118,6 +118,7 @@ def test_every_group_of_figures_is_there(form: str) -> None:
     assert "48.4 TFLOP/s" in train and "FP32 cores" in train
     ddp = bundle(profile("ddp_rank0"))[form]
     assert "Communication" in ddp and "3.14 ms" in ddp, "exposed"
+    assert "6.99 ms at best. Lab: parallelism-by-hand." in ddp
     assert "not known (no shapes were recorded)" in ddp
     assert "cudaEventSynchronize" in ddp
     assert "Without the profiler" in ddp and "10.7 ms" in ddp

@@ -58,6 +58,7 @@ def gradients(evidence: Evidence) -> Iterator[Proposal]:
         reason="What the links between the GPUs take beyond it is not known.",
         line=wrapped[0].line if wrapped else None,
         sketch=kind.sketch,
+        topic="communication",
     )
 
 
