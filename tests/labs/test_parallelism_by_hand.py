@@ -149,6 +149,8 @@ def test_a_submission_is_told_how_many_bytes_suffice(lab: LoadedLab) -> None:
     words = "sequence_parallel: the ranks sent 512 bytes, and 416 suffice"
     assert words in result.cases[0].message
     assert re.search(r"all_reduce \(line \d+\) 96", result.cases[0].message)
+    # no grader has ranks on several GPUs, and the result says so
+    assert "Ranks on several GPUs are not graded" in " ".join(result.not_graded)
 
 
 def test_a_run_of_the_submission_is_not_called(lab: LoadedLab) -> None:

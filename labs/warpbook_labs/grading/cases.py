@@ -24,7 +24,7 @@ from warpbook_labs.cases.sampling import (
 from warpbook_labs.errors import BadLab, NoGpu, NotInstalled, NotOnGpu
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.grading.grader import CaseEngines, Draws, Grader
-from warpbook_labs.grading.joining import joined, without_gpu
+from warpbook_labs.grading.joining import joined, with_lab_note, without_gpu
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.disclosure import fit_to_tell
@@ -88,6 +88,19 @@ class CaseGrader(Grader):
             use_gpu: whether a GPU may be used.
         """
         cases = self.engines.fitted(loaded, source, cases)
+        result = self._run(loaded, source, cases, limits, large, is_timed, use_gpu)
+        return with_lab_note(result, loaded.lab)
+
+    def _run(
+        self,
+        loaded: LoadedLab,
+        source: str,
+        cases: Sequence[DrawnCase],
+        limits: Limits,
+        large: Sequence[DrawnCase],
+        is_timed: bool,
+        use_gpu: bool,
+    ) -> CheckResult:
         gpu: Gpu | None = None
         if use_gpu:
             try:

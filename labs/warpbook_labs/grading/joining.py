@@ -28,6 +28,14 @@ def without_gpu(result: CheckResult, lab: Lab, why: str) -> CheckResult:
     return msgspec.structs.replace(result, not_graded=tuple(words))
 
 
+def with_lab_note(result: CheckResult, lab: Lab) -> CheckResult:
+    """Add what the lab says that no grader judges."""
+    note = lab.host.not_graded if lab.host is not None else ""
+    if not note or result.status in _NOT_RUN:
+        return result
+    return msgspec.structs.replace(result, not_graded=(*result.not_graded, note))
+
+
 def joined(
     result: CheckResult,
     device: DeviceResult,

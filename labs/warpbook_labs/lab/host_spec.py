@@ -42,3 +42,5 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True):
     calls: Annotated[int, Meta(ge=1, le=16)] = 3
     #: of the CPU: all calls of a case, and its `prepare`, without a GPU
     case_s: Annotated[float, Meta(gt=0, le=30)] = 5.0
+    #: in a sentence, what of the task no grader judges; every result says it
+    not_graded: Annotated[str, Meta(max_length=300)] = ""
