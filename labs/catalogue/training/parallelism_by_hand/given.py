@@ -466,8 +466,6 @@ def on_rank(rank, device, source, sizes, calls):
     from warpbook.kernel.awaited_ranks import run_awaiting  # noqa: PLC0415 - no jail's
 
     dist = torch.distributed
-    # what the source imports is this file
-    sys.modules["given"] = sys.modules[__name__]
     size = dist.get_world_size()
     functions = runpy.run_path(source)["prepare"](ranks=size, **sizes)
     tensors = [one.to(device) for one in drawn_tensors(size, **sizes)]
