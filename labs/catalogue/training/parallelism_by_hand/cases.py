@@ -9,7 +9,7 @@ import numpy as np
 Arrays = dict[str, Any]
 UNIT = 2.0**-24
 EPS = 1e-5
-#: of 4 bytes: the order in which `given.py` cuts them out of a replica's row
+#: of a number in float32
 _FLOAT_BYTES = 4
 
 
