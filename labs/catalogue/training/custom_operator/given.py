@@ -20,9 +20,15 @@ class Operators(TorchDispatchMode):
         return operator(*arguments, **(named or {}))
 
     def has_rms_norm(self):
-        """Tell whether one of a library of `new_library` is among them."""
+        """Tell whether one of `new_library` is among them that autograd knows."""
         return any(
-            name.startswith("lab_") and "::rms_norm" in name for name in self.names
+            name.startswith("lab_")
+            and "::rms_norm" in name
+            and any(
+                torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
+                for key in ("Autograd", "AutogradCPU", "AutogradCUDA")
+            )
+            for name in self.names
         )
 
 
