@@ -41,6 +41,16 @@ _ATTENTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
             "pytorch_flash::Flash_kernel_traits<128, 64, 64, 4, cutlass::bfloat16_t>>,"
             " 0, 1, 0, 0, 1, 1, 0>(pytorch_flash::Flash_fwd_params)",
         ),
+        (
+            "void pytorch_flash::flash_fwd_splitkv_kernel<pytorch_flash::"
+            "Flash_fwd_kernel_traits<64, 64, 256, 4, 0, 0, cutlass::half_t, "
+            "pytorch_flash::Flash_kernel_traits<64, 64, 256, 4, cutlass::half_t>>,"
+            " 0, 0, 0, 1, 1, 0, 1, 0>(pytorch_flash::Flash_fwd_params)",
+            "void pytorch_flash::flash_fwd_splitkv_combine_kernel<pytorch_flash::"
+            "Flash_fwd_kernel_traits<64, 64, 256, 4, 0, 0, cutlass::half_t, "
+            "pytorch_flash::Flash_kernel_traits<64, 64, 256, 4, cutlass::half_t>>,"
+            " 8, 2, 1>(pytorch_flash::Flash_fwd_params)",
+        ),
     ),
     "efficient": (
         (
@@ -64,17 +74,35 @@ _ATTENTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
     ),
 }
-#: what runs around an attention: projections, a norm, dropout, and a softmax of its own
-_BEFORE = (
+#: what the kernel of a fused backend is known by
+_MARKS = {
+    "cudnn": "cudnn_generated_fort_native_sdpa",
+    "flash": "pytorch_flash::flash_fwd",
+    "efficient": "fmha_cutlassF",
+}
+_NORM = (
     "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, "
     "float, false>(int, float, float const*, float const*, float const*, float*, "
-    "float*, float*)",
+    "float*, float*)"
+)
+#: products of projections, as several parts of cuBLAS name them
+_PROJECTIONS = (
     "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT",
-)
-_BEHIND = (
     "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NTN",
-    _SOFTMAX,
+    "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_"
+    "warpsize2x2x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas",
+    "void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_"
+    "128x2_tn_align8>(cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_128x2_"
+    "tn_align8::Params)",
 )
+
+
+def _layer(kernels: tuple[str, ...], chance: random.Random) -> list[str]:
+    """Put an attention into a layer with a norm, projections and another softmax."""
+    before, behind = chance.sample(_PROJECTIONS, 2)
+    if chance.random() < 0.5:
+        return [_NORM, before, *kernels, behind, _SOFTMAX]
+    return [_SOFTMAX, before, *kernels, behind, _NORM]
 
 
 def _reasons(call: Call, backend: str) -> set[str]:
@@ -154,8 +182,9 @@ def _calls(chance: random.Random) -> dict[str, Call]:
     """Draw a call of each kind, by what is special about it."""
     even, odd = chance.choice((40, 64, 96)), chance.choice((42, 58, 90))
     fours, large = chance.choice((36, 60, 100)), chance.choice((136, 160, 200))
-    half, tokens = chance.choice(_HALVES), chance.choice((256, 1024, 2048))
-    more = tokens + 8 * chance.randint(1, 9)
+    very_large = chance.choice((264, 288, 320))
+    tokens = chance.choice((256, 1024, 2048))
+    more, fewer = tokens + 8 * chance.randint(1, 9), tokens - 8 * chance.randint(1, 9)
     without = ["flash", "efficient", "math"]
     kinds: dict[str, Call] = {
         "nothing special": {},
@@ -166,7 +195,8 @@ def _calls(chance: random.Random) -> dict[str, Call]:
         "odd sides": {"head_dim": odd},
         "sides that 4 divides": {"head_dim": fours},
         "large sides": {"head_dim": large},
-        "very large sides": {"head_dim": chance.choice((264, 288, 320))},
+        "sides of 256": {"head_dim": 256},
+        "very large sides": {"head_dim": very_large},
         "a mask": {"mask": "any"},
         "a mask, without cuDNN": {"mask": "any", "allowed": without},
         "a mask and odd sides": {"mask": chance.choice(("any", "causal"))}
@@ -176,34 +206,41 @@ def _calls(chance: random.Random) -> dict[str, Call]:
         "is_causal, more keys": {"is_causal": True, "keys": more},
         "is_causal, more keys, without cuDNN": {"is_causal": True, "keys": more}
         | {"allowed": without},
+        "is_causal, fewer keys, without cuDNN": {"is_causal": True, "keys": fewer}
+        | {"allowed": without},
         "more keys, without cuDNN": {"keys": more, "allowed": without},
         "values of another size": {"value_dim": even + 8},
         "values of another size, without cuDNN": {"value_dim": even + 8}
         | {"allowed": without},
+        "values of a very large size": {"value_dim": very_large},
         "values of an odd size": {"value_dim": odd},
+        "values that padding makes equal": {"head_dim": odd}
+        | {"value_dim": odd + -odd % 8},
         "dropout": {"dropout": chance.choice((0.1, 0.2, 0.3))},
         "deterministic": {"deterministic": True},
         "math alone": {"allowed": ["math"]},
+        "math alone, more keys": {"allowed": ["math"], "keys": more},
         "flash alone": {"allowed": ["flash"], "dtype": "float32"},
     }
-    batch, heads = chance.choice((1, 2, 3)), chance.choice((4, 6, 8))
-    usual = {
-        "dtype": half,
-        "batch": batch,
-        "heads": heads,
-        "queries": tokens,
-        "keys": tokens,
-        "head_dim": even,
-        "mask": "none",
-        "is_causal": False,
-        "dropout": 0.0,
-        "deterministic": False,
-        "allowed": list(BACKENDS),
-    }
     drawn = {}
-    for about, special in kinds.items():
-        call = {**usual, **special}
-        drawn[about] = {**call, "value_dim": call.get("value_dim", call["head_dim"])}
+    for place, (about, special) in enumerate(kinds.items()):
+        call = {
+            "dtype": _HALVES[place % 2],
+            "batch": chance.choice((1, 2, 3)),
+            "heads": chance.choice((4, 6, 8)),
+            "queries": tokens,
+            "keys": tokens,
+            "head_dim": even,
+            "mask": "none",
+            "is_causal": False,
+            "dropout": 0.0,
+            "deterministic": False,
+            "allowed": list(BACKENDS),
+        }
+        call |= special
+        allowed = chance.sample(call["allowed"], len(call["allowed"]))
+        value_dim = call.get("value_dim", call["head_dim"])
+        drawn[about] = {**call, "value_dim": value_dim, "allowed": allowed}
     return drawn
 
 
@@ -213,7 +250,9 @@ _WANTED = (
     ("nothing special", "flash"),
     ("float32", "cudnn"),
     ("float32, odd sides", "efficient"),
+    ("float32, sides that 4 divides", "efficient"),
     ("float64", "flash"),
+    ("float64", "efficient"),
     ("odd sides", "cudnn"),
     ("a mask", "efficient"),
     ("a mask and odd sides", "cudnn"),
@@ -221,11 +260,16 @@ _WANTED = (
     ("math alone", "cudnn"),
     ("deterministic", "flash"),
     ("dropout", "cudnn"),
+    ("flash alone", "flash"),
+    ("values that padding makes equal", "flash"),
     # there is no way
     ("a mask", "flash"),
     ("deterministic", "cudnn"),
     ("very large sides", "cudnn"),
+    ("values of another size", "flash"),
 )
+#: calls of fused backends of which scores are asked for, too
+_FUSED = ("nothing special", "float32", "a mask")
 
 
 def questions(chance: random.Random) -> list[Question]:
@@ -233,7 +277,7 @@ def questions(chance: random.Random) -> list[Question]:
     drawn = []
     for attentions in _ATTENTIONS.values():
         for kernels in attentions:
-            around = [*_BEFORE, *kernels, *_BEHIND]
+            around = _layer(kernels, chance)
             drawn.append(Question("backend_ran", {"kernels": list(kernels)}, "alone"))
             drawn.append(Question("backend_ran", {"kernels": around}, "in a layer"))
     drawn_calls = _calls(chance)
@@ -242,7 +286,7 @@ def questions(chance: random.Random) -> list[Question]:
         for backend in BACKENDS[:3]:
             given = {"call": call, "backend": backend}
             drawn.append(Question("reasons", given, about))
-        if _backend(call) == "math" or about in ("nothing special", "float32"):
+        if _backend(call) in ("math", "error") or about in _FUSED:
             drawn.append(Question("score_bytes", {"call": call}, about))
     for about, wanted in _WANTED:
         given = {"call": drawn_calls[about], "wanted": wanted}
@@ -252,6 +296,8 @@ def questions(chance: random.Random) -> list[Question]:
         (with_mask, "flash"),
         ({**with_mask, "dtype": "float32"}, "flash"),
         ({**with_mask, "head_dim": 58, "value_dim": 58}, "efficient"),
+        # there is no way: `is_causal` is declined then
+        ({**with_mask, "keys": with_mask["keys"] + 64}, "flash"),
     ):
         given = {"call": call, "wanted": wanted}
         drawn.append(Question("changes", given, "a causal mask"))
@@ -276,8 +322,8 @@ def judge(question: Question, answer: Any) -> str:
 
 
 def _ran(kernels: list[str]) -> str:
-    for backend, attentions in _ATTENTIONS.items():
-        if backend != "math" and any(names[0] in kernels for names in attentions):
+    for backend, mark in _MARKS.items():
+        if any(mark in name for name in kernels):
             return backend
     return "math"
 
