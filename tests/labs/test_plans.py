@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.programs import ROOT
+from warpbook_labs.course.notebook import task_words
 from warpbook_labs.course.session import check_public, find, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.engines.answers.checking import check_plan
@@ -78,6 +79,15 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def lab(folder: Path) -> LoadedLab:
     return load(folder)
+
+
+def test_a_learner_is_told_how_long_calls_may_take(lab: LoadedLab) -> None:
+    plan = lab.lab.plan
+    assert plan is not None
+    words = f"{plan.call_s:g} s of CPU time, and all calls of a check together 15 s."
+    assert words in task_words(lab.lab) and "apart" not in task_words(lab.lab)
+    dialogues = task_words(find("dynamic-batching").lab)
+    assert "15 s. Calls of `batch` are counted apart from the others." in dialogues
 
 
 def test_right_answers_pass_and_are_kept_with_hidden_questions(

@@ -14,7 +14,7 @@ from warpbook_labs.course.notebook_json import (
 from warpbook_labs.lab.host_spec import Host
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.plan_spec import Function
+from warpbook_labs.lab.plan_spec import PLAN_LIMITS, Function, Plan
 from warpbook_labs.lab.spec import Lab, Parameter
 
 _KINDS = {
@@ -90,6 +90,7 @@ def task_words(lab: Lab) -> str:
         parts.append(f"**How exact.** {lab.tolerance.strip()}")
     if lab.plan is not None:
         parts += [_function(function) for function in lab.plan.functions]
+        parts.append(_times(lab.plan))
     if lab.host is not None:
         parts.append(_host(lab, lab.host))
     if lab.parameters:
@@ -115,6 +116,18 @@ def _function(function: Function) -> str:
         for argument in function.arguments
     ]
     return "\n".join([lines[0], "", *lines[1:]])
+
+
+def _times(plan: Plan) -> str:
+    words = (
+        f"**Time.** A call may take {plan.call_s:g} s of CPU time, and all calls of a "
+        f"check together {PLAN_LIMITS.processor_s} s."
+    )
+    dialogues = [one.name for one in plan.functions if one.is_dialogue]
+    if not dialogues:
+        return words
+    names = " and ".join(f"`{name}`" for name in dialogues)
+    return f"{words} Calls of {names} are counted apart from the others."
 
 
 def _host(lab: Lab, host: Host) -> str:

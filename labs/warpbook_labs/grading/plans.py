@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpbook_labs.engines.answers.checking import (
-    PLAN_LIMITS,
     check_draws,
     check_plan,
     refuse_other_chance,
@@ -15,6 +14,7 @@ from warpbook_labs.errors import NoTrace
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading.grader import Draws, Grader
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.plan_spec import PLAN_LIMITS
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
 

@@ -24,7 +24,7 @@ _WHOLE_TRAININGS = 10
 #: the loss before the first step, and what most trainings come near
 _BEGIN_LOSS, _PLAIN_LOSS = 4.0, 2.7
 #: of the way from the best trial to the median one, how far off the kept one may be
-_MARGIN = 0.4
+_MARGIN = 0.3
 #: and so many times as far off as what our own search keeps
 _BESIDE_OURS = 1.1
 _MOST_DECISIONS = 4000

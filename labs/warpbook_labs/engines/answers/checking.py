@@ -12,7 +12,7 @@ from warpbook_labs.engines.answers.explaining import Put, followed, from_lines
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.errors import BadLab, BadSource
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.plan_spec import Plan
+from warpbook_labs.lab.plan_spec import PLAN_LIMITS, Plan
 from warpbook_labs.lab.questions import (
     BadQuestion,
     call_words,
@@ -28,8 +28,6 @@ from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Refused
 
-#: what functions that only compute may want
-PLAN_LIMITS = Limits(wall_s=20.0, processor_s=15, memory_bytes=1 << 30)
 _MOST_WORDS = 600
 _MOST_PRINTED = 4_000
 
