@@ -14,12 +14,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-import requests
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from playwright.sync_api import expect
 
 from tests.e2e.lab import Lab, LabPage
-from tests.programs import environment, free_port, running, wait_for
+from tests.programs import answers, environment, free_port, running, wait_for
 from tests.stub_nvml import StubNvml
 
 NODE = "node-7 <b>"
@@ -49,14 +48,7 @@ def gateway(
         *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={home}"),
     ]
     with running(command, env, folder / "gateway.log"):
-
-        def is_up() -> bool | None:
-            try:
-                return requests.get(f"{url}/api", timeout=5).ok or None
-            except requests.ConnectionError:
-                return None
-
-        wait_for(f"the gateway, see {folder}", is_up)
+        wait_for(f"the gateway, see {folder}", lambda: answers(f"{url}/api"))
         yield url
 
 
