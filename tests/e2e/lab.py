@@ -142,20 +142,30 @@ class LabPage:
         page.on("websocket", self._follow)
 
     def open(self, lab_url: str, notebook: str) -> None:
-        """Open a notebook with nothing else in the way; its kernel is ready then.
-
-        A page whose first socket to the kernel is lost may never learn of the kernel,
-        as on a busy machine or at a gateway, which speaks no subprotocol: it is loaded
-        once more then.
-        """
+        """Open a notebook with nothing else in the way; its kernel is ready then."""
         url = urlsplit(lab_url)
         path = f"{BASE_URL}lab/tree/{quote(notebook)}"
-        address = f"{url.scheme}://{url.netloc}{path}?reset&{url.query}"
-        self.page.goto(address)
+        self.goto(f"{url.scheme}://{url.netloc}{path}?reset&{url.query}")
+
+    def goto(self, url: str) -> None:
+        """Go to an address at which a notebook is opened; its kernel is ready then."""
+        self._load(lambda: self.page.goto(url))
+
+    def reload(self) -> None:
+        """Load the page anew; the notebook's kernel is ready then."""
+        self._load(self.page.reload)
+
+    def _load(self, load: Callable[[], object]) -> None:
+        """Load a page, and once more if it never learns of its kernel.
+
+        So it is where its first socket to the kernel is lost, as on a busy machine, or
+        at a gateway, which speaks no subprotocol.
+        """
+        load()
         try:
             self.wait_idle(TIMEOUT_MS / 2)
         except PlaywrightTimeoutError:
-            self.page.goto(address)
+            load()
             self.wait_idle()
 
     def show_panel(self) -> None:

@@ -156,8 +156,7 @@ def test_the_memory_calculator_is_used_by_its_labels(
     # without its kernel a saved notebook has what it showed at first
     page.execute("docmanager:save")
     page.shut_down_kernel()
-    page.page.reload()
-    page.wait_idle()
+    page.reload()
     expect(bar).to_be_visible()
     expect(output.get_by_role("cell", name="5.37 GiB")).to_be_visible()
     expect(output).not_to_contain_text("model not found")

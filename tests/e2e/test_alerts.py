@@ -104,8 +104,7 @@ def test_an_alert_that_was_seen_is_not_told_again_after_a_reload(
     stub.set(0, temperature_celsius=98)
     page.wait_for_toast("GPU 0 is hot")
     page.received.clear()
-    page.page.reload()
-    page.wait_idle()
+    page.reload()
     page.page.wait_for_function(
         "() => window.jupyterapp.commands.hasCommand('warpbook:notify-long-cells')"
     )

@@ -81,8 +81,7 @@ def test_all_gpus_are_seen_at_once_and_the_chosen_ones_charts_are_below(
         chip = instance.get_by_label("What the chip does", exact=True)
         page.bring_to_see(chip, chip.filter(has_text=f"SM active {share}"))
     page.page.screenshot(path=screenshots / "mig.png")
-    page.page.reload()
-    page.wait_idle()
+    page.reload()
     expect(tiles.last).to_have_attribute("aria-pressed", "true")
     expect(gpus.locator("h3").first).to_contain_text("GPU 7")
 

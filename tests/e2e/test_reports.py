@@ -112,8 +112,8 @@ def test_a_click_that_has_begun_survives_a_new_report(
 
     def is_told() -> bool | None:
         page.page.wait_for_timeout(100)
-        told = [m for m in page.received if m["type"] == "cell_report"]
-        return any(message["title"] == "later()" for message in told) or None
+        reports = [m for m in page.received if m["type"] == "cell_report"]
+        return any(report["title"] == "later()" for report in reports) or None
 
     wait_for("the later report", is_told)
     page.page.wait_for_timeout(1_500)

@@ -60,8 +60,7 @@ def test_a_reload_in_the_middle_loses_no_row(page: LabPage, lab_url: str) -> Non
     page.open(lab_url, TOUR)
     grow(page)
     newest = wait_for("rows", lambda: page.page.evaluate(ROWS) or None)[-1]
-    page.page.reload()
-    page.wait_idle()
+    page.reload()
     grow(page)
 
     def goes_back() -> bool | None:

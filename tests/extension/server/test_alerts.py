@@ -167,8 +167,8 @@ async def test_who_comes_later_is_told_what_holds(connect, stub, jp_fetch) -> No
     hot = await alert(first, "temperature")
     later = await connect()
     # a busy machine may have told of more
-    told = {known["id"] for known in (await later.next("alerts"))["alerts"]}
-    assert hot["id"] in told
+    ids = {known["id"] for known in (await later.next("alerts"))["alerts"]}
+    assert hot["id"] in ids
     answer = await jp_fetch("warpbook", "api", "v1", "alerts")
     answered = json.loads(answer.body)
     assert hot["id"] in {known["id"] for known in answered["alerts"]}

@@ -41,11 +41,11 @@ async def test_frames_come_at_the_rate_asked_for(connect) -> None:
     # a tick of a busy machine may be late or skipped, which its number shows, but the
     # next is in time: those before don't make it late
     late_ms = [frame["time_ms"] - 100 * frame["seq"] for frame in frames]
-    in_time = pytest.approx(min(late_ms[:5]), abs=150)
-    while len(late_ms) < 300 and min(late_ms[-5:]) != in_time:
+    most_ms = min(late_ms[:5]) + 150
+    while len(late_ms) < 300 and min(late_ms[-5:]) > most_ms:
         frame = await client.next("frame")
         late_ms.append(frame["time_ms"] - 100 * frame["seq"])
-    assert min(late_ms[-5:]) == in_time
+    assert min(late_ms[-5:]) <= most_ms
     readings = [reading for frame in frames for reading in frame["readings"]]
     by_device = {
         reading["device"]: reading for reading in readings if reading["state"] == "ok"

@@ -297,8 +297,8 @@ def test_a_server_is_started_with_a_gpu_or_told_its_place(
 
         page = wait_for("the place in the line", place_in_line)
         assert "number 1 in the line" in page
-        told = Path(folder, "told")
-        assert not told.exists()
+        environment_file = Path(folder, "told")
+        assert not environment_file.exists()
         # it comes, and the next start has it
         other.done(f"{GPUS}/return")
         for _ in range(2):
@@ -308,10 +308,13 @@ def test_a_server_is_started_with_a_gpu_or_told_its_place(
         def has_started() -> bool | None:
             # as a keeper goes on saying
             report(hub, gpu)
-            return told.exists() or None
+            return environment_file.exists() or None
 
         wait_for("the server", has_started)
-        assert "CUDA_VISIBLE_DEVICES=GPU-spawn" in told.read_text().splitlines()
+        assert (
+            "CUDA_VISIBLE_DEVICES=GPU-spawn"
+            in environment_file.read_text().splitlines()
+        )
         session.close()
     lease_hub.holder.done(f"{GPUS}/return")
     report(hub, gpu)

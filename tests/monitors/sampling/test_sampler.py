@@ -203,14 +203,14 @@ def test_ticks_keep_their_time_when_a_tick_is_late(run) -> None:
                 sampler.listen(sleep_once)
         # on a busy machine others are late too, but not all, or not for long
         count = 30
-        while count < 600 and slip_ms(stream) != pytest.approx(0, abs=25):
+        while count < 600 and slip_ms(stream) > 25:
             stream.wait(is_frame)
             count += 1
     frames = stream.frames()
     seqs = [frame.seq for frame in frames]
     assert seqs == sorted(set(seqs))
     assert seqs[-1] - seqs[0] > len(frames) - 1, "the late tick was not counted"
-    assert slip_ms(stream) == pytest.approx(0, abs=25)
+    assert slip_ms(stream) <= 25
 
 
 def slip_ms(stream: Stream) -> float:
