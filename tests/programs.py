@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import psutil
+import requests
 
 from warpbook_monitors.python_path import own_path
 
@@ -56,6 +57,15 @@ def wait_for(what: str, attempt: Callable[[], T | None], seconds: float = 120) -
     return given
 
 
+def answers(url: str) -> bool | None:
+    """Whether something answers well there; None to ask again."""
+    with contextlib.suppress(requests.RequestException), requests.Session() as session:
+        # a proxy in the environment is not for us
+        session.trust_env = False
+        return session.get(url, timeout=5).ok or None
+    return None
+
+
 @contextlib.contextmanager
 def running(
     command: Sequence[str | Path], env: Mapping[str, str], log: Path
@@ -75,7 +85,7 @@ def running(
     finally:
         server.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(20)
+            server.wait(60)
         _kill_marked(mark)
         server.wait()
 

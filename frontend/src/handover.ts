@@ -8,6 +8,8 @@ import type { CellBand } from './protocol';
 const SETTLE_MS = 1_000;
 /** As many as the server takes at once. */
 const MOST = 200;
+/** A disk that is full may have room after so long. */
+const RETRY_MS = 30_000;
 
 export interface HandoverOptions {
   readonly bands: Bands;
@@ -60,8 +62,9 @@ export class Handover {
       await this.options.post(cells);
     } catch (error) {
       if (!(error instanceof Refused)) {
-        // asked again with the next cell: a disk that is full may have room then
+        // asked again with the next cell, or after a while
         cells.forEach(({ id }) => this.sent.delete(id));
+        window.setTimeout(() => this.soon(), RETRY_MS);
       } else if (cells.length > 1) {
         // one of them is wrong, and is to cost no other
         for (const cell of cells) {

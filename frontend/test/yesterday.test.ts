@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { PastCells } from '../src/chart/pastcells';
 import { timeLabels, timeTicks } from '../src/chart/scales';
 import { MONTH_MS, Viewport } from '../src/chart/viewport';
 import { dayBegin, dayEnd, isDayOrNone } from '../src/dashboard/find';
@@ -7,13 +8,27 @@ import { isRecordList } from '../src/shapes/stream';
 import { duration, when } from '../src/format';
 import { cellBand, Handover, Refused } from '../src/handover';
 import type { Band, Bands } from '../src/bands';
-import type { CellBand } from '../src/protocol';
+import type { CellBand, KeptRecord } from '../src/protocol';
 import { ANYTHING, Records } from '../src/records';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 /** Noon, in the zone of whoever runs this. */
 const NOON = new Date(2026, 5, 15, 12).getTime();
+const CELL: KeptRecord = {
+  kind: 'cell',
+  id: 'm-0',
+  started_ms: NOON - 2_000,
+  ended_ms: NOON - 1_000,
+  notebook: 'a/b.ipynb',
+  kernel_id: 'k',
+  cell_id: 'c',
+  title: 'x = 1',
+  verdict: null,
+  status: 'ok',
+  sentence: '',
+  is_replay: false
+};
 
 test('ticks of days are midnights, and say which day', () => {
   const ticks = timeTicks(NOON - 7 * DAY, NOON, 8);
@@ -183,6 +198,52 @@ test('each cell that ended is handed over once, and again if it was refused', as
   await settle();
   await settle();
   assert.deepEqual(sent, [['m-1'], ['m-1'], ['m-2']]);
+  // the last one has no other after it
+  refuses = true;
+  ended.push(band('m-3'));
+  await settle();
+  refuses = false;
+  context.mock.timers.tick(30_000);
+  context.mock.timers.tick(1000);
+  assert.deepEqual(sent.slice(3), [['m-3'], ['m-3']]);
+});
+
+test('cells of the past are asked for again where the request was lost', async context => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const scope = globalThis as unknown as { window: unknown };
+  scope.window = { setTimeout };
+  let requests = 0;
+  let draw: () => number = () => 0;
+  const cells = new PastCells(
+    {
+      find: () => {
+        requests += 1;
+        return requests === 1
+          ? Promise.reject(new Error('Failed to fetch'))
+          : Promise.resolve({ records: [CELL], has_more: false });
+      }
+    },
+    () => draw()
+  );
+  const span = { fromMs: NOON - HOUR, toMs: NOON };
+  const never = () => false;
+  const nothing = () => undefined;
+  draw = () => cells.marks(span, never, () => 0, nothing).length;
+  const settle = async (ms: number) => {
+    context.mock.timers.tick(ms);
+    for (let turn = 0; turn < 5; turn += 1) {
+      await Promise.resolve();
+    }
+  };
+  assert.equal(draw(), 0);
+  await settle(200);
+  assert.equal(draw(), 0);
+  await settle(9_000);
+  assert.equal(requests, 1);
+  // it calls for another drawing, which asks
+  await settle(1_000);
+  await settle(200);
+  assert.deepEqual([requests, draw()], [2, 1]);
 });
 
 test('a cell that is refused costs no other, and is not sent again', async context => {

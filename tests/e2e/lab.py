@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from playwright.sync_api import ConsoleMessage, Locator, Page, WebSocket, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from tests.programs import environment, free_port, running, wait_for
 
@@ -29,6 +30,15 @@ while not pathlib.Path("hold").exists(): time.sleep(0.1)
 ctypes.PyDLL(None).system(
     b"rm hold; while [ ! -e let_go ]; do sleep 0.1; done; rm let_go")
 print("held")"""
+
+#: what toasts said; most are gone after seconds
+_REMEMBER_TOASTS = """
+window.toasts = new Set();
+new MutationObserver(() => {
+    document.querySelectorAll(".Toastify__toast").forEach(
+        toast => window.toasts.add(toast.textContent));
+}).observe(document, { subtree: true, childList: true, characterData: true });
+"""
 
 # JupyterLab asks people about news at its first start, on top of everything
 _NO_NEWS = {"fetchNews": "false", "checkForUpdates": False}
@@ -126,16 +136,37 @@ class LabPage:
         self.received: list[dict[str, Any]] = []
         self.sent: list[dict[str, Any]] = []
         page.set_default_timeout(TIMEOUT_MS)
+        page.add_init_script(_REMEMBER_TOASTS)
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self._note(error.stack or str(error)))
         page.on("websocket", self._follow)
 
-    def open(self, lab_url: str, notebook: str, within_ms: float = TIMEOUT_MS) -> None:
+    def open(self, lab_url: str, notebook: str) -> None:
         """Open a notebook with nothing else in the way; its kernel is ready then."""
         url = urlsplit(lab_url)
         path = f"{BASE_URL}lab/tree/{quote(notebook)}"
-        self.page.goto(f"{url.scheme}://{url.netloc}{path}?reset&{url.query}")
-        self.wait_idle(within_ms)
+        self.goto(f"{url.scheme}://{url.netloc}{path}?reset&{url.query}")
+
+    def goto(self, url: str) -> None:
+        """Go to an address at which a notebook is opened; its kernel is ready then."""
+        self._load(lambda: self.page.goto(url))
+
+    def reload(self) -> None:
+        """Load the page anew; the notebook's kernel is ready then."""
+        self._load(self.page.reload)
+
+    def _load(self, load: Callable[[], object]) -> None:
+        """Load a page, and once more if it never learns of its kernel.
+
+        So it is where its first socket to the kernel is lost, as on a busy machine, or
+        at a gateway, which speaks no subprotocol.
+        """
+        load()
+        try:
+            self.wait_idle(TIMEOUT_MS / 2)
+        except PlaywrightTimeoutError:
+            load()
+            self.wait_idle()
 
     def show_panel(self) -> None:
         """Show the side panel."""
@@ -199,6 +230,16 @@ class LabPage:
         self.scroll_to(cell)
         index = f"[data-windowed-list-index='{cell}']"
         return self.page.locator(f".jp-Notebook {index} .jp-Cell-outputArea")
+
+    def toasts(self) -> list[str]:
+        """What toasts have said since the page was loaded, however soon they went."""
+        return list(self.page.evaluate("() => [...window.toasts]"))
+
+    def wait_for_toast(self, words: str) -> None:
+        """Wait until a toast has said this."""
+        self.page.wait_for_function(
+            "words => [...window.toasts].some(each => each.includes(words))", arg=words
+        )
 
     def wait_running(self, cell: int) -> None:
         """Wait until a cell runs, or will when the kernel comes to it.

@@ -119,14 +119,14 @@ def test_a_screen_reader_is_not_told_of_each_frame(opened: LabPage) -> None:
     )
     before = opened.frames
     opened.wait_moving(opened.dashboard)
-    while opened.frames - before < 30:
+    while (frames := opened.frames - before) < 30:
         opened.page.wait_for_timeout(100)
     announced = opened.page.evaluate("() => window.announced")
     # that a busy machine read a device late is told, and that it no longer does
     states = ("wb-device-state", "wb-warning")
     late = [text for text in announced if any(name in text for name in states)]
     assert [text for text in announced if text not in late] == []
-    assert len(late) < 10
+    assert len(late) < frames
 
 
 def test_the_memory_calculator_is_used_by_its_labels(
@@ -156,8 +156,7 @@ def test_the_memory_calculator_is_used_by_its_labels(
     # without its kernel a saved notebook has what it showed at first
     page.execute("docmanager:save")
     page.shut_down_kernel()
-    page.page.reload()
-    page.wait_idle()
+    page.reload()
     expect(bar).to_be_visible()
     expect(output.get_by_role("cell", name="5.37 GiB")).to_be_visible()
     expect(output).not_to_contain_text("model not found")

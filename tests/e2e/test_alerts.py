@@ -20,14 +20,13 @@ for_s = 0
 clear_s = 0
 """
 NOTEBOOK = "alerts.ipynb"
-#: what toasts said; those of good news are gone after seconds
-REMEMBER_TOASTS = """
-window.toasts = new Set();
-new MutationObserver(() => {
-    document.querySelectorAll(".Toastify__toast").forEach(
-        toast => window.toasts.add(toast.textContent));
-}).observe(document, { subtree: true, childList: true, characterData: true });
-"""
+#: it is long, from when the page is known to have heard that it began
+LONG = """\
+import pathlib, time
+print("begun", flush=True)
+while not pathlib.Path("heard").exists(): time.sleep(0.1)
+pathlib.Path("heard").unlink()
+time.sleep(1.5)"""
 SETTINGS = "home/.jupyter/lab/user-settings/warpbook/plugin.jupyterlab-settings"
 
 
@@ -38,17 +37,19 @@ def stub(stub_nvml_library, tmp_path_factory: pytest.TempPathFactory) -> StubNvm
 
 
 @pytest.fixture(scope="module")
-def alerts_url(
-    stub: StubNvml, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def lab(stub: StubNvml, tmp_path_factory: pytest.TempPathFactory) -> Lab:
     folder: Path = tmp_path_factory.mktemp("alerts")
     lab = Lab(folder, **stub.env)
-    # longer than a busy page may take to hear that a cell began, and a second
-    lab.write_notebook(NOTEBOOK, ["import time; time.sleep(5)"])
+    lab.write_notebook(NOTEBOOK, [LONG])
     (folder / "home" / ".jupyter" / "warpbook-alerts.toml").write_text(RULES)
     settings = folder / SETTINGS
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"notify_long_cell_s": 1, "status_bar": False}))
+    return lab
+
+
+@pytest.fixture(scope="module")
+def alerts_url(lab: Lab) -> Iterator[str]:
     with lab.serve() as url:
         yield url
 
@@ -63,17 +64,15 @@ def hide(page: LabPage) -> None:
     )
 
 
-def wait_for_toast(page: LabPage, words: str) -> None:
-    """Wait until a toast has said this, however soon it went."""
-    page.page.wait_for_function(
-        "words => [...window.toasts].some(each => each.includes(words))", arg=words
-    )
+def run_long_cell(page: LabPage, lab: Lab) -> None:
+    page.run(0, wait=False)
+    expect(page.output(0)).to_have_text("begun")
+    (lab.notebooks / "heard").touch()
 
 
 def test_a_hidden_page_is_notified_and_told_when_it_is_over(
     page: LabPage, alerts_url: str, stub: StubNvml
 ) -> None:
-    page.page.add_init_script(REMEMBER_TOASTS)
     page.open(alerts_url, NOTEBOOK)
     page.wait_moving(page.dashboard)
     hide(page)
@@ -89,39 +88,41 @@ def test_a_hidden_page_is_notified_and_told_when_it_is_over(
     page.wait_quiet()
     frames = page.frames
     stub.set(0, temperature_celsius=99)
-    toast = page.page.locator(".jp-toast-message, .Toastify__toast")
-    expect(toast.filter(has_text="GPU 0 is hot").first).to_be_visible()
+    page.wait_for_toast("GPU 0 is hot")
+    stub.set(0, temperature_celsius=40)
+    page.wait_for_toast("Over: GPU 0 is hot")
+    assert page.frames == frames
     # no way to the dashboard is offered where it is open
     expect(page.dashboard).to_be_visible()
-    expect(page.page.locator(".Toastify__toast button", has_text="Open")).to_have_count(
-        0
-    )
-    assert page.frames == frames
-    stub.set(0, temperature_celsius=40)
-    wait_for_toast(page, "Over: GPU 0 is hot")
+    assert not [words for words in page.toasts() if "Open" in words]
 
 
 def test_an_alert_that_was_seen_is_not_told_again_after_a_reload(
-    page: LabPage, alerts_url: str, stub: StubNvml
+    page: LabPage, lab: Lab, alerts_url: str, stub: StubNvml
 ) -> None:
-    page.page.add_init_script(REMEMBER_TOASTS)
     page.open(alerts_url, NOTEBOOK)
     stub.set(0, temperature_celsius=98)
-    toast = page.page.locator(".Toastify__toast").filter(has_text="GPU 0 is hot")
-    expect(toast.first).to_be_visible()
-    page.page.reload()
-    page.wait_idle()
+    page.wait_for_toast("GPU 0 is hot")
+    page.received.clear()
+    page.reload()
     page.page.wait_for_function(
         "() => window.jupyterapp.commands.hasCommand('warpbook:notify-long-cells')"
     )
-    page.run(0)
-    wait_for_toast(page, "alerts.ipynb [1] is done")
-    expect(toast).to_have_count(0)
+
+    def is_told() -> bool | None:
+        page.page.wait_for_timeout(100)
+        kinds = {message["type"] for message in page.received}
+        return "alerts" in kinds or None
+
+    wait_for("the alert that holds", is_told)
+    run_long_cell(page, lab)
+    page.wait_for_toast("alerts.ipynb [1] is done")
+    assert not [words for words in page.toasts() if "GPU 0 is hot" in words]
     stub.set(0, temperature_celsius=40)
 
 
 def test_the_browser_itself_tells_the_end_of_a_long_cell_where_nobody_looks(
-    page: LabPage, alerts_url: str
+    page: LabPage, lab: Lab, alerts_url: str
 ) -> None:
     page.page.add_init_script(
         """
@@ -144,7 +145,7 @@ def test_the_browser_itself_tells_the_end_of_a_long_cell_where_nobody_looks(
     )
     page.page.wait_for_function("() => window.asked === 1")
     hide(page)
-    page.run(0)
+    run_long_cell(page, lab)
     page.page.wait_for_function("() => window.told.length === 1")
     notification = page.page.evaluate("window.told[0]")
     assert re.search(r"alerts\.ipynb \[1\] is done: After \d", notification)

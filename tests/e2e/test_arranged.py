@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab, LabPage
+from tests.programs import wait_for
 
 ATTACK = "<img src=x onerror=window.attacked=1>"
 MONITOR = "import warpbook\nwarpbook.Monitor(gpu=0)"
@@ -19,9 +20,9 @@ def new_lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path / "new")
 
 
-def titles(page: LabPage) -> list[str]:
+def titles(page: LabPage) -> Locator:
     """Of the charts of the chosen GPU, as they stand."""
-    return page.dashboard.locator(".wb-grid-gpu").first.locator("h4").all_inner_texts()
+    return page.dashboard.locator(".wb-grid-gpu").first.locator("h4")
 
 
 def shows_history(plot: Locator) -> bool:
@@ -60,8 +61,13 @@ def arrange(page: LabPage, lab: Lab, screenshots: Path) -> None:
     page.wait_moving(page.dashboard)
     board = page.dashboard
     chip = board.get_by_label("What the chip does", exact=True).first
-    # the recording's past is there at first sight
-    assert shows_history(chip.locator(".wb-plot"))
+    # the recording's past is there at first sight: it was sent, and is drawn
+    hello = next(message for message in page.received if message["type"] == "hello")
+    past_ms = hello["time_ms"] - 20_000
+    frames = [message for message in page.received if message["type"] == "frame"]
+    assert any(frame["time_ms"] < past_ms for frame in frames)
+    plot = chip.locator(".wb-plot")
+    wait_for("what was before", lambda: shows_history(plot) or None)
 
     # a line is hidden by its name, by pointer and by keyboard
     tensor = chip.get_by_role("button", name="Tensor")
@@ -71,7 +77,6 @@ def arrange(page: LabPage, lab: Lab, screenshots: Path) -> None:
     dram.focus()
     page.page.keyboard.press("Enter")
     expect(dram).to_have_attribute("aria-pressed", "false")
-    plot = chip.locator(".wb-plot")
     plot.focus()
     described = plot.get_attribute("aria-label") or ""
     assert "SM active" in described and "Tensor" not in described
@@ -86,15 +91,17 @@ def arrange(page: LabPage, lab: Lab, screenshots: Path) -> None:
     expect(chip.locator(".wb-plot")).to_be_focused()
 
     # to another place, by keyboard and by hand
-    before = titles(page)
+    before = titles(page).all_inner_texts()
     page.page.keyboard.press("Shift+ArrowDown")
     moved = [before[0], before[2], before[1], *before[3:]]
-    assert titles(page) == moved
+    expect(titles(page)).to_have_text(moved)
     expect(chip.locator(".wb-plot")).to_be_focused()
     power = board.get_by_label("Power", exact=True).first
     nvml = board.get_by_label("NVML says", exact=True).first
     power.locator(".wb-tile-head").drag_to(nvml)
-    assert titles(page) == ["Power", *(name for name in moved if name != "Power")]
+    expect(titles(page)).to_have_text(
+        ["Power", *(name for name in moved if name != "Power")]
+    )
 
     rules = board.locator(".wb-rules")
     rules.locator("summary").click()
@@ -126,10 +133,9 @@ def arrange(page: LabPage, lab: Lab, screenshots: Path) -> None:
     page.page.get_by_role("tab", name="arranged.ipynb").click()
     page.execute("docmanager:save")
     page.shut_down_kernel()
-    page.page.reload()
-    page.wait_idle()
+    page.reload()
     expect(tensor).to_have_attribute("aria-pressed", "false")
-    assert titles(page)[0] == "Power"
+    expect(titles(page).first).to_have_text("Power")
     output = page.output(0)
     expect(output).to_contain_text("The Monitor's figures when its cell ran")
     expect(output).to_contain_text("REPLAY")

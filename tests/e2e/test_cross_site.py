@@ -102,6 +102,7 @@ def test_a_page_of_the_server_itself_is_answered(
 ) -> None:
     ours = urlsplit(lab_url)
     context = browser.new_context()
+    context.set_default_timeout(TIMEOUT_MS)
     page = context.new_page()
     page.goto(f"{ours.scheme}://{ours.netloc}{BASE_URL}api/status?{ours.query}")
     page.goto(f"{ours.scheme}://{ours.netloc}{BASE_URL}lab", wait_until="commit")

@@ -14,12 +14,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-import requests
-from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from playwright.sync_api import expect
 
 from tests.e2e.lab import Lab, LabPage
-from tests.programs import environment, free_port, running, wait_for
+from tests.programs import answers, environment, free_port, running, wait_for
 from tests.stub_nvml import StubNvml
 
 NODE = "node-7 <b>"
@@ -49,14 +47,7 @@ def gateway(
         *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={home}"),
     ]
     with running(command, env, folder / "gateway.log"):
-
-        def is_up() -> bool | None:
-            try:
-                return requests.get(f"{url}/api", timeout=5).ok or None
-            except requests.ConnectionError:
-                return None
-
-        wait_for(f"the gateway, see {folder}", is_up)
+        wait_for(f"the gateway, see {folder}", lambda: answers(f"{url}/api"))
         yield url
 
 
@@ -73,24 +64,12 @@ def far_url(far_lab: Lab) -> Iterator[str]:
         yield url
 
 
-def open_far(page: LabPage, url: str, notebook: str) -> None:
-    """Open a notebook, once more where the page never learns of its kernel.
-
-    A gateway speaks no subprotocol, so each page connects twice, and the end of its
-    first socket may take the first words of the second with it.
-    """
-    try:
-        page.open(url, notebook, within_ms=60_000)
-    except PlaywrightTimeoutError:
-        page.open(url, notebook)
-
-
 def test_the_gpus_of_the_kernels_machine_come_and_go_with_the_kernel(
     page: LabPage, far_lab: Lab, far_url: str
 ) -> None:
     notebook = far_lab.write_notebook("far.ipynb", CELLS)
     section = page.dashboard.locator(".wb-elsewhere > section")
-    open_far(page, far_url, notebook)
+    page.open(far_url, notebook)
     expect(page.dashboard).to_be_visible()
     expect(section).to_have_count(0)
     page.run(0)
@@ -102,7 +81,7 @@ def test_the_gpus_of_the_kernels_machine_come_and_go_with_the_kernel(
     expect(page.dashboard.locator(".wb-badge-replay").first).to_be_visible()
 
     # a page that comes later asks for what was said
-    open_far(page, far_url, notebook)
+    page.open(far_url, notebook)
     expect(section.locator("h3").first).to_have_text(HEADING)
     page.wait_moving(section, frames=0)
 

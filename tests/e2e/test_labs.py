@@ -161,7 +161,7 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     write_source(page, source, f"%%lab vector-add\n{wrong}")
     # the cell is edited and not run: the file of before is graded, and a notice says so
     page.run(check)
-    expect(page.page.get_by_text("Edited and not run")).to_be_visible()
+    page.wait_for_toast("Edited and not run")
     page.run(source)
     page.run(check)
     expect(card).to_contain_text("vector-add: failed")

@@ -17,8 +17,7 @@ def test_everything_opens_and_says_that_it_is_a_replay(
     page: LabPage, lab_url: str, screenshots: Path
 ) -> None:
     # by the URL as it is told, without what other tests have left open
-    page.page.goto(f"{lab_url}&reset")
-    page.wait_idle()
+    page.goto(f"{lab_url}&reset")
     expect(page.page.get_by_role("tabpanel", name=TOUR)).to_be_visible()
     expect(page.status_item).to_contain_text("Replay: GPU 0 SM")
     expect(page.dashboard.locator(".wb-origin")).to_contain_text("REPLAY")
@@ -91,16 +90,14 @@ def test_cells_of_a_notebook_that_never_loaded_warpbook_are_bands(
 def test_a_notebook_does_not_open_over_a_dashboard_that_was_left_alone(
     page: LabPage, lab_url: str
 ) -> None:
-    page.page.goto(f"{lab_url}&reset")
-    page.wait_idle()
+    page.goto(f"{lab_url}&reset")
     page.wait_moving(page.dashboard)
     page.shut_down_kernel()
     # JupyterLab saves the layout when it has been still for a while
     with page.page.expect_response("**/api/workspaces/**"):
         page.close_notebook()
     expect(page.page.locator(".jp-Notebook")).to_have_count(0)
-    page.page.goto(lab_url)
-    page.wait_idle()
+    page.goto(lab_url)
     expect(page.page.locator(".jp-Notebook")).to_be_visible()
     expect(page.dashboard).to_be_visible()
     page.wait_moving(page.dashboard)

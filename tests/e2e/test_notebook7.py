@@ -27,8 +27,7 @@ def test_panel_dashboard_and_widget_are_live(
     notebook = lab.write_notebook("seven.ipynb", cells)
     url = urlsplit(lab_url)
     server = f"{url.scheme}://{url.netloc}{BASE_URL}"
-    page.page.goto(f"{server}notebooks/{notebook}?{url.query}")
-    page.wait_idle()
+    page.goto(f"{server}notebooks/{notebook}?{url.query}")
     page.run(0)
     expect(page.monitor.locator(".wb-badge")).to_have_text("REPLAY")
     page.wait_moving(page.monitor)

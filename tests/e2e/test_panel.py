@@ -226,8 +226,7 @@ def test_panel_and_launcher_lead_to_everything(
     chosen = lab.home / LANGUAGE
     chosen.parent.mkdir(parents=True)
     chosen.write_text('{"locale": "de_DE"}')
-    page.page.reload()
-    page.wait_idle()
+    page.reload()
     expect(page.panel.locator(".wb-gpu").first).to_contain_text("SM aktiv")
     expect(page.dashboard.get_by_label("Zeitfenster")).to_be_visible()
     page.execute("launcher:create")

@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab, LabPage
-from tests.programs import ROOT
+from tests.programs import ROOT, wait_for
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.chrome import read_chrome_trace
@@ -96,11 +96,26 @@ def test_a_click_that_has_begun_survives_a_new_report(
     listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
     link = listed.get_by_role("button", name="pressed()")
     expect(link).to_be_visible()
-    # the lists are written within half a second of what comes, and move what is below
-    page.page.wait_for_timeout(1_500)
-    link.hover()
-    page.page.mouse.down()
+
+    def is_pressed() -> bool | None:
+        # the lists are written soon after what comes, and move what is below
+        page.page.wait_for_timeout(1_500)
+        link.hover()
+        page.page.mouse.down()
+        if link.evaluate("link => link.matches(':active')"):
+            return True
+        page.page.mouse.up()
+        return None
+
+    wait_for("a press of it", is_pressed)
     page.run(2)
+
+    def is_told() -> bool | None:
+        page.page.wait_for_timeout(100)
+        reports = [m for m in page.received if m["type"] == "cell_report"]
+        return any(report["title"] == "later()" for report in reports) or None
+
+    wait_for("the later report", is_told)
     page.page.wait_for_timeout(1_500)
     expect(listed).not_to_contain_text("later()")
     page.page.mouse.up()

@@ -14,9 +14,15 @@ from playwright.sync_api import Locator, expect
 from tests.e2e.lab import BASE_URL, Lab, LabPage
 from tests.e2e.test_accessible import serious
 from tests.e2e.test_reports import HAND_IN, TRACES
+from tests.programs import wait_for
 from warpbook_monitors.trace.compare import compare
 from warpbook_monitors.trace.file_profile import read_profile
 
+SAVED_LAYOUT = """async () => {
+    const { workspaces } = window.jupyterapp.serviceManager;
+    const { data } = await workspaces.fetch("default");
+    return JSON.stringify(data["layout-restorer:data"] ?? "");
+}"""
 EAGER, GRAPH = TRACES / "tiny_kernels.json.gz", TRACES / "graph_replay.json.gz"
 
 
@@ -169,7 +175,10 @@ def test_documents_come_back_with_the_page(opened: LabPage, lab_url: str) -> Non
     listed(opened, "graph.json.gz").dblclick()
     expect(tab(opened).locator(".wb-pill").first).to_be_visible()
     # JupyterLab saves its layout a moment later
-    opened.page.wait_for_timeout(3_000)
+    wait_for(
+        "a saved layout",
+        lambda: "graph.json.gz" in opened.page.evaluate(SAVED_LAYOUT) or None,
+    )
     url = urlsplit(lab_url)
     opened.page.goto(f"{url.scheme}://{url.netloc}{BASE_URL}lab?{url.query}")
     expect(tabs(opened, "graph.json.gz")).to_have_count(1)

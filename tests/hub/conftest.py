@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sys
@@ -16,7 +15,15 @@ import requests
 import websocket
 
 from tests.hub.postgres import PostgresServer, remove
-from tests.programs import MARK, environment, free_port, program, running, wait_for
+from tests.programs import (
+    MARK,
+    answers,
+    environment,
+    free_port,
+    program,
+    running,
+    wait_for,
+)
 from tests.stub_nvml import StubNvml
 
 USERS = ("alice", "bob", "carol")
@@ -152,10 +159,8 @@ def hub_url(
 
         def healthy() -> bool | None:
             assert hub.poll() is None, f"the hub ended:\n{log.read_text()[-4000:]}"
-            with contextlib.suppress(requests.RequestException):
-                # 404 until the proxy knows the hub
-                return requests.get(f"{url}/hub/health", timeout=5).ok or None
-            return None
+            # 404 until the proxy knows the hub
+            return answers(f"{url}/hub/health")
 
         wait_for(f"the hub, see {log}", healthy)
         yield url

@@ -11,6 +11,8 @@ import type { Span } from './viewport';
 const MOST = 200;
 /** A wheel turns in many small steps. */
 const SETTLE_MS = 200;
+/** A request that failed is made again after so long. */
+const RETRY_MS = 10_000;
 
 export class PastCells {
   /** @param arrived - called when there are others to draw */
@@ -76,7 +78,16 @@ export class PastCells {
         this.arrived();
       }
     } catch {
-      // without an archive there are none, and the charts are there all the same
+      // the charts are there all the same
+      window.setTimeout(() => this.retry(wider), RETRY_MS);
+    }
+  }
+
+  /** Ask again for a span, if no other was asked for since. */
+  private retry(span: Span): void {
+    if (this.fetched === span) {
+      this.fetched = null;
+      this.arrived();
     }
   }
 

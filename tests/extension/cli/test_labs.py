@@ -242,7 +242,7 @@ def test_a_submission_that_is_interrupted_says_how_it_is_graded(
     # while it is graded: the moment at which it was kept is another matter
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    printed, said = process.communicate(timeout=30)
+    printed, said = process.communicate(timeout=120)
     again = f"labs regrade {folder} 1"
     words = f"Submission 1 is kept. Grade it with: warpbook {again}"
     assert process.returncode == 130

@@ -225,11 +225,18 @@ def test_a_profile_of_the_same_source_is_given_the_times(
 class Slow(ast.NodeTransformer):
     """Somebody's transformer and hooks, which take their time around each cell."""
 
+    def __init__(self) -> None:
+        self._ended_ns = 0
+        #: from the end of the transformer to the begin of the hook, of each cell
+        self.between_ns: list[int] = []
+
     def visit(self, tree: ast.AST) -> ast.AST:
         time.sleep(0.05)
+        self._ended_ns = time.perf_counter_ns()
         return tree
 
     def after(self, result: Any) -> None:
+        self.between_ns.append(time.perf_counter_ns() - self._ended_ns)
         time.sleep(0.05)
 
 
@@ -240,7 +247,7 @@ def test_what_stands_around_the_code_is_not_timed(shell: Any, times: CellTimes) 
     for _ in range(3):
         shell.run_cell("x = 1\ny = 2")
     bare = times.of("x = 1\ny = 2").bare
-    assert bare is not None and bare.most_ns < 50_000_000
+    assert bare is not None and bare.most_ns <= max(slow.between_ns[-2:])
 
 
 def test_a_profiled_window_is_the_codes(shell: Any) -> None:
@@ -249,7 +256,7 @@ def test_a_profiled_window_is_the_codes(shell: Any) -> None:
     shell.events.callbacks["post_run_cell"].insert(0, slow.after)
     shell.run_cell("import torch\nx = torch.ones(8)")
     shell.run_cell("%%gpuprof -q -o p\nx = x + 1\nx = x * 2")
-    assert shell.user_ns["p"].to_dict()["wall_ns"] < 50_000_000
+    assert shell.user_ns["p"].to_dict()["wall_ns"] <= slow.between_ns[-1]
 
 
 def test_a_profiled_cell_is_not_asked_before_it_begins(

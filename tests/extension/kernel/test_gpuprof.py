@@ -85,7 +85,8 @@ def test_what_is_written_of_an_exception_is_no_part_of_the_cell(
     run(shell, "%%gpuprof -q -o p", "1 / 0")
     began_ms, ended_ms = shell.user_ns["p"].window_ms
     assert began_ms <= ended_ms <= wrote[0]
-    assert shell.user_ns["p"].wall_ns < 50_000_000
+    # but for what one clock tells otherwise than the other
+    assert shell.user_ns["p"].wall_ns / 1e6 < wrote[0] - began_ms + 1
     assert shell.user_ns["p"].figures.cpu.use.thread_ns < 50_000_000
     assert shell.showtraceback is slow
     # a cell that shows one and goes on ends when it ends

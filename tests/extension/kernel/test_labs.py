@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 import warpbook
-from tests.programs import ROOT
+from tests.programs import ROOT, wait_for
 from warpbook.kernel import lab_outputs
 from warpbook.kernel.lab_trace import report_of
 from warpbook_labs.course import check_progress
@@ -237,10 +236,7 @@ def test_a_check_that_takes_long_says_how_far_it_is(
 def test_who_keeps_a_source_finds_the_interpreter_warm(shell: Any, here: Path) -> None:
     warm.close()
     keep(shell, REFERENCE)
-    until_s = time.monotonic() + 30
-    while not any(map(is_ready, warm._warm.values())) and time.monotonic() < until_s:
-        time.sleep(0.02)
-    assert any(map(is_ready, warm._warm.values()))
+    wait_for("a warm one", lambda: any(map(is_ready, warm._warm.values())) or None)
 
 
 def is_ready(worker: Any) -> bool:

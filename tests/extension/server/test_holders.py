@@ -113,6 +113,8 @@ async def test_memory_is_traced_to_notebooks_programs_and_others(
     with program() as ours, other_users_program() as other:
         held = [(kernel_pid, 10), (ours, 3), (other, 5), (NOWHERE, 7), (0, 1)]
         stub.hold(0, *((pid, gib * GIB) for pid, gib in held))
+        # for the view they are read now and then: this may be what was read before
+        await holders()
         of_gpu = (await holders())[GPU]
         assert [holder["used_bytes"] / GIB for holder in of_gpu["holders"]] == [
             10,
@@ -281,8 +283,11 @@ async def test_a_driver_that_hangs_on_one_gpu_hides_only_that(holders, stub) -> 
     await holders()
     with program() as ours:
         stub.hold(0, (ours, GIB))
-        stub.fault(LIST, delay_ms=60_000, gpu=1)
+        stub.fault(LIST, delay_ms=600_000, gpu=1)
         by_device = await holders()
+        # a busy machine may take as long for the other
+        while not by_device[GPU]["holders"]:
+            by_device = await holders()
         stub.fault(LIST)
     assert [holder["used_bytes"] for holder in by_device[GPU]["holders"]] == [GIB]
     assert by_device[SECOND]["holders"] == []
@@ -364,7 +369,7 @@ async def test_the_state_tells_holders_and_outlook(ask, connect, stub) -> None:
     assert outlook["devices"][GPU]["used_bytes"] == 40 * GIB
     with program() as ours:
         stub.hold(0, (ours, GIB))
-        for _ in range(40):
+        for _ in range(400):
             state = await ask("warpbook", "api", "v1", "state")
             if state["holders"][GPU]["holders"]:
                 break

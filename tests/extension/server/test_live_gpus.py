@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -83,7 +84,7 @@ async def test_a_call_that_hangs_makes_one_gpu_stale(connect, stub) -> None:
     client = await connect()
     await client.subscribe()
     await client.next("frame")
-    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=5000, gpu=1)
+    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=600_000, gpu=1)
     frame = await until(
         client,
         lambda f: (
@@ -92,9 +93,11 @@ async def test_a_call_that_hangs_makes_one_gpu_stale(connect, stub) -> None:
             and f["readings"][place_host(f)]["state"] == "ok"
         ),
     )
-    later = [await client.next("frame") for _ in range(5)]
-    # a call takes fifty ticks
-    assert later[-1]["seq"] - frame["seq"] < 40, "the others were held up"
+    later = [frame, *[await client.next("frame") for _ in range(20)]]
+    # a busy machine may skip ticks, but not before each frame
+    skipped = [after["seq"] - before["seq"] for before, after in pairwise(later)]
+    assert min(skipped) < 5, "the others were held up"
+    assert {frame["readings"][1]["state"] for frame in later} == {"stale"}
     stub.fault("nvmlDeviceGetPowerUsage")
     await until(client, lambda f: f["readings"][1]["state"] == "ok")
 
@@ -118,20 +121,17 @@ async def test_nvml_is_not_called_while_nobody_watches(
 
 
 async def test_eight_viewers_cost_no_more_calls_than_one(connect, stub) -> None:
-    async def calls_in_20_frames(client) -> int:
-        await client.catch_up()
-        before = stub.calls("nvmlDeviceGetPowerUsage")
-        for _ in range(20):
-            await client.next("frame")
-        return stub.calls("nvmlDeviceGetPowerUsage") - before
-
     first = await connect()
     await first.subscribe()
-    await first.next("frame")
-    alone = await calls_in_20_frames(first)
     for _ in range(7):
         await (await connect()).subscribe()
-    assert await calls_in_20_frames(first) == pytest.approx(alone, abs=4)
+    await first.catch_up()
+    begin = (await first.next("frame"))["seq"]
+    before = stub.calls("nvmlDeviceGetPowerUsage")
+    frames = [await first.next("frame") for _ in range(30)]
+    calls = stub.calls("nvmlDeviceGetPowerUsage") - before
+    # each of the two GPUs once in a tick, and some ticks that are on their way
+    assert 0 < calls < 2 * (frames[-1]["seq"] - begin + 10)
     assert stub.shortest_window_ms >= 100
 
 

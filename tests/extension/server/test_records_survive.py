@@ -204,10 +204,12 @@ def test_a_page_that_comes_back_to_a_new_server_gets_what_it_missed(
         messages = [view.next_of("frame", "gap") for _ in range(40)]
     place = [message["type"] for message in messages].index("gap")
     gap, later = messages[place], messages[place + 1 :]
-    assert messages[:15] == before[5:20]
+    assert messages[:5] == before[5:10]
     assert gap["reason"] == "restarted"
     assert gap["from_ms"] == messages[place - 1]["time_ms"]
-    assert before[-1]["time_ms"] - gap["from_ms"] < 2000
+    # a second, and what a busy machine takes to write it: of frames, ten each second
+    lost = [frame for frame in before if frame["time_ms"] > gap["from_ms"]]
+    assert len(lost) < 20
     assert gap["to_ms"] <= restarted_ms
     assert {message["type"] for message in later} == {"frame"}
     assert all(message["time_ms"] > gap["to_ms"] for message in later)
@@ -237,10 +239,7 @@ def test_two_servers_of_one_user_keep_both_and_end_nothing_of_the_other(
         with server(tmp_path) as fourth:
             # what the other left open is ended once the archive is read
             wanted = {"one": "running", "other": "interrupted"}
-            deadline_s = time.monotonic() + 30
-            while statuses(fourth) != wanted:
-                assert time.monotonic() < deadline_s, statuses(fourth)
-                time.sleep(0.2)
+            wait_for("its end", lambda: statuses(fourth) == wanted or None)
 
 
 def statuses(running) -> dict[str, str]:

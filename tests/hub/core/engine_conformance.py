@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.programs import wait_for
 from warpbook.hub.grader.engine import Ended, Engine, Graded, NotGraded
 from warpbook.hub.grader_protocol import JobOrder, Stage
 
@@ -29,7 +30,7 @@ def order(
     return JobOrder(job, fence, stage, "some-lab", "", source, digest, 7, device)
 
 
-def wait_for_ends(engine: Engine, count: int, seconds: float = 60) -> list[Ended]:
+def wait_for_ends(engine: Engine, count: int, seconds: float = 120) -> list[Ended]:
     ends: list[Ended] = []
     end_s = time.monotonic() + seconds
     while len(ends) < count:
@@ -86,9 +87,7 @@ class EngineConformance:
     ) -> None:
         before = set(sleepers())
         engine.submit(order(HANG))
-        end_s = time.monotonic() + 30
-        while set(sleepers()) <= before and time.monotonic() < end_s:
-            time.sleep(0.05)
+        wait_for("a sleeper", lambda: set(sleepers()) - before or None)
         engine.cancel("j1")
         engine.cancel("nothing")
         [ended] = wait_for_ends(engine, 1)
@@ -133,6 +132,6 @@ class EngineConformance:
         before = set(sleepers())
         engine.submit(order(HANG, "a"))
         engine.submit(order(HANG, "b"))
-        time.sleep(0.5)
+        wait_for("both sleepers", lambda: len(set(sleepers()) - before) == 2 or None)
         engine.close()
         assert set(sleepers()) <= before

@@ -28,7 +28,7 @@ class Patience(NamedTuple):
     """Seconds after which something has to have happened."""
 
     #: a grader has come up, and has leased a job
-    lease_s: float = 60.0
+    lease_s: float = 120.0
     #: another job has a result; the first on a GPU waits for the limits, too
     result_s: float = 180.0
     #: another line is said

@@ -96,6 +96,7 @@ def run_class(
         ]
         hands.start()
         begin_s = time.monotonic()
+        begun = 0
         while (passed_s := time.monotonic() - begin_s) < seconds or (
             passed_s < PATIENCE_S and not is_enough(tally)
         ):
@@ -104,6 +105,11 @@ def run_class(
                 crash_database()
                 tally.crashes += 1
             victim = rng.choice([service, *workers])
+            # one that has taken nothing may still start: mostly it is let
+            if victim is service and len(tally.acknowledged) == begun:
+                victim = service if rng.random() < 0.2 else rng.choice(workers)
+            if victim is service:
+                begun = len(tally.acknowledged)
             if rng.random() < 0.25 and victim is not service:
                 # it sleeps longer than its lease, and comes back
                 victim.pause(rng.uniform(2.5, 4.0))

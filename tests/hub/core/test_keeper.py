@@ -135,11 +135,11 @@ def test_what_has_it_open_is_asked_and_then_ended(device: str, children) -> None
     kept.turn(HOLDER)
     assert (polite.poll(), stubborn.poll()) == (None, None)
     kept.turn()
-    assert polite.wait(20) == 7
+    assert polite.wait(120) == 7
     assert stubborn.poll() is None
     assert not kept.turn().is_clear
     kept.alone(loop.PATIENCE_S + 1)
-    assert stubborn.wait(20) == -signal.SIGKILL
+    assert stubborn.wait(120) == -signal.SIGKILL
     wait_for("a clear device", lambda: kept.alone(1).is_clear or None)
 
 
@@ -203,7 +203,7 @@ def test_a_grant_ends_in_time_while_the_service_is_away(device: str, children) -
     assert may_open(device, HOLDER)
     kept.alone(1)
     assert not may_open(device, HOLDER)
-    assert child.wait(20) == 7
+    assert child.wait(120) == 7
 
 
 @needs_root
@@ -216,7 +216,7 @@ def test_a_new_keeper_finds_what_the_killed_one_has_granted(
     # without an answer it knows of no grant, so there is none
     assert not anew.alone(0).is_clear
     assert not may_open(device, HOLDER)
-    assert child.wait(20) == 7
+    assert child.wait(120) == 7
 
 
 @needs_root
@@ -253,7 +253,7 @@ def test_stopping_takes_all_back(device: str, children) -> None:
     child = held_open(device, HOLDER, children)
     kept.keeper.revoke_all()
     assert not may_open(device, HOLDER)
-    assert child.wait(20) == 7
+    assert child.wait(120) == 7
 
 
 @needs_root

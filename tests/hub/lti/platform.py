@@ -112,7 +112,7 @@ class Platform:
         up = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(up)))
         self._thread.start()
-        assert up.wait(10)
+        assert up.wait(60)
 
     def stop(self) -> None:
         assert self._loop is not None
@@ -163,7 +163,7 @@ class Platform:
     def tool_keys(self) -> dict[str, Any]:
         if self.key_set is not None:
             return self.key_set
-        answer = requests.get(self.key_set_url, timeout=10)
+        answer = requests.get(self.key_set_url, timeout=60)
         answer.raise_for_status()
         keys: dict[str, Any] = answer.json()
         return keys

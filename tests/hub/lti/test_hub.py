@@ -244,11 +244,11 @@ def test_from_a_launch_to_a_grade_and_a_kill_between(
         page = grace.page(f"{course}/platform").text
         return page if "0 sent, 0 waiting, 1 failed" in page else None
 
-    page = wait_for("the refusal", refused, 60)
+    page = wait_for("the refusal", refused)
     assert "422" in page and "no such user &lt;i&gt;s-ada" in page
     platform.members.append(ADA)
     assert grace.done(f"{course}/platform/scores") == {"scores": 1}
-    wait_for("the score", scores, 60)
+    wait_for("the score", scores)
     assert platform.last("s-ada")["scoreGiven"] == 4
 
     key = hub.folder / "course" / "lti_key.pem"

@@ -25,7 +25,7 @@ def health(hub: ClassHub, number: int = 0) -> dict:
     url = f"{hub.inner_url}health?audit={number}"
     with requests.Session() as session:
         session.trust_env = False
-        answer: dict = session.get(url, timeout=30).json()
+        answer: dict = session.get(url, timeout=60).json()
     return answer
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import requests
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
+from tests.hub.service.browser import chromium
 from tests.hub.service.class_hub import COURSE, ROSTER, ClassHub, Visitor, class_hub
 from tests.hub.service.test_story import Tab, serious
 from tests.monitors.holders.agent import agent, process_of, token_file
-from tests.programs import program, wait_for
+from tests.programs import wait_for
 from tests.stub_nvml import StubNvml
 
 CAMPUS = f"courses/{COURSE}/campus"
@@ -61,7 +63,7 @@ def until(campus: Campus, what: str, is_so: Callable[[list[dict]], bool]) -> lis
         shown = gpus(campus)
         return shown if shown and is_so(shown) else None
 
-    return wait_for(what, look, 60)
+    return wait_for(what, look)
 
 
 def counted(campus: Campus) -> tuple[int, int, int] | None:
@@ -82,12 +84,13 @@ def test_kills_of_both_lose_nothing_and_count_nothing_twice(
 ) -> None:
     stub, options = node
     stub.set(0, energy_mj=0)
+    begun_s = time.monotonic()
     with agent(tmp_path, stub, *options) as (process, _):
         wait_for("both GPUs", lambda: counted(campus))
         campus.hub.kill("warpbook.hub.service")
         # what the GPUs use meanwhile is not lost
         stub.set(0, energy_mj=77_000)
-        wait_for("the service", lambda: campus.grace.get(CAMPUS).ok or None, 60)
+        wait_for("the service", lambda: campus.grace.get(CAMPUS).ok or None)
 
         def has_all() -> bool | None:
             sums = counted(campus)
@@ -98,8 +101,8 @@ def test_kills_of_both_lose_nothing_and_count_nothing_twice(
         process.wait()
     numbers, read_ms, energy_mj = wait_for("the sums", lambda: counted(campus))
     assert energy_mj == 77_000
-    # two GPUs, read for a second in each interval but perhaps the first
-    assert 2 * 900 * (numbers - 2) <= read_ms <= 2 * 10_000 * numbers
+    # two GPUs, each for no longer than this takes
+    assert 0 < read_ms <= 2 * 1000 * (time.monotonic() - begun_s)
     with agent(tmp_path, stub, *options):
 
         def has_more() -> tuple[int, int, int] | None:
@@ -166,8 +169,13 @@ def test_the_board_shows_who_holds_what(
         assert first["name"] == ODD_NAME.decode()
         # an odd claim is nobody's, and its process is its account's
         assert [one["claim"] for one in second["holders"]] == [None]
-        # the page is drawn whole before any script runs
-        assert "says ada" in grace.page(CAMPUS).text
+
+        # the page is drawn whole before any script runs; an interval of a busy machine
+        # may have no reading
+        def is_drawn() -> bool | None:
+            return "says ada" in grace.page(CAMPUS).text or None
+
+        wait_for("the page", is_drawn)
         look_at(campus)
         stub.fault("nvmlDeviceGetUtilizationRates", rc=15, gpu=1)
         until(campus, "a lost GPU", lambda shown: shown[1]["state"] == "unread")
@@ -178,23 +186,22 @@ def test_the_board_shows_who_holds_what(
 
 def look_at(campus: Campus) -> None:
     """See the page as an instructor does, in both schemes."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=program("chromium"), args=["--no-sandbox"]
-        )
+    with chromium() as browser:
         for scheme in ("light", "dark"):
             grace = Tab(browser, campus.hub, "grace", scheme)
             page = grace.open("/campus")
             board = page.locator("#campus")
             # an interval of a busy machine may have no reading; the page looks again
             expect(board.get_by_role("status")).to_have_text(
-                "1 works; 1 held without work.", timeout=60_000
+                "1 works; 1 held without work."
             )
             expect(board).to_contain_text(ODD_NAME.decode())
             expect(board).to_contain_text("says ada")
             expect(board).to_contain_text("never heard of")
             expect(board.get_by_role("img")).to_have_count(2)
-            first, second = page.locator("#week").get_by_role("img").all()
+            week = page.locator("#week").get_by_role("img")
+            expect(week).to_have_count(2)
+            first, second = week.first, week.last
             expect(first).to_have_attribute(
                 "aria-label", re.compile("^active .* of 168")
             )
@@ -206,6 +213,7 @@ def look_at(campus: Campus) -> None:
             assert grace.complaints == []
         form = page.locator("form[data-api$='/keep']")
         form.get_by_label("Weeks").fill("4")
-        form.get_by_role("button", name="Keep").click()
+        # it is loaded anew, with what the hub keeps
+        with page.expect_event("load"):
+            form.get_by_role("button", name="Keep").click()
         expect(page.get_by_label("Weeks")).to_have_value("4")
-        browser.close()

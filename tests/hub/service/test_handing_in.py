@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,11 +12,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import Locator, Page, expect
 
+from tests.hub.service.browser import TIMEOUT_MS, chromium
 from tests.hub.service.class_hub import COURSE, GOOD, SUBMIT, publish
 from tests.hub.service.conftest import World
-from tests.programs import ROOT, environment, program, wait_for
+from tests.programs import ROOT, environment, wait_for
 from warpbook.server.courses_route import own_courses
 
 
@@ -78,8 +80,9 @@ def test_notebook_of_a_named_server_hands_in(world: World, tmp_path: Path) -> No
 
     def server() -> psutil.Process | None:
         for process in psutil.Process(world.hub.supervisor.pid).children(True):
-            if "jupyterhub.singleuser" in process.cmdline():
-                return process
+            with contextlib.suppress(psutil.Error):
+                if "jupyterhub.singleuser" in process.cmdline():
+                    return process
         return None
 
     given = wait_for("her server", server).environ()
@@ -110,10 +113,7 @@ print(handed_in.receipt.submission)
 
 def test_lab_browser_shows_the_course_of_the_hub(world: World) -> None:
     """In JupyterLab: a learner sees what is published, staff their pages too."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=program("chromium"), args=["--no-sandbox"]
-        )
+    with chromium() as browser:
         for name, role in (("bob", "learner"), ("grace", "instructor")):
             labs = lab_browser_of(world, browser.new_page(), name)
             course = labs.get_by_role("region", name="Course GPU programming")
@@ -127,13 +127,11 @@ def test_lab_browser_shows_the_course_of_the_hub(world: World) -> None:
             queue = course.get_by_role("link", name="Queue")
             expect(queue).to_have_count(1 if role == "instructor" else 0)
             expect(lab.get_by_role("button", name="Open the notebook")).to_be_visible()
-        browser.close()
 
 
 def lab_browser_of(world: World, page: Page, name: str) -> Locator:
     """Log somebody in, and open the lab browser in their JupyterLab."""
-    page.set_default_timeout(60_000)
-    expect.set_options(timeout=30_000)
+    page.set_default_timeout(TIMEOUT_MS)
     password = world.hub.passwords()["staff" if name == "grace" else "learners"]
     page.goto(f"{world.hub.url}hub/login?next={world.hub.base_url}hub/spawn")
     page.fill("#username_input", name)

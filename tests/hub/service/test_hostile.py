@@ -20,7 +20,7 @@ import websocket
 from tests.hub.service.class_hub import COURSE, SUBMIT, free_ports
 from tests.hub.service.conftest import World
 from tests.hub.service.test_live import connect
-from tests.programs import ROOT, environment, program
+from tests.programs import ROOT, environment, program, wait_for
 from warpbook.hub.service.access import Identity
 from warpbook.hub.service.in_progress import InProgress
 from warpbook.hub.service.tickets import Tickets
@@ -77,9 +77,15 @@ def test_one_person_asks_for_so_much_at_once(world: World) -> None:
 
     # so that the hub is asked once who it is
     assert ask(0) == 200
-    with ThreadPoolExecutor(80) as threads:
-        statuses = list(threads.map(ask, range(160)))
-    assert set(statuses) == {200, 429}
+
+    def refused() -> bool | None:
+        """Whether some were; a busy machine may ask more slowly than it answers."""
+        with ThreadPoolExecutor(80) as threads:
+            statuses = set(threads.map(ask, range(160)))
+        assert statuses <= {200, 429}
+        return 429 in statuses or None
+
+    wait_for("a refusal", refused)
     assert world.people["bob"].page(f"courses/{COURSE}").status_code == 200
     # nothing of it stays counted
     assert [ask(n) for n in range(3)] == [200] * 3
@@ -115,10 +121,13 @@ def test_upload_that_breaks_off_is_counted_no_more(world: World) -> None:
         with socket.create_connection((url.hostname, url.port)) as broken:
             broken.sendall(headers.encode())
             time.sleep(0.05)
-    response = requests.get(
-        url.geturl(), headers={"Authorization": f"token {token}"}, timeout=60
-    )
-    assert response.status_code == 200
+
+    def is_answered() -> bool | None:
+        """Whether it is; the service hears of each end in its own time."""
+        own = {"Authorization": f"token {token}"}
+        return requests.get(url.geturl(), headers=own, timeout=60).ok or None
+
+    wait_for("an end of the count", is_answered)
 
 
 def test_what_ended_is_counted_no_more() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import requests
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from tests.hub.core.test_keeper import (
     HOLDER,
@@ -26,9 +27,17 @@ from tests.hub.core.test_keeper import (
     may_open,
     needs_root,
 )
+from tests.hub.service.browser import chromium
 from tests.hub.service.class_hub import COURSE, SUBMIT, ClassHub, Visitor, class_hub
 from tests.hub.service.test_story import Tab, serious
-from tests.programs import environment, free_port, program, running, wait_for
+from tests.programs import (
+    answers,
+    environment,
+    free_port,
+    program,
+    running,
+    wait_for,
+)
 from warpbook.hub.keeper.client import KeeperClient
 from warpbook.hub.lease_protocol import KeptGpu, Report
 from warpbook.hub.running.plan import read_plan
@@ -88,7 +97,7 @@ def until(visitor: Visitor, state: str) -> dict:
         lease = state_of(visitor)
         return lease if lease["state"] == state else None
 
-    return wait_for(f"{visitor.name}'s lease: {state}", look, 60)
+    return wait_for(f"{visitor.name}'s lease: {state}", look)
 
 
 @needs_root
@@ -111,7 +120,7 @@ def test_a_lease_from_the_line_to_its_end(
         assert f"<code>{HOLDER}</code>" in lease_hub.grace.page(GPUS).text
         assert holder.post(f"{GPUS}/extend", {"minutes": 30}).status_code == 409
         holder.done(f"{GPUS}/return")
-        assert child.wait(30) == 7
+        assert child.wait(120) == 7
         until(other, "held")
         wait_for("the next grant", lambda: may_open(device, OTHER) or None)
         assert not may_open(device, HOLDER)
@@ -132,7 +141,7 @@ def test_kills_leave_nothing_granted(
         child = held_open(device, HOLDER, children)
         # the service forgets nothing, and its keeper waits for it
         hub.kill("warpbook.hub.service")
-        wait_for("the service", lambda: holder.get(GPUS).ok or None, 60)
+        wait_for("the service", lambda: holder.get(GPUS).ok or None)
         assert state_of(holder)["state"] == "held"
         assert child.poll() is None
         first.kill()
@@ -142,7 +151,7 @@ def test_kills_leave_nothing_granted(
     assert state_of(holder)["state"] == "ending"
     assert may_open(device, HOLDER)
     with keeper(hub, device):
-        assert child.wait(30) == 7
+        assert child.wait(120) == 7
         until(holder, "none")
         assert not may_open(device, HOLDER)
 
@@ -192,7 +201,7 @@ def test_a_terminal_and_a_stopped_keeper(lease_hub: LeaseHub, device: str) -> No
             text=True,
             check=True,
         )
-        assert "is yours for 30 more minutes" in in_kernel.stdout
+        assert re.search(r"is yours for (30|2\d) more minutes", in_kernel.stdout)
         assert in_kernel.stdout.splitlines()[-1] == device
         gpulease("return")
         until(holder, "none")
@@ -203,15 +212,13 @@ def test_the_page_is_for_everybody(lease_hub: LeaseHub) -> None:
     h100 = KeptGpu("GPU-1", "H100 <b>", "", True, True, 1_000)
     l4 = KeptGpu("GPU-2", "L4", "", True, None, None)
     unfit = KeptGpu("GPU-3", "T4", "open to everybody", False, None, None)
-    report(hub, h100, l4, unfit)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=program("chromium"), args=["--no-sandbox"]
-        )
+    with chromium() as browser:
         learner, staff = (
             Tab(browser, hub, HOLDER, "dark"),
             Tab(browser, hub, "grace", "light"),
         )
+        # it is not free for long where its keeper says no more
+        report(hub, h100, l4, unfit)
         page = learner.open("/gpus")
         page.locator("select[name=model]").select_option("H100 <b>")
         page.get_by_role("button", name="Take a GPU").click()
@@ -220,7 +227,7 @@ def test_the_page_is_for_everybody(lease_hub: LeaseHub) -> None:
         assert serious(page) == []
         report(hub, h100, l4, unfit)
         page.reload()
-        expect(page.get_by_text("10 more minutes")).to_be_visible()
+        expect(page.get_by_text(re.compile(r"\b(10|9|8) more minutes"))).to_be_visible()
         assert serious(page) == []
         page = staff.open("/gpus")
         expect(page.locator("#board")).to_contain_text(HOLDER)
@@ -236,7 +243,6 @@ def test_the_page_is_for_everybody(lease_hub: LeaseHub) -> None:
         report(hub, h100, l4, unfit)
         assert learner.complaints == []
         assert staff.complaints == []
-        browser.close()
 
 
 SPAWNER_HUB = """
@@ -255,7 +261,8 @@ c.LeaseSpawner.service_url = os.environ["T_SERVICE"]
 c.LeaseSpawner.keeper_token_file = os.environ["T_TOKEN"]
 c.LeaseSpawner.lease_course = os.environ["T_COURSE"]
 # a server that only says what it was started with
-c.Spawner.cmd = ["/bin/sh", "-c", "env > " + os.environ["T_TOLD"] + "; exit 3"]
+told = os.environ["T_TOLD"]
+c.Spawner.cmd = ["/bin/sh", "-c", f"env > {told}.part; mv {told}.part {told}; exit 3"]
 """
 
 
@@ -288,20 +295,26 @@ def test_a_server_is_started_with_a_gpu_or_told_its_place(
             page = session.get(f"{url}/hub/spawn-pending/{HOLDER}", timeout=60).text
             return page if "You keep your place" in page else None
 
-        page = wait_for("the place in the line", place_in_line, 60)
+        page = wait_for("the place in the line", place_in_line)
         assert "number 1 in the line" in page
-        assert not Path(folder, "told").exists()
+        environment_file = Path(folder, "told")
+        assert not environment_file.exists()
         # it comes, and the next start has it
         other.done(f"{GPUS}/return")
         for _ in range(2):
             report(hub, gpu)
         form("/hub/spawn", gpu_minutes="10")
-        environment_of = wait_for(
-            "the server",
-            lambda: Path(folder, "told").exists() and Path(folder, "told").read_text(),
-            60,
+
+        def has_started() -> bool | None:
+            # as a keeper goes on saying
+            report(hub, gpu)
+            return environment_file.exists() or None
+
+        wait_for("the server", has_started)
+        assert (
+            "CUDA_VISIBLE_DEVICES=GPU-spawn"
+            in environment_file.read_text().splitlines()
         )
-        assert "CUDA_VISIBLE_DEVICES=GPU-spawn" in environment_of.splitlines()
         session.close()
     lease_hub.holder.done(f"{GPUS}/return")
     report(hub, gpu)
@@ -332,11 +345,9 @@ def spawner_hub(hub: ClassHub, folder: Path) -> Iterator[str]:
 
         def is_up() -> bool | None:
             assert process.poll() is None, log.read_text()[-4000:]
-            with contextlib.suppress(requests.RequestException):
-                return requests.get(f"{url}/hub/health", timeout=5).ok or None
-            return None
+            return answers(f"{url}/hub/health")
 
-        wait_for("the spawner's hub", is_up, 60)
+        wait_for("the spawner's hub", is_up)
         yield url
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
+from tests.hub.service.browser import TIMEOUT_MS, chromium
 from tests.hub.service.class_hub import COURSE, ROSTER, ClassHub, class_hub
-from tests.programs import program
+from tests.programs import wait_for
 
 #: serves one page at each address, and waits for a click to take staff's rights
 EVIL_SERVER = '''
@@ -49,11 +49,11 @@ def log_in(page: Page, hub: ClassHub, host: str, name: str) -> None:
     page.fill("[name=username]", name)
     page.fill("[name=password]", passwords["staff" if name == "grace" else "learners"])
     page.click("[type=submit]")
-    page.wait_for_url(lambda url: "login" not in url, timeout=120_000)
+    page.wait_for_url(lambda url: "login" not in url)
 
 
 def test_page_of_a_learner_takes_no_rights_of_staff(tmp_path: Path) -> None:
-    with class_hub(tmp_path, own_hosts=True) as hub, sync_playwright() as playwright:
+    with class_hub(tmp_path, own_hosts=True) as hub, chromium() as browser:
         host = f"http://hub.localhost:{hub.port}"
         course = f"http://warpbook--service.hub.localhost:{hub.port}/services/warpbook"
         people = f"{course}/courses/{COURSE}/people"
@@ -62,14 +62,12 @@ def test_page_of_a_learner_takes_no_rights_of_staff(tmp_path: Path) -> None:
         evil = EVIL_SERVER.replace("PEOPLE", people)
         evil = evil.replace("STAFF", f"{course}/api/v1/courses/{COURSE}/staff")
         (settings / "jupyter_server_config.py").write_text(evil)
-        browser = playwright.chromium.launch(
-            executable_path=program("chromium"), args=["--no-sandbox"]
-        )
-        learner = browser.new_context().new_page()
+        learner, teacher = (browser.new_context().new_page() for _ in range(2))
+        for page in (learner, teacher):
+            page.set_default_timeout(TIMEOUT_MS)
         log_in(learner, hub, host, "ada")
         learner.goto(f"{host}/hub/spawn")
         evil_page = f"http://ada.hub.localhost:{hub.port}/user/ada/anything"
-        teacher = browser.new_context().new_page()
         log_in(teacher, hub, host, "grace")
         # log-in, tickets and forms of the course work from its own host
         teacher.goto(people)
@@ -79,14 +77,11 @@ def test_page_of_a_learner_takes_no_rights_of_staff(tmp_path: Path) -> None:
         teacher.locator("pre.answer").first.wait_for()
         teacher.goto(people)
         teacher.locator("code:text-is('ada')").wait_for()
-        end_s = time.monotonic() + 60
-        while teacher.goto(evil_page).status != 200 and time.monotonic() < end_s:
-            time.sleep(0.5)
+        wait_for("her server", lambda: teacher.goto(evil_page).ok or None)
         assert "a notebook" in teacher.content()
         teacher.click("body")
-        teacher.wait_for_function("document.title", timeout=60_000)
+        teacher.wait_for_function("document.title")
         assert teacher.title().startswith("stopped")
         teacher.goto(people)
         row = teacher.locator("tr", has=teacher.locator("code:text-is('ada')"))
         assert "learner" in row.inner_text()
-        browser.close()

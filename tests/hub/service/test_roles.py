@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-import websocket
 
 from tests.hub.service.class_hub import (
     COURSE,
@@ -18,7 +17,7 @@ from tests.hub.service.class_hub import (
     class_hub,
     publish,
 )
-from tests.hub.service.test_live import connect, hear
+from tests.hub.service.test_live import closing_code, connect, hear
 from tests.programs import wait_for
 
 #: red is a team of two sections
@@ -168,13 +167,3 @@ def test_an_open_page_of_a_learner_who_becomes_staff_connects_anew(
     assert hear(socket, "rows")["rows"]
     socket.close()
     people["grace"].done(f"{HERE}/people/{person}/remove-staff", {})
-
-
-def closing_code(socket: websocket.WebSocket) -> int:
-    """Read until the other side closes, and give the code that it says."""
-    opcode, content = socket.recv_data()
-    while opcode != websocket.ABNF.OPCODE_CLOSE:
-        opcode, content = socket.recv_data()
-    # it has answered the other side, and takes itself for closed
-    socket.shutdown()
-    return int.from_bytes(content[:2], "big")

@@ -7,8 +7,9 @@ import io
 import re
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from tests.hub.service.browser import TIMEOUT_MS, chromium
 from tests.hub.service.class_hub import (
     COURSE,
     GOOD,
@@ -17,9 +18,8 @@ from tests.hub.service.class_hub import (
     ClassHub,
     class_hub,
 )
-from tests.programs import ROOT, program
+from tests.programs import ROOT
 
-TIMEOUT_MS = 60_000
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -56,14 +56,11 @@ class Tab:
 def test_class_from_roster_to_grades(tmp_path: Path) -> None:
     with (
         class_hub(tmp_path, asks_driver=True) as hub,
-        sync_playwright() as playwright,
+        chromium() as browser,
     ):
         introduction = (tmp_path / "command.log").read_text()
         assert "No GPU here: correctness is graded, speed is not" in introduction
         assert "GPUs grade" not in introduction
-        browser = playwright.chromium.launch(
-            executable_path=program("chromium"), args=["--no-sandbox"]
-        )
         grace = Tab(browser, hub, "grace", "light")
         import_roster(grace)
         publish(grace)
@@ -82,7 +79,6 @@ def test_class_from_roster_to_grades(tmp_path: Path) -> None:
         expect(ada.page.locator("html")).to_be_attached()
         assert grace.complaints == []
         assert ada.complaints == []
-        browser.close()
 
 
 def import_roster(grace: Tab) -> None:
@@ -127,6 +123,8 @@ def hand_in(ada: Tab) -> str:
     # pictures of the text are there
     picture = page.locator(".prose img").first
     expect(picture).to_be_visible()
+    # its place is seen before it has come
+    expect(picture).to_have_js_property("complete", True)
     assert picture.evaluate("image => image.naturalWidth") > 0
     # where hints are opened, and none of them
     hints = page.locator("#hints")
@@ -146,12 +144,10 @@ def hand_in(ada: Tab) -> str:
 
 def see_result_arrive(grace: Tab, ada: Tab) -> None:
     """Nobody loads a page anew."""
-    expect(ada.page.locator("#state .head")).to_contain_text(
-        "right · 10 of 10 points", timeout=TIMEOUT_MS
-    )
+    expect(ada.page.locator("#state .head")).to_contain_text("right · 10 of 10 points")
     expect(ada.page.locator("#results .warpbook-verdict")).to_contain_text("passed")
     row = grace.page.locator("#class tbody tr", has_text="ada")
-    expect(row).to_have_class(re.compile("passed"), timeout=TIMEOUT_MS)
+    expect(row).to_have_class(re.compile("passed"))
     expect(grace.page.locator("[data-tally=passed]")).to_have_text("1")
 
 
@@ -172,7 +168,7 @@ def appeal(ada: Tab) -> None:
     # what was typed stays while parts of the page are drawn anew
     note.blur()
     hand_in_elsewhere(ada)
-    expect(page.locator("#history tbody tr")).to_have_count(2, timeout=TIMEOUT_MS)
+    expect(page.locator("#history tbody tr")).to_have_count(2)
     expect(note).to_have_value("It should be worth more.")
     page.get_by_role("button", name="Appeal").click()
     expect(page.get_by_text("Nobody has answered yet.")).to_be_visible()

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 import requests
 
@@ -62,8 +61,9 @@ def hub(device: str) -> Iterator[ClassHub]:
             yield hub
 
 
-def uid_of(process: psutil.Process | None) -> int:
-    assert process is not None
+def uid_of(hub: ClassHub, words: str) -> int:
+    """Give the account of a program of the hub's, once it runs."""
+    process = wait_for(words, lambda: hub.process(words))
     return process.uids().effective
 
 
@@ -90,14 +90,13 @@ def test_everybody_is_an_account_of_the_machine(hub: ClassHub, device: str) -> N
         f"{HERE}/labs/{lab}/submissions", {"source": GOOD.read_text()}
     )["submission"]
     for program, account in (("service", "hub"), ("grader", "grader")):
-        process = hub.process(f"warpbook.hub.{program}")
-        assert uid_of(process) == SERVICES[f"warpbook-{account}"]
-    assert uid_of(hub.process("warpbook.hub.keeper")) == 0
+        words = f"warpbook.hub.{program}"
+        assert uid_of(hub, words) == SERVICES[f"warpbook-{account}"]
+    assert uid_of(hub, "warpbook.hub.keeper") == 0
 
     # a server is its learner's, and so is the GPU while it is leased
     ada.start_server("")
-    server = hub.process("jupyterhub.singleuser")
-    assert uid_of(server) == PEOPLE["ada"]
+    assert uid_of(hub, "jupyterhub.singleuser") == PEOPLE["ada"]
     ada.done(f"{HERE}/gpus/take", {"minutes": 10})
     wait_for("the grant", lambda: may_open(device, "ada") or None)
     assert not may_open(device, "bob")

@@ -14,7 +14,14 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from tests.hub.service.class_hub import ClassHub, Visitor
-from tests.programs import environment, free_port, program, running, wait_for
+from tests.programs import (
+    answers,
+    environment,
+    free_port,
+    program,
+    running,
+    wait_for,
+)
 from warpbook.cli.main import main
 from warpbook.hub.spawners.site_files import CONFIG, PORT
 
@@ -90,9 +97,7 @@ class Learner:
 
     def wait_for_server(self) -> None:
         """Wait until the server is ready."""
-        wait_for(
-            "the server", lambda: self.servers().get("", {}).get("ready") or None, 90
-        )
+        wait_for("the server", lambda: self.servers().get("", {}).get("ready") or None)
 
     @property
     def _url(self) -> str:
@@ -148,23 +153,14 @@ def site_hub(
 
         def is_up() -> bool | None:
             assert process.poll() is None, hub.logs()
-            with contextlib.suppress(requests.ConnectionError):
-                return requests.get(f"{hub.url}hub/health", timeout=5).ok or None
-            return None
+            return answers(f"{hub.url}hub/health")
 
-        wait_for("the site's hub", is_up, 60)
+        wait_for("the site's hub", is_up)
         try:
             yield hub
         finally:
             for session in hub.sessions:
                 session.close()
-
-
-def answers(url: str) -> bool | None:
-    """Whether something answers there; None to ask again."""
-    with contextlib.suppress(requests.ConnectionError):
-        return requests.get(url, timeout=5).ok or None
-    return None
 
 
 def environment_of(container: Mapping, token: str) -> dict[str, str]:

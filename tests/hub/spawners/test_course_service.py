@@ -14,12 +14,11 @@ from tests.hub.spawners.site import (
     KUBE,
     SLURM,
     SiteHub,
-    answers,
     draw_token,
     environment_of,
     site_hub,
 )
-from tests.programs import environment, running, wait_for
+from tests.programs import answers, environment, running, wait_for
 from warpbook.hub.spawners.site_files import MANIFESTS, PORT
 
 

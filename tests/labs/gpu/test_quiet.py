@@ -44,7 +44,7 @@ def uuid() -> str:
 
 
 def read_some(
-    stub: StubNvml, most_s: float = 30.0, calls: Sequence[str] = READ
+    stub: StubNvml, most_s: float = 120.0, calls: Sequence[str] = READ
 ) -> None:
     """Wait until everything was read twice more, or for long if it never is."""
     wanted = {function_name: stub.calls(function_name) + 3 for function_name in calls}
@@ -61,7 +61,7 @@ def read_some(
 def watched(
     stub: StubNvml,
     meanwhile: Callable[[], object] = lambda: None,
-    most_s: float = 30.0,
+    most_s: float = 120.0,
     calls: Sequence[str] = READ,
 ) -> Conditions:
     """Watch, and let something happen in the middle."""

@@ -53,8 +53,8 @@ def lose(harness: Harness) -> None:
 def begun(harness: Harness, source: str) -> Layout:
     child = harness.children["learner"]
     layout = laid_out([X, OUT], {"n": N})
-    child.ask(Load(source, ""), 10)
-    child.ask(Prepare({"n": N}, layout.slots), 10)
+    child.ask(Load(source, ""), 60)
+    child.ask(Prepare({"n": N}, layout.slots), 60)
     child.stop()
     for region in harness.regions.values():
         region.own()
@@ -86,7 +86,7 @@ def test_all_threads_of_one_that_is_stopped_stand_still(harness: Harness) -> Non
     child = harness.children["learner"]
     (slot,) = layout.written
     harness.region(slot).write(slot, np.zeros(N), "learner")
-    child.ask(harness.next_run(1, {}), 5)
+    child.ask(harness.next_run(1, {}), 60)
     wait_for("a count", lambda: out_of(harness, layout).max() > 0 or None)
     child.stop()
     before = out_of(harness, layout)
@@ -134,7 +134,7 @@ def test_an_output_that_is_written_after_done_is_seen(harness: Harness) -> None:
     region.poison(slot, side)
     # either it is seen to change, or it is not there
     try:
-        harness.timed(side, harness.next_run(1, {}), layout, 5)
+        harness.timed(side, harness.next_run(1, {}), layout, 60)
     except TookBack:
         return
     kept = region.kept(slot, side)
@@ -159,7 +159,7 @@ def run(state, x, out):
     begun(harness, source)
     child = harness.children["learner"]
     with pytest.raises(Lost, match="not asked"):
-        child.ask(harness.next_run(1, {}), 5)
+        child.ask(harness.next_run(1, {}), 60)
     lose(harness)
 
 
@@ -177,7 +177,7 @@ def test_a_child_that_is_killed_is_lost_with_words(harness: Harness) -> None:
     child = harness.children["learner"]
     child._process.kill()
     with pytest.raises(Lost, match="ended by SIGKILL"):
-        child.ask(harness.next_run(1, {}), 5)
+        child.ask(harness.next_run(1, {}), 60)
     lose(harness)
 
 

@@ -52,7 +52,7 @@ def test_threads_are_named_and_the_owner_of_memory_is_asked() -> None:
             text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         ) as child:
-            listening.settimeout(30)
+            listening.settimeout(120)
             try:
                 peer, _ = listening.accept()
             except TimeoutError:
@@ -60,5 +60,5 @@ def test_threads_are_named_and_the_owner_of_memory_is_asked() -> None:
             else:
                 with peer:
                     peer.send(b"a handle")
-            said, wrong = child.communicate(timeout=30)
+            said, wrong = child.communicate(timeout=120)
     assert said.split() == ["cuda-EvtHandlr", "a", "handle"], wrong

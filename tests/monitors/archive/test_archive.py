@@ -29,7 +29,7 @@ from warpbook_monitors.archive.lookup import archived_messages
 from warpbook_monitors.frames import Frame
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def test_a_kill_loses_at_most_the_last_second(folder: Path) -> None:
         lost_ms = [time_ms for time_ms in told_ms if time_ms not in kept]
         assert len(lost_ms) < len(told_ms)
         if lost_ms:
-            # a flush each 0.9 s, and what it takes on a busy machine
-            assert told_ms[-1] - lost_ms[0] < 2000, "a second is lost, not more"
+            # a flush each 0.9 s, of frames that are 10 ms apart or more
+            assert len(lost_ms) < 200, "a second is lost, not more"
             assert lost_ms == told_ms[-len(lost_ms) :], "only the end is lost"
 
 
@@ -288,16 +288,17 @@ def test_what_is_kept_while_another_mends_is_in_the_new_file(folder: Path) -> No
 
         writer = threading.Thread(target=write)
         writer.start()
-        mended = 0
-        deadline_s = time.monotonic() + PATIENCE_S
-        while mended < 3 and time.monotonic() < deadline_s and writer.is_alive():
-            before = identity_of(path)
-            connect(path, before).close()
-            mended += identity_of(path) != before
-            time.sleep(0.02)
-        enough.set()
-        writer.join()
-    assert mended == 3 and kept
+        try:
+            for _ in range(3):
+                # a file that is replaced at each try of a write is given up
+                count = len(kept)
+                wait_for(lambda count=count: len(kept) > count)  # type: ignore[misc]
+                before = identity_of(path)
+                connect(path, before).close()
+                assert identity_of(path) != before
+        finally:
+            enough.set()
+            writer.join()
     with contextlib.closing(connect(path)) as connection:
         assert len(_read_all(connection)) == len(kept) + 2
 

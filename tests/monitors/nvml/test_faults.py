@@ -219,7 +219,7 @@ def test_a_call_that_hangs_makes_its_own_gpu_stale(
     with sampler.watch("test"):
         wait_for(["ok"] * (well + 1))
         for gpu, function in enumerate(hanging):
-            stub.fault(function, delay_ms=5000, gpu=gpu)
+            stub.fault(function, delay_ms=600_000, gpu=gpu)
         wait_for(["stale"] * well + ["ok"])
         for function in hanging:
             stub.fault(function)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.programs import wait_for
 from tests.stub_nvml import LOST, NO_PERMISSION, StubNvml
 from warpbook_monitors.errors import Unavailable
 from warpbook_monitors.frames import Devices, Frame
@@ -41,7 +42,7 @@ def test_a_gpu_that_hangs_when_opened_hides_no_other(
 ) -> None:
     monkeypatch.setattr("warpbook_monitors.nvml.probe.GPU_OPEN_TIMEOUT_S", 3)
     stub = make_stub_nvml("h200", "a100")
-    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=60_000, gpu=1)
+    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=600_000, gpu=1)
     source = NvmlSource()
     opened = source.open()
     assert [probe.device.index for probe in opened.probes] == [0]
@@ -50,10 +51,12 @@ def test_a_gpu_that_hangs_when_opened_hides_no_other(
     source.close()
     assert stub.calls("nvmlShutdown") == 0, "under a call that still runs"
     stub.fault("nvmlDeviceGetPowerUsage")
-    deadline_s = time.monotonic() + 60
-    while stub.calls("nvmlShutdown") == 0 and time.monotonic() < deadline_s:
-        time.sleep(0.1)
+
+    def is_shut_down() -> bool | None:
         source.close()
+        return stub.calls("nvmlShutdown") > 0 or None
+
+    wait_for("the end of NVML", is_shut_down)
     assert stub.calls("nvmlShutdown") == 1
 
 
@@ -62,7 +65,7 @@ def test_a_gpu_that_answers_late_is_taken_then(
 ) -> None:
     monkeypatch.setattr("warpbook_monitors.nvml.probe.GPU_OPEN_TIMEOUT_S", 3)
     stub = make_stub_nvml("h200", "h200")
-    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=60_000, gpu=1)
+    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=600_000, gpu=1)
     sampler = Sampler([NvmlSource()])
     messages: queue.Queue[Message] = queue.Queue()
     sampler.listen(messages.put)
@@ -90,7 +93,7 @@ def test_while_every_gpu_hangs_nothing_is_played_in_their_place(
 ) -> None:
     monkeypatch.setattr("warpbook_monitors.nvml.probe.GPU_OPEN_TIMEOUT_S", 0.3)
     stub = make_stub_nvml("h200", "a100")
-    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=5000)
+    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=600_000)
     sampler = Sampler([GpusOrRecording(NvmlSource(), ReplaySource(SHIPPED))])
     messages: queue.Queue[Message] = queue.Queue()
     sampler.listen(messages.put)

@@ -193,7 +193,8 @@ def test_an_a100_is_useful_and_says_what_is_missing(make_stub_nvml: MakeStub) ->
     assert set(reasons) == {*CHIP_NAMES, *RETIRED}
     assert probe.device.facts["sm_count"] == 108
     now_ns = time.monotonic_ns()
-    time.sleep(0.2)
+    # so long that what a busy machine adds to it is a small part
+    time.sleep(1)
     reading = read(probe, now_ns + 2 * SECOND_NS)
     assert {name for name, value in reading.items() if value is None} == set(reasons)
     assert reading["gpu_utilization_ratio"] == 0.55

@@ -142,7 +142,7 @@ def test_our_own_process_is_described() -> None:
 
 def test_a_python_program_is_named_by_its_script_and_no_more(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text("import time; print(flush=True); time.sleep(60)")
+    script.write_text("import time; print(flush=True); time.sleep(600)")
     command = [sys.executable, script, "--password", "secret"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -156,7 +156,7 @@ def test_a_python_program_is_named_by_its_script_and_no_more(tmp_path: Path) -> 
 
 def test_another_users_process_is_not_ours() -> None:
     if os.geteuid() == 0:
-        with process("sleep", "60", user=65534) as pid:
+        with process("sleep", "600", user=65534) as pid:
             described = ProcessTable().describe(pid, time.time())
     else:
         described = ProcessTable().describe(1, time.time())
@@ -167,7 +167,7 @@ def test_another_users_process_is_not_ours() -> None:
 
 def test_a_pid_that_was_taken_over_is_nobodys() -> None:
     table = ProcessTable()
-    with process("sleep", "60") as pid:
+    with process("sleep", "600") as pid:
         assert table.describe(pid, time.time()) is not None
         assert table.describe(pid, time.time() - 60) is None
     assert table.describe(pid, time.time()) is None
@@ -176,7 +176,7 @@ def test_a_pid_that_was_taken_over_is_nobodys() -> None:
 def test_what_started_a_process_is_remembered_after_it_ended() -> None:
     table = ProcessTable()
     script = (
-        "import subprocess; child = subprocess.Popen(['sleep', '60']); "
+        "import subprocess; child = subprocess.Popen(['sleep', '600']); "
         "print(child.pid, flush=True); input()"
     )
     with subprocess.Popen(
@@ -193,7 +193,7 @@ def test_what_started_a_process_is_remembered_after_it_ended() -> None:
 
 
 def test_a_pid_that_ended_is_nobodys() -> None:
-    with process("sleep", "60") as pid:
+    with process("sleep", "600") as pid:
         pass
     assert ProcessTable().describe(pid, time.time()) is None
     assert environment(pid) == {}
@@ -202,7 +202,7 @@ def test_a_pid_that_ended_is_nobodys() -> None:
 def test_a_name_can_not_steer_a_terminal(tmp_path: Path) -> None:
     program = tmp_path / "\x1b[31m\nred"
     shutil.copy(shutil.which("sleep") or "", program)
-    with process(program, "60") as pid:
+    with process(program, "600") as pid:
         time.sleep(0.2)
         described = ProcessTable().describe(pid, time.time())
     assert described is not None

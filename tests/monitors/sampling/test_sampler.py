@@ -34,7 +34,7 @@ class Thing:
 
     def read(self, now_ns: int) -> tuple[float | None, ...]:
         self.reads += 1
-        self.hang.wait(20)
+        self.hang.wait(250)
         if self.lost:
             raise DeviceLost("It fell off the bus.")
         if self.broken:
@@ -201,13 +201,22 @@ def test_ticks_keep_their_time_when_a_tick_is_late(run) -> None:
             stream.wait(is_frame)
             if count == 10:
                 sampler.listen(sleep_once)
+        # on a busy machine others are late too, but not all, or not for long
+        count = 30
+        while count < 600 and slip_ms(stream) > 25:
+            stream.wait(is_frame)
+            count += 1
     frames = stream.frames()
     seqs = [frame.seq for frame in frames]
     assert seqs == sorted(set(seqs))
     assert seqs[-1] - seqs[0] > len(frames) - 1, "the late tick was not counted"
-    # on a busy machine others are late too, but not all
-    late_ms = [frame.time_ms - 50 * frame.seq for frame in frames]
-    assert min(late_ms[-15:]) - min(late_ms[:10]) == pytest.approx(0, abs=25)
+    assert slip_ms(stream) <= 25
+
+
+def slip_ms(stream: Stream) -> float:
+    """How much later the newest ticks are than the first, by their numbers."""
+    late_ms = [frame.time_ms - 50 * frame.seq for frame in stream.frames()]
+    return min(late_ms[-15:]) - min(late_ms[:10])
 
 
 def test_a_changed_description_is_told(run) -> None:
@@ -241,13 +250,13 @@ def test_a_source_with_a_defect_is_told_and_hides_nothing(run, caplog) -> None:
 
 
 def test_a_source_that_hangs_is_told_and_never_closed(run, monkeypatch) -> None:
-    monkeypatch.setattr("warpbook_monitors.sampling.sampler.OPEN_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("warpbook_monitors.sampling.sampler.OPEN_TIMEOUT_S", 1.5)
     let_go = threading.Event()
     closed: list[str] = []
 
     class Hanging(Nothing):
         def open(self) -> Opened:
-            let_go.wait(20)
+            let_go.wait(250)
             return Opened([])
 
         def close(self) -> None:
@@ -264,7 +273,7 @@ def test_a_source_that_hangs_is_told_and_never_closed(run, monkeypatch) -> None:
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_source_that_opens_late_is_taken_then(run, monkeypatch, is_there) -> None:
-    monkeypatch.setattr("warpbook_monitors.sampling.sampler.OPEN_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("warpbook_monitors.sampling.sampler.OPEN_TIMEOUT_S", 1.5)
     let_go = threading.Event()
     started: list[str] = []
 
@@ -277,7 +286,7 @@ def test_a_source_that_opens_late_is_taken_then(run, monkeypatch, is_there) -> N
 
     class Late(Nothing):
         def open(self) -> Opened:
-            let_go.wait(20)
+            let_go.wait(250)
             if not is_there:
                 return super().open()
             return Opened([Thing("gpu:1")], events=Feed())
@@ -305,14 +314,14 @@ def test_opening_ends_when_it_is_abandoned_though_a_source_hangs() -> None:
 
     class Hanging(Nothing):
         def open(self) -> Opened:
-            let_go.wait(60)
+            let_go.wait(250)
             return Opened([])
 
     sampler = Sampler([Hanging()])
     opening = threading.Thread(target=sampler.open)
     opening.start()
     sampler.abandon()
-    opening.join(45)
+    opening.join(120)
     is_waiting = opening.is_alive()
     let_go.set()
     opening.join()
