@@ -21,7 +21,7 @@ def test_what_is_missing_comes_first_with_its_gain_and_its_lab(
 ) -> None:
     assert main(["advise", TRAINING]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "2 no, 1 unknown, 6 yes, 10 not applicable."
+    assert lines[0] == "2 no, 6 yes, 1 unknown, 10 not applicable."
     at = lines.index(
         "  Are products in half precision (AMP)? [mixed-precision] "
         "(lab: mixed-precision)"

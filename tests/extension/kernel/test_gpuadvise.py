@@ -30,6 +30,13 @@ def test_the_newest_profile_is_judged_with_its_cell(shell: Any) -> None:
     )
 
 
+def test_a_report_brings_what_its_code_answered(shell: Any, ingest: Any) -> None:
+    shell.run_cell(CELL).raise_error()
+    (report,) = ingest.reports
+    newest = shell.run_cell("%gpuadvise").result
+    assert report.checklist == newest.figures
+
+
 def test_without_a_profile_it_says_what_to_do(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
