@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from warpbook_labs.compiler.nvrtc import compile_to_ptx
+from warpbook_labs.engines.host.messages import Slot
+from warpbook_labs.engines.host.regions import first_poisoned
 from warpbook_labs.engines.interpreter.ptx.machine import Machine
 from warpbook_labs.gpu import kernels
 
@@ -114,6 +116,16 @@ def test_poison_is_no_result_even_where_no_number_is_right(ptx: str) -> None:
     unwritten = kernels.poison(4 * 8, KEY).view(np.float32)
     got = np.where(np.arange(8) == 5, unwritten, right)
     assert compared(ptx, got, right) == (5, 1)
+
+
+def test_a_byte_that_is_right_is_no_poison_though_it_looks_so(ptx: str) -> None:
+    poisoned = kernels.poison(64, KEY)
+    # NaN as float8_e4m3fn, which a result may be
+    assert (poisoned[3::4] == 0x7F).all()
+    assert compared(ptx, poisoned, poisoned) is None
+    # the same where NumPy looks for it
+    slot = Slot("out", 0, "uint8", (64,), "device", 0, 64, False, True)
+    assert first_poisoned(slot, poisoned, poisoned) is None
 
 
 def compared(

@@ -226,10 +226,10 @@ def _told(
         # what is raised seldom ends as a sentence
         call, is_whole = call_words(function, question)
         code = call_code(function, question)
-        asked = f". It was asked {call}"
+        quoted = f". It was asked {call}"
         if code and not is_whole:
-            asked += f" (whole: warpbook labs check {loaded.lab.id} --question)"
-        words = f"{_cut(words, _MOST_WORDS - len(asked)).rstrip('.')}{asked}"
+            quoted += f" (whole: warpbook labs check {loaded.lab.id} --question)"
+        words = f"{_cut(words, _MOST_WORDS - len(quoted)).rstrip('.')}{quoted}"
     return CaseResult(
         f"{function.name}: {question.about or 'a question'}",
         put.is_hidden,
