@@ -341,6 +341,7 @@ export interface CellProfile {
   readonly steps: StepRow[];
   readonly cpu: CpuTime | null;
   readonly annotations: AnnotationRow[];
+  readonly autograd_nodes: number | null;
 }
 
 /**

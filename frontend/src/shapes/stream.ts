@@ -481,6 +481,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   steps: check.list(isStepRow, 100000),
   cpu: check.optional(isCpuTime),
   annotations: check.list(isAnnotationRow, 100000),
+  autograd_nodes: check.optional(check.whole),
 }, {
   memory: [],
   repeats: null,
@@ -500,6 +501,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   steps: [],
   cpu: null,
   annotations: [],
+  autograd_nodes: null,
 });
 
 export const isLine: Shape<types.Line> = check.record<types.Line>({
