@@ -15,7 +15,7 @@ from warpbook_labs.lab.plan_spec import RESULTS, ROWS, Function, Plan
 _MOST_QUESTIONS = 200
 _MOST_SHOWN = 280
 #: of one question, kept with a result
-_MOST_CODE = 50_000
+_MOST_CODE = 20_000
 #: of an answer that is of another type
 _MOST_QUOTED = 60
 

@@ -146,12 +146,11 @@ def no_autograd(facts: Facts) -> Judgement:
             "operator. What it gives is not known before it is tried.",
         )
     if said:
-        said = f" {said} Whether all that ran is within it, only operators tell."
+        said = f" {said} Whether all that ran is within it is not known."
     return Judgement(
         "unknown",
-        f"Too few operators of torch are in the profile to show it.{said}",
-        "Record several steps with ProfilerActivity.CPU, and say "
-        "torch.inference_mode() where you infer.",
+        f"The profile does not show whether autograd records.{said}",
+        "Record several steps again, with ProfilerActivity.CPU.",
     )
 
 
