@@ -38,6 +38,7 @@ STREAM = (
     protocol.RecordList,
     protocol.Detail,
     protocol.Comparison,
+    protocol.ChecklistView,
 )
 TIMELINE = (
     protocol.TimelineWindow,

@@ -24,6 +24,7 @@ from warpbook import alert_rules_protocol, lab_protocol, protocol  # noqa: E402
 from warpbook_labs.cards import model  # noqa: E402
 from warpbook_labs.lab.languages.names import LANGUAGE_NAMES  # noqa: E402
 from warpbook_monitors import frames, verdict_kinds  # noqa: E402
+from warpbook_monitors.checklist import answers  # noqa: E402
 
 SOURCES = ROOT / "frontend" / "src"
 HEADER = "// Generated from extension/warpbook/*protocol.py. Do not edit."
@@ -36,6 +37,7 @@ LITERALS = {
 } | {
     frozenset(get_args(model.CardStatus)): "CardStatus",
     frozenset(get_args(verdict_kinds.Kind)): "VerdictKind",
+    frozenset(get_args(answers.Answer)): "ChecklistAnswer",
 }
 #: The same of unions of structs, by the names of their members.
 PARTS = {
@@ -58,6 +60,7 @@ ANSWERS = (
     protocol.TimelineMatches,
     protocol.TimelineDetails,
     protocol.Comparison,
+    protocol.ChecklistView,
     alert_rules_protocol.AlertRules,
     alert_rules_protocol.AlertRuleChange,
     lab_protocol.CourseList,

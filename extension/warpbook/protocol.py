@@ -18,6 +18,8 @@ from msgspec import Meta, Struct
 from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.archive.keeping import Keeping
 from warpbook_monitors.archive.record import KeptRecord, RecordKind
+from warpbook_monitors.checklist.answers import Checklist
+from warpbook_monitors.checklist.view import ChecklistView
 from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
     Absence,
@@ -63,6 +65,7 @@ __all__ = [
     "CellBand",
     "CellReport",
     "CellRun",
+    "ChecklistView",
     "ClientMessage",
     "CloseCode",
     "Comparison",
@@ -199,6 +202,9 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     file: str | None = None
     #: the report as it is shown, which the server makes; None on its way there
     view: ReportView | None = None
+    #: what the kernel answered, which knows the code; None on the way to views, which
+    #: ask for it, and where nobody answered yet
+    checklist: Checklist | None = None
 
 
 class Verdicts(Struct, frozen=True, tag="verdicts"):

@@ -2,12 +2,19 @@
 
 import type { Connection } from './connection';
 import {
+  isChecklistView,
   isComparison,
   isDetail,
   isReceipt,
   isSpanStatistics
 } from './shapes/stream';
-import type { Comparison, Detail, Receipt, SpanStatistics } from './protocol';
+import type {
+  ChecklistView,
+  Comparison,
+  Detail,
+  Receipt,
+  SpanStatistics
+} from './protocol';
 import type { Span } from './chart/viewport';
 
 export type ExportFormat = 'csv' | 'jsonl' | 'chrome';
@@ -56,6 +63,12 @@ export class History {
   difference(report: string, other: string): Promise<Comparison> {
     const route = `reports/${encodeURIComponent(report)}/difference`;
     return this.read(route, isComparison, { with: other });
+  }
+
+  /** What a report, by its id, answers to the optimisation checklist. */
+  checklist(report: string): Promise<ChecklistView> {
+    const route = `reports/${encodeURIComponent(report)}/checklist`;
+    return this.read(route, isChecklistView, {});
   }
 
   /** The history as a file, of a span or (null) all of it. */

@@ -62,6 +62,8 @@ export type VerdictKind =
   | 'unknown'
   | 'wait-bound';
 
+export type ChecklistAnswer = 'no' | 'not applicable' | 'unknown' | 'yes';
+
 export type Cell =
   | BytesCell
   | CodeCell
@@ -339,6 +341,7 @@ export interface CellProfile {
   readonly steps: StepRow[];
   readonly cpu: CpuTime | null;
   readonly annotations: AnnotationRow[];
+  readonly autograd_nodes: number | null;
 }
 
 /**
@@ -366,6 +369,7 @@ export interface CellReport {
   readonly live: Live | null;
   readonly file: string | null;
   readonly view: ReportView | null;
+  readonly checklist: Checklist | null;
 }
 
 /** A cell that ran, as its kernel saw it: `POST /v1/cells` of the ingest. */
@@ -429,6 +433,41 @@ export interface ChangeView {
   readonly evidence: string;
   readonly sketch: string;
   readonly lab: string | null;
+}
+
+/** All items in the order in which they are gone through. */
+export interface Checklist {
+  readonly lines: Line[];
+  readonly summary: string;
+  readonly warnings: string[];
+}
+
+/** Questions that follow one another and have the same evidence. */
+export interface ChecklistEntry {
+  readonly items: ChecklistItem[];
+  readonly evidence: string;
+  readonly advice: string;
+}
+
+/** All questions with one answer; there is at least one. */
+export interface ChecklistGroup {
+  readonly answer: ChecklistAnswer;
+  readonly title: string;
+  readonly entries: ChecklistEntry[];
+}
+
+/** One question. */
+export interface ChecklistItem {
+  readonly name: string;
+  readonly question: string;
+  readonly lab: string | null;
+}
+
+/** A checklist, grouped. */
+export interface ChecklistView {
+  readonly summary: string;
+  readonly warnings: string[];
+  readonly groups: ChecklistGroup[];
 }
 
 /** What the server's history says of a GPU while a code ran. */
@@ -943,6 +982,17 @@ export interface LaunchTimes {
   readonly queue_delay_median_ns: number | null;
   readonly step_ns: number;
   readonly early: number;
+}
+
+/** One item of the checklist with its answer. */
+export interface Line {
+  readonly name: string;
+  readonly part: 'any work' | 'inference' | 'training';
+  readonly question: string;
+  readonly answer: ChecklistAnswer;
+  readonly evidence: string;
+  readonly advice: string;
+  readonly lab: string | null;
 }
 
 /**

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { checklistNodes } from '../src/dashboard/report_checklist';
 import {
   causeNodes,
   changeNodes,
@@ -92,4 +93,56 @@ test('what to change is told with its time, its line and a sketch', () => {
       'Products are float32.<b>code</b>'
   );
   assert.deepEqual(changeNodes({ changes: [] }), []);
+});
+
+test('a checklist tells what is missing with its gain and its lab', () => {
+  const item = (question: string, lab: string | null = null) => ({
+    name: 'n',
+    question,
+    lab
+  });
+  const [missing, unknown, rest] = checklistNodes({
+    groups: [
+      {
+        answer: 'no',
+        title: 'No: missing, and it would apply',
+        entries: [
+          {
+            items: [item('Fused?', 'fused-norm'), item('<b>Aligned?</b>')],
+            evidence: 'n'.repeat(2000),
+            advice: 'Fuse. About 3.07 ms instead of 14.8 ms.'
+          }
+        ]
+      },
+      {
+        answer: 'unknown',
+        title: 'Unknown',
+        entries: [
+          { items: [item('Pinned?')], evidence: 'None.', advice: 'Record.' }
+        ]
+      },
+      {
+        answer: 'not applicable',
+        title: 'Not applicable',
+        entries: [
+          { items: [item('Eval?')], evidence: 'It trains.', advice: '' }
+        ]
+      }
+    ]
+  }) as unknown as FakeNode[];
+  // questions with one evidence are counted, and what is long is cut
+  const words = seen(missing?.textContent ?? '');
+  assert.match(
+    words,
+    /^No: missing, and it would apply \(2\)Fused\? Lab: fused-/
+  );
+  assert.match(
+    words,
+    /<b>Aligned\?<\/b>Fuse. About 3.07 ms instead of 14.8 ms/
+  );
+  assert.ok(words.length < 1000 && words.endsWith('n…'));
+  assert.equal(missing?.all('button')[0]?.textContent, 'fused-norm');
+  assert.equal(unknown?.textContent, 'Unknown (1)Pinned?Record.None.');
+  assert.equal(rest?.tag, 'details');
+  assert.equal(rest?.attributes.has('open'), false);
 });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -169,6 +170,44 @@ def test_a_cells_report_opens_in_a_tab_and_stays_in_the_drawer(
     expect(opened.drawer).to_contain_text("in_tab()")
     button.click()
     expect(tabs(opened, "train.ipynb [7]")).to_have_count(1)
+
+
+def test_a_report_has_its_checklist(
+    opened: LabPage, lab: Lab, screenshots: Path
+) -> None:
+    trace = json.loads(gzip.decompress((TRACES / "train_fp32.json.gz").read_bytes()))
+    for event in trace["traceEvents"]:
+        if event.get("name") == "aten::addmm":
+            event["name"] = "aten::addmm<img src=x onerror=window.attacked=1>"
+    (lab.notebooks / "train.pt.trace.json").write_text(json.dumps(trace))
+    listed(opened, "train.pt.trace.json").dblclick()
+    report = tab(opened)
+    section = report.locator("details").filter(has_text="Checklist").first
+    missing = section.get_by_role("list", name="No: missing")
+    expect(section).to_be_visible()
+    expect(missing).to_have_count(0)
+    # by keyboard alone
+    section.locator("summary").first.press("Enter")
+    expect(missing).to_contain_text("Are products in half precision (AMP)?")
+    expect(missing).to_contain_text(re.compile(r"About [\d.]+\u00a0ms .* as fast"))
+    hidden = section.get_by_role("list", name="Not applicable")
+    expect(hidden).to_have_count(0)
+    for theme in ("Light", "Dark"):
+        opened.page.set_viewport_size({"width": 1024, "height": 1000})
+        opened.set_theme(f"JupyterLab {theme}")
+        missing.scroll_into_view_if_needed()
+        opened.page.wait_for_timeout(500)
+        opened.page.screenshot(path=screenshots / f"checklist-{theme}.png")
+        assert serious(opened, ".wb-report-tab") == [], theme
+    section.get_by_text("Not applicable (").press("Enter")
+    expect(hidden).to_contain_text("Is input copied from pinned memory?")
+    with opened.page.expect_download() as download:
+        report.get_by_role("button", name="Save as HTML").click()
+    page = Path(download.value.path()).read_text()
+    assert "No: missing, and it would apply (2)" in page and "<img" not in page
+    assert opened.page.evaluate("() => window.attacked") is None
+    missing.get_by_role("button", name="mixed-precision").click()
+    expect(tabs(opened, "mixed-precision")).to_have_count(1)
 
 
 def test_documents_come_back_with_the_page(opened: LabPage, lab_url: str) -> None:

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from tests.programs import ROOT
+from warpbook.cli.main import main
 from warpbook_labs.course.notebook import task_words
 from warpbook_labs.course.session import check_public, find, submit
 from warpbook_labs.course.store import Store
+from warpbook_labs.course.trust import trust
 from warpbook_labs.engines.answers.checking import check_plan
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loaded import LoadedLab
@@ -141,6 +143,49 @@ def test_what_goes_wrong_is_told_of_a_hidden_question_without_its_numbers(
     [hidden] = [case for case in result.cases if case.is_hidden and not case.passed]
     assert hidden.message.startswith(words), hidden.message
     assert not re.search(r"\d\d", hidden.message.replace("64 KiB", ""))
+
+
+def test_long_arguments_are_shown_by_head_and_length_and_whole_on_demand(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 1234567.5 would be another number wherever it were cut
+    cases = CASES.replace('{"x": x}', '{"x": [x] + [1234567.5] * 100}').replace(
+        'question.arguments["x"] ** 2', 'sum(question.arguments["x"])'
+    )
+    (folder / "cases.py").write_text(cases)
+    source = "def square(x):\n    return sum(x) + (x[0] > 1)\n"
+    result = check_plan(load(folder), source, seed=7)
+    wrong, *_ = (case for case in result.cases if not case.passed)
+    items = re.search(r"asked square\(\[2(, 1234567\.5)+, \.\.\. 101 in", wrong.message)
+    assert items and 4 <= items[0].count("1234567.5")
+    assert wrong.message.endswith("(whole: warpbook labs check powers --question)")
+    # those that are hidden stay so
+    hidden = [case for case in result.cases if case.is_hidden and not case.passed]
+    assert hidden and hidden[0].question == ""
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
+    trust(folder)
+    file = folder / "mine.py"
+    file.write_text(source)
+    arguments = ["labs", "check", str(folder), str(file), "--question"]
+    assert main(arguments) == 1
+    given: list[float] = []
+    exec(capsys.readouterr().out, {"square": given.extend})
+    assert given == [2] + [1234567.5] * 100
+    file.write_text("def square(x):\n    return sum(x)\n")
+    assert main(arguments) == 2
+    assert "No question that this lab shows" in capsys.readouterr().err
+
+
+def test_an_answer_of_another_type_is_quoted_without_a_cut_number(
+    lab: LoadedLab,
+) -> None:
+    source = "def square(x):\n    return [x + 1234567] * 99\n"
+    (first, *_) = check_plan(lab, source).cases
+    assert "list: [1234568, 1234568, 1234568, 1234568, ... 99 in all]." in first.message
+    nested = "def square(x):\n    for _ in range(400): x = [x]\n    return x\n"
+    (first, *_) = check_plan(lab, nested).cases
+    assert "must return int, and returns list: [[[" in first.message
 
 
 def test_enough_right_answers_are_enough(lab: LoadedLab) -> None:

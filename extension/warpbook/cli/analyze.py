@@ -101,9 +101,7 @@ def run(options: argparse.Namespace) -> int:
         return ncu.run(options.traces[0], options.json)
     if options.html is not None:
         path = options.traces[0]
-        return html_report.write(
-            profile_of(*_read(path, options)).profile, path, options.html
-        )
+        return html_report.write(profile_of(*_read(path, options)), path, options.html)
     reports, collectives = [], []
     for path in options.traces:
         events, run_of_trace = _read(path, options)

@@ -5,17 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpbook.cli.errors import CommandError
+from warpbook.reports.labs import CHECKLIST_LABS
 from warpbook.reports.page import report_page
-from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.checklist.judging import checklist
+from warpbook_monitors.trace.file_profile import FileProfile
 
 
-def write(profile: CellProfile, trace: Path, target: Path) -> int:
+def write(read: FileProfile, trace: Path, target: Path) -> int:
     """Write the file and say where it is.
 
     Raises:
         CommandError: it can't be written.
     """
-    page = report_page(profile, trace.name, f"Trace file {trace.name}.")
+    answers = checklist(read.profile, CHECKLIST_LABS, read.run.source)
+    page = report_page(read.profile, answers, trace.name, f"Trace file {trace.name}.")
     try:
         target.write_bytes(page.encode("utf-8", "replace"))
     except OSError as error:

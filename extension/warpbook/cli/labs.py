@@ -83,6 +83,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                 metavar="FILE",
                 help="your source (default: where `open` put it)",
             )
+        if name == "check":
+            command.add_argument(
+                "--question",
+                action="store_true",
+                help="of a lab of functions: print the first question that is answered "
+                "wrongly as Python, whole, instead of the card",
+            )
         if name == "submit":
             _add_hub(command)
     command = action("trace", "run your source once more, and record what the GPU does")

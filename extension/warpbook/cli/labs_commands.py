@@ -117,6 +117,8 @@ def _check(options: argparse.Namespace) -> int:
     loaded, source = _given(options)
     with shown_progress():
         card = check_public(loaded, source, use_gpu=not options.no_gpu)
+    if options.question:
+        return _tell_question(card)
     return _tell(options, card, source)
 
 
@@ -310,6 +312,22 @@ def _tell(options: argparse.Namespace, card: Graded, source: str) -> int:
             more=next_sections(options, card),
         )
         print(joined(card_lines(card_view)))
+    return 0 if card.passed else 1
+
+
+def _tell_question(card: Graded) -> int:
+    """Print the first shown question that has a wrong answer, as Python.
+
+    Raises:
+        CommandError: there is none.
+    """
+    case = next((case for case in card.result.cases if case.question), None)
+    if case is None:
+        raise CommandError(
+            "No question that this lab shows has a wrong answer that could be asked "
+            f"again. {card.result.message}"
+        )
+    print(joined([f"# {case.about}", *case.question.splitlines()]))
     return 0 if card.passed else 1
 
 

@@ -164,6 +164,7 @@ class Delivery:
             notes=profile.notes,
             difference=None if difference is None else shortened(difference),
             timeline_events=timeline_events,
+            checklist=profile.advise().figures,
         )
         try:
             self._link.post(report)

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from itertools import groupby
 
 from warpbook.reports.style import STYLE
-from warpbook_monitors.checklist.answers import ANSWERS, Answer, Checklist, Line
+from warpbook_monitors.checklist.answers import Answer, Checklist
+from warpbook_monitors.checklist.view import (
+    ChecklistEntry,
+    ChecklistGroup,
+    ChecklistItem,
+    view_of_checklist,
+)
 
-_TITLES: dict[Answer, str] = {
-    "no": "No: missing, and it would apply",
-    "unknown": "Unknown: nothing recorded tells",
-    "yes": "Yes: in use",
-    "not applicable": "Not applicable",
-}
 _COLOURS: dict[Answer, str] = {
     "no": "#b8442f",
-    "unknown": "#d08700",
     "yes": "#2f9158",
+    "unknown": "#d08700",
     "not applicable": "#888888",
 }
 
 
 def checklist_lines(checklist: Checklist) -> Iterator[str]:
     """Write it line by line, what is missing first."""
-    yield checklist.summary
-    for warning in checklist.warnings:
+    view = view_of_checklist(checklist)
+    yield view.summary
+    for warning in view.warnings:
         yield f"! {warning}"
-    for answer, lines in _groups(checklist):
+    for group in view.groups:
         yield ""
-        yield _TITLES[answer]
-        for (evidence, advice), alike in groupby(lines, key=_said):
-            for line in alike:
-                lab = "" if line.lab is None else f" (lab: {line.lab})"
-                yield f"  {line.question} [{line.name}]{lab}"
-            yield f"      {evidence}"
-            if advice:
-                yield f"      {advice}"
+        yield group.title
+        for entry in group.entries:
+            for item in entry.items:
+                lab = "" if item.lab is None else f" (lab: {item.lab})"
+                yield f"  {item.question} [{item.name}]{lab}"
+            yield f"      {entry.evidence}"
+            if entry.advice:
+                yield f"      {entry.advice}"
 
 
 def checklist_html(checklist: Checklist, title: str) -> str:
@@ -51,40 +51,37 @@ def checklist_html(checklist: Checklist, title: str) -> str:
         f'<p class="warpbook-warning">{escape(warning)}</p>'
         for warning in checklist.warnings
     )
-    groups = "".join(_group(answer, lines) for answer, lines in _groups(checklist))
     return (
         f'<div class="warpbook-report" aria-label="Checklist of {escape(title)}">'
         f'<style>{STYLE}</style><p class="warpbook-verdict">'
-        f"{escape(checklist.summary)}</p>{warnings}{groups}</div>"
+        f"{escape(checklist.summary)}</p>{warnings}{groups_html(checklist)}</div>"
     )
 
 
-def _groups(checklist: Checklist) -> Iterator[tuple[Answer, list[Line]]]:
-    for answer in ANSWERS:
-        lines = [line for line in checklist.lines if line.answer == answer]
-        if lines:
-            yield answer, lines
+def groups_html(checklist: Checklist) -> str:
+    """Write the answers alone, for a page that has style and warnings already."""
+    return "".join(map(_group, view_of_checklist(checklist).groups))
 
 
-def _said(line: Line) -> tuple[str, str]:
-    return line.evidence, line.advice
-
-
-def _group(answer: Answer, lines: list[Line]) -> str:
-    rows = "".join(map(_row, lines))
-    state = "" if answer == "not applicable" else " open"
+def _group(group: ChecklistGroup) -> str:
+    rows = "".join(_entry(group.answer, entry) for entry in group.entries)
+    state = "" if group.answer == "not applicable" else " open"
     return (
-        f"<details{state}><summary>{escape(_TITLES[answer])} ({len(lines)})</summary>"
+        f"<details{state}><summary>{escape(group.title)} ({group.count})</summary>"
         f"<ul>{rows}</ul></details>"
     )
 
 
-def _row(line: Line) -> str:
-    lab = "" if line.lab is None else f" <em>Lab: {escape(line.lab)}.</em>"
-    advice = f"<br>{escape(line.advice)}" if line.advice else ""
-    colour = _COLOURS[line.answer]
-    return (
-        f'<li><span class="warpbook-badge" style="border-color:{colour}">'
-        f"{escape(line.answer)}</span> <strong>{escape(line.question)}</strong> "
-        f"<span>{escape(line.evidence)}</span>{advice}{lab}</li>"
+def _entry(answer: Answer, entry: ChecklistEntry) -> str:
+    badge = (
+        f'<span class="warpbook-badge" style="border-color:{_COLOURS[answer]}">'
+        f"{escape(answer)}</span> "
     )
+    items = "<br>".join(map(_item, entry.items))
+    advice = f"<br>{escape(entry.advice)}" if entry.advice else ""
+    return f"<li>{badge}{items} <span>{escape(entry.evidence)}</span>{advice}</li>"
+
+
+def _item(item: ChecklistItem) -> str:
+    lab = "" if item.lab is None else f" <em>Lab: {escape(item.lab)}.</em>"
+    return f"<strong>{escape(item.question)}</strong>{lab}"

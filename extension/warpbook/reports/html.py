@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from html import escape
 
+from warpbook.reports.checklist import groups_html
 from warpbook.reports.labs import LABS
 from warpbook.reports.pictures import memory_svg, roofline_svg
 from warpbook.reports.style import STYLE, colour_of
+from warpbook_monitors.checklist.answers import Checklist
 from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.profile_view import view_of
@@ -33,6 +35,7 @@ def report_html(
     title: str,
     notes: Sequence[str] = (),
     *,
+    checklist: Checklist | None = None,
     is_open: bool = False,
 ) -> str:
     """Write the whole report.
@@ -41,6 +44,7 @@ def report_html(
         profile: its figures.
         title: what it is called for who can't see it.
         notes: what follows the figures.
+        checklist: follows the causes, where it is known.
         is_open: its causes, tables and figures are unfolded, and all rows are there.
     """
     view = view_of(profile, LABS)
@@ -52,6 +56,7 @@ def report_html(
     table = partial(_table, is_whole=is_open)
     folded = partial(_folded, is_open=is_open)
     code = "" if view.lines is None else table(view.lines)
+    answers = "" if checklist is None else _checklist(checklist)
     pictures = (roofline_svg(profile),) + ("",) * len(view.sections)
     sections = "".join(
         folded(section.title, picture + "".join(map(table, section.tables)))
@@ -62,7 +67,7 @@ def report_html(
         f"<style>{STYLE}</style>{_verdict(view.headline)}{_time_bar(view.time)}"
         f"{_figures(view.figures)}{_notes(notes)}{cautions}{_changes(view.changes)}"
         f"{_trials(trials)}{memory_svg(profile)}{code}{folded(*_causes(view.causes))}"
-        f"{sections}{folded(*_groups(view.groups))}</div>"
+        f"{folded('Checklist', answers)}{sections}{folded(*_groups(view.groups))}</div>"
     )
 
 
@@ -160,6 +165,10 @@ def _cause(cause: CauseView) -> str:
         f"<li>{escape(cause.share)} {escape(cause.kind)}: {escape(cause.evidence)} "
         f"<em>{escape(advice)}</em></li>"
     )
+
+
+def _checklist(checklist: Checklist) -> str:
+    return f"<p>{escape(checklist.summary)}</p>{groups_html(checklist)}"
 
 
 def _groups(groups: Sequence[FigureGroup]) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from warpbook.reports.html import report_html
+from warpbook_monitors.checklist.answers import Checklist
 from warpbook_monitors.trace.cell_profile import CellProfile
 
 # nothing is fetched and nothing runs, whatever a kernel's name says
@@ -19,17 +20,22 @@ h1 { font-size: 1.3em; }
 
 
 def report_page(
-    profile: CellProfile, title: str, origin: str, notes: Sequence[str] = ()
+    profile: CellProfile,
+    checklist: Checklist,
+    title: str,
+    origin: str,
+    notes: Sequence[str] = (),
 ) -> str:
     """Write the whole file.
 
     Args:
         profile: its figures.
+        checklist: of the same.
         title: of the cell or the trace file.
         origin: what was profiled, and when.
         notes: what stands below the figures.
     """
-    report = report_html(profile, title, notes, is_open=True)
+    report = report_html(profile, title, notes, checklist=checklist, is_open=True)
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'

@@ -10,13 +10,13 @@ from msgspec import Meta, Struct
 from msgspec.json import Decoder
 from tornado import web
 
-from warpbook.protocol import CellBand, CellReport, Receipt, RecordKind
+from warpbook.protocol import CellBand, RecordKind
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.parameters import NoQuery, UnixMs, read_json
 from warpbook.server.receipts import Receipts
 from warpbook.server.record_forms import band_record
 from warpbook.server.records import Records
-from warpbook.server.reports import Reports
+from warpbook.server.reports import Reports, for_views
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
 from warpbook_monitors.archive.errors import ArchiveError
@@ -136,13 +136,14 @@ class RecordHandler(_Handler):
         self.finish_json(message)
 
     async def _message(self, kind: RecordKind, record_id: str) -> bytes | None:
-        shown: CellReport | Receipt | None = None
         if kind == "report":
-            shown = await self._reports.find(record_id)
+            report = await self._reports.find(record_id)
+            if report is not None:
+                return for_views(report)
         elif kind == "receipt":
-            shown = await self._receipts.find_kept(record_id)
-        if shown is not None:
-            return encode(shown)
+            receipt = await self._receipts.find_kept(record_id)
+            if receipt is not None:
+                return encode(receipt)
         return await self._records.message(kind, record_id)
 
 

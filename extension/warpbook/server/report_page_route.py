@@ -12,6 +12,7 @@ from tornado import web
 
 from warpbook.protocol import CellReport
 from warpbook.reports.page import report_page
+from warpbook.server.checklist_route import checklist_of
 from warpbook.server.parameters import NoQuery
 from warpbook.server.rest import Handler
 
@@ -62,6 +63,8 @@ def _page(report: CellReport) -> bytes:
         number = report.execution_count
         cell = notebook if number is None else f"{notebook} [{number}]"
         origin = f"{cell}, {when}, status: {report.status}."
-    page = report_page(report.profile, report.title, origin, report.notes)
+    page = report_page(
+        report.profile, checklist_of(report), report.title, origin, report.notes
+    )
     # a lone surrogate in a name can't be written
     return page.encode("utf-8", "replace")

@@ -52,7 +52,7 @@ class Reports(StreamPart):
         if kept and report.status == "running" and kept[0].status != "running":
             return kept[1]
         report = _with_view(report)
-        encoded = encode(report)
+        encoded = for_views(report)
         self._kept.pop(report.id, None)
         self._older.pop(report.id, None)
         self._kept[report.id] = (report, encoded)
@@ -131,8 +131,13 @@ def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
             report = _with_view(decode_report(message))
         except (*UNREADABLE, OverflowError):
             continue
-        decoded.append((report, encode(report)))
+        decoded.append((report, for_views(report)))
     return decoded
+
+
+def for_views(report: CellReport) -> bytes:
+    """Encode what each view is sent; few of them ask for the checklist."""
+    return encode(replace(report, checklist=None))
 
 
 def _with_view(report: CellReport) -> CellReport:

@@ -11,6 +11,7 @@ from warpbook.server.alerts import Alerting
 from warpbook.server.alerts_route import AlertRulesHandler, AlertsHandler
 from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.checklist_route import ChecklistHandler
 from warpbook.server.courses_route import CoursesHandler
 from warpbook.server.difference_route import DifferenceHandler
 from warpbook.server.export import ExportHandler
@@ -114,6 +115,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/labs/{LAB}/solution", LabSolutionHandler, shared),
         (f"{_REPORT}/figure", ReportFigureHandler, past),
         (f"{_REPORT}/difference", DifferenceHandler, past),
+        (f"{_REPORT}/checklist", ChecklistHandler, shared),
         (f"{_REPORT}/page", ReportPageHandler, shared),
         (f"{_REPORT}/timeline", WindowHandler, timelines),
         (f"{_REPORT}/timeline/figure", FigureHandler, timelines),

@@ -3,7 +3,12 @@
 import type { BokehLoader } from '../bokeh';
 import { h } from '../dom';
 import { clip, when } from '../format';
-import type { CellProfile, CellReport, ReportView } from '../protocol';
+import type {
+  CellProfile,
+  CellReport,
+  ChecklistView,
+  ReportView
+} from '../protocol';
 import { TimelineView } from '../timeline/view';
 import type { Content, Drawn, Part } from './content';
 import { drawn } from './content';
@@ -11,6 +16,7 @@ import { FlameGraph } from './flame';
 import type { LiveActions } from './live';
 import { LiveView } from './live';
 import { perfettoPart } from './perfetto';
+import { checklistPart } from './report_checklist';
 import type { DifferenceActions } from './report_difference';
 import { comparePart, differencePart } from './report_difference';
 import {
@@ -32,6 +38,8 @@ export interface ReportActions extends DifferenceActions {
   readonly live: LiveActions;
   /** Opens it in a tab of its own; null where it is in one. */
   readonly openTab: (() => void) | null;
+  /** Asks for its answers to the optimisation checklist. */
+  readonly checklist: () => Promise<ChecklistView>;
   /** Saves it as one HTML file. */
   readonly savePage: () => Promise<void>;
   /** Saves its trace as a file; null where there is none. */
@@ -120,6 +128,7 @@ function profileParts(
     ...notes.map(words => h('p', {}, clip(words, 1000))),
     headlineFigures(view),
     tabsOf(tabs),
+    checklistPart(actions.checklist),
     saveButton('Save as HTML', actions.savePage),
     differencePart(report, isDocument ? null : actions)
   ];

@@ -42,6 +42,7 @@ export function reportActions(
         ? async () =>
             saveFile(await new TimelineSource(connection, report.id).export())
         : null),
+    checklist: () => history.checklist(report.id),
     savePage: async () => saveFile(await history.page(report.id)),
     live: { statements, now: () => store.now(), open: place.show }
   };

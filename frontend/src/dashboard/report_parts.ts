@@ -210,7 +210,7 @@ export function pill(kind: string): HTMLElement {
 }
 
 /** The lab that teaches the change; who hears of it opens it. */
-function teacher(lab: string | null): (Node | string)[] {
+export function teacher(lab: string | null): (Node | string)[] {
   if (lab === null) {
     return [];
   }

@@ -28,7 +28,30 @@ const WORDS: ReadonlySet<string> = new Set([
   mark('Peak in the cell'),
   mark('Allocated after it'),
   mark('Reserved after it'),
-  mark('Allocation retries')
+  mark('Allocation retries'),
+  mark('No: missing, and it would apply'),
+  mark('Yes: in use'),
+  mark('Unknown: nothing recorded tells'),
+  mark('Not applicable'),
+  mark('Is it measured what holds the code back?'),
+  mark('Are settings for debugging off (anomaly mode, launch blocking)?'),
+  mark('Do worker processes prepare the batches?'),
+  mark('Is input copied from pinned memory?'),
+  mark('Does the host run ahead, without waits for the GPU?'),
+  mark('Is the batch large enough to fill the GPU?'),
+  mark('Are short kernels launched together, as CUDA graphs?'),
+  mark('Are chains of operations fused?'),
+  mark('Do products run on tensor cores?'),
+  mark('Are products in half precision (AMP)?'),
+  mark('Are sizes multiples of eight?'),
+  mark('Does cuDNN measure its algorithms (cudnn.benchmark)?'),
+  mark('Are convolutions in channels_last?'),
+  mark('Are activations checkpointed where memory is short?'),
+  mark('Does the optimizer update all tensors at once?'),
+  mark('Are gradients dropped (zero_grad(set_to_none=True))?'),
+  mark('Is autograd off (inference_mode, no_grad)?'),
+  mark('Is the model in eval mode?'),
+  mark('Are products in 8 bits (FP8, INT8)?')
 ]);
 
 /** Words of the server in the language of the page, where it has them. */

@@ -481,6 +481,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   steps: check.list(isStepRow, 100000),
   cpu: check.optional(isCpuTime),
   annotations: check.list(isAnnotationRow, 100000),
+  autograd_nodes: check.optional(check.whole),
 }, {
   memory: [],
   repeats: null,
@@ -500,6 +501,25 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   steps: [],
   cpu: null,
   annotations: [],
+  autograd_nodes: null,
+});
+
+export const isLine: Shape<types.Line> = check.record<types.Line>({
+  name: check.text,
+  part: check.text,
+  question: check.text,
+  answer: check.text,
+  evidence: check.text,
+  advice: check.text,
+  lab: check.optional(check.text),
+});
+
+export const isChecklist: Shape<types.Checklist> = check.record<types.Checklist>({
+  lines: check.list(isLine, 100),
+  summary: check.text,
+  warnings: check.list(check.text, 1000),
+}, {
+  warnings: [],
 });
 
 export const isClocks: Shape<types.Clocks> = check.record<types.Clocks>({
@@ -685,6 +705,7 @@ export const isCellReport: Shape<types.CellReport> = check.record<types.CellRepo
   live: check.optional(isLive),
   file: check.optional(check.text),
   view: check.optional(isReportView),
+  checklist: check.optional(isChecklist),
 }, {
   gpus: [],
   notes: [],
@@ -693,6 +714,7 @@ export const isCellReport: Shape<types.CellReport> = check.record<types.CellRepo
   live: null,
   file: null,
   view: null,
+  checklist: null,
 });
 
 export const isCellRun: Shape<types.CellRun> = check.record<types.CellRun>({
@@ -709,6 +731,30 @@ export const isCellRun: Shape<types.CellRun> = check.record<types.CellRun>({
   allocators: check.list(isAllocator, 200),
 }, {
   allocators: [],
+});
+
+export const isChecklistItem: Shape<types.ChecklistItem> = check.record<types.ChecklistItem>({
+  name: check.text,
+  question: check.text,
+  lab: check.optional(check.text),
+});
+
+export const isChecklistEntry: Shape<types.ChecklistEntry> = check.record<types.ChecklistEntry>({
+  items: check.list(isChecklistItem, 100),
+  evidence: check.text,
+  advice: check.text,
+});
+
+export const isChecklistGroup: Shape<types.ChecklistGroup> = check.record<types.ChecklistGroup>({
+  answer: check.text,
+  title: check.text,
+  entries: check.list(isChecklistEntry, 100),
+});
+
+export const isChecklistView: Shape<types.ChecklistView> = check.record<types.ChecklistView>({
+  summary: check.text,
+  warnings: check.list(check.text, 1000),
+  groups: check.list(isChecklistGroup, 20),
 });
 
 export const isCondition: Shape<types.Condition> = check.record<types.Condition>({

@@ -9,10 +9,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from warpbook_labs.lab.data_words import argument_code, data_words
 from warpbook_labs.lab.plan_spec import RESULTS, ROWS, Function, Plan
 
 _MOST_QUESTIONS = 200
-_MOST_SHOWN = 300
+_MOST_SHOWN = 280
+#: of one question, kept with a result
+_MOST_CODE = 20_000
+#: of an answer that is of another type
+_MOST_QUOTED = 60
 
 
 class Question(Struct, frozen=True):
@@ -72,11 +77,21 @@ def in_order(function: Function, question: Question) -> tuple[Any, ...]:
     return tuple(question.arguments[argument.name] for argument in function.arguments)
 
 
-def call_words(function: Function, question: Question) -> str:
-    """Write a question as a call that a learner can repeat."""
-    given = ", ".join(repr(argument) for argument in in_order(function, question))
-    words = f"{function.name}({given})"
-    return words if len(words) <= _MOST_SHOWN else words[: _MOST_SHOWN - 3] + "..."
+def call_words(function: Function, question: Question) -> tuple[str, bool]:
+    """Write a question as a call, and tell whether it is whole.
+
+    Of long lists head and length are written.
+    """
+    given, is_whole = data_words(in_order(function, question), _MOST_SHOWN)
+    return f"{function.name}({given})", is_whole
+
+
+def call_code(function: Function, question: Question) -> str:
+    """Write a question as Python that asks it again; nothing of a very long one."""
+    names = (argument.name for argument in function.arguments)
+    lines = [argument_code(name, question.arguments[name]) for name in names]
+    code = "\n".join([f"{function.name}(", *lines, ")"])
+    return code if len(code) <= _MOST_CODE else ""
 
 
 def judged(
@@ -128,4 +143,6 @@ def _kind(data: bytes, is_hidden: bool) -> str:
     if held is None:
         return "nothing (None)"
     kind = type(held).__name__
-    return kind if is_hidden else f"{kind}: {str(held)[:60]}"
+    if is_hidden:
+        return kind
+    return f"{kind}: {data_words([held], _MOST_QUOTED)[0]}"

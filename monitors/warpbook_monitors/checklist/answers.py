@@ -6,15 +6,19 @@ Texts are ready to show. Names in them are the profiled program's: views escape 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 #: "yes": in use; "no": missing, and it would apply; "unknown": nothing recorded tells
 Answer = Literal["yes", "no", "not applicable", "unknown"]
-ANSWERS: tuple[Answer, ...] = ("no", "unknown", "yes", "not applicable")
+#: in the order in which they are read
+ANSWERS: tuple[Answer, ...] = ("no", "yes", "unknown", "not applicable")
 #: of what work an item is
 Part = Literal["any work", "training", "inference"]
+
+#: more are no checklist
+MOST_LINES = 100
 
 #: id of the lab that teaches an item, by the item's name
 Labs = Mapping[str, str]
@@ -48,7 +52,7 @@ class Line(Struct, frozen=True):
 class Checklist(Struct, frozen=True):
     """All items in the order in which they are gone through."""
 
-    lines: tuple[Line, ...]
+    lines: Annotated[tuple[Line, ...], Meta(max_length=MOST_LINES)]
     #: how many items have which answer, in words
     summary: str
     #: what to know before believing the answers

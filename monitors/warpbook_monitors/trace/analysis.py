@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from warpbook_monitors.trace.annotations import annotated_parts
+from warpbook_monitors.trace.autograd import autograd_nodes
 from warpbook_monitors.trace.bare_judging import judge_bare
 from warpbook_monitors.trace.call_tree import CallTree
 from warpbook_monitors.trace.calls import Calls, find_calls
@@ -135,6 +136,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         changes=() if concluded is None else concluded.changes,
         cpu=None if on_cpu is None else on_cpu.time,
         annotations=annotated_parts(events, on_gpu, calls, run, recorded),
+        autograd_nodes=autograd_nodes(events, run),
     )
 
 

@@ -256,3 +256,5 @@ class CellProfile(Struct, frozen=True):
     cpu: CpuTime | None = None
     #: parts of the program that it names itself, the longest on the host first
     annotations: tuple[AnnotationRow, ...] = ()
+    #: that autograd made for a backward pass; None where the trace does not tell
+    autograd_nodes: int | None = None

@@ -129,7 +129,7 @@ _COMMON = {
     # of an operator what it was called with, of a kernel how it was launched
     "text": "i",
 }
-_OF_OPERATORS = {"annotates": "b"}
+_OF_OPERATORS = {"annotates": "b", "sequence": "q"}
 _OF_CALLS = {
     "category": "b",
     "device": "q",
@@ -234,6 +234,7 @@ class Gathered:
         args, places = self._add_common(self.operators, events), self.operands
         self.operators.add(
             annotates=[event.cat == _ANNOTATION for event in events],
+            sequence=[a.sequence for a in args],
             text=[
                 NONE
                 if a.dims is NOTHING
@@ -309,6 +310,7 @@ class Gathered:
         is_linked = np.isin(operators["external"], calls["external"][is_kernel])
         if not is_kernel.any():
             is_linked[:] = True
+        no_number = np.full(len(self.calls), NONE, np.int64)
         no_shape = np.full(len(self.operators), NONE, np.int32)
         no_operand = np.full(len(self.calls), NONE, np.int32)
         shape = np.where(is_kernel, calls["text"], NONE)
@@ -325,6 +327,9 @@ class Gathered:
             external=np.maximum(both("external"), NONE)[kept],
             annotates=np.concatenate(
                 [operators["annotates"] != 0, np.zeros(len(self.calls), np.bool_)]
+            )[kept],
+            sequence=np.concatenate(
+                [np.maximum(operators["sequence"], NONE), no_number]
             )[kept],
             shapes=_parsed(
                 self.shapes, np.concatenate([no_shape, shape])[kept], _shape

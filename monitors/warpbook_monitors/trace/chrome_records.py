@@ -31,6 +31,7 @@ class Args(Struct, gc=False):
     """What is known of an event beside its time; of texts, only where they are."""
 
     external: Int = field(name="External id", default=NONE)
+    sequence: Int = field(name="Sequence number", default=NONE)
     scalars: msgspec.Raw = field(name="Concrete Inputs", default=NOTHING)
     dtypes: msgspec.Raw = field(name="Input type", default=NOTHING)
     dims: msgspec.Raw = field(name="Input Dims", default=NOTHING)

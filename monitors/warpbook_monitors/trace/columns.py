@@ -136,6 +136,8 @@ class Columns:
     operand: Int32s
     #: of operators: a part of the program that the program names itself
     annotates: Bools
+    #: of operators: the number that autograd's next node takes, or NONE where it is off
+    sequence: Int64s
     _only: dict[tuple[Category, ...], Columns] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -197,6 +199,7 @@ def make_columns(
     shapes: tuple[tuple[KernelShape, ...], Int32s] | None = None,
     operands: tuple[tuple[Operands, ...], Int32s] | None = None,
     annotates: Bools | None = None,
+    sequence: Int64s | None = None,
 ) -> Columns:
     """Sort the events, a longer one before those within it.
 
@@ -205,12 +208,15 @@ def make_columns(
         shapes: the distinct ones, and for each event its position or NONE.
         operands: the same of the operators' operands.
         annotates: which operators are parts of the program that it names itself.
+        sequence: of operators, the number that autograd's next node takes, or NONE.
     """
     unknown = np.full(len(start_ns), NONE, np.int32)
     distinct_shapes, shape = shapes or ((), unknown)
     distinct_operands, operand = operands or ((), unknown)
     if external is None:
         external = unknown.astype(np.int64)
+    if sequence is None:
+        sequence = unknown.astype(np.int64)
     category = np.array(categories, np.int8)
     cut, place = _cut(names[0])
     name = place[names[1]]
@@ -233,6 +239,7 @@ def make_columns(
         annotates=np.zeros(len(order), np.bool_)
         if annotates is None
         else annotates[order],
+        sequence=sequence[order],
     )
 
 

@@ -37,6 +37,7 @@ _NUMBERS = (
     "device_index",
     "device_resource_id",
     "is_user_annotation",
+    "sequence_nr",
 )
 #: operators of a run without kernels whose operands are read, the longest
 _MOST_ON_CPU = 20_000
@@ -92,6 +93,11 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
         shapes=launches,
         operands=read_operands(events, rows, names),
         annotates=(category == Category.OPERATOR) & (annotates != 0),
+        sequence=np.where(
+            category == Category.OPERATOR,
+            np.maximum(numbers["sequence_nr"], NONE),
+            NONE,
+        ),
     )
 
 

@@ -21,7 +21,7 @@ def test_what_is_missing_comes_first_with_its_gain_and_its_lab(
 ) -> None:
     assert main(["advise", TRAINING]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "2 no, 1 unknown, 6 yes, 10 not applicable."
+    assert lines[0] == "2 no, 6 yes, 1 unknown, 10 not applicable."
     at = lines.index(
         "  Are products in half precision (AMP)? [mixed-precision] "
         "(lab: mixed-precision)"
@@ -50,7 +50,7 @@ def test_settings_are_looked_up_in_the_source(
     assert main(["advise", trace, "--source", str(source)]) == 0
     printed = capsys.readouterr().out
     assert "sets torch.backends.cudnn.benchmark to True (line 1)." in printed
-    assert "Nothing in this code turns autograd off" in printed
+    assert "Autograd recorded nothing here." in printed
 
 
 def test_the_ranks_of_a_job_have_a_list_each(

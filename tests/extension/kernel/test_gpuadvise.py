@@ -23,11 +23,41 @@ def test_the_newest_profile_is_judged_with_its_cell(shell: Any) -> None:
     assert newest.to_dict() == named.to_dict()
     answers = {line["name"]: line for line in newest.to_dict()["lines"]}
     assert answers["no-autograd"]["evidence"] == (
-        "The code uses torch.inference_mode (line 3)."
+        "Autograd recorded nothing here. The code uses torch.inference_mode (line 3)."
     )
     assert answers["cudnn-benchmark"]["evidence"].startswith(
         "torch.backends.cudnn.benchmark is False in the process"
     )
+
+
+@pytest.mark.parametrize(
+    ("around", "answer"), [("no_grad()", "yes"), ("enable_grad()", "no")]
+)
+def test_autograd_is_seen_where_it_records(
+    shell: Any, tmp_path: Path, around: str, answer: str
+) -> None:
+    # it is mentioned both times
+    cell = f"""%%gpuprof -q -o p --save {tmp_path / "t.json"}
+import torch
+with torch.no_grad():
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8))
+with torch.{around}:
+    y = net(torch.randn(4, 8))
+"""
+    shell.run_cell(cell).raise_error()
+    live = shell.run_cell("%gpuadvise p").result
+    # a file tells the same
+    saved = warpbook.analyze(tmp_path / "t.json").advise()  # type: ignore[union-attr]
+    for advice in (live, saved):
+        answers = {line["name"]: line["answer"] for line in advice.to_dict()["lines"]}
+        assert answers["no-autograd"] == answer
+
+
+def test_a_report_brings_what_its_code_answered(shell: Any, ingest: Any) -> None:
+    shell.run_cell(CELL).raise_error()
+    (report,) = ingest.reports
+    newest = shell.run_cell("%gpuadvise").result
+    assert report.checklist == newest.figures
 
 
 def test_without_a_profile_it_says_what_to_do(

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from warpbook_labs.compiler.nvrtc import compile_to_ptx
+from warpbook_labs.engines.host.messages import Slot
+from warpbook_labs.engines.host.regions import first_poisoned
 from warpbook_labs.engines.interpreter.ptx.machine import Machine
 from warpbook_labs.gpu import kernels
 
@@ -126,6 +128,16 @@ def test_a_whole_number_that_is_right_may_look_like_poison(
     other = right.copy()
     other[3] += 1
     assert compared(ptx, right, other) == (3, 1)
+
+
+def test_a_byte_that_is_right_is_no_poison_though_it_looks_so(ptx: str) -> None:
+    poisoned = kernels.poison(64, KEY)
+    # NaN as float8_e4m3fn, which a result may be
+    assert (poisoned[3::4] == 0x7F).all()
+    assert compared(ptx, poisoned, poisoned) is None
+    # the same where NumPy looks for it
+    slot = Slot("out", 0, "uint8", (64,), "device", 0, 64, False, True)
+    assert first_poisoned(slot, poisoned, poisoned) is None
 
 
 def compared(

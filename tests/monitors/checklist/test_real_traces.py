@@ -81,7 +81,7 @@ def answers(trace: str, **known: object) -> dict[str, Line]:
                 "channels-last": NO,
                 "cudnn-benchmark": UNKNOWN,
                 "eval-mode": YES,
-                "no-autograd": UNKNOWN,
+                "no-autograd": YES,
             },
         ),
         # what item() takes is not what holds this training back
@@ -91,7 +91,7 @@ def answers(trace: str, **known: object) -> dict[str, Line]:
         ),
         ("exam_h100/adam_loop_over_tensors", {"fused-optimizer": NO}),
         ("exam/h100/item_before_work_of_the_host", {"host-waits": NO}),
-        ("exam/h100/batches_from_pageable", {"pinned-input": NO}),
+        ("exam/h100/batches_from_pageable", {"pinned-input": NO, "no-autograd": NO}),
         ("exam/h100/odd_vocabulary", {"alignment": NO, "low-precision": NOT}),
         ("exam/h100/bf16_large_product", {"alignment": YES, "low-precision": NO}),
         ("exam/h100/half_conv_channels_first", {"channels-last": NO}),
@@ -171,19 +171,28 @@ def test_a_setting_is_looked_up_where_the_trace_does_not_show_it(
 
 
 @pytest.mark.parametrize(
-    ("source", "answer"),
+    ("nodes", "answer", "evidence"),
     [
-        ("with torch.inference_mode():\n    model(x)\n", YES),
-        ("@torch.no_grad()\ndef run(x): ...\n", YES),
-        # what it calls, or ran before, may turn it off
-        ("from torch import no_grad\nmodel(x)\n", UNKNOWN),
-        ("torch.set_grad_enabled(train)\nmodel(x)\n", UNKNOWN),
-        ("this is no Python", UNKNOWN),
+        (
+            0,
+            YES,
+            "Autograd recorded nothing here. The code uses torch.no_grad (line 1).",
+        ),
+        # it is used, and not around what ran
+        (15, NO, "Autograd made 15 nodes"),
+        (None, UNKNOWN, "Whether all that ran is within it"),
     ],
 )
-def test_autograd_is_told_by_the_code(source: str, answer: str) -> None:
-    lines = answers("exam_h100/resnet18_one_image", source=source)
-    assert lines["no-autograd"].answer == answer
+def test_autograd_is_judged_by_what_ran_and_not_by_what_the_code_mentions(
+    nodes: int | None, answer: str, evidence: str
+) -> None:
+    profile = structs.replace(
+        profile_of("exam_h100/resnet18_one_image"), autograd_nodes=nodes
+    )
+    source = "with torch.no_grad():\n    pass\nmodel(x)\n"
+    judged = checklist(profile, CHECKLIST_LABS, source)
+    (line,) = (line for line in judged.lines if line.name == "no-autograd")
+    assert line.answer == answer and evidence in line.evidence
 
 
 def test_gradients_that_the_code_fills_with_zeros() -> None:

@@ -15,6 +15,7 @@ from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.plan_spec import PLAN_LIMITS, Plan
 from warpbook_labs.lab.questions import (
     BadQuestion,
+    call_code,
     call_words,
     drawn,
     in_order,
@@ -200,6 +201,7 @@ def _told(
 ) -> CaseResult:
     """Tell of an answer; that of a dialogue comes with its verdict."""
     function, question = put.function, put.question
+    code = ""
     words = answer.problem
     if words and put.is_hidden:
         words = without_words(words)
@@ -220,15 +222,28 @@ def _told(
         words = f"{words.rstrip('.')}{from_lines(answer)}"
     if words and not put.is_hidden and not function.is_dialogue:
         # what is raised seldom ends as a sentence
-        words = f"{words.rstrip('.')}. It was asked {call_words(function, question)}"
+        call, is_whole = call_words(function, question)
+        code = call_code(function, question)
+        quoted = f". It was asked {call}"
+        if code and not is_whole:
+            quoted += f" (whole: warpbook labs check {loaded.lab.id} --question)"
+        words = f"{_cut(words, _MOST_WORDS - len(quoted)).rstrip('.')}{quoted}"
     return CaseResult(
         f"{function.name}: {question.about or 'a question'}",
         put.is_hidden,
         not words,
-        words[:_MOST_WORDS],
+        _cut(words, _MOST_WORDS),
         line=line,
         printed="" if put.is_hidden else answer.printed[:_MOST_PRINTED],
+        question=code,
     )
+
+
+def _cut(words: str, most: int) -> str:
+    """Cut what is too long between two words, so that no number becomes another."""
+    if len(words) <= most:
+        return words
+    return f"{words[: max(most - 1, 0)].rpartition(' ')[0]}…"
 
 
 def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:

@@ -28,7 +28,6 @@ _CHECKPOINTS = (
     "apply_activation_checkpointing",
 )
 _WITHOUT_AUTOGRAD = ("inference_mode", "no_grad")
-_GIVE_CODE = "Give the code: warpbook advise TRACE --source FILE."
 
 
 def checkpointing(facts: Facts) -> Judgement:
@@ -128,28 +127,30 @@ def fused_optimizer(facts: Facts) -> Judgement:
 
 def no_autograd(facts: Facts) -> Judgement:
     """Tell whether an inference runs without recording for autograd."""
-    for name in _WITHOUT_AUTOGRAD:
-        line = facts.code.mention(name)
-        if line is not None:
-            return Judgement("yes", f"The code uses torch.{name}{at_line(line)}.")
-    if not facts.code.is_known:
+    nodes = facts.profile.autograd_nodes
+    mentioned = {name: facts.code.mention(name) for name in _WITHOUT_AUTOGRAD}
+    said = " ".join(
+        f"The code uses torch.{name}{at_line(line)}."
+        for name, line in mentioned.items()
+        if line is not None
+    )
+    if nodes == 0:
+        return Judgement("yes", f"Autograd recorded nothing here. {said}".rstrip())
+    if nodes is not None:
         return Judgement(
-            "unknown", "A trace does not show whether autograd records.", _GIVE_CODE
+            "no",
+            f"Autograd made {counted(nodes, 'node')} for a backward pass, and none is "
+            f"in this window. {said}".rstrip(),
+            "Unless a backward pass follows it, run it within torch.inference_mode(): "
+            "activations are then freed at once, and the host does less for each "
+            "operator. What it gives is not known before it is tried.",
         )
-    line = facts.code.called("set_grad_enabled")
-    if line is not None:
-        return Judgement(
-            "unknown",
-            f"The code calls set_grad_enabled{at_line(line)}; with what, only a run "
-            "tells.",
-            "Say torch.inference_mode() where you infer.",
-        )
+    if said:
+        said = f" {said} Whether all that ran is within it is not known."
     return Judgement(
         "unknown",
-        "Nothing in this code turns autograd off; what it calls, or ran before, may.",
-        "If nothing does, run it within torch.inference_mode(): activations are then "
-        "freed at once, and the host does less for each operator. What it gives is not "
-        "known before it is tried.",
+        f"The profile does not show whether autograd records.{said}",
+        "Record several steps again, with ProfilerActivity.CPU.",
     )
 
 

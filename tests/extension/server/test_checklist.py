@@ -1,0 +1,109 @@
+"""`GET api/v1/reports/ID/checklist`: what a report answers to the checklist."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from tornado.httpclient import HTTPClientError
+
+from tests.extension.server.test_difference import profiled
+from tests.extension.server.test_older_reports import PROTOCOL_1
+from warpbook.reports.labs import CHECKLIST_LABS
+from warpbook.server.record_forms import decode_report, report_record
+from warpbook_monitors.checklist.judging import checklist
+from warpbook_monitors.checklist.view import view_of_checklist
+from warpbook_monitors.trace.cell_profile import CellProfile
+
+LOCALE = Path(__file__).parents[3] / "extension" / "warpbook" / "locale"
+
+
+@pytest.fixture
+def answers(jp_fetch):
+    """Ask for a report's checklist."""
+
+    async def answers(report_id: str) -> dict:
+        path = ("warpbook", "api", "v1", "reports", report_id, "checklist")
+        return json.loads((await jp_fetch(*path)).body)
+
+    return answers
+
+
+def profile_of(report: dict) -> CellProfile:
+    return msgspec.convert(report["profile"], CellProfile)
+
+
+def plain(profile: CellProfile, source: str | None = None) -> dict:
+    """What the command line draws, too."""
+    view = view_of_checklist(checklist(profile, CHECKLIST_LABS, source))
+    return json.loads(msgspec.json.encode(view))
+
+
+async def test_without_its_code_a_profile_is_judged_when_it_is_asked(
+    ingest, answers
+) -> None:
+    report = profiled("r-1", "train_fp32", 1_000.0)
+    await ingest("/v1/reports", report)
+    given = await answers("r-1")
+    assert given == plain(profile_of(report))
+    assert [group["answer"] for group in given["groups"]] == [
+        *("no", "yes", "unknown", "not applicable")
+    ]
+    (missing, *_) = given["groups"]
+    entries = {
+        item["name"]: (entry, item)
+        for entry in missing["entries"]
+        for item in entry["items"]
+    }
+    entry, item = entries["mixed-precision"]
+    assert "About 3.07 ms" in entry["advice"] and item["lab"] == "mixed-precision"
+    with pytest.raises(HTTPClientError, match="404"):
+        await answers("r-2")
+
+
+async def test_what_the_kernel_answered_is_kept_and_not_in_the_stream(
+    ingest, answers, connect, jp_fetch
+) -> None:
+    client = await connect()
+    await client.next("hello")
+    report = profiled("r-1", "train_fp32", 1_000.0)
+    source = "loss = model(x)\nopt.zero_grad(set_to_none=False)\n"
+    known = checklist(profile_of(report), {"mixed-precision": "gone"}, source)
+    report["checklist"] = json.loads(msgspec.json.encode(known))
+    await ingest("/v1/reports", report)
+    assert await answers("r-1") == plain(profile_of(report), source)
+    assert (await client.next("cell_report"))["checklist"] is None
+    page = await jp_fetch("warpbook", "api", "v1", "reports", "r-1", "page")
+    assert "The code passes set_to_none=False (line 2)." in page.body.decode()
+
+
+async def test_answers_of_a_kernel_are_text_and_no_more_than_a_list(
+    ingest, jp_fetch
+) -> None:
+    report = profiled("r-1", "train_fp32", 1_000.0)
+    known = checklist(profile_of(report), {})
+    attack = "<script>alert(1)</script>"
+    lying = msgspec.structs.replace(known.lines[0], question=attack, evidence=attack)
+    lines = [json.loads(msgspec.json.encode(lying))]
+    report["checklist"] = {"summary": attack, "lines": lines}
+    await ingest("/v1/reports", report)
+    page = await jp_fetch("warpbook", "api", "v1", "reports", "r-1", "page")
+    assert b"<script" not in page.body and b"&lt;script&gt;" in page.body
+    report["checklist"] = {"summary": "", "lines": lines * 101}
+    assert (await ingest("/v1/reports", report)).code == 400
+
+
+async def test_a_report_of_an_older_version_has_answers(jp_serverapp, answers) -> None:
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    older = decode_report(PROTOCOL_1)
+    await app._records.keep((report_record(older), PROTOCOL_1))
+    assert await answers(older.id) == plain(older.profile)
+
+
+def test_every_question_can_be_translated() -> None:
+    words = (LOCALE / "warpbook.pot").read_text()
+    for group in plain(decode_report(PROTOCOL_1).profile)["groups"]:
+        assert f'msgid "{group["title"]}"' in words
+        for entry in group["entries"]:
+            for item in entry["items"]:
+                assert f'"{item["question"]}"' in words
