@@ -37,6 +37,17 @@ _LOOK_S = 10.0
 _POLICY_S = 10.0 * PERIOD_S
 #: by what Jupyter calls it; of a kernel that starts or is gone nothing is said
 _IS_BUSY = {"busy": True, "idle": False}
+_HOW = (
+    "It is shown to instructors, and to you on the hub's page GPUs. To stop it: "
+    "c.WarpbookApp.kernel_hints = False."
+)
+#: what a person is told of it, below who holds memory
+_TOLD: dict[Policy, str] = {
+    "off": "",
+    "activity": f"The hub is told whether these kernels are busy. {_HOW}",
+    "notebooks": "The hub is told whether these kernels are busy, and the names of "
+    f"their notebooks. {_HOW}",
+}
 
 
 class HintSender:
@@ -100,13 +111,8 @@ class HintSender:
 
     def _note(self, policy: Policy) -> None:
         self._ask_s = time.monotonic() + _POLICY_S
-        if policy != self._policy:
-            _log.info(
-                "Hints of kernels that the hub takes: %s. Its page GPUs shows them; "
-                "c.WarpbookApp.kernel_hints = False stops them.",
-                policy,
-            )
         self._policy = policy
+        self._holders.told_hub = _TOLD[policy]
 
 
 def _hints(

@@ -139,6 +139,12 @@ def test_a_server_says_which_notebook_idles_and_a_person_can_stop_it(
         assert "says: analysis.ipynb" in page
         assert "secret" not in page and "thesis" not in page
         # who said it sees it, and how to stop it; nobody else does
+        path = "warpbook/api/v1/holders"
+        told, untold = (
+            one.get(path).json()["devices"][f"gpu:{uuid}"]["told_hub"]
+            for one, uuid in ((speaks, GPU), (silent, f"{GPU[:-1]}1"))
+        )
+        assert "names of their notebooks" in told and untold == ""
         own = campus.me.page(GPUS).text
         assert "analysis.ipynb" in own
         assert "WarpbookApp.kernel_hints = False" in own
