@@ -13,9 +13,10 @@ from msgspec import Meta, Struct
 PATH = "kernel-hints"
 #: a server speaks no more often
 PERIOD_S = 60
+#: of the largest message that the bounds below allow, with a GPU's usual UUID
 MOST_MESSAGE_BYTES = 16 << 10
-MOST_KERNELS = 20
-MOST_PROCESSES = 32
+MOST_KERNELS = 10
+MOST_PROCESSES = 16
 MOST_NOTEBOOK = 100
 _TEN_YEARS_S = 10 * 366 * 24 * 3600
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.hub.core.course import Classroom
@@ -12,6 +13,10 @@ from warpbook.hub.nodes import campus, kernel_hints
 from warpbook.hub.nodes.campus import BoardHolder
 from warpbook.hub.nodes.kernel_hints import KEPT_MS, KernelHintBook, Said
 from warpbook.kernel_hints_protocol import (
+    MOST_KERNELS,
+    MOST_MESSAGE_BYTES,
+    MOST_NOTEBOOK,
+    MOST_PROCESSES,
     KernelHint,
     KernelHints,
     KernelProcess,
@@ -157,3 +162,17 @@ def test_servers_say_a_little_and_not_often(room: Classroom) -> None:
     said = book.now.of("ada", now_ms + 59_000, "notebooks")
     assert len(said) == 5
     assert {one.pid for hint, _ in said for one in hint.processes} == {11, 13}
+
+
+def test_the_most_that_a_server_says_is_not_too_much() -> None:
+    processes = tuple(
+        KernelProcess(f"GPU-57ab0000-0000-4000-8000-{number:012}", 2**22)
+        for number in range(MOST_PROCESSES)
+    )
+    # four bytes each
+    name = "𝄞" * MOST_NOTEBOOK
+    hint = KernelHint(processes, False, 10**8, name)
+    message = KernelHints(SERVER, (hint,) * MOST_KERNELS)
+    encoded = msgspec.json.encode(message)
+    assert len(encoded) <= MOST_MESSAGE_BYTES
+    assert msgspec.json.decode(encoded, type=KernelHints) == message

@@ -25,7 +25,7 @@ from tests.monitors.holders.agent import agent, process_of, token_file
 from tests.programs import wait_for
 from tests.server_process import ServerProcess, server
 from tests.stub_nvml import StubNvml
-from warpbook.kernel_hints_protocol import MOST_KERNELS, PATH
+from warpbook.kernel_hints_protocol import MOST_KERNELS, MOST_PROCESSES, PATH
 
 CAMPUS = f"courses/{COURSE}/campus"
 GPUS = f"courses/{COURSE}/gpus"
@@ -140,11 +140,11 @@ def test_a_server_says_which_notebook_idles_and_a_person_can_stop_it(
         assert "secret" not in page and "thesis" not in page
         # who said it sees it, and how to stop it; nobody else does
         path = "warpbook/api/v1/holders"
-        told, untold = (
+        words, no_words = (
             one.get(path).json()["devices"][f"gpu:{uuid}"]["told_hub"]
             for one, uuid in ((speaks, GPU), (silent, f"{GPU[:-1]}1"))
         )
-        assert "names of their notebooks" in told and untold == ""
+        assert "names of their notebooks" in words and no_words == ""
         own = campus.me.page(GPUS).text
         assert "analysis.ipynb" in own
         assert "WarpbookApp.kernel_hints = False" in own
@@ -191,10 +191,12 @@ def test_nobody_is_believed_about_others_or_too_much(
             said((GPU, pid), notebook="x" * 101),
             said((GPU, -1)),
             said((GPU, pid), idle_s=-1),
-            said(*[(GPU, number + 1) for number in range(33)]),
-            {"server": "c" * 16, "kernels": said((GPU, pid))["kernels"] * 21},
+            said(*[(GPU, number + 1) for number in range(MOST_PROCESSES + 1)]),
+            {
+                "server": "c" * 16,
+                "kernels": said((GPU, pid))["kernels"] * (MOST_KERNELS + 1),
+            },
         ]
-        assert MOST_KERNELS < 21
         assert [token.post(PATH, one).status_code for one in refused] == [400] * 7
         large = said((GPU, pid), notebook="x" * (17 << 10))
         assert token.post(PATH, large).status_code == 413

@@ -27,7 +27,6 @@ _LEAST_MS = PERIOD_S * 750
 _MOST_SERVERS = 5
 _MOST_MESSAGES = 2_000
 _POLICY = "kernel_hints"
-POLICIES: tuple[Policy, ...] = get_args(Policy)
 USUAL_POLICY: Policy = "off"
 
 
