@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -42,11 +43,15 @@ SECRETS = ("RAY_", "JUPYTERHUB_", "WARPBOOK_HUB_TOKEN", "WARPBOOK_HUB_GRADED")
 
 @dataclass
 class World:
-    """A hub as root starts it, with a platform and a cluster."""
+    """A hub as root starts it, with a platform, and a cluster that has not begun."""
 
     hub: ClassHub
     platform: Platform
     nodes: Cluster
+
+    def start_cluster(self) -> None:
+        self.nodes.start_head(GRADER)
+        self.nodes.start_node(1, 1, user="warpbook-grader")
 
     def graded(self) -> psutil.Process | None:
         """Give the process that grades a job on the node, while there is one."""
@@ -67,6 +72,8 @@ def world() -> Iterator[World]:
         tempfile.TemporaryDirectory(prefix="wb-hub-", dir="/tmp") as name,
     ):
         stack.callback(platform.stop)
+        # of an account that there is only here
+        stack.callback(shutil.rmtree, f"/tmp/warpbook-ray-{GRADER}", ignore_errors=True)
         folder = Path(name)
         folder.chmod(0o755)
         file = folder / "platform.json"
@@ -81,8 +88,6 @@ def world() -> Iterator[World]:
         )
         platform.key_set_url = f"{hub.service_url}lti/jwks.json"
         nodes.accounts_of = hub.supervisor.pid
-        nodes.start_head(GRADER)
-        nodes.start_node(1, 1, user="warpbook-grader")
         yield World(hub, platform, nodes)
         # before the mounts that it was started with are gone
         nodes.end()
@@ -104,6 +109,7 @@ def test_from_a_launch_by_ones_own_account_and_a_grader_of_a_cluster_to_the_scor
     notebook = Visitor(hub, token=server.environ()["JUPYTERHUB_API_TOKEN"])
     path = f"courses/{COURSE}/labs/{lab}/submissions"
     receipt = notebook.done(path, {"source": GOOD.read_text()})
+    world.start_cluster()
 
     def seen() -> tuple[int, dict[str, str]] | None:
         with contextlib.suppress(psutil.Error):
@@ -112,7 +118,7 @@ def test_from_a_launch_by_ones_own_account_and_a_grader_of_a_cluster_to_the_scor
                 return process.uids().effective, process.environ()
         return None
 
-    uid, environment = wait_for("a job on the node", seen)
+    uid, environment = wait_for("a job on the node", seen, 240)
     assert uid not in (0, PEOPLE["ada"])
     assert not [name for name in environment if name.startswith(SECRETS)]
     wait_for("the score", lambda: platform.scores or None)
