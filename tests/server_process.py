@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -160,10 +160,12 @@ def server(
     stub: StubNvml | None = None,
     *options: str,
     answers: tuple[int, ...] = (200,),
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[ServerProcess]:
     """Run a server whose user has `home`, to the block's end.
 
     It is given once the list of records is answered with one of the statuses `answers`.
+    `variables` are added to its environment.
     """
     kernel = home / ".local" / "share" / "jupyter" / "kernels" / "sleeper"
     kernel.mkdir(parents=True, exist_ok=True)
@@ -181,6 +183,7 @@ def server(
     env = environment(HOME=str(home), PYTHONPATH=os.pathsep.join(folders))
     env.pop("XDG_DATA_HOME", None)
     env |= {} if stub is None else stub.env
+    env |= variables or {}
     log = home / "server.log"
     with running(command, env, log) as process:
         given = ServerProcess(process, f"http://127.0.0.1:{port}")

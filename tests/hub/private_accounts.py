@@ -21,6 +21,11 @@ PEOPLE = {"grace": 53_001, "ada": 53_002, "bob": 53_003}
 SERVICES = {"warpbook-hub": 53_011, "warpbook-grader": 53_012}
 
 
+def within_accounts(folder: Path) -> tuple[str | Path, ...]:
+    """Give what is put before a command to have it run so, with a folder to fill."""
+    return "unshare", "--mount", sys.executable, Path(__file__), folder
+
+
 def main(folder: Path, command: list[str]) -> None:
     """Make the accounts below a folder, and become the program."""
     etc = folder / "etc"

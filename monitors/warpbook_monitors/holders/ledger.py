@@ -103,12 +103,21 @@ class Ledger:
                 self._note_idle_holders(device.id, (), now_ms)
 
     def close(
-        self, devices: Sequence[Device], newest: Frame | None
+        self,
+        devices: Sequence[Device],
+        newest: Frame | None,
+        tells_pids: bool = False,
     ) -> tuple[GpuShare, ...]:
-        """End the interval: give what every GPU did in it, and what it is now."""
+        """End the interval: give what every GPU did in it, and what it is now.
+
+        Args:
+            devices: as in `add`.
+            newest: frame.
+            tells_pids: whether those who hold a GPU now have theirs listed.
+        """
         readings = {} if newest is None else {r.device: r for r in newest.readings}
         gpus = [
-            self._share(device, readings.get(position))
+            self._share(device, readings.get(position), tells_pids)
             for position, device in enumerate(devices)
             if device.kind == "gpu" and device.origin == "live"
         ]
@@ -201,7 +210,9 @@ class Ledger:
             else:
                 self._holder_idle_ms.pop((gpu, held.holder), None)
 
-    def _share(self, device: Device, reading: Reading | None) -> GpuShare:
+    def _share(
+        self, device: Device, reading: Reading | None, tells_pids: bool
+    ) -> GpuShare:
         gpu = self._gpus.get(device.id, _Gpu(energy_mj=None))
         state: State = "unavailable" if reading is None else reading.state
         is_read = reading is not None and len(reading.values) == len(device.metrics)
@@ -235,6 +246,7 @@ class Ledger:
                     work.energy_mj,
                     self._holder_idle_ms.get((device.id, holder)),
                     is_there=holder in now,
+                    pids=work.held.pids if tells_pids and holder in now else (),
                 )
                 for holder, work in gpu.works.items()
             ),

@@ -19,6 +19,8 @@ MOST_MESSAGE_BYTES = 512 << 10
 MOST_INTERVALS = 20
 MOST_GPUS = 32
 MOST_HOLDERS = 32
+#: of one holder on one GPU
+MOST_PIDS = 32
 #: of one interval
 LONGEST_MS = 120_000
 #: of one GPU in an interval: no board draws 10 kW
@@ -28,6 +30,7 @@ _Name = Annotated[str, Meta(max_length=100)]
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
 _Time = Annotated[int, Meta(ge=0, le=7_258_118_400_000)]
 _Duration = Annotated[int, Meta(ge=0, le=LONGEST_MS)]
+_Pid = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 _Energy = Annotated[int, Meta(ge=0, le=MOST_ENERGY_MJ)]
 
 WorkloadKind = Literal["", "slurm", "kubernetes", "container", "systemd"]
@@ -53,7 +56,7 @@ class Holder(Struct, frozen=True, forbid_unknown_fields=True):
     workload: Workload
 
 
-class HolderShare(Struct, frozen=True, forbid_unknown_fields=True):
+class HolderShare(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a holder had of a GPU in an interval; all its processes together."""
 
     holder: Holder
@@ -69,6 +72,8 @@ class HolderShare(Struct, frozen=True, forbid_unknown_fields=True):
     idle_since_ms: _Time | None
     #: at the end of the interval
     is_there: bool
+    #: its processes at the end, for a hub that asked for them; the first ones of many
+    pids: Annotated[tuple[_Pid, ...], Meta(max_length=MOST_PIDS)] = ()
 
 
 class GpuShare(Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,3 +129,5 @@ class Taken(Struct, frozen=True):
 
     #: that were not counted, being too old or impossible
     refused: int
+    #: whether PIDs are to be told from now on
+    wants_pids: bool = False

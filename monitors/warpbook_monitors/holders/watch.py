@@ -85,6 +85,8 @@ class HolderWatch:
         self._sending: Attempt[None] | None = None
         self._stream, self._number = secrets.token_hex(16), 0
         self._most_together = MOST_INTERVALS
+        #: as the hub said last; one that says nothing of it would refuse them
+        self._tells_pids = False
         self._said = ""
         self._ended = threading.Event()
         self._thread = threading.Thread(
@@ -159,7 +161,7 @@ class HolderWatch:
     def _close_interval(
         self, devices: tuple[Device, ...], from_ms: int, elapsed_s: float
     ) -> None:
-        gpus = self._ledger.close(devices, self._sampler.newest)
+        gpus = self._ledger.close(devices, self._sampler.newest, self._tells_pids)
         self._tell(gpus)
         if self._hub is None:
             return
@@ -195,11 +197,14 @@ class HolderWatch:
             if len(batch) == 1:
                 self._spool.drop(batch)
             self._most_together = 1
+            # an older hub may have taken this one's place
+            self._tells_pids = False
             return bool(self._spool.oldest(1, 1))
         except (HubAway, HubRefused, HubUnusable) as problem:
             self._say_once(str(problem))
             return False
         self._spool.acknowledge(batch)
+        self._tells_pids = taken.wants_pids
         has_more = bool(self._spool.oldest(1, 1))
         if not has_more:
             self._most_together = MOST_INTERVALS

@@ -45,6 +45,8 @@ class Cluster:
     has_networks: bool
     port: int = field(default_factory=head_port)
     programs: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    #: a process whose mounts, and so whose accounts, all that is started has
+    accounts_of: int | None = None
 
     @property
     def address(self) -> str:
@@ -55,8 +57,9 @@ class Cluster:
     def token_file(self) -> Path:
         return self.folder / "ray_token"
 
-    def start_head(self) -> None:
-        self._start("head", ["--head"])
+    def start_head(self, uid: int = 0) -> None:
+        """Start the head, as an account of `accounts_of` if a user id is given."""
+        self._start("head", ["--head"], uid=uid)
         host, _, port = self.address.rpartition(":")
 
         def answers() -> bool | None:
@@ -123,8 +126,15 @@ class Cluster:
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
-    def _start(self, name: str, options: list[str], within: str = "") -> None:
+    def _start(
+        self, name: str, options: list[str], within: str = "", uid: int = 0
+    ) -> None:
         command = [*_COMMAND, self.address, "--token-file", str(self.token_file)]
+        if self.accounts_of is not None:
+            own = ["--mount", "--target", str(self.accounts_of)]
+            own += ["--setuid", str(uid), "--setgid", str(uid)]
+            # the folder of whoever runs the test is not there
+            command = ["nsenter", *own, "env", "--chdir=/", "HOME=/tmp", *command]
         if within and self.has_networks:
             command = ["ip", "netns", "exec", within, *command]
         with (self.folder / f"{name}.log").open("ab") as log:

@@ -217,3 +217,11 @@ def look_at(campus: Campus) -> None:
         with page.expect_event("load"):
             form.get_by_role("button", name="Keep").click()
         expect(page.get_by_label("Weeks")).to_have_value("4")
+        form = page.locator("form[data-api$='/hints']")
+        expect(form.get_by_role("combobox")).to_have_value("off")
+        form.get_by_role("combobox").select_option("activity")
+        form.get_by_role("button", name="Set").click()
+        page.wait_for_selector("option[value=activity][selected]", state="attached")
+        page = grace.open("/gpus")
+        expect(page.locator("#hints")).to_contain_text("busy or since when")
+        assert serious(page) == []

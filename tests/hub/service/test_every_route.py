@@ -64,6 +64,8 @@ BODIES: dict[str, dict] = {
     "courses/{course}/campus/nodes": {"name": " "},
     "courses/{course}/campus/retire": {"node": ""},
     "courses/{course}/campus/keep": {"weeks": 0},
+    "courses/{course}/campus/hints": {"take": "off"},
+    "kernel-hints": {"server": "a" * 16, "kernels": []},
     "courses/{course}/queue/pause": _NO_REASON,
     "courses/{course}/queue/resume": {},
     "courses/{course}/jobs/{job}/raise": {},

@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from tests.hub.core.test_keeper import device
-from tests.hub.private_accounts import PASSWORD, PEOPLE, SERVICES
+from tests.hub.private_accounts import PASSWORD, PEOPLE, SERVICES, within_accounts
 from tests.hub.service.class_hub import (
     COURSE,
     GOOD,
@@ -24,7 +24,7 @@ from tests.hub.service.class_hub import (
     class_hub,
     publish,
 )
-from tests.programs import ROOT, wait_for
+from tests.programs import wait_for
 
 __all__ = ["device"]
 HERE = f"courses/{COURSE}"
@@ -54,10 +54,8 @@ def hub(device: str) -> Iterator[ClassHub]:
     with tempfile.TemporaryDirectory(prefix="wb-hub-", dir="/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        accounts = ROOT / "tests/hub/private_accounts.py"
-        within = ("unshare", "--mount", sys.executable, accounts, folder)
         options = ("--users", "system", "--lease-gpu", device)
-        with class_hub(folder, *options, within=within) as hub:
+        with class_hub(folder, *options, within=within_accounts(folder)) as hub:
             yield hub
 
 

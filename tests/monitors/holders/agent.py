@@ -65,9 +65,12 @@ class Receiver:
 
     def __init__(self) -> None:
         self.messages: list[Intervals] = []
+        self.newest_body = b""
         self.status = 200
         #: keep a message, and close the connection in place of an answer
         self.loses_answers = False
+        #: an older hub says nothing of it
+        self.wants_pids: bool | None = None
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -75,13 +78,16 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 assert self.headers["Authorization"] == f"Bearer {TOKEN}"
                 message = msgspec.json.decode(body, type=Intervals)
+                receiver.newest_body = body
                 if receiver.status == 200:
                     receiver.messages.append(message)
                 if receiver.loses_answers:
                     return
                 self.send_response(receiver.status)
                 self.end_headers()
-                self.wfile.write(b'{"refused": 0}')
+                wants = receiver.wants_pids
+                more = {} if wants is None else {"wants_pids": wants}
+                self.wfile.write(msgspec.json.encode({"refused": 0, **more}))
 
             def log_message(self, *_: Any) -> None:
                 pass

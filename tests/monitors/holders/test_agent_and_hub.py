@@ -38,6 +38,29 @@ def options(hub: Receiver, folder: Path) -> list[str]:
     return [*given, "--spool", str(folder / "spool")]
 
 
+def test_pids_are_told_only_while_the_hub_asks_for_them(
+    hub: Receiver, stub_nvml: StubNvml, tmp_path: Path
+) -> None:
+    with (
+        process_of(None) as pid,
+        agent(tmp_path, stub_nvml, *options(hub, tmp_path)),
+    ):
+        stub_nvml.work(0, (pid, 70))
+
+        def pids() -> tuple[int, ...] | None:
+            shares = [m.intervals[-1].gpus for m in hub.messages]
+            holders = shares[-1][0].holders if shares and shares[-1] else ()
+            return holders[0].pids if holders else None
+
+        assert wait_for("a holder", pids) == ()
+        # an older hub would refuse a field that it does not know
+        assert b"holder" in hub.newest_body and b"pids" not in hub.newest_body
+        hub.wants_pids = True
+        wait_for("the PID", lambda: pids() == (pid,) or None)
+        hub.wants_pids = False
+        wait_for("no PID", lambda: pids() == () or None)
+
+
 def test_a_hub_is_told_and_a_scrape_sees_the_same(
     hub: Receiver, stub_nvml: StubNvml, tmp_path: Path
 ) -> None:

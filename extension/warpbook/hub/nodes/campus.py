@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -11,8 +11,11 @@ from sqlalchemy import Connection, Row, select
 from warpbook.hub.database.node_tables import NODE_GPUS, NODE_HOLDERS
 from warpbook.hub.database.tables import PEOPLE
 from warpbook.hub.leases import board
+from warpbook.hub.nodes import kernel_hints
+from warpbook.hub.nodes.kernel_hints import NOTHING_SAID, HintsNow, Said
 from warpbook.hub.nodes.registry import HEARD_MS, NodeInfo, nodes
 from warpbook.hub.nodes.taking import HeldNow
+from warpbook.kernel_hints_protocol import Policy
 
 _decode_held = msgspec.json.Decoder(tuple[HeldNow, ...] | None).decode
 
@@ -34,6 +37,8 @@ class BoardHolder(Struct, frozen=True):
     busy_ratio: float | None
     #: None while it works, or if nobody can tell
     idle_since_ms: int | None
+    #: what the account's owner says of these processes, and nobody has checked
+    hints: tuple[Said, ...] = ()
 
 
 class CampusGpu(Struct, frozen=True):
@@ -72,21 +77,43 @@ class CampusNode(Struct, frozen=True):
 STATES = ("works", "held", "idle", "free", "unknown", "unread", "lost")
 
 
-def campus(connection: Connection, now_ms: int) -> list[CampusNode]:
-    """Give all nodes that are known, each with the GPUs that its agent has told of."""
+class _HintsAbout(NamedTuple):
+    """Finds what is said of a holder's processes, as far as it may be shown now."""
+
+    hints: HintsNow
+    policy: Policy
+    now_ms: int
+
+    def of(self, username: str | None, gpu: str, held: HeldNow) -> tuple[Said, ...]:
+        if username is None or not held.pids:
+            return ()
+        return self.hints.about(username, gpu, held.pids, self.now_ms, self.policy)
+
+
+def campus(
+    connection: Connection, now_ms: int, hints: HintsNow = NOTHING_SAID
+) -> list[CampusNode]:
+    """Give all nodes that are known, each with the GPUs that its agent has told of.
+
+    Args:
+        connection: of a transaction that reads.
+        now_ms: the server's time.
+        hints: what people's servers say of their kernels.
+    """
     uses = {
         gpu.id: "leased" if gpu.state == "ending" else gpu.state
         for gpu in board.gpus(connection, now_ms)
         if gpu.state in ("leased", "ending", "grades")
     }
     holders = _holders(connection)
+    about = _HintsAbout(hints, kernel_hints.policy(connection), now_ms)
     query = select(NODE_GPUS).order_by(NODE_GPUS.c.place, NODE_GPUS.c.gpu)
     rows = connection.execute(query).all()
     return [
         CampusNode(
             node,
             tuple(
-                _gpu(row, node, now_ms, holders, uses.get(row.gpu, ""))
+                _gpu(row, node, now_ms, holders, uses.get(row.gpu, ""), about)
                 for row in rows
                 if row.node == node.id
             ),
@@ -122,12 +149,15 @@ def _gpu(
     now_ms: int,
     holders: dict[str, Row[Any]],
     use: str,
+    about: _HintsAbout,
 ) -> CampusGpu:
     listed = _decode_held(row.held)
     held = None
     if listed is not None:
         present = [one for one in listed if one.holder in holders]
-        held = tuple(_holder(one, holders[one.holder]) for one in present)
+        held = tuple(
+            _holder(one, holders[one.holder], row.gpu, about) for one in present
+        )
     active, sm, tensor = (
         _ratio(ms, row.read_ms) for ms in (row.active_ms, row.sm_ms, row.tensor_ms)
     )
@@ -163,7 +193,7 @@ def _gpu(
     )
 
 
-def _holder(held: HeldNow, row: Row[Any]) -> BoardHolder:
+def _holder(held: HeldNow, row: Row[Any], gpu: str, about: _HintsAbout) -> BoardHolder:
     return BoardHolder(
         row.username,
         row.uid,
@@ -174,6 +204,7 @@ def _holder(held: HeldNow, row: Row[Any]) -> BoardHolder:
         held.memory_bytes,
         None if held.busy_ms is None else _ratio(held.busy_ms, held.held_ms),
         held.idle_since_ms,
+        about.of(row.username, gpu, held),
     )
 
 

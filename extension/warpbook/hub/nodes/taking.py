@@ -31,6 +31,7 @@ from warpbook.hub.database.node_tables import (
     NODE_STREAMS,
     NODES,
 )
+from warpbook.hub.nodes import kernel_hints
 from warpbook.hub.nodes.holders import Holders
 from warpbook.hub.nodes.registry import weeks_kept
 from warpbook_monitors.holders.node_protocol import (
@@ -63,6 +64,8 @@ class HeldNow(Struct, frozen=True):
     held_ms: int
     busy_ms: int | None
     idle_since_ms: int | None
+    #: PIDs, where hints of kernels are taken
+    pids: tuple[int, ...] = ()
 
 
 #: by key columns of a table of spans, what is added to the others
@@ -107,13 +110,14 @@ def take(connection: Connection, now_ms: int, node: str, message: Intervals) -> 
     known = _known_gpus(connection, node, newest)
     _write(connection, GPU_SPANS, _of_known(gpu_sums, known))
     _write(connection, HOLDER_SPANS, _of_known(holder_sums, known))
+    wants_pids = kernel_hints.policy(connection) != "off"
     for uuid in known & newest.keys():
-        _note_gpu(connection, node, *newest[uuid], ahead_ms, holders)
+        _note_gpu(connection, node, *newest[uuid], ahead_ms, holders, wants_pids)
     of = NODES.c.id == node
     values = {"seen_ms": now_ms, "dropped": message.dropped}
     connection.execute(update(NODES).where(of).values(**values))
     prune(connection, now_ms)
-    return Taken(refused)
+    return Taken(refused, wants_pids)
 
 
 def _is_possible(interval: Interval) -> bool:
@@ -257,6 +261,7 @@ def _note_gpu(
     gpu: GpuShare,
     ahead_ms: int,
     holders: Holders,
+    keeps_pids: bool,
 ) -> None:
     def corrected(time_ms: int | None) -> int | None:
         return None if time_ms is None else max(time_ms - ahead_ms, 0)
@@ -269,6 +274,7 @@ def _note_gpu(
             share.held_ms,
             share.busy_ms,
             corrected(share.idle_since_ms),
+            share.pids if keeps_pids else (),
         )
         for share in gpu.holders
         if share.is_there

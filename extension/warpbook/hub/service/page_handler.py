@@ -49,7 +49,9 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
             self.redirect(self.get_login_url())
             return
         route, service = self._route, self.service
-        given = read_query(self.request.query_arguments, route.given)
+        given: Any = read_query(self.request.query_arguments, route.given)
+        if route.before is not None:
+            given = await route.before(service, given)
 
         def shown(connection: Any) -> dict[str, Any]:
             now_ms = service.clock.now_ms()

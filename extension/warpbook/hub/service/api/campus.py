@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from warpbook.hub.nodes import campus, history, registry
+from warpbook.hub.nodes.kernel_hints import HintsNow
 from warpbook.hub.service.admitted import Admitted
-from warpbook.hub.service.parameters import NodeName, NodeToRetire, Nothing, WeeksKept
+from warpbook.hub.service.parameters import NodeName, NodeToRetire, WeeksKept
 
 
 class CampusNow(Struct, frozen=True):
@@ -16,11 +17,11 @@ class CampusNow(Struct, frozen=True):
     courses: list[history.CourseEnergy]
 
 
-def campus_now(admitted: Admitted, _: Nothing) -> CampusNow:
+def campus_now(admitted: Admitted, hints: HintsNow) -> CampusNow:
     """Give what every GPU does now, who holds it, and what courses used."""
     connection, now_ms = admitted.connection, admitted.now_ms
     return CampusNow(
-        campus.campus(connection, now_ms),
+        campus.campus(connection, now_ms, hints),
         history.energy_of_courses(connection, now_ms),
     )
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from warpbook.hub.nodes import campus, history, registry
+from warpbook.hub.nodes import campus, history, kernel_hints, registry
 from warpbook.hub.nodes.history import HOURS, MINUTES, Ratios
+from warpbook.hub.nodes.kernel_hints import HintsNow
 from warpbook.hub.nodes.taking import HOUR_MS
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.pages.words import share
-from warpbook.hub.service.parameters import Nothing
 from warpbook_monitors import units
 from warpbook_monitors.verdicts.verdict import QUIET_RATIO
 
@@ -24,15 +24,20 @@ STATES = {
     "unread": "can't be read",
     "lost": "not heard of",
 }
+HINTS = {
+    "off": "not taken",
+    "activity": "busy or idle",
+    "notebooks": "busy or idle, and names of notebooks",
+}
 TAGS = {"works": "", "held": "", "idle": "warn", "free": "good"}
 _LEVELS = (QUIET_RATIO, 0.25, 0.5, 0.75)
 _CELL, _HEIGHT = 6, 22
 
 
-def campus_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+def campus_page(admitted: Admitted, hints: HintsNow) -> dict[str, Any]:
     """Show all nodes."""
     connection, now_ms = admitted.connection, admitted.now_ms
-    nodes = campus.campus(connection, now_ms)
+    nodes = campus.campus(connection, now_ms, hints)
     counts = campus.counts(nodes)
     weeks = history.weeks(connection, now_ms)
     minutes = history.hours(connection, now_ms)
@@ -45,6 +50,8 @@ def campus_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "courses": history.energy_of_courses(connection, now_ms),
         "weeks_kept": registry.weeks_kept(connection),
         "most_weeks": registry.MOST_WEEKS,
+        "takes_hints": kernel_hints.policy(connection),
+        "policies": HINTS,
         "states": STATES,
         "tags": TAGS,
         "joules": lambda joules: (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpbook.hub.service.api import hinting
 from warpbook.hub.service.pages import (
     campus_page,
     class_pages,
@@ -39,7 +40,7 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         "pair.html",
         teaching.pair_page,
         PairQuery,
-        teaching.with_lines,
+        after=teaching.with_lines,
     ),
     PageRoute(
         f"{C}/submissions/{{submission}}",
@@ -53,10 +54,18 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         "class.html",
         class_pages.class_page,
         ClassQuery,
-        class_pages.with_rows,
+        after=class_pages.with_rows,
     ),
-    PageRoute(f"{C}/gpus", "member", "gpus.html", gpu_page.gpu_page),
-    PageRoute(f"{C}/campus", "instructor", "campus.html", campus_page.campus_page),
+    PageRoute(
+        f"{C}/gpus", "member", "gpus.html", gpu_page.gpu_page, before=hinting.now
+    ),
+    PageRoute(
+        f"{C}/campus",
+        "instructor",
+        "campus.html",
+        campus_page.campus_page,
+        before=hinting.now,
+    ),
     PageRoute(f"{C}/queue", "instructor", "queue.html", class_pages.queue_page),
     PageRoute(f"{C}/people", "instructor", "people.html", teaching.people_page),
     PageRoute(f"{C}/people/{{person}}", "staff", "person.html", teaching.person_page),
@@ -68,7 +77,7 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         "log.html",
         teaching.log_page,
         LogQuery,
-        teaching.with_audit_problem,
+        after=teaching.with_audit_problem,
     ),
     PageRoute(
         f"{C}/data",
