@@ -4,8 +4,9 @@
 
 The requests are those of the lab `dynamic-batching`, one seed for each scene, and come
 as many times more slowly as a full batch takes longer here than in the lab. The
-simulator is given the times of batches and loads that are measured first. Policies are
-the lab's reference, `@serve.batch` that computes on the endpoint's event loop or on a
+simulator is given the times of batches and loads as they were in that run: their line
+is measured before, and scaled by what the run's batches took in all. Policies are the
+lab's reference, `@serve.batch` that computes on the endpoint's event loop or on a
 thread beside it, and the same with Ray's own `max_ongoing_requests` of 5. On a GPU if
 there is one. It needs the extra `ray-labs`.
 """
@@ -73,12 +74,15 @@ def main() -> None:
                 ("@serve.batch, on a thread", True, 1000),
                 ("@serve.batch, 5 ongoing", False, DEFAULT_ONGOING),
             ):
-                endpoint = given.by_ray(folder, server, wait_s, on_thread, ongoing)
+                by_ray = given.by_ray(folder, server, wait_s, on_thread, ongoing)
                 rule = OnThread(wait_s) if on_thread else OnLoop(wait_s, ongoing)
-                policies.append((name, endpoint, rule, True))
-            for name, endpoint, rule, is_ray in policies:
-                measured = given.replay(endpoint, server, requests, is_ray)
-                print_row(scene, name, measured, simulated(given, begun(), rule))
+                policies.append((name, by_ray, rule, True))
+            for name, application, rule, is_ray in policies:
+                measured = given.replay(application, server, requests, is_ray)
+                real = scaled(model, measured)
+                endpoint = begun()
+                endpoint.server["models"] = dict.fromkeys(endpoint.coming, real)
+                print_row(scene, name, measured, simulated(given, endpoint, rule))
     given.serve.shutdown()
 
 
@@ -104,6 +108,19 @@ def stretched(
         return endpoint
 
     return begun
+
+
+def scaled(model: dict[str, float], run: Numbers) -> dict[str, float]:
+    """Give a model's times as they were in a run, by what all of it took."""
+    sizes = run["sizes"]
+    alone_s = len(sizes) * model["fixed_s"] + sum(sizes) * model["item_s"]
+    factor = run["compute_s"] / alone_s
+    load_s = run["load_s"] / run["loads"] if run["loads"] else model["load_s"]
+    return {
+        "fixed_s": factor * model["fixed_s"],
+        "item_s": factor * model["item_s"],
+        "load_s": load_s,
+    }
 
 
 class OnLoop:
@@ -182,7 +199,7 @@ def simulated(given: Any, endpoint: Any, rule: Any) -> Numbers:
         for name, all_ in endpoint.latency_s.items()
         for latency_s in all_
     ]
-    noted = {"sizes": sizes, "loads": loads, "busy_s": 0.0}
+    noted = {"sizes": sizes, "loads": loads}
     row: Numbers = given.row(
         latencies_s, endpoint.now_s, endpoint.server["slo_s"], noted
     )

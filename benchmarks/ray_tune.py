@@ -6,7 +6,8 @@ The lab's reference search, ASHA as Ray Tune has it, and trainings to the end, o
 small networks of the lab `tune-on-a-budget`: on GPUs, or on cores where there are none.
 Then the lab's simulator runs the same searches on curves and step times that were
 measured here. `--curves` keeps the curves of all trials, which take the longest, and
-reads them where the file is there. It needs the extra `ray-labs`.
+reads them where the file is there. Last, the searches run on pools that the lab draws,
+where "well enough" is the lab's own verdict. It needs the extra `ray-labs`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from statistics import mean
 from types import ModuleType
 from typing import Any
 
@@ -60,16 +63,21 @@ def main() -> None:
     print(f"{len(slots)} slots, a lease of {ends_s:.1f} s, {options.trials} trials.\n")
     print_rows(rows, curves)
     searches = {
-        "reference": reference.search,
-        "ASHA of Ray Tune": StopsAtRungs(),
-        "each to the end": to_the_end,
+        "reference": lambda: reference.search,
+        "ASHA of Ray Tune": StopsAtRungs,
+        "each to the end": lambda: to_the_end,
     }
     print("\nSimulated, with the curves and step times that were measured:\n")
     simulated = {
-        name: simulate(given, search, pool, step_s, cluster, curves)
-        for name, search in searches.items()
+        name: simulate(given, begin(), pool, step_s, cluster, curves)
+        for name, begin in searches.items()
     }
     print_rows(simulated, curves)
+    print("\nOn the scenes of the lab, four pools of each:\n")
+    print("| search | well enough | mean rank | of the lease | idle |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, begin in searches.items():
+        print_scenes(name, begin)
 
 
 def all_curves(
@@ -187,6 +195,32 @@ def simulate(
         name, curves[name][steps[name]][1], steps, held_s, trained_s
     )
     return row
+
+
+def print_scenes(name: str, begin: Callable[[], Any]) -> None:
+    """Run a search on drawn pools of all scenes of the lab; print a line."""
+    lab = module("tune_cases", LAB / "cases.py")
+    passed, ranks, used, idle = 0, [], [], []
+    pools = [(scene, seed) for scene in lab._SCENES.values() for seed in range(4)]
+    for scene, seed in pools:
+        simulation, search = lab._Simulation(scene, seed), begin()
+        simulation.our_loss = lab._our_loss(scene, seed)
+        while simulation.kept is None:
+            words = simulation.advance(search(simulation.cluster, simulation.state()))
+            if words:
+                raise RuntimeError(words)
+        passed += not simulation.verdict()
+        loss = simulation.kept.loss(simulation.kept.steps)
+        trials = simulation.trials.values()
+        most_steps = simulation.cluster["most_steps"]
+        ranks.append(1 + sum(trial.loss(most_steps) < loss for trial in trials))
+        used.append(simulation.now_s / simulation.cluster["ends_s"])
+        trained_s = sum(trial.steps * trial.step_s for trial in trials)
+        idle.append(1 - trained_s / simulation.now_s / simulation.cluster["gpus"])
+    print(
+        f"| {name} | {passed} of {len(pools)} | {mean(ranks):.1f} "
+        f"| {100 * mean(used):.0f} % | {100 * mean(idle):.0f} % |"
+    )
 
 
 def print_rows(rows: dict[str, Numbers], curves: Curves) -> None:

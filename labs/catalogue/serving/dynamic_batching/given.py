@@ -120,14 +120,14 @@ class Log:
         """Begin an empty one; models are files in a folder."""
         torch.set_num_threads(1)
         self.folder = Path(folder)
-        self.sizes, self.loads, self.busy_s = [], 0, 0.0
+        self.sizes, self.loads, self.load_s, self.compute_s = [], 0, 0.0, 0.0
 
     def load(self, name):
         """Load a model, and count it."""
         begun_s = time.perf_counter()
         model = load(self.folder / name)
         self.loads += 1
-        self.busy_s += time.perf_counter() - begun_s
+        self.load_s += time.perf_counter() - begun_s
         return model
 
     def compute(self, model, count):
@@ -135,13 +135,18 @@ class Log:
         begun_s = time.perf_counter()
         results = compute(model, count)
         self.sizes.append(count)
-        self.busy_s += time.perf_counter() - begun_s
+        self.compute_s += time.perf_counter() - begun_s
         return results
 
     def taken(self):
         """Give what was noted, and begin anew."""
-        noted = {"sizes": self.sizes, "loads": self.loads, "busy_s": self.busy_s}
-        self.sizes, self.loads, self.busy_s = [], 0, 0.0
+        noted = {
+            "sizes": self.sizes,
+            "compute_s": self.compute_s,
+            "loads": self.loads,
+            "load_s": self.load_s,
+        }
+        self.sizes, self.loads, self.load_s, self.compute_s = [], 0, 0.0, 0.0
         return noted
 
 
@@ -294,8 +299,7 @@ def row(latencies_s, whole_s, slo_s, noted):
         "late": max(late.values()),
         "per_second": len(every_s) / whole_s,
         "batch": statistics.mean(noted["sizes"]),
-        "loads": noted["loads"],
-        "busy": noted["busy_s"] / whole_s,
+        **noted,
     }
 
 
