@@ -48,11 +48,13 @@ import ray
 from benchmarks import ray_lightning
 ray.init("local", include_dashboard=False)
 right, _ = ray_lightning.by_one_process(3)
-run = ray_lightning.by_workers(3, Path(sys.argv[1]) / "run", {1: 0, 2: 10})
+kills = {1: 0.0, 2: ray_lightning.LONG_S}
+run = ray_lightning.by_workers(3, Path(sys.argv[1]) / "run", kills)
 for name, weights in right.items():
     assert (run["weights"][name] - weights).abs().max() < 1e-5, name
 assert run["kills"] == 2
-assert run["began"][-1] == 2 and ray_lightning.lost(run["began"]) == 0, run["began"]
+# the first kill may come before Ray has looked for the report; the second does not
+assert ray_lightning.lost(run["began"]) <= 1 and run["began"][-2:] == [2, 2]
 """
 
 

@@ -13,7 +13,6 @@ import statistics
 import sys
 import tempfile
 import time
-from functools import cache
 
 import ray
 import torch
@@ -28,6 +27,8 @@ INPUTS, CLASSES, BATCH, BATCHES_PER_STEP = 32, 10, 256, 5
 #: examples to learn from, to decide by, and that no decision has seen
 PARTS = {"train": 65536, "validation": 1024, "test": 8192}
 
+#: of a process, once it has drawn them
+DRAWN = {}
 #: what starts a Ray of this machine alone
 HERE = {"address": "local", "include_dashboard": False}
 
@@ -49,18 +50,18 @@ def pool(trials=TRIALS, seed=27):
     ]
 
 
-@cache
 def examples():
-    """Draw the examples of each part: what a larger network says of them."""
+    """Give the examples of each part, drawn once: what a larger network says."""
+    if DRAWN:
+        return DRAWN
     numbers = torch.Generator().manual_seed(1)
     size = (256, INPUTS)
     hidden = torch.randn(size, generator=numbers) / math.sqrt(INPUTS)
     teacher = torch.randn(CLASSES, 256, generator=numbers)
-    drawn = {}
     for part, count in PARTS.items():
         x = torch.randn(count, INPUTS, generator=numbers)
-        drawn[part] = x, (torch.relu(x @ hidden.T) @ teacher.T).argmax(1)
-    return drawn
+        DRAWN[part] = x, (torch.relu(x @ hidden.T) @ teacher.T).argmax(1)
+    return DRAWN
 
 
 class Training:
