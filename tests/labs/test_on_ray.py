@@ -51,7 +51,8 @@ right, _ = ray_lightning.by_one_process(3)
 kills = {1: 0.0, 2: ray_lightning.LONG_S}
 run = ray_lightning.by_workers(3, Path(sys.argv[1]) / "run", kills)
 for name, weights in right.items():
-    assert (run["weights"][name] - weights).abs().max() < 1e-5, name
+    # rounding is amplified by Adam; with other batches they are 0.17 apart
+    assert (run["weights"][name] - weights).abs().max() < 2e-3, name
 assert run["kills"] == 2
 # the first kill may come before Ray has looked for the report; the second does not
 assert ray_lightning.lost(run["began"]) <= 1 and run["began"][-2:] == [2, 2]
