@@ -184,7 +184,7 @@ def search_by(search, trials, slots, step_s, start_s, cluster):
     """Run a search of the lab on slots that are there, until it keeps a trial.
 
     Args:
-        search: of `answers.py`.
+        search: of `answers.py`, one that the lab's own check accepts.
         trials: of `pool`.
         slots: of `begin_slots`, as the next two.
         step_s: the seconds of a step by width.
@@ -193,6 +193,9 @@ def search_by(search, trials, slots, step_s, start_s, cluster):
 
     Returns:
         A row of the table, as `row` has it.
+
+    Raises:
+        ValueError: it waits, and there is nothing to wait for.
     """
     known = {
         trial["name"]: {
@@ -227,6 +230,8 @@ def search_by(search, trials, slots, step_s, start_s, cluster):
             known[name]["is_running"] = True
         if decision and free:
             continue
+        if not running:
+            raise ValueError("Your search begins nothing while nothing runs.")
         [done], _ = ray.wait(list(running))
         name, steps, slot = running.pop(done)
         checkpoints[name], loss, tests[name], run_s = ray.get(done)
@@ -263,7 +268,7 @@ def train(config):
     """Train a trial of Ray Tune to the end, or until its scheduler stops it."""
     begun_s, spent_s = time.perf_counter(), 0.0
     training = Training(config["trial"])
-    for steps in config["report_at"]:
+    for steps in rungs():
         training.train(steps - training.steps)
         loss, test_loss = training.loss("validation"), training.loss("test")
         spent_s += time.perf_counter() - begun_s
@@ -297,15 +302,13 @@ class LeaseIsOver(tune.Stopper):
         return is_known and time.monotonic() - self.begun_s > self.ends_s
 
 
-def search_by_tune(trials, ends_s, early_stopping=True, reuse_actors=True, at=None):
+def search_by_tune(trials, ends_s, early_stopping=True):
     """Search by Ray Tune: ASHA, or each trial to the end, within a lease.
 
     Args:
         trials: of `pool`, begun in their order.
         ends_s: the seconds after which nothing is trained, from the first trial on.
         early_stopping: whether ASHA stops trials at rungs.
-        reuse_actors: whether a process trains more than one trial.
-        at: the steps after which trials report; the rungs if left out.
 
     Returns:
         A row of the table, as `row` has it.
@@ -324,15 +327,12 @@ def search_by_tune(trials, ends_s, early_stopping=True, reuse_actors=True, at=No
             tune.with_resources(
                 train, {kinds[name]: count for name, count in resources.items()}
             ),
-            param_space={
-                "trial": tune.grid_search(trials),
-                "report_at": at or rungs(),
-            },
+            param_space={"trial": tune.grid_search(trials)},
             tune_config=tune.TuneConfig(
                 metric="loss",
                 mode="min",
                 scheduler=asha if early_stopping else FIFOScheduler(),
-                reuse_actors=reuse_actors,
+                reuse_actors=True,
             ),
             run_config=tune.RunConfig(
                 storage_path=folder, verbose=0, stop=LeaseIsOver(ends_s)
