@@ -37,8 +37,9 @@ test: setup-test check  ## set up for tests, then run every check and every test
 test-postgres: setup-test  ## run the hub's tests, those in a browser too, with PostgreSQL
 	export PATH="$(BIN):$$PATH"; WARPBOOK_TEST_DATABASE=postgres $(PYTEST) tests/hub/core tests/hub/service
 
-test-ray: setup-test  ## run the tests of grading on a cluster of Ray
-	$(BIN)/python -m pytest -m ray tests/hub/ray
+test-ray: setup-test  ## run the tests on a real Ray: grading on a cluster, and what labs show of it
+	@$(PYTHON) tools/setup_env.py ray
+	$(BIN)/python -m pytest -m ray tests/hub/ray tests/labs/test_on_ray.py
 
 test-slurm: setup-test  ## run the tests of servers as jobs of a Slurm; as root
 	@$(PYTHON) tools/setup_env.py slurm

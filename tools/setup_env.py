@@ -4,6 +4,7 @@
     python3 tools/setup_env.py hub [--torch auto|no]
     python3 tools/setup_env.py test
     python3 tools/setup_env.py docs
+    python3 tools/setup_env.py ray
     python3 tools/setup_env.py slurm
 
 Each step is keyed on its inputs: the second time takes a fraction of a second
@@ -152,7 +153,7 @@ def _succeeds(*command: str) -> bool:
 def main() -> None:
     """Set up for what the command line names."""
     parser = argparse.ArgumentParser(description="Set up warpbook.")
-    parser.add_argument("purpose", choices=[*EXTRAS, "docs", "slurm"])
+    parser.add_argument("purpose", choices=[*EXTRAS, "docs", "ray", "slurm"])
     parser.add_argument("--torch", choices=["auto", "no"], default="auto")
     options = parser.parse_args()
     if sys.version_info < (3, 10):  # noqa: UP036 - this runs before any package manager
@@ -167,6 +168,9 @@ def main() -> None:
     environment()
     if options.purpose == "docs":
         packages("docs")
+        return
+    if options.purpose == "ray":
+        packages("ray-labs")
         return
     # with JupyterLab comes what builds the frontend, beside all that follows
     packages("lab")
