@@ -288,6 +288,36 @@ test('cells of the past are asked for again where the request was lost', async c
   assert.deepEqual([requests, draw()], [2, 1]);
 });
 
+test('cells of the past are asked for less and less where it is in vain', async context => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const scope = globalThis as unknown as { window: unknown };
+  scope.window = { setTimeout };
+  let requests = 0;
+  let draw: () => unknown = () => null;
+  const cells = new PastCells(
+    {
+      find: () => {
+        requests += 1;
+        return Promise.reject(new Error('The archive can not be read.'));
+      }
+    },
+    () => void draw()
+  );
+  const span = { fromMs: NOON - HOUR, toMs: NOON };
+  const never = () => false;
+  const nothing = () => undefined;
+  draw = () => cells.marks(span, never, () => 0, nothing);
+  draw();
+  for (let second = 0; second < 3600; second += 1) {
+    context.mock.timers.tick(1000);
+    for (let turn = 0; turn < 5; turn += 1) {
+      await Promise.resolve();
+    }
+  }
+  // after 0, 10, 30, 70, 150, 310, 630 s, and each 320 s from then on
+  assert.equal(requests, 16);
+});
+
 test('a cell that is refused costs no other, and is not sent again', async context => {
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const scope = globalThis as unknown as { window: unknown };
