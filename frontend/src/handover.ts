@@ -27,6 +27,7 @@ export class Refused extends Error {}
 export class Handover {
   private readonly sent = new Set<string>();
   private timer = 0;
+  private retryTimer = 0;
 
   constructor(private readonly options: HandoverOptions) {
     options.bands.onChange(() => this.soon());
@@ -37,6 +38,14 @@ export class Handover {
       this.timer = 0;
       void this.send();
     }, SETTLE_MS);
+  }
+
+  /** However many requests failed, one is made again. */
+  private later(): void {
+    this.retryTimer ||= window.setTimeout(() => {
+      this.retryTimer = 0;
+      this.soon();
+    }, RETRY_MS);
   }
 
   private async send(): Promise<void> {
@@ -64,7 +73,7 @@ export class Handover {
       if (!(error instanceof Refused)) {
         // asked again with the next cell, or after a while
         cells.forEach(({ id }) => this.sent.delete(id));
-        window.setTimeout(() => this.soon(), RETRY_MS);
+        this.later();
       } else if (cells.length > 1) {
         // one of them is wrong, and is to cost no other
         for (const cell of cells) {

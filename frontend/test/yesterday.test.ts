@@ -208,6 +208,48 @@ test('each cell that ended is handed over once, and again if it was refused', as
   assert.deepEqual(sent.slice(3), [['m-3'], ['m-3']]);
 });
 
+test('many requests that failed are made again as one', async context => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const scope = globalThis as unknown as { window: unknown };
+  scope.window = { setTimeout };
+  const ended: Band[] = [];
+  let changed: () => void = () => undefined;
+  const bands = {
+    ended: () => ended,
+    onChange: (listener: () => void) => {
+      changed = listener;
+      return () => undefined;
+    }
+  } as unknown as Bands;
+  let requests = 0;
+  new Handover({
+    bands,
+    isKept: () => true,
+    offsetMs: () => 0,
+    post: () => {
+      requests += 1;
+      return Promise.reject(new Error('full'));
+    }
+  });
+  const pass = async (seconds: number) => {
+    for (let second = 0; second < seconds; second += 1) {
+      context.mock.timers.tick(1000);
+      for (let turn = 0; turn < 5; turn += 1) {
+        await Promise.resolve();
+      }
+    }
+  };
+  for (let cell = 0; cell < 10; cell += 1) {
+    ended.push(band(`m-${cell}`));
+    changed();
+    await pass(2);
+  }
+  assert.equal(requests, 10);
+  // 30 seconds from a failure on, and one until cells have settled
+  await pass(124);
+  assert.equal(requests, 14);
+});
+
 test('cells of the past are asked for again where the request was lost', async context => {
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const scope = globalThis as unknown as { window: unknown };
@@ -244,6 +286,36 @@ test('cells of the past are asked for again where the request was lost', async c
   await settle(1_000);
   await settle(200);
   assert.deepEqual([requests, draw()], [2, 1]);
+});
+
+test('cells of the past are asked for less and less where it is in vain', async context => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const scope = globalThis as unknown as { window: unknown };
+  scope.window = { setTimeout };
+  let requests = 0;
+  let draw: () => unknown = () => null;
+  const cells = new PastCells(
+    {
+      find: () => {
+        requests += 1;
+        return Promise.reject(new Error('The archive can not be read.'));
+      }
+    },
+    () => void draw()
+  );
+  const span = { fromMs: NOON - HOUR, toMs: NOON };
+  const never = () => false;
+  const nothing = () => undefined;
+  draw = () => cells.marks(span, never, () => 0, nothing);
+  draw();
+  for (let second = 0; second < 3600; second += 1) {
+    context.mock.timers.tick(1000);
+    for (let turn = 0; turn < 5; turn += 1) {
+      await Promise.resolve();
+    }
+  }
+  // after 0, 10, 30, 70, 150, 310, 630 s, and each 320 s from then on
+  assert.equal(requests, 16);
 });
 
 test('a cell that is refused costs no other, and is not sent again', async context => {

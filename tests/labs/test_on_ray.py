@@ -26,6 +26,26 @@ measured = given.measure(models=2, slots=1, load=0.2, requests=60)
 print(given.table(measured))
 print(json.dumps(measured))
 """
+RAISES = "def batch(server, state):\n    raise ValueError('no batch today')\n"
+FAILING_BATCH = """
+import given, json
+try:
+    given.measure(models=2, slots=1, load=0.2, requests=4)
+except Exception as problem:
+    print(json.dumps(str(problem)))
+"""
+WAITS = "def search(cluster, state):\n    return {}\n"
+FAILING_SEARCH = """
+import given, json
+problems = []
+for _ in range(2):
+    try:
+        given.measure(trials=2)
+    except ValueError as problem:
+        # as a notebook keeps it, with all that its frames hold
+        problems.append(problem)
+print(json.dumps([str(problem) for problem in problems]))
+"""
 PASSAGE = """
 import sys
 import ray
@@ -74,6 +94,16 @@ def test_batches_of_a_learner_and_of_serve(tmp_path: Path) -> None:
     for row in rows.values():
         # both models are asked for, and one fits
         assert row["loads"] >= 1 and row["batch"] >= 1
+
+
+def test_a_batch_that_fails_is_told(tmp_path: Path) -> None:
+    told = ran("dynamic-batching", tmp_path, FAILING_BATCH, RAISES)
+    assert "no batch today" in told
+
+
+def test_a_search_that_fails_leaves_room_for_the_next(tmp_path: Path) -> None:
+    told = ran("tune-on-a-budget", tmp_path, FAILING_SEARCH, WAITS)
+    assert told == ["Your search begins nothing while nothing runs."] * 2
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,9 @@ def test_long_arguments_are_shown_by_head_and_length_and_whole_on_demand(
     items = re.search(r"asked square\(\[2(, 1234567\.5)+, \.\.\. 101 in", wrong.message)
     assert items and 4 <= items[0].count("1234567.5")
     assert wrong.message.endswith("(whole: warpbook labs check powers --question)")
+    # one is whole, since results are kept
+    assert [case.question != "" for case in result.cases].count(True) == 1
+    assert wrong.question.startswith("square(")
     # those that are hidden stay so
     hidden = [case for case in result.cases if case.is_hidden and not case.passed]
     assert hidden and hidden[0].question == ""

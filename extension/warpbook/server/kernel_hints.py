@@ -9,8 +9,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from pathlib import PurePath
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from warpbook.class_hub import ClassHub, HubProblem, hub_here
 from warpbook.kernel_hints_protocol import (
@@ -99,11 +98,15 @@ class HintSender:
             # also where no answer comes
             self._ask_s = now_s + PERIOD_S
             self._note(await asyncio.to_thread(hub.hint_policy))
-        is_due = self._policy != "off" and now_s >= self._send_s
-        if not is_due or not await self._kernels():
+        if self._policy == "off" or now_s < self._send_s:
             return
+        file_names = {kernel.id: kernel.file_name for kernel in await self._kernels()}
+        if not file_names:
+            return
+        if self._policy != "notebooks":
+            file_names = {}
         holders = await self._holders.read()
-        hints = _hints(self._broadcaster.devices, holders, self._policy)
+        hints = _hints(self._broadcaster.devices, holders, file_names)
         if hints:
             self._send_s = now_s + PERIOD_S
             message = KernelHints(self._server, hints)
@@ -116,9 +119,15 @@ class HintSender:
 
 
 def _hints(
-    devices: Iterable[Device], holders: Holders, policy: Policy
+    devices: Iterable[Device], holders: Holders, file_names: Mapping[str, str]
 ) -> tuple[KernelHint, ...]:
-    """Say of each kernel that has a GPU what the policy allows."""
+    """Say of each kernel that has a GPU what may be said.
+
+    Args:
+        devices: with those of the holders.
+        holders: as they were read.
+        file_names: of notebooks, by their kernels' ids; without those not to be told.
+    """
     kernels: dict[str, Holder] = {}
     processes: dict[str, list[KernelProcess]] = {}
     for device in devices:
@@ -130,21 +139,20 @@ def _hints(
                 of_kernel = processes.setdefault(holder.kernel_id, [])
                 of_kernel += [KernelProcess(gpu, pid) for pid in holder.pids]
     return tuple(
-        _hint(kernel, processes[kernel_id], policy)
+        _hint(kernel, processes[kernel_id], file_names.get(kernel_id, ""))
         for kernel_id, kernel in list(kernels.items())[:MOST_KERNELS]
         if processes[kernel_id]
     )
 
 
 def _hint(
-    kernel: Holder, processes: Sequence[KernelProcess], policy: Policy
+    kernel: Holder, processes: Sequence[KernelProcess], notebook: str
 ) -> KernelHint:
-    name = PurePath(kernel.name).name if policy == "notebooks" else ""
     return KernelHint(
         tuple(processes[:MOST_PROCESSES]),
         is_busy=_IS_BUSY.get(kernel.execution_state or ""),
         idle_s=None if kernel.idle_s is None else round(kernel.idle_s),
-        notebook=bounded(name, MOST_NOTEBOOK),
+        notebook=bounded(notebook, MOST_NOTEBOOK),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import PurePath
 from typing import Any
 
 from warpbook_monitors.plain_text import bounded
@@ -18,6 +19,8 @@ class RunningKernel:
     pid: int | None
     #: the notebook's path, or what else the kernel was started for
     name: str
+    #: of the notebook, without its folder
+    file_name: str
     #: "idle", "busy", "starting", ...; None where the server does not know
     execution_state: str | None
     #: how long it has run nothing; None while it does
@@ -39,11 +42,13 @@ async def running_kernels(serverapp: Any) -> list[RunningKernel]:
         except KeyError:
             continue  # it ended meanwhile
         state = getattr(kernel, "execution_state", None)
+        name = names.get(kernel_id) or f"kernel {kernel_id[:8]}"
         kernels.append(
             RunningKernel(
                 id=kernel_id,
                 pid=getattr(getattr(kernel, "provisioner", None), "pid", None),
-                name=bounded(names.get(kernel_id) or f"kernel {kernel_id[:8]}"),
+                name=bounded(name),
+                file_name=bounded(PurePath(name).name),
                 execution_state=state,
                 idle_s=_idle_s(kernel) if state == "idle" else None,
             )

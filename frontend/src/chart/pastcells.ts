@@ -11,8 +11,9 @@ import type { Span } from './viewport';
 const MOST = 200;
 /** A wheel turns in many small steps. */
 const SETTLE_MS = 200;
-/** A request that failed is made again after so long. */
+/** A request that failed is made again after so long; after twice as long each time. */
 const RETRY_MS = 10_000;
+const MOST_RETRY_MS = 320_000;
 
 export class PastCells {
   /** @param arrived - called when there are others to draw */
@@ -73,13 +74,15 @@ export class PastCells {
         kinds: ['cell'],
         limit: MOST
       });
+      this.retryMs = RETRY_MS;
       if (this.fetched === wider) {
         this.cells = records;
         this.arrived();
       }
     } catch {
       // the charts are there all the same
-      window.setTimeout(() => this.retry(wider), RETRY_MS);
+      window.setTimeout(() => this.retry(wider), this.retryMs);
+      this.retryMs = Math.min(2 * this.retryMs, MOST_RETRY_MS);
     }
   }
 
@@ -95,6 +98,7 @@ export class PastCells {
   private fetched: Span | null = null;
   private wanted: Span = { fromMs: 0, toMs: 0 };
   private timer = 0;
+  private retryMs = RETRY_MS;
 }
 
 function describe(cell: KeptRecord): string {

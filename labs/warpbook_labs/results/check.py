@@ -60,7 +60,7 @@ class CaseResult(Struct, frozen=True):
     line: int | None = None
     #: it failed because the checker can't run it, which is no mistake
     is_unsupported: bool = False
-    #: of a function's shown question with a wrong answer: Python that asks it again
+    #: of the first shown question with a wrong answer: Python that asks it again
     question: str = ""
 
 

@@ -209,6 +209,16 @@ def by_you(folder, server, source):
             return await answer
 
         async def work(self):
+            try:
+                await self.compute_all()
+            except Exception as problem:  # noqa: BLE001 - told to whoever waits
+                for requests in self.waiting.values():
+                    for _, answer in requests:
+                        if not answer.done():
+                            answer.set_exception(problem)
+                    requests.clear()
+
+        async def compute_all(self):
             while any(self.waiting.values()):
                 state = {
                     "now_s": time.perf_counter() - self.begun_s,
@@ -224,8 +234,8 @@ def by_you(folder, server, source):
                     await asyncio.wait([self.until_one_comes()], timeout=count / 1e3)
                     continue
                 requests = self.waiting[name][:count]
-                self.waiting[name] = self.waiting[name][count:]
                 answers = await asyncio.to_thread(self.computed, name, len(requests))
+                del self.waiting[name][: len(requests)]
                 for (_, answer), number in zip(requests, answers, strict=True):
                     answer.set_result(number)
 

@@ -197,6 +197,9 @@ def run_ranks(work, size):
                 except StopIteration as end:
                     ended[rank] = end.value
                     _refuse_unawaited(comms[rank])
+                    continue
+                if not isinstance(waiting[rank], Request):
+                    raise TypeError("a rank awaits what `comm` gives, and nothing else")
             answers = _answers(waiting, size, traffic)
             for rank in answers:
                 del waiting[rank]

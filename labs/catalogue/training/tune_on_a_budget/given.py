@@ -367,11 +367,13 @@ def measure(source="answers.py", trials=TRIALS):
     start()
     chosen = pool(trials)
     slots, step_s, start_s = begin_slots()
-    cluster = lease(chosen, step_s, len(slots))
-    yours = search_by(search, chosen, slots, step_s, start_s, cluster)
-    # their processes would hold what Tune's need
-    for slot in slots:
-        ray.kill(slot)
+    try:
+        cluster = lease(chosen, step_s, len(slots))
+        yours = search_by(search, chosen, slots, step_s, start_s, cluster)
+    finally:
+        # their processes would hold what Tune's need, and what a next call needs
+        for slot in slots:
+            ray.kill(slot)
     ends_s = cluster["ends_s"]
     rows = {
         "your search": yours,

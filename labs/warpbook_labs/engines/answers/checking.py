@@ -160,7 +160,7 @@ def _result(
     """Say of one draw whether enough of it is right."""
     failed = _failed(plan, put_results)
     right = sum(case.passed for _, case in put_results)
-    kinds = _by_kind([case for _, case in put_results])
+    kinds = _with_one_question(_by_kind([case for _, case in put_results]))
     return CheckResult(
         name,
         "failed" if failed else "passed",
@@ -254,6 +254,15 @@ def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
         if before.passed and not case.passed:
             kinds[case.about, case.is_hidden] = case
     return tuple(kinds.values())
+
+
+def _with_one_question(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+    """Leave the first question whole, and no other: results are kept."""
+    first = next((case for case in cases if case.question), None)
+    return tuple(
+        case if case is first else msgspec.structs.replace(case, question="")
+        for case in cases
+    )
 
 
 def _failed(plan: Plan, put_results: Sequence[tuple[Put, CaseResult]]) -> str:
