@@ -15,8 +15,12 @@ const MOST_WORDS = 800;
 
 /** @param load - asks the server for the answers */
 export function checklistPart(load: () => Promise<ChecklistView>): HTMLElement {
-  const place = h('div', { class: 'wb-checklist' });
+  const place = h('div', { class: 'wb-checklist', tabindex: '-1' });
   const ask = async (): Promise<void> => {
+    if (place.contains(document.activeElement)) {
+      // the button that has the focus goes
+      place.focus();
+    }
     place.replaceChildren(
       h('p', { role: 'status' }, trans.__('Asking the server…'))
     );
