@@ -105,7 +105,7 @@ def test_each_step_depends_on_the_last_and_each_dialogue_begins_anew(
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("return 'fifty'", "It must return int, and returns str: fifty"),
+        ("return 'fifty'", "It must return int, and returns str: 'fifty'"),
         ("return 1 // 0", "division"),
         ("raise SystemExit(0)", "SystemExit"),
         ("while True: pass", "Timed out after 0.3 s"),
