@@ -97,13 +97,13 @@ def test_batches_of_a_learner_and_of_serve(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_fails_is_told(tmp_path: Path) -> None:
-    told = ran("dynamic-batching", tmp_path, FAILING_BATCH, RAISES)
-    assert "no batch today" in told
+    message = ran("dynamic-batching", tmp_path, FAILING_BATCH, RAISES)
+    assert "no batch today" in message
 
 
 def test_a_search_that_fails_leaves_room_for_the_next(tmp_path: Path) -> None:
-    told = ran("tune-on-a-budget", tmp_path, FAILING_SEARCH, WAITS)
-    assert told == ["Your search begins nothing while nothing runs."] * 2
+    messages = ran("tune-on-a-budget", tmp_path, FAILING_SEARCH, WAITS)
+    assert messages == ["Your search begins nothing while nothing runs."] * 2
 
 
 @pytest.mark.parametrize(
