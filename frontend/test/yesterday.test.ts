@@ -156,19 +156,25 @@ test('a title is never cut within a character', () => {
   }
 });
 
+/** Cells that ended, and how to say that there is another. */
+function endedCells() {
+  const ended: Band[] = [];
+  let listener: () => void = () => undefined;
+  const bands = {
+    ended: () => ended,
+    onChange: (given: () => void) => {
+      listener = given;
+      return () => undefined;
+    }
+  } as unknown as Bands;
+  return { ended, bands, changed: () => listener() };
+}
+
 test('each cell that ended is handed over once, and again if it was refused', async context => {
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const scope = globalThis as unknown as { window: unknown };
   scope.window = { setTimeout };
-  const ended: Band[] = [];
-  let changed: () => void = () => undefined;
-  const bands = {
-    ended: () => ended,
-    onChange: (listener: () => void) => {
-      changed = listener;
-      return () => undefined;
-    }
-  } as unknown as Bands;
+  const { ended, bands, changed } = endedCells();
   const sent: string[][] = [];
   let refuses = true;
   let isKept = false;
@@ -212,15 +218,7 @@ test('many requests that failed are made again as one', async context => {
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const scope = globalThis as unknown as { window: unknown };
   scope.window = { setTimeout };
-  const ended: Band[] = [];
-  let changed: () => void = () => undefined;
-  const bands = {
-    ended: () => ended,
-    onChange: (listener: () => void) => {
-      changed = listener;
-      return () => undefined;
-    }
-  } as unknown as Bands;
+  const { ended, bands, changed } = endedCells();
   let requests = 0;
   new Handover({
     bands,

@@ -67,8 +67,8 @@ class HolderWatch(StreamPart):
         self._pids: dict[str, int | None] = {}
         self._told = Holders(0.0, {})
         self._asked_ms = 0.0
-        #: in words, for whose kernels are named; empty: a hub is told nothing
-        self.told_hub = ""
+        #: for the person: what the hub is sent of their kernels; empty: nothing
+        self.hub_notice = ""
         self._reading: asyncio.Task[Holders] | None = None
         self._closed = False
         broadcaster.attach(self)
@@ -136,7 +136,7 @@ class HolderWatch(StreamPart):
         self._told = Holders(
             time_ms,
             {
-                device.id: self._with_told(
+                device.id: self._with_hub_notice(
                     with_allocators(holders_read[device.id], device, counted)
                 )
                 if device.origin == "live"
@@ -148,9 +148,9 @@ class HolderWatch(StreamPart):
         self._broadcaster.viewers.send_watching(encode(self._told))
         return self._told
 
-    def _with_told(self, held: DeviceHolders) -> DeviceHolders:
+    def _with_hub_notice(self, held: DeviceHolders) -> DeviceHolders:
         has_kernel = any(holder.kind == "kernel" for holder in held.holders)
-        return replace(held, told_hub=self.told_hub) if has_kernel else held
+        return replace(held, hub_notice=self.hub_notice) if has_kernel else held
 
     def _counted(self) -> dict[str, tuple[Allocator, ...]]:
         """Give torch's figures, and forget those of kernels that are gone."""

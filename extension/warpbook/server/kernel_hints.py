@@ -40,12 +40,13 @@ _HOW = (
     "It is shown to instructors, and to you on the hub's page GPUs. To stop it: "
     "c.WarpbookApp.kernel_hints = False."
 )
-#: what a person is told of it, below who holds memory
-_TOLD: dict[Policy, str] = {
+#: for the person, below the list of who holds memory
+_NOTICES: dict[Policy, str] = {
     "off": "",
-    "activity": f"The hub is told whether these kernels are busy. {_HOW}",
-    "notebooks": "The hub is told whether these kernels are busy, and the names of "
-    f"their notebooks. {_HOW}",
+    "activity": "This server reports to the hub whether these kernels are busy. "
+    f"{_HOW}",
+    "notebooks": "This server reports to the hub whether these kernels are busy, "
+    f"and the names of their notebooks. {_HOW}",
 }
 
 
@@ -115,7 +116,7 @@ class HintSender:
     def _note(self, policy: Policy) -> None:
         self._ask_s = time.monotonic() + _POLICY_S
         self._policy = policy
-        self._holders.told_hub = _TOLD[policy]
+        self._holders.hub_notice = _NOTICES[policy]
 
 
 def _hints(

@@ -143,7 +143,7 @@ def test_a_server_says_which_notebook_idles_and_a_person_can_stop_it(
         # who said it sees it, and how to stop it; nobody else does
         path = "warpbook/api/v1/holders"
         words, no_words = (
-            one.get(path).json()["devices"][f"gpu:{uuid}"]["told_hub"]
+            one.get(path).json()["devices"][f"gpu:{uuid}"]["hub_notice"]
             for one, uuid in ((speaks, GPU), (silent, f"{GPU[:-1]}1"))
         )
         assert "names of their notebooks" in words and no_words == ""

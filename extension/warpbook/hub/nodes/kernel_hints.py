@@ -33,11 +33,11 @@ USUAL_POLICY: Policy = "off"
 class Said(Struct, frozen=True):
     """A kernel as its owner's server describes it."""
 
-    #: empty where it is not told
+    #: empty where it is unknown or not taken
     notebook: str
-    #: None: not told
+    #: None: unknown
     is_busy: bool | None
-    #: None unless it is idle, or if it is not told
+    #: None unless it is idle, or if it is unknown
     idle_since_ms: int | None
 
 

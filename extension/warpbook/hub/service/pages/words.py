@@ -90,7 +90,7 @@ def duration(seconds: float) -> str:
 def hint(said: Said, now_ms: int) -> str:
     """Say what a person's server says of a kernel, but its name."""
     if said.is_busy is not False:
-        return "busy" if said.is_busy else "state not told"
+        return "busy" if said.is_busy else "state unknown"
     if said.idle_since_ms is None:
         return "idle"
     seconds = max(now_ms - said.idle_since_ms, 0) / 1000
