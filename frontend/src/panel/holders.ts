@@ -46,7 +46,8 @@ export class HoldersOfDevice {
     this.rows.show(holders.slice(0, MOST_HOLDERS));
     setText(this.rest, held === null ? this.unknown() : rest(held));
     this.rest.hidden = this.rest.textContent === '';
-    const toHub = held !== null && held.hub_notice !== '' ? [held.hub_notice] : [];
+    const toHub =
+      held !== null && held.hub_notice !== '' ? [held.hub_notice] : [];
     const notes = [...(held?.notes ?? []), ...toHub].map(note =>
       clip(note, 300)
     );
