@@ -150,3 +150,17 @@ def test_a_quiz_that_is_not_there_or_malformed_is_refused(tmp_path) -> None:
     (tmp_path / "bad.toml").write_text('id = "bad"\ntitle = "Bad"\nquestions = []\n')
     with pytest.raises(BadQuiz, match=r"bad\.toml: .*questions"):
         read_quiz("bad", tmp_path)
+
+
+def test_a_choice_that_is_there_twice_is_refused_with_its_question(tmp_path) -> None:
+    quiz = 'id = "twice"\ntitle = "Twice"\n'
+    for texts in (("x", "y"), ("i < n", "i <= n", "i < n ")):
+        choices = ", ".join(f'{{ text = "{text}" }}' for text in texts)
+        quiz += (
+            '[[questions]]\nlab = "roofline"\nask = "Which one?"\n'
+            f'grade = "stated"\nbecause = "It is."\nchoices = [{choices}]\n'
+        )
+    (tmp_path / "twice.toml").write_text(quiz)
+    message = r"twice\.toml: `choices` has 'i < n' twice - at `\$\.questions\[1\]`"
+    with pytest.raises(BadQuiz, match=message):
+        read_quiz("twice", tmp_path)

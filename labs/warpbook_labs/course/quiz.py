@@ -71,6 +71,17 @@ class QuizQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     arguments: dict[str, Any] = {}
     value: Any = None
 
+    def __post_init__(self) -> None:
+        """Refuse a choice that is there twice: nobody could tell the two apart.
+
+        Raises:
+            ValueError: two choices have the same text.
+        """
+        texts = [choice.text.strip() for choice in self.choices]
+        for place, text in enumerate(texts):
+            if text in texts[:place]:
+                raise ValueError(f"`choices` has {text!r} twice")
+
     @property
     def lettered(self) -> dict[str, Choice]:
         """Give the choices by their letters."""
