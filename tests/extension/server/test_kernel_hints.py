@@ -35,11 +35,11 @@ def test_a_hub_that_never_answers_does_not_hold_up_the_end(tmp_path: Path) -> No
             "no_proxy": "127.0.0.1",
         }
         with server(tmp_path, variables=variables) as running:
-            asked, _ = hub.accept()
-            with asked:
-                asked.settimeout(60)
+            connection, _ = hub.accept()
+            with connection:
+                connection.settimeout(60)
                 # it waits for the answer from here on
-                assert b"kernel-hints" in asked.recv(1 << 16)
+                assert b"kernel-hints" in connection.recv(1 << 16)
                 running.process.send_signal(signal.SIGTERM)
                 running.process.wait(60)
     # after its time to end it would have ended itself by force, and say so
