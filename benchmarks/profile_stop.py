@@ -5,9 +5,10 @@
 Both profile the same loop in the same process, with the same activities: operators,
 and on a GPU its kernels and calls too. warpbook records what operators are called
 with besides, as `%%gpuprof` does; the peer does not. torch's own stop is told apart.
-warpbook then reads the events, adds them up and writes the report as text and HTML, as
-the notebook gets it; the peer runs `key_averages()` alone. Told too are the garbage
-collector's full runs in that time, and files left behind.
+warpbook then reads the events, adds them up, writes the report as text and HTML, as
+the notebook gets it, and answers the checklist, as the server gets it; the peer runs
+`key_averages()` alone. Told too are the garbage collector's full runs in that time, and
+files left behind.
 """
 
 from __future__ import annotations
@@ -35,6 +36,14 @@ from warpbook_monitors.trace.kineto import Capture  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 STOP = "torch's own stop"
+#: what the checklist reads beside the profile: the code of a cell of a usual length
+SOURCE = """\
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = loss_function(model(x), y)
+    loss.backward()
+    optimizer.step()
+"""
 
 
 @dataclass
@@ -138,8 +147,12 @@ def warpbook(code: Callable[[], None]) -> Took:
         with took.part("add up"):
             figures = analyse(events, run)
         with took.part("write"):
-            shown = Profile(figures, "cell")._repr_mimebundle_()
-    assert shown["text/html"]
+            profile = Profile(figures, "cell")
+            profile.code = SOURCE
+            shown = profile._repr_mimebundle_()
+        with took.part("checklist"):
+            answers = profile.advise().figures
+    assert shown["text/html"] and answers.lines
     took.events = len(events)
     return took
 
@@ -190,7 +203,9 @@ def rows(ours: list[Took], peers: list[Took]) -> Iterator[str]:
     yield row("**from stop to result**", Took.own)
     full = [f"{min(one_count)} to {max(one_count)}" for one_count in counts(both)]
     spent = [spread([one.collected_s for one in group], 2) for group in both]
+    checklists_ms = [1e3 * took.parts["checklist"][0] for took in ours]
     yield ""
+    yield f"Of that the checklist's answers took {spread(checklists_ms, 2)} ms."
     for clock, unit in enumerate(("time", "CPU time")):
         ratios = [
             peer.own(clock) / our.own(clock)

@@ -92,3 +92,10 @@ def run(state, x, weight, grad, eps, out, grad_x, grad_weight, facts):
     result = check_public(lab, source).result
     assert result.status == "failed" and result.right == 0
     assert all("NoneType" in case.message for case in result.cases)
+
+
+def test_a_forward_that_does_without_the_kernel_is_told_so(lab: LoadedLab) -> None:
+    result = check_public(lab, lab.wrong["kernel_is_not_called.py"]).result
+    assert result.status == "failed" and result.right == 0
+    words = "the forward never called `rms_norm_kernel` of given.py"
+    assert all(words in case.message for case in result.cases)

@@ -159,6 +159,27 @@ def test_a_submission_is_told_how_many_bytes_suffice(lab: LoadedLab) -> None:
     assert "Ranks on several GPUs are not graded" in " ".join(result.not_graded)
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_gradients_joined_out_of_order_show_in_the_sizes_of_the_calls(
+    given: Any, is_whole: bool
+) -> None:
+    grads = [torch.ones(count) for count in (20, 4, 20, 4)]
+    buckets = given.buckets_of(grads, 4 * 28)
+    assert buckets == [24, 24]
+
+    async def work(comm: Any) -> None:
+        for places in ((0, 1, 3), (2,)):
+            joined = torch.cat([grads[place] for place in places])
+            if is_whole:
+                await comm.all_reduce(joined)
+            else:
+                await comm.all_gather(await comm.reduce_scatter(joined))
+
+    _, traffic = given.run_ranks(work, 3)
+    with pytest.raises(given.OtherBuckets, match=r"\[28, 20\] .* \[24, 24\]"):
+        given.refuse_other_buckets(traffic, buckets)
+
+
 def test_a_run_of_the_submission_is_not_called(lab: LoadedLab) -> None:
     source = lab.starter + (
         "\n\ndef run(functions, **tensors):\n    raise RuntimeError('called')\n"

@@ -10,6 +10,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from warpbook.class_hub import ClassHub, HubProblem, hub_here
 from warpbook.kernel_hints_protocol import (
@@ -24,6 +25,7 @@ from warpbook.kernel_hints_protocol import (
 )
 from warpbook.protocol import Device, Holder, Holders
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.draining import on_daemon_thread
 from warpbook.server.holders import HolderWatch
 from warpbook.server.kernels import RunningKernel
 from warpbook_monitors.plain_text import bounded
@@ -34,6 +36,7 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 10.0
 #: a policy is asked for again after so long without a message
 _POLICY_S = 10.0 * PERIOD_S
+_THREAD = "warpbook-hints"
 #: by what Jupyter calls it; of a kernel that starts or is gone nothing is said
 _IS_BUSY = {"busy": True, "idle": False}
 _HOW = (
@@ -98,7 +101,7 @@ class HintSender:
         if now_s >= self._ask_s:
             # also where no answer comes
             self._ask_s = now_s + PERIOD_S
-            self._note(await asyncio.to_thread(hub.hint_policy))
+            self._note(await on_daemon_thread(hub.hint_policy, _THREAD))
         if self._policy == "off" or now_s < self._send_s:
             return
         file_names = {kernel.id: kernel.file_name for kernel in await self._kernels()}
@@ -106,12 +109,13 @@ class HintSender:
             return
         if self._policy != "notebooks":
             file_names = {}
-        holders = await self._holders.read()
+        # while a page watches, they have just been read
+        holders = self._holders.newest or await self._holders.read()
         hints = _hints(self._broadcaster.devices, holders, file_names)
         if hints:
             self._send_s = now_s + PERIOD_S
-            message = KernelHints(self._server, hints)
-            self._note(await asyncio.to_thread(hub.send_hints, message))
+            send = partial(hub.send_hints, KernelHints(self._server, hints))
+            self._note(await on_daemon_thread(send, _THREAD))
 
     def _note(self, policy: Policy) -> None:
         self._ask_s = time.monotonic() + _POLICY_S

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,9 @@ _NUMBERS = (
     "device_index",
     "device_resource_id",
     "is_user_annotation",
-    "sequence_nr",
 )
+#: what only an operator has
+_SEQUENCE = "sequence_nr"
 #: operators of a run without kernels whose operands are read, the longest
 _MOST_ON_CPU = 20_000
 #: events at a time
@@ -95,7 +97,7 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
         annotates=(category == Category.OPERATOR) & (annotates != 0),
         sequence=np.where(
             category == Category.OPERATOR,
-            np.maximum(numbers["sequence_nr"], NONE),
+            np.maximum(numbers[_SEQUENCE], NONE),
             NONE,
         ),
     )
@@ -124,12 +126,13 @@ def _go_through(
     stays in the CPU's cache from the first question to the last.
     """
     count = len(events)
-    numbers = {method: np.zeros(count, np.int64) for method in _NUMBERS}
+    numbers = {method: np.zeros(count, np.int64) for method in (*_NUMBERS, _SEQUENCE)}
     calls = {
         method: getattr(type(events[0]), method)
-        for method in _NUMBERS
+        for method in numbers
         if count and hasattr(events[0], method)
     }
+    sequence_of = calls.pop(_SEQUENCE, None)
     places: dict[str, int] = {}
     name = np.zeros(count, np.int32)
     for begin in range(0, count, _BLOCK):
@@ -137,6 +140,13 @@ def _go_through(
         rows = slice(begin, begin + len(block))
         for method, call in calls.items():
             numbers[method][rows] = np.fromiter(map(call, block), np.int64)
+        if sequence_of is not None:
+            # an operator has no link; calls and GPU work have one
+            unlinked = numbers["linked_correlation_id"][rows] == 0
+            operators = block if unlinked.all() else compress(block, unlinked.tolist())
+            numbers[_SEQUENCE][rows][unlinked] = np.fromiter(
+                map(sequence_of, operators), np.int64
+            )
         name[rows] = [places.setdefault(text, len(places)) for text in _names(block)]
     return numbers, (tuple(places), name)
 

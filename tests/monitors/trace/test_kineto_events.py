@@ -58,6 +58,9 @@ class Torch24:
     def linked_correlation_id(self) -> int:
         return 0 if self.is_host else int(self.external)
 
+    def sequence_nr(self) -> int:
+        return int(self.args.get("Sequence number", NONE))
+
 
 class Torch29(Torch24):
     """Tells annotations and the arguments of what ran on the GPU."""
@@ -105,6 +108,7 @@ def test_memory_and_file_say_the_same(path: Path, version: type[Torch24]) -> Non
         )
         assert np.array_equal(np.where(ours == 0, NONE, ours), theirs)
     assert np.array_equal(columns_read.track[calls], from_file.track[calls])
+    assert np.array_equal(columns_read.sequence, from_file.sequence)
     if version is Torch24:
         # the version does not tell them
         assert (columns_read.size_bytes == NONE).all() and (

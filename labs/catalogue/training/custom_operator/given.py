@@ -32,6 +32,10 @@ class Operators(TorchDispatchMode):
         )
 
 
+class KernelNotCalled(RuntimeError):
+    """An operator does without the kernel that it is there for."""
+
+
 def new_library():
     """Give a library for operators, with a namespace that no earlier run has used."""
     return torch.library.Library(f"lab_{time.perf_counter_ns()}", "FRAGMENT")
@@ -44,6 +48,7 @@ def rms_norm_kernel(x, weight, eps, out, rstd):
     Element (i, j) of x and out is taken to lie at i * width + j, and element j of
     weight at j, whatever strides the tensors have.
     """
+    rms_norm_kernel.calls += 1
     rows, width = x.shape
     dense = x.as_strided((rows, width), (width, 1))
     scale = torch.rsqrt(dense.square().mean(1) + eps)
@@ -52,13 +57,23 @@ def rms_norm_kernel(x, weight, eps, out, rstd):
     out.as_strided((rows, width), (width, 1)).copy_(normal)
 
 
+#: how often it was called, by whomever
+rms_norm_kernel.calls = 0
+
+
 def use(operator, x, weight, grad, eps, out, grad_x, grad_weight, facts):
-    """Use an operator as training and a compiler do, and write what comes of it."""
+    """Use an operator as training and a compiler do, and write what comes of it.
+
+    Raises:
+        KernelNotCalled: its forward has computed the result otherwise.
+    """
     # the same numbers, column by column in memory
     columns = x.t().contiguous().t().requires_grad_()
     weights = weight.detach().requires_grad_()
+    calls = rms_norm_kernel.calls
     with Operators() as called:
         result = operator(columns, weights, eps)
+    is_by_kernel = rms_norm_kernel.calls > calls
     slopes = torch.autograd.grad(result, (columns, weights), grad)
     out.copy_(result.detach())
     grad_x.copy_(slopes[0])
@@ -79,6 +94,11 @@ def use(operator, x, weight, grad, eps, out, grad_x, grad_weight, facts):
     is_half = fake.dtype == torch.float16 and fake.device.type == "meta"
     numbers = [*fake.shape, *fake.stride(), is_half, is_kept, is_operator]
     facts.copy_(torch.tensor(numbers, dtype=torch.int32))
+    if is_operator and not is_by_kernel:
+        raise KernelNotCalled(
+            "the forward never called `rms_norm_kernel` of given.py: the operator is "
+            "there to bring that kernel into PyTorch, whatever else gives these numbers"
+        )
 
 
 def run(operator, x, weight, grad, eps, out, grad_x, grad_weight, facts):

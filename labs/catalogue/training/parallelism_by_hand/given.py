@@ -70,6 +70,10 @@ class TooMuchTraffic(RuntimeError):
     """More was sent than the method needs."""
 
 
+class OtherBuckets(RuntimeError):
+    """Gradients are not joined in their order."""
+
+
 class Request:
     """What a rank awaits."""
 
@@ -152,6 +156,8 @@ class Traffic:
         self.sent_bytes, self.received_bytes = [0] * size, [0] * size
         self.messages, self.largest_bytes = [0] * size, 0
         self.calls = [[] for _ in range(size)]
+        # elements of each collective that leaves a whole tensor on every rank
+        self.joined = []
 
     def add(self, rank, request, shapes):
         """Count what a rank's request moves."""
@@ -166,6 +172,10 @@ class Traffic:
             sent, received = ring_bytes(request.kind, shapes, rank, item_bytes)
             both = 2 if request.kind == "all_reduce" else 1
             self.messages[rank] += both * (size - 1)
+            if rank == 0 and request.kind != "reduce_scatter":
+                gathers = request.kind == "all_gather"
+                whole = shapes if gathers else shapes[:1]
+                self.joined.append(sum(shape.numel() for shape in whole))
         self.sent_bytes[rank] += sent
         self.received_bytes[rank] += received
         self.largest_bytes = max(self.largest_bytes, tensor_bytes)
@@ -298,14 +308,13 @@ def gradients_of(flat, tensors):
 
 
 def buckets_of(grads, bucket_bytes):
-    """Count the buckets of gradients, taken in their order while they fit."""
-    count, held = 0, None
+    """Give the elements of each bucket of gradients, in their order while they fit."""
+    buckets = []
     for grad in grads:
-        grad_bytes = grad.numel() * 4
-        if held is None or held + grad_bytes > bucket_bytes:
-            count, held = count + 1, 0
-        held += grad_bytes
-    return count
+        if not buckets or 4 * (buckets[-1] + grad.numel()) > bucket_bytes:
+            buckets.append(0)
+        buckets[-1] += grad.numel()
+    return buckets
 
 
 def bounds_of(name, size, tensors, bucket_bytes):
@@ -326,7 +335,7 @@ def bounds_of(name, size, tensors, bucket_bytes):
         messages, largest = 6 * others, None
     else:
         grads = gradients_of(replica_grads[0], tensors)
-        count = buckets_of(grads, bucket_bytes)
+        count = len(buckets_of(grads, bucket_bytes))
         of = replica_grads.shape[1]
         elements = [2 * others * of, 2 * others * (of // size + count)]
         messages = 2 * others * count
@@ -365,6 +374,19 @@ def refuse_traffic(name, traffic, bounds):
         )
 
 
+def refuse_other_buckets(traffic, buckets):
+    """Refuse buckets of other sizes; one that is sent piece by piece is not seen.
+
+    Raises:
+        OtherBuckets: with the sizes of both.
+    """
+    if sum(traffic.joined) == sum(buckets) and traffic.joined != buckets:
+        raise OtherBuckets(
+            f"data_parallel: the calls have {traffic.joined} elements, and the buckets "
+            f"{buckets}: each takes the next gradients, in their order, while they fit"
+        )
+
+
 def run(
     functions, x, scale, w1, w2, bias, grad, replica_grads, bucket_bytes, **outputs
 ):
@@ -381,6 +403,9 @@ def run(
         for output, joined in joined_results(name, results, tensors).items():
             outputs[output].copy_(joined)
         refuse_traffic(name, traffic, bounds_of(name, size, tensors, bucket_bytes))
+        if name == "data_parallel":
+            grads = gradients_of(replica_grads[0], tensors)
+            refuse_other_buckets(traffic, buckets_of(grads, bucket_bytes))
 
 
 def joined_results(name, results, tensors):
