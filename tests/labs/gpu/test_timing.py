@@ -75,6 +75,13 @@ def timed(lab: LoadedLab, kernel: Any, **takes_ns: float) -> speeds.Timed:
     return speeds.time_calls(Tools(gpu), lab, source, CARD)
 
 
+def test_a_rule_that_the_timed_sizes_break_fails_with_words(lab: LoadedLab) -> None:
+    gpu: Any = FakeGpu(add, add)
+    rule = read_rule(f"// scratch: more int32[n * 2000]\n{lab.reference}")
+    with pytest.raises(WrongOutput, match="sizes that are timed: Scratch memory more"):
+        speeds.time_calls(Tools(gpu), lab, Source(rule, LEARNER), CARD)
+
+
 def test_a_right_kernel_passes_every_case(lab: LoadedLab) -> None:
     for case in public_cases(lab.lab) + hidden_cases(lab.lab, 3):
         result = tried(lab, add, case)

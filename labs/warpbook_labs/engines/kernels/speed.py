@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from warpbook_labs.engines.kernels.programs import own_source
 from warpbook_labs.engines.kernels.timing import Source, TooLarge, Trials
-from warpbook_labs.gpu.errors import Crashed, DriverError, Hung
+from warpbook_labs.errors import BadRule
+from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung
 from warpbook_labs.gpu.ratio import Stopping
-from warpbook_labs.gpu.speed import Judge, Timed
+from warpbook_labs.gpu.speed import Judge, Timed, WrongOutput
 from warpbook_labs.gpu.tools import Tools
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Speed
@@ -23,7 +27,7 @@ def time_calls(
     """Time a submission whose results are right.
 
     Raises:
-        WrongOutput: they are not, when it is timed.
+        WrongOutput: they are not, when it is timed, or it can't be launched then.
         Crashed: the GPU stopped it.
         Hung: it did not end.
     """
@@ -34,7 +38,8 @@ def time_calls(
     reference = own_source(tools.device, loaded, loaded.reference)
     baseline = own_source(tools.device, loaded, baseline_of(loaded, speed))
     try:
-        trials = Trials(tools, loaded, speed, learner, reference, baseline)
+        with _launched():
+            trials = Trials(tools, loaded, speed, learner, reference, baseline)
     except TooLarge as problem:
         return Timed(SpeedResult("not graded", str(problem), speed.sizes))
     except (Crashed, Hung):
@@ -42,10 +47,25 @@ def time_calls(
     except DriverError as problem:
         return Timed(SpeedResult("not graded", str(problem), speed.sizes))
     stopping = Stopping()
-    times = trials.run(stopping, lambda *taken: judge.is_enough(stopping, *taken))
+    with _launched():
+        times = trials.run(stopping, lambda *taken: judge.is_enough(stopping, *taken))
     return Timed(
         judge.result(times), judge.flags(times), times.since_ns, times.until_ns
     )
+
+
+@contextlib.contextmanager
+def _launched() -> Iterator[None]:
+    """Give words to a launch that only these sizes prevent, as by too much scratch.
+
+    Raises:
+        WrongOutput: it can't be launched.
+    """
+    try:
+        yield
+    except (BadArguments, BadRule) as problem:
+        words = f"With the sizes that are timed: {problem}"
+        raise WrongOutput("launch", words) from None
 
 
 def baseline_of(loaded: LoadedLab, speed: Speed) -> str:
