@@ -72,6 +72,10 @@ export class Handover {
     try {
       await this.options.post(cells);
       this.retry.succeeded();
+      if (cells.length === MOST) {
+        // there may be more
+        this.soon();
+      }
     } catch (error) {
       if (!(error instanceof Refused)) {
         // asked again with the next cell, or after a while

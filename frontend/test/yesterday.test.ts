@@ -211,6 +211,26 @@ test('each cell that ended is handed over once, and again if it was refused', as
   assert.deepEqual(sent.slice(3), [['m-3'], ['m-3']]);
 });
 
+test('more cells than the server takes at once are all handed over', async context => {
+  const pass = fakeTimers(context);
+  const { ended, bands, changed } = endedCells();
+  const sent: number[] = [];
+  new Handover({
+    bands,
+    connection: fakeConnection(),
+    isKept: () => true,
+    offsetMs: () => 0,
+    post: cells => {
+      sent.push(cells.length);
+      return Promise.resolve();
+    }
+  });
+  ended.push(...Array.from({ length: 450 }, (_, cell) => band(`m-${cell}`)));
+  changed();
+  await pass(10_000);
+  assert.deepEqual(sent, [200, 200, 50]);
+});
+
 test('many requests that failed are made again as one', async context => {
   const pass = fakeTimers(context);
   const { ended, bands, changed } = endedCells();
