@@ -18,15 +18,14 @@ import { KEY_WORDS, pressed, toolbar } from './controls';
 import { MINIMAP_STEPS } from './minimap';
 import { Pin } from './pin';
 import { TimelinePlot } from './plot';
-import type { AtHand, Part } from './reach';
+import type { Part } from './reach';
 import { wanted } from './reach';
 import { Search } from './search';
 import { partWords, selectionNodes } from './selection';
 import { TimelineSource } from './source';
 import { Stage, stageElement } from './stage';
+import { Windows } from './windows';
 
-/** Between two requests while a person moves. */
-const PAUSE_MS = 60;
 /** A match takes so much of the screen's width. */
 const MATCH_SHARE = 0.2;
 const LEAST_NS = 20;
@@ -49,12 +48,18 @@ export class TimelineView implements Controlled {
     });
     this.stage = new Stage(this.pin, part => this.show(part));
     this.search = new Search(this.source, {
-      changed: () => this.refill(),
+      changed: () => this.windows.refill(),
       show: event => {
         this.showEvent(event);
         void this.pin.set(event);
       },
       beginNs: () => this.plot?.seen.fromNs ?? 0
+    });
+    this.windows = new Windows(this.source, bokeh.connection, {
+      screen: () => this.plot,
+      text: () => this.search.text,
+      fill: drawn => this.fill(drawn),
+      tell: problem => setText(this.words, `${problem} Trying again.`)
     });
     this.node = h(
       'section',
@@ -76,13 +81,13 @@ export class TimelineView implements Controlled {
       const { seen } = plot;
       plot.clear();
       this.plot = null;
-      void this.draw(seen);
+      void this.drawOrFallBack(seen);
     }
   }
 
   clear(): void {
     this.isCleared = true;
-    window.clearTimeout(this.timer);
+    this.windows.dispose();
     this.search.dispose();
     this.stage.unmount();
     this.fallback?.clear();
@@ -109,8 +114,12 @@ export class TimelineView implements Controlled {
     }
     setText(this.words, 'Drawing…');
     const length = Math.max(profile.wall_ns, LEAST_NS);
+    await this.drawOrFallBack({ fromNs: 0, toNs: length });
+  }
+
+  private async drawOrFallBack(seen: Part): Promise<void> {
     try {
-      await this.draw({ fromNs: 0, toNs: length });
+      await this.draw(seen);
     } catch (error) {
       if (!this.isCleared) {
         this.fallBack((error as Error).message);
@@ -169,7 +178,7 @@ export class TimelineView implements Controlled {
     this.stage.mount(this.plot, element);
     this.plot.show(seen);
     this.plot.select(this.selection);
-    this.take(drawn);
+    this.windows.take(drawn);
     await this.drawMinimap(drawn);
   }
 
@@ -232,60 +241,11 @@ export class TimelineView implements Controlled {
   private moved(): void {
     this.stage.moved();
     this.tellSeen();
-    if (this.timer === 0) {
-      this.timer = window.setTimeout(() => {
-        this.timer = 0;
-        void this.fetch();
-      }, PAUSE_MS);
-    }
+    this.windows.moved();
   }
 
-  /** Ask for what is seen and not at hand, one request at a time. */
-  private async fetch(): Promise<void> {
-    const { plot } = this;
-    if (plot === null || this.isAsking) {
-      return;
-    }
-    const reach = wanted(plot.seen, plot.pixels, this.atHand);
-    if (reach === null) {
-      return;
-    }
-    this.isAsking = true;
-    const { text } = this.search;
-    try {
-      const answer = await this.source.window(reach, text);
-      if (this.plot === plot && text === this.search.text) {
-        this.take(answer);
-      }
-    } catch (error) {
-      setText(this.words, (error as Error).message);
-      return;
-    } finally {
-      this.isAsking = false;
-    }
-    if (this.plot !== null) {
-      // a person has moved on, or searched, meanwhile
-      this.moved();
-    }
-  }
-
-  private refill(): void {
-    this.atHand = null;
-    void this.fetch();
-  }
-
-  private take(drawn: TimelineWindow): void {
-    const { plot } = this;
-    if (plot === null) {
-      return;
-    }
+  private fill(drawn: TimelineWindow): void {
     this.drawn = drawn;
-    const isMerged = drawn.bars.some(row => row.is_merged);
-    this.atHand = {
-      fromNs: drawn.from_ns <= drawn.first_ns ? -Infinity : drawn.from_ns,
-      toNs: drawn.to_ns >= drawn.last_ns ? Infinity : drawn.to_ns,
-      stepNs: isMerged ? drawn.step_ns : 0
-    };
     this.stage.fill(drawn);
     this.tellSeen();
   }
@@ -300,7 +260,7 @@ export class TimelineView implements Controlled {
       drawn.omitted === 0
         ? ''
         : ` ${count(drawn.omitted)} more are on rows that are not drawn.`;
-    const merged = this.atHand?.stepNs
+    const merged = drawn.bars.some(row => row.is_merged)
       ? ' Close events are one bar, as high as it is busy.'
       : '';
     setText(
@@ -362,6 +322,7 @@ export class TimelineView implements Controlled {
   private readonly pin: Pin;
   private readonly stage: Stage;
   private readonly search: Search;
+  private readonly windows: Windows;
   private readonly place = h('div', {
     tabindex: '0',
     role: 'group',
@@ -377,11 +338,8 @@ export class TimelineView implements Controlled {
   private fallback: Picture | null = null;
   private drawn: TimelineWindow | null = null;
   private whole: TimelineWindow | null = null;
-  private atHand: AtHand | null = null;
   private selection: Part | null = null;
-  private isAsking = false;
   private isCleared = false;
-  private timer = 0;
 }
 
 /** What stands instead of an empty chart. */
