@@ -8,10 +8,11 @@
 
 import type { BokehLoader } from '../bokeh';
 import { Picture } from '../dashboard/picture';
-import { h, setText } from '../dom';
+import { h } from '../dom';
 import { saveFile } from '../download';
 import { count } from '../format';
 import type { CellReport, TimelineEvent, TimelineWindow } from '../protocol';
+import { StatusLine } from '../status';
 import { isDark } from '../theme';
 import type { Controlled } from './controls';
 import { KEY_WORDS, pressed, toolbar } from './controls';
@@ -59,7 +60,7 @@ export class TimelineView implements Controlled {
       screen: () => this.plot,
       text: () => this.search.text,
       fill: drawn => this.fill(drawn),
-      tell: problem => setText(this.words, `${problem} Trying again.`)
+      tell: problem => this.words.write(`${problem} Trying again.`)
     });
     this.node = h(
       'section',
@@ -68,7 +69,7 @@ export class TimelineView implements Controlled {
         'aria-label': 'Timeline',
         keydown: event => pressed(event as KeyboardEvent, this)
       },
-      this.words
+      this.words.node
     );
     void this.begin();
   }
@@ -98,7 +99,7 @@ export class TimelineView implements Controlled {
   private async begin(): Promise<void> {
     const { profile, timeline_events: events, live, file } = this.report;
     if (hasNoEvents(this.report)) {
-      setText(this.words, NO_EVENTS);
+      this.words.say(NO_EVENTS);
       return;
     }
     if (typeof events !== 'number') {
@@ -112,7 +113,7 @@ export class TimelineView implements Controlled {
       );
       return;
     }
-    setText(this.words, 'Drawing…');
+    this.words.say('Drawing…');
     const length = Math.max(profile.wall_ns, LEAST_NS);
     await this.drawOrFallBack({ fromNs: 0, toNs: length });
   }
@@ -134,8 +135,8 @@ export class TimelineView implements Controlled {
       path: `api/v1/reports/${encodeURIComponent(id)}/figure`,
       folded: null
     });
-    setText(this.words, `Only the longest events are drawn. ${why}`);
-    this.node.replaceChildren(this.fallback.node, this.words);
+    this.words.say(`Only the longest events are drawn. ${why}`);
+    this.node.replaceChildren(this.fallback.node, this.words.node);
   }
 
   private async draw(seen: Part): Promise<void> {
@@ -160,7 +161,7 @@ export class TimelineView implements Controlled {
       toolbar(this, this.search.node),
       this.stage.minimap.node,
       this.place,
-      this.words,
+      this.words.node,
       this.pin.node,
       this.selected
     );
@@ -263,8 +264,7 @@ export class TimelineView implements Controlled {
     const merged = drawn.bars.some(row => row.is_merged)
       ? ' Close events are one bar, as high as it is busy.'
       : '';
-    setText(
-      this.words,
+    this.words.write(
       `${partWords(plot.seen)} of ${count(all)} events.${merged}${omitted}`
     );
   }
@@ -308,13 +308,13 @@ export class TimelineView implements Controlled {
   }
 
   async save(): Promise<void> {
-    setText(this.words, 'Fetching the events…');
+    this.words.write('Fetching the events…');
     try {
       const file = await this.source.export();
       saveFile(file);
       this.tellSeen();
     } catch (error) {
-      setText(this.words, `It could not be saved. ${(error as Error).message}`);
+      this.words.write(`It could not be saved. ${(error as Error).message}`);
     }
   }
 
@@ -328,7 +328,7 @@ export class TimelineView implements Controlled {
     role: 'group',
     'aria-label': `Events over time. ${KEY_WORDS}`
   });
-  private readonly words = h('p', { class: 'wb-note', role: 'status' });
+  private readonly words = new StatusLine('', { class: 'wb-note' });
   private readonly selected = h('div', {
     class: 'wb-timeline-selection',
     role: 'region',
