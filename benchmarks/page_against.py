@@ -31,7 +31,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
 from benchmarks.page_checkout import Checkout, two_versions  # noqa: E402
 from benchmarks.report import put_section, spread  # noqa: E402
-from tests.e2e.lab import TIMEOUT_MS, Lab, LabPage  # noqa: E402
+from tests.e2e.lab import Lab  # noqa: E402
+from tests.e2e.lab_page import TIMEOUT_MS, LabPage  # noqa: E402
 from tests.programs import program  # noqa: E402
 from warpbook_monitors.recordings.replay import SHIPPED  # noqa: E402
 

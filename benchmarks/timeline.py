@@ -37,7 +37,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
 from benchmarks.report import put_section, spread  # noqa: E402
-from tests.e2e.lab import Lab, LabPage  # noqa: E402
+from tests.e2e.lab import Lab  # noqa: E402
+from tests.e2e.lab_page import LabPage  # noqa: E402
 from tests.many_events import simulated  # noqa: E402
 from tests.programs import program  # noqa: E402
 from warpbook_monitors.trace.timeline import Timeline  # noqa: E402

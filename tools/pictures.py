@@ -29,7 +29,8 @@ from PIL import Image  # noqa: E402
 from playwright.sync_api import Browser, Locator, expect, sync_playwright  # noqa: E402
 from terminal_picture import terminal_svg  # noqa: E402
 
-from tests.e2e.lab import BASE_URL, TIMEOUT_MS, TOUR, Lab, LabPage  # noqa: E402
+from tests.e2e.lab import BASE_URL, TOUR, Lab  # noqa: E402
+from tests.e2e.lab_page import TIMEOUT_MS, LabPage  # noqa: E402
 from tests.hub.service.class_hub import (  # noqa: E402
     COURSE,
     Visitor,

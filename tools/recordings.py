@@ -30,7 +30,8 @@ from pictures import (  # noqa: E402
 from PIL import Image  # noqa: E402
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 
-from tests.e2e.lab import TIMEOUT_MS, TOUR, Lab  # noqa: E402
+from tests.e2e.lab import TOUR, Lab  # noqa: E402
+from tests.e2e.lab_page import TIMEOUT_MS  # noqa: E402
 from tests.programs import program  # noqa: E402
 
 WIDTH = 960

@@ -1,18 +1,22 @@
 /** Hands the cells that this page saw to the server, which keeps them. */
 
 import type { Band, Bands } from './bands';
+import type { Connection } from './connection';
 import { clip } from './format';
 import type { CellBand } from './protocol';
+import { Retry } from './retry';
 
 /** Cells may end by the hundred. */
 const SETTLE_MS = 1_000;
 /** As many as the server takes at once. */
 const MOST = 200;
-/** A disk that is full may have room after so long. */
+/** A disk that is full may have room after so long; it is tried at least so often. */
 const RETRY_MS = 30_000;
+const LONGEST_RETRY_MS = 480_000;
 
 export interface HandoverOptions {
   readonly bands: Bands;
+  readonly connection: Pick<Connection, 'listen'>;
   /** Whether the server keeps any. */
   readonly isKept: () => boolean;
   /** The client's clock less the server's. */
@@ -27,9 +31,15 @@ export class Refused extends Error {}
 export class Handover {
   private readonly sent = new Set<string>();
   private timer = 0;
-  private retryTimer = 0;
+  private readonly retry: Retry;
 
   constructor(private readonly options: HandoverOptions) {
+    this.retry = new Retry(
+      options.connection,
+      () => this.soon(),
+      RETRY_MS,
+      LONGEST_RETRY_MS
+    );
     options.bands.onChange(() => this.soon());
   }
 
@@ -38,14 +48,6 @@ export class Handover {
       this.timer = 0;
       void this.send();
     }, SETTLE_MS);
-  }
-
-  /** However many requests failed, one is made again. */
-  private later(): void {
-    this.retryTimer ||= window.setTimeout(() => {
-      this.retryTimer = 0;
-      this.soon();
-    }, RETRY_MS);
   }
 
   private async send(): Promise<void> {
@@ -69,11 +71,16 @@ export class Handover {
   private async post(cells: readonly CellBand[]): Promise<void> {
     try {
       await this.options.post(cells);
+      this.retry.succeeded();
+      if (cells.length === MOST) {
+        // there may be more
+        this.soon();
+      }
     } catch (error) {
       if (!(error instanceof Refused)) {
         // asked again with the next cell, or after a while
         cells.forEach(({ id }) => this.sent.delete(id));
-        this.later();
+        this.retry.failed();
       } else if (cells.length > 1) {
         // one of them is wrong, and is to cost no other
         for (const cell of cells) {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
 import { test } from 'node:test';
 import { Details } from '../src/chart/details';
 import { History } from '../src/history';
 import type { Detail } from '../src/protocol';
+import { fakeConnection, fakeTimers } from './fake_page';
 
 const SPAN = { fromMs: 0, toMs: 3_600_000 };
 
@@ -20,13 +22,13 @@ function server(answer: (url: URL) => Response) {
 }
 
 /** Details of it, and how to wait until the next has come. */
-function details(history: History, retryMs?: number) {
+function details(history: History) {
   let arrived: () => void = () => undefined;
   const shelf = new Details(
     history,
+    fakeConnection(),
     () => 10,
-    () => arrived(),
-    retryMs
+    () => arrived()
   );
   const next = () => new Promise<void>(resolve => (arrived = resolve));
   return { shelf, next };
@@ -90,26 +92,91 @@ test('what fails is told in the words of the server, and draws nothing', async (
   assert.equal(shelf.samples('gpu:a', ['power_watts'], SPAN, false), null);
 });
 
-test('a span whose request was lost is asked for again', async () => {
-  let isLost = true;
+/** Two GPUs over an hour; the requests for those in `lost` fail. */
+function twoGpus(context: TestContext) {
+  const pass = fakeTimers(context);
+  const lost = new Set<string>();
   const { urls, history } = server(url => {
-    if (isLost) {
+    if (lost.has(url.searchParams.get('device') ?? '')) {
       throw new Error('Failed to fetch');
     }
     return steps(url);
   });
-  const { shelf, next } = details(history, 1);
-  const draw = () => shelf.samples('gpu:a', ['power_watts'], SPAN, false);
+  const connection = fakeConnection();
+  const view = { span: SPAN, following: false };
+  const draw = () =>
+    ['gpu:a', 'gpu:b'].map(device =>
+      shelf.samples(device, ['power_watts'], view.span, view.following)
+    );
+  const shelf = new Details(history, connection, () => 10, draw);
+  /** How often each was asked for. */
+  const requests = () =>
+    ['gpu:a', 'gpu:b'].map(
+      device =>
+        urls.filter(url => url.searchParams.get('device') === device).length
+    );
+  return { pass, lost, connection, view, draw, shelf, requests };
+}
+
+test('a span whose request was lost is asked for again, less and less', async context => {
+  const { pass, lost, connection, draw, shelf, requests } = twoGpus(context);
+  lost.add('gpu:b');
   draw();
-  await next();
-  assert.notEqual(shelf.problem, '');
-  isLost = false;
-  // it calls for another drawing, which asks
-  await next();
+  await pass(2_000);
+  assert.deepEqual(requests(), [1, 1]);
+  // 5, 10, 20, 40, 80 s after a failure, and 160 s from then on
+  await pass(16_000);
+  assert.deepEqual(requests(), [1, 3]);
+  await pass(582_000);
+  assert.deepEqual(requests(), [1, 8]);
+  lost.clear();
+  connection.comeBack();
+  await pass(2_000);
+  assert.deepEqual([requests(), shelf.problem], [[1, 9], '']);
+  assert.notEqual(draw()[1], null);
+});
+
+test('what is missing of one GPU is said while the other is answered', async context => {
+  const { pass, lost, view, draw, shelf, requests } = twoGpus(context);
+  lost.add('gpu:a');
   draw();
-  await next();
-  assert.deepEqual([urls.length, shelf.problem], [2, '']);
-  assert.notEqual(draw(), null);
+  await pass(2_000);
+  assert.match(shelf.problem, /Failed to fetch/);
+  // another part: the answer for one says nothing of the other
+  view.span = { fromMs: 1_000_000, toMs: 4_600_000 };
+  draw();
+  await pass(2_000);
+  assert.deepEqual(requests(), [2, 2]);
+  assert.match(shelf.problem, /Failed to fetch/);
+  lost.clear();
+  await pass(10_000);
+  assert.deepEqual([requests(), shelf.problem], [[3, 2], '']);
+});
+
+test('a view that follows now does not ask for what fails with each draw', async context => {
+  const { pass, lost, view, draw, requests } = twoGpus(context);
+  lost.add('gpu:b');
+  view.following = true;
+  for (let atMs = 0; atMs < 60_000; atMs += 1_000) {
+    view.span = { fromMs: atMs, toMs: atMs + 3_600_000 };
+    draw();
+    await pass(1_000);
+  }
+  const [answered = 0, failed] = requests();
+  // 5, 10 and 20 s after a failure
+  assert.equal(failed, 4);
+  assert.ok(answered >= 8, `${answered} requests`);
+});
+
+test('a dashboard that is closed asks for nothing', async context => {
+  const { pass, lost, connection, draw, shelf, requests } = twoGpus(context);
+  lost.add('gpu:a').add('gpu:b');
+  draw();
+  await pass(2_000);
+  shelf.dispose();
+  connection.comeBack();
+  await pass(3_600_000);
+  assert.deepEqual([requests(), connection.isHeard()], [[1, 1], false]);
 });
 
 test('an answer of another shape is refused', async () => {

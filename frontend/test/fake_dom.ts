@@ -1,25 +1,54 @@
 /** As much of a document as drawing needs: elements, attributes and text nodes. */
 
 export class FakeNode {
-  readonly children: FakeNode[] = [];
   readonly attributes = new Map<string, string>();
   readonly style: Record<string, string> = {};
+  readonly dataset: Record<string, string> = {};
+  hidden = false;
+  private nodes: FakeNode[] = [];
+  private readonly listeners = new Map<string, () => void>();
 
   constructor(
     readonly tag: string,
     private readonly own = ''
   ) {}
 
+  get children(): readonly FakeNode[] {
+    return this.nodes;
+  }
+
+  get childNodes(): readonly FakeNode[] {
+    return this.nodes;
+  }
+
+  get firstChild(): FakeNode | null {
+    return this.nodes[0] ?? null;
+  }
+
   setAttribute(name: string, value: string): void {
     this.attributes.set(name, value);
   }
 
-  addEventListener(): void {
-    // nothing happens to these nodes
+  addEventListener(name: string, listener: () => void): void {
+    this.listeners.set(name, listener);
+  }
+
+  /** What a browser does when a person opens or presses it. */
+  fire(name: string): void {
+    this.listeners.get(name)?.();
+  }
+
+  replaceChildren(...nodes: (FakeNode | string)[]): void {
+    this.nodes = [];
+    this.append(...nodes);
+  }
+
+  contains(): boolean {
+    return false;
   }
 
   append(...nodes: (FakeNode | string)[]): void {
-    this.children.push(
+    this.nodes.push(
       ...nodes.map(node =>
         typeof node === 'string' ? new FakeNode('#text', node) : node
       )
@@ -28,6 +57,19 @@ export class FakeNode {
 
   get textContent(): string {
     return this.own + this.children.map(child => child.textContent).join('');
+  }
+
+  set textContent(text: string) {
+    this.replaceChildren(...(text === '' ? [] : [text]));
+  }
+
+  /** By the one selector that is used: a tag's or an attribute's value. */
+  querySelectorAll(selector: string): FakeNode[] {
+    const [, name = '', value = ''] = /^\[(.+)=(.+)\]$/.exec(selector) ?? [];
+    return this.children.flatMap(child => [
+      ...(child.attributes.get(name) === value ? [child] : []),
+      ...child.querySelectorAll(selector)
+    ]);
   }
 
   /** All elements below this one that have a tag. */

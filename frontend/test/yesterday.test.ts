@@ -10,6 +10,7 @@ import { cellBand, Handover, Refused } from '../src/handover';
 import type { Band, Bands } from '../src/bands';
 import type { CellBand, KeptRecord } from '../src/protocol';
 import { ANYTHING, Records } from '../src/records';
+import { fakeConnection, fakeTimers } from './fake_page';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -171,15 +172,14 @@ function endedCells() {
 }
 
 test('each cell that ended is handed over once, and again if it was refused', async context => {
-  context.mock.timers.enable({ apis: ['setTimeout'] });
-  const scope = globalThis as unknown as { window: unknown };
-  scope.window = { setTimeout };
+  const pass = fakeTimers(context);
   const { ended, bands, changed } = endedCells();
   const sent: string[][] = [];
   let refuses = true;
   let isKept = false;
   new Handover({
     bands,
+    connection: fakeConnection(),
     isKept: () => isKept,
     offsetMs: () => 0,
     post: (cells: readonly CellBand[]) => {
@@ -187,11 +187,9 @@ test('each cell that ended is handed over once, and again if it was refused', as
       return refuses ? Promise.reject(new Error('full')) : Promise.resolve();
     }
   });
-  const settle = async () => {
+  const settle = () => {
     changed();
-    context.mock.timers.tick(1000);
-    await Promise.resolve();
-    await Promise.resolve();
+    return pass(1_000);
   };
   ended.push(band('m-1'));
   await settle();
@@ -209,19 +207,38 @@ test('each cell that ended is handed over once, and again if it was refused', as
   ended.push(band('m-3'));
   await settle();
   refuses = false;
-  context.mock.timers.tick(30_000);
-  context.mock.timers.tick(1000);
+  await pass(31_000);
   assert.deepEqual(sent.slice(3), [['m-3'], ['m-3']]);
 });
 
-test('many requests that failed are made again as one', async context => {
-  context.mock.timers.enable({ apis: ['setTimeout'] });
-  const scope = globalThis as unknown as { window: unknown };
-  scope.window = { setTimeout };
+test('more cells than the server takes at once are all handed over', async context => {
+  const pass = fakeTimers(context);
   const { ended, bands, changed } = endedCells();
-  let requests = 0;
+  const sent: number[] = [];
   new Handover({
     bands,
+    connection: fakeConnection(),
+    isKept: () => true,
+    offsetMs: () => 0,
+    post: cells => {
+      sent.push(cells.length);
+      return Promise.resolve();
+    }
+  });
+  ended.push(...Array.from({ length: 450 }, (_, cell) => band(`m-${cell}`)));
+  changed();
+  await pass(10_000);
+  assert.deepEqual(sent, [200, 200, 50]);
+});
+
+test('many requests that failed are made again as one', async context => {
+  const pass = fakeTimers(context);
+  const { ended, bands, changed } = endedCells();
+  let requests = 0;
+  const connection = fakeConnection();
+  new Handover({
+    bands,
+    connection,
     isKept: () => true,
     offsetMs: () => 0,
     post: () => {
@@ -229,29 +246,23 @@ test('many requests that failed are made again as one', async context => {
       return Promise.reject(new Error('full'));
     }
   });
-  const pass = async (seconds: number) => {
-    for (let second = 0; second < seconds; second += 1) {
-      context.mock.timers.tick(1000);
-      for (let turn = 0; turn < 5; turn += 1) {
-        await Promise.resolve();
-      }
-    }
-  };
   for (let cell = 0; cell < 10; cell += 1) {
     ended.push(band(`m-${cell}`));
     changed();
-    await pass(2);
+    await pass(2_000);
   }
   assert.equal(requests, 10);
-  // 30 seconds from a failure on, and one until cells have settled
-  await pass(124);
+  // 30, 60 and 120 s from a failure on, and one until cells have settled
+  await pass(31_000 + 61_000 + 121_000 - 19_000);
+  assert.equal(requests, 13);
+  // as soon as the server is there again
+  connection.comeBack();
+  await pass(1_000);
   assert.equal(requests, 14);
 });
 
 test('cells of the past are asked for again where the request was lost', async context => {
-  context.mock.timers.enable({ apis: ['setTimeout'] });
-  const scope = globalThis as unknown as { window: unknown };
-  scope.window = { setTimeout };
+  const pass = fakeTimers(context);
   let requests = 0;
   let draw: () => number = () => 0;
   const cells = new PastCells(
@@ -263,34 +274,28 @@ test('cells of the past are asked for again where the request was lost', async c
           : Promise.resolve({ records: [CELL], has_more: false });
       }
     },
+    fakeConnection(),
     () => draw()
   );
   const span = { fromMs: NOON - HOUR, toMs: NOON };
   const never = () => false;
   const nothing = () => undefined;
   draw = () => cells.marks(span, never, () => 0, nothing).length;
-  const settle = async (ms: number) => {
-    context.mock.timers.tick(ms);
-    for (let turn = 0; turn < 5; turn += 1) {
-      await Promise.resolve();
-    }
-  };
   assert.equal(draw(), 0);
-  await settle(200);
+  await pass(200);
   assert.equal(draw(), 0);
-  await settle(9_000);
+  await pass(9_000);
   assert.equal(requests, 1);
   // it calls for another drawing, which asks
-  await settle(1_000);
-  await settle(200);
+  await pass(1_000);
+  await pass(200);
   assert.deepEqual([requests, draw()], [2, 1]);
 });
 
 test('cells of the past are asked for less and less where it is in vain', async context => {
-  context.mock.timers.enable({ apis: ['setTimeout'] });
-  const scope = globalThis as unknown as { window: unknown };
-  scope.window = { setTimeout };
+  const pass = fakeTimers(context);
   let requests = 0;
+  const connection = fakeConnection();
   let draw: () => unknown = () => null;
   const cells = new PastCells(
     {
@@ -299,6 +304,7 @@ test('cells of the past are asked for less and less where it is in vain', async 
         return Promise.reject(new Error('The archive can not be read.'));
       }
     },
+    connection,
     () => void draw()
   );
   const span = { fromMs: NOON - HOUR, toMs: NOON };
@@ -306,20 +312,20 @@ test('cells of the past are asked for less and less where it is in vain', async 
   const nothing = () => undefined;
   draw = () => cells.marks(span, never, () => 0, nothing);
   draw();
-  for (let second = 0; second < 3600; second += 1) {
-    context.mock.timers.tick(1000);
-    for (let turn = 0; turn < 5; turn += 1) {
-      await Promise.resolve();
-    }
-  }
+  await pass(3_600_000);
   // after 0, 10, 30, 70, 150, 310, 630 s, and each 320 s from then on
   assert.equal(requests, 16);
+  connection.comeBack();
+  await pass(1_000);
+  assert.equal(requests, 17);
+  // a dashboard that is closed asks for nothing
+  cells.dispose();
+  await pass(3_600_000);
+  assert.equal(requests, 17);
 });
 
 test('a cell that is refused costs no other, and is not sent again', async context => {
-  context.mock.timers.enable({ apis: ['setTimeout'] });
-  const scope = globalThis as unknown as { window: unknown };
-  scope.window = { setTimeout };
+  const pass = fakeTimers(context);
   let changed: () => void = () => undefined;
   const bands = {
     ended: () => ['m-1', 'wrong', 'm-2'].map(id => band(id)),
@@ -331,6 +337,7 @@ test('a cell that is refused costs no other, and is not sent again', async conte
   const sent: string[][] = [];
   new Handover({
     bands,
+    connection: fakeConnection(),
     isKept: () => true,
     offsetMs: () => 0,
     post: (cells: readonly CellBand[]) => {
@@ -342,10 +349,7 @@ test('a cell that is refused costs no other, and is not sent again', async conte
   });
   for (let round = 0; round < 2; round += 1) {
     changed();
-    context.mock.timers.tick(1000);
-    for (let turn = 0; turn < 20; turn += 1) {
-      await Promise.resolve();
-    }
+    await pass(1_000);
   }
   assert.deepEqual(sent, [
     ['m-1', 'wrong', 'm-2'],

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
-from tests.e2e.lab import TIMEOUT_MS, Lab, LabPage
+from tests.e2e.lab import Lab
+from tests.e2e.lab_page import TIMEOUT_MS, LabPage
 from tests.programs import program
 
 # of the package and not of the session: the loop that Playwright runs in this

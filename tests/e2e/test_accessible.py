@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.e2e.lab import TOUR, Lab, LabPage
+from tests.e2e.lab import TOUR, Lab
+from tests.e2e.lab_page import LabPage
 from tests.programs import ROOT
 
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.e2e.lab import Lab, LabPage
+from tests.e2e.lab import Lab
+from tests.e2e.lab_page import LabPage
 from tests.programs import wait_for
 
 ATTACK = "<img src=x onerror=window.attacked=1>"

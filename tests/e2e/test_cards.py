@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 from playwright.sync_api import WebSocketRoute, expect
 
-from tests.e2e.lab import TOUR, LabPage
+from tests.e2e.lab import TOUR
+from tests.e2e.lab_page import LabPage
 from warpbook.protocol import Device, Receipt
 from warpbook.server.receipt_view import view_of_receipt
 

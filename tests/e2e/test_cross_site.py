@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser
 
-from tests.e2e.lab import BASE_URL, TIMEOUT_MS, Lab
+from tests.e2e.lab import BASE_URL, Lab
+from tests.e2e.lab_page import TIMEOUT_MS
 
 SPAN = "warpbook/api/v1/history/span?from_ms=0&to_ms=4100000000000"
 FOREIGN = """<!doctype html><title>foreign</title>

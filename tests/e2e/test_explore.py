@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.lab import TOUR, Lab, LabPage
+from tests.e2e.lab import TOUR, Lab
+from tests.e2e.lab_page import LabPage
 from tests.programs import ROOT
 
 #: older than every Bokeh that warpbook's server may have in the tests

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.lab import TOUR, Lab, LabPage
+from tests.e2e.lab import TOUR, Lab
+from tests.e2e.lab_page import LabPage
 from tests.stub_nvml import LOST, StubNvml
 
 

@@ -6,7 +6,8 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.e2e.lab import Lab, LabPage
+from tests.e2e.lab import Lab
+from tests.e2e.lab_page import LabPage
 from tests.programs import wait_for
 
 ON = "%load_ext warpbook\n%gpuwatch on"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Response, expect
 
-from tests.e2e.lab import TOUR, Lab, LabPage
+from tests.e2e.lab import TOUR, Lab
+from tests.e2e.lab_page import LabPage
 from tests.programs import wait_for
 
 CHIP = "What the chip does"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.e2e.lab import HOLD_THE_GIL, TOUR, Lab, LabPage
+from tests.e2e.lab import HOLD_THE_GIL, TOUR, Lab
+from tests.e2e.lab_page import LabPage
 from tests.programs import wait_for
 
 DIE = "import os\nos._exit(1)"

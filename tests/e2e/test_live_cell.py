@@ -7,7 +7,8 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.e2e.lab import Lab, LabPage
+from tests.e2e.lab import Lab
+from tests.e2e.lab_page import LabPage
 from tests.programs import wait_for
 
 PREPARE = """\

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.e2e.lab import TOUR, Lab, LabPage
+from tests.e2e.lab import TOUR, Lab
+from tests.e2e.lab_page import LabPage
 from tests.programs import wait_for
 from tests.stub_nvml import LOST, XID_EVENT, StubNvml
 

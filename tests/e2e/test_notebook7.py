@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.lab import BASE_URL, Lab, LabPage
+from tests.e2e.lab import BASE_URL, Lab
+from tests.e2e.lab_page import LabPage
 from tests.e2e.test_accessible import serious
 
 

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Locator, WebSocket, expect
 
-from tests.e2e.lab import BASE_URL, TOUR, Lab, LabPage
+from tests.e2e.lab import BASE_URL, TOUR, Lab
+from tests.e2e.lab_page import LabPage
 from tests.programs import ROOT, wait_for
 from tests.stub_nvml import StubNvml
 

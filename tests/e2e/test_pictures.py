@@ -6,7 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.e2e.lab import Lab, LabPage
+from tests.e2e.lab import Lab
+from tests.e2e.lab_page import LabPage
 from tests.e2e.test_reports import ATTACK, HAND_IN, show
 from tests.programs import wait_for
 

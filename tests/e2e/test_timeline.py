@@ -8,7 +8,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.e2e.lab import Lab, LabPage
+from tests.e2e.lab import Lab
+from tests.e2e.lab_page import LabPage
 from tests.many_events import RARE
 from tests.programs import ROOT, wait_for
 

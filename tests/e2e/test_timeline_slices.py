@@ -6,7 +6,8 @@ import re
 
 from playwright.sync_api import Locator, expect
 
-from tests.e2e.lab import Lab, LabPage
+from tests.e2e.lab import Lab
+from tests.e2e.lab_page import LabPage
 from tests.e2e.test_timeline import open_report, shown, still_ms
 from tests.programs import wait_for
 

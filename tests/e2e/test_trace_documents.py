@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.e2e.lab import BASE_URL, Lab, LabPage
+from tests.e2e.lab import BASE_URL, Lab
+from tests.e2e.lab_page import LabPage
 from tests.e2e.test_accessible import serious
 from tests.e2e.test_reports import HAND_IN, TRACES
 from tests.programs import wait_for

@@ -15,7 +15,8 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Locator, expect
 
-from tests.e2e.lab import TOUR, Lab, LabPage
+from tests.e2e.lab import TOUR, Lab
+from tests.e2e.lab_page import LabPage
 from tests.extension.server.test_difference import profiled
 from tests.programs import wait_for
 from warpbook.protocol import CellBand, CellReport

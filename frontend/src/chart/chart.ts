@@ -232,7 +232,7 @@ export class Chart implements Drawable {
     const { spec, options } = this;
     const { gestures } = options;
     const colors = (this.colors ??= readColors(this.node));
-    const tip = h('div', { class: 'wb-tip', role: 'status', hidden: '' });
+    const tip = h('div', { class: 'wb-tip', role: 'status' });
     const plot = makePlot(this.plotNode, {
       width,
       height: this.plotNode.clientHeight,
@@ -280,7 +280,7 @@ export class Chart implements Drawable {
     const left = u.cursor.left ?? -1;
     // a synchronised cursor has no event of its own
     if (left < 0 || !(u.cursor.event || this.reader.isReading)) {
-      tip.hidden = true;
+      setText(tip, '');
       return;
     }
     const index = u.cursor.idx ?? null;
@@ -297,7 +297,6 @@ export class Chart implements Drawable {
     ];
     setText(tip, lines.join('\n'));
     u.over.style.cursor = labels.some(({ open }) => open) ? 'pointer' : '';
-    tip.hidden = false;
     const right = left > u.over.clientWidth / 2;
     tip.style.left = right ? '' : `${left + 10}px`;
     tip.style.right = right ? `${u.over.clientWidth - left + 10}px` : '';

@@ -5,7 +5,9 @@
  * with each draw; a request goes out when they have settled, one for each device.
  */
 
+import type { Connection } from '../connection';
 import type { History } from '../history';
+import { Retry } from '../retry';
 import type { Samples } from './samples';
 import { detailSamples } from './samples';
 import type { Span } from './viewport';
@@ -16,8 +18,9 @@ const MOST_STEPS = 600;
 const SETTLE_MS = 120;
 /** A span that follows now is asked for again this often at most. */
 const REFRESH_MS = 2_000;
-/** A request that failed is made again after so long. */
+/** A request that failed is made again after so long, and at least so often. */
 const RETRY_MS = 5_000;
+const LONGEST_RETRY_MS = 160_000;
 
 /** What is here of one device, and what was asked for. */
 interface Shelf {
@@ -26,19 +29,35 @@ interface Shelf {
   requested: Span | null;
   askedMetrics: number;
   samples: Samples | null;
+  /** Of the last request. */
+  state: 'asked' | 'answered' | 'failed';
+  /** Whether the view followed now when it was made. */
+  isOfNow: boolean;
+  /** Why the last request that ended failed, in words; empty if it did not. */
+  problem: string;
 }
 
 export class Details {
-  /** Why the last request failed, in words; empty if it did not. */
-  problem = '';
-
   /** @param arrived - called when there is something new to draw or to say */
   constructor(
     private readonly history: History,
+    connection: Pick<Connection, 'listen'>,
     private readonly rateHz: () => number,
-    private readonly arrived: () => void,
-    private readonly retryMs = RETRY_MS
-  ) {}
+    private readonly arrived: () => void
+  ) {
+    this.retry = new Retry(
+      connection,
+      () => this.askAgain(),
+      RETRY_MS,
+      LONGEST_RETRY_MS
+    );
+  }
+
+  /** Why a device's steps are missing, in words; empty where none are. */
+  get problem(): string {
+    const shelves = [...this.shelves.values()];
+    return shelves.find(({ problem }) => problem !== '')?.problem ?? '';
+  }
 
   /** The newest steps of a device, null until some came. */
   samples(
@@ -61,7 +80,13 @@ export class Details {
   clear(): void {
     window.clearTimeout(this.timer);
     this.timer = 0;
+    this.retry.cancel();
     this.shelves.clear();
+  }
+
+  dispose(): void {
+    this.clear();
+    this.retry.dispose();
   }
 
   private shelf(device: string, span: Span): Shelf {
@@ -72,7 +97,10 @@ export class Details {
         wanted: span,
         requested: null,
         askedMetrics: 0,
-        samples: null
+        samples: null,
+        state: 'asked',
+        isOfNow: false,
+        problem: ''
       };
       this.shelves.set(device, shelf);
     }
@@ -91,9 +119,12 @@ export class Details {
   private async fetch(device: string, shelf: Shelf): Promise<void> {
     const span = (shelf.requested = shelf.wanted);
     shelf.askedMetrics = shelf.metrics.size;
+    shelf.state = 'asked';
+    shelf.isOfNow = this.following;
     const lengthMs = span.toMs - span.fromMs;
     // two readings a step: none is empty only because it is short
     const steps = Math.floor((lengthMs * this.rateHz()) / 1000 / 2);
+    let problem = '';
     try {
       const detail = await this.history.detail(
         device,
@@ -101,28 +132,41 @@ export class Details {
         span,
         Math.min(MOST_STEPS, Math.max(1, steps))
       );
-      if (shelf.requested !== span) {
-        return;
+      if (this.isCurrent(device, shelf, span)) {
+        shelf.samples = detailSamples(detail);
       }
-      shelf.samples = detailSamples(detail);
-      this.problem = '';
     } catch (error) {
-      this.problem = `What is older than ten minutes can't be shown. ${(error as Error).message}`;
-      window.setTimeout(() => this.retry(device, shelf, span), this.retryMs);
+      problem = `What is older than ten minutes can't be shown. ${(error as Error).message}`;
     }
-    if (this.shelves.get(device) === shelf) {
-      this.arrived();
+    if (!this.isCurrent(device, shelf, span)) {
+      return;
     }
+    shelf.problem = problem;
+    shelf.state = problem === '' ? 'answered' : 'failed';
+    if (problem !== '') {
+      this.retry.failed();
+    } else if (this.problem === '') {
+      this.retry.succeeded();
+    }
+    this.arrived();
   }
 
-  /** Ask again for a span, if it is wanted still. */
-  private retry(device: string, shelf: Shelf, span: Span): void {
-    if (this.shelves.get(device) === shelf && shelf.requested === span) {
-      shelf.requested = null;
-      this.arrived();
-    }
+  /** Whether a request is the last one of a device that is still there. */
+  private isCurrent(device: string, shelf: Shelf, span: Span): boolean {
+    return this.shelves.get(device) === shelf && shelf.requested === span;
   }
 
+  /** Call for another drawing, which asks for what failed and is still wanted. */
+  private askAgain(): void {
+    for (const shelf of this.shelves.values()) {
+      if (shelf.state === 'failed') {
+        shelf.requested = null;
+      }
+    }
+    this.arrived();
+  }
+
+  private readonly retry: Retry;
   private readonly shelves = new Map<string, Shelf>();
   private timer = 0;
   private following = true;
@@ -139,7 +183,10 @@ function isStale(shelf: Shelf, following: boolean): boolean {
     return true;
   }
   const behindMs = Math.abs(wanted.toMs - requested.toMs);
-  return following
-    ? behindMs >= Math.max(REFRESH_MS, lengthMs / MOST_STEPS)
-    : behindMs > 1;
+  if (!following) {
+    return behindMs > 1;
+  }
+  // time alone asks for no more while a request is on its way or has failed
+  const isDue = shelf.state === 'answered' || !shelf.isOfNow;
+  return isDue && behindMs >= Math.max(REFRESH_MS, lengthMs / MOST_STEPS);
 }

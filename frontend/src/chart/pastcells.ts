@@ -1,9 +1,11 @@
 /** Cells that ran before this page was open, as marks: the server keeps them. */
 
+import type { Connection } from '../connection';
 import { duration, clip } from '../format';
 import type { KeptRecord } from '../protocol';
 import type { Records } from '../records';
 import { ANYTHING } from '../records';
+import { Retry } from '../retry';
 import type { Mark } from './marks';
 import type { Span } from './viewport';
 
@@ -11,16 +13,24 @@ import type { Span } from './viewport';
 const MOST = 200;
 /** A wheel turns in many small steps. */
 const SETTLE_MS = 200;
-/** A request that failed is made again after so long; after twice as long each time. */
+/** A request that failed is made again after so long, and at least so often. */
 const RETRY_MS = 10_000;
-const MOST_RETRY_MS = 320_000;
+const LONGEST_RETRY_MS = 320_000;
 
 export class PastCells {
   /** @param arrived - called when there are others to draw */
   constructor(
     private readonly records: Pick<Records, 'find'>,
+    connection: Pick<Connection, 'listen'>,
     private readonly arrived: () => void
-  ) {}
+  ) {
+    this.retry = new Retry(
+      connection,
+      () => this.askAgain(),
+      RETRY_MS,
+      LONGEST_RETRY_MS
+    );
+  }
 
   /** The cells of a span, without those that the page itself has seen. */
   marks(
@@ -42,6 +52,11 @@ export class PastCells {
         label: describe(cell),
         open: () => open(cell)
       }));
+  }
+
+  dispose(): void {
+    window.clearTimeout(this.timer);
+    this.retry.dispose();
   }
 
   private want(span: Span): void {
@@ -67,6 +82,7 @@ export class PastCells {
       toMs: span.toMs + marginMs
     };
     this.fetched = wider;
+    this.retry.cancel();
     try {
       const { records } = await this.records.find({
         ...ANYTHING,
@@ -74,31 +90,30 @@ export class PastCells {
         kinds: ['cell'],
         limit: MOST
       });
-      this.retryMs = RETRY_MS;
       if (this.fetched === wider) {
+        this.retry.succeeded();
         this.cells = records;
         this.arrived();
       }
     } catch {
       // the charts are there all the same
-      window.setTimeout(() => this.retry(wider), this.retryMs);
-      this.retryMs = Math.min(2 * this.retryMs, MOST_RETRY_MS);
+      if (this.fetched === wider) {
+        this.retry.failed();
+      }
     }
   }
 
-  /** Ask again for a span, if no other was asked for since. */
-  private retry(span: Span): void {
-    if (this.fetched === span) {
-      this.fetched = null;
-      this.arrived();
-    }
+  /** Call for another drawing, which asks. */
+  private askAgain(): void {
+    this.fetched = null;
+    this.arrived();
   }
 
+  private readonly retry: Retry;
   private cells: readonly KeptRecord[] = [];
   private fetched: Span | null = null;
   private wanted: Span = { fromMs: 0, toMs: 0 };
   private timer = 0;
-  private retryMs = RETRY_MS;
 }
 
 function describe(cell: KeptRecord): string {

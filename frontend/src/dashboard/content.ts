@@ -2,6 +2,7 @@
 
 import type { BokehLoader } from '../bokeh';
 import { h } from '../dom';
+import { StatusLine } from '../status';
 import type { Drawing } from './picture';
 import { Picture } from './picture';
 import { trans } from '../translation';
@@ -60,7 +61,7 @@ export class ContentView {
   ): Promise<void> {
     const asking = card(
       title,
-      h('p', { role: 'status' }, trans.__('Asking the server…'))
+      new StatusLine(trans.__('Asking the server…')).node
     );
     this.show(asking);
     let content: Content;

@@ -100,7 +100,6 @@ export class Controls {
     this.writeWindow();
     setText(this.pause, following ? trans.__('Pause') : trans.__('Resume'));
     this.pause.setAttribute('aria-pressed', String(!following));
-    this.badge.hidden = following;
     setText(
       this.badge,
       following ? '' : `PAUSED ${when(fromMs)} to ${when(toMs)}`
@@ -178,8 +177,7 @@ export class Controls {
   /** That the view stands still; not beside the buttons, which must not move. */
   readonly badge = h('span', {
     class: 'wb-badge wb-badge-paused',
-    role: 'status',
-    hidden: ''
+    role: 'status'
   });
   private readonly pause = h('button', {
     class: 'wb-button wb-pause',

@@ -68,9 +68,10 @@ export class Dashboard extends Widget {
     const history = new History(connection);
     this.details = new Details(
       history,
+      connection,
       () => store.rateHz,
       () => {
-        this.header.setProblem(this.details.problem);
+        this.header.setProblem(this.isLive() ? '' : this.details.problem);
         this.loop.drawNow();
       }
     );
@@ -91,7 +92,9 @@ export class Dashboard extends Widget {
     this.find = new Find(records, this.cards);
     this.rules =
       rules === null ? null : new RuleList(rules, () => store.devices);
-    this.pastCells = new PastCells(records, () => this.loop.drawNow());
+    this.pastCells = new PastCells(records, connection, () =>
+      this.loop.drawNow()
+    );
     // both lists: one that grows would push the other from below the pointer
     const pressed = new Pressed(this.body, () => {
       this.reports.update();
@@ -154,7 +157,8 @@ export class Dashboard extends Widget {
     this.sections.dispose();
     this.elsewhere?.dispose();
     this.loop.dispose();
-    this.details.clear();
+    this.details.dispose();
+    this.pastCells.dispose();
     this.cells.dispose();
     this.drawer.close();
     super.dispose();
@@ -169,9 +173,14 @@ export class Dashboard extends Widget {
     this.demand();
     this.controls.update();
     this.node.classList.toggle('wb-held', !this.viewport.following);
-    if (this.viewport.following && this.viewport.windowMs <= STORED_MS) {
+    if (this.isLive()) {
       this.header.setProblem('');
     }
+  }
+
+  /** Whether all that the charts show came over the stream. */
+  private isLive(): boolean {
+    return this.viewport.following && this.viewport.windowMs <= STORED_MS;
   }
 
   private demand(): void {

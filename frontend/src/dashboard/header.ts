@@ -73,7 +73,6 @@ export class Header {
 
   /** Say why the charts don't show all that they should; nothing if they do. */
   setProblem(words: string): void {
-    this.problem.hidden = words === '';
     setText(this.problem, words);
   }
 
@@ -135,11 +134,7 @@ export class Header {
   private readonly origin = h('div', { class: 'wb-origin' });
   private readonly during = h('span', { class: 'wb-during' });
   private readonly connection = h('span', { role: 'status' });
-  private readonly problem = h('p', {
-    class: 'wb-warning',
-    role: 'status',
-    hidden: ''
-  });
+  private readonly problem = h('p', { class: 'wb-warning', role: 'status' });
   private readonly absences = h('details', { class: 'wb-absences' });
   private readonly legend = h('div', {
     class: 'wb-notebooks',

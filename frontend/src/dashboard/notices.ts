@@ -18,8 +18,7 @@ export class Notices {
   readonly node = h('section', {
     class: 'wb-notices',
     role: 'log',
-    'aria-label': trans.__('Notices'),
-    hidden: ''
+    'aria-label': trans.__('Notices')
   });
 
   constructor(
@@ -51,7 +50,6 @@ export class Notices {
       return;
     }
     this.shown = key;
-    this.node.hidden = notices.length === 0 && stopped === '';
     const more = notices.length - MOST_SHOWN;
     const dismiss = () => {
       this.dismissedMs = notices[0]?.atMs ?? 0;
@@ -60,18 +58,20 @@ export class Notices {
     this.node.replaceChildren(
       ...(stopped === '' ? [] : [keepingNotice(stopped)]),
       ...notices.slice(0, MOST_SHOWN).map(({ node }) => node()),
-      h(
-        'p',
-        { class: 'wb-note' },
-        more > 0 ? `and ${more} earlier ` : '',
-        notices.length > 0
-          ? h(
-              'button',
-              { class: 'wb-button', click: dismiss },
-              trans.__('Dismiss')
+      ...(notices.length === 0
+        ? []
+        : [
+            h(
+              'p',
+              { class: 'wb-note' },
+              more > 0 ? `and ${more} earlier ` : '',
+              h(
+                'button',
+                { class: 'wb-button', click: dismiss },
+                trans.__('Dismiss')
+              )
             )
-          : null
-      )
+          ])
     );
   }
 
@@ -111,7 +111,7 @@ export class Notices {
 function keepingNotice(why: string): HTMLElement {
   return h(
     'article',
-    { class: 'wb-notice', 'data-severity': 'warning', role: 'status' },
+    { class: 'wb-notice', 'data-severity': 'warning' },
     h('strong', {}, trans.__('History is not kept on disk now; live goes on.')),
     ' ',
     clip(why, 500)

@@ -2,6 +2,7 @@
 
 import type { BokehLoader, Figure } from '../bokeh';
 import { h } from '../dom';
+import { StatusLine } from '../status';
 import { isDark } from '../theme';
 import { trans } from '../translation';
 
@@ -61,24 +62,23 @@ export class Picture {
   }
 
   private async fetch(): Promise<void> {
-    const words = h('p', { role: 'status' }, trans.__('Drawing…'));
-    this.place.replaceChildren(words);
+    const words = new StatusLine(trans.__('Drawing…'));
+    this.place.replaceChildren(words.node);
     const joint = this.drawing.path.includes('?') ? '&' : '?';
     const theme = isDark() ? 'dark' : 'light';
     const path = `${this.drawing.path}${joint}theme=${theme}`;
     try {
       const figure = await this.bokeh.show(path, this.place);
-      if (words.isConnected) {
-        words.remove();
+      if (words.node.isConnected) {
+        words.node.remove();
         this.figure = figure;
       } else {
         // closed, or asked for in another theme, meanwhile
         figure.clear();
       }
     } catch (error) {
-      words.textContent = trans.__(
-        "The figure can't be drawn. %1",
-        (error as Error).message
+      words.say(
+        trans.__("The figure can't be drawn. %1", (error as Error).message)
       );
     }
   }

@@ -7,6 +7,7 @@ import type {
   ChecklistGroup,
   ChecklistView
 } from '../protocol';
+import { StatusLine } from '../status';
 import { trans } from '../translation';
 import { teacher } from './report_parts';
 import { word } from './worded';
@@ -21,9 +22,7 @@ export function checklistPart(load: () => Promise<ChecklistView>): HTMLElement {
       // the button that has the focus goes
       place.focus();
     }
-    place.replaceChildren(
-      h('p', { role: 'status' }, trans.__('Asking the server…'))
-    );
+    place.replaceChildren(new StatusLine(trans.__('Asking the server…')).node);
     let nodes: Node[];
     try {
       nodes = checklistNodes(await load());

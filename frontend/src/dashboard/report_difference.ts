@@ -3,6 +3,7 @@
 import { h } from '../dom';
 import { clip, when } from '../format';
 import type { CellReport, Comparison } from '../protocol';
+import { StatusLine } from '../status';
 import { trans } from '../translation';
 import { tableNodes } from './report_parts';
 import { whose } from './whose';
@@ -119,7 +120,7 @@ function picker(
 
   /** Show what is asked for, unless something else was meanwhile. */
   async function tell(ask: () => Promise<Node[] | null>): Promise<void> {
-    const waits = h('p', { role: 'status' }, 'Asking the server…');
+    const waits = new StatusLine('Asking the server…').node;
     place.replaceChildren(waits);
     let nodes: Node[];
     try {

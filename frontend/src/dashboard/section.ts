@@ -93,10 +93,11 @@ export class DeviceSection {
     const { state, why } = latest;
     const unread = isUnread(latest);
     const wrong = state !== 'ok' && !unread;
-    this.state.hidden = unread || (!wrong && !why);
+    const label = deviceLabel(this.device, this.stream.store.devices);
+    // read out when it changes: it is empty as long as all is well
     setText(
       this.state,
-      `${deviceLabel(this.device, this.stream.store.devices)}: ${stateName(state)}. ${why}`
+      unread || (!wrong && !why) ? '' : `${label}: ${stateName(state)}. ${why}`
     );
     this.node.classList.toggle('wb-device-wrong', wrong);
     this.badge.update(latest);
@@ -239,8 +240,7 @@ export class DeviceSection {
   private readonly verdict: VerdictLine | null;
   private readonly state = h('p', {
     class: 'wb-device-state',
-    role: 'status',
-    hidden: ''
+    role: 'status'
   });
 }
 

@@ -1,5 +1,6 @@
 /** Parts of a page that are drawn anew by the service when something has changed. */
 
+import { keepLines } from '../status';
 import { fillTimes } from './forms';
 import { pageNow } from './page';
 import { showTimes } from './times';
@@ -55,6 +56,7 @@ function put(page: Document | null): void {
     drawnFrom.set(copy, now.innerHTML);
     showTimes(copy);
     fillTimes(copy);
+    keepLines(old, copy);
     old.replaceWith(copy);
   }
 }

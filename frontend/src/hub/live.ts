@@ -112,6 +112,5 @@ function say(text: string): void {
   const place = document.getElementById('connection');
   if (place !== null) {
     place.textContent = text;
-    place.hidden = text === '';
   }
 }

@@ -3,6 +3,7 @@
 import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { LabEntry, LabHints, LabMark, SoFar } from '../protocol';
+import { StatusLine } from '../status';
 import { labCard } from './card';
 import { languageName } from './filters';
 import type { LabsServer } from './server';
@@ -145,11 +146,7 @@ async function showHints(
       trans.__('Open one more hint')
     );
     place.replaceChildren(
-      h(
-        'p',
-        { role: 'status' },
-        trans.__('%1 of %2 are open.', hints.length, of)
-      ),
+      new StatusLine(trans.__('%1 of %2 are open.', hints.length, of)).node,
       h('ol', {}, ...hints.map(hint => h('li', {}, ...blocks(hint)))),
       ...(hints.length < of ? [more] : [])
     );

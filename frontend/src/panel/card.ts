@@ -67,7 +67,6 @@ export class Card {
         ? `${this.label}: ${stateName(latest.state)}. ${clip(latest.why, 200)}`
         : ''
     );
-    this.state.hidden = !wrong;
     this.figures.hidden = wrong;
     this.writeFigures();
     this.writeVerdict();
@@ -148,11 +147,7 @@ export class Card {
 
   private readonly label: string;
   private readonly badge: Badge;
-  private readonly state = h('p', {
-    class: 'wb-warning',
-    role: 'status',
-    hidden: ''
-  });
+  private readonly state = h('p', { class: 'wb-warning', role: 'status' });
   private readonly figures = h('dl', {});
   private readonly activity: Figure;
   private readonly memory: Figure;

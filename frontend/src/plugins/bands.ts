@@ -27,6 +27,7 @@ export const bandsPlugin: JupyterFrontEndPlugin<Bands> = {
     const { serverSettings } = app.serviceManager;
     new Handover({
       bands,
+      connection: stream.connection,
       isKept: () =>
         ['on', 'other_server'].includes(stream.statements.keeping?.state ?? ''),
       offsetMs: () => stream.store.offsetMs,

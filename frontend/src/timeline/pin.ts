@@ -16,12 +16,13 @@ export interface PinEvents {
 type Which = Pick<TimelineEvent, 'row' | 'start_ns' | 'duration_ns'>;
 
 export class Pin {
-  readonly node = h('div', {
+  private readonly region = h('div', {
     class: 'wb-timeline-pinned',
     role: 'region',
-    'aria-label': 'Pinned event',
-    'aria-live': 'polite'
+    'aria-label': 'Pinned event'
   });
+  /** It stands there before an event is pinned, so that the first one is read out. */
+  readonly node = h('div', { 'aria-live': 'polite' }, this.region);
 
   constructor(
     private readonly source: TimelineSource,
@@ -59,7 +60,7 @@ export class Pin {
       nodes = [h('p', { class: 'wb-warning' }, (error as Error).message)];
     }
     if (this.which === which) {
-      this.node.replaceChildren(...nodes);
+      this.region.replaceChildren(...nodes);
       this.events.changed();
     }
   }
@@ -71,7 +72,7 @@ export class Pin {
     }
     this.which = null;
     this.answer = null;
-    this.node.replaceChildren();
+    this.region.replaceChildren();
     this.events.changed();
     return true;
   }

@@ -8,25 +8,25 @@
 
 import type { BokehLoader } from '../bokeh';
 import { Picture } from '../dashboard/picture';
-import { h, setText } from '../dom';
+import { h } from '../dom';
 import { saveFile } from '../download';
 import { count } from '../format';
 import type { CellReport, TimelineEvent, TimelineWindow } from '../protocol';
+import { StatusLine } from '../status';
 import { isDark } from '../theme';
 import type { Controlled } from './controls';
 import { KEY_WORDS, pressed, toolbar } from './controls';
 import { MINIMAP_STEPS } from './minimap';
 import { Pin } from './pin';
 import { TimelinePlot } from './plot';
-import type { AtHand, Part } from './reach';
+import type { Part } from './reach';
 import { wanted } from './reach';
 import { Search } from './search';
 import { partWords, selectionNodes } from './selection';
 import { TimelineSource } from './source';
 import { Stage, stageElement } from './stage';
+import { Windows } from './windows';
 
-/** Between two requests while a person moves. */
-const PAUSE_MS = 60;
 /** A match takes so much of the screen's width. */
 const MATCH_SHARE = 0.2;
 const LEAST_NS = 20;
@@ -49,12 +49,18 @@ export class TimelineView implements Controlled {
     });
     this.stage = new Stage(this.pin, part => this.show(part));
     this.search = new Search(this.source, {
-      changed: () => this.refill(),
+      changed: () => this.windows.refill(),
       show: event => {
         this.showEvent(event);
         void this.pin.set(event);
       },
       beginNs: () => this.plot?.seen.fromNs ?? 0
+    });
+    this.windows = new Windows(this.source, bokeh.connection, {
+      screen: () => this.plot,
+      text: () => this.search.text,
+      fill: drawn => this.fill(drawn),
+      tell: problem => this.words.write(`${problem} Trying again.`)
     });
     this.node = h(
       'section',
@@ -63,7 +69,7 @@ export class TimelineView implements Controlled {
         'aria-label': 'Timeline',
         keydown: event => pressed(event as KeyboardEvent, this)
       },
-      this.words
+      this.words.node
     );
     void this.begin();
   }
@@ -76,13 +82,13 @@ export class TimelineView implements Controlled {
       const { seen } = plot;
       plot.clear();
       this.plot = null;
-      void this.draw(seen);
+      void this.drawOrFallBack(seen);
     }
   }
 
   clear(): void {
     this.isCleared = true;
-    window.clearTimeout(this.timer);
+    this.windows.dispose();
     this.search.dispose();
     this.stage.unmount();
     this.fallback?.clear();
@@ -93,7 +99,7 @@ export class TimelineView implements Controlled {
   private async begin(): Promise<void> {
     const { profile, timeline_events: events, live, file } = this.report;
     if (hasNoEvents(this.report)) {
-      setText(this.words, NO_EVENTS);
+      this.words.say(NO_EVENTS);
       return;
     }
     if (typeof events !== 'number') {
@@ -107,10 +113,14 @@ export class TimelineView implements Controlled {
       );
       return;
     }
-    setText(this.words, 'Drawing…');
+    this.words.say('Drawing…');
     const length = Math.max(profile.wall_ns, LEAST_NS);
+    await this.drawOrFallBack({ fromNs: 0, toNs: length });
+  }
+
+  private async drawOrFallBack(seen: Part): Promise<void> {
     try {
-      await this.draw({ fromNs: 0, toNs: length });
+      await this.draw(seen);
     } catch (error) {
       if (!this.isCleared) {
         this.fallBack((error as Error).message);
@@ -125,8 +135,8 @@ export class TimelineView implements Controlled {
       path: `api/v1/reports/${encodeURIComponent(id)}/figure`,
       folded: null
     });
-    setText(this.words, `Only the longest events are drawn. ${why}`);
-    this.node.replaceChildren(this.fallback.node, this.words);
+    this.words.say(`Only the longest events are drawn. ${why}`);
+    this.node.replaceChildren(this.fallback.node, this.words.node);
   }
 
   private async draw(seen: Part): Promise<void> {
@@ -151,7 +161,7 @@ export class TimelineView implements Controlled {
       toolbar(this, this.search.node),
       this.stage.minimap.node,
       this.place,
-      this.words,
+      this.words.node,
       this.pin.node,
       this.selected
     );
@@ -169,7 +179,7 @@ export class TimelineView implements Controlled {
     this.stage.mount(this.plot, element);
     this.plot.show(seen);
     this.plot.select(this.selection);
-    this.take(drawn);
+    this.windows.take(drawn);
     await this.drawMinimap(drawn);
   }
 
@@ -232,60 +242,11 @@ export class TimelineView implements Controlled {
   private moved(): void {
     this.stage.moved();
     this.tellSeen();
-    if (this.timer === 0) {
-      this.timer = window.setTimeout(() => {
-        this.timer = 0;
-        void this.fetch();
-      }, PAUSE_MS);
-    }
+    this.windows.moved();
   }
 
-  /** Ask for what is seen and not at hand, one request at a time. */
-  private async fetch(): Promise<void> {
-    const { plot } = this;
-    if (plot === null || this.isAsking) {
-      return;
-    }
-    const reach = wanted(plot.seen, plot.pixels, this.atHand);
-    if (reach === null) {
-      return;
-    }
-    this.isAsking = true;
-    const { text } = this.search;
-    try {
-      const answer = await this.source.window(reach, text);
-      if (this.plot === plot && text === this.search.text) {
-        this.take(answer);
-      }
-    } catch (error) {
-      setText(this.words, (error as Error).message);
-      return;
-    } finally {
-      this.isAsking = false;
-    }
-    if (this.plot !== null) {
-      // a person has moved on, or searched, meanwhile
-      this.moved();
-    }
-  }
-
-  private refill(): void {
-    this.atHand = null;
-    void this.fetch();
-  }
-
-  private take(drawn: TimelineWindow): void {
-    const { plot } = this;
-    if (plot === null) {
-      return;
-    }
+  private fill(drawn: TimelineWindow): void {
     this.drawn = drawn;
-    const isMerged = drawn.bars.some(row => row.is_merged);
-    this.atHand = {
-      fromNs: drawn.from_ns <= drawn.first_ns ? -Infinity : drawn.from_ns,
-      toNs: drawn.to_ns >= drawn.last_ns ? Infinity : drawn.to_ns,
-      stepNs: isMerged ? drawn.step_ns : 0
-    };
     this.stage.fill(drawn);
     this.tellSeen();
   }
@@ -300,11 +261,10 @@ export class TimelineView implements Controlled {
       drawn.omitted === 0
         ? ''
         : ` ${count(drawn.omitted)} more are on rows that are not drawn.`;
-    const merged = this.atHand?.stepNs
+    const merged = drawn.bars.some(row => row.is_merged)
       ? ' Close events are one bar, as high as it is busy.'
       : '';
-    setText(
-      this.words,
+    this.words.write(
       `${partWords(plot.seen)} of ${count(all)} events.${merged}${omitted}`
     );
   }
@@ -348,13 +308,13 @@ export class TimelineView implements Controlled {
   }
 
   async save(): Promise<void> {
-    setText(this.words, 'Fetching the events…');
+    this.words.write('Fetching the events…');
     try {
       const file = await this.source.export();
       saveFile(file);
       this.tellSeen();
     } catch (error) {
-      setText(this.words, `It could not be saved. ${(error as Error).message}`);
+      this.words.write(`It could not be saved. ${(error as Error).message}`);
     }
   }
 
@@ -362,12 +322,13 @@ export class TimelineView implements Controlled {
   private readonly pin: Pin;
   private readonly stage: Stage;
   private readonly search: Search;
+  private readonly windows: Windows;
   private readonly place = h('div', {
     tabindex: '0',
     role: 'group',
     'aria-label': `Events over time. ${KEY_WORDS}`
   });
-  private readonly words = h('p', { class: 'wb-note', role: 'status' });
+  private readonly words = new StatusLine('', { class: 'wb-note' });
   private readonly selected = h('div', {
     class: 'wb-timeline-selection',
     role: 'region',
@@ -377,11 +338,8 @@ export class TimelineView implements Controlled {
   private fallback: Picture | null = null;
   private drawn: TimelineWindow | null = null;
   private whole: TimelineWindow | null = null;
-  private atHand: AtHand | null = null;
   private selection: Part | null = null;
-  private isAsking = false;
   private isCleared = false;
-  private timer = 0;
 }
 
 /** What stands instead of an empty chart. */

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { BokehLoader } from '../src/bokeh';
+import { ContentView } from '../src/dashboard/content';
+import type { Controls } from '../src/dashboard/controls';
+import { Header } from '../src/dashboard/header';
+import { Notices } from '../src/dashboard/notices';
+import { checklistPart } from '../src/dashboard/report_checklist';
+import { h } from '../src/dom';
+import type { Stream } from '../src/shared';
+import { keepLines } from '../src/status';
+import { FakeNode, fakeDocument } from './fake_dom';
+import { fakeTimers } from './fake_page';
+
+fakeDocument();
+Object.assign(globalThis, { Node: FakeNode });
+
+const fake = (element: HTMLElement) => element as unknown as FakeNode;
+const lines = (element: HTMLElement) =>
+  fake(element).querySelectorAll('[role=status]');
+const said = (element: HTMLElement) =>
+  lines(element).map(line => line.textContent);
+
+test('a checklist that is asked for says so on a line that stood empty', async context => {
+  const pass = fakeTimers(context);
+  let answer: (view: { groups: [] }) => void = () => undefined;
+  const part = checklistPart(() => new Promise(resolve => (answer = resolve)));
+  fake(part).fire('toggle');
+  assert.deepEqual(said(part), ['']);
+  const [line] = lines(part);
+  await pass(200);
+  assert.deepEqual(said(part), ['Asking the server…']);
+  assert.equal(lines(part)[0], line);
+  answer({ groups: [] });
+  await pass(200);
+  assert.deepEqual(said(part), []);
+});
+
+test('a card that is asked for says so on a line that stood empty', async context => {
+  const pass = fakeTimers(context);
+  const place = h('div');
+  const view = new ContentView(place, {} as unknown as BokehLoader, () => []);
+  void view.showLater('Receipt', () => new Promise(() => undefined));
+  assert.deepEqual(said(place), ['']);
+  await pass(200);
+  assert.deepEqual(said(place), ['Asking the server…']);
+});
+
+test('a line of a part that is drawn anew says first what it said before', async context => {
+  const pass = fakeTimers(context);
+  const part = (...words: string[]) =>
+    h('section', {}, ...words.map(text => h('p', { role: 'status' }, text)));
+  const old = part('You are number 2.', '4 work.');
+  const now = part('You are number 1.', '4 work.', 'Paused.');
+  keepLines(old, now);
+  assert.deepEqual(said(now), ['You are number 2.', '4 work.', '']);
+  await pass(200);
+  assert.deepEqual(said(now), ['You are number 1.', '4 work.', 'Paused.']);
+});
+
+/** A server without GPUs of which nothing is to be told. */
+function quiet() {
+  const statements = {
+    keeping: null as object | null,
+    events: () => [],
+    postMortems: () => []
+  };
+  const stream = {
+    connection: { status: { phase: 'open', why: '' }, retry: () => undefined },
+    store: { absences: [], devices: [], replay: null, label: null },
+    statements
+  } as unknown as Stream;
+  return { stream, statements };
+}
+
+test('why charts lack something is said on a line that was there before', () => {
+  const { stream } = quiet();
+  const controls = { node: h('div'), badge: h('span') } as unknown as Controls;
+  const header = new Header(stream, null, controls);
+  const standing = lines(header.node).filter(
+    line => !line.attributes.has('hidden')
+  );
+  header.setProblem('That is too old.');
+  assert.ok(standing.some(line => line.textContent === 'That is too old.'));
+  header.setProblem('');
+  assert.deepEqual(
+    lines(header.node).map(line => line.firstChild),
+    [null, null]
+  );
+});
+
+test('the first notice comes into a log that was there before', () => {
+  const { stream, statements } = quiet();
+  const notices = new Notices(stream, () => undefined);
+  assert.equal(fake(notices.node).attributes.has('hidden'), false);
+  assert.equal(fake(notices.node).firstChild, null);
+  statements.keeping = { state: 'stopped', message: 'The disk is full.' };
+  notices.update();
+  assert.match(fake(notices.node).textContent, /The disk is full\./);
+});
