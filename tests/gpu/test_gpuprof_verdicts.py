@@ -59,8 +59,8 @@ KNOWN = [
     Bottleneck(
         "300 sums of 16 MiB, each timed with `synchronize()`",
         "sync-bound",
-        "on an H100 10.7 ms, 7.0 without the waits, and the GPU's part is 2.6; a sum of "
-        "9 µs has ended before a slow host waits for it, and then launching is the rest",
+        "on an H100 10.7 ms, 7.0 without the waits, and the GPU's part is 2.6; a sum "
+        "of 9 µs has ended before a slow host waits for it: then it is launching",
         'import json, statistics\nx = torch.randn(1 << 22, device="cuda")',
         "log, times = [], []\n"
         "for step in range(300):\n"
