@@ -194,7 +194,7 @@ def rows(ours: list[Took], peers: list[Took]) -> Iterator[str]:
     def read(took: Took, clock: int) -> float:
         return took.parts["stop and read"][clock] - took.parts[STOP][clock]
 
-    yield "| | warpbook, s | processor s | key_averages(), s | processor s |"
+    yield "| | warpbook, s | CPU s | key_averages(), s | CPU s |"
     yield "|---|---|---|---|---|"
     yield row("torch's own stop", of(STOP))
     yield row("read the events", read)

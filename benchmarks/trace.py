@@ -75,7 +75,7 @@ def measure(contender: str, trace: Path) -> Result:
 def table(runs: dict[str, list[Result]]) -> str:
     """Time and memory of each, and how many times warpbook's."""
     lines = [
-        "| | seconds | times warpbook's | processor s | times warpbook's | "
+        "| | seconds | times warpbook's | CPU s | times warpbook's | "
         "peak MiB | warpbook's of it |",
         "|---|---|---|---|---|---|---|",
     ]

@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(0)]
 
 LAB = CATALOGUE / "memory" / "matmul"
 BLOCKED, WIDER = "register_blocked.cu", "wider_tiles.cu"
-#: who hands in which solution; the reference is the fastest of them
+#: who hands in which solution: the reference is the fastest, the wider tiles come next
 ENTRIES = {
     "ann": "reference",
     "ben": "reference",
@@ -214,5 +214,4 @@ def test_a_final_ranks_by_speed_and_the_gpu_does_nothing_else(
         one_round = of_final[begin : begin + len(ENTRIES)]
         assert {run.submission for run in one_round} == set(handed.values())
     ranks = {entry.pseudonym.split()[0]: entry.rank for entry in after.final_entries}
-    assert ranks["ann"] == ranks["ben"] == 1
-    assert ranks["cat"] == ranks["dan"] > 1
+    assert ranks == {"ann": 1, "ben": 1, "eve": 3, "cat": 4, "dan": 4}

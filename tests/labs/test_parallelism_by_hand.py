@@ -176,7 +176,7 @@ def test_gradients_joined_out_of_order_show_in_the_sizes_of_the_calls(
                 await comm.all_gather(await comm.reduce_scatter(joined))
 
     _, traffic = given.run_ranks(work, 3)
-    with pytest.raises(given.OtherBuckets, match=r"\[28, 20\] .* \[24, 24\]"):
+    with pytest.raises(given.WrongBuckets, match=r"\[28, 20\] .* \[24, 24\]"):
         given.refuse_other_buckets(traffic, buckets)
 
 

@@ -39,7 +39,7 @@ async def on_daemon_thread(call: Callable[[], T], name: str) -> T:
     def work() -> None:
         try:
             outcome.set_result(call())
-        except Exception as error:  # noqa: BLE001 - raised again where it is awaited
+        except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
             outcome.set_exception(error)
 
     threading.Thread(target=work, name=name, daemon=True).start()

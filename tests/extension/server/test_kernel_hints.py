@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
-import socket
-from collections.abc import Iterator
-from pathlib import Path
+import threading
+from queue import Queue
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tests.server_process import server
 from warpbook.kernel_hints_protocol import KernelHints
 from warpbook.protocol import Device, DeviceHolders, Holder, Holders
 from warpbook.server import kernel_hints
 from warpbook.server.kernel_hints import HintSender
 from warpbook.server.kernels import RunningKernel
-
-
-@contextlib.contextmanager
-def silent_hub() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(60)
-        yield listener
-
-
-def test_a_hub_that_never_answers_does_not_hold_up_the_end(tmp_path: Path) -> None:
-    with silent_hub() as hub:
-        variables = {
-            "WARPBOOK_HUB_URL": f"http://127.0.0.1:{hub.getsockname()[1]}/hub/",
-            "JUPYTERHUB_API_TOKEN": "token",
-            "no_proxy": "127.0.0.1",
-        }
-        with server(tmp_path, variables=variables) as running:
-            connection, _ = hub.accept()
-            with connection:
-                connection.settimeout(60)
-                # it waits for the answer from here on
-                assert b"kernel-hints" in connection.recv(1 << 16)
-                running.process.send_signal(signal.SIGTERM)
-                running.process.wait(60)
-    # after its time to end it would have ended itself by force, and say so
-    assert "Something hangs" not in (tmp_path / "server.log").read_text()
 
 
 class Hub:
@@ -59,6 +30,39 @@ class Hub:
     def send_hints(self, hints: KernelHints) -> str:
         self._loop.call_soon_threadsafe(self.said.set_result, hints)
         return "activity"
+
+
+class SilentHub:
+    """Never answers until it is let."""
+
+    def __init__(self) -> None:
+        self.asking_threads: Queue[threading.Thread] = Queue()
+        self.answers = threading.Event()
+
+    def hint_policy(self) -> str:
+        self.asking_threads.put(threading.current_thread())
+        self.answers.wait()
+        return "off"
+
+
+async def test_a_hub_that_never_answers_does_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = SilentHub()
+    monkeypatch.setattr(kernel_hints, "hub_here", lambda: hub)
+
+    async def nobody() -> list[RunningKernel]:
+        return []
+
+    nothing: Any = SimpleNamespace()
+    sender = HintSender(nothing, nothing, nobody)
+    sender.start()
+    thread = await asyncio.to_thread(hub.asking_threads.get)
+    sender.close()
+    # an interpreter that ends waits for every other kind of thread
+    assert thread.daemon and thread.is_alive()
+    hub.answers.set()
+    await asyncio.to_thread(thread.join)
 
 
 @pytest.mark.parametrize("is_watched", [True, False])

@@ -18,6 +18,7 @@ from warpbook_labs.engines.kernels import speed as speeds
 from warpbook_labs.engines.kernels.correctness import try_case
 from warpbook_labs.engines.kernels.timing import Source
 from warpbook_labs.gpu import tools
+from warpbook_labs.gpu.errors import BadArguments
 from warpbook_labs.gpu.ratio import Stopping
 from warpbook_labs.gpu.sampling import drawn_of_look
 from warpbook_labs.gpu.speed import WrongOutput
@@ -75,11 +76,39 @@ def timed(lab: LoadedLab, kernel: Any, **takes_ns: float) -> speeds.Timed:
     return speeds.time_calls(Tools(gpu), lab, source, CARD)
 
 
-def test_a_rule_that_the_timed_sizes_break_fails_with_words(lab: LoadedLab) -> None:
+class Refusing(FakeGpu):
+    """Can't launch the learner's program, or only that one."""
+
+    def __init__(self, refuses_learner: bool) -> None:
+        super().__init__(add, add)
+        self._refuses_learner = refuses_learner
+
+    def prepare(self, program: Any, *given: Any) -> Any:
+        is_learner = program.image == LEARNER
+        if not program.is_trusted and is_learner == self._refuses_learner:
+            raise BadArguments("no such launch")
+        return super().prepare(program, *given)
+
+
+def test_scratch_that_is_too_large_with_the_timed_sizes_fails_with_words(
+    lab: LoadedLab,
+) -> None:
     gpu: Any = FakeGpu(add, add)
     rule = read_rule(f"// scratch: more int32[n * 2000]\n{lab.reference}")
     with pytest.raises(WrongOutput, match="sizes that are timed: Scratch memory more"):
         speeds.time_calls(Tools(gpu), lab, Source(rule, LEARNER), CARD)
+
+
+def test_a_launch_that_fails_when_timed_is_the_learners_fault_or_the_labs(
+    lab: LoadedLab,
+) -> None:
+    source = Source(read_rule(lab.reference), LEARNER)
+    refused: Any = Refusing(refuses_learner=True)
+    with pytest.raises(WrongOutput, match="sizes that are timed: no such launch"):
+        speeds.time_calls(Tools(refused), lab, source, CARD)
+    of_lab: Any = Refusing(refuses_learner=False)
+    result = speeds.time_calls(Tools(of_lab), lab, source, CARD).result
+    assert (result.status, result.message) == ("not graded", "no such launch")
 
 
 def test_a_right_kernel_passes_every_case(lab: LoadedLab) -> None:

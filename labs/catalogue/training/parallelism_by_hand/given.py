@@ -70,7 +70,7 @@ class TooMuchTraffic(RuntimeError):
     """More was sent than the method needs."""
 
 
-class OtherBuckets(RuntimeError):
+class WrongBuckets(RuntimeError):
     """Gradients are not joined in their order."""
 
 
@@ -378,10 +378,10 @@ def refuse_other_buckets(traffic, buckets):
     """Refuse buckets of other sizes; one that is sent piece by piece is not seen.
 
     Raises:
-        OtherBuckets: with the sizes of both.
+        WrongBuckets: with the sizes of both.
     """
     if sum(traffic.joined) == sum(buckets) and traffic.joined != buckets:
-        raise OtherBuckets(
+        raise WrongBuckets(
             f"data_parallel: the calls have {traffic.joined} elements, and the buckets "
             f"{buckets}: each takes the next gradients, in their order, while they fit"
         )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 from warpbook_labs.engines.kernels.programs import own_source
 from warpbook_labs.engines.kernels.timing import Source, TooLarge, Trials
 from warpbook_labs.errors import BadRule
 from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung
 from warpbook_labs.gpu.ratio import Stopping
-from warpbook_labs.gpu.speed import Judge, Timed, WrongOutput
+from warpbook_labs.gpu.speed import Judge, Timed
 from warpbook_labs.gpu.tools import Tools
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Speed
@@ -37,35 +34,21 @@ def time_calls(
     judge = Judge(loaded.lab, speed, card)
     reference = own_source(tools.device, loaded, loaded.reference)
     baseline = own_source(tools.device, loaded, baseline_of(loaded, speed))
+    stopping = Stopping()
     try:
-        with _launched():
-            trials = Trials(tools, loaded, speed, learner, reference, baseline)
-    except TooLarge as problem:
-        return Timed(SpeedResult("not graded", str(problem), speed.sizes))
+        trials = Trials(tools, loaded, speed, learner, reference, baseline)
     except (Crashed, Hung):
         raise
-    except DriverError as problem:
+    except (TooLarge, BadRule, DriverError) as problem:
         return Timed(SpeedResult("not graded", str(problem), speed.sizes))
-    stopping = Stopping()
-    with _launched():
+    try:
         times = trials.run(stopping, lambda *taken: judge.is_enough(stopping, *taken))
+    except BadArguments as problem:
+        # of the lab's own programs: the learner's are `WrongOutput`
+        return Timed(SpeedResult("not graded", str(problem), speed.sizes))
     return Timed(
         judge.result(times), judge.flags(times), times.since_ns, times.until_ns
     )
-
-
-@contextlib.contextmanager
-def _launched() -> Iterator[None]:
-    """Give words to a launch that only these sizes prevent, as by too much scratch.
-
-    Raises:
-        WrongOutput: it can't be launched.
-    """
-    try:
-        yield
-    except (BadArguments, BadRule) as problem:
-        words = f"With the sizes that are timed: {problem}"
-        raise WrongOutput("launch", words) from None
 
 
 def baseline_of(loaded: LoadedLab, speed: Speed) -> str:

@@ -7,8 +7,10 @@ is drawn is also compared on the CPU, by the lab's own Python.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +27,8 @@ from warpbook_labs.cases.preparation import (
 )
 from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.engines.kernels.buffers import Arena
-from warpbook_labs.gpu.errors import DriverError
+from warpbook_labs.errors import BadRule
+from warpbook_labs.gpu.errors import BadArguments, DriverError
 from warpbook_labs.gpu.kernels import filled
 from warpbook_labs.gpu.ratio import Side, Stopping, sides
 from warpbook_labs.gpu.sampling import drawn_of_look, pool_sizes
@@ -46,6 +49,20 @@ _SPARE_BYTES = 512 << 20
 
 class TooLarge(Exception):
     """The timed sizes do not fit; the message says so."""
+
+
+@contextlib.contextmanager
+def _learners_launch() -> Iterator[None]:
+    """Give words to a launch that only these sizes prevent, as by too much scratch.
+
+    Raises:
+        WrongOutput: it can't be launched.
+    """
+    try:
+        yield
+    except (BadArguments, BadRule) as problem:
+        words = f"With the sizes that are timed: {problem}"
+        raise WrongOutput("launch", words) from None
 
 
 class Source(NamedTuple):
@@ -132,12 +149,15 @@ class Trials:
 
         Raises:
             TooLarge: there is not enough.
-            BadRule: a launch rule can't be followed with the timed sizes.
+            WrongOutput: the learner's rule can't be followed with the timed sizes.
+            BadRule: another one can't be.
         """
         self.tools, self.loaded, self.speed = tools, loaded, speed
         self._python = OwnPython(loaded)
         sizes = pool_sizes(loaded, speed)
         chance = np.random.default_rng(secrets.randbits(64))
+        with _learners_launch():
+            memory(loaded, learner.rule, speed.sizes)
         needed = _SPARE_BYTES + sum(
             buffer.size_bytes
             for source in (learner, reference, baseline)
@@ -155,7 +175,8 @@ class Trials:
         # where memory lies makes a kernel up to some percent faster or slower, so both
         # sides have the same
         shared = self._arena(learner, baseline)
-        self._learner = _Side(self, learner, shared)
+        with _learners_launch():
+            self._learner = _Side(self, learner, shared)
         self._baseline = _Side(self, baseline, shared)
         self._reference = _Side(self, reference, self._arena(reference))
         self._kept: tuple[_Call, dict[str, NDArray[np.uint8]]] | None = None
@@ -198,7 +219,8 @@ class Trials:
             is_enough: looks at what was taken so far.
 
         Raises:
-            WrongOutput: a call of the learner's was wrong.
+            WrongOutput: a call of the learner's was wrong, or could not be launched.
+            BadArguments: one of the lab's own could not be.
             Crashed: the GPU stopped it.
             Hung: it did not end.
         """
@@ -230,7 +252,8 @@ class Trials:
             self._baseline.ready(call)
             return self._baseline.call_ns()
         self._learner.ready(call)
-        taken_ns = self._learner.call_ns()
+        with _learners_launch():
+            taken_ns = self._learner.call_ns()
         self._check(call)
         if is_kept:
             self._keep(call)
