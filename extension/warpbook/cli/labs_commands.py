@@ -12,7 +12,7 @@ from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_progress import shown_progress
 from warpbook.cli.labs_quiz import quiz
-from warpbook.cli.labs_solution import next_sections, solution
+from warpbook.cli.labs_solution import next_sections, solution, target
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
 from warpbook_labs.course.new_lab import new_lab
@@ -311,7 +311,10 @@ def _tell(options: argparse.Namespace, card: Graded, source: str) -> int:
             left_out=(_USUAL,),
             more=next_sections(options, card),
         )
-        print(joined(card_lines(card_view)))
+        text = joined(card_lines(card_view))
+        # a result knows the lab's id alone, and neither its folder nor the file
+        command = "warpbook labs check {} --question".format
+        print(text.replace(command(card.result.lab), command(target(options))))
     return 0 if card.passed else 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import textwrap
 from collections.abc import Iterator
 
@@ -45,7 +46,7 @@ def next_sections(
         return ()
     if graded.submission is None:
         words = "Hand it in: hidden cases are drawn for it:"
-        return (next_section([f"{words} `warpbook labs submit {options.lab}`"]),)
+        return (next_section([f"{words} `warpbook labs submit {target(options)}`"]),)
     entries, _ = overview(look_here(), so_far(Store().progress()))
     labs = along(chosen_path(), entries)
     following = next_lab(labs)
@@ -59,6 +60,12 @@ def next_sections(
             ]
         ),
     )
+
+
+def target(options: argparse.Namespace) -> str:
+    """Write the lab, and the file where one is named, as a shell takes them."""
+    file = () if options.file is None else (str(options.file),)
+    return printable(shlex.join((options.lab, *file)))
 
 
 def _lines(shown: Solution) -> Iterator[str]:

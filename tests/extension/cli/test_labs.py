@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import shutil
 import signal
 import time
@@ -37,6 +38,38 @@ def test_a_plans_text_tells_its_functions_and_arguments(
     text = (tmp_path / "optimizer-offload" / "text.md").read_text()
     assert "**`step_s(machine, layers, plan) -> float`**" in text
     assert "`params` and `backward_s`" in text
+
+
+@pytest.mark.parametrize(
+    ("lab", "is_run_given"),
+    [
+        ("custom-operator", True),
+        ("parallelism-by-hand", True),
+        ("mixed-precision", False),
+    ],
+)
+def test_a_text_asks_for_a_run_only_where_the_grader_calls_it(
+    warpbook, tmp_path: Path, lab: str, is_run_given: bool
+) -> None:
+    assert warpbook("labs", "open", lab).returncode == 0
+    text = (tmp_path / lab / "text.md").read_text()
+    assert ("to `run` of given.py" in text) is is_run_given
+    assert ("`run(state, " in text) is not is_run_given
+
+
+def test_what_to_do_next_is_of_the_file_that_was_checked(
+    warpbook, tmp_path: Path, reference: str
+) -> None:
+    passed = warpbook("labs", "check", "vector-add", reference)
+    assert f"`warpbook labs submit vector-add {reference}`" in passed.stdout
+
+    starter = CATALOGUE / "training" / "optimizer_offload" / "starter.py"
+    shutil.copy(starter, tmp_path / "my answers.py")
+    failed = warpbook("labs", "check", "optimizer-offload", "my answers.py")
+    assert failed.returncode == 1
+    _, command = failed.stdout.split("(whole: warpbook ")
+    whole = warpbook(*shlex.split(command.partition(")")[0]))
+    assert whole.returncode == 1 and "step_s(" in whole.stdout
 
 
 def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
