@@ -87,8 +87,8 @@ def test_a_learner_is_told_how_long_calls_may_take(lab: LoadedLab) -> None:
     plan = lab.lab.plan
     assert plan is not None
     words = f"{plan.call_s:g} s of CPU time, and all calls of a check together 15 s."
-    assert words in task_words(lab.lab) and "apart" not in task_words(lab.lab)
-    dialogues = task_words(find("dynamic-batching").lab)
+    assert words in task_words(lab) and "apart" not in task_words(lab)
+    dialogues = task_words(find("dynamic-batching"))
     assert "15 s. Calls of `batch` are counted apart from the others." in dialogues
 
 

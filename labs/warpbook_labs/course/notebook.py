@@ -5,6 +5,8 @@ Its picture is a file beside it, since Jupyter shows no SVG that is attached.
 
 from __future__ import annotations
 
+import re
+
 from warpbook_labs.course.notebook_json import (
     Cell,
     code_cell,
@@ -33,6 +35,8 @@ _WITHOUT_GPU = {
     "cpu": "**Without a GPU** tensors are the CPU's: take `x.device` where you need a "
     "device.",
 }
+#: in given.py: the grader calls this one, whatever else a learner's source defines
+_GIVEN_RUN = re.compile(r"^def run\(", re.M)
 _PLACES = {
     "device": "on the GPU",
     "pinned": "pinned memory of the host",
@@ -45,7 +49,7 @@ def notebook(loaded: LoadedLab, source: str) -> str:
     lab = loaded.lab
     cells = [
         words_cell(loaded.text),
-        words_cell(task_words(lab)),
+        words_cell(task_words(loaded)),
         *_given(loaded),
         code_cell(
             "import warpbook\n\n%load_ext warpbook\n"
@@ -79,8 +83,9 @@ def notebook(loaded: LoadedLab, source: str) -> str:
     return notebook_json(cells, lab.id)
 
 
-def task_words(lab: Lab) -> str:
+def task_words(loaded: LoadedLab) -> str:
     """Write what a lab asks: its words, exactness, functions and parameters."""
+    lab = loaded.lab
     after = ",".join(f" `{lab_id}`" for lab_id in lab.after)
     parts = [
         "## What is asked",
@@ -92,7 +97,7 @@ def task_words(lab: Lab) -> str:
         parts += [_function(function) for function in lab.plan.functions]
         parts.append(_times(lab.plan))
     if lab.host is not None:
-        parts.append(_host(lab, lab.host))
+        parts.append(_host(lab, lab.host, loaded.given))
     if lab.parameters:
         place = " where |" if lab.host is not None else ""
         head = f"| name | kind | type | shape |{place} |\n"
@@ -130,20 +135,29 @@ def _times(plan: Plan) -> str:
     return f"{words} Calls of {names} are counted apart from the others."
 
 
-def _host(lab: Lab, host: Host) -> str:
+def _host(lab: Lab, host: Host, given: str) -> str:
     sizes = ", ".join(
         parameter.name for parameter in lab.parameters if parameter.kind == "size"
     )
     others = ", ".join(
         parameter.name for parameter in lab.parameters if parameter.kind != "size"
     )
-    return (
-        f"You write `prepare({sizes})`, which is called once for a case and returns "
-        f"whatever you want as `state`, and `run(state, {others})`, which is called "
-        "several times, each with new inputs in the same memory. What the outputs hold "
-        "is looked at once all that you asked of the GPU is done. Arguments have "
-        f"these names, in any order.\n\n{_WITHOUT_GPU[host.without_gpu]}"
-    )
+    prepare = f"You write `prepare({sizes})`, which is called once for a case"
+    if _GIVEN_RUN.search(given):
+        task = (
+            f"{prepare}. The grader hands what it returns to `run` of given.py several "
+            "times, each with new inputs in the same memory. That `run` fills the "
+            "outputs below. Arguments of `prepare` have these names, in any order."
+        )
+    else:
+        task = (
+            f"{prepare} and returns whatever you want as `state`, and "
+            f"`run(state, {others})`, which is called several times, each with new "
+            "inputs in the same memory. What the outputs hold is looked at once all "
+            "that you asked of the GPU is done. Arguments have these names, in any "
+            "order."
+        )
+    return f"{task}\n\n{_WITHOUT_GPU[host.without_gpu]}"
 
 
 def _given(loaded: LoadedLab) -> list[Cell]:

@@ -30,7 +30,7 @@ def open_lab(loaded: LoadedLab, place: Path) -> Opened:
     source = place / language_of(loaded.lab).source_name
     _put(source, loaded.starter)
     # on a terminal there is no notebook that has it
-    _put(place / "text.md", f"{loaded.text.rstrip()}\n\n{task_words(loaded.lab)}\n")
+    _put(place / "text.md", f"{loaded.text.rstrip()}\n\n{task_words(loaded)}\n")
     if loaded.given:
         _put(place / GIVEN, loaded.given)
     for name in figures(loaded.text):
