@@ -8,6 +8,7 @@ import pytest
 
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadLab
 from warpbook_labs.grading.grading import check
 from warpbook_labs.lab.loader import load
@@ -47,6 +48,21 @@ def scale(copy, factor, out, n, BLOCK: tl.constexpr, EACH: tl.constexpr):
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
     return new_lab("my-lab", tmp_path, "triton")
+
+
+def test_a_line_that_counts_as_much_as_others_is_named_with_them() -> None:
+    loaded = find("fused-norm")
+    kept, read = (
+        "added.to(tl.float32)",
+        "tl.load(total + row + i, mask=inside, other=0.0)",
+    )
+    assert kept in loaded.reference
+    source = loaded.reference.replace(kept, f"{read}.to(tl.float32)")
+    [line] = [n for n, words in enumerate(source.splitlines(), 1) if read in words]
+    result = check(loaded, source, public_cases(loaded.lab)[:1], Limits())
+    [case] = result.cases
+    assert "Most of it comes from" in case.message
+    assert f"line {line}," in case.message
 
 
 def test_scalars_scratch_memory_and_atomics_work(lab: Path) -> None:
