@@ -15,14 +15,16 @@ from warpbook_monitors.changes.cell_code import CellCode
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 
-FOLDER = Path(__file__).parents[2] / "data" / "exam" / "h100"
+DATA = Path(__file__).parents[2] / "data"
 CELLS = {cell.name: cell for cell in load_cells()}
 ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
 
 
 @cache
 def sketches_of(name: str, source: str | None = None) -> dict[str, str]:
-    events, run = read_chrome_trace(str(FOLDER / f"{name}.json.gz"))
+    file = f"{name}.json.gz"
+    (path, *_) = [*DATA.glob(f"exam/h100/{file}"), *DATA.glob(f"exam_h100/{file}")]
+    events, run = read_chrome_trace(str(path))
     profile = analyse(events, replace(run, source=source or CELLS[name].source))
     return {change.name: change.sketch for change in profile.changes}
 
@@ -56,6 +58,46 @@ def test_a_sketch_keeps_what_the_cell_computes(
     sketch = sketches_of(name)[change]
     ast.parse(sketch)
     assert line in sketch.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "line"),
+    [
+        ("small_mlp", "cuda-graph", 'm = torch.compile(m, mode="reduce-overhead")'),
+        (
+            "lstm_cell_by_cell",
+            "cuda-graph",
+            'lstm_cell = torch.compile(lstm_cell, mode="reduce-overhead")',
+        ),
+        (
+            "half_conv_depthwise",
+            "channels-last",
+            "m = m.to(memory_format=torch.channels_last)",
+        ),
+        (
+            "adam_loop_over_tensors",
+            "fused-optimizer",
+            "o = torch.optim.AdamW(..., fused=True)",
+        ),
+    ],
+)
+def test_a_sketch_names_model_and_optimizer(name: str, change: str, line: str) -> None:
+    assert line in sketches_of(name)[change].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("source", "model"),
+    [
+        ("for x, y in data:\n    loss = criterion(net(x), y)", "net"),
+        ("warm(x)\nfor x in data:\n    print(len(x))\n    net(x)", "net"),
+        ("with profiler(1):\n    y = net(x)", "net"),
+        ("y = torch.relu(x)\nprint(y)\nz = Linear(4)\nstart()", None),
+        (None, None),
+    ],
+)
+def test_the_model_of_a_source(source: str | None, model: str | None) -> None:
+    call = CellCode(source).model_call()
+    assert (call and call.name) == model
 
 
 def test_a_scale_of_ones_own_is_not_lost() -> None:
