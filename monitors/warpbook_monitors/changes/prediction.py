@@ -75,7 +75,7 @@ class Prediction:
                     return None
                 bare_ns = float(self._evidence.bare_run.time_ns)
                 after = _After(bare_ns, bare_ns, bare_ns, 1.0, 1.0)
-                basis, reason = "predicted", _NO_GAIN
+                basis, reason = "predicted", proposal.no_gain or _NO_GAIN
         is_range = basis == "predicted"
         change = Change(
             name=proposal.name,

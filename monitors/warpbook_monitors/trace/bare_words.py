@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 from warpbook_monitors import units
 from warpbook_monitors.trace.bare_run import BareRun
+from warpbook_monitors.trace.figures import Finding
 
+#: techniques that move work to another ceiling
+_OF_A_CEILING = ("fp8", "int8", "memory-traffic", "tensor-cores")
 _LIMITS = {
     "GPU": "the GPU",
     "host": "the host",
@@ -48,6 +51,21 @@ def sentence(bare: BareRun) -> str:
         "the profiler slowed it down is not in a trace. One run of the cell without "
         "the profiler makes it a number"
     )
+
+
+def at_best(finding: Finding, before: str = "") -> str:
+    """Say what is left without a cause: a bound of the cause, and of no change.
+
+    Args:
+        finding: with a bound.
+        before: what it takes now, in words; may be empty.
+    """
+    when = "Without this cause"
+    if finding.topic in _OF_A_CEILING:
+        # another dtype, or fewer bytes, has another ceiling
+        when = "At their ceiling, with the same dtype and bytes"
+    bound = _ns(finding.bound_ns or 0)
+    return f"{when}: {bound} at best{f', instead of {before}' if before else ''}."
 
 
 def figures(bare: BareRun) -> Iterator[tuple[str, str]]:
