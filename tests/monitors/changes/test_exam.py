@@ -121,3 +121,14 @@ def test_line_and_names_are_the_cells_own() -> None:
     change = change_of(profile, "pinned")
     assert change.line == 3
     assert 'images = images.to("cuda", non_blocking=True)' in change.sketch
+
+
+def test_the_worst_case_of_an_estimated_host_is_that_of_its_bare_run() -> None:
+    cell_profile = profiled("resnet18_one_image", False)
+    change = change_of(cell_profile, "channels-last")
+    bare = cell_profile.bare
+    assert bare is not None and bare.limit == "host"
+    assert change.high_ns is not None and change.speed_high is not None
+    # from 10.6 to 32.3 ms: a change of some percent can't end at 19
+    assert change.high_ns > 0.9 * bare.high_ns / change.speed_high
+    assert change.high_ns <= bare.high_ns
