@@ -18,7 +18,7 @@ from warpbook_monitors.changes.change import Change
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.registry import advise
 from warpbook_monitors.trace.bare_run import BareRun, BareTimes, Limit
-from warpbook_monitors.trace.bare_words import sentence, took
+from warpbook_monitors.trace.bare_words import longer, sentence, took
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import Bools, Category, Columns, rows_by
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
@@ -32,7 +32,6 @@ from warpbook_monitors.trace.leading_cause import (
 )
 from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.run import Run
-from warpbook_monitors.units import duration_ns
 
 #: of the window, what the GPU is busy if the GPU limits it
 _GPU_SHARE = 0.5
@@ -131,11 +130,7 @@ def _usable(run: Run) -> tuple[BareTimes | None, tuple[str, ...]]:
         return None, ()
     profiled_ns = run.end_ns - run.start_ns
     if measured.median_ns > _SLOWER * profiled_ns:
-        return None, (
-            f"Without the profiler the cell took {duration_ns(measured.median_ns)}, "
-            "which is longer than with it: it did something else then (first calls, "
-            "other data). Run it once more without the profiler.",
-        )
+        return None, (longer(measured),)
     if measured.source == "first execution":
         return measured, (
             "The bare time is that of the cell's first run, in which things are loaded "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpbook_monitors import units
-from warpbook_monitors.trace.bare_run import BareRun
+from warpbook_monitors.trace.bare_run import BareRun, BareTimes
 from warpbook_monitors.trace.figures import Finding
 
 #: techniques that move work to another ceiling
@@ -35,12 +35,7 @@ def span(bare: BareRun) -> str:
 def sentence(bare: BareRun) -> str:
     """Say how long the cell takes without the profiler, and how that is known."""
     if bare.basis == "measured":
-        if bare.runs == 1:
-            return f"{took(bare)} without the profiler, measured once"
-        return (
-            f"{took(bare)} without the profiler, measured (median of {bare.runs:,} "
-            f"runs, {span(bare)})"
-        )
+        return measured(bare.runs, bare.time_ns, span(bare))
     if bare.limit == "GPU":
         return (
             f"{took(bare)} without the profiler, estimated ({span(bare)}): the GPU "
@@ -66,6 +61,30 @@ def at_best(finding: Finding, before: str = "") -> str:
         when = "At their ceiling, with the same dtype and bytes"
     bound = _ns(finding.bound_ns or 0)
     return f"{when}: {bound} at best{f', instead of {before}' if before else ''}."
+
+
+def measured(runs: int, median_ns: int, spread: str) -> str:
+    """Say how long runs without the profiler took; the spread is in words."""
+    time = f"{_ns(median_ns)} without the profiler, measured"
+    return (
+        f"{time} once" if runs == 1 else f"{time} (median of {runs:,} runs, {spread})"
+    )
+
+
+def times(bare: BareTimes) -> str:
+    """Say what was measured of code that nothing was estimated of."""
+    low, high = _ns(bare.least_ns), _ns(bare.most_ns)
+    spread = low if low == high else f"{low} to {high}"
+    return measured(bare.runs, bare.median_ns, spread)
+
+
+def longer(bare: BareTimes) -> str:
+    """Say why a time that is longer than the profiled one is left out."""
+    return (
+        f"Without the profiler the cell took {_ns(bare.median_ns)}, which is longer "
+        "than with it: it did something else then (first calls, other data). Run it "
+        "once more without the profiler."
+    )
 
 
 def figures(bare: BareRun) -> Iterator[tuple[str, str]]:
