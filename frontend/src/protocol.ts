@@ -171,6 +171,15 @@ export interface BareRun {
   readonly sentence: string;
 }
 
+/** Runs of the same code that were timed without the profiler. */
+export interface BareTimes {
+  readonly runs: number;
+  readonly median_ns: number;
+  readonly least_ns: number;
+  readonly most_ns: number;
+  readonly source: 'executions' | 'first execution' | 'repeats';
+}
+
 /** A size in bytes. */
 export interface BytesCell {
   readonly type: 'bytes';
@@ -570,6 +579,7 @@ export interface CpuTime {
   readonly calls: number;
   readonly small_calls: number;
   readonly use: CpuUse | null;
+  readonly bare: BareTimes | null;
 }
 
 /** What the operating system counted of one run; times are in ns. */

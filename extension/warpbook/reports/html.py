@@ -160,7 +160,7 @@ def _causes(causes: Sequence[CauseView]) -> tuple[str, str]:
 
 def _cause(cause: CauseView) -> str:
     lab = "" if cause.lab is None else f"Lab: {cause.lab}."
-    advice = f"{cause.advice} {lab}".rstrip()
+    advice = " ".join(filter(None, (cause.advice, lab)))
     return (
         f"<li>{escape(cause.share)} {escape(cause.kind)}: {escape(cause.evidence)} "
         f"<em>{escape(advice)}</em></li>"

@@ -83,4 +83,4 @@ def _change(change: ChangeView) -> Iterator[str]:
 def _cause(cause: CauseView) -> Iterator[str]:
     yield f"{cause.share} {cause.kind}: {cause.evidence}"
     lab = "" if cause.lab is None else f"Lab: {cause.lab}."
-    yield f"    {cause.advice} {lab}".rstrip()
+    yield f"    {' '.join(filter(None, (cause.advice, lab)))}".rstrip()

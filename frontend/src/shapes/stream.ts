@@ -89,6 +89,14 @@ export const isBareRun: Shape<types.BareRun> = check.record<types.BareRun>({
   sentence: "",
 });
 
+export const isBareTimes: Shape<types.BareTimes> = check.record<types.BareTimes>({
+  runs: check.whole,
+  median_ns: check.whole,
+  least_ns: check.whole,
+  most_ns: check.whole,
+  source: check.text,
+});
+
 export const isCallNode: Shape<types.CallNode> = check.record<types.CallNode>({
   name: check.text,
   parent: check.whole,
@@ -180,8 +188,10 @@ export const isCpuTime: Shape<types.CpuTime> = check.record<types.CpuTime>({
   calls: check.whole,
   small_calls: check.whole,
   use: check.optional(isCpuUse),
+  bare: check.optional(isBareTimes),
 }, {
   use: null,
+  bare: null,
 });
 
 export const isFinding: Shape<types.Finding> = check.record<types.Finding>({

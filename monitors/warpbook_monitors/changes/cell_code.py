@@ -6,6 +6,7 @@ The source is only parsed, never run. One that can't be parsed answers nothing.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,6 +18,7 @@ MOST_CHARACTERS = 200_000
 _MOST_SKETCH = 80
 #: a line of IPython's own, a magic or a shell command, which is no Python
 _MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.M)
+_BUILTINS = frozenset(dir(builtins))
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 
 
@@ -85,6 +87,31 @@ class CellCode:
             if call.name in names and in_loop in (None, call.in_loop)
         )
 
+    def model_call(self) -> Call | None:
+        """Give the call of a model or function of the cell's own, one in a loop first.
+
+        Of `criterion(model(x), y)` it is the inner one.
+        """
+        managers = {
+            item.context_expr
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.With | ast.AsyncWith)
+            for item in node.items
+        }
+        own = [
+            call
+            for call in self._calls
+            if isinstance(call.node.func, ast.Name)
+            and call.node.args
+            and call.node not in managers
+            and call.name not in _BUILTINS
+            # a class, as DataLoader
+            and not call.name[0].isupper()
+        ]
+        nodes = {call.node for call in own}
+        inner = [call for call in own if nodes.isdisjoint(_inside(call.node))]
+        return next((call for call in inner if call.in_loop), next(iter(inner), None))
+
     def first_line(self, *names: str, in_loop: bool | None = None) -> int | None:
         """Give the line of the first such call."""
         return next((call.line for call in self.calls(*names, in_loop=in_loop)), None)
@@ -97,6 +124,10 @@ class CellCode:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
             for target in node.targets
         )
+
+
+def _inside(node: ast.AST) -> Iterator[ast.AST]:
+    return (part for part in ast.walk(node) if part is not node)
 
 
 def written(node: ast.AST) -> str:

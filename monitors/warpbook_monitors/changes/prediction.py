@@ -75,7 +75,7 @@ class Prediction:
                     return None
                 bare_ns = float(self._evidence.bare_run.time_ns)
                 after = _After(bare_ns, bare_ns, bare_ns, 1.0, 1.0)
-                basis, reason = "predicted", _NO_GAIN
+                basis, reason = "predicted", proposal.no_gain or _NO_GAIN
         is_range = basis == "predicted"
         change = Change(
             name=proposal.name,
@@ -123,10 +123,17 @@ class Prediction:
         return _After(
             min(low_ns * (1 - spread), usual_ns, bare_run.low_ns),
             usual_ns,
-            max(min(high_ns * (1 + spread), bare_run.time_ns), usual_ns),
+            max(min(high_ns * (1 + spread), self._most_ns), usual_ns),
             max(min(speeds), 1.0),
             max(speeds),
         )
+
+    @property
+    def _most_ns(self) -> int:
+        """Give the longest time that the bare run is said to take."""
+        bare_run = self._evidence.bare_run
+        is_number = self._is_measured or bare_run.limit == "GPU"
+        return bare_run.time_ns if is_number else bare_run.high_ns
 
     def _spread(self) -> float:
         """Give what varies from run to run: as measured, else as usual."""

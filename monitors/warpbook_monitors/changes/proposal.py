@@ -30,6 +30,8 @@ class Proposal:
     topic: Topic | None = None
     #: shown even where it gains nothing, since a person would expect a gain of it
     is_shown_without_gain: bool = False
+    #: why it gains nothing, where another reason is known than the replay's
+    no_gain: str = ""
 
 
 Rule = Callable[[Evidence], Iterator[Proposal]]

@@ -18,7 +18,7 @@ from warpbook_monitors.changes.change import Change
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.registry import advise
 from warpbook_monitors.trace.bare_run import BareRun, BareTimes, Limit
-from warpbook_monitors.trace.bare_words import sentence, took
+from warpbook_monitors.trace.bare_words import longer, sentence, took
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import Bools, Category, Columns, rows_by
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
@@ -38,6 +38,8 @@ from warpbook_monitors.units import duration_ns
 _GPU_SHARE = 0.5
 #: the profiler makes nothing faster; runs differ by less
 _SLOWER = 1.1
+#: of the GPU's work, what another clock leaves at least
+_LEAST_BUSY = 0.25
 #: ends that are so near each other are judged alike
 _NEAR = 0.05
 
@@ -64,7 +66,7 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
         calls: of these events.
         recorded: the figures of the window as it was recorded.
     """
-    measured, caution = _usable(run)
+    measured, caution = _usable(run, recorded.gpu_busy_ns)
     measured_ns = None if measured is None else measured.median_ns
     estimate = bare(events, calls, run, measured_ns)
 
@@ -124,17 +126,19 @@ def _rest(estimate: Bare) -> float:
     return (_NEAR + 2 * SPREAD_RATIO) * estimate.middle_ns
 
 
-def _usable(run: Run) -> tuple[BareTimes | None, tuple[str, ...]]:
+def _usable(run: Run, busy_ns: int) -> tuple[BareTimes | None, tuple[str, ...]]:
     """Leave a measured time out that is of something else; say why."""
     measured = run.bare
     if measured is None:
         return None, ()
     profiled_ns = run.end_ns - run.start_ns
     if measured.median_ns > _SLOWER * profiled_ns:
+        return None, (longer(measured),)
+    if measured.median_ns < _LEAST_BUSY * busy_ns:
         return None, (
             f"Without the profiler the cell took {duration_ns(measured.median_ns)}, "
-            "which is longer than with it: it did something else then (first calls, "
-            "other data). Run it once more without the profiler.",
+            f"and the GPU worked {duration_ns(busy_ns)} in the profiled run: it did "
+            "something else then (other data). Run it once more without the profiler.",
         )
     if measured.source == "first execution":
         return measured, (

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpbook_monitors import units
-from warpbook_monitors.trace.bare_run import BareRun
+from warpbook_monitors.trace.bare_run import BareRun, BareTimes
+from warpbook_monitors.trace.figures import Finding
 
+#: techniques that move work to another ceiling
+_OF_A_CEILING = ("fp8", "int8", "memory-traffic", "tensor-cores")
 _LIMITS = {
     "GPU": "the GPU",
     "host": "the host",
@@ -32,12 +35,7 @@ def span(bare: BareRun) -> str:
 def sentence(bare: BareRun) -> str:
     """Say how long the cell takes without the profiler, and how that is known."""
     if bare.basis == "measured":
-        if bare.runs == 1:
-            return f"{took(bare)} without the profiler, measured once"
-        return (
-            f"{took(bare)} without the profiler, measured (median of {bare.runs:,} "
-            f"runs, {span(bare)})"
-        )
+        return measured(bare.runs, bare.time_ns, span(bare))
     if bare.limit == "GPU":
         return (
             f"{took(bare)} without the profiler, estimated ({span(bare)}): the GPU "
@@ -47,6 +45,45 @@ def sentence(bare: BareRun) -> str:
         f"{took(bare)} without the profiler, estimated: the host decides, and how much "
         "the profiler slowed it down is not in a trace. One run of the cell without "
         "the profiler makes it a number"
+    )
+
+
+def at_best(finding: Finding, before: str = "") -> str:
+    """Say what is left without a cause: a bound of the cause, and of no change.
+
+    Args:
+        finding: with a bound.
+        before: what it takes now, in words; may be empty.
+    """
+    when = "Without this cause"
+    if finding.topic in _OF_A_CEILING:
+        # another dtype, or fewer bytes, has another ceiling
+        when = "At their ceiling, with the same dtype and bytes"
+    bound = _ns(finding.bound_ns or 0)
+    return f"{when}: {bound} at best{f', instead of {before}' if before else ''}."
+
+
+def measured(runs: int, median_ns: int, spread: str) -> str:
+    """Say how long runs without the profiler took; the spread is in words."""
+    time = f"{_ns(median_ns)} without the profiler, measured"
+    return (
+        f"{time} once" if runs == 1 else f"{time} (median of {runs:,} runs, {spread})"
+    )
+
+
+def times(bare: BareTimes) -> str:
+    """Say what was measured of code that nothing was estimated of."""
+    low, high = _ns(bare.least_ns), _ns(bare.most_ns)
+    spread = low if low == high else f"{low} to {high}"
+    return measured(bare.runs, bare.median_ns, spread)
+
+
+def longer(bare: BareTimes) -> str:
+    """Say why a time that is longer than the profiled one is left out."""
+    return (
+        f"Without the profiler the cell took {_ns(bare.median_ns)}, which is longer "
+        "than with it: it did something else then (first calls, other data). Run it "
+        "once more without the profiler."
     )
 
 

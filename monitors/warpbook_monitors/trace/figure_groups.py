@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from warpbook_monitors import units
 from warpbook_monitors.trace.bare_run import BareRun
-from warpbook_monitors.trace.bare_words import figures
+from warpbook_monitors.trace.bare_words import at_best, figures
 from warpbook_monitors.trace.figures import Finding, Metrics
 from warpbook_monitors.trace.report_view import FigureGroup, LabelledFigure
 from warpbook_monitors.trace.table_cells import UNKNOWN, share
@@ -22,19 +22,13 @@ def labelled_figures(figures: Iterable[tuple[str, str]]) -> tuple[LabelledFigure
 
 #: of a smaller cause what is left without it is within the error
 _LEAST_SHARE = 0.05
-#: techniques that move work to another ceiling
-_OF_A_CEILING = ("fp8", "int8", "memory-traffic", "tensor-cores")
 
 
 def advice(finding: Finding) -> str:
     """Write what may help, and what is left without the cause."""
     sentences = [finding.change] if finding.change else []
     if finding.bound_ns is not None and finding.share >= _LEAST_SHARE:
-        when = "Without this cause"
-        if finding.topic in _OF_A_CEILING:
-            # another dtype, or fewer bytes, has another ceiling
-            when = "At their ceiling, with the same dtype and bytes"
-        sentences.append(f"{when}: {_ns(finding.bound_ns)} at best.")
+        sentences.append(at_best(finding))
     return " ".join(sentences)
 
 

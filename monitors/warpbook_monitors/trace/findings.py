@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from warpbook_monitors import units
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.advice import computed_better, copied_better
+from warpbook_monitors.trace.bare_words import at_best
 from warpbook_monitors.trace.figures import (
     CellVerdict,
     Finding,
@@ -135,21 +136,16 @@ def judge(
         return CellVerdict(kind, f"{host} {first.evidence}{change}", change.strip())
     if advice:
         return CellVerdict(first.kind, f"{first.evidence}{advice}", advice.strip())
-    gain = ""
-    if first.bound_ns is not None:
-        window = _time(metrics.window_ns - metrics.idle.profiler_ns)
-        gain = (
-            f" At best this window would take {_time(first.bound_ns)} instead of "
-            f"{took or window}."
-        )
+    window = _time(metrics.window_ns - metrics.idle.profiler_ns)
+    gain = "" if first.bound_ns is None else f" {at_best(first, took or window)}"
     change = f"{first.change}{gain}"
     return CellVerdict(first.kind, f"{first.evidence} {change}", change.strip())
 
 
 def _advice(changes: Sequence[Change]) -> str:
-    """Say the change that gains most, where it is known what it gains."""
+    """Say the change that gains most, as far as that is known."""
     best = next((change for change in changes if not change.gains_nothing), None)
-    if best is None or best.low_ns is None:
+    if best is None:
         return ""
     return f" {best.title} {best.sentence}"
 

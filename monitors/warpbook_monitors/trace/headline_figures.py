@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 
 from warpbook_monitors import units
+from warpbook_monitors.trace.bare_words import times
 from warpbook_monitors.trace.cell_profile import CellProfile
 
 #: a part of the set-up that took less is not worth a word
@@ -26,9 +27,12 @@ def headline_figures(profile: CellProfile) -> tuple[tuple[str, str], ...]:
 
 def _times(profile: CellProfile) -> list[tuple[str, str]]:
     repeats, bare = profile.repeats, profile.bare
-    if repeats is None and bare is not None:
+    known = "" if bare is None else bare.sentence
+    if profile.cpu is not None and profile.cpu.bare is not None:
+        known = times(profile.cpu.bare)
+    if repeats is None and known:
         profiled = f"{units.duration_ns(profile.wall_ns)}; the figures are of this run"
-        return [("Time", bare.sentence), ("Profiled", profiled)]
+        return [("Time", known), ("Profiled", profiled)]
     if repeats is None:
         said = f"{units.duration_ns(profile.wall_ns)} with the profiler at work"
         return [("Time", said)]

@@ -9,6 +9,7 @@ from warpbook_monitors.changes.change import Change
 from warpbook_monitors.changes.words import heading
 from warpbook_monitors.trace import figure_groups, tables
 from warpbook_monitors.trace.bare_run import BareRun
+from warpbook_monitors.trace.bare_words import took
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.cpu import words as cpu_words
 from warpbook_monitors.trace.figures import Finding
@@ -103,8 +104,7 @@ def time_bar(findings: Sequence[Finding], bare: BareRun | None) -> TimeBar | Non
 def _time_title(bare: BareRun | None) -> str:
     if bare is None:
         return "Where the time of this run goes"
-    time = units.duration_ns(bare.time_ns)
-    return f"Where the {time} without the profiler go"
+    return f"Where the {took(bare)} without the profiler go"
 
 
 def change_views(changes: Sequence[Change], labs: Labs) -> tuple[ChangeView, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpbook_monitors.trace import figure_groups, tables
+from warpbook_monitors.trace.bare_words import times
 from warpbook_monitors.trace.cpu import words as cpu_words
 from warpbook_monitors.trace.profile_view import (
     cause_views,
@@ -49,6 +50,8 @@ def view_of_trace(report: TraceReport, labs: Labs) -> ReportView:
 def _figures(report: TraceReport) -> Iterator[tuple[str, str]]:
     if report.bare is not None:
         yield "Time", report.bare.sentence
+    elif report.cpu is not None and report.cpu.bare is not None:
+        yield "Time", times(report.cpu.bare)
     unknown = "not known" if report.cpu is None else "none at work"
     yield "GPU", report.gpu or unknown
 

@@ -14,8 +14,11 @@ import pytest
 from tests.monitors.bare.exam import TIMES_MS, TRACES, read, times
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.bare_run import BareTimes
+from warpbook_monitors.trace.bare_words import took
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.profile_view import time_bar
 
 #: by cell: the expert's change
 EXPERT = {
@@ -121,3 +124,32 @@ def test_line_and_names_are_the_cells_own() -> None:
     change = change_of(profile, "pinned")
     assert change.line == 3
     assert 'images = images.to("cuda", non_blocking=True)' in change.sketch
+
+
+def test_the_worst_case_of_an_estimated_host_is_that_of_its_bare_run() -> None:
+    cell_profile = profiled("resnet18_one_image", False)
+    change = change_of(cell_profile, "channels-last")
+    bare = cell_profile.bare
+    assert bare is not None and bare.limit == "host"
+    assert change.high_ns is not None and change.speed_high is not None
+    # from 10.6 to 32.3 ms: a change of some percent can't end at 19
+    assert change.high_ns > 0.9 * bare.high_ns / change.speed_high
+    assert change.high_ns <= bare.high_ns
+
+
+def test_a_time_far_below_the_work_of_the_gpu_is_of_something_else() -> None:
+    events, run = read("resnet18_one_image")
+    tiny = BareTimes(1, 100_000, 100_000, 100_000, "executions")
+    cell_profile = analyse(events, replace(run, bare=tiny))
+    bare = cell_profile.bare
+    assert bare is not None and bare.basis == "estimated"
+    assert any("something else" in caution for caution in bare.cautions)
+    assert "cuda-graph" in [change.name for change in cell_profile.changes[:2]]
+
+
+def test_the_bar_of_an_estimated_host_shows_the_range() -> None:
+    cell_profile = profiled("resnet18_one_image", False)
+    bar = time_bar(cell_profile.findings, cell_profile.bare)
+    assert bar is not None and cell_profile.bare is not None
+    assert bar.title.startswith(f"Where the {took(cell_profile.bare)} without")
+    assert " to " in bar.title

@@ -62,3 +62,26 @@ def criteria_of(gpu: str) -> dict[str, Criterion]:
 def test_the_aim_is_reached(gpu: str, name: str) -> None:
     criterion = criteria_of(gpu)[name]
     assert criterion.holds, (criterion.value, criterion.basis, criterion.misses)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        # of the cause: what else is done about it may take less
+        ("results_read_back_in_a_loop", "Without this cause: 10.2 ms at best, instead"),
+        ("bf16_large_product", "with the same dtype and bytes: 5.62 ms at best"),
+        # no advice that helps with other causes of the same kind
+        ("index_add_to_few_addresses", "Sort by index first"),
+    ],
+)
+def test_the_verdict_says_what_its_bound_is_of(name: str, words: str) -> None:
+    events, run = read_chrome_trace(str(FOLDER / "h100" / f"{name}.json.gz"))
+    assert words in analyse(events, run).verdict.sentence
+
+
+def test_float32_gains_nothing_because_of_the_chip() -> None:
+    path = FOLDER / "h100" / "fp64_products_by_accident.json.gz"
+    change = analyse(*read_chrome_trace(str(path))).changes[0]
+    assert change.name == "float32"
+    assert "No gain" in change.sentence
+    assert "multiplies float64 as fast as float32" in change.sentence

@@ -14,6 +14,7 @@ from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.headline_figures import headline_figures
 from warpbook_monitors.trace.report import TraceReport
 
 DATA = Path(__file__).parents[2] / "data" / "cpu"
@@ -62,8 +63,31 @@ def test_parts_add_up_and_no_bound_is_above_the_time(name: str) -> None:
 
 def test_the_bound_is_beside_the_measured_time_where_there_is_one() -> None:
     bare = BareTimes(5, 20_000_000, 19_000_000, 23_000_000, "executions")
-    sentence = profile("slow_items", bare=bare).changes[0].sentence
+    cell_profile = profile("slow_items", bare=bare)
+    sentence = cell_profile.changes[0].sentence
     assert "instead of 20.0 ms measured without the profiler" in sentence
+    # and the report begins with it
+    label, value = headline_figures(cell_profile)[0]
+    assert label == "Time"
+    assert value.startswith("20.0 ms without the profiler, measured (median of 5 runs")
+    assert "19.0 ms to 23.0 ms" in value
+
+
+def test_a_measured_time_of_something_else_is_left_out_with_a_warning() -> None:
+    bare = BareTimes(1, 20_000_000_000, 20_000_000_000, 20_000_000_000, "executions")
+    cell_profile = profile("slow_items", bare=bare)
+    assert "measured" not in cell_profile.changes[0].sentence
+    assert "with the profiler at work" in headline_figures(cell_profile)[0][1]
+    warnings = cell_profile.completeness.warnings
+    assert any("longer than with it" in warning for warning in warnings)
+
+
+def test_nothing_is_advised_of_a_window_that_is_too_short(tmp_path: Path) -> None:
+    events = [operator(0.0, 10.0), operator(30.0, 10.0)]
+    short = report_of(tmp_path, json.dumps({"traceEvents": events}).encode())
+    assert short.verdict.kind == "unknown"
+    assert "too little to tell" in short.verdict.sentence
+    assert not short.changes and not short.findings
 
 
 def test_without_counts_of_the_system_threads_and_waits_are_not_known() -> None:

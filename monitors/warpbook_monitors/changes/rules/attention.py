@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_monitors.changes.attention_code import AttentionCode, attention_code
+from warpbook_monitors.changes.cell_code import Call
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.operators import Operators
@@ -106,23 +109,43 @@ def _proposal(
         operator=operators.name(int(operators.outer_of(np.array([one.members[0]]))[0])),
         line=evidence.code.first_line("softmax")
         or evidence.line_at(int(operators.table.start_ns[one.members[0]])),
-        sketch=_sketch(in_math, one.dtype),
+        sketch=_of_backend(evidence, one) if in_math else _fused(evidence, one),
         topic="attention",
     )
 
 
-def _sketch(in_math: bool, dtype: str) -> str:
-    if not in_math:
-        return "y = torch.nn.functional.scaled_dot_product_attention(q, k, v)"
-    cast = (
-        ""
-        if dtype in _HALVES
-        else "q, k, v = (t.to(torch.bfloat16) for t in (q, k, v))\n"
-    )
+def _fused(evidence: Evidence, one: _Attention) -> str:
+    """Write the fused call in the cell's names, without what it would leave out."""
+    code = attention_code(evidence.code) or AttentionCode("y", "q", "k", "v", "")
+    names = {evidence.operators.name(member).rstrip("_") for member in one.members}
+    mask, notes = "", []
+    if code.left_out:
+        mask = f", attn_mask=~{code.left_out}"
+    elif names & {"aten::masked_fill", "aten::where", "aten::add"}:
+        notes.append("attn_mask= of what is masked or added, or is_causal=True")
+    if names & {"aten::mul", "aten::div"}:
+        notes.append("scale= of what scores are multiplied by, if not size**-0.5")
+    arguments = f"{code.query}, {code.key}, {code.value}{mask}"
+    call = f"torch.nn.functional.scaled_dot_product_attention({arguments})"
+    return "\n".join([f"{code.result} = {call}", *(f"# {note}" for note in notes)])
+
+
+def _of_backend(evidence: Evidence, one: _Attention) -> str:
+    """Write the cell's own call of torch's attention with another backend."""
+    calls = evidence.code.calls("scaled_dot_product_attention")
+    own = [argument.id for argument in _names(calls[0])] if calls else []
+    names = ", ".join(own if len(own) == 3 else ("q", "k", "v"))
+    call = calls[0].text if calls else f"scaled_dot_product_attention({names})"
+    cast = f"{names} = (t.to(torch.bfloat16) for t in ({names}))\n"
     return (
-        f"{cast}with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION):\n"
-        "    y = scaled_dot_product_attention(q, k, v, is_causal=True)"
+        f"{'' if one.dtype in _HALVES else cast}"
+        "with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION):\n"
+        f"    y = {call}"
     )
+
+
+def _names(call: Call) -> list[ast.Name]:
+    return [one for one in call.node.args[:3] if isinstance(one, ast.Name)]
 
 
 #: product, scale, softmax, product; a mask is one more

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_monitors.changes.cell_code import Call
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.repeated_work import period_of
@@ -112,11 +113,16 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         reason=reason
         or "The shapes must stay the same; the first calls compile and record.",
         line=evidence.line_at(int(operators.table.start_ns[0])),
-        sketch=(
-            'model = torch.compile(model, mode="reduce-overhead")\n'
-            "# or torch.cuda.make_graphed_callables(model, (example,))"
-        ),
+        sketch=_sketch(evidence.code.model_call()),
         topic="graphs",
+    )
+
+
+def _sketch(call: Call | None) -> str:
+    model = "model" if call is None else call.name
+    return (
+        f'{model} = torch.compile({model}, mode="reduce-overhead")\n'
+        f"# or torch.cuda.make_graphed_callables({model}, (example,))"
     )
 
 

@@ -6,12 +6,14 @@ makes copies in the other layout, each time.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_monitors.changes.cell_code import Call
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.operators import sizes
 from warpbook_monitors.changes.proposal import Proposal
@@ -29,10 +31,6 @@ _COPY = re.compile(r".*at::native::.*(direct_copy_kernel|transpose)")
 _CONVOLUTION = re.compile(r"aten::\w*conv(olution|_?transpose|\d)")
 _DEPTHWISE = ("aten::_conv_depthwise2d", "aten::conv_depthwise3d")
 _HALVES = (("c10::Half",), ("c10::BFloat16",))
-_SKETCH = (
-    "model = model.to(memory_format=torch.channels_last)\n"
-    "x = x.to(memory_format=torch.channels_last)"
-)
 #: of the bare run or of the GPU's time
 _LEAST_SHARE = 0.03
 
@@ -76,7 +74,7 @@ def layout(evidence: Evidence) -> Iterator[Proposal]:
         reason="All layers in between must keep channels_last.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
-        sketch=_SKETCH,
+        sketch=_sketch(evidence.code.model_call()),
         topic="memory-traffic",
     )
 
@@ -113,8 +111,19 @@ def _of_each_channel(evidence: Evidence) -> Iterator[Proposal]:
         reason="How fast cuDNN's kernel is depends on its shapes.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
-        sketch=_SKETCH,
+        sketch=_sketch(evidence.code.model_call()),
         topic="memory-traffic",
+    )
+
+
+def _sketch(call: Call | None) -> str:
+    model, images = "model", "x"
+    if call is not None:
+        model, given = call.name, call.node.args[0]
+        images = given.id if isinstance(given, ast.Name) else images
+    return "\n".join(
+        f"{name} = {name}.to(memory_format=torch.channels_last)"
+        for name in (model, images)
     )
 
 

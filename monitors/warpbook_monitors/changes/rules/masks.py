@@ -29,6 +29,8 @@ class _Indexed(NamedTuple):
     line: int
     tensor: str
     mask: str
+    #: `x[mask] = value`; None where it is read
+    value: str | None = None
 
 
 def masks(evidence: Evidence) -> Iterator[Proposal]:
@@ -107,7 +109,8 @@ def _in_source(code: CellCode) -> _Indexed | None:
             return _Indexed(call.line, arguments[0], arguments[1])
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Subscript) and _is_mask(node.slice, masks):
-            return _Indexed(node.lineno, written(node.value), written(node.slice))
+            tensor, mask = written(node.value), written(node.slice)
+            return _Indexed(node.lineno, tensor, mask, _assigned(code.tree, node))
     return None
 
 
@@ -123,7 +126,8 @@ def _own_indices(code: CellCode) -> Iterator[_Indexed]:
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
             if node.slice.id in indices:
-                yield _Indexed(node.lineno, written(node.value), indices[node.slice.id])
+                tensor, mask = written(node.value), indices[node.slice.id]
+                yield _Indexed(node.lineno, tensor, mask, _assigned(code.tree, node))
 
 
 def _mask_of(call: Call) -> str | None:
@@ -153,7 +157,18 @@ def _is_mask(node: ast.expr, names: set[str]) -> bool:
 
 def _sketch(source: _Indexed | None) -> str:
     tensor, mask = (source.tensor, source.mask) if source else ("x", "mask")
+    if source is not None and source.value is not None:
+        return f"{tensor}.masked_fill_({mask}, {source.value})"
     return (
         f"y = torch.where({mask}, {tensor}, 0)  # as large as {tensor}\n"
         f"mean = y.sum() / ({mask}).sum()  # in place of {tensor}[{mask}].mean()"
     )
+
+
+def _assigned(tree: ast.Module, indexed: ast.Subscript) -> str | None:
+    """Give what is written into the chosen elements, where that is a number."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and indexed in node.targets:
+            is_number = isinstance(node.value, ast.Constant | ast.UnaryOp)
+            return written(node.value) if is_number else None
+    return None

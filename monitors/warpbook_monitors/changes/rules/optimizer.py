@@ -49,6 +49,9 @@ def optimizer(evidence: Evidence) -> Iterator[Proposal]:
     option = "fused=True" if has_fused else "foreach=True"
     made = evidence.code.calls(name)
     shown = made[0].text if made else f"torch.optim.{name}(parameters, ...)"
+    # `scaler.step(optimizer)` has another receiver, and an argument
+    stepped = [call for call in evidence.code.calls("step") if not call.node.args]
+    own = next((c.receiver for c in stepped if c.receiver.isidentifier()), "optimizer")
     yield Proposal(
         name="fused-optimizer",
         title=f"Update all tensors at once: {name}(..., {option}).",
@@ -64,7 +67,7 @@ def optimizer(evidence: Evidence) -> Iterator[Proposal]:
         ),
         operator=f"{name}.step",
         line=evidence.code.first_line("step"),
-        sketch=f"# instead of {shown}\noptimizer = torch.optim.{name}(..., {option})",
+        sketch=f"# instead of {shown}\n{own} = torch.optim.{name}(..., {option})",
         topic="graphs",
     )
 

@@ -24,6 +24,10 @@ _POOR_SHARE = 0.4
 _HALVES = ("c10::Half", "c10::BFloat16")
 #: elements that a tensor core's operands come in, of two bytes each
 _TILE = 8
+_AS_FAST = (
+    "This GPU multiplies float64 as fast as float32; bfloat16, and float32 as TF32, "
+    "are faster."
+)
 
 
 class _Product(NamedTuple):
@@ -113,6 +117,8 @@ def _in_bf16(
 def _in_single(
     evidence: Evidence, chip: Chip, candidates: list[_Product]
 ) -> Iterator[Proposal]:
+    single, double = (chip.peak_flops(name) or 0.0 for name in ("float", "double"))
+    is_as_fast = single < 1.1 * double
     yield from _faster(
         evidence,
         candidates,
@@ -122,6 +128,7 @@ def _in_single(
         what="products are float64",
         sketch="x = x.float()  # NumPy's arrays are float64 unless told otherwise",
         is_shown_without_gain=True,
+        no_gain=_AS_FAST if is_as_fast else "",
     )
 
 
@@ -168,6 +175,7 @@ def _faster(
     what: str,
     sketch: str,
     is_shown_without_gain: bool = False,
+    no_gain: str = "",
 ) -> Iterator[Proposal]:
     """Propose that these products take other times."""
     time_ns = sum(evidence.time_ns(one.events) for one in candidates)
@@ -193,6 +201,7 @@ def _faster(
         sketch=sketch,
         topic="tensor-cores" if name != "pad" else None,
         is_shown_without_gain=is_shown_without_gain,
+        no_gain=no_gain,
     )
 
 

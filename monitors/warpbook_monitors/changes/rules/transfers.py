@@ -39,7 +39,10 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
     launches = evidence.calls.launch[copies]
     ways.stop_waiting(launches[launches != NONE])
     moved = evidence.code.calls("to", "cuda")
-    receiver = moved[0].receiver if moved else "batch"
+    receiver = moved[0].receiver if moved else ""
+    receiver = receiver or "batch"
+    # what a call gives has no name to be bound to again
+    target = receiver if receiver.isidentifier() else "batch"
     count = f"{len(copies):,} cop{'ies' if len(copies) != 1 else 'y'}"
     yield Proposal(
         name="pinned",
@@ -59,7 +62,7 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
         line=moved[0].line if moved else _line(evidence, copies),
         sketch=(
             "loader = DataLoader(..., pin_memory=True)  # or pin_memory() once, ahead\n"
-            f'{receiver} = {receiver}.to("cuda", non_blocking=True)'
+            f'{target} = {receiver}.to("cuda", non_blocking=True)'
         ),
         topic="pinned-memory",
     )

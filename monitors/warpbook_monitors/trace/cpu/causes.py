@@ -149,7 +149,8 @@ def _small_calls(split: Split) -> Iterator[Cause]:
     yield Cause(
         "overhead-bound",
         time.small_calls_ns,
-        f"{time.small_calls:,} small calls, mostly {most}, took {share} of the time, "
+        f"{time.small_calls:,} small call{'s' if time.small_calls != 1 else ''}, "
+        f"mostly {most}, took {share} of the time, "
         f"{per_call} each with Python between them: that is the overhead of calling, "
         "not arithmetic.",
         "fewer-calls",

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from warpbook_monitors import units
 from warpbook_monitors.changes.change import Change
+from warpbook_monitors.trace.bare_words import longer
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.cpu.cause import Cause
 from warpbook_monitors.trace.cpu.causes import causes
@@ -53,7 +54,10 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
     """
     parts = split(events, run)
     time = parts.time
-    every = causes(run, parts) if time.judged_ns else ()
+    is_measured = _is_measured(time, run)
+    # no cause and no change beside "too little to tell"
+    is_long = time.judged_ns > 0 and time.window_ns >= _SHORT_NS
+    every = causes(run, parts) if is_long else ()
     large = [one for one in every if one.explains_ns >= _LEAST_SHARE * time.judged_ns]
     large.sort(key=lambda cause: -cause.explains_ns)
     bounds = [_bound_ns(cause, parts, run) for cause in large]
@@ -76,7 +80,11 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
     verdict = _verdict(findings, large, changes, time)
     if run.gpu_name is not None:
         verdict = replace(verdict, sentence=_NO_GPU_WORK + verdict.sentence)
-    return JudgedCpu(time, findings, verdict, changes, tuple(_warnings(time)))
+    warnings = tuple(_warnings(time))
+    if run.bare is not None and not is_measured:
+        warnings += (longer(run.bare),)
+    time = replace(time, bare=run.bare if is_measured else None)
+    return JudgedCpu(time, findings, verdict, changes, warnings)
 
 
 def _verdict(
@@ -85,7 +93,7 @@ def _verdict(
     changes: tuple[Change, ...],
     time: CpuTime,
 ) -> CellVerdict:
-    if time.window_ns < _SHORT_NS or not findings:
+    if not findings:
         return CellVerdict(
             "unknown",
             f"The window is {units.duration_ns(time.window_ns)} long: too little to "

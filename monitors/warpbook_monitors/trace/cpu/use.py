@@ -6,6 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from warpbook_monitors.trace.bare_run import BareTimes
+
 # a trace may come from anyone
 _Ns = Annotated[int, Meta(ge=0, le=2**53)]
 _Count = Annotated[int, Meta(ge=1, le=1_000_000)]
@@ -53,6 +55,8 @@ class CpuTime(Struct, frozen=True):
     small_calls: int
     #: None in a trace that does not tell
     use: CpuUse | None = None
+    #: runs of the same code without the profiler; None where none was timed
+    bare: BareTimes | None = None
 
     @property
     def judged_ns(self) -> int:

@@ -1,0 +1,131 @@
+"""Sketches beside real traces: Python that may be pasted, in the names of the cell."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.gpu.exam.loading import load_cells
+from warpbook_monitors.changes.attention_code import attention_code
+from warpbook_monitors.changes.cell_code import CellCode
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.chrome import read_chrome_trace
+
+DATA = Path(__file__).parents[2] / "data"
+CELLS = {cell.name: cell for cell in load_cells()}
+ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
+
+
+@cache
+def sketches_of(name: str, source: str | None = None) -> dict[str, str]:
+    file = f"{name}.json.gz"
+    (path, *_) = [*DATA.glob(f"exam/h100/{file}"), *DATA.glob(f"exam_h100/{file}")]
+    events, run = read_chrome_trace(str(path))
+    profile = analyse(events, replace(run, source=source or CELLS[name].source))
+    return {change.name: change.sketch for change in profile.changes}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "line"),
+    [
+        ("attention_by_hand", "sdpa", f"y = {ATTENTION}(q, q, q)"),
+        (
+            "masked_attention_by_hand",
+            "sdpa",
+            f"y = {ATTENTION}(q, k, v, attn_mask=~future)",
+        ),
+        (
+            "sdpa_by_the_math_backend",
+            "sdpa-backend",
+            "    y = F.scaled_dot_product_attention(q, k, v)",
+        ),
+        (
+            "numpy_in_the_middle",
+            "pinned",
+            'batch = torch.from_numpy(h).to("cuda", non_blocking=True)',
+        ),
+        ("batches_from_pageable", "pinned", 'b = b.to("cuda", non_blocking=True)'),
+        ("indices_from_nonzero", "keep-mask", "x.masked_fill_(x > 2.0, 2.5)"),
+    ],
+)
+def test_a_sketch_keeps_what_the_cell_computes(
+    name: str, change: str, line: str
+) -> None:
+    sketch = sketches_of(name)[change]
+    ast.parse(sketch)
+    assert line in sketch.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "line"),
+    [
+        ("small_mlp", "cuda-graph", 'm = torch.compile(m, mode="reduce-overhead")'),
+        (
+            "lstm_cell_by_cell",
+            "cuda-graph",
+            'lstm_cell = torch.compile(lstm_cell, mode="reduce-overhead")',
+        ),
+        (
+            "half_conv_depthwise",
+            "channels-last",
+            "m = m.to(memory_format=torch.channels_last)",
+        ),
+        (
+            "adam_loop_over_tensors",
+            "fused-optimizer",
+            "o = torch.optim.AdamW(..., fused=True)",
+        ),
+    ],
+)
+def test_a_sketch_names_model_and_optimizer(name: str, change: str, line: str) -> None:
+    assert line in sketches_of(name)[change].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("source", "model"),
+    [
+        ("for x, y in data:\n    loss = criterion(net(x), y)", "net"),
+        ("warm(x)\nfor x in data:\n    print(len(x))\n    net(x)", "net"),
+        ("with profiler(1):\n    y = net(x)", "net"),
+        ("y = torch.relu(x)\nprint(y)\nz = Linear(4)\nstart()", None),
+        (None, None),
+    ],
+)
+def test_the_model_of_a_source(source: str | None, model: str | None) -> None:
+    call = CellCode(source).model_call()
+    assert (call and call.name) == model
+
+
+def test_a_scale_of_ones_own_is_not_lost() -> None:
+    assert "# scale=" in sketches_of("attention_by_hand")["sdpa"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "out = (query @ keys.mT * s).softmax(-1) @ values",
+        "s = torch.bmm(query, keys.transpose(-2, -1))\np = s.softmax(-1)\n"
+        "out = torch.bmm(p, values)",
+        "p = F.softmax(query.matmul(keys.swapaxes(-1, -2)), dim=-1)\n"
+        "out = p.matmul(values)",
+    ],
+)
+def test_attention_is_named_as_its_cell_does(source: str) -> None:
+    assert attention_code(CellCode(source)) == ("out", "query", "keys", "values", "")
+
+
+def test_keys_with_axes_of_their_own_are_turned_once_more() -> None:
+    source = "y = (q @ k.permute(0, 2, 3, 1)).softmax(-1) @ v"
+    named = attention_code(CellCode(source))
+    assert named is not None and named.key == "k.permute(0, 2, 3, 1).mT"
+
+
+@pytest.mark.parametrize(
+    "source", [None, "y = (", "y = a @ b", "p = x.softmax(-1)", "p = p @ p", "p = p"]
+)
+def test_no_attention_has_no_names(source: str | None) -> None:
+    assert attention_code(CellCode(source)) is None
