@@ -123,6 +123,10 @@ async def _no_await(comm: Any) -> None:
     comm.all_reduce(torch.ones(2))
 
 
+async def _used_without_await(comm: Any) -> None:
+    comm.all_reduce(torch.ones(2)) + torch.ones(2)
+
+
 async def _another_await(comm: Any) -> None:
     await asyncio.sleep(0)
 
@@ -139,6 +143,7 @@ def _no_coroutine(comm: Any) -> None:
             r"rank 0 has \[2, 3\] .*; rank 1 has \[3, 3\] .* in all_reduce",
         ),
         (_no_await, r"all_reduce \(line \d+\) has no `await`"),
+        (_used_without_await, r"all_reduce \(line \d+\) has no `await`"),
         (_another_await, "awaits what `comm` gives, and nothing else"),
         (_no_coroutine, "begin with `async def`"),
     ],

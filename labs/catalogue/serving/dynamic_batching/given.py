@@ -15,9 +15,15 @@ import time
 from pathlib import Path
 
 import numpy as np
-import ray
 import torch
-from ray import serve
+
+try:
+    import ray
+    from ray import serve
+except ModuleNotFoundError as problem:
+    raise ModuleNotFoundError(
+        f"{problem}: pip install 'warpbook[ray-labs]'. Nothing that is graded needs it."
+    ) from None
 
 WIDTH, LAYERS = 2048, 8
 SIZES = (1, 2, 4, 8, 16, 32)

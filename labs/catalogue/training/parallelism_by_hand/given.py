@@ -208,6 +208,10 @@ def run_ranks(work, size):
                     ended[rank] = end.value
                     _refuse_unawaited(comms[rank])
                     continue
+                except (AttributeError, TypeError):
+                    # what a request that was not awaited lacks
+                    _refuse_unawaited(comms[rank])
+                    raise
                 if not isinstance(waiting[rank], Request):
                     raise TypeError("a rank awaits what `comm` gives, and nothing else")
             answers = _answers(waiting, size, traffic)

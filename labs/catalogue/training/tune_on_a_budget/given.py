@@ -14,11 +14,17 @@ import sys
 import tempfile
 import time
 
-import ray
 import torch
-from ray import tune
-from ray.tune.schedulers import ASHAScheduler, FIFOScheduler
 from torch.nn import Linear, ReLU, Sequential, functional
+
+try:
+    import ray
+    from ray import tune
+    from ray.tune.schedulers import ASHAScheduler, FIFOScheduler
+except ModuleNotFoundError as problem:
+    raise ModuleNotFoundError(
+        f"{problem}: pip install 'warpbook[ray-labs]'. Nothing that is graded needs it."
+    ) from None
 
 TRIALS, WHOLE_TRAININGS = 162, 10
 RUNGS = {"least_steps": 5, "most_steps": 405, "factor": 3}
