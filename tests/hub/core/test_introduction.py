@@ -1,4 +1,4 @@
-"""What whoever starts a class is told before anybody logs in."""
+"""What whoever starts a class reads before anybody logs in."""
 
 from __future__ import annotations
 
@@ -47,8 +47,10 @@ def test_labs_that_this_machine_cannot_grade_are_named(
     )
     plan = msgspec.structs.replace(planned(tmp_path), cpu_slots=slots, use_gpu=False)
     hub_introduction.introduce(plan)
-    told = capsys.readouterr().out
-    named = [name for name in ("labs in PyTorch", "labs in Triton") if name in told]
+    introduction = capsys.readouterr().out
+    named = [
+        name for name in ("labs in PyTorch", "labs in Triton") if name in introduction
+    ]
     assert named == not_graded
 
 
