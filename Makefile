@@ -57,6 +57,10 @@ setup-hub:  ## what `make hub` sets up, without starting anything
 setup-test:  ## what `make test` sets up: also torch, a compiler, Chromium, the hub's proxy
 	@$(PYTHON) tools/setup_env.py test
 
+setup-wheel:  ## what `make wheel` sets up
+	@$(PYTHON) tools/setup_env.py up --torch no
+	@$(BIN)/python -m build --version > /dev/null 2>&1 || $(BIN)/python -m pip install -q build
+
 setup-docs:  ## what `make docs` sets up
 	@$(PYTHON) tools/setup_env.py docs
 
@@ -86,8 +90,8 @@ pictures: setup-test  ## take the pictures of the docs anew; takes two minutes
 recordings: setup-test  ## film the short recordings of the docs anew; takes two minutes
 	@PATH="$(BIN):$$PATH" $(BIN)/python tools/recordings.py
 
-wheel:  ## sdists, and wheels built from them, of warpbook and its agent, into dist/
+wheel: setup-wheel  ## sdists, and wheels built from them, of warpbook and its agent, into dist/
 	$(BIN)/python -m build
 	$(BIN)/python tools/agent_wheel.py
 
-.PHONY: help up hub test test-postgres test-ray test-slurm test-systemd setup setup-hub setup-test setup-docs check protocol messages docs pictures recordings wheel
+.PHONY: help up hub test test-postgres test-ray test-slurm test-systemd setup setup-hub setup-test setup-wheel setup-docs check protocol messages docs pictures recordings wheel

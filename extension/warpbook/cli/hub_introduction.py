@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
+import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from warpbook.cli.hub_cluster import head_warning
@@ -35,6 +37,14 @@ _NO_SCRIPT = """\
   clone run `make setup-hub`; else install warpbook anew."""
 
 
+_PLATFORM_BY_HTTP = """\
+  BY HTTP BROWSERS SEND NO COOKIES BACK FROM THE PLATFORM, and nobody logs in: give
+  --ssl-cert and --ssl-key, or let people reach the hub by a proxy with HTTPS."""
+
+#: of a module that labs need: what is not graded without it
+_NEEDS = {"torch": "labs in PyTorch", "triton": "labs in Triton"}
+
+
 def introduce(plan: HubPlan) -> None:
     """Say who runs it, what grades, and how far it is isolated."""
     say(f"warpbook hub, course `{plan.course}`, in {plan.folder}")
@@ -46,11 +56,18 @@ def introduce(plan: HubPlan) -> None:
             say("  No GPU here: correctness is graded, speed is not")
         elif not plan.notebooks_use_gpu:
             say("  GPUs grade, and notebooks don't see them (--notebooks-use-gpu)")
+    if plan.cpu_slots and not plan.ray_address:
+        for module, labs in _NEEDS.items():
+            if find_spec(module) is None:
+                install = f"{sys.executable} -m pip install 'warpbook[{module}]'"
+                say(f"  Not graded here: {labs}. To grade them: {install}")
     if not import_module("warpbook.hub.service.script").has_script():
         say(_NO_SCRIPT)
     if plan.platform is not None:
         say(_PLATFORM.format(issuer=plan.platform.issuer, url=plan.url))
         say(f"    public keys       {plan.pages_url}lti/jwks.json")
+        if not plan.ssl_cert:
+            say(_PLATFORM_BY_HTTP)
     if plan.users == "system":
         say(_ISOLATED.format(service=plan.service_user, grader=plan.grader_user))
         if not plan.subdomain_host:

@@ -88,6 +88,15 @@ def test_a_lease_is_given_and_ends_in_its_time(gpus: Gpus) -> None:
     assert (use.leases, use.joules) == (1, 5.0)
 
 
+def test_nobody_waits_for_a_gpu_where_none_is_leased(room: Classroom) -> None:
+    none = Gpus(room)
+    with pytest.raises(Conflict, match="leases no GPUs"):
+        none.take("ada")
+    assert none.own("ada") == OwnLease("none")
+    with pytest.raises(Conflict, match="No GPU can be reserved"):
+        none.reserve("gpu101", 60)
+
+
 def test_a_gpu_is_nobodys_until_it_is_clear(gpus: Gpus) -> None:
     """A process that holds on to a GPU keeps everybody from it, and is waited for."""
     gpus.take("ada", 10)

@@ -33,6 +33,7 @@ from warpbook.hub.keeping.copying import digests
 from warpbook.hub.keeping.moving import move
 from warpbook.hub.queue import graders, leasing
 from warpbook.hub.running.plan import HubPlan
+from warpbook.hub.service.handler import problem_of
 from warpbook.hub.work.submissions import receipt, receive
 
 DATABASES = ("postgres",)
@@ -187,8 +188,13 @@ def test_what_cant_take_a_course_is_refused_and_all_stays(
         move(folder, theirs)
     with pytest.raises(Conflict, match="another course"):
         move(folder, other)
-    with pytest.raises(DatabaseBusy, match="can't be reached"):
+    with pytest.raises(DatabaseBusy, match="can't be reached") as away:
         move(folder, "postgresql://wb:secret@127.0.0.1:1/hub")
+    # whoever starts the hub sees where the database is, and learners do not
+    assert "127.0.0.1" in str(away.value)
+    status, shown = problem_of(away.value, 500)
+    assert status == 503
+    assert "Try again" in shown["error"] and "127.0.0.1" not in shown["error"]
     with pytest.raises(DatabaseUnfit, match="such as postgresql://"):
         move(folder, "mysql://somewhere/hub")
     assert read_address(folder) is None and not (folder / ".moving").exists()

@@ -77,10 +77,13 @@ def test_a_competition_is_opened_frozen_measured_again_and_ended(
     grace, ada, bob = (Visitor(hub, name).log_in() for name in names)
     course = f"courses/{COURSE}"
     grace.done(f"{course}/roster", {"csv": ROSTER})
-    token = grace.done(f"{course}/graders", {"name": "racer"})["token"]
-    racer = Racer(hub, token)
     opened_ms = int(time.time() * 1000)
     lab = publish(grace, opened_ms)
+    without_gpu = "No grader with a GPU takes jobs: nobody gets a time."
+    assert without_gpu in grace.page(f"{course}/labs/{lab}/board").text
+    token = grace.done(f"{course}/graders", {"name": "racer"})["token"]
+    racer = Racer(hub, token)
+    assert without_gpu not in grace.page(f"{course}/labs/{lab}/board").text
     api, page = f"{course}/labs/{lab}/competition", f"{course}/labs/{lab}"
     assert "Competition" not in ada.page(page).text
     assert f"{page}/board" in grace.page(page).text

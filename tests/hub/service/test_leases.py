@@ -88,6 +88,11 @@ def report(hub: ClassHub, *gpus: KeptGpu) -> None:
     KeeperClient(hub.inner_url, token).report(Report("node7", gpus, 600_000))
 
 
+def a_gpu_is_leased(visitor: Visitor) -> None:
+    """Wait for the keeper's first report: before, the hub leases none."""
+    wait_for("a GPU", lambda: "Take a GPU" in visitor.page(GPUS).text or None)
+
+
 def state_of(visitor: Visitor) -> dict:
     return visitor.get(GPUS).json()
 
@@ -106,6 +111,7 @@ def test_a_lease_from_the_line_to_its_end(
 ) -> None:
     hub, holder, other = lease_hub.hub, lease_hub.holder, lease_hub.other
     with keeper(hub, device):
+        a_gpu_is_leased(holder)
         holder.done(f"{GPUS}/take", {"minutes": 10})
         until(holder, "held")
         wait_for("the grant", lambda: may_open(device, HOLDER) or None)
@@ -135,6 +141,7 @@ def test_kills_leave_nothing_granted(
 ) -> None:
     hub, holder = lease_hub.hub, lease_hub.holder
     with keeper(hub, device) as first:
+        a_gpu_is_leased(holder)
         holder.done(f"{GPUS}/take", {"minutes": 10})
         until(holder, "held")
         wait_for("the grant", lambda: may_open(device, HOLDER) or None)
@@ -185,6 +192,7 @@ def test_a_terminal_and_a_stopped_keeper(lease_hub: LeaseHub, device: str) -> No
         return json.loads(completed.stdout)
 
     with keeper(hub, device):
+        a_gpu_is_leased(holder)
         lease = gpulease("take", "--minutes", "10", "--wait")
         assert (lease["state"], lease["gpu"]) == ("held", device)
         wait_for("the grant", lambda: may_open(device, HOLDER) or None)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.hub.service.test_isolation import planned
 from tests.programs import environment
-from warpbook.hub.running.plan import PLAN, write_plan
+from warpbook.hub.running.plan import PLAN, HubPlan, write_plan
 
 #: in a process of its own: the configuration binds its process to its parent
 READ = """
@@ -22,6 +22,20 @@ from warpbook.hub.running import supervisor
 config = PyFileConfigLoader(str(supervisor._CONFIG)).load_config()
 print(json.dumps(dict(config.Spawner.environment)))
 """
+
+
+def given_to_notebooks(plan: HubPlan, **changes: str) -> dict[str, str]:
+    plan.token_file.write_text("secret")
+    variables = environment(PYTHONPATH=":".join(sys.path), **changes)
+    completed = subprocess.run(
+        [sys.executable, "-c", READ],
+        env={**variables, PLAN: str(write_plan(plan))},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    given: dict[str, str] = json.loads(completed.stdout)
+    return given
 
 
 @pytest.mark.parametrize(
@@ -40,15 +54,14 @@ def test_gpus_that_grade_are_hidden_from_notebooks(
     changes: dict[str, object], is_hidden: bool, tmp_path: Path
 ) -> None:
     plan = msgspec.structs.replace(planned(tmp_path, "shared"), **changes)
-    plan.token_file.write_text("secret")
-    file = write_plan(plan)
-    completed = subprocess.run(
-        [sys.executable, "-c", READ],
-        env={**environment(PYTHONPATH=":".join(sys.path)), PLAN: str(file)},
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-    given = json.loads(completed.stdout)
+    given = given_to_notebooks(plan)
     assert ("CUDA_VISIBLE_DEVICES" in given) == is_hidden
     assert given.get("CUDA_VISIBLE_DEVICES", "") == ""
+
+
+def test_a_terminal_finds_the_command_of_a_hub_that_was_started_by_its_path(
+    tmp_path: Path,
+) -> None:
+    given = given_to_notebooks(planned(tmp_path, "shared"), PATH="/usr/bin:/bin")
+    folders = given["PATH"].split(":")
+    assert folders == [str(Path(sys.executable).parent), "/usr/bin", "/bin"]

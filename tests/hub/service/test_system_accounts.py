@@ -95,6 +95,8 @@ def test_everybody_is_an_account_of_the_machine(hub: ClassHub, device: str) -> N
     # a server is its learner's, and so is the GPU while it is leased
     ada.start_server("")
     assert uid_of(hub, "jupyterhub.singleuser") == PEOPLE["ada"]
+    # the keeper has told of it by now, or does soon
+    wait_for("a GPU", lambda: "Take a GPU" in ada.page(f"{HERE}/gpus").text or None)
     ada.done(f"{HERE}/gpus/take", {"minutes": 10})
     wait_for("the grant", lambda: may_open(device, "ada") or None)
     assert not may_open(device, "bob")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -79,7 +80,7 @@ def dialect_of(path: Path) -> Dialect:
     except ImportError:
         raise DatabaseUnfit(
             "PostgreSQL needs its driver, which this Python has not. "
-            "Run: pip install 'warpbook[postgres]'"
+            f"Run: {sys.executable} -m pip install 'warpbook[postgres]'"
         ) from None
     dialect: Dialect = postgres.PostgresDialect(address)
     return dialect

@@ -21,6 +21,10 @@ from warpbook.hub.leases.calendar import (
 
 #: how long before its end a lease says so
 WARN_MS = 2 * MINUTE_MS
+NONE_LEASED = (
+    "This hub leases no GPUs. Labs are checked on the CPU, and recorded profiles can "
+    "be opened."
+)
 
 
 def take(
@@ -43,9 +47,11 @@ def take(
 
     Raises:
         BadRequest: so many minutes are not lent, or there is no such GPU.
-        Conflict: the person has one.
+        Conflict: the person has one, or the hub leases none.
     """
     _check(minutes)
+    if connection.execute(select(LEASE_GPUS.c.id).limit(1)).first() is None:
+        raise Conflict(NONE_LEASED)
     if model:
         known = select(LEASE_GPUS.c.id).where(LEASE_GPUS.c.name == model)
         if connection.execute(known).first() is None:

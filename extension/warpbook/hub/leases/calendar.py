@@ -62,6 +62,8 @@ def reserve(
     if wanted.starts_ms > now_ms + MOST_AHEAD_MS:
         raise BadRequest("A session begins within a year.")
     total = usable_gpus(connection, now_ms)
+    if total == 0:
+        raise Conflict("No GPU can be reserved: this hub leases none that works now.")
     beside = sessions(connection, wanted.starts_ms, wanted.ends_ms)
     # at its worst moment; which is the start of one of them
     taken = max(

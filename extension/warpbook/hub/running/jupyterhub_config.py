@@ -74,8 +74,11 @@ c.Spawner.default_url = "/lab"
 c.Spawner.start_timeout = c.Spawner.http_timeout = 120
 if plan.users == "shared" and os.geteuid() == 0:
     c.Spawner.args = ["--allow-root"]
+# `warpbook` is found on a terminal, also where the hub was started by its full path
+programs = str(Path(sys.executable).parent)
+folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
 c.Spawner.environment = {
-    "PATH": os.environ.get("PATH", os.defpath),
+    "PATH": os.pathsep.join(folders if programs in folders else [programs, *folders]),
     "WARPBOOK_HUB_URL": plan.service_url,
     "WARPBOOK_HUB_PAGES": plan.pages_url if plan.subdomain_host else "",
     "WARPBOOK_HUB_FOLDER": plan.folder,

@@ -11,7 +11,7 @@ from tornado.http1connection import HTTP1Connection
 from tornado.httputil import HTTPServerRequest
 from tornado.web import HTTPError, RequestHandler, stream_request_body
 
-from warpbook.hub.errors import BadRoster, HubError
+from warpbook.hub.errors import BadRoster, DatabaseBusy, DatabaseUnfit, HubError
 from warpbook.hub.service.service import Service
 
 LOG = logging.getLogger("warpbook.hub")
@@ -22,6 +22,7 @@ POLICY = (
 )
 #: of a body that is refused
 _MOST_THROWN_AWAY_BYTES = 8 << 20
+_OF_DATABASE = (DatabaseBusy, DatabaseUnfit)
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -146,6 +147,8 @@ class ServiceHandler(RequestHandler):
 
     def log_exception(self, kind: Any, problem: Any, trace: Any) -> None:
         """Note what is our fault; what is refused is in the log of requests."""
+        if isinstance(problem, _OF_DATABASE):
+            LOG.warning("%s", problem)
         if isinstance(problem, (HubError, HTTPError)):
             return
         LOG.error(
@@ -158,6 +161,10 @@ class ServiceHandler(RequestHandler):
 
 def problem_of(problem: Any, status: int) -> tuple[int, dict[str, Any]]:
     """Give a status and what is told for anything that was raised."""
+    if isinstance(problem, _OF_DATABASE):
+        # its words name the server and the account, which are not for learners
+        words = "The course's database does not answer; the service's log says why."
+        return problem.http_status, {"error": f"{words} Try again."}
     if isinstance(problem, HubError):
         answer: dict[str, Any] = {"error": str(problem)}
         if isinstance(problem, BadRoster):

@@ -13,6 +13,7 @@ from warpbook.hub.course.publications import extensions, publications
 from warpbook.hub.course.windows import window_of
 from warpbook.hub.database.tables import AUDIT
 from warpbook.hub.errors import NotFound
+from warpbook.hub.queue.enqueuing import has_gpu
 from warpbook.hub.rules.lateness import HOUR_MS
 from warpbook.hub.rules.points import MEASURES, PointScheme
 from warpbook.hub.rules.visibility import may_decide_work
@@ -232,4 +233,5 @@ def _form(admitted: Admitted) -> dict[str, Any]:
     return {
         "sections": sorted({one.section for one in everybody}),
         "measures": MEASURES,
+        "has_gpu": has_gpu(admitted.connection),
     }
