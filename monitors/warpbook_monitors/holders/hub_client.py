@@ -79,7 +79,9 @@ class NodeClient:
                     response.read(_MOST_ANSWER_BYTES), type=Taken
                 )
         except urllib.error.HTTPError as problem:
-            words = _answer_of(problem) or str(problem)
+            words = _answer_of(problem) or (
+                f"{problem}. Is {self._url} the address of the course service?"
+            )
             if problem.code >= 500 or problem.code == 429:
                 raise HubAway(words) from None
             if problem.code in (400, 413):

@@ -51,6 +51,24 @@ def mark(room: Classroom, name: str = "ada") -> Mark:
     return only
 
 
+@pytest.mark.parametrize(("gpus", "most"), [(0, 10), (1, 15)])
+def test_speed_that_nobody_could_reach_is_left_out_for_everybody(
+    tmp_path: Path, gpus: int, most: int
+) -> None:
+    levels = (Threshold("right", 1, 10), Threshold("of_baseline", 2, 5))
+    room = classroom(tmp_path / "hub.db", scheme=PointScheme(levels))
+    grader = room.grader(gpus=gpus)
+    given = room.submit("ada")
+    room.grade(grader, facts("wrong", 1))
+    with room.database.read() as connection:
+        result = standing(connection, given.submission).result
+    assert result is not None
+    # of a wrong source, of nothing handed in, and on the submission's page
+    seen = (mark(room).most_points, mark(room, "bob").most_points, result.points.of)
+    assert seen == (most, most, most)
+    room.database.close()
+
+
 def test_the_best_attempt_counts(tmp_path: Path) -> None:
     room = classroom(tmp_path / "hub.db", scheme=SCHEME)
     grader = room.grader()

@@ -200,7 +200,9 @@ def test_thresholds_give_the_best_that_is_reached_of_each_measure() -> None:
 def test_without_a_gpu_nothing_could_be_had_for_speed() -> None:
     right, wrong = points_of(SCHEME, graded()), points_of(SCHEME, graded(1, 4))
     assert (right.points, right.of, right.of_all) == (6, 6, 10)
+    # what is wrong has missed them, unless nobody could have had them
     assert wrong.of == 10
+    assert points_of(SCHEME, graded(1, 4), has_gpu=False).of == 6
     busy = points_of(SCHEME, graded(verdict="too busy"))
     assert (busy.points, busy.of) == (6, 6)
 

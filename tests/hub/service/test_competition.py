@@ -88,6 +88,7 @@ def test_a_competition_is_opened_frozen_measured_again_and_ended(
     assert "Competition" not in ada.page(page).text
     assert f"{page}/board" in grace.page(page).text
     grace.done(api, {"freezes_ms": opened_ms + HOUR_MS})
+    assert "You are not on the board" in ada.page(f"{page}/board").text
     assert ada.done(f"{api}/join", {"pseudonym": "Warp  Nine"}) == {
         "pseudonym": "Warp Nine"
     }
@@ -100,6 +101,7 @@ def test_a_competition_is_opened_frozen_measured_again_and_ended(
         racer.finish(racer.lease())
     shown = bob.page(f"{page}/board").text
     assert "Warp Nine" in shown
+    assert "You are not on the board" not in shown
     assert "O&#x27;Neil" in shown or "O&#39;Neil" in shown
     assert "secret" not in shown
     assert "<td>ada</td>" not in shown

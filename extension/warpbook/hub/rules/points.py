@@ -43,8 +43,14 @@ class Points(Struct, frozen=True):
     of_all: float
 
 
-def points_of(scheme: PointScheme, facts: GradedFacts) -> Points:
-    """Compute the points of a result."""
+def points_of(scheme: PointScheme, facts: GradedFacts, has_gpu: bool = True) -> Points:
+    """Compute the points of a result.
+
+    Args:
+        scheme: the lab's.
+        facts: of the result.
+        has_gpu: whether speed could be judged of anybody.
+    """
     share = facts.right / facts.of if facts.of > 0 else 0.0
     is_right = facts.verdict in ("right", "too busy") and facts.right >= facts.of > 0
     reached: dict[Measure, float | None] = {
@@ -58,7 +64,8 @@ def points_of(scheme: PointScheme, facts: GradedFacts) -> Points:
         most = max((level.points for level in levels), default=0.0)
         of_all += most
         # a source that is wrong is never given to a GPU: the speed points were there
-        if measure == "right" or facts.is_speed_graded or not is_right:
+        is_missed = has_gpu and not is_right
+        if measure == "right" or facts.is_speed_graded or is_missed:
             of += most
         value = reached[measure]
         if value is not None:

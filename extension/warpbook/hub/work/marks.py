@@ -23,7 +23,7 @@ from warpbook.hub.grader_protocol import GradedFacts
 from warpbook.hub.rules.lateness import LatePolicy, Window, late_hours
 from warpbook.hub.rules.points import Points, points_of
 from warpbook.hub.rules.standing import Attempt, LabAttempts, LabMark, marks
-from warpbook.hub.work.results import standings
+from warpbook.hub.work.results import standings, timed_publications
 
 #: of who has handed in nothing
 NOTHING = GradedFacts("wrong", "", "", 0, 0)
@@ -79,8 +79,13 @@ def _marks(
     attempts = _attempts(connection, course_id, there)
     windows = {lab.id: windows_of(connection, lab.id, there) for lab in labs}
     set_points = _overrides(connection, course_id)
+    of_course = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
+    timed = timed_publications(connection, of_course)
+    most = {lab.id: points_of(lab.scheme, NOTHING, lab.id in timed).of for lab in labs}
     return {
-        person: _marks_of_one(person, labs, attempts, windows, set_points, budget_h)
+        person: _marks_of_one(
+            person, labs, attempts, windows, set_points, budget_h, most
+        )
         for person in there
     }
 
@@ -92,6 +97,7 @@ def _marks_of_one(
     windows: Mapping[str, Mapping[str, Window]],
     set_points: Mapping[tuple[str, str], float | None],
     budget_h: int,
+    most_points: Mapping[str, float],
 ) -> tuple[Mark, ...]:
     # a lab that is for no section of theirs is none of theirs
     theirs = [lab for lab in labs if person in windows[lab.id]]
@@ -121,7 +127,7 @@ def _marks_of_one(
     marked: list[Mark] = []
     for lab in theirs:
         mark, override = computed[lab.id], set_points.get((lab.id, person))
-        most = points_of(lab.scheme, NOTHING).of_all
+        most = most_points[lab.id]
         for graded in attempts.get((lab.id, person), ()):
             if graded.submission == mark.submission:
                 most = graded.points.of

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, Select, select
 
 from warpbook.hub.database.competition_tables import FINAL_JOBS, outside_finals
 from warpbook.hub.database.tables import (
+    GRADERS,
     JOBS,
     PUBLICATIONS,
     RESULTS,
@@ -130,6 +131,25 @@ def passed_labs(connection: Connection, course_id: str, person: str) -> set[str]
     return set(connection.execute(query).scalars())
 
 
+def timed_publications(
+    connection: Connection, asked_about: Select[tuple[str]]
+) -> set[str]:
+    """Give the publications of which a GPU has judged a submission, or may.
+
+    Args:
+        connection: of a transaction.
+        asked_about: their ids.
+    """
+    has_gpu = (GRADERS.c.state != "retired") & (GRADERS.c.devices != "[]")
+    query = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.id.in_(asked_about))
+    if connection.execute(select(GRADERS.c.id).where(has_gpu).limit(1)).first() is None:
+        of = SUBMISSIONS.alias()
+        judged = select(RESULTS.c.job).join(of, of.c.id == RESULTS.c.submission)
+        judged = judged.where(of.c.publication == PUBLICATIONS.c.id)
+        query = query.where(judged.where(RESULTS.c.stage == "gpu").exists())
+    return set(connection.execute(query).scalars())
+
+
 def results(connection: Connection, submission_id: str) -> list[Result]:
     """Give all results of a submission, regrades included, the first first."""
     return _results(connection, SUBMISSIONS.c.id == submission_id, True)
@@ -165,7 +185,7 @@ def _results(
         for name in Result.__struct_fields__
         if name in RESULTS.c and name != "evidence"
     ]
-    columns += [PUBLICATIONS.c.scheme]
+    columns += [PUBLICATIONS.c.scheme, SUBMISSIONS.c.publication]
     if with_evidence:
         columns.append(RESULTS.c.evidence)
     rows = connection.execute(
@@ -175,6 +195,8 @@ def _results(
         .where(which, RESULTS.c.job.not_in(select(FINAL_JOBS.c.job)))
         .order_by(RESULTS.c.run, RESULTS.c.stage)
     ).all()
+    asked_about = select(SUBMISSIONS.c.publication).where(which)
+    timed = timed_publications(connection, asked_about)
     schemes: dict[str, PointScheme] = {}
     accepted: list[Result] = []
     for row in rows:
@@ -189,7 +211,7 @@ def _results(
                 row.stage,
                 row.received_ms,
                 facts,
-                points_of(schemes[row.scheme], facts),
+                points_of(schemes[row.scheme], facts, row.publication in timed),
                 row.lab_digest,
                 row.evidence if with_evidence else "",
                 row.gpu_ms,
