@@ -16,16 +16,16 @@ def test_the_sheet_has_questions_and_no_answers(warpbook) -> None:
     assert sheet.returncode == 0, sheet.stderr
     assert "int i = ____;" in sheet.stdout and "warpbook labs quiz a b" in sheet.stdout
     listed = json.loads(warpbook("labs", "quiz", "--json", stdin="").stdout)
-    assert listed["left_out"] == {} and len(listed["questions"]) == 15
+    assert listed["left_out"] == {} and len(listed["questions"]) == 21
     for question in listed["questions"]:
         assert set(question) == {"lab", "ask", "code", "choices"}
 
 
 def test_answers_are_marked_and_nothing_is_kept(warpbook, home: Path) -> None:
     # the third is not known, and all others are right
-    done = warpbook("labs", "quiz", "ca?bbdbbbcbdcdc", "--json")
+    done = warpbook("labs", "quiz", "ca?bbdbbbcbdcdcacbdca", "--json")
     marked = json.loads(done.stdout)
-    assert (marked["begin"], len(marked["marks"])) == ("vector-add", 15)
+    assert (marked["begin"], len(marked["marks"])) == ("vector-add", 21)
     wrong = [mark for mark in marked["marks"] if mark["chosen"] != mark["right"]]
     assert [(mark["chosen"], mark["right"]) for mark in wrong] == [("?", "d")]
     assert not list(home.rglob("labs.db")) and not list(home.rglob("*quiz*"))
@@ -82,7 +82,7 @@ def test_a_text_is_listed_opened_and_asked_about(warpbook, tmp_path: Path) -> No
 def test_answers_that_are_none_are_refused_in_words(warpbook) -> None:
     for answers, words in (
         (("a",), "questions and 1 answers"),
-        (("z" * 15,), "Question 1: give one of a, b, c, d, or ?"),
+        (("z" * 21,), "Question 1: give one of a, b, c, d, or ?"),
     ):
         done = warpbook("labs", "quiz", *answers)
         assert done.returncode == 2 and words in done.stderr

@@ -25,8 +25,8 @@ def test_questions_are_shown_marked_and_kept_nowhere(shell: Any, data: Path) -> 
     assert "int i = ____;" in sheet["text/markdown"]
     assert "- **c** `(z * h + y) * w + x`" in sheet["text/markdown"]
     assert "Nothing is kept." in sheet["text/plain"]
-    marked = shown(shell, "c a ? b b d b b b c b d c d c")
-    assert "14 of 15 answers are right. Begin with 2 Vector" in marked["text/plain"]
+    marked = shown(shell, "c a ? b b d b b b c b d c d c a c b d c a")
+    assert "20 of 21 answers are right. Begin with 2 Vector" in marked["text/plain"]
     assert 'warpbook.labs.open("vector-add")' in marked["text/markdown"]
     # what engines and sources say is text in Markdown, too
     assert r"3 \* 256 / 8" in marked["text/markdown"]
@@ -43,5 +43,5 @@ def test_a_texts_questions_are_asked_and_marked(shell: Any) -> None:
 
 
 def test_answers_that_are_none_are_refused_in_words(shell: Any) -> None:
-    assert "15 questions and 2 answers" in shown(shell, "a b")["text/plain"]
-    assert "Question 1: give one of" in shown(shell, "z" * 15)["text/plain"]
+    assert "21 questions and 2 answers" in shown(shell, "a b")["text/plain"]
+    assert "Question 1: give one of" in shown(shell, "z" * 21)["text/plain"]
