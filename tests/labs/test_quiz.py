@@ -46,7 +46,7 @@ def test_the_engine_takes_one_choice_of_each_question(question) -> None:
 
 
 def test_questions_stand_in_reading_order() -> None:
-    assert 12 <= len(QUIZ.questions) <= 16
+    assert 18 <= len(QUIZ.questions) <= 24
     ids = [lab.id for lab in LABS]
     places = [ids.index(question.lab) for question in QUIZ.questions]
     assert places == sorted(places)
@@ -104,12 +104,20 @@ def test_one_begins_where_the_first_answer_is_wrong_in_the_order_of_the_path() -
     assert placement(all_right, LABS).begin == LABS[-1].id
 
 
+def test_every_track_but_that_of_traces_has_a_question() -> None:
+    # a trace is read with its file at hand
+    tracks = {lab.id: lab.track for lab in LABS}
+    covered = {tracks[question.lab] for question in QUIZ.questions}
+    assert set(tracks.values()) - covered == {"profile"}
+
+
 def test_what_can_not_be_checked_here_is_not_asked(tmp_path: Path) -> None:
     without, _ = overview(Here("13.3", "", False, True, 0), {})
     questions, why = questions_here(QUIZ.questions, without)
-    assert set(why) == {"thread-and-block"}
-    assert len(questions) == len(QUIZ.questions) - 1
-    assert "Not asked here: thread-and-block. " in left_out_words(why)
+    assert set(why) == {"thread-and-block", "flash-attention"}
+    assert len(questions) == len(QUIZ.questions) - 2
+    words = "Not asked here: thread-and-block, flash-attention. "
+    assert words in left_out_words(why)
     # learners of a course may have no judge of answers
     source = tmp_path / "catalogue" / "memory"
     source.mkdir(parents=True)
@@ -118,7 +126,9 @@ def test_what_can_not_be_checked_here_is_not_asked(tmp_path: Path) -> None:
     part(tmp_path / "learners", tmp_path / "vault", tmp_path / "catalogue")
     apart, why = questions_here(QUIZ.questions, LABS, tmp_path / "learners")
     assert {question.grade for question in apart} == {"passes", "fails", "counts"}
-    assert set(why) == {"occupancy", "roofline"}
+    assert set(why) == {
+        question.lab for question in QUIZ.questions if question.grade == "answers"
+    }
     none, why = questions_here(QUIZ.questions, [])
     assert none == () and set(why) == set(BY_LAB)
 
