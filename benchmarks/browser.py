@@ -51,7 +51,7 @@ PEER_WIDGETS = (
 WINDOW = {"width": 1600, "height": 8000}
 #: what is drawn: uPlot's lines, or recharts' lines and bars
 DRAWN = """() => {
-    const { store } = window[Symbol.for("warpbook.stream.v3")] ?? {};
+    const { store } = window[Symbol.for("warpbook.stream.v4")] ?? {};
     return store
         ? document.querySelectorAll(".wb-device[open] .wb-legend li").length
         : document.querySelectorAll(

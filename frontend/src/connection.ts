@@ -9,6 +9,7 @@
 import type { ServerMessage, Subscribe, Unsubscribe } from './protocol';
 import { CloseCode, PROTOCOL_VERSION } from './protocol';
 import { decode } from './decode';
+import { HttpError } from './reading';
 import { longestSilenceMs } from './silence';
 
 /** Where warpbook's routes are, and how this page may reach them. */
@@ -16,7 +17,7 @@ export interface Endpoint {
   /** Open the stream. */
   socket(): WebSocket;
   /** GET a path below `<base_url>/warpbook/`. */
-  get(path: string): Promise<Response>;
+  get(path: string, signal?: AbortSignal): Promise<Response>;
 }
 
 export type Phase = 'connecting' | 'open' | 'waiting' | 'refused';
@@ -102,11 +103,11 @@ export class Connection {
     }
   }
 
-  /** GET a path below `<base_url>/warpbook/`; what is refused is thrown in words. */
-  async read(path: string): Promise<Response> {
-    const answer = await this.endpoint.get(path);
+  /** GET a path below `<base_url>/warpbook/`; what is refused is an `HttpError`. */
+  async read(path: string, signal?: AbortSignal): Promise<Response> {
+    const answer = await this.endpoint.get(path, signal);
     if (!answer.ok) {
-      throw new Error(await explain(answer));
+      throw new HttpError(answer.status, await explain(answer));
     }
     return answer;
   }

@@ -65,29 +65,35 @@ export class Handover {
       return;
     }
     cells.forEach(({ id }) => this.sent.add(id));
-    await this.post(cells.map(band => cellBand(band, offset)));
+    const isDone = await this.post(cells.map(band => cellBand(band, offset)));
+    if (isDone && cells.length === MOST) {
+      // there may be more
+      this.soon();
+    }
   }
 
-  private async post(cells: readonly CellBand[]): Promise<void> {
+  /** Returns whether the server took or refused each; else all that is left waits. */
+  private async post(cells: readonly CellBand[]): Promise<boolean> {
     try {
       await this.options.post(cells);
       this.retry.succeeded();
-      if (cells.length === MOST) {
-        // there may be more
-        this.soon();
-      }
+      return true;
     } catch (error) {
       if (!(error instanceof Refused)) {
         // asked again with the next cell, or after a while
         cells.forEach(({ id }) => this.sent.delete(id));
-        this.retry.failed();
-      } else if (cells.length > 1) {
-        // one of them is wrong, and is to cost no other
-        for (const cell of cells) {
-          await this.post([cell]);
-        }
+        this.retry.failed(error);
+        return false;
       }
     }
+    let isDone = true;
+    if (cells.length > 1) {
+      // one of them is wrong, and is to cost no other
+      for (const cell of cells) {
+        isDone = (await this.post([cell])) && isDone;
+      }
+    }
+    return isDone;
   }
 }
 

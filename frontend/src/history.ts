@@ -1,6 +1,7 @@
 /** What the server's history answers: one method for each of its requests. */
 
 import type { Connection } from './connection';
+import { readJson } from './reading';
 import {
   isChecklistView,
   isComparison,
@@ -95,21 +96,13 @@ export class History {
     return new File([await answer.blob()], named?.[1] ?? otherwise);
   }
 
-  private async read<T>(
+  private read<T>(
     route: string,
     check: (value: unknown) => value is T,
     parameters: Record<string, string>
   ): Promise<T> {
-    const answer = await this.connection.read(
-      `api/v1/${route}?${query(parameters)}`
-    );
-    const value: unknown = await answer.json();
-    if (!check(value)) {
-      throw new Error(
-        "The server's answer has an unknown form; reload the page."
-      );
-    }
-    return value;
+    const path = `api/v1/${route}?${query(parameters)}`;
+    return readJson(this.connection, path, check);
   }
 }
 

@@ -1,6 +1,7 @@
 /** What is kept of cells, reports and alerts: found again, and opened. */
 
 import type { Connection } from './connection';
+import { readJson } from './reading';
 import {
   isAlert,
   isCellReport,
@@ -88,17 +89,10 @@ export class Records {
     return this.read(`records/${kind}/${encodeURIComponent(id)}`, check);
   }
 
-  private async read<T>(
+  private read<T>(
     route: string,
     check: (value: unknown) => value is T
   ): Promise<T> {
-    const answer = await this.connection.read(`api/v1/${route}`);
-    const value: unknown = await answer.json();
-    if (!check(value)) {
-      throw new Error(
-        "The server's answer has an unknown form; reload the page."
-      );
-    }
-    return value;
+    return readJson(this.connection, `api/v1/${route}`, check);
   }
 }

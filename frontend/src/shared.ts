@@ -16,7 +16,7 @@ export interface Stream {
   readonly statements: Statements;
 }
 
-const PLACE = Symbol.for('warpbook.stream.v3');
+const PLACE = Symbol.for('warpbook.stream.v4');
 type Page = Window & { [PLACE]?: Stream };
 
 /** Give the page's stream; the endpoint is used only by the first who asks. */

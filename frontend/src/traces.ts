@@ -1,9 +1,9 @@
 /** Trace files that this page has opened, and their reports. */
 
 import type { Connection } from './connection';
+import { UnknownForm } from './reading';
 import { isCellReport } from './shapes/stream';
 import type { CellReport } from './protocol';
-import { trans } from './translation';
 
 const MOST_KNOWN = 16;
 
@@ -24,9 +24,7 @@ export class TraceFiles {
     const answer = await this.connection.read(`api/v1/trace?${query}`);
     const value: unknown = await answer.json();
     if (!isCellReport(value)) {
-      throw new Error(
-        trans.__("The server's answer has an unknown form; reload the page.")
-      );
+      throw new UnknownForm();
     }
     this.byPath.delete(path);
     this.byPath.set(path, value);

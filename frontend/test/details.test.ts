@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
 import { Details } from '../src/chart/details';
+import { DrawLoop } from '../src/chart/loop';
+import { Viewport } from '../src/chart/viewport';
 import { History } from '../src/history';
 import type { Detail } from '../src/protocol';
+import { HttpError } from '../src/reading';
+import type { Store } from '../src/store';
 import { fakeConnection, fakeTimers } from './fake_page';
 
 const SPAN = { fromMs: 0, toMs: 3_600_000 };
@@ -11,12 +15,17 @@ const SPAN = { fromMs: 0, toMs: 3_600_000 };
 Object.assign(globalThis, { window: { setTimeout, clearTimeout } });
 
 /** A server's history that answers each request with `answer`. */
-function server(answer: (url: URL) => Response) {
+function server(answer: (url: URL) => Response | Promise<Response>) {
   const urls: URL[] = [];
-  const read = async (path: string) => {
+  const read = async (path: string, signal?: AbortSignal) => {
     const url = new URL(path, 'http://server/');
     urls.push(url);
-    return await Promise.resolve(url).then(answer);
+    return await Promise.race([
+      Promise.resolve(url).then(answer),
+      new Promise<never>((_, reject) => {
+        signal?.addEventListener('abort', () => reject(new Error('aborted')));
+      })
+    ]);
   };
   return { urls, history: new History({ read }) };
 }
@@ -96,16 +105,17 @@ test('what fails is told in the words of the server, and draws nothing', async (
 function twoGpus(context: TestContext) {
   const pass = fakeTimers(context);
   const lost = new Set<string>();
+  const state = { failure: new Error('Failed to fetch'), hangs: false };
   const { urls, history } = server(url => {
     if (lost.has(url.searchParams.get('device') ?? '')) {
-      throw new Error('Failed to fetch');
+      throw state.failure;
     }
-    return steps(url);
+    return state.hangs ? new Promise<Response>(() => undefined) : steps(url);
   });
   const connection = fakeConnection();
-  const view = { span: SPAN, following: false };
+  const view = { span: SPAN, following: false, seen: ['gpu:a', 'gpu:b'] };
   const draw = () =>
-    ['gpu:a', 'gpu:b'].map(device =>
+    view.seen.map(device =>
       shelf.samples(device, ['power_watts'], view.span, view.following)
     );
   const shelf = new Details(history, connection, () => 10, draw);
@@ -115,7 +125,7 @@ function twoGpus(context: TestContext) {
       device =>
         urls.filter(url => url.searchParams.get('device') === device).length
     );
-  return { pass, lost, connection, view, draw, shelf, requests };
+  return { pass, lost, state, connection, view, draw, shelf, requests };
 }
 
 test('a span whose request was lost is asked for again, less and less', async context => {
@@ -166,6 +176,71 @@ test('a view that follows now does not ask for what fails with each draw', async
   // 5, 10 and 20 s after a failure
   assert.equal(failed, 4);
   assert.ok(answered >= 8, `${answered} requests`);
+});
+
+test('what failed of a GPU is asked for again though its chart is out of sight', async context => {
+  const { pass, lost, view, draw, shelf, requests } = twoGpus(context);
+  lost.add('gpu:b');
+  draw();
+  await pass(2_000);
+  assert.match(shelf.problem, /Failed to fetch/);
+  view.seen = ['gpu:a'];
+  lost.clear();
+  await pass(5_000);
+  assert.deepEqual([requests(), shelf.problem], [[1, 2], '']);
+});
+
+test('a request that hangs does not freeze a view that follows now', async context => {
+  const { pass, state, view, draw, shelf, requests } = twoGpus(context);
+  view.following = true;
+  state.hangs = true;
+  draw();
+  await pass(31_000);
+  assert.match(shelf.problem, /did not answer within 30 s/);
+  state.hangs = false;
+  await pass(5_000);
+  assert.deepEqual([requests(), shelf.problem], [[2, 2], '']);
+});
+
+test('what the server refuses is said, and not asked for again', async context => {
+  const { pass, lost, state, connection, draw, shelf, requests } =
+    twoGpus(context);
+  lost.add('gpu:b');
+  state.failure = new HttpError(404, 'There is no device.');
+  draw();
+  await pass(600_000);
+  connection.comeBack();
+  await pass(1_000);
+  assert.deepEqual(requests(), [1, 1]);
+  assert.match(shelf.problem, /There is no device\.$/);
+});
+
+test('a problem of the past is not said of a view that the store holds', async context => {
+  const { pass, lost, draw, shelf } = twoGpus(context);
+  Object.assign(globalThis, {
+    document: Object.assign(new EventTarget(), { hidden: false }),
+    requestAnimationFrame: (frame: () => void) => setTimeout(frame, 16),
+    cancelAnimationFrame: clearTimeout,
+    IntersectionObserver: class {
+      disconnect = () => undefined;
+    }
+  });
+  lost.add('gpu:a');
+  draw();
+  await pass(2_000);
+  assert.match(shelf.problem, /Failed to fetch/);
+  const store = {
+    firstMs: () => 3_000_000,
+    range: () => [0, 0],
+    times: () => []
+  } as unknown as Store;
+  const viewport = new Viewport(() => 3_600_000, 60_000);
+  const loop = new DrawLoop(store, viewport, shelf);
+  viewport.show({ fromMs: 3_400_000, toMs: 3_500_000 });
+  assert.equal(viewport.following, false);
+  await pass(1_000);
+  assert.equal(shelf.problem, '');
+  loop.dispose();
 });
 
 test('a dashboard that is closed asks for nothing', async context => {

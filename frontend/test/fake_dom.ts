@@ -29,6 +29,10 @@ export class FakeNode {
     this.attributes.set(name, value);
   }
 
+  getAttribute(name: string): string | null {
+    return this.attributes.get(name) ?? null;
+  }
+
   addEventListener(name: string, listener: () => void): void {
     this.listeners.set(name, listener);
   }
@@ -41,6 +45,16 @@ export class FakeNode {
   replaceChildren(...nodes: (FakeNode | string)[]): void {
     this.nodes = [];
     this.append(...nodes);
+  }
+
+  /** It stands nowhere that is known to it. */
+  remove(): void {
+    this.listeners.clear();
+  }
+
+  /** It can't be painted on. */
+  getContext(): null {
+    return null;
   }
 
   contains(): boolean {

@@ -8,7 +8,7 @@ import { Notices } from '../src/dashboard/notices';
 import { checklistPart } from '../src/dashboard/report_checklist';
 import { h } from '../src/dom';
 import type { Stream } from '../src/shared';
-import { keepLines } from '../src/status';
+import { keepLines, StatusLine } from '../src/status';
 import { FakeNode, fakeDocument } from './fake_dom';
 import { fakeTimers } from './fake_page';
 
@@ -56,6 +56,38 @@ test('a line of a part that is drawn anew says first what it said before', async
   assert.deepEqual(said(now), ['You are number 2.', '4 work.', '']);
   await pass(200);
   assert.deepEqual(said(now), ['You are number 1.', '4 work.', 'Paused.']);
+});
+
+test('a line that appears before another takes nothing from it', async context => {
+  const pass = fakeTimers(context);
+  const line = (text: string, id?: string) =>
+    h('p', { role: 'status', ...(id !== undefined && { id }) }, text);
+  const work = h('section', {}, line('4 work.'));
+  const paused = h('section', {}, line('Paused.'), line('4 work.'));
+  keepLines(work, paused);
+  assert.deepEqual(said(paused), ['', '4 work.']);
+  const place = h('section', {}, line('You are number 2.', 'place'));
+  const noted = h(
+    'section',
+    {},
+    line('A GPU was lost.', 'note'),
+    line('You are number 1.', 'place')
+  );
+  keepLines(place, noted);
+  assert.deepEqual(said(noted), ['', 'You are number 2.']);
+  await pass(200);
+  assert.deepEqual(said(paused), ['Paused.', '4 work.']);
+  assert.deepEqual(said(noted), ['A GPU was lost.', 'You are number 1.']);
+});
+
+test('what a line says again does not keep it from saying it', async context => {
+  const pass = fakeTimers(context);
+  const line = new StatusLine();
+  for (let atMs = 0; atMs < 200; atMs += 50) {
+    line.say('This server sees no GPU.');
+    await pass(50);
+  }
+  assert.equal(line.node.textContent, 'This server sees no GPU.');
 });
 
 /** A server without GPUs of which nothing is to be told. */

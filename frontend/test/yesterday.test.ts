@@ -231,6 +231,52 @@ test('more cells than the server takes at once are all handed over', async conte
   assert.deepEqual(sent, [200, 200, 50]);
 });
 
+test('a cell that is refused keeps none of the cells after it', async context => {
+  const pass = fakeTimers(context);
+  const { ended, bands, changed } = endedCells();
+  const taken = new Set<string>();
+  let requests = 0;
+  new Handover({
+    bands,
+    connection: fakeConnection(),
+    isKept: () => true,
+    offsetMs: () => 0,
+    post: cells => {
+      requests += 1;
+      if (cells.some(({ id }) => id === 'm-7')) {
+        return Promise.reject(new Refused('garbage'));
+      }
+      cells.forEach(({ id }) => taken.add(id));
+      return Promise.resolve();
+    }
+  });
+  ended.push(...Array.from({ length: 450 }, (_, cell) => band(`m-${cell}`)));
+  changed();
+  await pass(10_000);
+  // 200 at once, each of them, 200 and 50
+  assert.deepEqual([taken.size, requests], [449, 1 + 200 + 2]);
+});
+
+test('many cells that no server takes are not sent more often than few', async context => {
+  const pass = fakeTimers(context);
+  const { ended, bands, changed } = endedCells();
+  let requests = 0;
+  new Handover({
+    bands,
+    connection: fakeConnection(),
+    isKept: () => true,
+    offsetMs: () => 0,
+    post: () => {
+      requests += 1;
+      return Promise.reject(new Error('full'));
+    }
+  });
+  ended.push(...Array.from({ length: 450 }, (_, cell) => band(`m-${cell}`)));
+  changed();
+  await pass(29_000);
+  assert.equal(requests, 1);
+});
+
 test('many requests that failed are made again as one', async context => {
   const pass = fakeTimers(context);
   const { ended, bands, changed } = endedCells();

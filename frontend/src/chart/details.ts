@@ -29,8 +29,8 @@ interface Shelf {
   requested: Span | null;
   askedMetrics: number;
   samples: Samples | null;
-  /** Of the last request. */
-  state: 'asked' | 'answered' | 'failed';
+  /** Of the last request; one that was refused would be refused again. */
+  state: 'asked' | 'answered' | 'failed' | 'refused';
   /** Whether the view followed now when it was made. */
   isOfNow: boolean;
   /** Why the last request that ended failed, in words; empty if it did not. */
@@ -78,15 +78,23 @@ export class Details {
 
   /** Forget everything, and what is still on its way. */
   clear(): void {
+    const { problem } = this;
+    this.forget();
+    if (problem !== '') {
+      this.arrived();
+    }
+  }
+
+  dispose(): void {
+    this.forget();
+    this.retry.dispose();
+  }
+
+  private forget(): void {
     window.clearTimeout(this.timer);
     this.timer = 0;
     this.retry.cancel();
     this.shelves.clear();
-  }
-
-  dispose(): void {
-    this.clear();
-    this.retry.dispose();
   }
 
   private shelf(device: string, span: Span): Shelf {
@@ -125,6 +133,7 @@ export class Details {
     // two readings a step: none is empty only because it is short
     const steps = Math.floor((lengthMs * this.rateHz()) / 1000 / 2);
     let problem = '';
+    let failure: unknown = null;
     try {
       const detail = await this.history.detail(
         device,
@@ -136,16 +145,20 @@ export class Details {
         shelf.samples = detailSamples(detail);
       }
     } catch (error) {
+      failure = error;
       problem = `What is older than ten minutes can't be shown. ${(error as Error).message}`;
     }
     if (!this.isCurrent(device, shelf, span)) {
       return;
     }
     shelf.problem = problem;
-    shelf.state = problem === '' ? 'answered' : 'failed';
-    if (problem !== '') {
-      this.retry.failed();
-    } else if (this.problem === '') {
+    if (problem === '') {
+      shelf.state = 'answered';
+    } else {
+      shelf.state = this.retry.failed(failure) ? 'failed' : 'refused';
+    }
+    if (![...this.shelves.values()].some(({ state }) => state === 'failed')) {
+      this.retry.cancel();
       this.retry.succeeded();
     }
     this.arrived();
@@ -156,14 +169,13 @@ export class Details {
     return this.shelves.get(device) === shelf && shelf.requested === span;
   }
 
-  /** Call for another drawing, which asks for what failed and is still wanted. */
+  /** Ask for what failed; a chart that is out of sight asks for nothing itself. */
   private askAgain(): void {
-    for (const shelf of this.shelves.values()) {
+    for (const [device, shelf] of this.shelves) {
       if (shelf.state === 'failed') {
-        shelf.requested = null;
+        void this.fetch(device, shelf);
       }
     }
-    this.arrived();
   }
 
   private readonly retry: Retry;

@@ -95,6 +95,7 @@ export class DrawLoop {
     const stored = storedSamples(this.store, span);
     const { details } = this;
     if (details === null || !this.isBeyondStore(span)) {
+      details?.clear();
       return { ...span, following, anew, samples: stored };
     }
     return {

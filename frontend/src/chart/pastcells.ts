@@ -95,10 +95,10 @@ export class PastCells {
         this.cells = records;
         this.arrived();
       }
-    } catch {
+    } catch (error) {
       // the charts are there all the same
       if (this.fetched === wider) {
-        this.retry.failed();
+        this.retry.failed(error);
       }
     }
   }

@@ -71,7 +71,7 @@ export class Dashboard extends Widget {
       connection,
       () => store.rateHz,
       () => {
-        this.header.setProblem(this.isLive() ? '' : this.details.problem);
+        this.header.setProblem(this.details.problem);
         this.loop.drawNow();
       }
     );
@@ -173,14 +173,6 @@ export class Dashboard extends Widget {
     this.demand();
     this.controls.update();
     this.node.classList.toggle('wb-held', !this.viewport.following);
-    if (this.isLive()) {
-      this.header.setProblem('');
-    }
-  }
-
-  /** Whether all that the charts show came over the stream. */
-  private isLive(): boolean {
-    return this.viewport.following && this.viewport.windowMs <= STORED_MS;
   }
 
   private demand(): void {

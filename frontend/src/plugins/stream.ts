@@ -28,10 +28,10 @@ function endpoint(settings: ServerConnection.ISettings): Endpoint {
       }
       return new settings.WebSocket(url);
     },
-    get: path =>
+    get: (path, signal) =>
       ServerConnection.makeRequest(
         `${URLExt.join(settings.baseUrl, 'warpbook')}/${path}`,
-        {},
+        signal ? { signal } : {},
         settings
       )
   };

@@ -60,7 +60,7 @@ export class TimelinePlot {
    * @param resized - the frame has another size
    */
   constructor(
-    private readonly figure: Figure,
+    figure: Figure,
     moved: () => void,
     selected: (part: Part) => void,
     resized: () => void
@@ -152,10 +152,6 @@ export class TimelinePlot {
             visible: true
           }
     );
-  }
-
-  clear(): void {
-    this.figure.clear();
   }
 
   /** Colours of bars, as "#1f77b4". */

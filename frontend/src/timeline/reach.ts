@@ -23,26 +23,30 @@ const NEAR = 0.3;
 /** Narrower bars are not told apart. */
 const PIXELS_A_STEP = 2;
 
+/** A part with a screen on either side. */
+export function around(seen: Part, pixels: number): Wanted {
+  const length = seen.toNs - seen.fromNs;
+  return {
+    fromNs: Math.floor(seen.fromNs - MARGIN * length),
+    toNs: Math.ceil(seen.toNs + MARGIN * length),
+    steps: Math.ceil(((1 + 2 * MARGIN) * pixels) / PIXELS_A_STEP)
+  };
+}
+
 /** What has to be asked for to show a part well; null where nothing has to be. */
 export function wanted(
   seen: Part,
   pixels: number,
   atHand: AtHand | null
 ): Wanted | null {
-  const length = seen.toNs - seen.fromNs;
-  const steps = Math.ceil(((1 + 2 * MARGIN) * pixels) / PIXELS_A_STEP);
-  const reach = {
-    fromNs: Math.floor(seen.fromNs - MARGIN * length),
-    toNs: Math.ceil(seen.toNs + MARGIN * length),
-    steps
-  };
+  const reach = around(seen, pixels);
   if (atHand === null) {
     return reach;
   }
-  const near = NEAR * length;
+  const near = NEAR * (seen.toNs - seen.fromNs);
   const covers =
     atHand.fromNs <= seen.fromNs - near && atHand.toNs >= seen.toNs + near;
-  const stepNs = (reach.toNs - reach.fromNs) / steps;
+  const stepNs = (reach.toNs - reach.fromNs) / reach.steps;
   // the server's steps are powers of two, so up to twice as wide as asked for
   const fine = atHand.stepNs <= 2 * stepNs;
   return covers && fine ? null : reach;

@@ -1,6 +1,7 @@
 /** What the server answers about one report's timeline. */
 
 import type { Connection } from '../connection';
+import { readJson } from '../reading';
 import {
   isTimelineDetails,
   isTimelineMatches,
@@ -65,20 +66,13 @@ export class TimelineSource {
     return new File([await answer.blob()], 'warpbook.trace.json');
   }
 
-  private async read<T>(
+  private read<T>(
     route: string,
     check: (value: unknown) => value is T,
     parameters: Record<string, string>
   ): Promise<T> {
     const query = new URLSearchParams(parameters).toString();
-    const answer = await this.connection.read(`${this.path}${route}?${query}`);
-    const value: unknown = await answer.json();
-    if (!check(value)) {
-      throw new Error(
-        "The server's answer has an unknown form; reload the page."
-      );
-    }
-    return value;
+    return readJson(this.connection, `${this.path}${route}?${query}`, check);
   }
 }
 

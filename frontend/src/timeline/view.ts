@@ -6,25 +6,26 @@
  * for; a screen more on either side is at hand, so that moving draws at once.
  */
 
-import type { BokehLoader } from '../bokeh';
+import type { BokehLoader, Figure } from '../bokeh';
 import { Picture } from '../dashboard/picture';
 import { h } from '../dom';
 import { saveFile } from '../download';
 import { count } from '../format';
 import type { CellReport, TimelineEvent, TimelineWindow } from '../protocol';
 import { StatusLine } from '../status';
-import { isDark } from '../theme';
 import type { Controlled } from './controls';
 import { KEY_WORDS, pressed, toolbar } from './controls';
-import { MINIMAP_STEPS } from './minimap';
+import type { Parts } from './opening';
+import { Opening } from './opening';
 import { Pin } from './pin';
 import { TimelinePlot } from './plot';
 import type { Part } from './reach';
-import { wanted } from './reach';
+import { around } from './reach';
 import { Search } from './search';
 import { partWords, selectionNodes } from './selection';
 import { TimelineSource } from './source';
 import { Stage, stageElement } from './stage';
+import { Whole } from './whole';
 import { Windows } from './windows';
 
 /** A match takes so much of the screen's width. */
@@ -60,7 +61,21 @@ export class TimelineView implements Controlled {
       screen: () => this.plot,
       text: () => this.search.text,
       fill: drawn => this.fill(drawn),
-      tell: problem => this.words.write(`${problem} Trying again.`)
+      tell: problem => this.words.write(problem)
+    });
+    this.opening = new Opening(bokeh, this.source, {
+      reach: () => around(this.seen, this.node.clientWidth || FIRST_PIXELS),
+      text: () => this.search.text,
+      draw: parts => this.draw(parts),
+      lost: why => this.lost(why),
+      failed: why => this.fallBack(why)
+    });
+    this.whole = new Whole(this.source, bokeh.connection, {
+      draw: whole => {
+        this.stage.minimap.node.hidden = false;
+        this.stage.fillMinimap(whole);
+      },
+      lost: why => this.lostWhole(why)
     });
     this.node = h(
       'section',
@@ -71,33 +86,37 @@ export class TimelineView implements Controlled {
       },
       this.words.node
     );
-    void this.begin();
+    this.begin();
   }
 
   /** Draw it again in the colours of the theme that holds now. */
   restyle(): void {
-    const { plot } = this;
     this.fallback?.restyle();
-    if (plot !== null) {
-      const { seen } = plot;
-      plot.clear();
-      this.plot = null;
-      void this.drawOrFallBack(seen);
+    if (this.plot !== null) {
+      void this.opening.open();
     }
   }
 
   clear(): void {
     this.isCleared = true;
+    this.opening.dispose();
+    this.whole.dispose();
     this.windows.dispose();
     this.search.dispose();
-    this.stage.unmount();
     this.fallback?.clear();
-    this.plot?.clear();
+    this.takeDown();
+  }
+
+  /** Take the figure off the page, and what stands around it. */
+  private takeDown(): void {
+    this.stage.unmount();
+    this.figure?.clear();
+    this.figure = null;
     this.plot = null;
   }
 
-  private async begin(): Promise<void> {
-    const { profile, timeline_events: events, live, file } = this.report;
+  private begin(): void {
+    const { timeline_events: events, live, file } = this.report;
     if (hasNoEvents(this.report)) {
       this.words.say(NO_EVENTS);
       return;
@@ -114,24 +133,32 @@ export class TimelineView implements Controlled {
       return;
     }
     this.words.say('Drawing…');
-    const length = Math.max(profile.wall_ns, LEAST_NS);
-    await this.drawOrFallBack({ fromNs: 0, toNs: length });
+    void this.opening.open();
   }
 
-  private async drawOrFallBack(seen: Part): Promise<void> {
-    try {
-      await this.draw(seen);
-    } catch (error) {
-      if (!this.isCleared) {
-        this.fallBack((error as Error).message);
-      }
+  private lost(why: string): void {
+    if (this.plot === null) {
+      this.fallBack(why);
+    } else {
+      this.words.write(`The colours are still those of before. ${why}`);
+    }
+  }
+
+  private lostWhole(why: string): void {
+    this.stage.minimap.node.hidden = true;
+    if (this.plot !== null) {
+      this.words.write(`The strip of the whole run is missing. ${why}`);
     }
   }
 
   /** Draw the events that are in the report itself. */
   private fallBack(why: string): void {
+    if (this.isCleared) {
+      return;
+    }
+    this.takeDown();
     const { id } = this.report;
-    this.fallback = new Picture(this.bokeh, {
+    this.fallback ??= new Picture(this.bokeh, {
       path: `api/v1/reports/${encodeURIComponent(id)}/figure`,
       folded: null
     });
@@ -139,23 +166,18 @@ export class TimelineView implements Controlled {
     this.node.replaceChildren(this.fallback.node, this.words.node);
   }
 
-  private async draw(seen: Part): Promise<void> {
-    const theme = isDark() ? 'dark' : 'light';
-    const reach = wanted(seen, this.node.clientWidth || FIRST_PIXELS, null);
-    if (reach === null) {
-      return;
-    }
+  private get seen(): Part {
+    const length = Math.max(this.report.profile.wall_ns, LEAST_NS);
+    return this.plot?.seen ?? { fromNs: 0, toNs: length };
+  }
+
+  private async draw({ drawn, json }: Parts): Promise<void> {
+    const { seen } = this;
     const place = h('div');
     const element = stageElement(place);
-    const path = `${this.source.path}/figure?theme=${theme}`;
-    const [drawn, json] = await Promise.all([
-      this.source.window(reach, this.search.text),
-      this.bokeh.item(path),
-      this.bokeh.load()
-    ]);
-    if (this.isCleared) {
-      return;
-    }
+    this.takeDown();
+    this.fallback?.clear();
+    this.fallback = null;
     this.place.replaceChildren(h('div', { class: 'wb-figure' }, element));
     this.node.replaceChildren(
       toolbar(this, this.search.node),
@@ -170,6 +192,7 @@ export class TimelineView implements Controlled {
       figure.clear();
       return;
     }
+    this.figure = figure;
     this.plot = new TimelinePlot(
       figure,
       () => this.moved(),
@@ -180,18 +203,7 @@ export class TimelineView implements Controlled {
     this.plot.show(seen);
     this.plot.select(this.selection);
     this.windows.take(drawn);
-    await this.drawMinimap(drawn);
-  }
-
-  /** The minimap has all of the run, whatever is seen. */
-  private async drawMinimap(drawn: TimelineWindow): Promise<void> {
-    const { first_ns: firstNs, last_ns: lastNs } = drawn;
-    const isWhole = drawn.from_ns <= firstNs && drawn.to_ns >= lastNs;
-    const all = { fromNs: Math.min(firstNs, 0), toNs: lastNs };
-    this.whole ??= isWhole
-      ? drawn
-      : await this.source.window({ ...all, steps: MINIMAP_STEPS }, '');
-    this.stage.fillMinimap(this.whole);
+    void this.whole.show(drawn);
   }
 
   zoom(factor: number): void {
@@ -323,6 +335,8 @@ export class TimelineView implements Controlled {
   private readonly stage: Stage;
   private readonly search: Search;
   private readonly windows: Windows;
+  private readonly opening: Opening;
+  private readonly whole: Whole;
   private readonly place = h('div', {
     tabindex: '0',
     role: 'group',
@@ -334,10 +348,10 @@ export class TimelineView implements Controlled {
     role: 'region',
     'aria-label': 'Selected part'
   });
+  private figure: Figure | null = null;
   private plot: TimelinePlot | null = null;
   private fallback: Picture | null = null;
   private drawn: TimelineWindow | null = null;
-  private whole: TimelineWindow | null = null;
   private selection: Part | null = null;
   private isCleared = false;
 }

@@ -10,8 +10,8 @@ import type { TimelineSource } from './source';
 /** Between two requests while a person moves. */
 const PAUSE_MS = 60;
 /** A request that failed is made again after so long, and at least so often. */
-const RETRY_MS = 2_000;
-const LONGEST_RETRY_MS = 64_000;
+export const RETRY_MS = 2_000;
+export const LONGEST_RETRY_MS = 64_000;
 
 /** What is drawn on: a part of the run, on so many pixels. */
 export interface Screen {
@@ -93,8 +93,10 @@ export class Windows {
         this.take(answer);
       }
     } catch (error) {
-      this.retry.failed();
-      this.view.tell((error as Error).message);
+      const why = this.retry.words(error);
+      if (this.view.screen() === screen) {
+        this.view.tell(why);
+      }
       return;
     } finally {
       this.isAsking = false;

@@ -37,8 +37,9 @@ export function pageEndpoint(): Endpoint | null {
   }
   return {
     socket: () => new WebSocket(stream),
-    get: path =>
+    get: (path, signal) =>
       fetch(new URL(root + path, base), {
+        ...(signal && { signal }),
         ...(foreign &&
           token && { headers: { Authorization: `token ${token}` } })
       })

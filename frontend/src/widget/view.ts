@@ -5,6 +5,7 @@ import { DrawLoop } from '../chart/loop';
 import { Viewport } from '../chart/viewport';
 import { h, setText } from '../dom';
 import { clip } from '../format';
+import { StatusLine } from '../status';
 import { onThemeChange } from '../theme';
 import {
   absenceWords,
@@ -41,7 +42,7 @@ export class Monitor {
     this.node = h(
       'section',
       { class: 'wb-root wb-widget', 'aria-label': 'GPU monitor' },
-      this.head,
+      this.head.node,
       this.body,
       this.note
     );
@@ -157,8 +158,7 @@ export class Monitor {
         }
       }
     }
-    setText(this.head, words.join(' '));
-    this.head.hidden = words.length === 0;
+    this.head.say(words.join(' '));
   }
 
   private get windowMs(): number {
@@ -166,7 +166,7 @@ export class Monitor {
     return Math.min(600, Math.max(5, seconds)) * 1000;
   }
 
-  private readonly head = h('p', { class: 'wb-note', role: 'status' });
+  private readonly head = new StatusLine('', { class: 'wb-note' });
   private readonly body = h('div', {});
   private readonly note = h('p', { class: 'wb-note' });
   private readonly viewport: Viewport;
