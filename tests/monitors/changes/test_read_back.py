@@ -63,6 +63,19 @@ def test_small_results_are_copied_at_once(tmp_path: Path) -> None:
     assert change.low_ns is not None and change.high_ns is not None
     assert change.low_ns <= fixed.window_ns <= change.high_ns < cell.window_ns
     assert change.sketch.startswith("kept.append(model(x))  # in the loop")
+    assert "torch.stack(kept).cpu()" in change.sketch
+
+
+def test_results_that_differ_in_size_are_joined(tmp_path: Path) -> None:
+    cell = Cell(READS)
+    for number in range(1, 11):
+        cell.call("aten::mm", 20_000)
+        with cell.operator("aten::to"):
+            cell.copy("DtoH", 400 * number)
+        cell.python(PYTHON_NS)
+    cell.wait()
+    change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
+    assert "torch.cat(kept).cpu()" in change.sketch
 
 
 @pytest.mark.parametrize(
@@ -83,6 +96,24 @@ def test_a_result_is_named_as_its_cell_does(
     ast.parse(change.sketch)
     assert change.line == line
     assert f".copy_({shows}, non_blocking=True)" in change.sketch
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for epoch in range(2):\n    for x in xs:\n        kept.append(f(x).cpu())",
+        "for x in xs:\n    y = f(x)\n    kept.append(y.cpu())",
+        "for x in xs:\n    if x is not None:\n        kept.append(x.cpu())",
+        "kept = [x.cpu() for x in xs if x is not None]",
+        "def keep(xs):\n    for x in xs:\n        kept.append(x.cpu())",
+    ],
+)
+def test_a_loop_that_does_more_is_not_rewritten(tmp_path: Path, source: str) -> None:
+    cell = reads(source, LARGE)
+    change = changes_of(read_back, cell.evidence(tmp_path))["pinned-results"]
+    ast.parse(change.sketch)
+    assert "zip(" not in change.sketch
+    assert "results[i].copy_(" in change.sketch
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,11 @@ _LEAST_COPIES = 4
 _LARGE_BYTES = 256 << 10
 #: of the bare run, below which copies are left alone
 _LEAST_SHARE = 0.03
+_LOOPS = (
+    *(ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef),
+    *(ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp),
+)
+_PLAIN = (ast.Expr, ast.Assign, ast.AugAssign)
 _METHODS = ("cpu", "to", "numpy", "tolist", "copy_")
 
 
@@ -33,7 +38,8 @@ def read_back(evidence: Evidence) -> Iterator[Proposal]:
     """Propose pinned memory for large results, and one copy of many small ones."""
     copies = _copies(evidence)
     read = _reading_call(evidence.code)
-    if len(copies) < _LEAST_COPIES or (evidence.code.is_known and read is None):
+    reads = np.unique(evidence.operators.outer[copies])
+    if len(reads) < _LEAST_COPIES or (evidence.code.is_known and read is None):
         return
     line = read.line if read else _line(evidence, copies)
     if np.median(evidence.gpu.size_bytes[copies]) >= _LARGE_BYTES:
@@ -88,12 +94,14 @@ def _stacked(
     waits = _waits_within(evidence, reads)
     waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
     value, text = _value(read)
+    sizes_bytes = evidence.gpu.size_bytes[copies]
+    join = "stack" if (sizes_bytes == sizes_bytes[0]).all() else "cat"
     return Proposal(
         name="stack-results",
         title="Keep the results on the GPU, and copy them at once after the loop.",
         evidence=(
             f"{len(copies):,} copies to the host carry "
-            f"{size(int(evidence.gpu.size_bytes[copies].sum()))}, and the host waits "
+            f"{size(int(sizes_bytes.sum()))}, and the host waits "
             f"for the GPU each time, {duration_ns(waited_ns)} in the profile."
         ),
         ways=ways,
@@ -101,7 +109,7 @@ def _stacked(
         line=line,
         sketch=(
             f"kept.append({value})  # in the loop, in place of {text}\n"
-            "results = torch.stack(kept).cpu()  # once, after it"
+            f"results = torch.{join}(kept).cpu()  # once, after it"
         ),
         topic="host-waits",
     )
@@ -191,13 +199,20 @@ def _pinned_sketch(code: CellCode, count: int, read: Call | None) -> str:
 def _loop_around(
     code: CellCode, read: Call | None
 ) -> ast.For | ast.comprehension | None:
-    """Give the innermost loop over something in which a call is."""
-    if read is None:
+    """Give the loop that does nothing else than this call, if it is in no other."""
+    around = [
+        node
+        for node in ast.walk(code.tree)
+        if isinstance(node, _LOOPS)
+        and any(read is not None and part is read.node for part in ast.walk(node))
+    ]
+    if len(around) != 1:
         return None
-    inner: ast.For | ast.comprehension | None = None
-    for node in ast.walk(code.tree):
-        if isinstance(node, ast.For | ast.ListComp | ast.GeneratorExp) and any(
-            part is read.node for part in ast.walk(node)
-        ):
-            inner = node if isinstance(node, ast.For) else node.generators[-1]
-    return inner
+    (loop,) = around
+    if isinstance(loop, ast.For):
+        is_plain = len(loop.body) == 1 and isinstance(loop.body[0], _PLAIN)
+        return loop if is_plain else None
+    if isinstance(loop, ast.ListComp | ast.GeneratorExp):
+        (first, *others) = loop.generators
+        return None if others or first.ifs else first
+    return None
