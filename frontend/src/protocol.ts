@@ -885,6 +885,7 @@ export interface KernelWork {
   readonly of_measured: number | null;
   readonly multiprocessors: number | null;
   readonly multiprocessors_used: number | null;
+  readonly kinds: number | null;
 }
 
 /** Answer of `GET .../api/v1/labs/LAB/cards`: the newest first. */

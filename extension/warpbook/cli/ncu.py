@@ -17,6 +17,7 @@ from warpbook_monitors.trace.nsight.limiters import (
     limiter_lines,
 )
 from warpbook_monitors.trace.nsight.ncu import read_ncu
+from warpbook_monitors.trace.report import SCHEMA_VERSION
 from warpbook_monitors.trace.tables import as_lines
 
 
@@ -28,7 +29,12 @@ def run(path: Path, as_json: bool) -> int:
     """
     limits = kernel_limits(read_ncu(str(path)))
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode({"kernels": limits}) + b"\n")
+        document = {
+            "schema": "warpbook.kernels",
+            "version": SCHEMA_VERSION,
+            "kernels": limits,
+        }
+        sys.stdout.buffer.write(msgspec.json.encode(document) + b"\n")
     else:
         print(joined(_lines(limits)))
     return 0

@@ -288,10 +288,12 @@ export const isKernelWork: Shape<types.KernelWork> = check.record<types.KernelWo
   of_measured: check.optional(check.number),
   multiprocessors: check.optional(check.whole),
   multiprocessors_used: check.optional(check.number),
+  kinds: check.optional(check.whole),
 }, {
   of_measured: null,
   multiprocessors: null,
   multiprocessors_used: null,
+  kinds: null,
 });
 
 export const isLaunchTimes: Shape<types.LaunchTimes> = check.record<types.LaunchTimes>({

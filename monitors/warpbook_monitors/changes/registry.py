@@ -25,6 +25,7 @@ from warpbook_monitors.changes.rules.pinning import pinning
 from warpbook_monitors.changes.rules.pointwise import pointwise
 from warpbook_monitors.changes.rules.printing import printing
 from warpbook_monitors.changes.rules.products import products
+from warpbook_monitors.changes.rules.read_back import read_back
 from warpbook_monitors.changes.rules.round_trip import round_trip
 from warpbook_monitors.changes.rules.row_by_row import row_by_row
 from warpbook_monitors.changes.rules.streams import streams
@@ -49,6 +50,7 @@ RULES: tuple[Rule, ...] = (
     pointwise,
     printing,
     products,
+    read_back,
     round_trip,
     row_by_row,
     streams,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from warpbook_monitors.trace.figures import CopyTotal, Topic
+from collections.abc import Sequence
+
+from warpbook_monitors.trace.figures import CopyTotal, KernelWork, Topic
 from warpbook_monitors.trace.kernel_work import FP64, TENSOR, TENSOR_8_BIT
 from warpbook_monitors.units import size
 
@@ -41,6 +43,10 @@ _FASTER: dict[str, Advice] = {
 #: of so many copies that carry less each, most of the time lies between them: 2.3 µs
 #: were measured between two, in which PCIe 5 carries 127 KB
 _MANY_COPIES, _SMALL_COPY_BYTES = 50, 64 << 10
+#: of the kernels' time, from which the others are too little to fuse with
+_ALONE_SHARE = 0.95
+#: of the ceiling, below which a kernel is slow for another reason than its bytes
+_LOW_SHARE = 0.5
 
 
 def copied_better(copies: CopyTotal) -> Advice:
@@ -74,3 +80,25 @@ def computed_better(unit: str, has_fp8: bool) -> Advice:
     if unit == TENSOR and has_fp8:
         return _IN_FP8
     return _FASTER.get(unit, _ON_TENSOR_CORES)
+
+
+def moved_better(work: KernelWork, all_work: Sequence[KernelWork]) -> str:
+    """Say what to change about kernels that the device's memory bounds.
+
+    Args:
+        work: these kernels.
+        all_work: the kernels of the window by their limit, these among them.
+    """
+    total_ns = sum(row.time_ns for row in all_work)
+    if work.kinds != 1 or work.time_ns < _ALONE_SHARE * total_ns:
+        return "Move fewer bytes: fuse kernels (torch.compile) or use a smaller dtype."
+    reached = work.of_ceiling if work.of_measured is None else work.of_measured
+    fewer = "A smaller dtype moves fewer bytes."
+    if reached is not None and reached < _LOW_SHARE:
+        fewer = "Another layout of its tensors, or another kernel, may come nearer."
+    if work.kernels == 1:
+        return f"That is one kernel: there is nothing to fuse. {fewer}"
+    return (
+        f"That is one kernel, launched {work.kernels:,} times: there is nothing to "
+        f"fuse unless one launch passes over what the one before it wrote. {fewer}"
+    )

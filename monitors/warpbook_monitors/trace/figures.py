@@ -56,6 +56,8 @@ class KernelWork(Struct, frozen=True):
     #: of kernels with too few blocks: how many the GPU has, and how many had work
     multiprocessors: int | None = None
     multiprocessors_used: float | None = None
+    #: different kernels among them; None where an older version counted none
+    kinds: int | None = None
 
 
 class IdleSplit(Struct, frozen=True):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from warpbook_monitors import units
 from warpbook_monitors.changes.change import Change
-from warpbook_monitors.trace.advice import computed_better, copied_better
+from warpbook_monitors.trace.advice import computed_better, copied_better, moved_better
 from warpbook_monitors.trace.bare_words import at_best
 from warpbook_monitors.trace.figures import (
     CellVerdict,
@@ -369,8 +369,7 @@ def _kernel_causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[
                 work.time_ns,
                 gain_ns,
                 f"Kernels limited by device memory took {share}{rate}.",
-                "Move fewer bytes: fuse kernels (torch.compile) or use a smaller "
-                "dtype.",
+                moved_better(work, metrics.kernel_work),
             )
         elif work.bound != UNKNOWN:
             topic, change = computed_better(work.bound, has_fp8)

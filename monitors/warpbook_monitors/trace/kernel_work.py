@@ -63,13 +63,15 @@ class _Sums:
 
     def __init__(self) -> None:
         self.time_ns, self.kernels = 0.0, 0
+        self.names: set[str] = set()
         self._least = [0.0, 0.0]
         self._known = [0.0, 0.0]
         self._multiprocessors: int | None = None
         self._used_by_time = 0.0
 
-    def add(self, limited: _Limited, time_ns: float, kernels: int) -> None:
+    def add(self, limited: _Limited, name: str, time_ns: float, kernels: int) -> None:
         """Add kernels that are alike."""
+        self.names.add(name)
         self.time_ns += time_ns
         self.kernels += kernels
         for at, share in enumerate((limited.of_ceiling, limited.of_measured)):
@@ -123,7 +125,8 @@ def kernel_work(
             float(time_ns / count),
         )
         limit = _limit(launched, roofs[by] if by != NONE else None)
-        limits.setdefault(limit.bound, _Sums()).add(limit, float(time_ns), int(count))
+        sums = limits.setdefault(limit.bound, _Sums())
+        sums.add(limit, launched.name, float(time_ns), int(count))
     total = sum(sums.time_ns for sums in limits.values())
     work = [
         KernelWork(
@@ -132,6 +135,7 @@ def kernel_work(
             sums.kernels,
             *sums.ratios(),
             *sums.multiprocessors(),
+            len(sums.names),
         )
         for bound, sums in limits.items()
         if total

@@ -31,6 +31,9 @@ from warpbook_monitors.trace.ranks.waiting import judge_waiting
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.set_up import SetUpTime, without_set_up
 
+#: of what `warpbook analyze --json` prints; see `docs/json.md` for when it grows
+SCHEMA_VERSION = 1
+
 
 class Whole(Struct, frozen=True):
     """How much of what happened is in the trace."""
@@ -284,7 +287,12 @@ _OF_THE_GPU = (
 
 def plain(whole: TraceReport | JobReport) -> dict[str, Any]:
     """Give what JSON holds of a report; what nobody saw of a GPU is None, not 0."""
-    document: dict[str, Any] = msgspec.to_builtins(whole)
+    schema = "warpbook.job" if isinstance(whole, JobReport) else "warpbook.trace"
+    document: dict[str, Any] = {
+        "schema": schema,
+        "version": SCHEMA_VERSION,
+        **msgspec.to_builtins(whole),
+    }
     if isinstance(whole, JobReport):
         document["ranks"] = [plain(rank) for rank in whole.ranks]
         slowest = [rank.metrics for rank in whole.ranks].index(whole.metrics)

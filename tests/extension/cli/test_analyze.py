@@ -130,6 +130,7 @@ def test_json_has_the_keys_that_others_rely_on(
 ) -> None:
     assert main(["analyze", "--json", trace("pinned_h2d")]) == 0
     document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["version"]) == ("warpbook.trace", 1)
     assert document["verdict"]["kind"] == "transfer-bound"
     assert document["verdict"]["sentence"]
     assert document["findings"][0]["kind"] == "transfer-bound"
@@ -162,6 +163,7 @@ def test_ranks_are_put_beside_one_another_and_the_late_one_is_named(
     traces = [str(tmp_path / "rank1.json"), trace("ddp_rank0")]
     assert main(["analyze", "--json", *traces]) == 0
     document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["version"]) == ("warpbook.job", 1)
     assert document["communication"]["ranks"] == [0, 1]
     assert document["communication"]["straggler"] == 1
     assert [rank["rank"] for rank in document["ranks"]] == [0, 1]

@@ -114,6 +114,47 @@ def test_memory_that_runs_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "line", "sketch"),
+    [
+        (
+            "torch.cuda.caching_allocator_enable(False)\ntrain()",
+            1,
+            "# torch.cuda.caching_allocator_enable(False)",
+        ),
+        (
+            'import os\nos.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"\ntrain()',
+            2,
+            "# os.environ['PYTORCH_NO_CUDA_MEMORY_CACHING'] = '1'",
+        ),
+    ],
+)
+def test_the_caching_allocator_is_left_on(
+    tmp_path: Path, source: str, line: int, sketch: str
+) -> None:
+    cell, fixed = allocates(source, "cudaMalloc", "cudaFree"), allocates(None)
+    changes = changes_of(allocation, cell.evidence(tmp_path))
+    assert list(changes) == ["caching-allocator"]
+    change = changes["caching-allocator"]
+    assert (change.basis, change.line) == ("predicted", line)
+    assert holds(change, fixed.window_ns)
+    assert change.sketch.startswith(sketch)
+    assert "taken from the driver 10 times" in change.evidence
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "torch.cuda.caching_allocator_enable(True)\ntrain()",
+        'os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "0"\ntrain()',
+    ],
+)
+def test_an_allocator_that_is_on_is_no_cause(tmp_path: Path, source: str) -> None:
+    cell = allocates(source, "cudaMalloc", "cudaFree")
+    changes = changes_of(allocation, cell.evidence(tmp_path))
+    assert list(changes) == ["expandable-segments"]
+
+
+@pytest.mark.parametrize(
     ("call", "name"),
     [
         ("cudaMalloc", "warm-memory"),

@@ -49,6 +49,11 @@ def sketches_of(name: str, source: str | None = None) -> dict[str, str]:
             'batch = torch.from_numpy(h).to("cuda", non_blocking=True)',
         ),
         ("batches_from_pageable", "pinned", 'b = b.to("cuda", non_blocking=True)'),
+        (
+            "results_read_back_in_a_loop",
+            "pinned-results",
+            "    result.copy_(x * 2, non_blocking=True)  # in place of (x * 2).cpu()",
+        ),
         ("indices_from_nonzero", "keep-mask", "x.masked_fill_(x > 2.0, 2.5)"),
     ],
 )

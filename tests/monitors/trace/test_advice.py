@@ -6,7 +6,8 @@ import pytest
 
 from tests.monitors.trace.simulated import GPU
 from tests.monitors.trace.written import call, kernel, report_of, trace
-from warpbook_monitors.trace.figures import Finding
+from warpbook_monitors.trace.advice import moved_better
+from warpbook_monitors.trace.figures import Finding, KernelWork
 
 
 @pytest.mark.parametrize(
@@ -63,3 +64,49 @@ def test_what_is_advised_suits_the_copies(
     finding = copied(tmp_path, count, size_bytes, memory)
     assert finding.topic == topic
     assert words in finding.change
+
+
+@pytest.mark.parametrize(
+    ("times_us", "names", "words"),
+    [
+        ((900.0,), ("float",), "That is one kernel: there is nothing to fuse."),
+        (
+            (300.0, 300.0, 300.0),
+            ("float",) * 3,
+            "That is one kernel, launched 3 times: there is nothing to fuse unless",
+        ),
+        ((300.0, 300.0), ("float", "half"), "Move fewer bytes: fuse kernels"),
+        # a product that the pass may be a part of
+        ((900.0, 900.0), ("float", "ampere_sgemm_128x64_tn"), "fuse kernels"),
+        # and one that takes too little to matter
+        ((900.0, 12.0), ("float", "ampere_sgemm_128x64_tn"), "nothing to fuse"),
+    ],
+)
+def test_what_stands_alone_is_not_to_be_fused(
+    times_us: tuple[float, ...], names: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    args = {"grid": [4096, 1, 1], "block": [256, 1, 1]}
+    events, at = [], 10.0
+    for number, (name, time_us) in enumerate(zip(names, times_us, strict=True), 1):
+        title = name if "gemm" in name else f"void nchwToNhwcKernel<{name}>"
+        events += [
+            call(number, float(number)),
+            kernel(number, at, name=title, dur=time_us, args=args),
+        ]
+        at += time_us
+    findings = report_of(tmp_path, trace(*events)).findings
+    (finding,) = [one for one in findings if one.topic == "memory-traffic"]
+    assert words in finding.change
+
+
+def test_a_kernel_far_from_the_ceiling_wants_another_layout() -> None:
+    slow = KernelWork("memory", 1_000, 1, 0.03, kinds=1)
+    assert "Another layout" in moved_better(slow, (slow,))
+    # the ceiling that was measured here counts more than the datasheet's
+    near = KernelWork("memory", 1_000, 1, 0.4, 0.6, kinds=1)
+    assert "smaller dtype" in moved_better(near, (near,))
+
+
+def test_kernels_that_nobody_counted_may_be_fused() -> None:
+    old = KernelWork("memory", 1_000, 1, 0.6)
+    assert "fuse kernels" in moved_better(old, (old,))

@@ -168,7 +168,9 @@ def test_a_terminal_shows_them(
     assert "\x1b" not in out
     assert "91 %" in out
     assert main(["analyze", "--json", str(path)]) == 0
-    assert '"kernels":[{"name":"gemm' in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert out.startswith('{"schema":"warpbook.kernels","version":1,')
+    assert '"kernels":[{"name":"gemm' in out
 
 
 def test_more_kernels_than_are_told_are_counted(tmp_path: Path) -> None:

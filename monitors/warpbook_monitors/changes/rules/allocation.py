@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from warpbook_monitors.changes.cell_code import CellCode
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
@@ -20,6 +22,8 @@ _TAKES = re.compile(r"(cuda|hip)Malloc(?!.*(Async|Host|FromPool))|cuMem(Create|M
 _GIVES_BACK = re.compile(r"(cuda|hip)Free(?!.*(Async|Host))|cuMem(Release|Unmap)")
 #: of the profiled run, below which nobody looks for it
 _LEAST_SHARE = 0.03
+#: set to anything but these, each tensor has an allocation of its own
+_NO_CACHING, _OFF = "PYTORCH_NO_CUDA_MEMORY_CACHING", ("", "0")
 #: one of each is no storm
 _LEAST_BACK = 2
 
@@ -35,7 +39,22 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to leave memory where it is."""
     calls = _calls(evidence)
     emptied = next(iter(evidence.code.calls("empty_cache")), None)
-    if len(calls.gives_back) and emptied is not None:
+    off = _turned_off(evidence.code)
+    if off is not None and min(map(len, calls)) >= _LEAST_BACK:
+        yield from _proposal(
+            evidence,
+            np.sort(np.concatenate([calls.gives_back, calls.takes])),
+            name="caching-allocator",
+            title="Leave the caching allocator on.",
+            what=(
+                f"The caching allocator is off: memory is taken from the driver "
+                f"{len(calls.takes):,} times, and given back "
+                f"{len(calls.gives_back):,} times, which waits for the GPU"
+            ),
+            line=off.line,
+            sketch=f"# {off.text}  # without it freed blocks are reused",
+        )
+    elif len(calls.gives_back) and emptied is not None:
         again = _after(evidence, calls)
         yield from _proposal(
             evidence,
@@ -78,6 +97,25 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             what=f"Memory is taken from the driver {len(calls.takes):,} times",
             sketch="step()  # once, untimed: later steps reuse its memory",
         )
+
+
+class _Switch(NamedTuple):
+    """Where a cell turns the caching allocator off."""
+
+    line: int
+    text: str
+
+
+def _turned_off(code: CellCode) -> _Switch | None:
+    for call in code.calls("caching_allocator_enable"):
+        values = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
+        if any(isinstance(value, ast.Constant) and not value.value for value in values):
+            return _Switch(call.line, call.text)
+    for constant in code.constants():
+        if _NO_CACHING in constant.target and constant.value not in _OFF:
+            text = f"{constant.target} = {constant.value!r}"
+            return _Switch(constant.line, text)
+    return None
 
 
 def _proposal(

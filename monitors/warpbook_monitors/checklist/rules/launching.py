@@ -28,7 +28,14 @@ _FUSED = re.compile(
 _POINTWISE = re.compile(r"elementwise_kernel|triton_(poi|red|per)_")
 _FUSIONS = ("sdpa", "sdpa-backend", "fuse", "cupy-fuse", "jax-jit", "whole-lstm")
 _COPIES = ("aten::to", "aten::copy_", "aten::cpu", "aten::_to_copy")
-_WAITS = ("read-once", "stay-on-gpu", "print-once", "keep-mask", "one-stream")
+_WAITS = (
+    "read-once",
+    "stack-results",
+    "stay-on-gpu",
+    "print-once",
+    "keep-mask",
+    "one-stream",
+)
 #: of the kernels' time, below which there is nothing to fuse
 _LEAST_SHARE_TO_FUSE = 0.05
 #: of the time, below which waits cost nothing to speak of
