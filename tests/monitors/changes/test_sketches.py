@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-from tests.gpu.exam.loading import load_cells
+from tests.monitors.changes.exam_changes import sketches_of
 from warpbook_monitors.changes.attention_code import attention_code
 from warpbook_monitors.changes.cell_code import CellCode
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.chrome import read_chrome_trace
 
-DATA = Path(__file__).parents[2] / "data"
-CELLS = {cell.name: cell for cell in load_cells()}
 ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
-
-
-@cache
-def sketches_of(name: str, source: str | None = None) -> dict[str, str]:
-    file = f"{name}.json.gz"
-    (path, *_) = [*DATA.glob(f"exam/h100/{file}"), *DATA.glob(f"exam_h100/{file}")]
-    events, run = read_chrome_trace(str(path))
-    profile = analyse(events, replace(run, source=source or CELLS[name].source))
-    return {change.name: change.sketch for change in profile.changes}
 
 
 @pytest.mark.parametrize(
