@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from warpbook_monitors.changes.cell_code import CellCode
+from warpbook_monitors.changes.cell_code import (
+    SIMPLE,
+    Block,
+    CellCode,
+    blocks,
+    replaced,
+)
 from warpbook_monitors.changes.torch_code import MODULES, Step, opaque_calls, steps
 
 #: a longer sketch helps nobody
 _MOST_CHARACTERS = 600
-_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
 #: nothing in it is part of a chain
 _BARRIER = frozenset({""})
 
@@ -32,17 +36,11 @@ class _Placed(NamedTuple):
     statement: int
 
 
-class _Block(NamedTuple):
-    statements: list[ast.stmt]
-    #: the innermost around it
-    function: ast.FunctionDef | ast.AsyncFunctionDef | None
-
-
 @dataclass(frozen=True)
 class _Place:
     """The statements of a chain, in one block, and its expressions."""
 
-    block: _Block
+    block: Block
     first: int
     last: int
     nodes: tuple[ast.expr, ...]
@@ -85,7 +83,7 @@ def _model(code: CellCode, decorator: str) -> FusedCode | None:
         return None
     own = [
         step
-        for block in _blocks(code.tree)
+        for block in blocks(code.tree)
         for statement in block.statements
         for step in _of_statement(statement)
         if step.node is not call.node and step.names != _BARRIER
@@ -100,7 +98,7 @@ def _base(name: str) -> str:
 
 
 def _place(code: CellCode, chain: list[str], line: int | None) -> _Place | None:
-    places = [place for block in _blocks(code.tree) for place in _places(block, chain)]
+    places = [place for block in blocks(code.tree) for place in _places(block, chain)]
     if line is not None:
         places = [place for place in places if _has_line(place, line)]
     elif opaque_calls(code.tree):
@@ -114,22 +112,7 @@ def _has_line(place: _Place, line: int) -> bool:
     return place.statements[0].lineno <= line <= (last.end_lineno or last.lineno)
 
 
-def _blocks(tree: ast.Module) -> Iterator[_Block]:
-    stack: list[_Block] = [_Block(tree.body, None)]
-    while stack:
-        block = stack.pop()
-        yield block
-        for statement in block.statements:
-            function = block.function
-            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-                function = statement
-            for name in ("body", "orelse", "finalbody"):
-                inner = getattr(statement, name, None)
-                if inner:
-                    stack.append(_Block(inner, function))
-
-
-def _places(block: _Block, chain: list[str]) -> Iterator[_Place]:
+def _places(block: Block, chain: list[str]) -> Iterator[_Place]:
     placed = [
         _Placed(step, number)
         for number, statement in enumerate(block.statements)
@@ -150,7 +133,7 @@ def _places(block: _Block, chain: list[str]) -> Iterator[_Place]:
 
 def _of_statement(statement: ast.stmt) -> Iterator[Step]:
     value = getattr(statement, "value", None)
-    if not isinstance(statement, _SIMPLE):
+    if not isinstance(statement, SIMPLE):
         yield Step(_BARRIER, ast.Constant(None))
     elif isinstance(value, ast.expr):
         yield from steps(value)
@@ -200,19 +183,10 @@ def _of_expression(tree: ast.Module, place: _Place, decorator: str, name: str) -
     arguments = ", ".join(_parameters(tree, [expression]))
     if not arguments:
         return ""
-    memo: dict[int, ast.AST] = {}
-    changed = copy.deepcopy(statement, memo)
-    replaced = memo[id(expression)]
-    call = ast.parse(f"{name}({arguments})", mode="eval").body
-    for node in ast.walk(changed):
-        for field, value in ast.iter_fields(node):
-            if value is replaced:
-                setattr(node, field, call)
-            elif isinstance(value, list) and replaced in value:
-                value[value.index(replaced)] = call
+    changed = replaced(statement, expression, f"{name}({arguments})")
     return (
         f"@{decorator}\ndef {name}({arguments}):\n"
-        f"    return {ast.unparse(expression)}\n\n{ast.unparse(changed)}"
+        f"    return {ast.unparse(expression)}\n\n{changed}"
     )
 
 

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from warpbook_monitors.changes.cell_code import written
 from warpbook_monitors.trace.traffic import only_passes
 
 #: of modules, whose names are no values of a cell
@@ -61,8 +62,9 @@ _COPIES = frozenset(
 #: they look at tensors another way, read them, or do nothing on the GPU
 _QUIET = frozenset(
     "view reshape transpose permute unsqueeze squeeze expand expand_as swapaxes "
-    "swapdims flatten unflatten chunk split unbind narrow t detach size dim numel item "
-    "tolist numpy append synchronize manual_seed no_grad inference_mode get".split()
+    "swapdims flatten unflatten chunk split unbind narrow t detach size dim numel "
+    "item tolist numpy append synchronize manual_seed no_grad inference_mode autocast "
+    "parameters eval train get".split()
 )
 _QUIET_BUILTINS = frozenset(
     "print range len enumerate zip list tuple str sorted float int bool".split()
@@ -143,6 +145,8 @@ def opaque_calls(tree: ast.AST) -> list[ast.Call]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and not (isinstance(node.func, ast.Name) and node.func.id in defined)
+        # a class, as DataLoader
+        and not written(node.func).split(".")[-1][:1].isupper()
         and any(step.is_opaque for step in _of_call(node))
     ]
 
