@@ -162,32 +162,45 @@ def _written(tree: ast.Module, place: _Place, decorator: str) -> str:
             return ""
         head = f"def {function.name}({ast.unparse(function.args)}):"
         return f"@{decorator}\n{head}\n    ...  # unchanged"
-    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    name = "fused" if "fused" not in taken else "fused_chain"
-    if place.first == place.last:
-        return _of_expression(tree, place, decorator, name)
-    return _of_statements(tree, place, decorator, name)
-
-
-def _of_expression(tree: ast.Module, place: _Place, decorator: str, name: str) -> str:
-    """Write the smallest expression with all of the chain as a function."""
-    statement = place.statements[0]
+    if place.first < place.last:
+        return _of_statements(tree, place, decorator, free_name(tree, "fused"))
     wanted = set(place.nodes)
     holding = [
         node
-        for node in ast.walk(statement)
+        for node in ast.walk(place.statements[0])
         if isinstance(node, ast.expr) and wanted <= set(ast.walk(node))
     ]
     # who is walked to last is innermost
-    expression = holding[-1]
+    return as_function(tree, place.statements[0], holding[-1], decorator, "fused")
+
+
+def as_function(
+    tree: ast.Module,
+    statement: ast.stmt,
+    expression: ast.expr,
+    decorator: str,
+    name: str,
+) -> str:
+    """Write an expression of a statement as a compiled function, and a call of it.
+
+    Returns:
+        Nothing where the function would take no values.
+    """
     arguments = ", ".join(_parameters(tree, [expression]))
     if not arguments:
         return ""
+    name = free_name(tree, name)
     changed = replaced(statement, expression, f"{name}({arguments})")
     return (
         f"@{decorator}\ndef {name}({arguments}):\n"
         f"    return {ast.unparse(expression)}\n\n{changed}"
     )
+
+
+def free_name(tree: ast.Module, name: str) -> str:
+    """Give a name for a function that a source does not use."""
+    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return name if name not in taken else f"{name}_compiled"
 
 
 def _of_statements(tree: ast.Module, place: _Place, decorator: str, name: str) -> str:

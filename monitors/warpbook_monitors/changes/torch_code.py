@@ -14,12 +14,12 @@ from warpbook_monitors.changes.cell_code import written
 from warpbook_monitors.trace.traffic import only_passes
 
 #: of modules, whose names are no values of a cell
-MODULES = frozenset("torch F nn math np numpy cp cupy jax jnp".split())
+MODULES = frozenset("torch F nn math np numpy cp cupy jax jnp lax".split())
 #: what a product is called in steps
 PRODUCT = "matmul"
 #: functions and methods that multiply matrices
 _PRODUCTS = frozenset(
-    "matmul mm bmm addmm baddbmm linear einsum scaled_dot_product_attention conv1d "
+    "matmul mm bmm addmm baddbmm linear einsum dot scaled_dot_product_attention conv1d "
     "conv2d conv3d".split()
 )
 _BINARY: dict[type[ast.operator], str] = {
@@ -54,6 +54,10 @@ _KERNELS = {
     "divide": "div",
     "norm": "linalg_vector_norm",
     "rsub": "sub",
+    # of CuPy and JAX
+    "absolute": "abs",
+    "power": "pow",
+    "negative": "neg",
 }
 #: they copy where dtype, device or layout is another one
 _COPIES = frozenset(
@@ -64,7 +68,7 @@ _QUIET = frozenset(
     "view reshape transpose permute unsqueeze squeeze expand expand_as swapaxes "
     "swapdims flatten unflatten chunk split unbind narrow t detach size dim numel "
     "item tolist numpy append synchronize manual_seed no_grad inference_mode autocast "
-    "parameters eval train get".split()
+    "parameters eval train get block_until_ready".split()
 )
 _QUIET_BUILTINS = frozenset(
     "print range len enumerate zip list tuple str sorted float int bool".split()

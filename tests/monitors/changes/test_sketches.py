@@ -34,6 +34,10 @@ ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
         ),
         ("batches_from_pageable", "pinned", 'b = b.to("cuda", non_blocking=True)'),
         ("indices_from_nonzero", "keep-mask", "x.masked_fill_(x > 2.0, 2.5)"),
+        ("wait_on_side_stream", "one-stream", "b = a @ a"),
+        ("pinning_each_batch", "pin-once", "    y = b.to(dev, non_blocking=True)"),
+        ("cupy_chain", "cupy-fuse", "    return cp.sqrt(cp.abs(u * 2 + 1) - u) * 3"),
+        ("jax_without_jit", "jax-jit", "v = step(v, u)"),
     ],
 )
 def test_a_sketch_keeps_what_the_cell_computes(
