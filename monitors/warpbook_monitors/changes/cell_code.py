@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 #: a longer source is not looked at
 MOST_CHARACTERS = 200_000
+#: nor is one nested deeper, as writing it would take too many calls within calls
+_MOST_LEVELS = 100
 #: of a piece of code in a sketch
 _MOST_SKETCH = 80
 #: a line of IPython's own, a magic or a shell command, which is no Python
@@ -73,9 +75,11 @@ class CellCode:
         if source is None or len(source) > MOST_CHARACTERS:
             return
         try:
-            self._tree = ast.parse(_MAGIC.sub(r"\1pass", source))
+            tree = ast.parse(_MAGIC.sub(r"\1pass", source))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self._tree = None
+            return
+        if not _is_deep(tree):
+            self._tree = tree
 
     @property
     def is_known(self) -> bool:
@@ -136,6 +140,13 @@ class CellCode:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
             for target in node.targets
         )
+
+
+def _is_deep(tree: ast.AST) -> bool:
+    level = [tree]
+    for _ in range(_MOST_LEVELS):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:

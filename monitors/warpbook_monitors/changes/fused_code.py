@@ -64,13 +64,10 @@ def fused_code(
         None unless there is one place that it can be, and the sketch keeps what the
         cell computes.
     """
-    try:
-        place = _place(code, [_base(name) for name in chain], line)
-        if place is None:
-            return _model(code, decorator)
-        sketch = _written(code.tree, place, decorator)
-    except RecursionError:
-        return None
+    place = _place(code, [_base(name) for name in chain], line)
+    if place is None:
+        return _model(code, decorator)
+    sketch = _written(code.tree, place, decorator)
     if not sketch or len(sketch) > _MOST_CHARACTERS:
         return None
     return FusedCode(place.statements[0].lineno, sketch)

@@ -52,13 +52,6 @@ def jax_code(code: CellCode) -> FusedCode | None:
     Returns:
         None for none or several, and for one in which a name may be a size or an axis.
     """
-    try:
-        return _jax_code(code)
-    except RecursionError:
-        return None
-
-
-def _jax_code(code: CellCode) -> FusedCode | None:
     statements = list(_computing(code))
     if len(statements) != 1 or opaque_calls(code.tree):
         return None

@@ -103,13 +103,6 @@ def product_code(code: CellCode, line: int | None) -> ProductCode | None:
     Args:
         line: That of a product; None where lines are not known.
     """
-    try:
-        return _product_code(code, line)
-    except RecursionError:
-        return None
-
-
-def _product_code(code: CellCode, line: int | None) -> ProductCode | None:
     places = list(_places(code, line))
     chosen = [place for place in places if place.products]
     if not chosen and len(places) == 1:

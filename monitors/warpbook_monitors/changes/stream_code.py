@@ -18,10 +18,7 @@ def one_stream(code: CellCode) -> str:
     Returns:
         Nothing where they are in several blocks, or too many for a sketch.
     """
-    try:
-        text = _one_stream(code)
-    except RecursionError:
-        return ""
+    text = _one_stream(code)
     return text if len(text) <= _MOST_CHARACTERS else ""
 
 

@@ -117,3 +117,18 @@ def test_keys_with_axes_of_their_own_are_turned_once_more() -> None:
 )
 def test_no_attention_has_no_names(source: str | None) -> None:
     assert attention_code(CellCode(source)) is None
+
+
+@pytest.mark.parametrize("terms", [300, 3_000])
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("boolean_masks", "for x in xs:\n    y = x[x > 0].sum()"),
+        ("loss_item_each_step", "for x in xs:\n    t += x.item()\n    y = x"),
+        ("pinning_each_batch", "for b in hb:\n    y = b.pin_memory()"),
+        ("wait_on_side_stream", "s.wait_stream(t)\ny = a"),
+        ("product_of_odd_sizes", "y = a @ b"),
+    ],
+)
+def test_code_nested_deeply_stops_no_advice(name: str, source: str, terms: int) -> None:
+    assert sketches_of(name, source + " + a" * terms) is not None
