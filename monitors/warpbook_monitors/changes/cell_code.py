@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -14,12 +15,25 @@ from typing import NamedTuple
 
 #: a longer source is not looked at
 MOST_CHARACTERS = 200_000
+#: nor is one nested deeper, as writing it would take too many calls within calls
+_MOST_LEVELS = 100
 #: of a piece of code in a sketch
 _MOST_SKETCH = 80
 #: a line of IPython's own, a magic or a shell command, which is no Python
 _MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.M)
 _BUILTINS = frozenset(dir(builtins))
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp)
+
+#: statements that hold no others
+SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
+
+
+class Block(NamedTuple):
+    """Statements that follow one another."""
+
+    statements: list[ast.stmt]
+    #: the innermost around them
+    function: ast.FunctionDef | ast.AsyncFunctionDef | None
 
 
 class Call(NamedTuple):
@@ -61,9 +75,11 @@ class CellCode:
         if source is None or len(source) > MOST_CHARACTERS:
             return
         try:
-            self._tree = ast.parse(_MAGIC.sub(r"\1pass", source))
+            tree = ast.parse(_MAGIC.sub(r"\1pass", source))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self._tree = None
+            return
+        if not _is_deep(tree):
+            self._tree = tree
 
     @property
     def is_known(self) -> bool:
@@ -126,14 +142,60 @@ class CellCode:
         )
 
 
+def _is_deep(tree: ast.AST) -> bool:
+    level = [tree]
+    for _ in range(_MOST_LEVELS):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
+
+
 def _inside(node: ast.AST) -> Iterator[ast.AST]:
     return (part for part in ast.walk(node) if part is not node)
+
+
+def blocks(tree: ast.Module) -> Iterator[Block]:
+    """Give all blocks of a source."""
+    stack = [Block(tree.body, None)]
+    while stack:
+        block = stack.pop()
+        yield block
+        for statement in block.statements:
+            function = block.function
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                function = statement
+            for name in ("body", "orelse", "finalbody"):
+                inner = getattr(statement, name, None)
+                if inner:
+                    stack.append(Block(inner, function))
 
 
 def written(node: ast.AST) -> str:
     """Write a piece of code in one line, cut where it is long."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= _MOST_SKETCH else text[: _MOST_SKETCH - 1] + "…"
+
+
+def replaced(statement: ast.stmt, part: ast.expr, text: str) -> str:
+    """Write a statement with another expression in place of a part of it."""
+    memo: dict[int, ast.AST] = {}
+    changed = copy.deepcopy(statement, memo)
+    gone, instead = memo[id(part)], ast.parse(text, mode="eval").body
+    for node in ast.walk(changed):
+        for field, value in ast.iter_fields(node):
+            if value is gone:
+                setattr(node, field, instead)
+            elif isinstance(value, list) and gone in value:
+                value[value.index(gone)] = instead
+    return ast.unparse(changed)
+
+
+def stored_names(tree: ast.AST) -> set[str]:
+    """Give the names that code sets."""
+    return {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def _calls(tree: ast.Module) -> Iterator[Call]:

@@ -122,6 +122,23 @@ def test_copies_to_pinned_memory_in_a_loop(tmp_path: Path) -> None:
     assert not changes_of(pinning, pins(None).evidence(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        # which batches it has is not known, or not what is pinned
+        f"batches = DataLoader(images)\n{PINS}",
+        PINS.replace("y =", "b ="),
+        "for at in order:\n    y = b[at].pin_memory()",
+        "for b in batches:\n    if b is not None:\n        y = b.pin_memory()",
+    ],
+)
+def test_batches_are_not_pinned_before_where_it_is_not_sure(
+    tmp_path: Path, source: str
+) -> None:
+    change = changes_of(pinning, pins(source).evidence(tmp_path))["pin-once"]
+    assert "pinned.copy_(batch)" in change.sketch
+
+
 def chooses(source: str) -> Cell:
     cell = Cell(source)
     for _ in range(20):

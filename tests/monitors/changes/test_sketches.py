@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-from tests.gpu.exam.loading import load_cells
+from tests.monitors.changes.exam_changes import sketches_of
 from warpbook_monitors.changes.attention_code import attention_code
 from warpbook_monitors.changes.cell_code import CellCode
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.chrome import read_chrome_trace
 
-DATA = Path(__file__).parents[2] / "data"
-CELLS = {cell.name: cell for cell in load_cells()}
 ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
-
-
-@cache
-def sketches_of(name: str, source: str | None = None) -> dict[str, str]:
-    file = f"{name}.json.gz"
-    (path, *_) = [*DATA.glob(f"exam/h100/{file}"), *DATA.glob(f"exam_h100/{file}")]
-    events, run = read_chrome_trace(str(path))
-    profile = analyse(events, replace(run, source=source or CELLS[name].source))
-    return {change.name: change.sketch for change in profile.changes}
 
 
 @pytest.mark.parametrize(
@@ -55,6 +39,10 @@ def sketches_of(name: str, source: str | None = None) -> dict[str, str]:
             "    result.copy_(x * 2, non_blocking=True)  # in place of (x * 2).cpu()",
         ),
         ("indices_from_nonzero", "keep-mask", "x.masked_fill_(x > 2.0, 2.5)"),
+        ("wait_on_side_stream", "one-stream", "b = a @ a"),
+        ("pinning_each_batch", "pin-once", "    y = b.to(dev, non_blocking=True)"),
+        ("cupy_chain", "cupy-fuse", "    return cp.sqrt(cp.abs(u * 2 + 1) - u) * 3"),
+        ("jax_without_jit", "jax-jit", "v = step(v, u)"),
     ],
 )
 def test_a_sketch_keeps_what_the_cell_computes(
@@ -134,3 +122,18 @@ def test_keys_with_axes_of_their_own_are_turned_once_more() -> None:
 )
 def test_no_attention_has_no_names(source: str | None) -> None:
     assert attention_code(CellCode(source)) is None
+
+
+@pytest.mark.parametrize("terms", [300, 3_000])
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("boolean_masks", "for x in xs:\n    y = x[x > 0].sum()"),
+        ("loss_item_each_step", "for x in xs:\n    t += x.item()\n    y = x"),
+        ("pinning_each_batch", "for b in hb:\n    y = b.pin_memory()"),
+        ("wait_on_side_stream", "s.wait_stream(t)\ny = a"),
+        ("product_of_odd_sizes", "y = a @ b"),
+    ],
+)
+def test_code_nested_deeply_stops_no_advice(name: str, source: str, terms: int) -> None:
+    assert sketches_of(name, source + " + a" * terms) is not None

@@ -16,6 +16,7 @@ from warpbook_monitors import units
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.kernel_runs import drop, launched, runs
+from warpbook_monitors.changes.library_code import cupy_code, jax_code
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.array_names import is_xla
@@ -33,6 +34,9 @@ _LEAST_EAGER = 16
 #: kernels of one compiled function are numbered, and launched fast
 _LEAST_UNNUMBERED, _LEAST_GAP_NS = 0.9, 8_000
 _NUMBERED = re.compile(r".*[._]\d+$")
+
+_CUPY = "@cupy.fuse()\ndef fused(x, y):\n    return ...  # the steps, unchanged"
+_JAX = "@jax.jit\ndef step(x):\n    return ...  # the operations, unchanged"
 
 
 def library_chains(evidence: Evidence) -> Iterator[Proposal]:
@@ -60,6 +64,7 @@ def _of_cupy(evidence: Evidence) -> Iterator[Proposal]:
     done = [match[1] for name in names if (match := _UFUNC.match(name))]
     shown = ", ".join(done[:5]) + (", …" if len(done) > 5 else "")
     kernels = sum(map(len, chains))
+    source = cupy_code(evidence.code, done)
     yield Proposal(
         name="cupy-fuse",
         title="Fuse the operations into one kernel with cupy.fuse.",
@@ -70,7 +75,8 @@ def _of_cupy(evidence: Evidence) -> Iterator[Proposal]:
         ),
         ways=ways,
         reason="This holds if each step takes the result of the one before.",
-        sketch="@cupy.fuse()\ndef fused(x, y):\n    return ...  # the steps, unchanged",
+        line=None if source is None else source.line,
+        sketch=_CUPY if source is None else source.sketch,
         topic="memory-traffic",
     )
 
@@ -99,6 +105,7 @@ def _of_jax(evidence: Evidence) -> Iterator[Proposal]:
         longest = int(np.argmax(gpu.duration_ns[chain]))
         rest.append(np.delete(chain, longest))
     drop(evidence, ways, np.concatenate(rest))
+    source = jax_code(evidence.code)
     yield Proposal(
         name="jax-jit",
         title="Compile the operations as one function with jax.jit.",
@@ -109,7 +116,8 @@ def _of_jax(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         is_bound=True,
         reason="How much XLA fuses is known when it has compiled the function.",
-        sketch="@jax.jit\ndef step(x):\n    return ...  # the operations, unchanged",
+        line=None if source is None else source.line,
+        sketch=_JAX if source is None else source.sketch,
         topic="graphs",
     )
 

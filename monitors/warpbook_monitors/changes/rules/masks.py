@@ -8,12 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpbook_monitors.changes.cell_code import Call, CellCode, written
+from warpbook_monitors.changes.cell_code import (
+    SIMPLE,
+    Call,
+    CellCode,
+    replaced,
+    written,
+)
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.rules.printing import printed
 from warpbook_monitors.changes.ways import Ways
-from warpbook_monitors.trace.columns import Bools, Int64s
+from warpbook_monitors.trace.columns import NONE, Bools, Int64s
 from warpbook_monitors.units import duration_ns
 
 _NONZERO, _SELECT = "aten::nonzero", "aten::masked_select"
@@ -31,6 +37,8 @@ class _Indexed(NamedTuple):
     mask: str
     #: `x[mask] = value`; None where it is read
     value: str | None = None
+    #: what gives the chosen elements, where they are read
+    node: ast.expr | None = None
 
 
 def masks(evidence: Evidence) -> Iterator[Proposal]:
@@ -72,7 +80,7 @@ def masks(evidence: Evidence) -> Iterator[Proposal]:
         line=source.line
         if source
         else evidence.line_at(int(operators.table.start_ns[first])),
-        sketch=_sketch(source),
+        sketch=_reduced(evidence, first, source) or _sketch(source),
     )
 
 
@@ -106,11 +114,12 @@ def _in_source(code: CellCode) -> _Indexed | None:
         if call.receiver != "torch":
             arguments.insert(0, call.receiver)
         if len(arguments) >= 2:
-            return _Indexed(call.line, arguments[0], arguments[1])
+            return _Indexed(call.line, arguments[0], arguments[1], node=call.node)
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Subscript) and _is_mask(node.slice, masks):
             tensor, mask = written(node.value), written(node.slice)
-            return _Indexed(node.lineno, tensor, mask, _assigned(code.tree, node))
+            value = _assigned(code.tree, node)
+            return _Indexed(node.lineno, tensor, mask, value, node)
     return None
 
 
@@ -153,6 +162,39 @@ def _is_mask(node: ast.expr, names: set[str]) -> bool:
         name = function.attr if isinstance(function, ast.Attribute) else ""
         return name in ("bool", "isnan", "isfinite", "gt", "lt", "ge", "le", "eq", "ne")
     return isinstance(node, _MASKS)
+
+
+def _reduced(evidence: Evidence, position: int, source: _Indexed | None) -> str:
+    """Write the cell's own sum or mean of what it chooses, over all elements."""
+    if source is None or not _has_one_size(evidence, position):
+        return ""
+    for statement in ast.walk(evidence.code.tree):
+        if not isinstance(statement, SIMPLE):
+            continue
+        for node in ast.walk(statement):
+            match node:
+                case ast.Call(func=ast.Attribute(attr=name, value=value), args=[]):
+                    if value is not source.node or node.keywords:
+                        continue
+                    total = f"torch.where({source.mask}, {source.tensor}, 0).sum()"
+                    if name == "sum":
+                        return replaced(statement, node, total)
+                    if name == "mean":
+                        mean = f"({total} / ({source.mask}).sum())"
+                        return replaced(statement, node, mean)
+    return ""
+
+
+def _has_one_size(evidence: Evidence, position: int) -> bool:
+    """Tell whether a mask is surely as large as what it chooses from."""
+    operators = evidence.operators
+    if operators.name(position) == _SELECT:
+        return True
+    parent = int(operators.parent[position])
+    if parent == NONE:
+        return False
+    of_mask = operators.operands(position).dims[:1]
+    return bool(of_mask) and of_mask == operators.operands(parent).dims[:1]
 
 
 def _sketch(source: _Indexed | None) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from warpbook_monitors import units
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.fused_code import fused_code
 from warpbook_monitors.changes.kernel_runs import launched, runs
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
@@ -46,6 +47,7 @@ _NEW = frozenset("zero fill normal uniform".split())
 #: sizes of a hostile file are cut here
 _MOST_ELEMENTS = 2.0**60
 _OPTIMIZER = "Optimizer.step#"
+_SKETCH = "@torch.compile\ndef fused(x):\n    ...  # the chain, unchanged"
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
         for at in chain.operators.tolist()
     )
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    line = evidence.line_at(int(operators.table.start_ns[int(longest.operators[0])]))
+    source = fused_code(evidence.code, names, line, "torch.compile")
     yield Proposal(
         name="fuse",
         title="Fuse the chain into one kernel with torch.compile.",
@@ -111,8 +115,8 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
             else ""
         ),
         operator=operators.name(int(longest.operators[0])),
-        line=evidence.line_at(int(operators.table.start_ns[int(longest.operators[0])])),
-        sketch="@torch.compile\ndef fused(x):\n    ...  # the chain, unchanged",
+        line=line if source is None else source.line,
+        sketch=_SKETCH if source is None else source.sketch,
         topic="memory-traffic",
     )
 

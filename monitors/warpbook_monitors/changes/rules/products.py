@@ -9,12 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_monitors.changes.cell_code import written
 from warpbook_monitors.changes.chip import Chip, Span
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.operators import sizes
+from warpbook_monitors.changes.product_code import ProductCode, product_code
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
-from warpbook_monitors.trace.columns import Category, Int64s
+from warpbook_monitors.trace.columns import NONE, Category, Int64s
 from warpbook_monitors.trace.roofline import Called, Need, called
 
 #: products below this share of the bare run are left alone
@@ -24,6 +26,11 @@ _POOR_SHARE = 0.4
 _HALVES = ("c10::Half", "c10::BFloat16")
 #: elements that a tensor core's operands come in, of two bytes each
 _TILE = 8
+_AUTOCAST = 'with torch.autocast("cuda", dtype=torch.bfloat16):\n    ...'
+_PAD = (
+    f"extra = -x.shape[-1] % {_TILE}\n"
+    "x = torch.nn.functional.pad(x, (0, extra))  # and the weight, once"
+)
 _AS_FAST = (
     "This GPU multiplies float64 as fast as float32; bfloat16, and float32 as TF32, "
     "are faster."
@@ -79,7 +86,7 @@ def _in_tf32(
             name="tf32",
             title="Let float32 products use the tensor cores as TF32.",
             what="float32 products run on the FP32 cores",
-            sketch='torch.set_float32_matmul_precision("high")',
+            sketch=lambda code: _allow_tf32(candidates, code),
         )
 
 
@@ -110,7 +117,7 @@ def _in_bf16(
         name="bf16",
         title="Multiply in bfloat16: autocast, or model and data in bfloat16.",
         what="products are float32",
-        sketch='with torch.autocast("cuda", dtype=torch.bfloat16):\n    ...',
+        sketch=lambda code: ("" if code is None else code.in_bfloat16()) or _AUTOCAST,
     )
 
 
@@ -126,7 +133,10 @@ def _in_single(
         name="float32",
         title="Use float32 unless the result needs float64.",
         what="products are float64",
-        sketch="x = x.float()  # NumPy's arrays are float64 unless told otherwise",
+        sketch=lambda code: (
+            f"{('' if code is None else code.in_float32()) or 'x = x.float()'}"
+            "  # NumPy's arrays are float64 unless told otherwise"
+        ),
         is_shown_without_gain=True,
         no_gain=_AS_FAST if is_as_fast else "",
     )
@@ -147,6 +157,7 @@ def _padded(
         return
     longest = max(odd, key=lambda one: one.by.time_ns)
     wrong = sorted(_odd_sizes(longest.by))
+    is_of_matrices = _is_of_matrices(longest.by)
     named = " and ".join(str(size) for size in wrong[:3])
     padded = " and ".join(str(_up(size)) for size in wrong[:3])
     yield from _faster(
@@ -158,9 +169,8 @@ def _padded(
         name="pad",
         title=f"Make sizes multiples of {_TILE}: pad {named} to {padded}.",
         what=f"products have sizes that are no multiples of {_TILE}",
-        sketch=(
-            f"extra = -x.shape[-1] % {_TILE}\n"
-            "x = torch.nn.functional.pad(x, (0, extra))  # and the weight, once"
+        sketch=lambda code: (
+            ("" if code is None or not is_of_matrices else code.padded(_TILE)) or _PAD
         ),
     )
 
@@ -173,7 +183,7 @@ def _faster(
     name: str,
     title: str,
     what: str,
-    sketch: str,
+    sketch: Callable[[ProductCode | None], str],
     is_shown_without_gain: bool = False,
     no_gain: str = "",
 ) -> Iterator[Proposal]:
@@ -188,6 +198,8 @@ def _faster(
             continue
         ways.resize(one.events, span.at_most(evidence.time_ns(one.events)))
     longest = max(candidates, key=lambda one: one.by.time_ns)
+    line = _line(evidence, longest)
+    code = product_code(evidence.code, line)
     yield Proposal(
         name=name,
         title=title,
@@ -198,11 +210,41 @@ def _faster(
         ),
         ways=ways,
         operator=longest.by.name,
-        sketch=sketch,
+        line=line if code is None else code.line,
+        sketch=sketch(code),
         topic="tensor-cores" if name != "pad" else None,
         is_shown_without_gain=is_shown_without_gain,
         no_gain=no_gain,
     )
+
+
+def _line(evidence: Evidence, product: _Product) -> int | None:
+    operators = evidence.operators
+    called_by = int(operators.direct[product.events[0]])
+    if called_by == NONE:
+        return None
+    return evidence.line_at(int(operators.table.start_ns[called_by]))
+
+
+def _is_of_matrices(by: Called) -> bool:
+    """Tell whether both operands have two axes or more as the cell has them."""
+    dims = by.operands.dims[:2]
+    # a vector comes to these products with an axis of one
+    has_vector = any(1 in sizes[-2:] for sizes in dims)
+    return by.name in ("aten::mm", "aten::bmm") and not has_vector
+
+
+def _allow_tf32(candidates: list[_Product], code: ProductCode | None) -> str:
+    """Write what lets products use TF32; convolutions have a setting of their own."""
+    convolves = {"conv" in one.by.name for one in candidates}
+    lines = []
+    if False in convolves:
+        lines.append('torch.set_float32_matmul_precision("high")')
+    if True in convolves:
+        lines.append("torch.backends.cudnn.allow_tf32 = True")
+    if code is not None:
+        lines[-1] += f"  # once, before {written(code.statements[0])}"
+    return "\n".join(lines)
 
 
 def _odd_sizes(by: Called) -> set[int]:

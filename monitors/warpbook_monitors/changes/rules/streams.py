@@ -13,6 +13,7 @@ import numpy as np
 
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
+from warpbook_monitors.changes.stream_code import one_stream
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.calls import named
 from warpbook_monitors.trace.columns import NONE, Int64s
@@ -58,7 +59,8 @@ def streams(evidence: Evidence) -> Iterator[Proposal]:
         operator=None if outer == NONE else evidence.operators.name(outer),
         line=evidence.code.first_line("wait_stream", "wait_event", "stream", "Stream"),
         sketch=(
-            "y = step(x)  # without torch.cuda.stream(...) and wait_stream(...)\n"
+            f"{one_stream(evidence.code) or 'y = step(x)'}"
+            "  # without torch.cuda.stream(...) and wait_stream(...)\n"
             "# a second stream pays where its work depends on nothing of the first"
         ),
         topic="copy-overlap",

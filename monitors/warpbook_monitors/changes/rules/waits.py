@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_monitors.changes.cell_code import Call, CellCode
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
+from warpbook_monitors.changes.read_code import gathered, read_result
+from warpbook_monitors.changes.torch_code import is_number
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.columns import NONE, Int64s
 
@@ -17,7 +20,9 @@ _READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::
 _LEAST_READS = 4
 #: a larger copy is wanted on the host for something else
 _MOST_BYTES = 4096
-_METHODS = ("item", "tolist", "cpu", "float", "int", "bool")
+_METHODS = ("item", "tolist", "cpu")
+#: those of Python; methods of these names only cast
+_BUILTINS = ("float", "int", "bool")
 
 
 def waits(evidence: Evidence) -> Iterator[Proposal]:
@@ -44,9 +49,9 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
     for thread in np.unique(table.track[removed]).tolist():
         mine = removed[table.track[removed] == thread]
         ways.drop_host(int(thread), table.start_ns[mine], table.end_ns[mine])
-    written = evidence.code.calls(*_METHODS, in_loop=True)
+    read = next(_read_in_loop(evidence.code), None)
     name = operators.name(int(removed[0]))
-    text = written[0].text if written else f"{name.removeprefix('aten::')}()"
+    text = read.text if read else f"{name.removeprefix('aten::')}()"
     waited_ns = int(api.duration_ns[waiting].sum())
     yield Proposal(
         name="read-once",
@@ -57,20 +62,26 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
         ),
         ways=ways,
         operator=name,
-        line=written[0].line
-        if written
-        else evidence.line_at(int(table.start_ns[removed[0]])),
-        sketch=_sketch(written[0].receiver if written else "loss"),
+        line=read.line if read else evidence.line_at(int(table.start_ns[removed[0]])),
+        sketch=gathered(evidence.code, read) or _sketch(read),
         topic="host-waits",
         is_shown_without_gain=True,
     )
 
 
-def _sketch(receiver: str) -> str:
+def _read_in_loop(code: CellCode) -> Iterator[Call]:
+    yield from (call for call in code.calls(*_METHODS, in_loop=True) if call.receiver)
+    for call in code.calls(*_BUILTINS, in_loop=True):
+        if not call.receiver and any(not is_number(part) for part in call.node.args):
+            yield call
+
+
+def _sketch(read: Call | None) -> str:
+    result = "loss" if read is None else read_result(read)
     return (
         'total = torch.zeros((), device="cuda")\n'
         "for ...:\n"
-        f"    total += {receiver or 'loss'}.detach()\n"
+        f"    total += {result}.detach()\n"
         "print(total.item())"
     )
 
