@@ -230,7 +230,7 @@ class LabPage:
 
         def quiet() -> bool | None:
             before = self.frames
-            # a server that answers has also heard what it was told before
+            # messages are taken in order: an answer says that earlier ones are done
             self.page.evaluate(_ASK_THE_SERVER)
             self.page.wait_for_timeout(1_000)
             return self.frames == before or None

@@ -12,7 +12,6 @@ from sqlalchemy import ColumnElement, Connection, Select, select
 
 from warpbook.hub.database.competition_tables import FINAL_JOBS, outside_finals
 from warpbook.hub.database.tables import (
-    GRADERS,
     JOBS,
     PUBLICATIONS,
     RESULTS,
@@ -21,6 +20,7 @@ from warpbook.hub.database.tables import (
 )
 from warpbook.hub.errors import NotFound
 from warpbook.hub.grader_protocol import GradedFacts
+from warpbook.hub.queue.enqueuing import has_gpu
 from warpbook.hub.rules.points import Points, PointScheme, points_of
 
 #: "waits" and "runs" in stage "cpu" or "gpu"; "parked": a person has to look
@@ -140,9 +140,8 @@ def timed_publications(
         connection: of a transaction.
         asked_about: their ids.
     """
-    has_gpu = (GRADERS.c.state != "retired") & (GRADERS.c.devices != "[]")
     query = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.id.in_(asked_about))
-    if connection.execute(select(GRADERS.c.id).where(has_gpu).limit(1)).first() is None:
+    if not has_gpu(connection):
         of = SUBMISSIONS.alias()
         judged = select(RESULTS.c.job).join(of, of.c.id == RESULTS.c.submission)
         judged = judged.where(of.c.publication == PUBLICATIONS.c.id)
