@@ -2,8 +2,20 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 from tests.programs import program
+
+_BOARD = Path(__file__).parents[1] / "docs" / "grafana" / "warpbook.json"
+
+
+def board_expressions() -> list[str]:
+    """What our board asks, of all GPUs."""
+    return [
+        target["expr"].replace("$gpu", ".*")
+        for panel in json.loads(_BOARD.read_text())["panels"]
+        for target in panel.get("targets", ())
+    ]
 
 
 def check_metrics(page: str) -> None:

@@ -32,16 +32,7 @@ from warpbook.hub.leases import asking, calendar, granting  # noqa: E402
 from warpbook.hub.leases.calendar import GpuSession  # noqa: E402
 from warpbook.hub.lti import ledger, links  # noqa: E402
 from warpbook.hub.lti.platform import Launch  # noqa: E402
-from warpbook.hub.nodes import registry, taking  # noqa: E402
 from warpbook.hub.work.decisions import appeal, override  # noqa: E402
-from warpbook_monitors.holders.node_protocol import (  # noqa: E402
-    GpuShare,
-    Holder,
-    HolderShare,
-    Interval,
-    Intervals,
-    Workload,
-)
 
 
 def main() -> None:
@@ -76,7 +67,6 @@ def fill(room: Classroom) -> None:
     # of an older lease, so it is refused
     room.finish(grader, msgspec.structs.replace(order, fence=99))
     _compete(room, grader)
-    _tell(room)
 
 
 def _lease(room: Classroom) -> None:
@@ -121,22 +111,6 @@ def _compete(room: Classroom, grader: str) -> None:
     with room.database.write() as connection:
         place = (lab, grader, device)
         finals.start_final(connection, room.now_ms, room.instructor, *place)
-
-
-def _tell(room: Classroom) -> None:
-    """Have a node tell who holds its GPU."""
-    owner = Holder(1007, "ada", "bob", Workload("systemd", "jupyter-ada.service"))
-    share = HolderShare(owner, 1, 1 << 30, 15_000, 7500, 1500, None, True)
-    gpu = GpuShare(
-        *("GPU-node", 0, "H100", "ok", "", 15_000, 9000, 6000, 3000, 1500),
-        *(1 << 30, 80 << 30, None, True, (share,)),
-    )
-    interval = Interval("a" * 32, 1, room.now_ms - 15_000, room.now_ms, (gpu,))
-    with room.database.write() as connection:
-        token = registry.register(connection, room.now_ms, room.instructor, "n7")
-        node = registry.authenticate(connection, token)
-        message = Intervals(room.now_ms, 0, (interval,))
-        taking.take(connection, room.now_ms, node, message)
 
 
 if __name__ == "__main__":

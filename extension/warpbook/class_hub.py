@@ -14,9 +14,6 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from warpbook.kernel_hints_protocol import PATH as HINTS
-from warpbook.kernel_hints_protocol import HintPolicy, KernelHints, Policy
-
 #: set by the hub for the servers that it starts
 URL = "WARPBOOK_HUB_URL"
 #: of the course's pages, where they are on a host of their own
@@ -283,23 +280,6 @@ class ClassHub:
             return self._get(path, HubLease)
         body = msgspec.json.encode(values)
         return self._ask(f"{path}/{what}", HubLease, body)
-
-    def hint_policy(self) -> Policy:
-        """Tell which hints of kernels the hub takes.
-
-        Raises:
-            HubProblem: it does not tell.
-        """
-        return self._once(HINTS, HintPolicy, None).policy
-
-    def send_hints(self, hints: KernelHints) -> Policy:
-        """Say something of one's own kernels; give what the hub takes from now on.
-
-        Raises:
-            HubProblem: the hub does not take it; it is not sent again.
-        """
-        body = msgspec.json.encode(hints)
-        return self._once(HINTS, HintPolicy, body).policy
 
     def _get(self, path: str, kind: type[Answered]) -> Answered:
         return self._ask(path, kind, None)

@@ -626,7 +626,6 @@ export interface DeviceHolders {
   readonly holders: Holder[];
   readonly unattributed_bytes: number | null;
   readonly notes: string[];
-  readonly hub_notice: string;
 }
 
 /** One GPU over one cell. The figures are the whole device's. */

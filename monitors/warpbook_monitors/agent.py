@@ -15,16 +15,13 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from importlib import metadata
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, start_http_server
 
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.exposition.holders import HolderCollector
 from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
-from warpbook_monitors.holders.hub_client import NodeClient, read_token
-from warpbook_monitors.holders.spool import Spool
 from warpbook_monitors.holders.watch import HolderWatch
 from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.plain_text import printable
@@ -37,7 +34,7 @@ if TYPE_CHECKING:
 DISTRIBUTION = "warpbook-agent"
 DESCRIPTION = (
     "Serve /metrics until Ctrl-C. The GPUs are read while somebody scrapes, and all "
-    "the time with --hub or --holders."
+    "the time with --holders."
 )
 
 
@@ -67,23 +64,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="serve who holds which GPU, too: names of accounts, to all who scrape",
     )
     parser.add_argument(
-        "--hub", metavar="URL", help="tell a hub's service who holds which GPU"
-    )
-    parser.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="the node's token; mode 600"
-    )
-    parser.add_argument(
         "--every",
         type=float,
         default=15.0,
         metavar="SECONDS",
-        help="between two reports, 1 to 60 (default: 15)",
-    )
-    parser.add_argument(
-        "--spool",
-        type=Path,
-        metavar="FILE",
-        help="keep there what the hub has not acknowledged (default: in memory)",
+        help="between two counts of the holders, 1 to 60 (default: 15)",
     )
 
 
@@ -95,46 +80,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_options(parser)
     given = parser.parse_args(arguments)
     try:
-        serve(given.host, given.port, given.dcgm_aliases, telling_of(given))
+        serve(given.host, given.port, given.dcgm_aliases, holders_every_s(given))
     except MonitorError as error:
         _say(str(error))
         return 1
     return 0
 
 
-class Telling(NamedTuple):
-    """Who gets reports of who holds the GPUs."""
-
-    is_served: bool
-    hub: NodeClient | None
-    every_s: float
-    spool: Path | None
-
-
-def telling_of(given: argparse.Namespace) -> Telling | None:
-    """Read the options about holders; None where nobody wants reports.
+def holders_every_s(given: argparse.Namespace) -> float | None:
+    """Read the options about holders; None where they are not served.
 
     Raises:
-        AgentError: options do not fit together.
-        HubUnusable: the hub's address or the token can't be used.
+        AgentError: the interval can't be used.
     """
     if not 1 <= given.every <= 60:
         raise AgentError("--every is 1 to 60 seconds.")
-    if (given.hub is None) != (given.token_file is None):
-        raise AgentError("--hub and --token-file go together.")
-    if given.hub is None and given.spool is not None:
-        raise AgentError("--spool keeps what a --hub has not acknowledged: name one.")
-    hub = None
-    if given.hub is not None:
-        read_token(given.token_file)
-        hub = NodeClient(given.hub, given.token_file)
-    if hub is None and not given.holders:
-        return None
-    return Telling(given.holders, hub, given.every, given.spool)
+    return given.every if given.holders else None
 
 
 def serve(
-    host: str, port: int, dcgm_aliases: bool, telling: Telling | None = None
+    host: str, port: int, dcgm_aliases: bool, holders_every_s: float | None = None
 ) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP comes.
 
@@ -142,11 +107,11 @@ def serve(
         host: the address to listen on.
         port: the port.
         dcgm_aliases: give the GPUs under dcgm-exporter's names as well.
-        telling: who gets reports of holders; GPUs are read all the time then.
+        holders_every_s: serve who holds the GPUs, counted so often; GPUs are read all
+            the time then.
 
     Raises:
         AgentError: nothing can listen there, or who looks at holders has ended.
-        SpoolError: the file for what is not acknowledged can't be used.
     """
     costs = Costs()
     sampler = Sampler([*live_sources(), OwnCostSource(costs)], costs=costs)
@@ -154,8 +119,10 @@ def serve(
     registry = CollectorRegistry()
     registry.register(SamplerCollector(sampler, watch.scraped, dcgm_aliases))
     holders = None
-    if telling is not None:
-        holders = _holder_watch(telling, sampler, registry)
+    if holders_every_s is not None:
+        collector = HolderCollector()
+        registry.register(collector)
+        holders = HolderWatch(sampler, holders_every_s, collector.take)
     try:
         server, thread = start_http_server(port, host, registry)
     except (OSError, OverflowError) as error:
@@ -184,17 +151,6 @@ def serve(
         holders.close()
     watch.close()
     sampler.close()
-
-
-def _holder_watch(
-    telling: Telling, sampler: Sampler, registry: CollectorRegistry
-) -> HolderWatch:
-    collector = HolderCollector()
-    if telling.is_served:
-        registry.register(collector)
-    spool = Spool(telling.spool)
-    tell, hub = collector.take, telling.hub
-    return HolderWatch(sampler, telling.every_s, tell, hub, spool, _say)
 
 
 def _say(words: str) -> None:

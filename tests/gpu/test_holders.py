@@ -12,14 +12,15 @@ import os
 import pwd
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
-from tests.monitors.holders.agent import Receiver, token_file
 from tests.programs import environment, free_port, python_path, running, wait_for
-from warpbook_monitors.holders.node_protocol import GpuShare, HolderShare
 
 pytestmark = pytest.mark.gpu
 
@@ -57,44 +58,45 @@ def holder(account: str, does: str) -> Iterator[None]:
 
 
 def test_who_works_and_who_only_holds(tmp_path: Path) -> None:
-    hub = Receiver()
+    port = free_port()
     command = [sys.executable, "-m", "warpbook.cli.main", "agent", "--every", "5"]
-    command += [f"--port={free_port()}", "--hub", hub.url]
-    command += ["--token-file", str(token_file(tmp_path))]
+    command += [f"--port={port}", "--holders"]
     env = environment(PYTHONPATH=python_path(), HOME=str(tmp_path))
+    url = f"http://127.0.0.1:{port}/metrics"
 
-    def both() -> tuple[GpuShare, dict[str, HolderShare]] | None:
-        for message in reversed(hub.messages):
-            for gpu in message.intervals[-1].gpus:
-                shares = {share.holder.account: share for share in gpu.holders}
-                # an interval that both have been there for
-                if {WORKER, IDLER} <= shares.keys() and all(
-                    share.held_ms > 4000 for share in shares.values()
-                ):
-                    return gpu, shares
+    def both() -> dict[str, dict[str, Sample]] | None:
+        """By account and by name of the metric, once both have used energy."""
+        with contextlib.suppress(OSError):
+            text = urllib.request.urlopen(url, timeout=60).read().decode()
+            by_account: dict[str, dict[str, Sample]] = {WORKER: {}, IDLER: {}}
+            for family in text_string_to_metric_families(text):
+                for sample in family.samples:
+                    name = sample.name.removeprefix("warpbook_gpu_holder_")
+                    if name != sample.name and sample.labels["account"] in by_account:
+                        by_account[sample.labels["account"]][name] = sample
+            values = [held.get("energy_joules_total") for held in by_account.values()]
+            # intervals that both have been there for
+            if all(values) and by_account[WORKER]["energy_joules_total"].value > 1000:
+                return by_account
         return None
 
-    try:
-        with holder(WORKER, "works"), holder(IDLER, "waits"):
-            with running(command, env, tmp_path / "agent.log"):
-                gpu, shares = wait_for("an interval", both, 60)
-    finally:
-        hub.close()
-    print(f"\n{gpu.name}: {gpu.energy_mj} mJ in {gpu.read_ms} ms, SM {gpu.sm_ms} ms")
-    print("| account | uid | claim | memory MiB | busy ms | mJ | idle since |")
-    print("|---|---|---|---|---|---|---|")
-    for account, share in shares.items():
-        memory_mib = (share.memory_bytes or 0) >> 20
+    with holder(WORKER, "works"), holder(IDLER, "waits"):
+        with running(command, env, tmp_path / "agent.log"):
+            accounts = wait_for("an interval", both, 120)
+    print(
+        "\n| account | uid | claim | memory MiB | busy | J |\n|---|---|---|---|---|---|"
+    )
+    for account, held in accounts.items():
+        labels = held["processes"].labels
         print(
-            f"| {account} | {share.holder.uid} | {share.holder.hub_user} | "
-            f"{memory_mib} | {share.busy_ms} | {share.energy_mj} | "
-            f"{share.idle_since_ms} |"
+            f"| {account} | {labels['uid']} | {labels['hub_user']} | "
+            f"{held['memory_bytes'].value / 2**20:.0f} | {held['busy_ratio'].value} | "
+            f"{held['energy_joules_total'].value} |"
         )
-    worker, idler = shares[WORKER], shares[IDLER]
-    for account, share in ((WORKER, worker), (IDLER, idler)):
-        assert share.holder.uid == pwd.getpwnam(account).pw_uid
-        assert share.holder.hub_user == f"{account}-claims"
-        assert (share.memory_bytes or 0) > 8192 * 8192 * 2
-    assert sum(share.energy_mj or 0 for share in gpu.holders) == gpu.energy_mj
-    assert worker.idle_since_ms is None and idler.idle_since_ms is not None
-    assert (worker.energy_mj or 0) > 20 * (idler.energy_mj or 0)
+        assert labels["uid"] == str(pwd.getpwnam(account).pw_uid)
+        assert labels["hub_user"] == f"{account}-claims"
+        assert held["memory_bytes"].value > 8192 * 8192 * 2
+    worker, idler = accounts[WORKER], accounts[IDLER]
+    assert worker["busy_ratio"].value > 0.5 and idler["busy_ratio"].value == 0
+    joules = "energy_joules_total"
+    assert worker[joules].value > 10 * idler[joules].value

@@ -24,7 +24,6 @@ from warpbook.server.holders import HolderWatch
 from warpbook.server.ingest import Ingest
 from warpbook.server.ingest_handler import IngestParts
 from warpbook.server.keeping import keep_telling
-from warpbook.server.kernel_hints import HintSender
 from warpbook.server.kernel_watch import KernelWatch
 from warpbook.server.kernels import running_kernels, runs_code, runs_kernel
 from warpbook.server.logs import write_json_lines
@@ -181,11 +180,6 @@ class WarpbookApp(ExtensionApp):
         help="Serve the routes of jupyterlab-nvdashboard, so that its JupyterLab "
         "extension shows what warpbook reads. Disable its server extension then.",
     ).tag(config=True)
-    kernel_hints = Bool(
-        True,
-        help="Say to the hub that started this server which kernels have a GPU and "
-        "since when they are idle, if its instructors have it take such hints.",
-    ).tag(config=True)
     json_logs = Bool(
         False,
         help="Write what warpbook logs as JSON lines, those of requests with their id "
@@ -252,13 +246,6 @@ class WarpbookApp(ExtensionApp):
             partial(running_kernels, self.serverapp),
             partial(runs_code, self.serverapp),
         )
-        self._hint_sender = HintSender(
-            self._broadcaster,
-            self._holders,
-            partial(running_kernels, self.serverapp),
-        )
-        if self.kernel_hints and self.serverapp is not None:
-            self.serverapp.io_loop.add_callback(self._hint_sender.start)
         self._credentials = Credentials(partial(runs_kernel, self.serverapp))
         self._ingest = Ingest(
             IngestParts(
@@ -367,7 +354,6 @@ class WarpbookApp(ExtensionApp):
             REGISTRY.unregister(self._alerts_collector)
         self._alerting.stop()
         self._kernel_watch.close()
-        self._hint_sender.close()
         await asyncio.gather(
             bounded_stop("requests of kernels", self._ingest.drain()),
             bounded_stop("holders", self._holders.close()),

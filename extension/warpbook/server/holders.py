@@ -67,8 +67,6 @@ class HolderWatch(StreamPart):
         self._pids: dict[str, int | None] = {}
         self._told = Holders(0.0, {})
         self._asked_ms = 0.0
-        #: for the person: what the hub is sent of their kernels; empty: nothing
-        self.hub_notice = ""
         self._reading: asyncio.Task[Holders] | None = None
         self._closed = False
         broadcaster.attach(self)
@@ -136,9 +134,7 @@ class HolderWatch(StreamPart):
         self._told = Holders(
             time_ms,
             {
-                device.id: self._with_hub_notice(
-                    with_allocators(holders_read[device.id], device, counted)
-                )
+                device.id: with_allocators(holders_read[device.id], device, counted)
                 if device.origin == "live"
                 else _REPLAY
                 for device in devices
@@ -147,10 +143,6 @@ class HolderWatch(StreamPart):
         )
         self._broadcaster.viewers.send_watching(encode(self._told))
         return self._told
-
-    def _with_hub_notice(self, held: DeviceHolders) -> DeviceHolders:
-        has_kernel = any(holder.kind == "kernel" for holder in held.holders)
-        return replace(held, hub_notice=self.hub_notice) if has_kernel else held
 
     def _counted(self) -> dict[str, tuple[Allocator, ...]]:
         """Give torch's figures, and forget those of kernels that are gone."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import PurePath
 from typing import Any
 
 from warpbook_monitors.plain_text import bounded
@@ -19,8 +18,6 @@ class RunningKernel:
     pid: int | None
     #: the notebook's path, or what else the kernel was started for
     name: str
-    #: of the notebook, without its folder
-    file_name: str
     #: "idle", "busy", "starting", ...; None where the server does not know
     execution_state: str | None
     #: how long it has run nothing; None while it does
@@ -48,7 +45,6 @@ async def running_kernels(serverapp: Any) -> list[RunningKernel]:
                 id=kernel_id,
                 pid=getattr(getattr(kernel, "provisioner", None), "pid", None),
                 name=bounded(name),
-                file_name=bounded(PurePath(name).name),
                 execution_state=state,
                 idle_s=_idle_s(kernel) if state == "idle" else None,
             )

@@ -46,11 +46,7 @@ export class HoldersOfDevice {
     this.rows.show(holders.slice(0, MOST_HOLDERS));
     setText(this.rest, held === null ? this.unknown() : rest(held));
     this.rest.hidden = this.rest.textContent === '';
-    const toHub =
-      held !== null && held.hub_notice !== '' ? [held.hub_notice] : [];
-    const notes = [...(held?.notes ?? []), ...toHub].map(note =>
-      clip(note, 300)
-    );
+    const notes = (held?.notes ?? []).map(note => clip(note, 300));
     if (this.notes.dataset['notes'] !== notes.join('\n')) {
       this.notes.dataset['notes'] = notes.join('\n');
       this.notes.replaceChildren(...notes.map(note => h('li', {}, note)));

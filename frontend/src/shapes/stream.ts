@@ -837,10 +837,8 @@ export const isDeviceHolders: Shape<types.DeviceHolders> = check.record<types.De
   holders: check.list(isHolder, 1000),
   unattributed_bytes: check.optional(check.whole),
   notes: check.list(check.text, 20),
-  hub_notice: check.text,
 }, {
   notes: [],
-  hub_notice: "",
 });
 
 export const isMetricSpan: Shape<types.MetricSpan> = check.record<types.MetricSpan>({

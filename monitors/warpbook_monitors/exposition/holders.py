@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from warpbook_monitors.holders.node_protocol import GpuShare, Holder, HolderShare
+from warpbook_monitors.holders.shares import GpuShare, Holder, HolderShare
 
 #: of all GPUs together; beyond it those that came last have no series
 MOST_SERIES = 256

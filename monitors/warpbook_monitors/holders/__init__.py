@@ -1,1 +1,1 @@
-"""Who holds which GPU of this node, what it did for them, and the way to a hub."""
+"""Who holds which GPU of this node, and what it did for them."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from warpbook_monitors.holders.node_protocol import Holder, Workload
+from warpbook_monitors.holders.shares import Holder, Workload
 from warpbook_monitors.holders.workload import workload_of
 from warpbook_monitors.plain_text import bounded
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.frames import Device
 from warpbook_monitors.holders.identity import NOBODY_KNOWN, Identities
-from warpbook_monitors.holders.node_protocol import MOST_HOLDERS, MOST_PIDS, Holder
+from warpbook_monitors.holders.shares import MOST_HOLDERS, Holder
 from warpbook_monitors.nvml.gate import call
 from warpbook_monitors.nvml.processes import GpuProcess, read_processes
 
@@ -25,8 +25,6 @@ class Held(Struct, frozen=True):
     memory_bytes: int | None
     #: share of time in which its kernels ran, 0 to 1; None where the driver can't tell
     busy_ratio: float | None
-    #: the first ones of many
-    pids: tuple[int, ...] = ()
 
 
 class HolderReader:
@@ -97,10 +95,7 @@ def _sum(
     ratio = None
     if busy is not None and all(p.pid is not None for p in processes):
         ratio = min(sum(busy.get(p.pid, 0.0) for p in processes if p.pid), 1.0)
-    pids = sorted(p.pid for p in processes if p.pid is not None)[:MOST_PIDS]
-    return Held(
-        holder, len(processes), sum(sizes) if known else None, ratio, tuple(pids)
-    )
+    return Held(holder, len(processes), sum(sizes) if known else None, ratio)
 
 
 def _busy_by_pid(device: Device, since_s: float) -> dict[int, float] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from warpbook_monitors.holders.node_protocol import Workload
+from warpbook_monitors.holders.shares import Workload
 from warpbook_monitors.plain_text import bounded
 
 _MOST_BYTES = 16_384

@@ -37,5 +37,3 @@ class DeviceHolders(Struct, frozen=True):
     unattributed_bytes: int | None
     #: what keeps the list from being whole, in words (containers, MIG, permission)
     notes: tuple[str, ...] = ()
-    #: what a hub is sent of the kernels among them, and how to stop it; empty: nothing
-    hub_notice: str = ""

@@ -1,20 +1,16 @@
 """The GPUs on Jupyter's own /metrics, as Prometheus reads them."""
 
 import asyncio
-import json
 import re
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.promtool import assert_answered, check_metrics
+from tests.promtool import assert_answered, board_expressions, check_metrics
 from tests.stub_nvml import LOST, XID_EVENT, StubNvml
 
-BOARD = Path(__file__).parents[3] / "docs" / "grafana" / "warpbook.json"
 #: the expressions of the board that dcgm-exporter ships, with its variables filled in
 DCGM_BOARD = [
     "max(DCGM_FI_DEV_GPU_TEMP{SELECT}) by (Hostname, gpu, uuid)",
@@ -144,15 +140,15 @@ async def test_prometheus_own_checker_finds_nothing_wrong(awake) -> None:
 
 async def test_every_expression_of_our_board_has_an_answer(awake) -> None:
     page = await awake()
-    expressions = [
-        expression.replace("$gpu", ".*") for expression in board_expressions()
-    ]
-    # a GPU without MIG has no instances
+    expressions = board_expressions()
+    # a GPU without MIG has no instances, and of holders agents tell
     whole = [
-        expression for expression in expressions if "warpbook_mig_" not in expression
+        expression
+        for expression in expressions
+        if not re.search("warpbook_(mig|gpu_holder)_", expression)
     ]
     assert len(whole) > 15
-    assert len(expressions) - len(whole) == 2
+    assert len(expressions) - len(whole) == 6
     assert_answered(whole, page)
 
 
@@ -226,8 +222,7 @@ class TestMig:
         whole = {s.labels["uuid"] for s in families["warpbook_gpu_memory_used_bytes"]}
         assert whole <= gpus, "a sum over GPUs must count nothing twice"
         check_metrics(page.replace("modelName=", "model_name="))
-        ours = [expression.replace("$gpu", ".*") for expression in board_expressions()]
-        parts = [our for our in ours if "warpbook_mig_" in our]
+        parts = [our for our in board_expressions() if "warpbook_mig_" in our]
         by_part = "count(DCGM_FI_PROF_SM_ACTIVE{GPU_I_ID=~'7|8', gpu='1'}) == 2"
         profile = "DCGM_FI_PROF_SM_ACTIVE{GPU_I_PROFILE=~'1g.*'}"
         assert_answered([*parts, by_part, profile], page)
@@ -266,9 +261,3 @@ class TestReplay:
         assert families["warpbook_last_collect_success"][0].value == 1
         gpus = [s for f, s in families.items() if f.startswith("warpbook_gpu") and s]
         assert gpus == []
-
-
-def board_expressions() -> Iterator[str]:
-    for panel in json.loads(BOARD.read_text())["panels"]:
-        for target in panel.get("targets", ()):
-            yield target["expr"]

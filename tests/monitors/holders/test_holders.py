@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -14,25 +13,18 @@ from tests.programs import wait_for
 from tests.stub_nvml import NOT_SUPPORTED, UNKNOWN, StubNvml
 from warpbook_monitors.exposition.holders import MOST_SERIES, HolderCollector
 from warpbook_monitors.frames import Device, Frame, Metric, Reading
-from warpbook_monitors.holders.hub_client import HubRefusedMessage
 from warpbook_monitors.holders.identity import NOBODY_KNOWN
 from warpbook_monitors.holders.ledger import Ledger
-from warpbook_monitors.holders.node_protocol import (
+from warpbook_monitors.holders.reading import Held, HolderReader
+from warpbook_monitors.holders.shares import (
     MOST_HOLDERS,
     GpuShare,
     Holder,
     HolderShare,
-    Interval,
-    Intervals,
-    Taken,
     Workload,
 )
-from warpbook_monitors.holders.reading import Held, HolderReader
-from warpbook_monitors.holders.spool import Spool, SpoolError
-from warpbook_monitors.holders.watch import HolderWatch
 from warpbook_monitors.holders.workload import workload_in
 from warpbook_monitors.nvml.probe import NvmlSource
-from warpbook_monitors.sampling.sampler import Sampler
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root starts processes of other accounts"
@@ -41,8 +33,7 @@ GIB = 2**30
 ID = "0123456789ab" + "cd" * 26
 POD = "01234567-89ab-cdef-0123-456789abcdef"
 METRICS = tuple(
-    Metric(name, "ratio", name)
-    for name in ("gpu_utilization_ratio", "memory_used_bytes", "energy_joules")
+    Metric(name, "ratio", name) for name in ("memory_used_bytes", "energy_joules")
 )
 GPU = Device("gpu:GPU-1", "gpu", "H100", 0, "live", METRICS)
 
@@ -137,22 +128,21 @@ def holder(uid: int) -> Holder:
     return Holder(uid, f"user{uid}", "", Workload())
 
 
-def frame(active: float, joules: float | None) -> Frame:
-    return Frame(1, 0.0, (Reading(0, "ok", (active, 1.0, joules)),))
+def frame(joules: float | None) -> Frame:
+    return Frame(1, 0.0, (Reading(0, "ok", (1.0, joules)),))
 
 
 def held(uid: int, busy: float | None, bytes_: int = GIB) -> Held:
     return Held(holder(uid), 1, bytes_, busy)
 
 
-def charged(*looks: tuple[float | None, tuple[Held, ...]], active: float = 0.5):
+def charged(*looks: tuple[float | None, tuple[Held, ...]]):
     """Charge looks, each five seconds after the one before, by a counter in joules."""
     ledger = Ledger()
-    ledger.add([GPU], [frame(active, 100.0)], {}, 0, 0)
-    for number, (joules, holders) in enumerate(looks, 1):
-        by_gpu = {GPU.id: holders}
-        ledger.add([GPU], [frame(active, joules)], by_gpu, 5000, 5000 * number)
-    (gpu,) = ledger.close([GPU], frame(active, 1.0))
+    ledger.add([GPU], [frame(100.0)], {}, 0)
+    for joules, holders in looks:
+        ledger.add([GPU], [frame(joules)], {GPU.id: holders}, 5000)
+    (gpu,) = ledger.close()
     return gpu, {share.holder.uid: share for share in gpu.holders}
 
 
@@ -168,7 +158,7 @@ def test_energy_is_the_counters_and_all_of_it_is_charged() -> None:
 
 def test_who_does_not_work_shares_alike_and_nobody_pays_for_an_empty_gpu() -> None:
     idle = (held(1, 0.0), held(2, 0.0), held(3, 0.0))
-    gpu, by_uid = charged((110.0, idle), (120.0, ()), active=0.0)
+    gpu, by_uid = charged((110.0, idle), (120.0, ()))
     assert gpu.energy_mj == 20_000
     assert [share.energy_mj for share in by_uid.values()] == [3333, 3334, 3333]
     gpu, by_uid = charged((110.0, (held(1, None), held(2, 0.9))))
@@ -186,15 +176,6 @@ def test_what_is_not_counted_is_not_known_and_a_new_driver_owes_nothing() -> Non
     assert (gpu.energy_mj, by_uid[1].energy_mj) == (None, None)
 
 
-def test_idle_since_is_of_the_gpu_and_of_each_holder() -> None:
-    gpu, by_uid = charged((1.0, (held(1, 0.0), held(2, 0.5), held(3, None))))
-    assert gpu.idle_since_ms is None
-    assert [share.idle_since_ms for share in by_uid.values()] == [0, None, None]
-    looks = [(1.0, (held(1, 0.5),)), (1.0, (held(1, 0.0),)), (1.0, (held(1, 0.0),))]
-    gpu, by_uid = charged(*looks, active=0.0)
-    assert (gpu.idle_since_ms, by_uid[1].idle_since_ms) == (0, 5000)
-
-
 def test_who_can_not_be_listed_is_not_nobody(stub_nvml: StubNvml) -> None:
     device = NvmlSource().open().probes[0].device
     stub_nvml.hold(0, (os.getpid(), GIB))
@@ -202,20 +183,10 @@ def test_who_can_not_be_listed_is_not_nobody(stub_nvml: StubNvml) -> None:
         stub_nvml.fault("nvmlDeviceGetComputeRunningProcesses_v3", rc=status)
         assert HolderReader().look([device]) == {}
     ledger = Ledger()
-    ledger.add([GPU], [frame(0.0, 1.0)], {GPU.id: (held(1, 0.0),)}, 5000, 5000)
-    ledger.add([GPU], [frame(0.0, 9.0)], {}, 5000, 10_000)
-    (gpu,) = ledger.close([GPU], frame(0.0, 9.0))
-    assert not gpu.is_listed
+    ledger.add([GPU], [frame(1.0)], {GPU.id: (held(1, 0.0),)}, 5000)
+    ledger.add([GPU], [frame(9.0)], {}, 5000)
+    (gpu,) = ledger.close()
     assert (gpu.holders[0].held_ms, gpu.holders[0].is_there) == (5000, False)
-
-
-def test_a_gpu_that_can_not_be_read_is_a_state_and_no_zero() -> None:
-    ledger = Ledger()
-    ledger.add([GPU], [], {}, 5000, 5000)
-    lost = Frame(1, 0.0, (Reading(0, "lost", (), "It is gone."),))
-    (gpu,) = ledger.close([GPU], lost)
-    assert (gpu.state, gpu.why, gpu.read_ms) == ("lost", "It is gone.", 0)
-    assert (gpu.active_ms, gpu.energy_mj, gpu.memory_used_bytes) == (None, None, None)
 
 
 def test_a_crowd_is_bounded_and_charged_whole() -> None:
@@ -228,99 +199,16 @@ def test_a_crowd_is_bounded_and_charged_whole() -> None:
     assert (by_uid[None].busy_ms or 0) <= 5000
 
 
-def test_time_without_a_reading_is_not_idle() -> None:
-    ledger = Ledger()
-    ledger.add([GPU], [frame(0.0, 1.0)], {GPU.id: (held(1, 0.0),)}, 5000, 5000)
-    ledger.add([GPU], [], {}, 5000, 10_000)
-    ledger.add([GPU], [frame(0.0, 1.0)], {GPU.id: (held(1, 0.0),)}, 5000, 15_000)
-    (gpu,) = ledger.close([GPU], frame(0.0, 1.0))
-    assert (gpu.idle_since_ms, gpu.holders[0].idle_since_ms) == (10_000, 10_000)
-
-
-def test_activity_of_which_a_part_is_unknown_is_unknown() -> None:
-    ledger = Ledger()
-    unknown = Frame(1, 0.0, (Reading(0, "ok", (None, 1.0, 1.0)),))
-    for reading in (frame(0.5, 1.0), unknown, frame(0.5, 1.0)):
-        ledger.add([GPU], [reading], {}, 5000, 5000)
-    (gpu,) = ledger.close([GPU], frame(0.5, 1.0))
-    assert (gpu.read_ms, gpu.active_ms) == (15_000, None)
-
-
-class _Hub:
-    """Refuses a message that has the interval of a number in it."""
-
-    def __init__(self, bad: int) -> None:
-        self.bad, self.counted = bad, list[int]()
-
-    def send(self, message: Intervals) -> Taken:
-        numbers = [interval.number for interval in message.intervals]
-        if self.bad in numbers:
-            raise HubRefusedMessage("It is malformed.")
-        self.counted += numbers
-        return Taken(0)
-
-
-def test_an_interval_that_no_hub_takes_holds_up_none() -> None:
-    spool, hub = Spool(), _Hub(bad=3)
-    for number in range(1, 31):
-        spool.add(interval(number))
-    watch = HolderWatch(Sampler([]), 60, lambda gpus: None, hub, spool, print)
-    for _ in range(60):
-        watch._send_batch()
-    assert hub.counted == [number for number in range(1, 31) if number != 3]
-    assert spool.dropped == 1
-
-
-def interval(number: int, stream: str = "a" * 32) -> Interval:
-    return Interval(stream, number, 0, 1000, ())
-
-
-def test_a_spool_outlives_its_agent(tmp_path: Path) -> None:
-    path = tmp_path / "spool"
-    first = Spool(path)
-    for number in (1, 2, 3):
-        first.add(interval(number))
-    first.acknowledge(first.oldest(1, 10_000))
-    with pytest.raises(SpoolError, match="another agent"):
-        Spool(path)
-    # as a kill would: the file still has what was acknowledged
-    first.close()
-    with path.open("ab") as file:
-        file.write(b'{"stream":"cut o')
-    again = Spool(path)
-    assert again.oldest(10, 10_000)[-2:] == (interval(2), interval(3))
-    again.acknowledge(again.oldest(10, 10_000))
-    assert path.read_bytes() == b""
-    assert path.stat().st_mode & 0o077 == 0
-    again.close()
-
-
-def test_a_spool_is_bounded_and_counts_what_it_drops(tmp_path: Path) -> None:
-    path = tmp_path / "spool"
-    spool = Spool(path, most_bytes=1000)
-    for number in range(1, 101):
-        spool.add(interval(number))
-    kept = spool.oldest(100, 10_000)
-    assert kept[-1].number == 100
-    assert spool.dropped == 100 - len(kept) > 0
-    assert path.stat().st_size <= 2000
-    spool.close()
-    assert Spool(path, most_bytes=1000).oldest(100, 10_000) == kept
-
-
 def test_series_are_bounded_and_their_names_plain() -> None:
     collector = HolderCollector()
     odd = Holder(1, 'a"b\n', "<i>" + "x" * 90, Workload("systemd", "a b.service"))
-    holders = [HolderShare(odd, 2, GIB, 10_000, 2500, 7000, None, True)]
+    holders = [HolderShare(odd, 2, GIB, 10_000, 2500, 7000, True)]
     holders += [
-        HolderShare(holder(uid), 1, None, 1000, None, None, None, True)
+        HolderShare(holder(uid), 1, None, 1000, None, None, True)
         for uid in range(2, 400)
     ]
-    gone = HolderShare(holder(999), 1, GIB, 1000, 0, 0, None, False)
-    gpu = GpuShare(
-        *("GPU-1", 0, "H100", "ok", "", 1000, 1, 1, 1, 1, 1, 1, None, True),
-        (*holders, gone),
-    )
+    gone = HolderShare(holder(999), 1, GIB, 1000, 0, 0, False)
+    gpu = GpuShare("GPU-1", 1, (*holders, gone))
     collector.take((gpu,))
     collector.take((gpu,))
     samples = [s for family in collector.collect() for s in family.samples]

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from sqlalchemy import Table
 
-from warpbook.hub.database import node_tables
+from warpbook.hub.database import competition_tables
 
-TABLES: tuple[Table, ...] = tuple(node_tables.METADATA.tables.values())
+TABLES: tuple[Table, ...] = tuple(competition_tables.METADATA.tables.values())

@@ -26,7 +26,6 @@ from warpbook.hub.database.tables import (
 )
 from warpbook.hub.errors import NotFound
 from warpbook.hub.leases import asking
-from warpbook.hub.nodes import holders
 from warpbook.hub.texts import reason_of
 
 
@@ -79,7 +78,6 @@ def erase(
     audit.forget(connection, [person, *alone, *jobs, *appeals])
     connection.execute(delete(TURNS).where(TURNS.c.party == f"person:{person}"))
     asking.forget(connection, person)
-    holders.forget(connection, person)
     theirs = (
         *(EXTENSIONS, OVERRIDES, TEAM_MEMBERS, MEMBERSHIPS),
         *(LTI_PEOPLE, LTI_SCORES, COMPETITORS),

@@ -26,7 +26,6 @@ from warpbook.hub.errors import HubError
 from warpbook.hub.grader_protocol import MOST_MESSAGE_BYTES
 from warpbook.hub.keeping.kept_head import ENVIRONMENT
 from warpbook.hub.lti.platform import PLATFORM, LtiPlatform
-from warpbook.hub.nodes.taking import prune
 from warpbook.hub.service.application import application
 from warpbook.hub.service.login import hub_login
 from warpbook.hub.service.service import Service
@@ -40,8 +39,6 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _BODY_S = 60.0
 _MOST_HEADER_BYTES = 32 << 10
 _BEFORE_CLOSING_S = 3.0
-_PRUNE_S = 3600.0
-_LOG = logging.getLogger("warpbook.hub")
 
 
 def main() -> int:
@@ -88,10 +85,7 @@ async def _serve(folder: Path) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    tasks = [
-        asyncio.ensure_future(service.live.run(service)),
-        asyncio.ensure_future(_prune_nodes(service)),
-    ]
+    tasks = [asyncio.ensure_future(service.live.run(service))]
     if link is not None:
         tasks.append(asyncio.ensure_future(link.sender.run(service)))
     try:
@@ -105,16 +99,6 @@ async def _serve(folder: Path) -> None:
         for task in tasks:
             task.cancel()
         service.close()
-
-
-async def _prune_nodes(service: Service) -> None:
-    """Delete what is too old of nodes, also where no agent reports any more."""
-    while True:
-        try:
-            await service.write(lambda c: prune(c, service.clock.now_ms()))
-        except Exception:  # noqa: BLE001 - the next hour may do better
-            _LOG.exception("what is old of nodes was not deleted")
-        await asyncio.sleep(_PRUNE_S)
 
 
 def _hub_link(folder: Path) -> HubLink | None:

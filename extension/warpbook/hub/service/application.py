@@ -23,7 +23,6 @@ from warpbook.hub.service.lti_handlers import (
     KeySet,
     LaunchNote,
 )
-from warpbook.hub.service.node_handler import NodeHandler
 from warpbook.hub.service.page_handler import PageHandler
 from warpbook.hub.service.pages.routes import PAGE_ROUTES
 from warpbook.hub.service.route import ApiRoute, pattern
@@ -67,7 +66,6 @@ def application(
         (f"{prefix}oauth_callback", HubOAuthCallbackHandler),
         (f"{prefix}grader/v1/([a-z]{{1,20}})", GraderHandler),
         (f"{prefix}keeper/v1/([a-z]{{1,20}})", KeeperHandler),
-        (f"{prefix}node/v1/intervals", NodeHandler),
         (f"{prefix}live", LiveSocket),
         (f"{prefix}api/v1/ticket", TicketHandler),
         (f"{prefix}static/card.css", CardStyle),

@@ -50,8 +50,6 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
             return
         route, service = self._route, self.service
         given: Any = read_query(self.request.query_arguments, route.given)
-        if route.before is not None:
-            given = await route.before(service, given)
 
         def shown(connection: Any) -> dict[str, Any]:
             now_ms = service.clock.now_ms()

@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 
 from warpbook.hub.competition.finals import USUAL_ROUNDS
 from warpbook.hub.errors import BadRequest
-from warpbook.kernel_hints_protocol import Policy
 from warpbook_monitors.plain_text import bounded
 
 #: what a body has at most, unless its route says more
@@ -180,30 +179,6 @@ class GraderName(Struct, frozen=True, forbid_unknown_fields=True):
     """A grader that is made known."""
 
     name: Name
-
-
-class NodeName(Struct, frozen=True, forbid_unknown_fields=True):
-    """A node that is made known."""
-
-    name: Name
-
-
-class NodeToRetire(Struct, frozen=True, forbid_unknown_fields=True):
-    """A node that is taken off the board."""
-
-    node: Id
-
-
-class WeeksKept(Struct, frozen=True, forbid_unknown_fields=True):
-    """For how long what agents tell is kept."""
-
-    weeks: Whole
-
-
-class HintsTaken(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which hints of kernels the hub takes."""
-
-    take: Policy
 
 
 class LeaseFor(Struct, frozen=True, forbid_unknown_fields=True):

@@ -53,8 +53,6 @@ class PageRoute:
     #: gives what the template shows
     function: Callable[[Admitted, Any], dict[str, Any]]
     given: type[Struct] = Nothing
-    #: done first; what it gives is what is taken
-    before: Callable[[Service, Any], Awaitable[Any]] | None = None
     after: Callable[[Service, Any], Awaitable[Any]] | None = None
 
 

@@ -17,7 +17,6 @@ from warpbook.hub.clock import HubClock
 from warpbook.hub.database.group_commit import Writer
 from warpbook.hub.database.opening import HubDatabase
 from warpbook.hub.errors import HubError
-from warpbook.hub.nodes.kernel_hints import KernelHintBook
 from warpbook.hub.queue import leasing
 from warpbook.hub.service.in_progress import InProgress
 from warpbook.hub.service.live_feed import LiveFeed
@@ -69,7 +68,6 @@ class Service:
             _MOST_SOCKETS, "Too many pages of yours are open. Close some of them."
         )
         self.rankings = Rankings()
-        self.kernel_hints = KernelHintBook()
         self.live = LiveFeed(self.clock)
         self._writer = Writer(self.database)
         self._readers = ThreadPoolExecutor(_READERS, "warpbook-hub-reader")

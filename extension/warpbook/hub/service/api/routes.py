@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from warpbook.hub.service.api import (
-    campus,
     competing,
-    hinting,
     learning,
     leasing,
     platform,
@@ -22,12 +20,9 @@ from warpbook.hub.service.parameters import (
     FinalToStart,
     GraderName,
     HandIn,
-    HintsTaken,
     LabToPublish,
     LeaseFor,
     LeaseLonger,
-    NodeName,
-    NodeToRetire,
     PointsFor,
     Pseudonym,
     RosterGroup,
@@ -36,12 +31,10 @@ from warpbook.hub.service.parameters import (
     SessionToReserve,
     ShownReceipt,
     StaffMember,
-    WeeksKept,
     WithReason,
 )
 from warpbook.hub.service.roster_group import ask_group
 from warpbook.hub.service.route import ApiRoute
-from warpbook.kernel_hints_protocol import MOST_MESSAGE_BYTES, PATH, KernelHints
 
 _SOURCE_BYTES = 2 << 20
 _ROSTER_BYTES = 6 << 20
@@ -165,31 +158,6 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("POST", f"{G}/drain", "instructor", queueing.drain_grader),
     ApiRoute("POST", f"{G}/activate", "instructor", queueing.activate_grader),
     ApiRoute("POST", f"{G}/retire", "instructor", queueing.retire_grader),
-    ApiRoute("GET", f"{C}/campus", "instructor", campus.campus_now, before=hinting.now),
-    ApiRoute("POST", f"{C}/campus/nodes", "instructor", campus.register_node, NodeName),
-    ApiRoute(
-        "POST", f"{C}/campus/retire", "instructor", campus.retire_node, NodeToRetire
-    ),
-    ApiRoute("POST", f"{C}/campus/keep", "instructor", campus.keep_weeks, WeeksKept),
-    ApiRoute(
-        "POST",
-        f"{C}/campus/hints",
-        "instructor",
-        hinting.set_policy,
-        HintsTaken,
-        after=hinting.forget,
-    ),
-    ApiRoute("GET", PATH, "person", hinting.policy_for),
-    ApiRoute(
-        "POST",
-        PATH,
-        "person",
-        hinting.hear,
-        KernelHints,
-        most_body_bytes=MOST_MESSAGE_BYTES,
-        after=hinting.keep,
-        only_reads=True,
-    ),
     ApiRoute("GET", f"{C}/exports/grades", "instructor", taking_out.grades),
     ApiRoute("GET", f"{C}/exports/records", "instructor", taking_out.records),
     ApiRoute("GET", f"{C}/exports/sources", "instructor", taking_out.sources),

@@ -6,9 +6,8 @@ from typing import Any
 
 from warpbook.hub.leases import asking, board, calendar, granting
 from warpbook.hub.leases.calendar import LEAST_MINUTES, MOST_MINUTES
-from warpbook.hub.nodes import kernel_hints
-from warpbook.hub.nodes.kernel_hints import HintsNow
 from warpbook.hub.service.admitted import Admitted
+from warpbook.hub.service.parameters import Nothing
 
 _WEEK_MS = 7 * 24 * 3_600_000
 STATES = {
@@ -22,10 +21,9 @@ STATES = {
 }
 
 
-def gpu_page(admitted: Admitted, hints: HintsNow) -> dict[str, Any]:
+def gpu_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show the GPUs; who has one is shown to staff."""
     connection, now_ms = admitted.connection, admitted.now_ms
-    takes_hints = kernel_hints.policy_for(connection, admitted.username)
     all_gpus = board.gpus(connection, now_ms)
     return {
         "lease": asking.own_lease(connection, now_ms, admitted.actor),
@@ -36,7 +34,5 @@ def gpu_page(admitted: Admitted, hints: HintsNow) -> dict[str, Any]:
         "use": board.use_of_courses(connection, now_ms) if admitted.is_staff else [],
         "sessions": calendar.sessions(connection, now_ms, now_ms + _WEEK_MS),
         "minutes": range(LEAST_MINUTES, MOST_MINUTES + 1, 10),
-        "takes_hints": takes_hints,
-        "hints": hints.of(admitted.username, now_ms, takes_hints),
         "states": STATES,
     }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook.hub.service.api import hinting
 from warpbook.hub.service.pages import (
-    campus_page,
     class_pages,
     competing,
     gpu_page,
@@ -56,16 +54,7 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         ClassQuery,
         after=class_pages.with_rows,
     ),
-    PageRoute(
-        f"{C}/gpus", "member", "gpus.html", gpu_page.gpu_page, before=hinting.now
-    ),
-    PageRoute(
-        f"{C}/campus",
-        "instructor",
-        "campus.html",
-        campus_page.campus_page,
-        before=hinting.now,
-    ),
+    PageRoute(f"{C}/gpus", "member", "gpus.html", gpu_page.gpu_page),
     PageRoute(f"{C}/queue", "instructor", "queue.html", class_pages.queue_page),
     PageRoute(f"{C}/people", "instructor", "people.html", teaching.people_page),
     PageRoute(f"{C}/people/{{person}}", "staff", "person.html", teaching.person_page),

@@ -11,7 +11,6 @@ from html import escape
 import msgspec
 from msgspec import Struct, structs
 
-from warpbook.hub.nodes.kernel_hints import Said
 from warpbook.hub.queue.listing import Place
 from warpbook.hub.work.submissions import SubmissionReceipt
 from warpbook_labs.cards.html import card_html
@@ -85,16 +84,6 @@ def duration(seconds: float) -> str:
     if seconds < 90 * 60:
         return f"about {round(seconds / 60)} min"
     return f"about {seconds / 3600:.1f} h"
-
-
-def hint(said: Said, now_ms: int) -> str:
-    """Say what a person's server says of a kernel, but its name."""
-    if said.is_busy is not False:
-        return "busy" if said.is_busy else "state unknown"
-    if said.idle_since_ms is None:
-        return "idle"
-    seconds = max(now_ms - said.idle_since_ms, 0) / 1000
-    return f"idle for {duration(seconds)}"
 
 
 def place_words(place: Place | None) -> str:

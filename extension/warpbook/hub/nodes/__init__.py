@@ -1,1 +1,0 @@
-"""Nodes whose agents tell who holds their GPUs: registered, counted, shown."""
