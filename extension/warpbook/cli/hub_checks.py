@@ -58,7 +58,6 @@ def hub_checks() -> Iterator[Check]:
         yield cluster_check(plan)
     yield _isolation(plan, file)
     yield _solutions(plan)
-    yield _audit_log(plan)
 
 
 def _isolation(plan: HubPlan, file: Path) -> Check:
@@ -128,61 +127,6 @@ def database_check(plan: HubPlan) -> Check:
     if address is None:
         return Check(what, "ok", "A file of SQLite in the course's folder.")
     return Check(what, "ok", f"PostgreSQL: {addresses.without_password(address)}.")
-
-
-def _audit_log(plan: HubPlan) -> Check:
-    what = "Hub audit log"
-    heads = import_module("warpbook.hub.keeping.kept_head")
-    trials = import_module("warpbook.hub.running.audit_trial")
-    accounts = import_module("warpbook.hub.running.accounts")
-    database = plan.course_folder / "hub.db"
-    try:
-        kept = heads.kept_head(plan.hub_folder)
-        if not database.is_file() and not (plan.course_folder / ADDRESS).exists():
-            return Check(what, "absent", "There is no database yet.")
-    except PermissionError:
-        return Check(what, "absent", "Only who runs the hub can look through it.")
-    except (OSError, ValueError) as problem:
-        file = shown(str(plan.hub_folder / heads.FILE))
-        remedy = "Look for who changed it; remove it, and restart the hub."
-        return Check(what, "broken", f"{file}: {problem}.", remedy)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "warpbook.hub.running.audit_trial", str(database)],
-            input=msgspec.json.encode(kept),
-            capture_output=True,
-            timeout=_TRIAL_S,
-            cwd="/",
-            **accounts.as_user(plan.service_user if os.geteuid() == 0 else ""),
-        )
-        trial = msgspec.json.decode(done.stdout, type=trials.AuditTrial)
-    except (
-        subprocess.TimeoutExpired,
-        OSError,
-        KeyError,
-        msgspec.MsgspecError,
-    ) as problem:
-        return Check(what, "broken", f"It could not be looked through: {problem}.")
-    if trial.problem:
-        return Check(
-            what,
-            "broken",
-            trial.problem,
-            "Compare with a backup or an export of records, whose last line has the "
-            "head of the log then.",
-        )
-    if kept is None:
-        words = "Its head was not kept yet: that the last ones are there is not proven."
-        sentence = (
-            f"{trial.head.number:,} entries that follow from one another. {words}"
-        )
-        return Check(what, "absent", sentence)
-    return Check(
-        what,
-        "ok",
-        f"{trial.head.number:,} entries follow from one another, and the first "
-        f"{kept.number:,} are those that were there when their head was kept.",
-    )
 
 
 def _solutions(plan: HubPlan) -> Check:

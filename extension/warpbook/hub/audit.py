@@ -1,19 +1,17 @@
 """The audit log: who changed what, when and why. It is only added to.
 
-Each entry bears a digest of all before it. What it tells beside ids is kept apart, so
-that a person can be erased and the rest still be proven.
+The database refuses to change an entry. What it tells beside ids is kept apart, so that
+a person can be erased.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from warpbook.hub.database.tables import (
     APPEALS,
@@ -24,10 +22,6 @@ from warpbook.hub.database.tables import (
     PUBLICATIONS,
     SUBMISSIONS,
 )
-
-_FIELDS = ("number", "at_ms", "actor", "action", "subject", "course", "detail_digest")
-#: of an entry that nothing is before
-_BEGINNING = ""
 
 
 class AuditEntry(Struct, frozen=True):
@@ -45,16 +39,6 @@ class AuditEntry(Struct, frozen=True):
     course: str
     #: as JSON; empty where a person was erased
     detail: str
-    detail_digest: str
-    #: of this entry and all before it
-    digest: str
-
-
-class AuditHead(Struct, frozen=True):
-    """The last entry of the log at some moment; where none was, number 0."""
-
-    number: int = 0
-    digest: str = _BEGINNING
 
 
 def note(
@@ -77,21 +61,24 @@ def note(
         detail: more of it.
         course: in which course; that of the subject if left out.
     """
-    last = head(connection)
-    text = msgspec.json.encode(dict(detail or {}), order="sorted").decode()
-    salt = secrets.token_hex(8)
+    number = last_number(connection) + 1
     row = {
-        "number": last.number + 1,
+        "number": number,
         "at_ms": now_ms,
         "actor": actor,
         "action": action,
         "subject": subject,
         "course": _course_of(connection, subject) if course is None else course,
-        "detail_digest": _detail_digest(salt, text),
     }
-    connection.execute(insert(AUDIT).values(**row, digest=_digest(last.digest, row)))
-    details = {"number": last.number + 1, "salt": salt, "detail": text}
-    connection.execute(insert(AUDIT_DETAILS).values(**details))
+    connection.execute(insert(AUDIT).values(**row))
+    text = msgspec.json.encode(dict(detail or {}), order="sorted").decode()
+    connection.execute(insert(AUDIT_DETAILS).values(number=number, detail=text))
+
+
+def last_number(connection: Connection) -> int:
+    """Give the number of the last entry; 0 where there is none."""
+    newest = select(func.coalesce(func.max(AUDIT.c.number), 0))
+    return int(connection.execute(newest).scalar_one())
 
 
 def entries(
@@ -123,68 +110,8 @@ def entries(
     return [AuditEntry(**row) for row in rows]
 
 
-def first_forged(connection: Connection) -> int | None:
-    """Give the first entry that does not follow from those before; None if all do."""
-    query = (
-        select(AUDIT, AUDIT_DETAILS.c.salt, AUDIT_DETAILS.c.detail)
-        .outerjoin(AUDIT_DETAILS, AUDIT_DETAILS.c.number == AUDIT.c.number)
-        .order_by(AUDIT.c.number)
-    )
-    number, digest = 0, _BEGINNING
-    for row in connection.execute(query).mappings():
-        is_next = row["number"] == number + 1 and row["digest"] == _digest(digest, row)
-        is_told = row["detail"] is None or row["detail_digest"] == _detail_digest(
-            row["salt"], row["detail"]
-        )
-        if not (is_next and is_told):
-            return int(row["number"])
-        number, digest = row["number"], row["digest"]
-    return None
-
-
-def head(connection: Connection) -> AuditHead:
-    """Give the last entry."""
-    query = select(AUDIT.c.number, AUDIT.c.digest).order_by(AUDIT.c.number.desc())
-    last = connection.execute(query.limit(1)).first()
-    return AuditHead() if last is None else AuditHead(last.number, last.digest)
-
-
-def digest_of(connection: Connection, number: int) -> str:
-    """Give the digest of an entry; empty where there is none."""
-    query = select(AUDIT.c.digest).where(AUDIT.c.number == number)
-    return connection.execute(query).scalar() or _BEGINNING
-
-
-def problem(connection: Connection, kept: AuditHead | None) -> str:
-    """Say what is wrong with the log; nothing if all of it is there and fits.
-
-    Args:
-        connection: of a transaction.
-        kept: its head at an earlier moment, from a place outside of the database. The
-            log by itself can't tell that its last entries were removed.
-    """
-    forged = first_forged(connection)
-    if forged is not None:
-        return (
-            f"Entry {forged} of the audit log does not follow from those before it: "
-            "somebody changed the database by hand."
-        )
-    if kept is None or digest_of(connection, kept.number) == kept.digest:
-        return ""
-    number = head(connection).number
-    if number < kept.number:
-        return (
-            f"The audit log ends with entry {number:,}, and had {kept.number:,} "
-            "entries before: the last ones were removed."
-        )
-    return (
-        f"Entry {kept.number:,} of the audit log is another than it was before: "
-        "entries were removed and others written in their place."
-    )
-
-
 def forget(connection: Connection, subjects: Sequence[str]) -> None:
-    """Erase what is told of some entries; that they are there can still be proven."""
+    """Erase what is told of some entries; the entries stay."""
     of_them = select(AUDIT.c.number).where(AUDIT.c.subject.in_(subjects))
     which = AUDIT_DETAILS.c.number.in_(of_them)
     connection.execute(delete(AUDIT_DETAILS).where(which))
@@ -211,13 +138,3 @@ def _course_of(connection: Connection, subject: str) -> str:
             select(COURSES.c.id).where(COURSES.c.id == subject)
         ).scalar()
     return course or ""
-
-
-def _digest(before: str, row: Mapping[str, Any] | RowMapping) -> str:
-    fields = [row[name] for name in _FIELDS]
-    text = msgspec.json.encode([before, *fields])
-    return sha256(text).hexdigest()
-
-
-def _detail_digest(salt: str, detail: str) -> str:
-    return sha256(f"{salt}{detail}".encode()).hexdigest()

@@ -10,10 +10,8 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.hub.core.course import START_MS, Classroom
-from tests.programs import ROOT
 from warpbook.hub import audit
-from warpbook.hub.course.courses import Course, courses, create_course
-from warpbook.hub.database import opening, settings
+from warpbook.hub.database import settings
 from warpbook.hub.database.group_commit import Writer
 from warpbook.hub.database.opening import FORMAT, HubDatabase
 from warpbook.hub.database.schema import TABLES
@@ -22,7 +20,6 @@ from warpbook.hub.work.submissions import receipt, receive
 from warpbook_monitors.database import format_steps
 
 DATABASES = ("sqlite", "postgres")
-FORMATS = ROOT / "tests" / "data" / "formats"
 
 
 def columns(path: Path) -> dict[str, list[str]]:
@@ -40,28 +37,6 @@ def test_the_tables_are_those_that_the_code_knows(tmp_path: Path) -> None:
     HubDatabase(tmp_path / "hub.db").close()
     known = {table.name: [column.name for column in table.c] for table in TABLES}
     assert columns(tmp_path / "hub.db") == known
-
-
-@pytest.mark.parametrize("version", range(1, FORMAT + 1))
-def test_an_older_database_is_migrated_with_all_that_it_holds(
-    tmp_path: Path, version: int
-) -> None:
-    """`hub-N.sql` is a dump of format N, and stays as it is once that was released."""
-    path = tmp_path / "hub.db"
-    old = sqlite3.connect(path)
-    old.executescript((FORMATS / f"hub-{version}.sql").read_text())
-    old.close()
-    database = HubDatabase(path)
-    with database.write() as connection:
-        assert [course.id for course in courses(connection)] == ["gpu101"]
-        [number] = connection.exec_driver_sql("SELECT count(*) FROM results").one()
-        # from format 4 on there is a competition, too
-        assert number == (1 if version < 4 else 3)
-        assert audit.first_forged(connection) is None
-        create_course(connection, START_MS, "hub", Course("more", "More"))
-    database.close()
-    HubDatabase(tmp_path / "fresh.db").close()
-    assert columns(path) == columns(tmp_path / "fresh.db")
 
 
 def test_each_format_follows_the_one_before_or_all_stays(
@@ -175,34 +150,12 @@ def test_where_a_commit_fails_each_write_is_tried_by_itself(room: Classroom) -> 
 def test_the_audit_log_is_only_added_to(room: Classroom) -> None:
     with room.database.read() as connection:
         entries = audit.entries(connection)
-        assert audit.first_forged(connection) is None
     assert {entry.action for entry in entries} >= {"course created", "roster imported"}
-    for change in ("UPDATE audit SET action = 'nothing'", "DELETE FROM audit"):
+    for change in (
+        "UPDATE audit SET action = 'nothing'",
+        "DELETE FROM audit",
+        "UPDATE audit_details SET detail = '{}'",
+    ):
         with pytest.raises(Exception, match="only added to"):
             with room.database.write() as connection:
                 connection.exec_driver_sql(change)
-
-
-@pytest.mark.sqlite
-def test_who_changes_the_log_in_the_file_is_found_out(room: Classroom) -> None:
-    forger = sqlite3.connect(room.database.path)
-    forger.execute("DROP TRIGGER audit_kept_update")
-    forger.execute("UPDATE audit SET action = 'nothing' WHERE number = 2")
-    forger.commit()
-    forger.close()
-    with room.database.read() as connection:
-        assert audit.first_forged(connection) == 2
-
-
-def test_what_is_told_of_an_entry_cant_be_changed_unseen(room: Classroom) -> None:
-    with room.database.write() as connection:
-        connection.exec_driver_sql(
-            "UPDATE audit_details SET detail = '{}' WHERE number = 3"
-        )
-        assert audit.first_forged(connection) == 3
-
-
-def test_formats_have_a_step_each() -> None:
-    folder = Path(opening.__file__).parent
-    steps = {path.stem for path in folder.glob("schema_*")}
-    assert steps == {f"schema_{number}" for number in range(1, FORMAT + 1)}

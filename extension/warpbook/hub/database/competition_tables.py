@@ -1,4 +1,4 @@
-"""The tables of competitions as SQLAlchemy sees them; `schema_4.sql` makes them."""
+"""The tables of competitions as SQLAlchemy sees them; `schema_1.sql` makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of GPU leases as SQLAlchemy sees them; `schema_2.sql` makes them."""
+"""The tables of GPU leases as SQLAlchemy sees them; `schema_1.sql` makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of a platform as SQLAlchemy sees them; `schema_3.sql` makes them."""
+"""The tables of a platform as SQLAlchemy sees them; `schema_1.sql` makes them."""
 
 from __future__ import annotations
 

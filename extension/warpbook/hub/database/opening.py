@@ -15,7 +15,7 @@ from warpbook.hub.database.dialects import dialect_of
 from warpbook_monitors.database.format_steps import Steps
 
 #: of the newest step `schema_N`
-FORMAT = 4
+FORMAT = 1
 
 
 class HubDatabase:

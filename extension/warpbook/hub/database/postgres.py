@@ -58,10 +58,15 @@ _KEEP_AUDIT = (
     CREATE OR REPLACE TRIGGER audit_kept BEFORE UPDATE OR DELETE ON audit
     FOR EACH ROW EXECUTE FUNCTION audit_kept()
     """,
+    # they go where a person is erased
+    """
+    CREATE OR REPLACE TRIGGER audit_details_kept BEFORE UPDATE ON audit_details
+    FOR EACH ROW EXECUTE FUNCTION audit_kept()
+    """,
 )
 _AUDIT_IS_KEPT = (
-    "SELECT 1 FROM pg_trigger WHERE tgname = 'audit_kept' "
-    "AND tgrelid = 'audit'::regclass"
+    "SELECT 1 FROM pg_trigger WHERE tgname = 'audit_details_kept' "
+    "AND tgrelid = 'audit_details'::regclass"
 )
 
 

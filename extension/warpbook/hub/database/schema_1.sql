@@ -257,16 +257,164 @@ CREATE TABLE audit (
     action TEXT NOT NULL,
     subject TEXT NOT NULL,
     -- empty where it is of no one course
-    course TEXT NOT NULL,
-    -- of what is in audit_details
-    detail_digest TEXT NOT NULL,
-    -- of this row and the digest of the row before
-    digest TEXT NOT NULL
+    course TEXT NOT NULL
 );
 
 -- What is told of an entry: it may name people, and goes when they are erased.
 CREATE TABLE audit_details (
     number BIGINT NOT NULL PRIMARY KEY REFERENCES audit (number),
-    salt TEXT NOT NULL,
     detail TEXT NOT NULL
+);
+
+-- GPUs that people lease for their notebooks.
+
+CREATE TABLE lease_gpus (
+    -- the GPU's UUID, or the path of a device that NVML does not know
+    id TEXT NOT NULL PRIMARY KEY,
+    node TEXT NOT NULL,
+    name TEXT NOT NULL,
+    -- why it can't be leased; empty if it can
+    problem TEXT NOT NULL,
+    -- nobody who leases GPUs may open it, or has it open
+    is_clear INTEGER NOT NULL,
+    -- without work for so long a lease ends
+    idle_end_ms BIGINT NOT NULL,
+    energy_mj BIGINT,
+    seen_ms BIGINT NOT NULL
+);
+
+CREATE TABLE gpu_leases (
+    id TEXT NOT NULL PRIMARY KEY,
+    course TEXT NOT NULL REFERENCES courses (id),
+    person TEXT NOT NULL REFERENCES people (id),
+    -- the name of a GPU, or empty for any
+    model TEXT NOT NULL,
+    -- waiting, held, ending or ended
+    state TEXT NOT NULL,
+    minutes INTEGER NOT NULL,
+    asked_ms BIGINT NOT NULL,
+    gpu TEXT REFERENCES lease_gpus (id),
+    granted_ms BIGINT,
+    until_ms BIGINT,
+    -- when its holder's processes last worked on the GPU
+    busy_ms BIGINT,
+    ended_ms BIGINT,
+    energy_from_mj BIGINT,
+    energy_mj BIGINT,
+    note TEXT NOT NULL
+);
+CREATE UNIQUE INDEX ux_gpu_leases_person ON gpu_leases (person)
+    WHERE state <> 'ended';
+CREATE UNIQUE INDEX ux_gpu_leases_gpu ON gpu_leases (gpu)
+    WHERE state IN ('held', 'ending');
+CREATE INDEX ix_gpu_leases_ended ON gpu_leases (ended_ms);
+
+CREATE TABLE gpu_sessions (
+    id TEXT NOT NULL PRIMARY KEY,
+    course TEXT NOT NULL REFERENCES courses (id),
+    title TEXT NOT NULL,
+    gpus INTEGER NOT NULL,
+    starts_ms BIGINT NOT NULL,
+    ends_ms BIGINT NOT NULL,
+    made_by TEXT NOT NULL REFERENCES people (id)
+);
+
+-- A platform that launches by LTI 1.3, who is who there, and its scores.
+
+CREATE TABLE lti_contexts (
+    course TEXT NOT NULL PRIMARY KEY REFERENCES courses (id),
+    issuer TEXT NOT NULL,
+    -- the platform's own id of its course
+    context TEXT NOT NULL,
+    title TEXT NOT NULL,
+    -- empty where the platform gives none
+    memberships_url TEXT NOT NULL,
+    line_items_url TEXT NOT NULL,
+    bound_ms BIGINT NOT NULL,
+    -- when its members were asked for last, and what came of it
+    asked_ms BIGINT,
+    note TEXT NOT NULL
+);
+
+CREATE TABLE lti_people (
+    issuer TEXT NOT NULL,
+    -- the platform's own id of a person
+    subject TEXT NOT NULL,
+    person TEXT NOT NULL REFERENCES people (id),
+    PRIMARY KEY (issuer, subject),
+    UNIQUE (issuer, person)
+);
+
+CREATE TABLE lti_line_items (
+    publication TEXT NOT NULL PRIMARY KEY REFERENCES publications (id),
+    url TEXT NOT NULL
+);
+
+CREATE TABLE lti_scores (
+    id TEXT NOT NULL PRIMARY KEY,
+    publication TEXT NOT NULL REFERENCES publications (id),
+    person TEXT NOT NULL REFERENCES people (id),
+    -- 1, 2, ... of this publication and person: the last one is what counts
+    number INTEGER NOT NULL,
+    points DOUBLE PRECISION NOT NULL,
+    most_points DOUBLE PRECISION NOT NULL,
+    -- what the platform is told of its time: later than that of the one before
+    stamped_ms BIGINT NOT NULL,
+    -- waiting, sent, failed or replaced
+    state TEXT NOT NULL,
+    tries INTEGER NOT NULL,
+    not_before_ms BIGINT NOT NULL,
+    -- of the last try, and what came of it
+    answered_ms BIGINT,
+    answer TEXT NOT NULL,
+    UNIQUE (publication, person, number)
+);
+CREATE INDEX ix_lti_scores_state ON lti_scores (state, not_before_ms);
+
+-- Competitions of labs, and the learners who joined them.
+
+CREATE TABLE competitions (
+    publication TEXT NOT NULL PRIMARY KEY REFERENCES publications (id),
+    opened_ms BIGINT NOT NULL,
+    -- what came later is not on the learners' board
+    freezes_ms BIGINT NOT NULL,
+    -- when its board became final, for everybody
+    ended_ms BIGINT
+);
+
+CREATE TABLE competitors (
+    publication TEXT NOT NULL REFERENCES competitions (publication),
+    person TEXT NOT NULL REFERENCES people (id),
+    pseudonym TEXT NOT NULL,
+    -- equal for pseudonyms that look alike
+    pseudonym_key TEXT NOT NULL,
+    joined_ms BIGINT NOT NULL,
+    PRIMARY KEY (publication, person),
+    UNIQUE (publication, pseudonym_key)
+);
+CREATE INDEX ix_competitors_person ON competitors (person);
+
+-- Everybody's best, measured once more on one GPU; the last one of a lab counts.
+CREATE TABLE finals (
+    id TEXT NOT NULL PRIMARY KEY,
+    publication TEXT NOT NULL REFERENCES competitions (publication),
+    -- 1, 2, ... of this publication
+    number INTEGER NOT NULL,
+    grader TEXT NOT NULL REFERENCES graders (id),
+    device TEXT NOT NULL,
+    rounds INTEGER NOT NULL,
+    -- the order of each round is drawn with it
+    seed BIGINT NOT NULL,
+    started_ms BIGINT NOT NULL,
+    UNIQUE (publication, number)
+);
+
+CREATE TABLE final_jobs (
+    job TEXT NOT NULL PRIMARY KEY REFERENCES jobs (id),
+    final TEXT NOT NULL REFERENCES finals (id),
+    -- 1, 2, ...
+    round INTEGER NOT NULL,
+    -- 0, 1, ...: they run in this order, one after another
+    place INTEGER NOT NULL,
+    UNIQUE (final, place)
 );

@@ -41,9 +41,14 @@ _SETTINGS = (
     "journal_size_limit = 16777216",
 )
 #: the log is only added to, whoever has the connection
-TRIGGERS = {"audit_kept_update": "UPDATE", "audit_kept_delete": "DELETE"}
+TRIGGERS = {
+    "audit_kept_update": "UPDATE ON audit",
+    "audit_kept_delete": "DELETE ON audit",
+    # they go where a person is erased
+    "audit_details_kept": "UPDATE ON audit_details",
+}
 _KEEP_AUDIT = """
-    CREATE TRIGGER IF NOT EXISTS {name} BEFORE {what} ON audit
+    CREATE TRIGGER IF NOT EXISTS {name} BEFORE {what}
     BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END
 """
 

@@ -163,8 +163,6 @@ AUDIT = Table(
     "audit",
     METADATA,
     *_time("number", "at_ms"),
-    *_text("actor", "action", "subject", "course", "detail_digest", "digest"),
+    *_text("actor", "action", "subject", "course"),
 )
-AUDIT_DETAILS = Table(
-    "audit_details", METADATA, *_time("number"), *_text("salt", "detail")
-)
+AUDIT_DETAILS = Table("audit_details", METADATA, *_time("number"), *_text("detail"))

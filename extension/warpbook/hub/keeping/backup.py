@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec import structs
 from sqlalchemy import Connection, update
 
 from warpbook.hub import audit
@@ -83,7 +82,7 @@ def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> Non
         NoRoom: the disk is full; all is as it was.
     """
     with database.read() as connection:
-        replaced = audit.head(connection)
+        replaced = audit.last_number(connection)
     with tempfile.TemporaryDirectory(dir=database.path.parent) as folder:
         # a copy is looked through, and brought to today's format; the backup stays
         copy = Path(folder, "hub.db")
@@ -97,7 +96,7 @@ def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> Non
                     _end_leases(connection, now_ms)
                     connection.execute(update(LTI_SCORES).values(state="replaced"))
                     name = source.name[:100]
-                    detail = {"file": name, "log_before": structs.asdict(replaced)}
+                    detail = {"file": name, "log_before": replaced}
                     audit.note(
                         connection, now_ms, actor, "database restored", "hub", detail
                     )

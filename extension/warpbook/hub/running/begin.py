@@ -1,8 +1,7 @@
 """`python -m warpbook.hub.running.begin`: what is in the database before all else.
 
 It runs as the service's account, before the service is there: the course, its
-instructors, and this machine's grader, whose token is written on stdout. Before that
-the audit log is looked through, and held against its head as it was kept.
+instructors, and this machine's grader, whose token is written on stdout.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
-from warpbook.hub import audit
 from warpbook.hub.clock import HubClock
 from warpbook.hub.course.courses import (
     Course,
@@ -29,7 +27,6 @@ from warpbook.hub.database.opening import HubDatabase
 from warpbook.hub.database.tables import MEMBERSHIPS, PEOPLE
 from warpbook.hub.errors import HubError
 from warpbook.hub.keeping.backup import restore
-from warpbook.hub.keeping.kept_head import ENVIRONMENT
 from warpbook.hub.leases.granting import register_keeper
 from warpbook.hub.queue.graders import register
 from warpbook.hub.running.plan import PLAN, read_plan
@@ -47,12 +44,6 @@ class Begun(Struct, frozen=True):
     token: str
     #: of the keeper of leased GPUs
     keeper_token: str
-    #: of the audit log now
-    head: audit.AuditHead
-    #: what was wrong with it; empty if nothing
-    problem: str
-    #: a backup was put in place: the head that was kept is of another log
-    is_restored: bool
 
 
 def main() -> int:
@@ -62,26 +53,20 @@ def main() -> int:
     try:
         database = HubDatabase(plan.course_folder / DATABASE)
         try:
-            kept = msgspec.json.decode(
-                os.environ.get(ENVIRONMENT, "null"), type=audit.AuditHead | None
-            )
             backup = os.environ.get(RESTORE)
             if backup:
                 restore(database, Path(backup), now_ms, "hub")
-            with database.read() as connection:
-                problem = audit.problem(connection, None if backup else kept)
             with database.write() as connection:
                 course = Course(plan.course, plan.title)
                 begin_course(connection, now_ms, course, plan.instructors)
                 token = register(connection, now_ms, "hub", GRADER)
                 keeper_token = register_keeper(connection)
-                head = audit.head(connection)
         finally:
             database.close()
     except HubError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 1
-    begun = Begun(token, keeper_token, head, problem, bool(backup))
+    begun = Begun(token, keeper_token)
     sys.stdout.write(msgspec.json.encode(begun).decode())
     return 0
 

@@ -24,10 +24,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from warpbook.hub.grader_protocol import REFUSED_STATUS
-from warpbook.hub.keeping.kept_head import ENVIRONMENT
 from warpbook.hub.lti.platform import PLATFORM
 from warpbook.hub.running.accounts import as_user
-from warpbook.hub.running.audit_watch import AuditWatch
 from warpbook.hub.running.begin import RESTORE, Begun
 from warpbook.hub.running.plan import PLAN, HubPlan
 from warpbook.hub.scopes import SERVICE
@@ -69,7 +67,6 @@ class Supervisor:
         self._environment = {**os.environ, PLAN: str(plan_file)}
         self._is_stopping = False
         self._token = ""
-        self._audit = AuditWatch(plan, say)
         self._service_token = secrets.token_hex(32)
 
     def run(self, restore: Path | None = None) -> None:
@@ -82,7 +79,6 @@ class Supervisor:
             signal.signal(number, self._stop)
         begun = self._begin(restore)
         self._token = begun.token
-        self._audit.begin(begun)
         _write_secret(self._plan.token_file, self._service_token)
         _write_secret(self._plan.keeper_token_file, begun.keeper_token)
         service = _Kept("The course service", self._start_service, self._say)
@@ -104,10 +100,8 @@ class Supervisor:
             while not self._is_stopping:
                 for process in kept:
                     process.look()
-                self._audit.look()
                 time.sleep(_POLL_S)
         finally:
-            self._audit.end()
             # what it grades is given back while the service still takes it
             grader.end()
             keeper.end()
@@ -119,7 +113,7 @@ class Supervisor:
 
     def _begin(self, restore: Path | None) -> Begun:
         """Bring the database to the plan, as the service's account."""
-        environment = {**self._environment, ENVIRONMENT: self._audit.kept_text()}
+        environment = dict(self._environment)
         if restore is not None:
             environment[RESTORE] = str(restore.absolute())
         done = subprocess.run(
@@ -161,7 +155,6 @@ class Supervisor:
             "JUPYTERHUB_API_TOKEN": self._service_token,
             "JUPYTERHUB_CLIENT_ID": f"service-{SERVICE}",
             "JUPYTERHUB_HOST": plan.subdomain_host,
-            ENVIRONMENT: self._audit.kept_text(),
         }
         if plan.platform is not None:
             environment[PLATFORM] = msgspec.json.encode(plan.platform).decode()

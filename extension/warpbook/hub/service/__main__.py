@@ -21,10 +21,8 @@ from urllib.parse import urlsplit
 import msgspec
 from tornado.httpserver import HTTPServer
 
-from warpbook.hub.audit import AuditHead
 from warpbook.hub.errors import HubError
 from warpbook.hub.grader_protocol import MOST_MESSAGE_BYTES
-from warpbook.hub.keeping.kept_head import ENVIRONMENT
 from warpbook.hub.lti.platform import PLATFORM, LtiPlatform
 from warpbook.hub.service.application import application
 from warpbook.hub.service.login import hub_login
@@ -64,8 +62,7 @@ def main() -> int:
 
 async def _serve(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    kept = os.environ.get(ENVIRONMENT) or "null"
-    service = Service(folder, msgspec.json.decode(kept, type=AuditHead | None))
+    service = Service(folder)
     link = _hub_link(folder)
     prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/warpbook/")
     # on another host where each server has its own

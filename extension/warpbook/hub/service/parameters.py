@@ -48,12 +48,6 @@ class LogQuery(Struct, frozen=True):
     subject: Id = ""
 
 
-class HealthQuery(Struct, frozen=True):
-    """Which entry of the audit log is asked for; 0 is none."""
-
-    audit: Annotated[int, Meta(ge=0, le=2**53)] = 0
-
-
 class PairQuery(Struct, frozen=True):
     """Which two submissions are compared."""
 

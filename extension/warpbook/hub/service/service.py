@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from warpbook.hub.audit import AuditHead
 from warpbook.hub.clock import HubClock
 from warpbook.hub.database.group_commit import Writer
 from warpbook.hub.database.opening import HubDatabase
@@ -42,18 +41,16 @@ class Closing(HubError):
 class Service:
     """One course service: the only process that opens its database."""
 
-    def __init__(self, folder: Path, kept_head: AuditHead | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         """Open the database of a folder, and prolong the leases that were held.
 
         Args:
             folder: of the database.
-            kept_head: of the audit log, as whoever starts the service has kept it.
 
         Raises:
             DatabaseUnfit: it can't be opened.
         """
         self.folder = folder
-        self.kept_head = kept_head
         self.clock = HubClock()
         self.database = HubDatabase(folder / DATABASE)
         with self.database.write() as connection:

@@ -60,14 +60,7 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
     PageRoute(f"{C}/people/{{person}}", "staff", "person.html", teaching.person_page),
     PageRoute(f"{C}/appeals", "staff", "appeals.html", teaching.appeals_page),
     PageRoute(f"{C}/platform", "instructor", "platform.html", platform.platform_page),
-    PageRoute(
-        f"{C}/log",
-        "instructor",
-        "log.html",
-        teaching.log_page,
-        LogQuery,
-        after=teaching.with_audit_problem,
-    ),
+    PageRoute(f"{C}/log", "instructor", "log.html", teaching.log_page, LogQuery),
     PageRoute(
         f"{C}/data",
         "instructor",

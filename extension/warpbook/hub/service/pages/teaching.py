@@ -5,13 +5,10 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
-from sqlalchemy import func, select
-
 from warpbook.hub import audit
 from warpbook.hub.course.courses import members
 from warpbook.hub.course.publications import extensions, publications
 from warpbook.hub.course.windows import window_of
-from warpbook.hub.database.tables import AUDIT
 from warpbook.hub.errors import NotFound
 from warpbook.hub.queue.enqueuing import has_gpu
 from warpbook.hub.rules.lateness import HOUR_MS
@@ -183,10 +180,9 @@ async def with_lines(service: Service, values: dict[str, Any]) -> dict[str, Any]
 
 
 def log_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
-    """Show the audit log, the newest first, and whether it follows from itself."""
+    """Show the audit log, the newest first."""
     connection, course = admitted.connection, admitted.course.id
-    newest = connection.execute(select(func.coalesce(func.max(AUDIT.c.number), 0)))
-    before = given.before or int(newest.scalar_one()) + 1
+    before = given.before or audit.last_number(connection) + 1
     after = max(0, before - _ENTRIES - 1)
     entries = [
         entry
@@ -199,17 +195,7 @@ def log_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
         "names": names,
         "older": after + 1 if after else 0,
         "subject": given.subject,
-        "head": audit.head(connection),
     }
-
-
-async def with_audit_problem(
-    service: Service, values: dict[str, Any]
-) -> dict[str, Any]:
-    """Add what is wrong with the log, also by its head as it was kept elsewhere."""
-    kept = service.kept_head
-    problem = await service.read(lambda connection: audit.problem(connection, kept))
-    return {**values, "problem": problem}
 
 
 def data_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
