@@ -75,7 +75,7 @@ WARPBOOK = Contender(
     "warpbook",
     Path(sys.executable),
     ("warpbook/api/v1/stream",),
-    json.dumps({"type": "subscribe", "protocol": 2, "rate_hz": RATE_HZ}),
+    json.dumps({"type": "subscribe", "protocol": 1, "rate_hz": RATE_HZ}),
     '{"type":"frame"',
 )
 

@@ -1,6 +1,6 @@
 // Generated from extension/warpbook/*protocol.py. Do not edit.
 
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 1;
 
 /** Why the server closed a stream, in the range that RFC 6455 leaves free. */
 export const CloseCode = {

@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 1
 
 State = Literal["ok", "stale", "lost", "no_permission", "not_supported", "unavailable"]
 AbsenceReason = Literal[

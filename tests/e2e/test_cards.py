@@ -35,7 +35,7 @@ def receipt(
 ) -> dict[str, Any]:
     cell = {
         "id": f"run-{wall_ms:.0f}",
-        "protocol": 2,
+        "protocol": 1,
         "kernel_id": "a-kernel-elsewhere",
         "notebook": "train.ipynb",
         "cell_id": "c",

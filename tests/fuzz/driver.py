@@ -96,7 +96,7 @@ BAND = {
     "ended_ms": 2.0,
     "status": "ok",
 }
-SUBSCRIBE = {"type": "subscribe", "protocol": 2, "rate_hz": 5, "since_ms": 0.0}
+SUBSCRIBE = {"type": "subscribe", "protocol": 1, "rate_hz": 5, "since_ms": 0.0}
 
 
 class Fuzz:

@@ -81,7 +81,7 @@ async def frames(jp_ws_fetch: Any) -> AsyncIterator[Frames]:
                 seen.newest[message["type"]] = message
 
     collecting = asyncio.create_task(collect())
-    await socket.write_message('{"type":"subscribe","protocol":2,"rate_hz":10}')
+    await socket.write_message('{"type":"subscribe","protocol":1,"rate_hz":10}')
     while not seen.frames:
         await asyncio.sleep(0.05)
     try:

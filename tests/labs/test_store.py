@@ -20,13 +20,10 @@ from warpbook_labs.course import store_format
 from warpbook_labs.course.progress import Mark, Progress
 from warpbook_labs.course.session import find, grade, submit
 from warpbook_labs.course.store import Store
-from warpbook_labs.course.store_format import FORMAT
 from warpbook_labs.errors import BadSource, StoreError
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.database import format_steps
-
-FORMATS = ROOT / "tests" / "data" / "formats"
 
 #: hands in until it is killed, and tells each number that it was given
 HAND_IN = """
@@ -223,25 +220,6 @@ def test_a_place_that_cant_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "labs.db").mkdir()
     with pytest.raises(StoreError, match="unable to open"):
         Store(tmp_path / "labs.db")
-
-
-@pytest.mark.parametrize("version", range(1, FORMAT + 1))
-def test_an_older_file_is_migrated_with_all_that_it_holds(
-    tmp_path: Path, version: int
-) -> None:
-    """`labs-N.sql` is a dump of format N, and stays as it is once that was released."""
-    path = tmp_path / "labs.db"
-    old = sqlite3.connect(path)
-    old.executescript((FORMATS / f"labs-{version}.sql").read_text())
-    old.close()
-    store = Store(path)
-    submission = store.submission(1)
-    assert submission is not None and submission.source == "// mine\n"
-    assert [grading.result.right for grading in store.gradings(1)] == [1]
-    assert store.progress()["vector-add"].hints == 1
-    assert store.add_submission("vector-add", "// more", 1) == 2
-    fresh = Store(tmp_path / "fresh.db")
-    assert columns(store.path) == columns(fresh.path)
 
 
 def test_each_format_follows_the_one_before(

@@ -16,7 +16,6 @@ from warpbook.protocol import (
     Receipt,
     RecordKind,
 )
-from warpbook.server.older_reports import from_protocol_1
 from warpbook.server.selection import encode
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.plain_text import bounded
@@ -26,36 +25,12 @@ _MAX_NAME = 1000
 _MAX_ID = 200
 _MAX_SENTENCE = 600
 _INTERRUPTED = "The server or the kernel ended while this cell ran."
-#: the first protocol whose reports have their times in whole ns
-_PROTOCOL_IN_NS = 2
 
-
-class _Head(msgspec.Struct):
-    protocol: int
-
-
-_decode_head = msgspec.json.Decoder(_Head).decode
-_decode_report = msgspec.json.Decoder(CellReport).decode
+decode_report = msgspec.json.Decoder(CellReport).decode
 decode_receipt = msgspec.json.Decoder(Receipt).decode
 decode_alert = msgspec.json.Decoder(Alert).decode
 decode_post_mortem = msgspec.json.Decoder(PostMortem).decode
 decode_band = msgspec.json.Decoder(CellBand).decode
-
-
-def decode_report(message: bytes) -> CellReport:
-    """Decode a report that is kept, of an older protocol too.
-
-    Raises:
-        msgspec.MsgspecError: it is none.
-        UnicodeError: it is no text.
-        TypeError: a time of an older one is no number.
-    """
-    try:
-        if _decode_head(message).protocol < _PROTOCOL_IN_NS:
-            return from_protocol_1(message)
-        return _decode_report(message)
-    except (OverflowError, RecursionError) as problem:
-        raise msgspec.ValidationError(f"Not a report: {problem}") from None
 
 
 def report_record(report: CellReport) -> KeptRecord:

@@ -13,7 +13,6 @@ import msgspec
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.archive.record import KeptRecord, RecordKind
-from warpbook_monitors.verdict_kinds import present_kind, spellings, with_present_kinds
 
 #: a list holds no more at a time
 MOST_FOUND = 200
@@ -189,7 +188,7 @@ def unpack_message(body: bytes) -> bytes | None:
         message = unpacker.decompress(body, _MAX_MESSAGE_BYTES)
     except UNREADABLE:
         return None
-    return with_present_kinds(message) if unpacker.eof else None
+    return message if unpacker.eof else None
 
 
 def _make_room(connection: sqlite3.Connection, limits: Limits) -> int:
@@ -231,9 +230,8 @@ def _conditions(search: Search) -> tuple[list[str], list[object]]:
         conditions.append(f"kind IN ({', '.join('?' * len(search.kinds))})")
         values += search.kinds
     if search.verdict is not None:
-        words = spellings(search.verdict)
-        conditions.append(f"verdict IN ({', '.join('?' * len(words))})")
-        values += words
+        conditions.append("verdict = ?")
+        values.append(search.verdict)
     if search.from_ms is not None:
         # what has not ended runs still
         conditions.append("(ended_ms IS NULL OR ended_ms >= ?)")
@@ -264,7 +262,6 @@ def _records(rows: Iterable[Sequence[object]]) -> Iterator[KeptRecord]:
     for row in rows:
         columns = dict(zip(_COLUMNS, row, strict=True))
         columns["is_replay"] = bool(columns["is_replay"])
-        columns["verdict"] = present_kind(columns["verdict"])
         # SQLite keeps anything in a column, and the file may be somebody else's
         with contextlib.suppress(msgspec.ValidationError):
             yield msgspec.convert(columns, KeptRecord)

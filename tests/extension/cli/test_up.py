@@ -85,7 +85,7 @@ def test_up_keeps_a_notebook_that_is_there_and_takes_options_for_jupyterlab(
     [
         (None, "a.jsonl.gz: No such file or directory."),
         (b"hello\n", "a.jsonl.gz, line 1: "),
-        (b'{"type":"hello","protocol":2}\n', "a.jsonl.gz, line 1: "),
+        (b'{"type":"hello","protocol":1}\n', "a.jsonl.gz, line 1: "),
     ],
 )
 def test_a_bad_recording_is_refused_before_the_server_starts(

@@ -70,7 +70,7 @@ def test_something_else_than_http_is_told() -> None:
             ServerLink({ENV_INGEST_URL: url}).state()
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b'{"protocol": 2}', b"[]"])
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"protocol": 1}', b"[]"])
 def test_an_answer_that_is_no_state_is_an_error_in_words(
     ingest: Any, body: bytes
 ) -> None:

@@ -8,9 +8,7 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from tests.extension.server.test_difference import profiled
-from tests.extension.server.test_older_reports import PROTOCOL_1
 from warpbook.reports.labs import CHECKLIST_LABS
-from warpbook.server.record_forms import decode_report, report_record
 from warpbook_monitors.checklist.judging import checklist
 from warpbook_monitors.checklist.view import view_of_checklist
 from warpbook_monitors.trace.cell_profile import CellProfile
@@ -93,16 +91,9 @@ async def test_answers_of_a_kernel_are_text_and_no_more_than_a_list(
     assert (await ingest("/v1/reports", report)).code == 400
 
 
-async def test_a_report_of_an_older_version_has_answers(jp_serverapp, answers) -> None:
-    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
-    older = decode_report(PROTOCOL_1)
-    await app._records.keep((report_record(older), PROTOCOL_1))
-    assert await answers(older.id) == plain(older.profile)
-
-
 def test_every_question_can_be_translated() -> None:
     words = (LOCALE / "warpbook.pot").read_text()
-    for group in plain(decode_report(PROTOCOL_1).profile)["groups"]:
+    for group in plain(profile_of(profiled("r-1", "train_fp32", 1_000.0)))["groups"]:
         assert f'msgid "{group["title"]}"' in words
         for entry in group["entries"]:
             for item in entry["items"]:

@@ -180,7 +180,7 @@ async def test_the_ingest_answers_a_century_and_no_deep_nest(ingest) -> None:
     for path in ("/v1/reports", "/v1/cells", "/v1/watch", "/v1/out-of-memory"):
         deep = await ingest(path, b'{"protocol":' + b"[" * 15_000)
         assert deep.code == 400, path
-        bad = await ingest(path, b'{"protocol":2,"kernel_id":"\xff\xfe"}')
+        bad = await ingest(path, b'{"protocol":1,"kernel_id":"\xff\xfe"}')
         assert bad.code == 400, path
 
 

@@ -131,7 +131,7 @@ async def test_a_cell_that_ran_out_is_told_who_held_what(
 async def test_only_the_newest_few_are_kept(connect, tell) -> None:
     for number in range(7):
         failed = {"asked_bytes": number * GIB}
-        failure = {"protocol": 2, "kernel_id": "k", "notebook": None, "cell_id": None}
+        failure = {"protocol": 1, "kernel_id": "k", "notebook": None, "cell_id": None}
         answer = await tell(json.dumps({**failure, "failed": failed}).encode())
         assert answer.code == 200
     client = await connect()
@@ -139,7 +139,7 @@ async def test_only_the_newest_few_are_kept(connect, tell) -> None:
     assert sizes == [number * GIB for number in range(2, 7)]
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"garbage", b'{"protocol": 2}'])
+@pytest.mark.parametrize("body", [b"", b"[]", b"garbage", b'{"protocol": 1}'])
 async def test_garbage_is_refused(tell, body) -> None:
     answer = await tell(body)
     assert answer.code == 400
@@ -160,7 +160,7 @@ class TestInAReplay:
     async def test_a_replayed_gpu_is_not_the_one_that_was_full(
         self, tell, jp_fetch
     ) -> None:
-        failure = {"protocol": 2, "kernel_id": "k", "notebook": "a.ipynb"}
+        failure = {"protocol": 1, "kernel_id": "k", "notebook": "a.ipynb"}
         failure |= {"cell_id": None, "failed": {"asked_bytes": GIB, "device_index": 0}}
         answer = json.loads((await tell(json.dumps(failure).encode())).body)
         assert (answer["device"], answer["holders"]) == (None, None)

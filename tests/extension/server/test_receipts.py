@@ -371,7 +371,7 @@ async def test_a_wrong_cell_is_refused_in_words(
 
 
 @pytest.mark.parametrize("path", ["/v1/cells", "/v1/watch"])
-@pytest.mark.parametrize("body", [b"", b"garbage", b"\xff", b"[]", b'{"protocol":2}'])
+@pytest.mark.parametrize("body", [b"", b"garbage", b"\xff", b"[]", b'{"protocol":1}'])
 async def test_garbage_is_refused(ingest, path, body) -> None:
     assert (await ingest(path, body)).code == 400
     assert (await ingest(path, body, secret="wrong")).code == 403

@@ -32,7 +32,7 @@ async def test_who_catches_up_too_slowly_is_told_what_went_meanwhile(
 
     append(*range(100))
     slow = await RawClient.connect(jp_serverapp)
-    slow.send_text('{"type":"subscribe","protocol":2,"since_ms":0}')
+    slow.send_text('{"type":"subscribe","protocol":1,"since_ms":0}')
     while json.loads(await slow.read_text())["type"] != "frame":
         pass
     append(*range(100, 400))
@@ -58,7 +58,7 @@ async def test_a_client_that_does_not_read_misses_frames_and_holds_up_nobody(
     while not broadcaster.viewers._connected:
         await asyncio.sleep(0.01)
     (handler,) = broadcaster.viewers._connected
-    slow.send_text('{"type":"subscribe","protocol":2}')
+    slow.send_text('{"type":"subscribe","protocol":1}')
     good = await connect()
     await good.subscribe()
     await good.next("frame")

@@ -1,10 +1,5 @@
-"""A file of each format that there ever was is brought to today's.
+"""The archive's format: a step follows the one before, what is newer is left alone."""
 
-`tests/data/formats/archive-N.sql` is what `tools/dump_format.py` printed when format N
-was the newest. It stays as it is once that was released.
-"""
-
-import json
 import sqlite3
 from pathlib import Path
 
@@ -12,9 +7,6 @@ import pytest
 
 from warpbook_monitors.archive import database
 from warpbook_monitors.archive.errors import ArchiveError, ArchiveTooNew
-from warpbook_monitors.archive.records import Search, find, message_of
-
-FORMATS = Path(__file__).parents[2] / "data" / "formats"
 
 
 def columns(connection: sqlite3.Connection) -> dict[str, set[str]]:
@@ -25,26 +17,27 @@ def columns(connection: sqlite3.Connection) -> dict[str, set[str]]:
     }
 
 
-@pytest.mark.parametrize("version", range(1, database.SCHEMA_VERSION + 1))
-def test_an_older_archive_is_migrated_with_all_that_it_holds(
-    tmp_path: Path, version: int
+def test_each_format_follows_the_one_before_or_all_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "archive.db"
-    old = sqlite3.connect(path)
-    old.executescript((FORMATS / f"archive-{version}.sql").read_text())
-    old.close()
-    connection, fresh = database.connect(path), database.connect(tmp_path / "new.db")
-    assert columns(connection) == columns(fresh)
-    (user_version,) = connection.execute("PRAGMA user_version").fetchone()
-    assert user_version == database.SCHEMA_VERSION
-    for table in columns(connection):
-        (rows,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
-        assert rows == 1, table
-    (record,), _ = find(connection, Search(text="hot"))
-    message = json.loads(message_of(connection, record.kind, record.id))
-    assert message["title"] == record.title == "GPU 0 is hot"
+    """A format to come is a script that changes the one before it, in one step."""
+    connection = database.connect(tmp_path / "archive.db")
+    before = columns(connection)
+    scripts = {
+        "schema_2.sql": ["ALTER TABLE record ADD COLUMN extra TEXT"],
+        "schema_3.sql": ["ALTER TABLE record ADD COLUMN more TEXT", "NONSENSE"],
+    }
+    monkeypatch.setattr(database, "statements", lambda _, name: scripts[name])
+    with pytest.raises(sqlite3.OperationalError, match="NONSENSE"):
+        with database.transaction(connection):
+            database.migrate(connection, 3)
+    assert columns(connection) == before
+    with database.transaction(connection):
+        database.migrate(connection, 2)
+    assert columns(connection)["record"] == before["record"] | {"extra"}
     connection.close()
-    fresh.close()
+    with pytest.raises(ArchiveTooNew, match="format 2"):
+        database.connect(tmp_path / "archive.db")
 
 
 def test_a_newer_one_and_another_programs_are_left_as_they_are(tmp_path: Path) -> None:

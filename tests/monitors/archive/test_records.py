@@ -26,7 +26,6 @@ from warpbook_monitors.archive.records import (
     newest_messages,
     put,
 )
-from warpbook_monitors.verdicts.verdict import Verdict
 
 NOW_MS = 40 * DAY_MS
 
@@ -86,26 +85,6 @@ def test_it_is_found_by_text_notebook_kind_verdict_and_time(connection) -> None:
     assert names(connection, from_ms=2050.0, to_ms=3000.0) == ["c", "b"]
     assert names(connection, from_ms=9000.0) == ["d"], "it runs still"
     assert names(connection, before_ms=2000.0) == ["a"]
-
-
-def test_kinds_of_before_are_read_as_they_are_spelled_now(connection) -> None:
-    device = {"kind": "tensor_bound", "sentence": 'not "kind":"host_wait"', "rule": ""}
-    message = msgspec.json.encode({"devices": [{"verdict": device}]})
-    put(
-        connection,
-        record("old", kind="receipt", verdict="cuda_core_bound"),
-        message,
-        "here",
-        Limits(),
-    )
-    keep(connection, record("new", NOW_MS + 1, verdict="compute-bound"))
-    assert names(connection, verdict="compute-bound") == ["new", "old"]
-    records, _ = find(connection, Search())
-    assert {record_found.verdict for record_found in records} == {"compute-bound"}
-    read = json.loads(message_of(connection, "receipt", "old"))
-    verdict = msgspec.convert(read["devices"][0]["verdict"], Verdict)
-    assert (verdict.kind, verdict.unit) == ("compute-bound", "tensor cores")
-    assert verdict.sentence == device["sentence"], "what is said is not touched"
 
 
 def test_pages_of_a_list_leave_nothing_out(connection) -> None:
