@@ -1,7 +1,6 @@
 """The programs that tests start: compiler, browser, proxy, promtool, PostgreSQL.
 
-The tests find them in `.cache/bin`, wherever they really are. A peer whose front end
-is tested against our routes lies unpacked in `.cache/nvdashboard`.
+The tests find them in `.cache/bin`, wherever they really are.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ def install() -> None:
     proxy()
     promtool()
     postgres()
-    nvdashboard()
 
 
 def compiler() -> None:
@@ -102,20 +100,6 @@ def slurm() -> None:
     if not all(Path(f"/usr/sbin/{name}").exists() for name in SLURM):
         packages = ("slurmctld", "slurmd", "slurm-client", "munge")
         apt_install("these tests need Slurm", *packages)
-
-
-def nvdashboard() -> None:
-    """Have jupyterlab-nvdashboard beside the environment, where nothing loads it."""
-    folder = ROOT / ".cache" / "nvdashboard"
-    wanted = "jupyterlab-nvdashboard==0.15.0"
-
-    def unpack() -> None:
-        say(f"unpacking {wanted}, whose front end is tested on our routes")
-        shutil.rmtree(folder, ignore_errors=True)
-        pip = [PYTHON, "-m", "pip", "install", "-q", "--no-deps", "--target", folder]
-        run(*pip, wanted)
-
-    once("nvdashboard", wanted, [folder / "jupyterlab_nvdashboard"], unpack)
 
 
 def _installed_browser() -> Path | None:

@@ -27,7 +27,6 @@ from warpbook.server.keeping import keep_telling
 from warpbook.server.kernel_watch import KernelWatch
 from warpbook.server.kernels import running_kernels, runs_code, runs_kernel
 from warpbook.server.logs import write_json_lines
-from warpbook.server.nvdashboard import PEER, Nvdashboard
 from warpbook.server.outlook import OutlookWatch
 from warpbook.server.page_request import READINESS
 from warpbook.server.post_mortem import PostMortems
@@ -175,11 +174,6 @@ class WarpbookApp(ExtensionApp):
         help="A file of alert rules in TOML; warpbook-alerts.toml in Jupyter's folder "
         "of configuration if left out.",
     ).tag(config=True)
-    nvdashboard_routes = Bool(
-        False,
-        help="Serve the routes of jupyterlab-nvdashboard, so that its JupyterLab "
-        "extension shows what warpbook reads. Disable its server extension then.",
-    ).tag(config=True)
     json_logs = Bool(
         False,
         help="Write what warpbook logs as JSON lines, those of requests with their id "
@@ -326,23 +320,6 @@ class WarpbookApp(ExtensionApp):
             self._readiness,
         )
         self.handlers += routes(parts, self.max_viewers)
-        if self.nvdashboard_routes and not self._nvdashboard_is_enabled():
-            feed = Nvdashboard(self._broadcaster, self.max_viewers)
-            self.handlers += feed.handlers()
-
-    def _nvdashboard_is_enabled(self) -> bool:
-        """Whether the peer serves its own routes; if so, say that ours step back."""
-        assert self.serverapp is not None
-        peer = self.serverapp.extension_manager.extensions.get(PEER)
-        if peer is None or not peer.enabled:
-            return False
-        self.log.warning(
-            "warpbook leaves /nvdashboard to jupyterlab-nvdashboard's own server "
-            "extension. For warpbook's readings there: jupyter server extension "
-            "disable %s",
-            PEER,
-        )
-        return True
 
     async def stop_extension(self) -> None:
         """Take no new work, finish what is in flight, and stop; whatever hangs."""

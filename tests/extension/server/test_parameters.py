@@ -53,11 +53,6 @@ GOOD = {
 
 
 @pytest.fixture
-def warpbook_config() -> dict:
-    return {"nvdashboard_routes": True}
-
-
-@pytest.fixture
 def application(jp_serverapp):
     (application,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
     return application
