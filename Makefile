@@ -69,16 +69,12 @@ check:  ## the static checks, cheapest first
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/protocol_types.py --check
-	$(BIN)/python tools/messages.py --check
 	PYTHONPATH=extension:labs:monitors $(BIN)/lint-imports
 	$(BIN)/mkdocs build
 	$(BIN)/mypy & types=$$!; ($(JLPM) lint); lint=$$?; wait $$types && exit $$lint
 
 protocol:  ## write the TypeScript types anew from the Python ones
 	$(BIN)/python tools/protocol_types.py
-
-messages:  ## collect the words of the page anew, for its translations
-	$(BIN)/python tools/messages.py
 
 docs: setup-docs  ## build the docs as a site, with the API reference
 	$(BIN)/mkdocs build
@@ -94,4 +90,4 @@ wheel: setup-wheel  ## sdists, and wheels built from them, of warpbook and its a
 	$(BIN)/python -m build
 	$(BIN)/python tools/agent_wheel.py
 
-.PHONY: help up hub test test-postgres test-ray test-slurm test-systemd setup setup-hub setup-test setup-wheel setup-docs check protocol messages docs pictures recordings wheel
+.PHONY: help up hub test test-postgres test-ray test-slurm test-systemd setup setup-hub setup-test setup-wheel setup-docs check protocol docs pictures recordings wheel

@@ -2,7 +2,7 @@
 
 import type { ITranslator } from '@jupyterlab/translation';
 
-/** Our catalogue's name: `extension/warpbook/locale` has one for each language. */
+/** By which a language pack of JupyterLab has our words. */
 const DOMAIN = 'warpbook';
 
 /** What a figure or a name takes the place of: %1 is the first. */

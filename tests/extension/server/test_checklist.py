@@ -13,7 +13,7 @@ from warpbook_monitors.checklist.judging import checklist
 from warpbook_monitors.checklist.view import view_of_checklist
 from warpbook_monitors.trace.cell_profile import CellProfile
 
-LOCALE = Path(__file__).parents[3] / "extension" / "warpbook" / "locale"
+PAGE = Path(__file__).parents[3] / "frontend" / "src" / "dashboard"
 
 
 @pytest.fixture
@@ -92,9 +92,9 @@ async def test_answers_of_a_kernel_are_text_and_no_more_than_a_list(
 
 
 def test_every_question_can_be_translated() -> None:
-    words = (LOCALE / "warpbook.pot").read_text()
+    words = (PAGE / "worded.ts").read_text()
     for group in plain(profile_of(profiled("r-1", "train_fp32", 1_000.0)))["groups"]:
-        assert f'msgid "{group["title"]}"' in words
+        assert f"mark('{group['title']}')" in words
         for entry in group["entries"]:
             for item in entry["items"]:
-                assert f'"{item["question"]}"' in words
+                assert f"'{item['question']}'" in words
