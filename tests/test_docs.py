@@ -25,7 +25,7 @@ from warpbook.server.app import WarpbookApp
 from warpbook_labs.course.quiz import Placement
 from warpbook_labs.course.session import Graded
 from warpbook_labs.grading import validation
-from warpbook_labs.lab.entries import LabEntry, PathEntry, SoFar, TextEntry
+from warpbook_labs.lab.entries import LabEntry, SoFar, TextEntry
 from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
@@ -57,7 +57,6 @@ JSON_OBJECTS = (
     ModelMemory,
     Graded,
     LabEntry,
-    PathEntry,
     Placement,
     TextEntry,
     validation.Verdict,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from warpbook_labs.cards.model import Card
-from warpbook_labs.lab.entries import LabEntry, PathEntry, TextEntry
+from warpbook_labs.lab.entries import LabEntry, TextEntry
 
 
 class LabList(Struct, frozen=True):
@@ -21,10 +21,6 @@ class LabList(Struct, frozen=True):
     next_lab: str | None = None
     #: in words: what can't be read, and what to install
     problems: tuple[str, ...] = ()
-    #: learning paths, the shortest first
-    paths: tuple[PathEntry, ...] = ()
-    #: the id of the path that the person follows; None if they chose none
-    path: str | None = None
     #: what labs can't run, to read
     texts: tuple[TextEntry, ...] = ()
 

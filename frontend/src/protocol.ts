@@ -928,8 +928,6 @@ export interface LabList {
   readonly notice: string;
   readonly next_lab: string | null;
   readonly problems: string[];
-  readonly paths: PathEntry[];
-  readonly path: string | null;
   readonly texts: TextEntry[];
 }
 
@@ -1205,24 +1203,6 @@ export interface Pair {
   readonly after_ns: number | null;
   readonly before_calls: number | null;
   readonly after_calls: number | null;
-}
-
-/** One learning path in the list. */
-export interface PathEntry {
-  readonly id: string;
-  readonly title: string;
-  readonly about: string;
-  readonly minutes: number;
-  readonly minutes_left: number | null;
-  readonly passed: number | null;
-  readonly parts: PathPart[];
-}
-
-/** Labs of a learning path that belong together, such as those of a day. */
-export interface PathPart {
-  readonly title: string;
-  readonly labs: string[];
-  readonly texts: string[];
 }
 
 /** All GPU work that was launched within the same operators. */

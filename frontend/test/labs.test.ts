@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ALL, fits, languageName } from '../src/labs/filters';
-import { groupsOf, pathWords } from '../src/labs/paths';
 import { unrunLabs, unrunWords } from '../src/labs/unrun';
 import { blocks, marked } from '../src/labs/words';
-import type { LabEntry, LabList, PathEntry } from '../src/protocol';
+import type { LabEntry } from '../src/protocol';
 import type { FakeNode } from './fake_dom';
 import { fakeDocument } from './fake_dom';
 
@@ -89,69 +88,4 @@ test('a cell that grades a file names the cells that are newer', () => {
   }
   assert.deepEqual(unrunLabs('lab.check()', cells.slice(1)), []);
   assert.ok(unrunWords(['vector-add']).includes('%%lab vector-add'));
-});
-
-const OTHER: LabEntry = { ...LAB, id: 'roofline', number: 9, track: 'memory' };
-const PATH: PathEntry = {
-  id: 'week',
-  title: 'A week',
-  about: '',
-  minutes: 60,
-  minutes_left: 30,
-  passed: 1,
-  parts: [
-    { title: 'Day 1', labs: ['roofline', 'gone'], texts: [] },
-    { title: 'Day 2', labs: ['vector-add'], texts: ['dtypes', 'gone'] }
-  ]
-};
-const LIST: LabList = {
-  labs: [LAB, OTHER],
-  compiler: null,
-  gpus: 0,
-  notice: '',
-  next_lab: null,
-  problems: [],
-  paths: [PATH],
-  path: null,
-  texts: []
-};
-
-test('labs stand by track, or in the order of the path that is followed', () => {
-  const groups = (list: LabList) =>
-    groupsOf(list).map(({ title, labs }) => [title, labs.map(({ id }) => id)]);
-  assert.deepEqual(groups(LIST), [
-    ['kernels', ['vector-add']],
-    ['memory', ['roofline']]
-  ]);
-  const text = {
-    id: 'dtypes',
-    title: 'Dtypes',
-    about: '',
-    minutes: 15,
-    labs: [],
-    questions: 7
-  };
-  const other = { ...text, id: 'other' };
-  assert.deepEqual(
-    groupsOf({ ...LIST, path: 'week', texts: [other, text] }).map(
-      ({ texts }) => texts
-    ),
-    [[], [text]]
-  );
-  // a lab that is not here is left out
-  assert.deepEqual(groups({ ...LIST, path: 'week' }), [
-    ['Day 1', ['roofline']],
-    ['Day 2', ['vector-add']]
-  ]);
-});
-
-test('a path says how far one is, and how long it takes where that is not known', () => {
-  assert.equal(
-    pathWords(PATH),
-    '1 of 3 labs are passed, about 30 of 60 minutes are left'
-  );
-  assert.equal(
-    pathWords({ ...PATH, passed: null, minutes_left: null }),
-    '3 labs, about 60 minutes'
-  );
 });

@@ -5,10 +5,8 @@ LabError
 │   ├── NoLab        there is none of this name
 │   ├── NotTrusted   it is somebody's, and the person has not said that they trust it
 │   └── KeptApart    what it takes is not on this machine, on purpose
-├── BadPath          a learning path can't be used: file and key
 ├── BadQuiz          a quiz can't be used, or an engine can't tell what is right
 ├── BadText          a text can't be used: file and key
-├── NoPath           there is no learning path of this name
 ├── NoText           there is no text of this name
 ├── SourceProblem    a learner's source can't be used: `line` says where
 │   ├── BadSource    it is no source that could be checked
@@ -47,20 +45,12 @@ class KeptApart(BadLab):
     """What it takes is not on this machine, on purpose; the message says so."""
 
 
-class BadPath(LabError):
-    """A learning path can't be used; the message names its file and what is wrong."""
-
-
 class BadQuiz(LabError):
     """A quiz can't be used; the message says which question, and why."""
 
 
 class BadText(LabError):
     """A text can't be used; the message names its file and what is wrong."""
-
-
-class NoPath(LabError, LookupError):
-    """There is no learning path of this name; the message names those there are."""
 
 
 class NoText(LabError, LookupError):

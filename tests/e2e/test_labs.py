@@ -12,7 +12,6 @@ from tests.e2e.lab import BASE_URL, Lab
 from tests.e2e.lab_page import LabPage
 from tests.e2e.test_accessible import AXE
 from tests.programs import wait_for
-from warpbook_labs.course.paths import find_path
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.files import CATALOGUE
 
@@ -43,29 +42,13 @@ def write_source(page: LabPage, cell: int, source: str) -> None:
     )
 
 
-def test_a_path_is_chosen_by_keyboard_and_its_labs_stand_in_its_order(
-    page: LabPage, lab_url: str
-) -> None:
+def test_a_text_is_opened_by_keyboard(page: LabPage, lab_url: str) -> None:
     url = urlsplit(lab_url)
     page.page.goto(f"{url.scheme}://{url.netloc}{BASE_URL}lab?reset&{url.query}")
     page.page.wait_for_function("() => window.jupyterapp?.restored.then(() => true)")
     page.execute("warpbook:open-labs")
     browser = page.page.locator(".wb-labs")
-    choice = browser.get_by_label("Learning path")
     expect(browser.locator("[data-lab='matmul']")).to_be_visible()
-    choice.focus()
-    page.page.keyboard.press("ArrowDown")
-    expect(browser.get_by_role("heading", name="Bounds and copies")).to_be_visible()
-    expect(browser.locator("[data-lab='matmul']")).to_have_count(0)
-    on_path = browser.locator("[data-lab]").evaluate_all(
-        "rows => rows.map(row => row.dataset.lab)"
-    )
-    assert on_path == list(find_path("afternoon").labs)
-    expect(browser.locator(".wb-labs-path")).to_contain_text("0 of 5 labs are passed")
-    expect(choice).to_be_focused()
-    page.page.keyboard.press("ArrowUp")
-    expect(browser.locator("[data-lab='matmul']")).to_be_visible()
-    expect(choice).to_have_value("")
     # texts are below the labs, and open as they do
     browser.get_by_role("button", name="Open the text DGX").focus()
     page.page.keyboard.press("Enter")

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from warpbook_labs.course.overview import overview
-from warpbook_labs.course.paths import along, find_path
 from warpbook_labs.course.quiz import (
     BadAnswers,
     Choice,
@@ -89,12 +88,9 @@ def marks_of(**answers: bool) -> list[Marked]:
     ]
 
 
-def test_one_begins_where_the_first_answer_is_wrong_in_the_order_of_the_path() -> None:
+def test_one_begins_where_the_first_answer_is_wrong_in_reading_order() -> None:
     marks = marks_of(area_codes=True, thread_and_block=False, roofline=False)
     assert placement(marks, LABS).begin == "thread-and-block"
-    # the afternoon has no Triton
-    on_path = along(find_path("afternoon"), LABS)
-    assert placement(marks, on_path).begin == "roofline"
     # two questions of one lab: both count
     marks = [*marks_of(area_codes=True, roofline=True), *marks_of(area_codes=False)]
     assert placement(marks, LABS).begin == "area-codes"

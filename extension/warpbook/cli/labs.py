@@ -15,7 +15,6 @@ from warpbook_labs.lab.languages.table import LANGUAGES
 #: what is printed without loading what grades, by the action
 _WITHOUT_GRADING = {
     "list": "warpbook.cli.labs_list",
-    "path": "warpbook.cli.labs_path",
 }
 
 
@@ -39,13 +38,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         return parser
 
     action("list", "tell the labs, and how far you are")
-    path = action("path", "tell learning paths; of one, what is done and what is next")
-    path.add_argument("name", nargs="?", metavar="NAME", help="of a path, such as week")
-    choice = path.add_mutually_exclusive_group()
-    choice.add_argument(
-        "--choose", action="store_true", help="follow it: the next lab is the path's"
-    )
-    choice.add_argument("--clear", action="store_true", help="follow no path any more")
     quiz = action("quiz", "ask where to begin; with answers: say where, and why")
     quiz.add_argument(
         "answers", nargs="*", metavar="LETTER", help="of each question, in order"
@@ -195,8 +187,6 @@ def _add_hub(submit: argparse.ArgumentParser) -> None:
 
 
 def _listed(options: argparse.Namespace) -> int:
-    if options.action == "path" and options.choose and not options.name:
-        return _failed(options, "name the path: warpbook labs path week --choose")
     listing = import_module(_WITHOUT_GRADING[options.action])
     try:
         status: int = listing.show(options)

@@ -12,7 +12,6 @@ from warpbook.cli.json_output import print_json
 from warpbook_labs.cards.progress import how_far
 from warpbook_labs.course.next_lab import next_lab
 from warpbook_labs.course.overview import look_here, overview, so_far
-from warpbook_labs.course.paths import along, chosen_path
 from warpbook_labs.course.progress import (
     Progress,
     damaged_results,
@@ -68,7 +67,7 @@ def show(options: argparse.Namespace) -> int:
     missing = [lab for lab in labs if not lab.can_check and lab.why != here.remedy]
     lines += [f"{lab.id} can't be checked here. {lab.why}" for lab in missing]
     lines += [_gpu_words(), *problems]
-    following = next_lab(along(chosen_path(), labs))
+    following = next_lab(labs)
     if following is not None:
         lines.append(f"Next: {following.title}: warpbook labs open {following.id}")
     print(joined(lines))

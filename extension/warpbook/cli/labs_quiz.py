@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook_labs.course.overview import look_here, overview, so_far
-from warpbook_labs.course.paths import along, chosen_path
 from warpbook_labs.course.quiz import (
     LETTERS,
     UNKNOWN,
@@ -46,7 +45,7 @@ def quiz(options: argparse.Namespace) -> int:
         BadQuiz: it can't be used, or no question can be asked here.
         CommandError: the answers are none.
     """
-    labs = along(chosen_path(), overview(look_here(), so_far({}))[0])
+    labs = overview(look_here(), so_far({}))[0]
     of = find_text(options.text) if options.text else read_quiz("placement")
     questions, why = questions_here(of.questions, labs)
     if not questions:

@@ -13,7 +13,6 @@ from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cards.next_step import next_section, next_words
 from warpbook_labs.course.next_lab import next_lab, skipped_words
 from warpbook_labs.course.overview import look_here, overview, so_far
-from warpbook_labs.course.paths import along, chosen_path
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.session import Graded, find
 from warpbook_labs.course.solution import Solution
@@ -47,8 +46,7 @@ def next_sections(
     if graded.submission is None:
         words = "Hand it in: hidden cases are drawn for it:"
         return (next_section([f"{words} `warpbook labs submit {target(options)}`"]),)
-    entries, _ = overview(look_here(), so_far(Store().progress()))
-    labs = along(chosen_path(), entries)
+    labs, _ = overview(look_here(), so_far(Store().progress()))
     following = next_lab(labs)
     name = "" if following is None else following.id
     return (

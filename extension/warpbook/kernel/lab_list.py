@@ -10,7 +10,6 @@ from warpbook_labs.cards.html import STYLE, shown
 from warpbook_labs.cards.progress import how_far
 from warpbook_labs.course.next_lab import next_lab, skipped_words
 from warpbook_labs.course.overview import look_here, overview, so_far, speed_words
-from warpbook_labs.course.paths import along, chosen_path
 from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_monitors.plain_text import joined
 
@@ -28,10 +27,9 @@ class LabList:
             why = f"How far you are is not known: {problem}"
         here = look_here()
         self.labs, bad = overview(here, progress)
-        in_order = along(chosen_path(), self.labs)
-        self.next_lab = next_lab(in_order)
+        self.next_lab = next_lab(self.labs)
         #: said once of all labs
-        said = (speed_words(here), skipped_words(in_order))
+        said = (speed_words(here), skipped_words(self.labs))
         self.notice = " ".join(filter(None, said))
         self.problems = (*bad, *filter(None, [why]))
 

@@ -14,7 +14,6 @@ from IPython.display import display
 from warpbook import labs
 from warpbook.kernel.profile import Notice
 from warpbook_labs.course.overview import look_here, overview, so_far
-from warpbook_labs.course.paths import along, chosen_path
 from warpbook_labs.course.quiz import (
     LETTERS,
     UNKNOWN,
@@ -111,7 +110,7 @@ def labquiz(line: str) -> None:
 
 
 def _shown(words: Sequence[str], text: str) -> ShownQuiz | ShownMarks | Notice:
-    labs_here = along(chosen_path(), overview(look_here(), so_far({}))[0])
+    labs_here = overview(look_here(), so_far({}))[0]
     of = find_text(text) if text else read_quiz("placement")
     questions, left_out = questions_here(of.questions, labs_here)
     if not questions:

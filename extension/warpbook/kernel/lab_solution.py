@@ -11,7 +11,6 @@ from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cards.next_step import next_section, next_words, reference_sections
 from warpbook_labs.course.next_lab import next_lab
 from warpbook_labs.course.overview import look_here, overview, so_far
-from warpbook_labs.course.paths import along, chosen_path
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.solution import Solution
 from warpbook_labs.course.store import Store
@@ -68,7 +67,7 @@ def solution_here(loaded: LoadedLab) -> ShownSolution:
 def next_here(lab: str) -> LabEntry | None:
     """Give the next lab that the person has not passed."""
     labs, _ = overview(look_here(), so_far(Store().progress()))
-    return next_lab(along(chosen_path(), labs), lab)
+    return next_lab(labs, lab)
 
 
 def sections_after_pass(loaded: LoadedLab) -> tuple[CardSection, ...]:

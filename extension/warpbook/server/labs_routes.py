@@ -14,13 +14,12 @@ from warpbook.server.labs_work import (
     LabsProblem,
     alone,
     cards,
-    follow,
     hints,
     labs,
     open_lab,
     solution,
 )
-from warpbook.server.parameters import NoQuery, PathChoice
+from warpbook.server.parameters import NoQuery
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
 
@@ -46,23 +45,6 @@ class LabsHandler(Handler):
         gpus = sum(device.kind == "gpu" for device in sampler.devices)
         listing = await _done(labs, gpus if sampler.replay is None else 0)
         self.finish_json(encode(listing))
-
-
-class LabPathHandler(Handler):
-    """`POST api/v1/labs/path?path=ID`.
-
-    Cost: the paths are read; one request at a time.
-    """
-
-    query_type = PathChoice
-
-    @web.authenticated
-    @authorized
-    async def post(self) -> None:
-        """Note which learning path the person follows."""
-        await _done(follow, self.query(PathChoice).path)
-        self.set_status(204)
-        self.finish()
 
 
 class LabOpenHandler(Handler):

@@ -35,17 +35,9 @@ from warpbook_labs.course.overview import (
     so_far,
     speed_words,
 )
-from warpbook_labs.course.paths import (
-    LabPath,
-    along,
-    choose_path,
-    chosen_path,
-    path_entry,
-    read_paths,
-)
 from warpbook_labs.course.progress import Progress, read_progress, submissions_file
 from warpbook_labs.course.reading import Reading, read_texts, text_folder
-from warpbook_labs.errors import BadPath, BadText, LabError, StoreError
+from warpbook_labs.errors import BadText, LabError, StoreError
 from warpbook_labs.lab.entries import SoFar
 from warpbook_labs.lab.files import UnfitFile, read_file
 from warpbook_labs.lab.plain_math import plain_math
@@ -87,39 +79,21 @@ def labs(gpus: int) -> LabList:
         problems.append(f"How far you are is not known. {problem}")
     here = look_here(gpus)
     lab_infos, bad = overview(here, progress)
-    paths: tuple[LabPath, ...] = ()
     texts: tuple[Reading, ...] = ()
     try:
-        paths, texts = read_paths(), read_texts()
-    except (BadPath, BadText) as problem:
+        texts = read_texts()
+    except BadText as problem:
         problems.append(_words(str(problem)))
-    chosen = chosen_path()
-    in_order = along(chosen, lab_infos)
-    following = next_lab(in_order)
+    following = next_lab(lab_infos)
     return LabList(
         lab_infos,
         here.compiler,
         gpus,
-        " ".join(filter(None, [speed_words(here), skipped_words(in_order)])),
+        " ".join(filter(None, [speed_words(here), skipped_words(lab_infos)])),
         None if following is None else following.id,
         (*problems, *bad),
-        tuple(path_entry(path, lab_infos) for path in paths),
-        None if chosen is None else chosen.id,
         tuple(text.entry for text in texts),
     )
-
-
-def follow(path: str) -> None:
-    """Note which path the person follows; "" is none.
-
-    Raises:
-        LookupError: there is no such path.
-        LabsProblem: the paths can't be read.
-    """
-    try:
-        choose_path(path)
-    except BadPath as problem:
-        raise LabsProblem(_words(str(problem))) from None
 
 
 def hints(lab: str, open_one: bool) -> LabHints:

@@ -63,12 +63,6 @@ class Span(Struct, frozen=True):
             raise ValueError("from_ms and to_ms must be further apart")
 
 
-class PathChoice(Struct, frozen=True):
-    """Which learning path the person follows; empty is none."""
-
-    path: Name = ""
-
-
 class BadBody(ValueError):
     """A body or message that can't be used; the message says why."""
 

@@ -28,7 +28,6 @@ from warpbook.server.labs_routes import (
     LabCardsHandler,
     LabHintsHandler,
     LabOpenHandler,
-    LabPathHandler,
     LabsHandler,
     LabSolutionHandler,
 )
@@ -108,7 +107,6 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/cells", CellsHandler, records),
         (f"{API}/courses", CoursesHandler, shared),
         (f"{API}/labs", LabsHandler, shared),
-        (f"{API}/labs/path", LabPathHandler, shared),
         (f"{API}/labs/{LAB}/open", LabOpenHandler, shared),
         (f"{API}/labs/{LAB}/hints", LabHintsHandler, shared),
         (f"{API}/labs/{LAB}/cards", LabCardsHandler, shared),

@@ -1,4 +1,4 @@
-/** All labs by track or along a path, in a tab of the main area. */
+/** All labs by track, in a tab of the main area. */
 
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
@@ -7,11 +7,9 @@ import { clip } from '../format';
 import type { CourseList, LabEntry, LabList, TextEntry } from '../protocol';
 import { courseSection } from './course';
 import { fits, LabFilters } from './filters';
-import type { LabGroup } from './paths';
-import { groupsOf, PathChoice } from './paths';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
-import { textRow, textSections } from './texts';
+import { textSections } from './texts';
 import { trans } from '../translation';
 
 /** A row of a lab that is not filtered out; texts are not filtered. */
@@ -47,7 +45,6 @@ export class LabBrowser extends Widget {
       this.notice,
       this.next,
       this.courses,
-      this.path.node,
       this.filters.node,
       this.tracks,
       this.texts
@@ -61,8 +58,7 @@ export class LabBrowser extends Widget {
       this.write(list);
       const courses = await this.server.courses();
       this.writeCourses(courses, list.labs);
-      const ofCourse = list.path === null ? courses.next_lab : null;
-      this.writeNext(ofCourse ?? list.next_lab);
+      this.writeNext(courses.next_lab ?? list.next_lab);
     } catch (error) {
       this.said.replaceChildren(problem(error));
     }
@@ -102,18 +98,17 @@ export class LabBrowser extends Widget {
     this.said.replaceChildren(
       ...problems.slice(0, 20).map(words => problem(new Error(words)))
     );
-    this.path.write(list);
     this.writeTexts(list.texts);
     // an unchanged list stays: a person may be reading in it
-    const state = JSON.stringify([labs, list.path, list.texts]);
+    const state = JSON.stringify([labs, list.texts]);
     if (state === this.state) {
       return;
     }
     this.state = state;
-    const groups = groupsOf(list);
+    const tracks = [...new Set(labs.map(({ track }) => track))];
     this.rows.clear();
-    this.tracks.replaceChildren(...groups.map(group => this.group(group)));
-    this.labs = groups.flatMap(group => group.labs);
+    this.labs = labs;
+    this.tracks.replaceChildren(...tracks.map(track => this.track(track)));
     this.writeNext(list.next_lab);
     this.filters.offer(this.labs);
     this.filter();
@@ -192,35 +187,24 @@ export class LabBrowser extends Widget {
     );
   }
 
-  private group({ title, label, labs, texts }: LabGroup): HTMLElement {
+  private track(track: string): HTMLElement {
+    const labs = this.labs.filter(lab => lab.track === track);
     const passed = labs.filter(({ progress }) => progress?.state === 'passed');
     return h(
       'section',
-      { 'aria-label': label },
+      { 'aria-label': trans.__('Track %1', clip(track, 40)) },
       h(
         'h3',
         {},
-        clip(title, 200),
+        clip(track, 200),
         h('span', { class: 'wb-note' }, ` ${passed.length} of ${labs.length}`)
       ),
       h(
         'ul',
         { class: 'wb-list wb-labs-list' },
-        ...labs.map(lab => this.row(lab)),
-        ...texts.map(text =>
-          textRow(text, button => void this.open(text, button))
-        )
+        ...labs.map(lab => this.row(lab))
       )
     );
-  }
-
-  private async follow(path: string): Promise<void> {
-    try {
-      await this.server.follow(path);
-      await this.refresh();
-    } catch (error) {
-      this.said.replaceChildren(problem(error));
-    }
   }
 
   private row(lab: LabEntry): HTMLElement {
@@ -253,7 +237,6 @@ export class LabBrowser extends Widget {
   private readonly said = h('div', { class: 'wb-notices' });
   private readonly notice = h('p', { class: 'wb-labs-notice' });
   private readonly next = h('div', { class: 'wb-labs-next' });
-  private readonly path = new PathChoice(path => void this.follow(path));
   private readonly filters = new LabFilters(() => this.filter());
   private readonly rows = new Map<string, HTMLElement>();
   private labs: readonly LabEntry[] = [];

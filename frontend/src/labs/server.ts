@@ -61,11 +61,6 @@ export class LabsServer {
     return this.ask('GET', `labs/${lab}/cards`, isLabCards);
   }
 
-  /** Note which learning path the person follows; '' is none. */
-  async follow(path: string): Promise<void> {
-    await this.request('POST', `labs/path?path=${encodeURIComponent(path)}`);
-  }
-
   private async ask<T>(
     method: 'GET' | 'POST',
     path: string,

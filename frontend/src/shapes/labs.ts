@@ -225,24 +225,6 @@ export const isLabHints: Shape<types.LabHints> = check.record<types.LabHints>({
   hints: check.list(check.text, 100),
 });
 
-export const isPathPart: Shape<types.PathPart> = check.record<types.PathPart>({
-  title: check.text,
-  labs: check.list(check.text, 100),
-  texts: check.list(check.text, 20),
-}, {
-  texts: [],
-});
-
-export const isPathEntry: Shape<types.PathEntry> = check.record<types.PathEntry>({
-  id: check.text,
-  title: check.text,
-  about: check.text,
-  minutes: check.whole,
-  minutes_left: check.optional(check.whole),
-  passed: check.optional(check.whole),
-  parts: check.list(isPathPart, 100),
-});
-
 export const isTextEntry: Shape<types.TextEntry> = check.record<types.TextEntry>({
   id: check.text,
   title: check.text,
@@ -259,15 +241,11 @@ export const isLabList: Shape<types.LabList> = check.record<types.LabList>({
   notice: check.text,
   next_lab: check.optional(check.text),
   problems: check.list(check.text, 1000),
-  paths: check.list(isPathEntry, 100),
-  path: check.optional(check.text),
   texts: check.list(isTextEntry, 100),
 }, {
   notice: "",
   next_lab: null,
   problems: [],
-  paths: [],
-  path: null,
   texts: [],
 });
 

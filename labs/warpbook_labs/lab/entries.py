@@ -1,10 +1,10 @@
-"""Labs, paths and texts in a list, as they are sent: plain values."""
+"""Labs and texts in a list, as they are sent: plain values."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 
 class SoFar(Struct, frozen=True):
@@ -40,31 +40,6 @@ class LabEntry(Struct, frozen=True):
     why: str
     #: None where it is not known
     progress: SoFar | None
-
-
-class PathPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """Labs of a learning path that belong together, such as those of a day."""
-
-    title: Annotated[str, Meta(min_length=1, max_length=200)]
-    #: ids, in order
-    labs: Annotated[tuple[str, ...], Meta(min_length=1, max_length=100)]
-    #: ids of texts to go through after the labs
-    texts: Annotated[tuple[str, ...], Meta(max_length=20)] = ()
-
-
-class PathEntry(Struct, frozen=True):
-    """One learning path in the list."""
-
-    id: str
-    title: str
-    about: str
-    #: of all its labs that are here
-    minutes: int
-    #: of those that are not passed; None where that is not known
-    minutes_left: int | None
-    #: labs that are passed; None where that is not known
-    passed: int | None
-    parts: tuple[PathPart, ...]
 
 
 class TextEntry(Struct, frozen=True):

@@ -9,8 +9,8 @@ from warpbook_monitors.plain_file import NotAPlainFile, check_plain
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: labs are data: beside the package in a checkout, within it where it is installed
 _DATA = _PACKAGE if (_PACKAGE / "catalogue").is_dir() else _PACKAGE.parent
-CATALOGUE, TEMPLATE, TOUR, PATHS, QUIZZES, TEXTS = (
-    _DATA / name for name in ("catalogue", "template", "tour", "paths", "quiz", "texts")
+CATALOGUE, TEMPLATE, TOUR, QUIZZES, TEXTS = (
+    _DATA / name for name in ("catalogue", "template", "tour", "quiz", "texts")
 )
 #: between the hints of a lab's `hints.md`
 HINT = "\n---\n"

@@ -74,29 +74,6 @@ async def test_the_list_tells_needs_and_progress_and_runs_no_python_of_labs(
     assert not [name for name in sys.modules if name.startswith("warpbook_lab_")]
 
 
-async def test_a_path_is_followed_from_the_page_until_none_is(jp_fetch) -> None:
-    listed = await answer_of(jp_fetch)
-    assert [path["id"] for path in listed["paths"]] == ["afternoon", "week", "term"]
-    assert listed["path"] is None
-    (afternoon, *_) = listed["paths"]
-    labs = {lab["id"]: lab for lab in listed["labs"]}
-    ids = [lab for part in afternoon["parts"] for lab in part["labs"]]
-    assert afternoon["minutes"] == sum(labs[lab]["minutes"] for lab in ids)
-
-    async def follow(path: str) -> int:
-        params = {"path": path}
-        done = await jp_fetch(*API, "path", method="POST", body="", params=params)
-        return done.code
-
-    assert await follow("term") == 204
-    assert (await answer_of(jp_fetch))["path"] == "term"
-    assert "no path `<img" in await refused(404, follow(ATTACK))
-    assert "query" in await refused(400, follow("x" * 300))
-    assert (await answer_of(jp_fetch))["path"] == "term"
-    assert await follow("") == 204
-    assert (await answer_of(jp_fetch))["path"] is None
-
-
 async def test_texts_are_listed_and_opened_as_labs_are(jp_fetch, jp_root_dir) -> None:
     texts = (await answer_of(jp_fetch))["texts"]
     assert [text["id"] for text in texts] == [
