@@ -24,7 +24,8 @@ without a GPU: that is no verdict. *Needs a GPU* are wrong ones that nothing can
 without one. *Line* and *cause* say for how many of those that were caught a message
 names the line at fault, and what is wrong there. Of a wrong number it tells which, and
 what it must be: that counts as the cause. Beside it are named up to seven lines that
-the number came from, and one of them must be the line at fault.
+the number came from, and one of them must be the line at fault. Of plans no line
+is named, unless one raises.
 
 Two of the right ones are open questions. `reduction-and-scan/fence_of_every_thread`
 gets what it expects from GPUs, and PTX's memory model does not promise it: a fence

@@ -113,9 +113,7 @@ def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(
     assert (result.status, result.right, result.of) == ("failed", 2, 8)
     assert "square: 2 of 8 correct, 75 % are required." in result.message
     first, second, *_ = result.cases
-    assert first.message == (
-        "It is 2; right is 1. It came from line 3. It was asked square(1)"
-    )
+    assert first.message == "It is 2; right is 1. It was asked square(1)"
     assert second.passed and second.printed == "at 2\n"
     # of those hidden one failure is told, and neither its numbers nor what it printed
     hidden = [case for case in result.cases if case.is_hidden]

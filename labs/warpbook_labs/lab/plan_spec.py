@@ -55,8 +55,6 @@ class Function(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     #: of its questions, so many must be answered right
     share: Annotated[float, Meta(gt=0, le=1)] = 1.0
-    #: the lines of a wrong answer are named; of a search they would be too many
-    names_lines: bool = True
     #: it is called step by step, and `advance` of the lab says what comes next
     is_dialogue: bool = False
 

@@ -11,7 +11,7 @@ import ast
 import contextlib
 import sys
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -21,7 +21,6 @@ from warpbook_labs.sandbox.line_distances import (
     in_order,
     merge,
     nearest,
-    suspicious,
 )
 from warpbook_labs.sandbox.objects import (
     Objects,
@@ -122,17 +121,10 @@ class Follower:
             sorted(line for line, is_read in self._is_read.items() if not is_read)
         )
 
-    def explanation(
-        self, lines: Lines, right: Sequence[Lines] = ()
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Name the nearest lines, then assignments that nothing has read.
-
-        Args:
-            lines: from which a value came.
-            right: from which values came that are right.
-        """
+    def explanation(self, lines: Lines) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Name the nearest of these lines, then assignments that nothing has read."""
         unread = self.unread()[:_MOST_UNREAD]
-        order = in_order(suspicious(self.by_statements(lines), right))
+        order = in_order(self.by_statements(lines))
         others = tuple(line for line in order if line not in unread)
         return others[: MOST_LINES - len(unread)], unread
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
@@ -17,9 +16,7 @@ import numpy as np
 
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.texts import at_line
-from warpbook_labs.sandbox.following import Follower
 from warpbook_labs.sandbox.learner_code import Printed, load_modules, within, words_of
-from warpbook_labs.sandbox.line_distances import Lines
 from warpbook_labs.sandbox.work import Refused
 
 Job = Call
@@ -38,34 +35,15 @@ def do(job: Call) -> Called | Refused:
     module = ModuleType("answers")
     printed = Printed()
     encode = plain_encoder()
-    follower: Follower | None = None
-    watching: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     try:
-        if job.wrong:
-            follower = Follower(job.source, SOURCE_NAME)
-            watching = follower.watching
-        with contextlib.redirect_stdout(printed), within(job.call_s), watching():
+        with contextlib.redirect_stdout(printed), within(job.call_s):
             code = compile(job.source, SOURCE_NAME, "exec", dont_inherit=True)
             exec(code, module.__dict__)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = words_of(problem, job.call_s, SOURCE_NAME)
         return Refused(at_line(words, line), line=line or None)
-    answers: list[Answered] = []
-    origins: list[Lines] = []
-    for call in job.calls:
-        with watching():
-            returned = answer(module, call, job.call_s, encode)
-        answers.append(returned)
-        if follower is not None:
-            origins.append(dict(follower.result))
-    if follower is None:
-        return Called(tuple(answers))
-    right = [of for of, wrong in zip(origins, job.wrong, strict=True) if not wrong]
-    explained = []
-    for given, origin in zip(answers, origins, strict=True):
-        lines, unread = follower.explanation(origin, right)
-        explained.append(msgspec.structs.replace(given, lines=lines, unread=unread))
-    return Called(tuple(explained))
+    answers = [answer(module, call, job.call_s, encode) for call in job.calls]
+    return Called(tuple(answers))
 
 
 def plain_encoder() -> Callable[[Any], bytes]:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from warpbook_labs.engines.answers.dialogue import Dialogues
-from warpbook_labs.engines.answers.explaining import Put, followed, from_lines
+from warpbook_labs.engines.answers.dialogue import Dialogues, Put
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.errors import BadLab, BadSource
 from warpbook_labs.lab.loaded import LoadedLab
@@ -101,8 +100,6 @@ def check_draws(
         (question, _told(loaded, question, answer))
         for question, answer in zip(plain, answers, strict=True)
     ]
-    for place, answer in followed(source, calls, judged, answers, plan.call_s, limits):
-        judged[place] = (plain[place], _told(loaded, plain[place], answer))
     results_of_all = _with_dialogues(loaded, plan, source, put, judged, limits)
     results, begin = [], len(shown)
     for draw in hidden or [[]]:
@@ -218,8 +215,6 @@ def _told(
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "judge", why) from None
-    if words and not answer.problem:
-        words = f"{words.rstrip('.')}{from_lines(answer)}"
     if words and not put.is_hidden and not function.is_dialogue:
         # what is raised seldom ends as a sentence
         call, is_whole = call_words(function, question)

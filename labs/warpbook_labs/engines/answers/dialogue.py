@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 
 import msgspec
+from msgspec import Struct
 
-from warpbook_labs.engines.answers.explaining import Put
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Opening
-from warpbook_labs.lab.questions import Advance, typed
+from warpbook_labs.lab.plan_spec import Function
+from warpbook_labs.lab.questions import Advance, Question, typed
 from warpbook_labs.sandbox.kept import KeptProcess, KeptProcessError
 from warpbook_labs.sandbox.limits import Limits
 
@@ -24,6 +25,14 @@ _MOST_STEP_BYTES = 1 << 17
 #: characters that are kept of what all steps of a dialogue print
 _MOST_PRINTED = 4_000
 _decode = msgspec.msgpack.Decoder(Answered).decode
+
+
+class Put(Struct, frozen=True):
+    """A question with what may be told of it."""
+
+    question: Question
+    function: Function
+    is_hidden: bool
 
 
 class EndlessDialogue(Exception):

@@ -25,10 +25,6 @@ class Answered(Struct, frozen=True):
     problem: str = ""
     line: int | None = None
     printed: str = ""
-    #: of the learner's, from which the answer came, the nearest first, if it is asked
-    lines: tuple[int, ...] = ()
-    #: with these, the lines of assignments whose values nothing reads
-    unread: tuple[int, ...] = ()
 
 
 class Opening(Struct, frozen=True):
@@ -53,6 +49,3 @@ class Call(Job[Called], frozen=True, tag="call"):
     calls: tuple[Asked, ...]
     #: each may take so long
     call_s: float = 1.0
-    #: the lines are asked from which answers came, which takes longer: of each call
-    #: whether its answer was wrong, since those of right ones are less suspicious
-    wrong: tuple[bool, ...] = ()
