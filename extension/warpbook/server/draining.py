@@ -7,9 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
-from typing import TypeVar
+from collections.abc import Awaitable
 
 _log = logging.getLogger(__name__)
 
@@ -19,31 +17,6 @@ STEP_S = 2.0
 ARCHIVE_S = 3.0
 #: since the server was asked to stop
 _LATEST_S = 9.0
-
-T = TypeVar("T")
-
-
-async def on_daemon_thread(call: Callable[[], T], name: str) -> T:
-    """Make a call that may hang; the process does not wait for its thread at the end.
-
-    `asyncio.to_thread` has threads that the interpreter joins before it exits.
-
-    Args:
-        call: what is called.
-        name: of its thread.
-    """
-    outcome: Future[T] = Future()
-    # who gives up waiting cancels nothing here
-    outcome.set_running_or_notify_cancel()
-
-    def work() -> None:
-        try:
-            outcome.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
-            outcome.set_exception(error)
-
-    threading.Thread(target=work, name=name, daemon=True).start()
-    return await asyncio.wrap_future(outcome)
 
 
 async def bounded_stop(

@@ -29,7 +29,6 @@ _INTERRUPTED = "The server or the kernel ended while this cell ran."
 decode_report = msgspec.json.Decoder(CellReport).decode
 decode_receipt = msgspec.json.Decoder(Receipt).decode
 decode_alert = msgspec.json.Decoder(Alert).decode
-decode_post_mortem = msgspec.json.Decoder(PostMortem).decode
 decode_band = msgspec.json.Decoder(CellBand).decode
 
 

@@ -46,10 +46,6 @@ class HostCounts:
     #: non-deterministic launches of the whole program
     unrepeatable: int = 0
 
-    def as_numbers(self) -> dict[str, int]:
-        """Give the counts by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
 
 #: what a lab may count
 COUNTED = tuple(field.name for field in fields(HostCounts))
