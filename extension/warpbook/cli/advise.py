@@ -34,7 +34,6 @@ _WITHOUT_GPU = (
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "advise",
         help="go through the optimisation checklist with a trace or a script",

@@ -8,7 +8,6 @@ from warpbook_monitors import agent
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "agent",
         help="serve this node's GPUs to Prometheus, without Jupyter",

@@ -41,7 +41,6 @@ _LEAST_MS, _MOST_MS = 1e-6, 86_400_000.0
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "analyze",
         help="say what holds a profiled program back",

@@ -17,7 +17,6 @@ from warpbook_monitors.plain_text import printable
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "backup",
         help="write all that warpbook keeps of you into one file",
@@ -34,7 +33,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make it, and tell what is in it."""
     try:
         made = make_backup(places(), options.file, options.force)
     except BackupError as error:

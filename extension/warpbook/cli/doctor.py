@@ -15,7 +15,6 @@ _MARKS = {"ok": "ok     ", "absent": "absent ", "broken": "BROKEN "}
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "doctor",
         help="tell what works here, what does not, and what to do",

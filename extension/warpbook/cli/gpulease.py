@@ -13,7 +13,6 @@ from warpbook.cli.errors import CommandError
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "gpulease",
         help="take, extend or give back a GPU of the class hub",

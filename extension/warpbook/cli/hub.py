@@ -30,7 +30,6 @@ _ACCOUNTS = {"service_user": "warpbook-hub", "grader_user": "warpbook-grader"}
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "hub",
         help="start a class on this machine: JupyterHub, a course, and graders",

@@ -25,7 +25,6 @@ _NODE = "python -m warpbook.hub.grader.cluster {} --token-file FILE"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument(
         "--engine",
         choices=("local", "ray"),

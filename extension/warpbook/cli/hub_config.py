@@ -42,7 +42,6 @@ _BY_HUB = ("folder", "service_user")
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "config",
         help="write what a JupyterHub that is there already needs for a course",

@@ -19,7 +19,6 @@ _WITHOUT_GRADING = {
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command and its parts."""
     parser = commands.add_parser(
         "labs",
         help="learn to write kernels: open, check and submit exercises",

@@ -35,7 +35,6 @@ _LEFT = (TextCell, StatusCell, CodeCell, LocationCell)
 
 
 def card_lines(card: Card) -> Iterator[str]:
-    """Write a card."""
     return map(printable, _lines(card))
 
 

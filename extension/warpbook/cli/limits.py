@@ -21,7 +21,6 @@ from warpbook_monitors.trace.limits import Answer, Limits
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "limits",
         help="measure what the GPUs here can reach",

@@ -24,7 +24,6 @@ _MOST_COUNT = 10_000
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "memory",
         help="compute what training or serving a model needs of a GPU's memory",
@@ -171,7 +170,6 @@ def _size_bytes(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compute it and print it."""
     plan = Plan(
         batch=options.batch,
         tokens=options.sequence,

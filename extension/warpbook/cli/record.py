@@ -25,7 +25,6 @@ MAX_SECONDS = 7 * 86400.0
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "record",
         help="record this machine's GPUs into a file",

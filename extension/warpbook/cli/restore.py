@@ -14,7 +14,6 @@ from warpbook_monitors.plain_text import printable
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "restore",
         help="put what `warpbook backup` wrote back in its place",

@@ -30,7 +30,6 @@ TOUR = "warpbook-tour.ipynb"
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command."""
     parser = commands.add_parser(
         "up",
         help="start JupyterLab with the dashboard and the tour",

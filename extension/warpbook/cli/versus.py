@@ -55,7 +55,6 @@ def share(text: str) -> float:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     group = parser.add_argument_group("for CI: is it slower than it was?")
     group.add_argument(
         "--vs",
