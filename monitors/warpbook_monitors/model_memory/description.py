@@ -71,7 +71,6 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def parameters(self) -> int:
-        """Count all parameters."""
         return sum(block.parameters() for block in self.blocks)
 
     def layers_of(self, kind: type[Any]) -> list[Any]:
@@ -95,7 +94,6 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def known_names() -> list[str]:
-    """List the names of the known models."""
     return sorted(path.stem for path in _KNOWN.glob("*.toml"))
 
 

@@ -47,7 +47,6 @@ class AtPeak(msgspec.Struct, frozen=True):
 
     @property
     def total_bytes(self) -> int:
-        """Give the peak."""
         return sum(msgspec.structs.astuple(self))
 
 
