@@ -114,7 +114,6 @@ class Instances:
     """The MIG instances of one GPU: those that are known, and those that are new."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
         self._known: set[str] = set()
 
     def find_new(self, gpu: Contact, parent_id: str) -> Iterator[MigProbe | NvmlError]:

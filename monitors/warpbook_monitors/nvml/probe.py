@@ -202,7 +202,6 @@ class NvmlSource:
     what = "NVML"
 
     def __init__(self) -> None:
-        """Nothing is opened yet."""
         self._probes: list[NvmlProbe | MigProbe] = []
         #: by number, the GPUs whose opening has not come back
         self._attempts: dict[int, Attempt[NvmlProbe]] = {}

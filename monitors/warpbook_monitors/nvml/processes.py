@@ -118,7 +118,6 @@ class ProcessTable:
     """
 
     def __init__(self) -> None:
-        """Nobody is known yet."""
         self._known: dict[int, SystemProcess] = {}
 
     def describe(self, pid: int, listed_s: float) -> SystemProcess | None:
