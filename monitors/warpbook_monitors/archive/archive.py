@@ -99,7 +99,6 @@ class Archive:
         self._listeners.append(listener)
 
     def start(self) -> None:
-        """Begin to write."""
         self._thread.start()
 
     def close(self, timeout_s: float) -> bool:

@@ -21,7 +21,6 @@ class FrameTable:
     """Takes frames of the same devices, some at a time, and gives their table."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
-        """Begin without a frame."""
         self.devices = devices
         self._blocks: list[tuple[Floats, list[Floats]]] = []
         self._places: dict[str, dict[str, int]] = {}
@@ -59,7 +58,6 @@ class FrameTable:
         self.rows += len(frames)
 
     def table(self) -> Table:
-        """Give all frames that were taken."""
         heads = np.concatenate([heads for heads, _ in self._blocks])
         columns: dict[str, Floats] = {TO_MS: heads[:, 0], SEQ: heads[:, 1]}
         columns[LABEL] = heads[:, 2]

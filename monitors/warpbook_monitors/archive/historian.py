@@ -24,7 +24,6 @@ class Historian:
     """What the thread of the archive does for the history, second by second."""
 
     def __init__(self, limits: Limits) -> None:
-        """Begin with an empty tail."""
         self._limits = limits
         self._tail = Tail()
         self._tidied_s = 0.0

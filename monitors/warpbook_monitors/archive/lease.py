@@ -16,7 +16,6 @@ class Lease:
     """A lock on a file beside the archive."""
 
     def __init__(self, path: Path) -> None:
-        """Name the file; nothing is locked yet."""
         self._path = path
         self._descriptor: int | None = None
 
@@ -62,7 +61,6 @@ class Lease:
         return identity_of(self._path) == (stat.st_dev, stat.st_ino)
 
     def release(self) -> None:
-        """Give it back."""
         if self._descriptor is not None:
             # a child that was forked meanwhile may have the file open, too
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)

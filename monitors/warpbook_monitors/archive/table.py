@@ -49,7 +49,6 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
         return len(self.to_ms)
 
     def column(self, name: str) -> Floats:
@@ -58,7 +57,6 @@ class Table:
         return np.full(self.rows, np.nan) if column is None else column
 
     def chosen(self, rows: NDArray[np.bool_]) -> Table:
-        """Some of the rows."""
         columns = {name: column[rows] for name, column in self.columns.items()}
         return Table(columns, self.words)
 
@@ -89,7 +87,6 @@ _decode = msgspec.msgpack.Decoder(_Packed).decode
 
 
 def pack(table: Table) -> bytes:
-    """Put a table into bytes."""
     columns = {name: pack_column(column) for name, column in table.columns.items()}
     words = {name: tuple(words) for name, words in table.words.items()}
     return _encode(_Packed(table.rows, columns, words))

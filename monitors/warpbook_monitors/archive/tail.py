@@ -35,7 +35,6 @@ class Tail:
     """What is no segment yet; for the thread of the archive."""
 
     def __init__(self) -> None:
-        """Nothing came yet."""
         self._growing: FrameTable | None = None
         self._newest_ms = 0.0
         #: the rows of `recent` that hold what grows: number and time
