@@ -33,7 +33,6 @@ class Sender:
     """Sends scores and asks for the roster, one request at a time."""
 
     def __init__(self, platform: LtiPlatform, client: PlatformClient) -> None:
-        """Take the platform, and what speaks to it."""
         self._issuer, self._client = platform.issuer, client
         #: how much had changed when marks were looked at last
         self._seen = -1
