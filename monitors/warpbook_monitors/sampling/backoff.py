@@ -40,7 +40,6 @@ class BackOff:
     """How many periods of the base rate lie between two ticks: 1, 2, 4 or 8."""
 
     def __init__(self, rate_hz: float, most_cpu_ratio: float = MOST_CPU_RATIO) -> None:
-        """Begin at the base rate."""
         self.step = 1
         #: why it is slower than asked, for a person; empty at the base rate
         self.reason = ""

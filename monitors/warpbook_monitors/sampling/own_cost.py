@@ -14,7 +14,6 @@ class Costs:
     """Where the sampler and the server put what they measure of themselves."""
 
     def __init__(self) -> None:
-        """Start with nothing measured."""
         self._lock = threading.Lock()
         self._cpu_s = 0.0
         #: how long the last tick took, by the sampler
@@ -69,7 +68,6 @@ class OwnCostProbe:
     )
 
     def __init__(self, costs: Costs) -> None:
-        """Read from `costs`."""
         self._costs = costs
         self._cpu_ratio: float | None = None
         self._cpu_s = 0.0

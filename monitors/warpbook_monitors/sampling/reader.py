@@ -37,7 +37,6 @@ class Reader:
         self._told_device = probe.device
         self._unread = Reading(position, "unavailable", why="Not read yet.")
         self._reading = self._unread
-        self._read_ns: int | None = None
         self._asked_ns: int | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"warpbook-{probe.device.id}", daemon=True

@@ -59,7 +59,6 @@ class Sampler:
         costs: Costs | None = None,
         most_cpu_ratio: float = MOST_CPU_RATIO,
     ) -> None:
-        """Take the sources; nothing is opened or read yet."""
         self.rate_hz = rate_hz
         self.replay: Replay | None = None
         #: written into every frame; what the machine is doing, if one knows
