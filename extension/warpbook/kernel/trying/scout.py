@@ -40,7 +40,6 @@ class Facts:
     copies: int = 0
     #: memory of the host that was copied to a GPU and is not pinned, by its address
     pageable: set[int] = field(default_factory=set)
-    draws_random_numbers: bool = False
     #: those that were called by no other, in order
     modules: list[torch.nn.Module] = field(default_factory=list)
     #: all that ran, also within others
@@ -138,8 +137,6 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
         if name in _PRODUCTS and operands:
             key = (operands[-1].device.type, operands[-1].dtype)
             facts.products[key] = facts.products.get(key, 0) + 1
-        if torch.Tag.nondeterministic_seeded in function.tags:
-            facts.draws_random_numbers = True
         if name in _COPYING and len(devices) > 1:
             self._note_copy(name, operands, results)
         elif name in _WAITING and "cuda" in devices:
