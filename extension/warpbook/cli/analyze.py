@@ -22,14 +22,13 @@ from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.file_profile import profile_of
 from warpbook_monitors.trace.nsight.ncu import looks_like_ncu
-from warpbook_monitors.trace.ranks.collectives import collectives_of
 from warpbook_monitors.trace.ranks.files import trace_files
 from warpbook_monitors.trace.ranks.job_words import job_lines
+from warpbook_monitors.trace.ranks.read import job_of, read_ranks
 from warpbook_monitors.trace.read_trace import read_trace
 from warpbook_monitors.trace.report import (
     JobReport,
     TraceReport,
-    merge,
     plain,
     report,
 )
@@ -101,20 +100,23 @@ def run(options: argparse.Namespace) -> int:
     if options.html is not None:
         path = options.traces[0]
         return html_report.write(profile_of(*_read(path, options)), path, options.html)
-    reports, collectives = [], []
-    for path in options.traces:
-        events, run_of_trace = _read(path, options)
-        reports.append(report(events, run_of_trace))
-        collectives.append(collectives_of(events))
-    whole = reports[0] if len(reports) == 1 else merge(reports, collectives)
+    whole, names = _report(options)
     if options.json:
         sys.stdout.buffer.write(msgspec.json.encode(plain(whole)) + b"\n")
     else:
-        files = [path.name for path in options.traces]
-        names = {id(rank): name for rank, name in zip(reports, files, strict=True)}
         width = terminal_width()
         print("\n".join(fitted(map(printable, _text(whole, names, width)), width)))
     return 0
+
+
+def _report(options: argparse.Namespace) -> tuple[TraceReport | JobReport, list[str]]:
+    """Give the report of one trace, or of several with their names in its order."""
+    if options.bare_ms is not None or options.source is not None:
+        return report(*_read(options.traces[0], options)), []
+    ranks, left_out = read_ranks(options.traces)
+    if len(ranks) == 1:
+        return ranks[0].report, []
+    return job_of(ranks, left_out)
 
 
 def _read(path: Path, options: argparse.Namespace) -> tuple[Columns, Run]:
@@ -158,15 +160,15 @@ def _times_ms(text: str) -> list[float]:
 
 
 def _text(
-    whole: TraceReport | JobReport, files: dict[int, str], width: int | None
+    whole: TraceReport | JobReport, files: list[str], width: int | None
 ) -> Iterator[str]:
-    """Write a report; the files are the traces', by the identity of their reports."""
+    """Write a report; the files are of its ranks, in their order."""
     if isinstance(whole, TraceReport):
         yield from report_lines(view_of_trace(whole, LABS), width=width)
         return
     numbers = {rank.rank for rank in whole.ranks}
     are_ranks = None not in numbers and len(numbers) == len(whole.ranks)
-    names = [str(rank.rank) if are_ranks else files[id(rank)] for rank in whole.ranks]
+    names = [str(rank.rank) for rank in whole.ranks] if are_ranks else files
     kind = "rank" if are_ranks else "trace"
     yield from job_lines(whole, names, kind)
     for name, rank in zip(names, whole.ranks, strict=True):

@@ -21,11 +21,12 @@ from warpbook.kernel.timeline_handover import timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_monitors.plain_text import bounded
-from warpbook_monitors.trace.file_profile import FileProfile, read_profile
+from warpbook_monitors.trace.file_profile import FileProfile, profile_of
 from warpbook_monitors.trace.nsight.limiters import kernel_limits
 from warpbook_monitors.trace.nsight.ncu import looks_like_ncu, read_ncu
 from warpbook_monitors.trace.ranks.files import trace_files
-from warpbook_monitors.trace.ranks.read import read_job
+from warpbook_monitors.trace.ranks.read import job_of, read_job, read_ranks
+from warpbook_monitors.trace.read_trace import read_traces
 
 _MOST_TITLE = 200
 
@@ -43,7 +44,8 @@ def analyze(path: _Path | Sequence[_Path]) -> Profile | Job | KernelLimits:
     and a table of Nsight Compute (`ncu --csv`) its kernels with what limits each.
 
     Several traces, or a folder of them, are the ranks of one job: they are aligned by
-    their collectives, and the one that the others wait for is named.
+    their collectives, and the one that the others wait for is named. So are the
+    processes of one file, where somebody merged their traces.
 
     Args:
         path: the Chrome trace, `.json` or `.json.gz`; a folder of them; or several;
@@ -59,7 +61,10 @@ def analyze(path: _Path | Sequence[_Path]) -> Profile | Job | KernelLimits:
         return Job(*read_job(trace_files([path])))
     if looks_like_ncu(os.fspath(path)):
         return KernelLimits(kernel_limits(read_ncu(os.fspath(path))))
-    file_profile = read_profile(os.fspath(path))
+    traces = read_traces(os.fspath(path))
+    if len(traces) > 1:
+        return Job(*job_of(*read_ranks([Path(path)], lambda _: traces)))
+    file_profile = profile_of(traces[0].events, traces[0].run)
     profile = Profile(file_profile.profile, bounded(Path(path).name, _MOST_TITLE))
     shell = get_ipython()
     if shell is not None:

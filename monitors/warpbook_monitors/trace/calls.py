@@ -54,7 +54,7 @@ class Calls:
 def find_calls(events: Columns, on_gpu: Columns, run: Run) -> Calls:
     """Tell launches and waits from other calls."""
     api = events.only(Category.API)
-    api = api.where(api.start_ns < run.code_end_ns)
+    api = api.where((api.start_ns < run.code_end_ns) & ~_within_another(api))
     launches = named(api, _LAUNCH) & ~_while_capturing(api)
     known = api.correlation != NONE
     to_pageable = on_gpu.correlation[named(on_gpu, _BLOCKING_COPY)]
@@ -64,6 +64,18 @@ def find_calls(events: Columns, on_gpu: Columns, run: Run) -> Calls:
     launch = _launch_of(on_gpu, api, np.flatnonzero(launches & known))
     read_by = _read_by(api, launches, waits, on_gpu, launch)
     return Calls(api, launches, waits, blocking & launches, read_by, matched, launch)
+
+
+def _within_another(api: Columns) -> Bools:
+    """Choose the driver's calls within a runtime's, with which they share their id."""
+    inner = np.zeros(len(api), np.bool_)
+    order = np.argsort(api.correlation, kind="stable")
+    outer, row = order[:-1], order[1:]
+    same = (api.correlation[row] == api.correlation[outer]) & (api.correlation[row] > 0)
+    outer, row = outer[same], row[same]
+    within = api.end_ns[row] <= api.end_ns[outer]
+    inner[row[within & (api.track[row] == api.track[outer])]] = True
+    return inner
 
 
 def _read_by(

@@ -6,16 +6,19 @@ A file may come from anyone: whatever is wrong with it becomes a TraceFileError.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from warpbook_monitors.trace.calls import named
 from warpbook_monitors.trace.chrome_events import Gathered
 from warpbook_monitors.trace.chrome_parts import gather
+from warpbook_monitors.trace.chrome_processes import MOST_MERGED
 from warpbook_monitors.trace.chrome_records import Gpu
-from warpbook_monitors.trace.chrome_times import nanoseconds
-from warpbook_monitors.trace.columns import ON_GPU, Category, Columns, distinct
+from warpbook_monitors.trace.chrome_window import within_recorded
+from warpbook_monitors.trace.columns import NONE, ON_GPU, Category, Columns, distinct
 from warpbook_monitors.trace.errors import NotATrace
 from warpbook_monitors.trace.limits import measured_ceilings
 from warpbook_monitors.trace.own_marks import marked_ns, of_the_cell
@@ -25,22 +28,78 @@ from warpbook_monitors.trace.run import GpuLimits, Run
 _UNNAMED = "unnamed GPU"
 #: torch's and Kineto's last waits are closer, so between others the code worked
 _BETWEEN_WAITS_NS = 1_000_000
+#: of a merged file's events, whose process is known if it can be taken apart
+_LEAST_KNOWN = 0.95
+#: processes that are named
+_MOST_NAMED = 5
 _DEVICE_WAIT = re.compile(r"(cuda|hip)DeviceSynchronize")
 
 
+class Trace(NamedTuple):
+    """What one process recorded."""
+
+    #: what the file calls the process; empty where it holds one alone
+    process: str
+    events: Columns
+    run: Run
+
+
 def read_chrome_trace(path: str) -> tuple[Columns, Run]:
-    """Read a trace file.
+    """Read a trace file; of a merged one the process with most GPU work.
+
+    Raises:
+        TraceFileError: the file is damaged, too large, or no such trace.
+    """
+    traces = read_chrome_traces(path)
+    most = max(traces, key=lambda trace: len(trace.events.only(*ON_GPU)))
+    if len(traces) == 1:
+        return most.events, most.run
+    note = "It is the one with most work on a GPU; the others are left out."
+    return most.events, replace(most.run, notes=(*most.run.notes, note))
+
+
+def read_chrome_traces(path: str) -> list[Trace]:
+    """Read a trace file, each process that it holds by itself.
 
     Raises:
         TraceFileError: the file is damaged, too large, or no such trace.
     """
     gathered = gather(path)
-    columns = gathered.columns()
+    names, owner = gathered.processes_in()
+    known = owner != NONE
+    if not names or len(names) > MOST_MERGED or known.mean() < _LEAST_KNOWN:
+        events, run = _read(path, gathered, gathered.columns())
+        return [Trace("", events, replace(run, refusal=_inseparable(names)))]
+    gathered.rank, gathered.cpu = None, None
+    traces = []
+    for at, name in enumerate(names):
+        events, run = _read(path, gathered, gathered.columns(owner == at))
+        note = f"The file holds traces of {len(names):,} processes; this is {name!r}."
+        traces.append(Trace(name, events, replace(run, notes=(note, *run.notes))))
+    return traces
+
+
+def _inseparable(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    some = ", ".join(names[:_MOST_NAMED])
+    return (
+        f"The file holds traces of {len(names):,} processes ({some}"
+        f"{', ...' if len(names) > _MOST_NAMED else ''}), and ids of launches are "
+        "unique within one of them only: which call put which work on the GPU is not "
+        "known. Give each process a file of its own."
+    )
+
+
+def _read(path: str, gathered: Gathered, columns: Columns) -> tuple[Columns, Run]:
     if not len(columns):
         raise NotATrace(
             path, "no events of torch.profiler in it; another tool wrote it."
         )
+    columns, outside = within_recorded(columns, gathered.recorded_ns)
     run, begun_ns = _run(columns, gathered), marked_ns(columns)
+    if outside:
+        run = replace(run, notes=(outside,))
     if begun_ns is None:
         return columns, run
     # where no GPU worked, what warpbook saved tells how long the code went on
@@ -66,11 +125,9 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
     on_gpu = columns.is_in(Category.KERNEL, Category.COPY, Category.MEMSET)
     code_end_ns = _code_end_ns(columns, end_ns)
     end_ns = max(code_end_ns, int(end[on_gpu].max(initial=start_ns)))
-    if gathered.recorded:
-        first_us, length_us = min(gathered.recorded)
-        recorded_ns = gathered.base_ns + int(nanoseconds(np.array(first_us)))
-        start_ns = min(start_ns, recorded_ns)
-        end_ns = max(end_ns, recorded_ns + round(length_us * 1000))
+    if gathered.recorded_ns is not None:
+        start_ns = min(start_ns, gathered.recorded_ns[0])
+        end_ns = max(end_ns, gathered.recorded_ns[1])
     gpus = _by_index(gathered.gpus)
     names = [gpu.name for gpu in gpus]
     used = [

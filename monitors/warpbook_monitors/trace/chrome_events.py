@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-import struct
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
+from warpbook_monitors.trace.chrome_processes import merged, owners
 from warpbook_monitors.trace.chrome_records import (
     CATEGORIES,
     NOTHING,
@@ -24,9 +22,12 @@ from warpbook_monitors.trace.chrome_records import (
     OddPiece,
     Piece,
 )
+from warpbook_monitors.trace.chrome_tables import Places, Table, Threads, in_order
 from warpbook_monitors.trace.chrome_times import far_away, make_sense, nanoseconds
 from warpbook_monitors.trace.columns import (
     NONE,
+    ON_GPU,
+    Bools,
     Category,
     Columns,
     Int32s,
@@ -49,74 +50,16 @@ _ANNOTATION = "user_annotation"
 #: whose GPU is where others have a process
 _GPU_ANNOTATION = "gpu_user_annotation"
 #: of accelerators that are none of NVIDIA's or AMD's
-_OF_A_DEVICE = re.compile(r"(?!cuda|hip)\w+_(runtime|driver|ccp_events|insight)$")
+_OF_A_DEVICE = re.compile(r"(?!cuda|hip)(\w+?)_(runtime|driver|ccp_events|insight)$")
+_LONGEST_DEVICE = 40
+_DEVICES = {
+    "xpu": "Intel's XPU",
+    "mtia": "Meta's MTIA",
+    "hpu": "Intel's Gaudi",
+    "privateuse1": "a device of PyTorch's PrivateUse1 (such as Ascend's NPU)",
+}
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
 _Triple = tuple[_Count, _Count, _Count]
-#: above all numbers of threads
-_WORDS = 1 << 62
-#: no program has more; they would take memory
-_MOST_THREADS = 1_000_000
-
-
-class _Places(dict[Any, int]):
-    """Numbers whatever text is looked up by order of appearance."""
-
-    #: of all texts together
-    size = 0
-
-    def __missing__(self, key: Any) -> int:
-        self.size += len(key)
-        self[key] = place = len(self)
-        return place
-
-
-class _Threads(dict[Any, int]):
-    """A thread's number as it is, and one that no thread has for words in its place."""
-
-    #: of all words together
-    size = 0
-
-    def __missing__(self, tid: int | str) -> int:
-        # some versions wrote all numbers of threads as texts
-        if isinstance(tid, int) or (tid.isascii() and tid.isdigit() and len(tid) < 19):
-            number = int(tid)
-        else:
-            number = _WORDS + zlib.crc32(tid.encode("utf-8", "replace"))
-        if len(self) < _MOST_THREADS:
-            self.size += len(str(tid))
-            self[tid] = number
-        return number
-
-
-class _Table:
-    """Columns that grow, without Python's objects."""
-
-    def __init__(self, **letters: str) -> None:
-        """Take for each column the letter of its type, as `struct` and NumPy do."""
-        self._letters = letters
-        self._values = {name: bytearray() for name in letters}
-
-    def __len__(self) -> int:
-        return len(self._values["text"]) // 4
-
-    def add(self, **columns: list[Any]) -> None:
-        for name, values in columns.items():
-            form = f"{len(values)}{self._letters[name]}"
-            self._values[name] += struct.pack(form, *values)
-
-    def join(self, later: _Table, **places: Int32s) -> None:
-        """Append another's values; of some columns they are looked up in `places`."""
-        for name, values in later.whole().items():
-            values = places[name][values] if name in places else values
-            self._values[name] += values.tobytes()
-
-    def whole(self) -> dict[str, npt.NDArray[Any]]:
-        return {
-            name: np.frombuffer(values, self._letters[name])
-            for name, values in self._values.items()
-        }
-
-
 _NO_ARGS = Args()
 #: between parts of a text; JSON never holds this byte as it is
 _JOIN = b"\0".join
@@ -125,6 +68,7 @@ _COMMON = {
     "start_us": "d",
     "duration_us": "d",
     "thread": "q",
+    "process": "i",
     "external": "q",
     # of an operator what it was called with, of a kernel how it was launched
     "text": "i",
@@ -150,23 +94,23 @@ class Gathered:
     versions: dict[str, str] = field(default_factory=dict)
     #: what the process took of the CPU, where warpbook saved the trace
     cpu: CpuUse | None = None
-    #: there are events of a device that is not read
-    other_device: bool = False
-    #: when the profiler says that it first recorded: start and duration in µs
+    #: whose events there are of a device that is not read
+    other_device: str = ""
+    #: when the profiler says that it recorded: start and duration in µs, one or none
     recorded: list[tuple[float, float]] = field(default_factory=list)
     #: events whose times make no sense
     senseless: int = 0
     #: other fields that make none, each left out by itself
     odd_fields: int = 0
-    operators: _Table = field(
-        default_factory=lambda: _Table(**_COMMON, **_OF_OPERATORS)
-    )
+    operators: Table = field(default_factory=lambda: Table(**_COMMON, **_OF_OPERATORS))
     #: CUDA calls and what they put on the GPU
-    calls: _Table = field(default_factory=lambda: _Table(**_COMMON, **_OF_CALLS))
-    names: _Places = field(default_factory=_Places)
-    shapes: _Places = field(default_factory=_Places)
-    operands: _Places = field(default_factory=_Places)
-    threads: _Threads = field(default_factory=_Threads)
+    calls: Table = field(default_factory=lambda: Table(**_COMMON, **_OF_CALLS))
+    names: Places = field(default_factory=Places)
+    shapes: Places = field(default_factory=Places)
+    operands: Places = field(default_factory=Places)
+    threads: Threads = field(default_factory=Threads)
+    #: by what the file calls them; of work on a GPU most files name the GPU instead
+    processes: Places = field(default_factory=Places)
 
     def join(self, later: Gathered) -> None:
         """Take what a later part of the same file holds."""
@@ -175,14 +119,23 @@ class Gathered:
         self.rank = self.rank if later.rank is None else later.rank
         self.cpu = later.cpu or self.cpu
         self.other_device = self.other_device or later.other_device
-        self.recorded = sorted(self.recorded + later.recorded)[:1]
+        self._extend(later.recorded)
         self.odd_fields += later.odd_fields
         self.versions |= later.versions
-        name = _in_order(later.names, self.names)
-        operand = _in_order(later.operands, self.operands)
-        shape = _in_order(later.shapes, self.shapes)
-        self.operators.join(later.operators, name=name, text=operand)
-        self.calls.join(later.calls, name=name, text=shape)
+        name = in_order(later.names, self.names)
+        process = in_order(later.processes, self.processes)
+        operand = in_order(later.operands, self.operands)
+        shape = in_order(later.shapes, self.shapes)
+        self.operators.join(later.operators, name=name, process=process, text=operand)
+        self.calls.join(later.calls, name=name, process=process, text=shape)
+
+    def _extend(self, recorded: list[tuple[float, float]]) -> None:
+        """Let what was recorded reach from the first begin to the last end."""
+        spans = self.recorded + recorded
+        if len(spans) > 1:
+            begin = min(spans)[0]
+            spans = [(begin, max(map(sum, spans)) - begin)]
+        self.recorded = spans
 
     def check(self, path: str) -> None:
         """Refuse what would take too much memory."""
@@ -194,7 +147,10 @@ class Gathered:
     @property
     def text_size(self) -> int:
         """Count the letters of all different names, launches, operands, threads."""
-        texts = (self.names, self.shapes, self.operands, self.threads)
+        texts = (
+            *(self.names, self.shapes, self.operands),
+            *(self.threads, self.processes),
+        )
         return sum(text.size for text in texts)
 
     def add(self, piece: Piece) -> None:
@@ -208,9 +164,10 @@ class Gathered:
         self.versions |= piece.versions
         self.cpu = piece.cpu or self.cpu
         records = piece.events or []
-        self.other_device = self.other_device or any(
-            map(_OF_A_DEVICE.match, {record.cat for record in records})
-        )
+        for device in filter(
+            None, map(_OF_A_DEVICE.match, sorted({record.cat for record in records}))
+        ):
+            self.other_device = _DEVICES.get(device[1], device[1][:_LONGEST_DEVICE])
         recorded = [
             (record.ts, record.dur)
             for record in records
@@ -218,7 +175,7 @@ class Gathered:
             and record.dur
             and make_sense(record.ts, record.dur)
         ]
-        self.recorded = sorted(self.recorded + recorded)[:1]
+        self._extend(recorded)
         self._add_operators(
             [
                 record
@@ -264,8 +221,8 @@ class Gathered:
             ],
         )
 
-    def _add_common(self, to: _Table, events: list[Event]) -> list[Args]:
-        names, threads = self.names, self.threads
+    def _add_common(self, to: Table, events: list[Event]) -> list[Args]:
+        names, threads, processes = self.names, self.threads, self.processes
         args = [event.args or _NO_ARGS for event in events]
         external = [a.external for a in args]
         if to is self.calls:
@@ -279,32 +236,71 @@ class Gathered:
             start_us=[event.ts for event in events],
             duration_us=[event.dur for event in events],
             thread=[threads[event.tid] for event in events],
+            process=[processes[event.pid] for event in events],
             external=external,
         )
         return args
 
-    def columns(self) -> Columns:
-        """Put operators and calls together."""
+    @property
+    def recorded_ns(self) -> tuple[int, int] | None:
+        """Tell from when to when the profiler recorded, where the file tells it."""
+        if not self.recorded:
+            return None
+        first_us, length_us = self.recorded[0]
+        begin_ns = self.base_ns + int(nanoseconds(np.array(first_us)))
+        return begin_ns, begin_ns + round(length_us * 1000)
+
+    def processes_in(self) -> tuple[list[str], Int64s]:
+        """Tell a merged file's processes apart.
+
+        Returns:
+            the names of its processes, none where it holds one, and of each event the
+            position of its process among them, or NONE.
+        """
+        names = [str(name) for name in self.processes]
+        first: dict[str, int] = {}
+        # some tools write a number as a text, and not always
+        same = np.array(
+            [first.setdefault(name, at) for at, name in enumerate(names)], np.int64
+        )
+        category, process = self._both("category"), same[self._both("process")]
+        hosts = merged(category, process)
+        if not hosts:
+            return [], np.zeros(0, np.int64)
+        owner = owners(category, process, self._both("correlation"), names, hosts)
+        place = np.full(len(names) + 1, NONE, np.int64)
+        place[hosts] = np.arange(len(hosts))
+        return [names[host] for host in hosts], place[owner]
+
+    def _both(self, name: str) -> Any:
+        """Give a column of operators and calls; NONE where operators have none."""
         operators, calls = self.operators.whole(), self.calls.whole()
-
-        def both(name: str) -> Any:
-            return np.concatenate([operators[name], calls[name]])
-
-        nothing = np.full(len(self.operators), NONE, np.int64)
-        all_operators = np.full(len(self.operators), Category.OPERATOR, np.int8)
-
-        def of_calls(name: str) -> Int64s:
+        if name not in operators:
+            value = Category.OPERATOR if name == "category" else NONE
             # there is no less than none
-            return np.concatenate([nothing, np.maximum(calls[name], NONE)])
+            calls[name] = np.maximum(calls[name], NONE)
+            operators[name] = np.full(len(self.operators), value, calls[name].dtype)
+        return np.concatenate([operators[name], calls[name]])
 
+    def columns(self, chosen: Bools | None = None) -> Columns:
+        """Put operators and calls together.
+
+        Args:
+            chosen: those of one process, in a merged file.
+        """
+        both, operators, calls = self._both, self.operators.whole(), self.calls.whole()
         start_us, duration_us = both("start_us"), both("duration_us")
         sensible = make_sense(start_us, duration_us)
+        category = both("category")
+        on_host = ~np.isin(category, (*ON_GPU, Category.GPU_ANNOTATION))
         sensible[sensible] = ~far_away(
-            start_us[sensible], duration_us[sensible], self.recorded
+            start_us[sensible], duration_us[sensible], on_host[sensible], self.recorded
         )
         self.senseless = len(sensible) - int(np.count_nonzero(sensible))
         kept = sensible if self.senseless else slice(None)
-        stream = of_calls("stream")
+        if chosen is not None:
+            kept = sensible & chosen
+        stream = both("stream")
         is_kernel = calls["category"] == Category.KERNEL
         # where kernels are, only operators that put one on the GPU are ever modelled
         is_linked = np.isin(operators["external"], calls["external"][is_kernel])
@@ -317,13 +313,13 @@ class Gathered:
         operand = np.where(is_linked, operators["text"], NONE)
         return make_columns(
             names=(tuple(self.names), both("name")[kept]),
-            categories=np.concatenate([all_operators, calls["category"]])[kept],
+            categories=category[kept],
             start_ns=self.base_ns + nanoseconds(start_us[kept]),
             duration_ns=nanoseconds(duration_us[kept]),
-            device=of_calls("device")[kept],
+            device=both("device")[kept],
             track=np.where(stream == NONE, both("thread"), stream)[kept],
-            correlation=of_calls("correlation")[kept],
-            size_bytes=of_calls("size_bytes")[kept],
+            correlation=both("correlation")[kept],
+            size_bytes=both("size_bytes")[kept],
             external=np.maximum(both("external"), NONE)[kept],
             annotates=np.concatenate(
                 [operators["annotates"] != 0, np.zeros(len(self.calls), np.bool_)]
@@ -338,11 +334,6 @@ class Gathered:
                 self.operands, np.concatenate([operand, no_operand])[kept], _operands
             ),
         )
-
-
-def _in_order(later: _Places, places: _Places) -> Int32s:
-    """Give for each place in the one its place in the other; NONE's is the last."""
-    return np.array([*(places[text] for text in later), NONE], np.int32)
 
 
 _T = TypeVar("_T")

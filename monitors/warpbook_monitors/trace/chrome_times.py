@@ -32,11 +32,13 @@ def make_sense(start_us: Any, duration_us: Any) -> Any:
 def far_away(
     start_us: npt.NDArray[np.float64],
     duration_us: npt.NDArray[np.float64],
+    on_host: npt.NDArray[np.bool_],
     recorded: list[tuple[float, float]],
 ) -> npt.NDArray[np.bool_]:
-    """Choose the few events whose clock was another one, or none.
+    """Choose events whose clock was another one, or none: a few, or all of a GPU.
 
     Args:
+        on_host: those that no GPU timed.
         recorded: while the profiler recorded, nothing is far away.
     """
     count = len(start_us)
@@ -53,7 +55,11 @@ def far_away(
     most = int(sizes.argmax())
     away = np.maximum(begin[first] - end[last[most]], begin[first[most]] - end[last])
     took = end[last[most]] - begin[first[most]]
-    lone = (away > _MOST_TIMES_AWAY * took) & (sizes <= _FEW_SHARE * sizes[most])
+    of_host = np.append(on_host, np.ones(len(recorded), np.bool_))[order]
+    hosts = np.add.reduceat(of_host.astype(np.int64), first)
+    # a GPU does nothing so far from all that the host does
+    lone = (sizes <= _FEW_SHARE * sizes[most]) | ((hosts == 0) & (hosts[most] > 0))
+    lone &= away > _MOST_TIMES_AWAY * took
     group = np.repeat(lone, sizes)
     # the recorded span itself is no event
     is_event = order < count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,13 +12,18 @@ from warpbook_monitors import units
 from warpbook_monitors.trace.artefacts import profilers_spans
 from warpbook_monitors.trace.calls import Calls, named
 from warpbook_monitors.trace.cell_profile import Completeness
-from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, distinct
+from warpbook_monitors.trace.columns import (
+    NONE,
+    ON_GPU,
+    Bools,
+    Category,
+    Columns,
+    distinct,
+)
+from warpbook_monitors.trace.contradictions import Contradiction, contradictions
 from warpbook_monitors.trace.intervals import union_ns
 from warpbook_monitors.trace.run import Run
 
-#: The clocks of GPU and host agree to a few microseconds; work that starts earlier
-#: than this before the call that launched it has a wrong time.
-_CLOCK_TOLERANCE_NS = 20_000
 #: Below these shares nobody would draw another conclusion ...
 _TOLERATED_LOST_SHARE = 0.01
 _TOLERATED_PROFILER_SHARE = 0.05
@@ -59,31 +64,45 @@ class _Lost:
         return self.lost / self.launches if self.launches else 0.0
 
 
-def _lost(calls: Calls, chosen: Bools) -> _Lost:
+def _lost(calls: Calls, chosen: Bools, unlinked: int) -> _Lost:
+    """Count launches without work; work without a launch may be theirs."""
     mine = calls.launches & chosen
     seen = calls.matched[mine]
-    launches, matched = len(seen), int(seen.sum())
-    return _Lost(launches, launches - matched, _where_lost(seen))
+    lost = max(len(seen) - int(seen.sum()) - unlinked, 0)
+    return _Lost(len(seen), lost, _where_lost(seen) if lost else "")
 
 
 def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Completeness:
     """Count what is missing, what is wrong and what the profiler did itself."""
-    launches, matched = int(calls.launches.sum()), int(calls.matched.sum())
-    early = _before_launch(on_gpu, calls)
-    corrupt = early + run.senseless_events
-    profiler_ns = _profiler_ns(events, calls, run)
+    launches = int(calls.launches.sum())
+    profiler = profilers_spans(events, calls)
+    wrong = tuple(contradictions(on_gpu, calls, run, profiler))
+    # one piece may contradict several things
+    corrupt = max((one.pieces for one in wrong), default=0) + run.senseless_events
+    profiler_ns = union_ns(*(np.clip(at, run.start_ns, run.end_ns) for at in profiler))
     window_ns = max(run.end_ns - run.start_ns, 1)
     fills, copies = named(calls.api, _FILLS), named(calls.api, _COPIES)
-    work = _lost(calls, ~fills)
+    kernels, copied, filled = np.bincount(
+        on_gpu.category[calls.launch == NONE], minlength=len(Category)
+    )[list(ON_GPU)].tolist()
+    work = _lost(calls, ~fills, kernels + copied)
     # a few copies among many kernels hide no loss of kernels
-    worst = max(work, _lost(calls, ~fills & ~copies), key=lambda kind: kind.share)
-    refusal = ""
-    if worst.share > _MOST_LOST_SHARE:
+    worst = max(
+        work, _lost(calls, ~fills & ~copies, kernels), key=lambda kind: kind.share
+    )
+    fill = _lost(calls, fills, filled)
+    grave = next((one for one in wrong if one.is_grave), None)
+    refusal = run.refusal
+    if refusal:
+        pass
+    elif worst.share > _MOST_LOST_SHARE:
         refusal = (
             f"The GPU's side of {worst.lost:,} of {worst.launches:,} launches was not "
             "recorded, so nothing can be concluded."
             f"{worst.hint or ' Profile again.'}"
         )
+    elif grave is not None:
+        refusal = f"Nothing can be concluded. {grave.sentence} Profile again."
     elif corrupt > _MOST_CORRUPT_SHARE * (len(on_gpu) + run.senseless_events):
         refusal = (
             f"Too many times are wrong (wrong: {corrupt:,}, events on the GPU: "
@@ -94,17 +113,17 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
             f"{units.share(profiler_ns / window_ns)} of the window was the profiler's "
             "own work, so nothing can be concluded. Profile again, or a longer run."
         )
-    elif len(on_gpu) and not launches and _busy_ns(on_gpu) < window_ns / 2:
+    elif len(on_gpu) and not calls.matched.any() and _busy_ns(on_gpu) < window_ns / 2:
         refusal = (
-            "The trace holds work of the GPU and no call that put it there, so nobody "
-            "can say why the GPU idled. Record CUDA's calls too."
+            "The trace holds work of the GPU and no call that put it there, as "
+            f"far as is known, so nobody can say why the GPU idled. {_remedy(run, launches)}"
         )
     return Completeness(
         launches=launches,
-        matched=matched,
+        matched=int(calls.matched.sum()),
         lanes_omitted=0,
-        warnings=tuple(_missing(work, _lost(calls, fills), on_gpu))
-        + tuple(_wrong(events, on_gpu, run, early, profiler_ns)),
+        warnings=tuple(_missing(work, fill, on_gpu, kernels if launches else 0))
+        + tuple(_wrong(events, on_gpu, run, wrong, profiler_ns)),
         corrupt=corrupt,
         profiler_ns=profiler_ns,
         refusal=refusal,
@@ -134,7 +153,9 @@ def saw_nothing(events: Columns, on_gpu: Columns, run: Run) -> bool:
     return run.cuda_used and not len(on_gpu) and not events.is_in(Category.API).any()
 
 
-def _missing(work: _Lost, fills: _Lost, on_gpu: Columns) -> Iterator[str]:
+def _missing(
+    work: _Lost, fills: _Lost, on_gpu: Columns, unlinked: int
+) -> Iterator[str]:
     if work.launches and not len(on_gpu):
         yield (
             f"The cell made {work.launches:,} launches, but the profiler recorded no "
@@ -153,10 +174,19 @@ def _missing(work: _Lost, fills: _Lost, on_gpu: Columns) -> Iterator[str]:
             "fills of memory (cudaMemsetAsync), as some versions of CUPTI do. Each "
             "takes some microseconds, which count as idle; no verdict rests on them."
         )
+    if unlinked > _TOLERATED_LOST_SHARE * len(on_gpu):
+        yield (
+            f"{unlinked:,} kernels have no launch in the trace, so what the host did "
+            "for them is not known."
+        )
 
 
 def _wrong(
-    events: Columns, on_gpu: Columns, run: Run, early: int, profiler_ns: int
+    events: Columns,
+    on_gpu: Columns,
+    run: Run,
+    wrong: Sequence[Contradiction],
+    profiler_ns: int,
 ) -> Iterator[str]:
     if saw_nothing(events, on_gpu, run):
         yield (
@@ -180,11 +210,7 @@ def _wrong(
             f"Work of {gpus} GPUs is in this trace: what is said of the GPU is said of "
             "all of them together, busy while any is."
         )
-    if early:
-        yield (
-            "Kernels or copies that start before the call that launched them, so that "
-            f"their times are wrong: {early:,}."
-        )
+    yield from (one.sentence for one in wrong)
     if profiler_ns > _TOLERATED_PROFILER_SHARE * (run.end_ns - run.start_ns):
         yield (
             f"{profiler_ns / 1e6:.1f} ms of the host's time was the profiler's own "
@@ -192,23 +218,16 @@ def _wrong(
         )
 
 
+def _remedy(run: Run, launches: int) -> str:
+    if run.other_device:
+        return f"Calls of {run.other_device} are not read."
+    if launches:
+        return "Calls and work have no ids (correlation) in common."
+    return "Record CUDA's calls too."
+
+
 def _busy_ns(on_gpu: Columns) -> int:
     return union_ns(on_gpu.start_ns, on_gpu.end_ns)
-
-
-def _before_launch(on_gpu: Columns, calls: Calls) -> int:
-    row = calls.launch
-    known = row != NONE
-    launch_ns = calls.api.start_ns[row[known]]
-    return int((on_gpu.start_ns[known] < launch_ns - _CLOCK_TOLERANCE_NS).sum())
-
-
-def _profiler_ns(events: Columns, calls: Calls, run: Run) -> int:
-    start_ns, end_ns = profilers_spans(events, calls)
-    return union_ns(
-        np.clip(start_ns, run.start_ns, run.end_ns),
-        np.clip(end_ns, run.start_ns, run.end_ns),
-    )
 
 
 def _where_lost(matched: Bools) -> str:

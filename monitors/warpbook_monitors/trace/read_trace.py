@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.chrome import Trace, read_chrome_trace, read_chrome_traces
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.errors import NotATrace
 from warpbook_monitors.trace.nsight.database import MAGIC
@@ -21,15 +21,31 @@ _CLOSED = {
 
 
 def read_trace(path: str) -> tuple[Columns, Run]:
-    """Read a trace file.
+    """Read a trace file; of several processes the one with most work on a GPU.
 
     Raises:
         TraceFileError: the file is damaged, too large, or no such trace.
     """
+    _check_format(path)
+    return read_nsys(path) if _is_sqlite(path) else read_chrome_trace(path)
+
+
+def read_traces(path: str) -> list[Trace]:
+    """Read a trace file, each process of a merged one by itself.
+
+    Raises:
+        TraceFileError: the file is damaged, too large, or no such trace.
+    """
+    _check_format(path)
+    if _is_sqlite(path):
+        return [Trace("", *read_nsys(path))]
+    return read_chrome_traces(path)
+
+
+def _check_format(path: str) -> None:
     remedy = _CLOSED.get(Path(path).suffix)
     if remedy is not None:
         raise NotATrace(path, f"a report in a format of NVIDIA's own: {remedy}")
-    return read_nsys(path) if _is_sqlite(path) else read_chrome_trace(path)
 
 
 def _is_sqlite(path: str) -> bool:

@@ -39,7 +39,7 @@ class Whole(Struct, frozen=True):
     """How much of what happened is in the trace."""
 
     launches: int
-    #: launches whose work on the GPU was found, and the others
+    #: launches whose work on the GPU was found by their id, and the others
     matched: int
     lost: int
     #: of the window, what the GPU idled on account of the profiler
@@ -163,13 +163,16 @@ def rank_order(report: TraceReport) -> int:
 
 
 def merge(
-    reports: Sequence[TraceReport], collectives: Sequence[Collectives] = ()
+    reports: Sequence[TraceReport],
+    collectives: Sequence[Collectives] = (),
+    left_out: Sequence[str] = (),
 ) -> JobReport:
     """Put the ranks of one job beside one another.
 
     Args:
         reports: of the ranks, in any order.
         collectives: of the same ranks, in the same order; without, none is aligned.
+        left_out: in words, traces that are none of them.
     """
     of_report = dict(zip(map(id, reports), collectives, strict=False))
     ordered = sorted(reports, key=rank_order)
@@ -205,7 +208,7 @@ def merge(
         tuple(ordered),
         times,
         aligned if isinstance(aligned, Alignment) else None,
-        aligned.left_out if isinstance(aligned, Alignment) else aligned,
+        (*left_out, *(aligned.left_out if isinstance(aligned, Alignment) else aligned)),
     )
 
 

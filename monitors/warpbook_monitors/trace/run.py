@@ -75,8 +75,10 @@ class Run:
     bare: BareTimes | None = None
     #: what the system counted of the process meanwhile; None where nobody asked it
     cpu: CpuUse | None = None
-    #: the file has events of a device that warpbook does not know
-    other_device: bool = False
+    #: whose events the file has where they are of a device that is not read
+    other_device: str = ""
+    #: why nothing can be concluded from it, in words; empty where something can
+    refusal: str = ""
     #: what a reader must know before believing it, in words
     notes: tuple[str, ...] = ()
     #: torch's profiler recorded it, whose part of the time is understood
