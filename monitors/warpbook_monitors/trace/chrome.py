@@ -30,6 +30,10 @@ _UNNAMED = "unnamed GPU"
 _BETWEEN_WAITS_NS = 1_000_000
 #: of a merged file's events, whose process is known if it can be taken apart
 _LEAST_KNOWN = 0.95
+_PROTON = (
+    "A trace of Triton's Proton, as it seems: it holds kernels and no host, "
+    "so why the GPU idled is not known. torch.profiler records both."
+)
 #: processes that are named
 _MOST_NAMED = 5
 _DEVICE_WAIT = re.compile(r"(cuda|hip)DeviceSynchronize")
@@ -98,8 +102,10 @@ def _read(path: str, gathered: Gathered, columns: Columns) -> tuple[Columns, Run
         )
     columns, outside = within_recorded(columns, gathered.recorded_ns)
     run, begun_ns = _run(columns, gathered), marked_ns(columns)
+    if any(str(thread).startswith("Stream: ") for thread in gathered.threads):
+        run = replace(run, notes=(_PROTON,))
     if outside:
-        run = replace(run, notes=(outside,))
+        run = replace(run, notes=(*run.notes, outside))
     if begun_ns is None:
         return columns, run
     # where no GPU worked, what warpbook saved tells how long the code went on

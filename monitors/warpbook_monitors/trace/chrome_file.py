@@ -57,6 +57,11 @@ _NEVER = rb"\1%r" % NO_TIME
 _UNSIGNED = re.compile(
     rb'("(?:[Ee]xternal id|correlation|device|stream|bytes|tid)"\s*:\s*)"?(\d{19,20})"?'
 )
+#: torch on Windows writes paths as they are; what is an escape stays one
+_BACKSLASH = re.compile(rb'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+#: a list of events without what stands beside them, and one whose times are texts
+_LIST = re.compile(rb"\s*\[")
+_TEXT_TIMES = re.compile(rb'"ts"\s*:\s*"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: a name may hold them as they are; outside of names they mean as much as a space
 _WITHOUT_CONTROLS = bytes.maketrans(bytes(range(32)), b" " * 32)
@@ -93,6 +98,8 @@ def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
         if total > MAX_TRACE_BYTES:
             raise TraceTooLarge(path, f"larger than {MAX_TRACE_BYTES:,} bytes.")
         text += chunk
+        if total == len(chunk) and not part.begin and _LIST.match(text):
+            raise NotATrace(path, _of_a_list(text))
         cut = BETWEEN.search(text, max(0, len(text) - _TAIL_BYTES))
         piece = cut and _until_mark(path, opening + text[: cut.start()] + _CLOSING)
         if cut and piece:
@@ -121,6 +128,17 @@ def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
     yield piece
 
 
+def _of_a_list(text: bytes) -> str:
+    """Name who writes a list of events, by its begin."""
+    whose = "older versions of torch and other tools write"
+    if _TEXT_TIMES.search(text):
+        whose = "torch_npu writes for Ascend's NPUs"
+    return (
+        f"a list of events alone, as {whose}, is not read: torch.profiler's "
+        "export_chrome_trace writes an object with traceEvents."
+    )
+
+
 def _until_mark(path: str, text: bytes) -> Piece | None:
     """Decode a piece that is not the last; None if its end is no end of an event."""
     try:
@@ -141,6 +159,7 @@ def _decode(text: bytes) -> Piece:
         return _DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
         # names come from anywhere, and Kineto writes them as they are
+        text = _BACKSLASH.sub(_escaped, text)
         plain = text.translate(_WITHOUT_CONTROLS).decode("utf-8", "replace")
     text = _NO_NUMBER.sub(r"\1null", plain).encode()
     # what no field takes is not known, or is an id of 64 bits
@@ -150,6 +169,10 @@ def _decode(text: bytes) -> Piece:
         return _DECODER.decode(text)
     except msgspec.ValidationError:
         return decode_leniently(text)
+
+
+def _escaped(match: re.Match[bytes]) -> bytes:
+    return match[0] if match[1] else rb"\\"
 
 
 def _signed(match: re.Match[bytes]) -> bytes:

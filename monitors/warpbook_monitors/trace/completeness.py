@@ -115,8 +115,8 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
         )
     elif len(on_gpu) and not calls.matched.any() and _busy_ns(on_gpu) < window_ns / 2:
         refusal = (
-            "The trace holds work of the GPU and no call that put it there, as "
-            f"far as is known, so nobody can say why the GPU idled. {_remedy(run, launches)}"
+            "The trace holds work of the GPU and no call that put it there, so nobody "
+            f"can say why the GPU idled. {_remedy(run, launches)}"
         )
     return Completeness(
         launches=launches,

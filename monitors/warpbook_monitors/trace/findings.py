@@ -184,6 +184,8 @@ def _of_window(ratio: float) -> str:
 
 
 def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+    if not metrics.launches:
+        return
     idle = metrics.idle
     sync = max(metrics.sync_points, key=lambda point: point.stall_ns, default=None)
     if sync is not None and idle.host_synchronize_ns:
@@ -245,7 +247,20 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
 
 
 def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
-    idle_ns = metrics.idle.other_ns - metrics.idle.profiler_ns
+    idle = metrics.idle
+    idle_ns = idle.other_ns - idle.profiler_ns
+    if not metrics.launches:
+        idle_ns += idle.host_wait_ns + idle.kernel_wait_ns
+        yield (
+            "unknown",
+            None,
+            idle_ns,
+            None,
+            f"The GPU idled {_of_window(idle_ns / window_ns)}, and no launch in the "
+            "trace tells why.",
+            "Record CUDA's calls too.",
+        )
+        return
     yield (
         "unknown",
         None,

@@ -7,6 +7,7 @@ trigger, no extension. Rows, text and time are bounded.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -38,6 +39,7 @@ _AT_ONCE = 50_000
 _MOST_COLUMNS = 2_000
 #: instructions of SQLite's machine between two looks at the clock
 _INSTRUCTIONS = 100_000
+_VERSION = re.compile(r"_?V?\d{1,4}$")
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
 #: SQLITE_LIMIT_LENGTH, which Python 3.10 does not name
 _LIMIT_LENGTH = 0
@@ -55,6 +57,8 @@ class Database:
             TraceFileError: it is no SQLite file, is too large or can't be read.
         """
         self.path = path
+        #: tables that are not read, though they have names that are
+        self.unknown: set[str] = set()
         self._rows = 0
         self._text = 0
         self._until_s = time.monotonic() + MAX_SECONDS
@@ -91,21 +95,21 @@ class Database:
         """Close it."""
         self._connection.close()
 
-    def has(self, table: str) -> bool:
-        """Tell whether there is a table of this name."""
-        return table in self._tables
-
-    def columns(self, table: str) -> frozenset[str]:
-        """Give the columns of a table; none where there is no such table."""
-        return self._tables.get(table, frozenset())
-
-    def numbers(self, table: str, wanted: Sequence[str]) -> dict[str, Int64s]:
+    def numbers(
+        self, name: str, wanted: Sequence[str], needed: Sequence[str] = ()
+    ) -> dict[str, Int64s]:
         """Read columns of whole numbers; what is not there, or is none, is NONE.
+
+        Args:
+            name: of the table, which may end in a version.
+            wanted: its columns.
+            needed: without these it is another table, noted in `unknown`.
 
         Raises:
             TraceFileError: there are too many rows, it takes too long, or is damaged.
         """
-        present = [name for name in wanted if name in self.columns(table)]
+        table = self._table(name, needed)
+        present = [column for column in wanted if column in self._columns(table)]
         pieces = list(self._pieces(table, present)) if present else []
         count = sum(map(len, pieces))
         columns = {name: np.full(count, NONE, np.int64) for name in wanted}
@@ -117,13 +121,21 @@ class Database:
             begin += len(piece)
         return columns
 
-    def rows(self, table: str, wanted: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    def rows(
+        self, name: str, wanted: Sequence[str], needed: Sequence[str] = ()
+    ) -> Iterator[tuple[Any, ...]]:
         """Read rows as they are; a column that is not there is None in each.
+
+        Args:
+            name: of the table, which may end in a version.
+            wanted: its columns.
+            needed: without these it is another table, noted in `unknown`.
 
         Raises:
             TraceFileError: there are too many rows, it takes too long, or is damaged.
         """
-        present = [name for name in wanted if name in self.columns(table)]
+        table = self._table(name, needed)
+        present = [column for column in wanted if column in self._columns(table)]
         place = {name: at for at, name in enumerate(present)}
         for piece in self._pieces(table, present) if present else ():
             for row in piece:
@@ -132,18 +144,36 @@ class Database:
                     row[place[name]] if name in place else None for name in wanted
                 )
 
+    def _table(self, name: str, needed: Sequence[str]) -> str:
+        """Give the table with rows that has a name or a later version of it."""
+        versions = [
+            table
+            for table in sorted(self._tables, key=lambda table: (len(table), table))
+            if _VERSION.sub("", table.upper()) == name.upper()
+            and any(True for _ in self._pieces(table, (), limit=1))
+        ]
+        known = [table for table in versions if self._tables[table].issuperset(needed)]
+        chosen = known[-1] if known else name
+        self.unknown |= {table for table in versions if table != chosen}
+        return chosen
+
+    def _columns(self, table: str) -> frozenset[str]:
+        return self._tables.get(table, frozenset())
+
     def _count_text(self, row: tuple[Any, ...]) -> None:
         self._text += sum(len(value) for value in row if isinstance(value, str))
         if self._text > MAX_TEXT:
             raise TraceTooLarge(self.path, f"more than {MAX_TEXT:,} letters of names.")
 
     def _pieces(
-        self, table: str, present: Sequence[str]
+        self, table: str, present: Sequence[str], limit: int = MAX_ROWS + 1
     ) -> Iterator[list[tuple[Any, ...]]]:
         # both are names of ours that were found in the file's schema
-        quoted = ", ".join(f'"{name}"' for name in present)
+        quoted = ", ".join(f'"{name}"' for name in present) or "1"
         try:
-            cursor = self._connection.execute(f'SELECT {quoted} FROM "{table}"')
+            cursor = self._connection.execute(
+                f'SELECT {quoted} FROM "{table}" LIMIT {limit}'
+            )
             while piece := cursor.fetchmany(_AT_ONCE):
                 self._rows += len(piece)
                 if self._rows > MAX_ROWS:

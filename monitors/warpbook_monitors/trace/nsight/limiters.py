@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from warpbook_monitors import units
 from warpbook_monitors.trace import table_cells as cells
-from warpbook_monitors.trace.nsight.ncu import Launch
+from warpbook_monitors.trace.nsight.ncu import MOST_RATIO, Launch
 from warpbook_monitors.trace.report_view import ReportTable, TableCell
 
 BUSY, LIMIT = 0.6, 0.8
@@ -96,15 +96,20 @@ def limiter_lines(limits: Sequence[KernelLimit]) -> tuple[str, ...]:
 
 
 def _limit(name: str, launches: Sequence[Launch]) -> KernelLimit:
-    durations = _known(launches, "duration")
-    time_ns = sum(durations) if len(durations) == len(launches) else None
+    durations = [launch.get("duration") for launch in launches]
+    time_ns = None
+    if None not in durations:
+        time_ns = sum(
+            (time or 0.0) * launch.count
+            for time, launch in zip(durations, launches, strict=True)
+        )
     mean = {
-        key: float(np.mean(values)) if (values := _known(launches, key)) else None
+        key: _mean(launches, key)
         for key in ("compute", "memory", "dram", "l2", "l1", "occupancy", "waves")
     }
     return KernelLimit(
         name,
-        len(launches),
+        sum(launch.count for launch in launches),
         time_ns,
         mean["compute"],
         mean["memory"],
@@ -115,13 +120,23 @@ def _limit(name: str, launches: Sequence[Launch]) -> KernelLimit:
     )
 
 
-def _known(launches: Sequence[Launch], key: str) -> list[float]:
-    values = (launch.get(key) for launch in launches)
-    return [value for value in values if value is not None]
+def _mean(launches: Sequence[Launch], key: str) -> float | None:
+    known = [launch for launch in launches if launch.get(key) is not None]
+    if not known:
+        return None
+    values = [launch.values[key] for launch in known]
+    return float(np.average(values, weights=[launch.count for launch in known]))
 
 
 def _limiter(mean: dict[str, float | None]) -> str:
     compute, memory = mean["compute"], mean["memory"]
+    for key in ("compute", "memory", "dram", "l2", "l1", "occupancy"):
+        ratio = mean[key]
+        if ratio is not None and ratio > MOST_RATIO:
+            return (
+                f"unknown: {key} at {cells.share(ratio)} of its peak can't be. The "
+                "numbers are wrong, or of another locale (run ncu with LC_ALL=C)."
+            )
     if compute is None or memory is None:
         return (
             "unknown: throughput of compute and memory was not measured (section "

@@ -60,17 +60,34 @@ _TIME_NS = {
     **{"msecond": 1e6, "ms": 1e6, "second": 1e9, "s": 1e9},
 }
 _RATIOS = frozenset(("compute", "memory", "dram", "l2", "l1", "occupancy"))
+#: of a peak; counters of several passes give a little more than all of it
+MOST_RATIO = 1.02
+#: with the thousands apart by commas, spaces or apostrophes, or not
+_GROUPED = re.compile(r"\d{1,3}(?=([,'\u2019\s]))(?:\1\d{2,3})*\1\d{3}(?:\.\d*)?$")
+_PLAIN = re.compile(r"\d*\.?\d+(?:[eE][+-]?\d+)?$")
+_DECIMAL_COMMA = re.compile(r"\d[\d.'\u2019\s]*,\d+$")
+_SEPARATORS = re.compile(r"[,'\u2019\s]")
+#: a row of a summary is of so many launches, and has their mean
+_INVOCATIONS = re.compile(r"Invocations (\d{1,9})")
 #: between columns of a page for a person
 _COLUMNS = re.compile(r"\s{2,}")
-_CONTEXT = ", Context "
+_CONTEXT = re.compile(r", (?:Context|Device) \d")
 _LONGEST_ROW = 200
+_IDS = ("ID", "Process ID", "Device", "Context", "Stream", "Block Size", "Grid Size")
+_WHOLE = re.compile(r"\d{1,9}$")
+
+
+class _DecimalCommaError(ValueError):
+    """A number that another locale writes so."""
 
 
 @dataclass
 class Launch:
-    """One launch that was measured; ratios are of a peak, None is "not known"."""
+    """A launch that was measured; ratios are of a peak, None is "not known"."""
 
     name: str
+    #: launches alike, whose means these are
+    count: int = 1
     values: dict[str, float] = field(default_factory=dict)
 
     def get(self, key: str) -> float | None:
@@ -78,9 +95,13 @@ class Launch:
         return self.values.get(key)
 
     def add(self, metric: str, unit: str, text: str) -> None:
-        """Take a metric, if it is of use and a number."""
+        """Take a metric, if it is of use and a number.
+
+        Raises:
+            _DecimalCommaError: the number is of another locale.
+        """
         key = _KEYS.get(metric)
-        value = _number(text)
+        value = None if key is None else _number(text)
         if key is None or value is None:
             return
         unit = unit.strip().lower()
@@ -90,7 +111,7 @@ class Launch:
             value *= _TIME_NS[unit]
         elif key in _RATIOS:
             # a page has "Memory Throughput" twice: as a share, and as bytes a second
-            if unit not in ("%", "") or value > 1000:
+            if unit not in ("%", ""):
                 return
             value /= 100
         self.values.setdefault(key, value)
@@ -113,6 +134,12 @@ def read_ncu(path: str) -> list[Launch]:
             raise TraceTooLarge(path, f"larger than {MAX_BYTES:,} bytes.")
         with Path(path).open(encoding="utf-8", errors="replace", newline="") as file:
             launches = _from_lines(path, _lines(path, file))
+    except _DecimalCommaError as number:
+        raise TraceFileError(
+            path,
+            f"numbers with a decimal comma ({number}), which can't be told from one "
+            "between thousands: run ncu with LC_ALL=C.",
+        ) from None
     except (OSError, csv.Error) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise TraceFileError(path, f"can't be read: {why}") from problem
@@ -153,18 +180,22 @@ def _by_metric(path: str, header: list[str], rows: Iterator[list[str]]) -> list[
     needed = (place["Kernel Name"], place["Metric Name"], value_at)
     if value_at < 0:
         return []
-    number, unit_at = place.get("ID", -1), place.get("Metric Unit", -1)
-    by_key: dict[tuple[str, str], Launch] = {}
+    unit_at, count_at = place.get("Metric Unit", -1), place.get("Invocations", -1)
+    # without an ID a row is of all launches that are alike in these
+    ids = [place[name] for name in _IDS if name in place]
+    by_key: dict[tuple[str, ...], Launch] = {}
     for row in rows:
         if len(row) <= max(needed):
             continue
         name = row[needed[0]][:_LONGEST_NAME]
-        key = (row[number] if number >= 0 else "", name)
+        key = (name, *(row[at] for at in ids if at < len(row)))
         launch = by_key.get(key)
         if launch is None:
             if len(by_key) >= MAX_LAUNCHES:
                 raise TraceTooLarge(path, f"more than {MAX_LAUNCHES:,} launches.")
             launch = by_key[key] = Launch(name)
+            if 0 <= count_at < len(row) and _WHOLE.match(row[count_at]):
+                launch.count = max(int(row[count_at]), 1)
         unit = row[unit_at] if 0 <= unit_at < len(row) else ""
         launch.add(row[needed[1]], unit, row[value_at])
     return list(by_key.values())
@@ -206,30 +237,44 @@ def _take_line(path: str, line: str, launches: list[Launch]) -> None:
     if title is not None:
         if len(launches) >= MAX_LAUNCHES:
             raise TraceTooLarge(path, f"more than {MAX_LAUNCHES:,} launches.")
-        launches.append(Launch(title[:_LONGEST_NAME]))
+        count = _INVOCATIONS.search(line, len(title))
+        launches.append(
+            Launch(title[:_LONGEST_NAME], max(int(count[1]), 1) if count else 1)
+        )
         return
     if not launches or not line.startswith("    ") or len(line) > _LONGEST_ROW:
         return
     columns = _COLUMNS.split(line.strip())
-    if len(columns) in (2, 3):
-        unit = columns[1] if len(columns) == 3 else ""
+    # a summary has minimum, maximum and mean
+    if len(columns) in (2, 3, 4, 5):
+        unit = columns[1] if len(columns) in (3, 5) else ""
         launches[-1].add(columns[0], unit, columns[-1])
 
 
 def _title(line: str) -> str | None:
     """Take the kernel out of "  name (264, 1, 1)x(256, 1, 1), Context 1, ..."."""
-    end = line.rfind(_CONTEXT)
-    if end < 0 or not line.startswith("  ") or line[2:3].isspace():
+    ends = [match.start() for match in _CONTEXT.finditer(line)]
+    if not ends or not line.startswith("  ") or line[2:3].isspace():
         return None
+    # the last ", Context 1", or the last ", Device 0" where there is none
+    end = max((at for at in ends if line.startswith(", C", at)), default=ends[-1])
     name = line[2:end]
     before, launch, _ = name.rpartition(")x(")
     return before.rpartition(" (")[0] if launch and " (" in before else name
 
 
 def _number(text: str) -> float | None:
-    """Read a number, with commas between thousands; None where it is none."""
-    try:
-        value = float(text.replace(",", ""))
-    except ValueError:
+    """Read a number; None where it is none.
+
+    Raises:
+        _DecimalCommaError: it has a comma that stands not between thousands.
+    """
+    text = text.strip()
+    if _GROUPED.match(text):
+        text = _SEPARATORS.sub("", text)
+    elif not _PLAIN.match(text):
+        if _DECIMAL_COMMA.match(text):
+            raise _DecimalCommaError(text[:30])
         return None
-    return value if 0 <= value < 1e18 else None
+    value = float(text)
+    return value if value < 1e18 else None

@@ -39,11 +39,12 @@ _RANGES = (59, 60)
 _VERSION = re.compile(r"(_ptsz|_ptds)?_v\d+$")
 _WHEN = ("start", "end")
 _WORK = (*_WHEN, "deviceId", "streamId", "correlationId", "globalPid")
+_NEEDED = (*_WHEN, "deviceId", "streamId")
 _LAUNCH = (
     *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
     *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
 )
-_MOST_GPUS = 1024
+_MOST_GPUS, _MOST_NAMED = 1024, 10
 _COUNT = 2**40
 
 
@@ -88,11 +89,13 @@ def read_nsys(path: str) -> tuple[Columns, Run]:
         graphs = _add_graphs(database, gathered)
         gpus = _gpus(database)
         began_ns = _began_ns(database)
+        unknown = _unknown_tables(database)
     if not gathered.pieces:
         raise NotATrace(
             path,
             "an SQLite file without CUDA's tables of Nsight Systems: export a report "
-            "that was recorded with --trace=cuda by nsys export --type sqlite.",
+            "that was recorded with --trace=cuda by nsys export --type sqlite."
+            f"{unknown}",
         )
     whole = {
         key: np.concatenate([piece[key] for piece in gathered.pieces])
@@ -105,7 +108,7 @@ def read_nsys(path: str) -> tuple[Columns, Run]:
     if process is not None:
         kept &= (whole["process"] == process) | (whole["process"] == NONE)
     if not kept.any():
-        raise NotATrace(path, "no event of CUDA in it.")
+        raise NotATrace(path, f"no event of CUDA in it.{unknown}")
     whole = {key: values[kept] for key, values in whole.items()}
     columns = make_columns(
         names=(tuple(gathered.names), whole["name"].astype(np.int32)),
@@ -119,7 +122,9 @@ def read_nsys(path: str) -> tuple[Columns, Run]:
         shapes=(tuple(gathered.shapes), whole["shape"].astype(np.int32)),
         annotates=whole["annotates"] > 0,
     )
-    run = _run(columns, gpus, senseless, tuple(_notes(columns, others, graphs)))
+    run = _run(
+        columns, gpus, senseless, tuple(_notes(columns, others, graphs, unknown))
+    )
     return columns, run
 
 
@@ -165,7 +170,7 @@ def _add_kernels(
     database: Database, gathered: _Gathered, texts: dict[int, str]
 ) -> None:
     names = ("demangledName", "shortName")
-    rows = database.numbers(_CUPTI + "KERNEL", (*_WORK, *_LAUNCH, *names))
+    rows = database.numbers(_CUPTI + "KERNEL", (*_WORK, *_LAUNCH, *names), _NEEDED)
     if not len(rows["start"]):
         return
     is_known = rows["demangledName"] != NONE
@@ -198,7 +203,7 @@ def _shapes(gathered: _Gathered, rows: dict[str, Int64s]) -> Int64s:
 
 def _add_copies(database: Database, gathered: _Gathered) -> None:
     kinds = ("copyKind", "srcKind", "dstKind")
-    rows = database.numbers(_CUPTI + "MEMCPY", (*_WORK, "bytes", *kinds))
+    rows = database.numbers(_CUPTI + "MEMCPY", (*_WORK, "bytes", *kinds), _NEEDED)
     if len(rows["start"]):
         first, group = groups(*(rows[kind] for kind in kinds))
         names = [
@@ -207,7 +212,7 @@ def _add_copies(database: Database, gathered: _Gathered) -> None:
         ]
         work = {**_work(rows), "size": np.maximum(rows["bytes"], NONE)}
         gathered.add(Category.COPY, work, np.array(names, np.int64)[group])
-    rows = database.numbers(_CUPTI + "MEMSET", (*_WORK, "bytes"))
+    rows = database.numbers(_CUPTI + "MEMSET", (*_WORK, "bytes"), _NEEDED)
     if len(rows["start"]):
         name = np.full(len(rows["start"]), gathered.name("Memset (Device)"))
         work = {**_work(rows), "size": np.maximum(rows["bytes"], NONE)}
@@ -226,7 +231,7 @@ def _copy_name(kind: int, source: int, target: int) -> str:
 
 def _add_calls(database: Database, gathered: _Gathered, texts: dict[int, str]) -> None:
     wanted = (*_WHEN, "globalTid", "correlationId", "nameId")
-    rows = database.numbers(_CUPTI + "RUNTIME", wanted)
+    rows = database.numbers(_CUPTI + "RUNTIME", wanted, wanted)
     if len(rows["start"]):
         gathered.add(
             Category.API,
@@ -247,7 +252,8 @@ def _host(rows: dict[str, Int64s]) -> dict[str, Int64s]:
 def _add_ranges(database: Database, gathered: _Gathered, texts: dict[int, str]) -> None:
     numbers: list[tuple[int, int, int, int]] = []
     wanted = (*_WHEN, "eventType", "globalTid", "text", "textId")
-    for start, end, kind, thread, text, text_id in database.rows("NVTX_EVENTS", wanted):
+    rows = database.rows("NVTX_EVENTS", wanted, wanted[:4])
+    for start, end, kind, thread, text, text_id in rows:
         times = (start, end, thread)
         if kind not in _RANGES or not all(isinstance(one, int) for one in times):
             continue
@@ -266,7 +272,7 @@ def _add_ranges(database: Database, gathered: _Gathered, texts: dict[int, str]) 
 
 def _add_graphs(database: Database, gathered: _Gathered) -> int:
     """Take graphs that were recorded as a whole; give how many."""
-    rows = database.numbers(_CUPTI + "GRAPH_TRACE", _WORK)
+    rows = database.numbers(_CUPTI + "GRAPH_TRACE", _WORK, _NEEDED)
     count = len(rows["start"])
     if count:
         name = np.full(count, gathered.name("(a CUDA graph, recorded as a whole)"))
@@ -325,7 +331,14 @@ def _main_process(whole: dict[str, Int64s], kept: Bools) -> tuple[int | None, in
     return int(processes[counts.argmax()]), len(processes) - 1
 
 
-def _notes(columns: Columns, others: int, graphs: int) -> list[str]:
+def _unknown_tables(database: Database) -> str:
+    names = ", ".join(sorted(database.unknown)[:_MOST_NAMED])
+    if not names:
+        return ""
+    return f" Tables of a version that is not known are not read: {names[:500]}."
+
+
+def _notes(columns: Columns, others: int, graphs: int, unknown: str) -> list[str]:
     said = [
         "Recorded by Nsight Systems: times are those with it at work, and how much it "
         "slowed the host down is not known. Operators and their shapes are not in it, "
@@ -334,6 +347,8 @@ def _notes(columns: Columns, others: int, graphs: int) -> list[str]:
     ]
     if not columns.is_in(Category.API).any():
         said.append("It has no calls of CUDA: why the GPU idled is not known.")
+    if unknown:
+        said.append(unknown.strip())
     if others:
         said.append(
             f"{others:,} other process{'es' if others > 1 else ''} with GPU work "
