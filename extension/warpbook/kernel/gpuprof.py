@@ -19,12 +19,12 @@ import functools
 import importlib
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import InputRejected, UsageError
-from IPython.core.magic import no_var_expand
+from IPython.core.magic import needs_local_scope, no_var_expand
 from IPython.core.magic_arguments import magic_arguments, parse_argstring
 
 from warpbook.kernel.bare_times import CellTimes
@@ -201,7 +201,13 @@ class CellProfiler:
     @magic_arguments()
     @arguments
     @no_var_expand
-    def gpuprof(self, line: str, cell: str | None = None) -> Any:
+    @needs_local_scope
+    def gpuprof(
+        self,
+        line: str,
+        cell: str | None = None,
+        local_ns: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Profile with torch.profiler and show what the GPU did.
 
         `%%gpuprof` as a cell's first line profiles the cell, `%gpuprof f(x)` what
@@ -212,7 +218,7 @@ class CellProfiler:
         if self._session is not None:
             raise UsageError("The cell around this %gpuprof is being profiled.")
         if cell is None:
-            return self._run_line(options, code)
+            return self._run_line(options, code, self._within(local_ns))
         lines = cell.splitlines()
         session = self._session = self._begin(options, lines)
         session.is_nested = True
@@ -224,10 +230,18 @@ class CellProfiler:
         result.raise_error()
         return None
 
-    def _run_line(self, options: Options, code: str) -> Any:
+    def _within(self, local_ns: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Give what code in a function can see; None outside of one."""
+        if local_ns is None or local_ns is self._shell.user_ns:
+            return None
+        return {**self._shell.user_global_ns, **local_ns}
+
+    def _run_line(
+        self, options: Options, code: str, names: dict[str, Any] | None
+    ) -> Any:
         if not code:
             raise UsageError("%gpuprof wants code after its options: %gpuprof f(x)")
-        once = run_line(self._shell, code)
+        once = run_line(self._shell, code, names)
         if options.lines:
             raise UsageError("--lines is for the lines of a cell: use %%gpuprof.")
         session = self._session = self._begin(options, [code])

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from IPython.core.error import UsageError
+
 #: an option or its value, which quotes may hold together
 _WORD = re.compile(r"""(?:(?:--[a-z-]+=)?(?:'[^']*'|"[^"]*")|\S*)(?=\s|$)""")
 #: an option with a value in quotes, which IPython would split at its spaces
@@ -144,20 +146,46 @@ def _next_word(line: str) -> tuple[str, str]:
     return line[:end], line[end:].lstrip()
 
 
-def run_line(shell: Any, code: str) -> Callable[[], Any]:
-    """Give what runs code in the person's namespace and gives its value."""
-    tree = shell.compile.ast_parse(shell.transform_cell(code))
-    value = None
-    if tree.body and isinstance(tree.body[-1], ast.Expr):
-        value = ast.Expression(tree.body.pop().value)
+def run_line(
+    shell: Any, code: str, names: dict[str, Any] | None = None
+) -> Callable[[], Any]:
+    """Give what runs code and gives its value.
+
+    Args:
+        shell: of the person.
+        code: one line, or several.
+        names: what a function that this is in can see; else the person's namespace.
+
+    Raises:
+        UsageError: the code does not compile, awaits, or sets names of a function.
+    """
     name = "<%gpuprof>"
-    body = shell.compile(tree, name, "exec")
-    last = shell.compile(value, name, "eval") if value is not None else None
+    try:
+        tree = shell.compile.ast_parse(shell.transform_cell(code))
+        value = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr):
+            value = ast.Expression(tree.body.pop().value)
+        if names is not None and not all(
+            isinstance(statement, ast.Expr) for statement in tree.body
+        ):
+            raise UsageError(
+                "%gpuprof in a function takes expressions, such as f(x): it can't set "
+                "the function's names."
+            )
+        body = shell.compile(tree, name, "exec")
+        last = shell.compile(value, name, "eval") if value is not None else None
+    except SyntaxError as problem:
+        remedy = ""
+        if re.search(r"\b(await|async)\b", code):
+            remedy = " To await, begin a cell with %%gpuprof."
+        raise UsageError(f"%gpuprof {code}: {problem.msg}.{remedy}") from None
+    scope = (shell.user_global_ns, shell.user_ns)
+    if names is not None:
+        # both, as functions and comprehensions within see globals alone
+        scope = (names, names)
 
     def once() -> Any:
-        exec(body, shell.user_global_ns, shell.user_ns)
-        if last is not None:
-            return eval(last, shell.user_global_ns, shell.user_ns)
-        return None
+        exec(body, *scope)
+        return None if last is None else eval(last, *scope)
 
     return once

@@ -42,7 +42,7 @@ def within_recorded(
     )
     gone = outside & (is_host | (is_gpu & ~linked))
     kept_gpu = is_gpu & ~gone
-    if not kept_gpu.any():
+    if not gone.any() or not kept_gpu.any():
         return events, ""
     if recorded_ns is None and linked[kept_gpu].mean() < _MOSTLY:
         return events, ""

@@ -63,6 +63,17 @@ class _Lost:
         """Give the part of them that is lost."""
         return self.lost / self.launches if self.launches else 0.0
 
+    @property
+    def refusal(self) -> str:
+        """Say why nothing can be concluded, if too many are lost."""
+        if self.share <= _MOST_LOST_SHARE:
+            return ""
+        return (
+            f"The GPU's side of {self.lost:,} of {self.launches:,} launches was not "
+            "recorded, so nothing can be concluded."
+            f"{self.hint or ' Profile again.'}"
+        )
+
 
 def _lost(calls: Calls, chosen: Bools, unlinked: int) -> _Lost:
     """Count launches without work; work without a launch may be theirs."""
@@ -76,7 +87,7 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
     """Count what is missing, what is wrong and what the profiler did itself."""
     launches = int(calls.launches.sum())
     profiler = profilers_spans(events, calls)
-    wrong = tuple(contradictions(on_gpu, calls, run, profiler))
+    wrong = tuple(contradictions(events, on_gpu, calls, run, profiler))
     # one piece may contradict several things
     corrupt = max((one.pieces for one in wrong), default=0) + run.senseless_events
     profiler_ns = union_ns(*(np.clip(at, run.start_ns, run.end_ns) for at in profiler))
@@ -91,30 +102,20 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
         work, _lost(calls, ~fills & ~copies, kernels), key=lambda kind: kind.share
     )
     fill = _lost(calls, fills, filled)
-    grave = next((one for one in wrong if one.is_grave), None)
-    refusal = run.refusal
-    if refusal:
-        pass
-    elif worst.share > _MOST_LOST_SHARE:
-        refusal = (
-            f"The GPU's side of {worst.lost:,} of {worst.launches:,} launches was not "
-            "recorded, so nothing can be concluded."
-            f"{worst.hint or ' Profile again.'}"
-        )
-    elif grave is not None:
-        refusal = f"Nothing can be concluded. {grave.sentence} Profile again."
-    elif corrupt > _MOST_CORRUPT_SHARE * (len(on_gpu) + run.senseless_events):
-        refusal = (
-            f"Too many times are wrong (wrong: {corrupt:,}, events on the GPU: "
-            f"{len(on_gpu):,}), so nothing can be concluded. Profile again."
-        )
-    elif profiler_ns > _MOST_PROFILER_SHARE * window_ns:
-        refusal = (
+    reasons = [
+        run.refusal,
+        *(_grave(one) for one in wrong if not one.is_gap),
+        _corrupt(corrupt, len(on_gpu), run),
+        worst.refusal,
+        *(_grave(one) for one in wrong if one.is_gap),
+    ]
+    if profiler_ns > _MOST_PROFILER_SHARE * window_ns:
+        reasons.append(
             f"{units.share(profiler_ns / window_ns)} of the window was the profiler's "
             "own work, so nothing can be concluded. Profile again, or a longer run."
         )
-    elif len(on_gpu) and not calls.matched.any() and _busy_ns(on_gpu) < window_ns / 2:
-        refusal = (
+    if len(on_gpu) and not calls.matched.any() and _busy_ns(on_gpu) < window_ns / 2:
+        reasons.append(
             "The trace holds work of the GPU and no call that put it there, so nobody "
             f"can say why the GPU idled. {_remedy(run, launches)}"
         )
@@ -126,7 +127,7 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
         + tuple(_wrong(events, on_gpu, run, wrong, profiler_ns)),
         corrupt=corrupt,
         profiler_ns=profiler_ns,
-        refusal=refusal,
+        refusal=next(filter(None, reasons), ""),
     )
 
 
@@ -216,6 +217,21 @@ def _wrong(
             f"{profiler_ns / 1e6:.1f} ms of the host's time was the profiler's own "
             "work: without it the cell is faster."
         )
+
+
+def _grave(one: Contradiction) -> str:
+    if not one.is_grave:
+        return ""
+    return f"Nothing can be concluded. {one.sentence} Profile again."
+
+
+def _corrupt(corrupt: int, pieces: int, run: Run) -> str:
+    if corrupt <= _MOST_CORRUPT_SHARE * (pieces + run.senseless_events):
+        return ""
+    return (
+        f"Too many times are wrong (wrong: {corrupt:,}, events on the GPU: "
+        f"{pieces:,}), so nothing can be concluded. Profile again."
+    )
 
 
 def _remedy(run: Run, launches: int) -> str:

@@ -29,8 +29,9 @@ from warpbook_monitors.trace.run import GpuLimits, Run
 _CLOCK_TOLERANCE_NS = 20_000
 #: some versions wrote whole microseconds
 _ROUNDED_NS = 2_000
-#: so much longer than its work a wait takes until its thread runs again
-_WAKE_NS = 100_000
+#: so much longer than its work a wait takes until its thread runs again; the profiler's
+#: own at the end, in which it asks for what it has recorded
+_WAKE_NS, _LAST_WAKE_NS = 100_000, 1_000_000
 #: Hopper and later begin a kernel before the one ahead of it ended, if it was launched
 #: so (programmatic dependent launch); any other launch of theirs overlaps by less
 _EARLY_LAUNCH = re.compile(r"(cuda|cu)(LaunchKernelEx|GraphLaunch)")
@@ -53,28 +54,35 @@ class Contradiction:
     pieces: int
     #: nothing can be concluded
     is_grave: bool
+    #: no time is wrong, and something was not recorded
+    is_gap: bool = False
 
 
 def contradictions(
-    on_gpu: Columns, calls: Calls, run: Run, profiler: tuple[Int64s, Int64s]
+    events: Columns,
+    on_gpu: Columns,
+    calls: Calls,
+    run: Run,
+    profiler: tuple[Int64s, Int64s],
 ) -> Iterator[Contradiction]:
     """Give every contradiction of a trace.
 
     Args:
-        on_gpu: all work on GPUs.
-        calls: those of the same trace.
+        events: those of the trace.
+        on_gpu: of these, all work on GPUs.
+        calls: those of the same trace, up to the end of its code.
         run: its window.
         profiler: when the profiler was at work within the program, sorted by start.
     """
     if not len(on_gpu):
         return
     yield from _early(on_gpu, calls)
-    yield from _late(on_gpu, calls)
+    yield from _late(events, on_gpu, calls)
     yield from _instant(on_gpu)
     if not run.other_device:
         # other makers' queues need not be in order
         yield from _out_of_order(on_gpu, calls, run.gpus)
-    yield from _unseen(on_gpu, calls, run, profiler)
+    yield from _unseen(events, on_gpu, calls, run, profiler)
 
 
 def _counted(chosen: Bools, words: str, of: int) -> Iterator[Contradiction]:
@@ -96,16 +104,15 @@ def _early(on_gpu: Columns, calls: Calls) -> Iterator[Contradiction]:
     )
 
 
-def _late(on_gpu: Columns, calls: Calls) -> Iterator[Contradiction]:
+def _late(events: Columns, on_gpu: Columns, calls: Calls) -> Iterator[Contradiction]:
     """Find work that goes on after the host has waited for all of its device."""
-    waits = np.flatnonzero(named(calls.api, _DEVICE_WAIT))
+    api = events.only(Category.API)
+    waits = api.where(named(api, _DEVICE_WAIT))
     if not len(waits) or np.ptp(on_gpu.device):
         return
     known = calls.launch != NONE
-    place = np.searchsorted(
-        calls.api.start_ns[waits], calls.api.end_ns[calls.launch[known]]
-    )
-    waited_ns = np.append(calls.api.end_ns[waits], np.iinfo(np.int64).max)
+    place = np.searchsorted(waits.start_ns, calls.api.end_ns[calls.launch[known]])
+    waited_ns = np.append(waits.end_ns, np.iinfo(np.int64).max)
     yield from _counted(
         on_gpu.end_ns[known] - _CLOCK_TOLERANCE_NS > waited_ns[place],
         "Kernels or copies that end after the host had waited for them (device "
@@ -145,8 +152,8 @@ def _out_of_order(
     busy_ns = max(union_ns(on_gpu.start_ns, on_gpu.end_ns), 1)
     for one in _counted(
         wrong,
-        "Kernels or copies that begin before the one ahead of them in their stream "
-        "ended: ends of kernels contradict the order of their stream",
+        "Ends of kernels or copies contradict the order of their stream (pieces that "
+        "begin before the one ahead of them ended)",
         len(on_gpu),
     ):
         is_long = both_ns > _TOLERATED_SHARE * busy_ns
@@ -172,17 +179,22 @@ def _may_begin_early(
 
 
 def _unseen(
-    on_gpu: Columns, calls: Calls, run: Run, profiler: tuple[Int64s, Int64s]
+    events: Columns,
+    on_gpu: Columns,
+    calls: Calls,
+    run: Run,
+    profiler: tuple[Int64s, Int64s],
 ) -> Iterator[Contradiction]:
     """Find waits for the GPU while it, as far as was recorded, did nothing."""
-    waits = calls.api.where(named(calls.api, _WAIT))
+    api = events.only(Category.API)
+    waits = api.where(named(api, _WAIT))
     launches_ns = calls.api.start_ns[calls.launches]
     # before anything was launched, somebody waits for what came before the trace
     waits = waits.where(waits.start_ns >= launches_ns.min(initial=run.end_ns))
     spans = Coverage(waits.start_ns, waits.end_ns).spans
     seen = _together((on_gpu.start_ns, on_gpu.end_ns), profiler)
     idle_ns = spans[1] - spans[0] - seen.within_ns(*spans)
-    unseen = idle_ns > _WAKE_NS
+    unseen = idle_ns > np.where(spans[0] < run.code_end_ns, _WAKE_NS, _LAST_WAKE_NS)
     unseen_ns = int(idle_ns[unseen].sum())
     window_ns = max(run.end_ns - run.start_ns, 1)
     if unseen_ns > _TOLERATED_UNSEEN_SHARE * window_ns:
@@ -194,6 +206,7 @@ def _unseen(
             "another process).",
             0,
             unseen_ns > _MOST_UNSEEN_SHARE * window_ns,
+            is_gap=True,
         )
 
 

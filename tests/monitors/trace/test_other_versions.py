@@ -139,7 +139,8 @@ def test_calls_and_work_without_correlation_are_not_taken_for_each_other(
     ("content", "said"),
     [
         # the format's other form: only a list
-        (b'[{"ph": "X", "name": "f", "ts": 0, "dur": 1}]', "array"),
+        (b'[{"ph": "X", "name": "f", "ts": 0, "dur": 1}]', "list of events alone"),
+        (b'[{"ph": "X", "cat": "cpu_op", "ts": "1747108.1", "dur": 1}]', "torch_npu"),
         # VizTracer, XLA
         (
             b'{"traceEvents": [{"ph": "X", "cat": "FEE", "ts": 0, "dur": 1}]}',

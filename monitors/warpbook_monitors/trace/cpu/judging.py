@@ -25,8 +25,10 @@ _LEAST_SHARE, _LEAST_CHANGE_SHARE = 0.02, 0.2
 _OPERATOR_NS, _KEPT_SHARE = 12_000, 0.35
 #: in line for a core for so much of the window is told
 _QUEUED_SHARE = 0.1
-#: a shorter window is over before anything can be told of it
-_SHORT_NS = 100_000
+#: the profiler's start and stop take 2 to 10 ms around a cell, and a machine in use
+#: takes the core away for some ms: a shorter window, with operators or without, tells
+#: of these
+_SHORT_NS, _SHORT_WITHOUT_NS = 1_000_000, 5_000_000
 #: a measured time is of something else if it is so much longer
 _NOT_LONGER = 1.1
 #: a bound below this part of the whole is no promise
@@ -56,7 +58,9 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
     time = parts.time
     is_measured = _is_measured(time, run)
     # no cause and no change beside "too little to tell"
-    is_long = time.judged_ns > 0 and time.window_ns >= _SHORT_NS
+    is_long = time.judged_ns > 0 and time.window_ns >= (
+        _SHORT_NS if time.calls or time.loading_ns else _SHORT_WITHOUT_NS
+    )
     every = causes(run, parts) if is_long else ()
     large = [one for one in every if one.explains_ns >= _LEAST_SHARE * time.judged_ns]
     large.sort(key=lambda cause: -cause.explains_ns)
@@ -96,8 +100,8 @@ def _verdict(
     if not findings:
         return CellVerdict(
             "unknown",
-            f"The window is {units.duration_ns(time.window_ns)} long: too little to "
-            "tell what took it.",
+            f"Nothing to judge: {units.duration_ns(time.window_ns)}, less than the "
+            "profiler's own cost.",
         )
     shares = shares_by_kind(findings)
     kind = leading(shares)
