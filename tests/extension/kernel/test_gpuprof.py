@@ -30,6 +30,40 @@ def test_the_report_and_the_last_expression_are_shown(
     assert "aten::mul" in shown(shell, "text/html")
 
 
+@pytest.mark.parametrize("cell", ["x = 1", "pass", "def f(a):\n    return a + 1"])
+def test_a_cell_that_does_nothing_is_not_judged(shell: Any, cell: str) -> None:
+    run(shell, "%%gpuprof -q -o p", cell)
+    profile: Profile = shell.user_ns["p"]
+    if profile.wall_ns < 5_000_000:
+        assert profile.verdict.kind == "unknown" and profile.changes == ()
+        assert profile.verdict.sentence.startswith("Nothing to judge: ")
+
+
+def test_a_line_within_a_function_sees_what_it_sees(shell: Any) -> None:
+    shell.run_cell(
+        "def f():\n    w = 5\n"
+        "    x = %gpuprof -q [w * i for i in range(3)]\n    return x"
+    )
+    assert shell.run_cell("f()").result == [0, 5, 10]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("%gpuprof -q await f()", "begin a cell with %%gpuprof"),
+        ("%gpuprof -q 1 +", "invalid syntax"),
+        ("def f():\n    w = 5\n    %gpuprof -q w = 6\nf()", "can't set the function's"),
+    ],
+)
+def test_a_line_that_cannot_be_profiled_says_so_without_a_traceback(
+    shell: Any, code: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = shell.run_cell(code)
+    assert isinstance(result.error_in_exec, UsageError)
+    written = capsys.readouterr()
+    assert said in written.err and "Traceback" not in written.out + written.err
+
+
 def test_nothing_is_written_to_stderr(
     shell: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from warpbook.cli.main import main
-from warpbook_monitors.trace.errors import NotATrace, TraceTooLarge
+from warpbook_monitors.trace.errors import NotATrace, TraceFileError, TraceTooLarge
 from warpbook_monitors.trace.nsight import ncu
 from warpbook_monitors.trace.nsight.limiters import (
     KernelLimit,
@@ -178,3 +178,59 @@ def test_more_kernels_than_are_told_are_counted(tmp_path: Path) -> None:
     rows = [body[-1].replace("gemm", f"gemm{number}") for number in range(60)]
     limits = limits_of(tmp_path, "\n".join([*body[2:4], *rows]))
     assert limiter_lines(limits)[-1] == "(10 more)"
+
+
+@pytest.mark.parametrize("number", ["1.250,50", "1250,5", "1 250,50", "1’250,5", "0,4"])
+def test_numbers_with_a_decimal_comma_are_refused(number: str, tmp_path: Path) -> None:
+    for text in (RAW.replace("1,250.5", number), DETAILS.replace("1250", number)):
+        with pytest.raises(TraceFileError, match="decimal comma.*LC_ALL=C"):
+            limits_of(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "number", ["1250.5", "1,250.5", "1 250.5", "1\u202f250.5", "1'250.5", "1.2505e3"]
+)
+def test_thousands_may_be_apart(number: str, tmp_path: Path) -> None:
+    gemm = limits_of(tmp_path, RAW.replace("1,250.5", number))[0]
+    assert gemm.time_ns == pytest.approx(2_500_000)
+
+
+def test_more_than_all_of_a_peak_is_told(tmp_path: Path) -> None:
+    gemm = limits_of(tmp_path, RAW.replace("93.1", "931").replace("92.9", "929"))[0]
+    assert "compute at 930 % of its peak can't be" in gemm.limiter
+
+
+def test_rows_of_a_summary_are_of_many_launches(tmp_path: Path) -> None:
+    about = (
+        '"Process ID","Process Name","Host Name","Kernel Name","Block Size",'
+        '"Grid Size","Device","CC","Invocations","Section Name","Metric Name",'
+        '"Metric Unit","Minimum","Maximum","Average"\n'
+    )
+    rows = "".join(
+        f'"42","p","h","{kernel}","(256, 1, 1)","{grid}","0","8.6","{count}","S",'
+        f'"{metric}","{unit}","0.1","99.0","{mean}"\n'
+        for kernel, grid, count, took, compute in (
+            ("add", "(64, 1, 1)", 1000, "2.00", "8.5"),
+            ("gemm", "(1024, 1, 1)", 1, "50.0", "90.0"),
+            ("add", "(8192, 1, 1)", 10, "305.0", "11.0"),
+        )
+        for metric, unit, mean in (
+            ("Duration", "usecond", took),
+            ("SM [%]", "%", compute),
+            ("Memory [%]", "%", "40.0"),
+        )
+    )
+    add, gemm = limits_of(tmp_path, about + rows)
+    assert (add.launches, gemm.launches) == (1010, 1)
+    assert add.time_ns == pytest.approx(5_050_000)
+    assert add.compute == pytest.approx((1000 * 0.085 + 10 * 0.11) / 1010)
+    text = (
+        "  add(float *, int) (64, 1, 1)x(256, 1, 1), Device 0, CC 8.6, "
+        "Invocations 1000\n"
+        "    Compute (SM) Throughput         %     8.00     9.00     8.50\n"
+        "    Memory Throughput               %    20.00    22.00    21.00\n"
+        "    Duration                  usecond     1.90     3.10     2.00\n"
+    )
+    (printed,) = limits_of(tmp_path, text, "summary.txt")
+    assert printed.name == "add(float *, int)" and printed.launches == 1000
+    assert printed.time_ns == pytest.approx(2_000_000)

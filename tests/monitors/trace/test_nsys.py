@@ -85,6 +85,43 @@ def test_ranges_of_nvtx_are_annotations(tmp_path: Path) -> None:
     assert rows["by id"].work == 0
 
 
+def test_tables_of_a_later_version_are_read(tmp_path: Path) -> None:
+    renamed = f"""
+    INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid, textId) VALUES
+      (0, 9000000000, 59, 'whole', {GLOBAL_TID}, NULL);
+    ALTER TABLE NVTX_EVENTS RENAME TO NVTX_EVENTS_V2;
+    ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO CUPTI_ACTIVITY_KIND_KERNEL_V10;
+    CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER) ;
+    """
+    same = report_of(exported(tmp_path, "train_fp32"))
+    trace_report = report_of(exported(tmp_path, "tiny_kernels", renamed))
+    assert [row.name for row in trace_report.annotations] == ["whole"]
+    assert trace_report.metrics.kernels == 800
+    assert not any("not known are not read" in note for note in notes_of(trace_report))
+    assert not any("not known are not read" in note for note in notes_of(same))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMSET RENAME COLUMN start TO beginNs;",
+        """ALTER TABLE CUPTI_ACTIVITY_KIND_MEMSET RENAME TO MEMSET_V2;
+        ALTER TABLE MEMSET_V2 RENAME COLUMN streamId TO stream;
+        ALTER TABLE MEMSET_V2 RENAME TO CUPTI_ACTIVITY_KIND_MEMSET_V2;""",
+    ],
+)
+def test_tables_that_are_not_known_are_named(statement: str, tmp_path: Path) -> None:
+    trace_report = report_of(exported(tmp_path, "train_fp32", statement))
+    assert any(
+        "not known are not read: CUPTI_ACTIVITY_KIND_MEMSET" in note
+        for note in notes_of(trace_report)
+    )
+
+
+def notes_of(trace_report: TraceReport) -> tuple[str, ...]:
+    return trace_report.completeness.warnings
+
+
 def test_the_process_with_most_work_is_told(tmp_path: Path) -> None:
     other = f"""
     INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES

@@ -72,6 +72,24 @@ def test_who_waits_for_a_late_rank_is_not_told_to_send_less() -> None:
     assert late.verdict.kind == "compute-bound"
 
 
+def test_what_is_of_no_rank_ends_no_comparison(tmp_path: Path) -> None:
+    """As in a folder of vLLM, whose coordinator writes a trace, too."""
+    for rank in (0, 1):
+        nccl(tmp_path, rank)
+    again = json.loads((tmp_path / "rank1.json").read_text())
+    (tmp_path / "rank1_later.json").write_text(json.dumps(again))
+    again.pop("distributedInfo")
+    (tmp_path / "async_llm.json").write_text(json.dumps(again))
+    (tmp_path / "config.json").write_text("{}")
+    ranks_job = job(tmp_path)
+    assert [one.rank for one in ranks_job.ranks] == [0, 1]
+    assert ranks_job.alignment is not None
+    said = notes(ranks_job)
+    assert "async_llm.json is of no rank: it is left out." in said
+    assert any(note.startswith("config.json is left out: ") for note in said)
+    assert any("rank1_later.json is of rank 1, as rank1.json" in note for note in said)
+
+
 def test_even_ranks_have_no_straggler() -> None:
     ranks_job = job(DATA / "ranks" / "even")
     assert ranks_job.alignment is not None

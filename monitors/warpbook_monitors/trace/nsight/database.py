@@ -145,7 +145,7 @@ class Database:
                 )
 
     def _table(self, name: str, needed: Sequence[str]) -> str:
-        """Give the table with rows that has a name or a later version of it."""
+        """Give the table with rows that has a name or a later version of it, or ""."""
         versions = [
             table
             for table in sorted(self._tables, key=lambda table: (len(table), table))
@@ -153,9 +153,8 @@ class Database:
             and any(True for _ in self._pieces(table, (), limit=1))
         ]
         known = [table for table in versions if self._tables[table].issuperset(needed)]
-        chosen = known[-1] if known else name
-        self.unknown |= {table for table in versions if table != chosen}
-        return chosen
+        self.unknown |= {table for table in versions if table not in known[-1:]}
+        return known[-1] if known else ""
 
     def _columns(self, table: str) -> frozenset[str]:
         return self._tables.get(table, frozenset())
