@@ -59,6 +59,18 @@ class Engine:
         """Take alerts that ended before now, the oldest first."""
         self._ended = [*ended, *self._ended][-MOST_ENDED:]
 
+    def follow_clock(self, set_ms: float) -> None:
+        """Have nothing seem older or younger because the clock was set by so much."""
+        for standing in self._standing.values():
+            standing.since_ms += set_ms
+            standing.seen_ms += set_ms
+            if standing.over_ms is not None:
+                standing.over_ms += set_ms
+        self._ended = [
+            msgspec.structs.replace(alert, until_ms=(alert.until_ms or 0.0) + set_ms)
+            for alert in self._ended
+        ]
+
     def judge(self, rules: Rules, now: Situation) -> bool:
         """Look at the situation; whether an alert began, changed, ended or went."""
         before = self.alerts
