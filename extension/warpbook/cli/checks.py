@@ -103,6 +103,13 @@ def _gpu(device: Device) -> Check:
     else:
         why = counters[0].why if counters else "this GPU has none"
         gpm = f"without GPM: {why}"
+    if all(metric.state != "ok" for metric in device.metrics):
+        return Check(
+            f"GPU {device.index}",
+            "absent",
+            f"{device.name}: no figure of this GPU can be read here, {gpm}",
+            "Its driver tells nothing through NVML; on a Jetson, see tegrastats.",
+        )
     return Check(f"GPU {device.index}", "ok", f"{device.name}, {gpm}")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.server_process import server
-from tests.stub_nvml import DRIVER_NOT_LOADED
+from tests.stub_nvml import DRIVER_NOT_LOADED, NOT_SUPPORTED, function_names
 from warpbook import __version__
 from warpbook.protocol import PROTOCOL_VERSION
 from warpbook_labs.course.store import Store
@@ -91,6 +91,24 @@ def test_each_gpu_is_told_with_gpm_or_why_not(
     assert re.search("ok      GPU 1: NVIDIA A100.*, without GPM: .+", done.stdout)
     assert done.stdout.count("GPM") == 3, "with its name in the reason, and once a GPU"
     assert "absent  NVML" not in done.stdout
+
+
+def test_a_gpu_of_which_nothing_can_be_read_is_not_called_well(
+    warpbook, make_stub_nvml, quick_torch
+) -> None:
+    stub = make_stub_nvml("t4")
+    stub.set(0, name=b"Orin (nvgpu)", has_ecc=0)
+    identity = re.compile("HandleBy|Count|GetName|UUID|ComputeCapability|PciInfo")
+    for function in function_names():
+        if function.startswith("nvmlDeviceGet") and not identity.search(function):
+            stub.fault(function, NOT_SUPPORTED)
+    done = warpbook("doctor", **stub.env, **quick_torch)
+    assert (
+        "absent  GPU 0: Orin (nvgpu): no figure of this GPU can be read" in done.stdout
+    )
+    stub.fault("nvmlDeviceGetUtilizationRates")
+    done = warpbook("doctor", **stub.env, **quick_torch)
+    assert "ok      GPU 0: Orin (nvgpu)" in done.stdout
 
 
 def test_a_driver_that_is_not_loaded_is_broken(
