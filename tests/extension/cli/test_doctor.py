@@ -1,10 +1,15 @@
+import contextlib
 import json
+import os
 import re
+import subprocess
+import sys
 import venv
 from pathlib import Path
 
 import pytest
 
+from tests.programs import free_port
 from tests.server_process import server
 from tests.stub_nvml import DRIVER_NOT_LOADED, NOT_SUPPORTED, function_names
 from warpbook import __version__
@@ -118,6 +123,42 @@ def test_a_driver_that_is_not_loaded_is_broken(
     done = warpbook("doctor", **stub_nvml.env, **quick_torch)
     assert done.returncode == 1
     assert "BROKEN  NVML: " in done.stdout
+
+
+#: listens as an account, at an address and a port
+LISTENER = """
+import os, pwd, socket, sys, time
+_, user, address, port = sys.argv
+os.setuid(pwd.getpwnam(user).pw_uid)
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+with socket.create_server((address, int(port)), family=family):
+    print("listens", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts others' programs")
+def test_what_other_accounts_let_everybody_reach_is_named(
+    warpbook, quick_torch
+) -> None:
+    theirs, six, own = free_port(), free_port(), free_port()
+    with contextlib.ExitStack() as programs:
+        for port, address, user in (
+            (theirs, "127.0.0.1", "games"),
+            (six, "::", "games"),
+            (own, "127.0.0.1", "root"),
+        ):
+            command = [sys.executable, "-c", LISTENER, user, address, str(port)]
+            program = subprocess.Popen(command, stdout=subprocess.PIPE)
+            programs.enter_context(program)
+            programs.callback(program.kill)
+            assert program.stdout is not None
+            assert program.stdout.readline() == b"listens\n"
+        done = warpbook("doctor", **quick_torch)
+    (named,) = (line for line in done.stdout.splitlines() if "Neighbours:" in line)
+    assert named.startswith("absent  Neighbours: Anyone with an account here can reach")
+    assert f"{theirs} (games, python" in named and f"{six} (games, python" in named
+    assert str(own) not in named
 
 
 def test_kernels_of_other_environments_are_asked(
