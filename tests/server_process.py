@@ -58,7 +58,8 @@ class ServerProcess:
         self.process = process
         self.url = url
         self.kernel_id = ""
-        self._ingest = ("", "")
+        #: the ingest's address and the secret for it
+        self.secrets = ("", "")
         self._session = requests.Session()
         # a proxy in the environment is not for us
         self._session.trust_env = False
@@ -123,11 +124,11 @@ class ServerProcess:
                         return env[ENV_INGEST_URL], env[ENV_INGEST_SECRET]
             return None
 
-        self._ingest = wait_for("the kernel", given)
+        self.secrets = wait_for("the kernel", given)
 
     def ingest(self, path: str, body: object) -> requests.Response:
         """Hand in what a kernel would; needs `start_kernel`."""
-        url, secret = self._ingest
+        url, secret = self.secrets
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {secret}"}
         return self._session.post(url + path, data=data, headers=headers, timeout=60)
@@ -141,7 +142,7 @@ class ServerProcess:
                 requests.Session() as session,
             ):
                 session.trust_env = False
-                url, secret = self._ingest
+                url, secret = self.secrets
                 headers = {"Authorization": f"Bearer {secret}"}
                 session.post(url + path, json=body, headers=headers, timeout=60)
 

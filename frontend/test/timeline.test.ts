@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TimelineDetails, TimelineWindow } from '../src/protocol';
+import type { Columns } from '../src/timeline/bars';
 import { barColumns, foundColumns } from '../src/timeline/bars';
 import { detailRows } from '../src/timeline/details';
 import { hitAt } from '../src/timeline/hit';
@@ -15,6 +16,10 @@ import {
 } from '../src/timeline/names';
 import type { AtHand } from '../src/timeline/reach';
 import { wanted } from '../src/timeline/reach';
+import type { TimelinePlot } from '../src/timeline/plot';
+import type { Pin } from '../src/timeline/pin';
+import { FakeNode, fakeDocument } from './fake_dom';
+import { Stage } from '../src/timeline/stage';
 import { tooltipLines } from '../src/timeline/tooltip';
 import { partWords } from '../src/timeline/selection';
 
@@ -107,6 +112,48 @@ test('events and merged bars become columns of one length', () => {
   const [top, bottom] = [bars['top'], bars['bottom']] as Float64Array[];
   assert.ok((bottom?.[2] ?? 0) - (top?.[2] ?? 0) < 0.5);
   assert.ok(Math.abs((bottom?.[1] ?? 0) - (top?.[1] ?? 0) - 0.8) < 1e-9);
+});
+
+test('a bar has its true width at each zoom', () => {
+  fakeDocument();
+  const frames: (() => void)[] = [];
+  Object.assign(globalThis, {
+    window: {
+      requestAnimationFrame: (frame: () => void) => frames.push(frame),
+      cancelAnimationFrame: () => frames.splice(0)
+    }
+  });
+  const drawnMs: number[] = [];
+  const plot = {
+    seen: { fromNs: 0, toNs: 16_000_000 },
+    pixels: 16,
+    frame: { left: 0, top: 0, width: 16, height: 0 },
+    palette: [],
+    setHeight: () => undefined,
+    fill: ({ left, right }: Columns) =>
+      drawnMs.push((right?.[0] ?? 0) - (left?.[0] ?? 0))
+  };
+  const pin = { pinned: null, details: null } as unknown as Pin;
+  const stage = new Stage(pin, () => undefined);
+  stage.mount(
+    plot as unknown as TimelinePlot,
+    new FakeNode('div') as unknown as HTMLElement
+  );
+  const move = (fromNs: number, toNs: number) => {
+    plot.seen = { fromNs, toNs };
+    stage.moved();
+    frames.splice(0).forEach(frame => frame());
+  };
+  stage.fill(drawn);
+  move(1_000_000, 1_016_000);
+  // of another part at the same zoom nothing is drawn anew
+  move(2_000_000, 2_016_000);
+  move(0, 32_000_000);
+  // at least a pixel, and else what it took
+  assert.deepEqual(
+    drawnMs.map(width => Number(width.toFixed(6))),
+    [1, 0.001, 2]
+  );
 });
 
 test('what was found is marked on its row', () => {

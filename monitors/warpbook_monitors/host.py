@@ -12,6 +12,8 @@ from warpbook_monitors.source import Opened
 
 #: disks and interfaces are walked once a second: each walk reads files in /proc
 _SLOW_PERIOD_NS = 1_000_000_000
+#: of a share of the time
+_ROUNDING = 0.05
 
 #: bytes in and out since the system started, by disk or interface
 _Counters = dict[str, tuple[int, int]]
@@ -82,7 +84,9 @@ class HostProbe:
         if before is None or total <= before[1]:
             return None
         busy = 1 - (idle - before[0]) / (total - before[1])
-        return round(min(max(busy, 0.0), 1.0), 4)
+        # time waited for disks may run backwards a little; more is no reading
+        within = -_ROUNDING <= busy <= 1 + _ROUNDING
+        return round(min(max(busy, 0.0), 1.0), 4) if within else None
 
     def _read_traffic(self, now_ns: int) -> None:
         disk = psutil.disk_io_counters()

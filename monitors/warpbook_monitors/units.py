@@ -23,7 +23,9 @@ def duration_about(seconds: float) -> str:
         return f"{seconds:.0f} s"
     if seconds < 100 * 60:
         return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"
+    if seconds < 100 * 3600:
+        return f"{seconds / 3600:.0f} h"
+    return f"{seconds / 86_400:.0f} days"
 
 
 def size(size_bytes: float, of_bytes: float | None = None) -> str:

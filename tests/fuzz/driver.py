@@ -135,7 +135,7 @@ class Fuzz:
     def ingest(self, count: int) -> Surface:
         """Bodies of every route that a kernel uses."""
         surface = Surface("ingest")
-        url, secret = self._running._ingest
+        url, secret = self._running.secrets
         kernel = self._running.kernel_id
         mine = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel}
         memory = {**mine, "notebook": None, "cell_id": None}

@@ -43,7 +43,7 @@ def archives(seed: int, count: int, folder: Path) -> Surface:
     good.mkdir(parents=True)
     with closing(connect(good / "archive.db")) as connection:
         messages = [(message, DEVICES) for message in (*frames(_FRAMES), gap)]
-        Historian(Limits()).write(connection, messages)
+        Historian(Limits(), good).write(connection, messages)
     surface = Surface("archives")
     for hostile in rounds(seed, count):
         surface.inputs += 1

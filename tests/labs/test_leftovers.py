@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from warpbook_labs.course.store import Store
-from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, PLAYER_PREFIX, remove_leftovers
+from warpbook_labs.sandbox.leftovers import (
+    JAIL_PREFIX,
+    PLAYER_PREFIX,
+    OwnFolder,
+    remove_leftovers,
+)
 
 
 def test_only_our_old_folders_are_removed(
@@ -27,7 +32,16 @@ def test_only_our_old_folders_are_removed(
     link.symlink_to(precious)
     for folder in (*gone, kept[1], precious):
         os.utime(folder, (old_s, old_s))
+    # a clock that is years ahead makes nothing old that is in use
+    used = OwnFolder(JAIL_PREFIX)
+    os.utime(used.name, (old_s, old_s))
     assert remove_leftovers() == 2
+    assert Path(used.name).exists()
+    used.cleanup()
+    gone.append(tmp_path / f"{JAIL_PREFIX}of-a-wrong-clock")
+    gone[-1].mkdir()
+    os.utime(gone[-1], (time.time() + 10**8, time.time() + 10**8))
+    assert remove_leftovers() == 1
     assert all(folder.exists() for folder in (*kept, precious, link))
     assert not any(folder.exists() for folder in gone)
 

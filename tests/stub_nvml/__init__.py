@@ -170,7 +170,7 @@ class StubNvml:
         state_file.write_bytes(bytes(size))
         with state_file.open("r+b") as file:
             self._state = _State.from_buffer(mmap.mmap(file.fileno(), size))
-        for slot, name in zip(self._state.functions, _function_names(), strict=False):
+        for slot, name in zip(self._state.functions, function_names(), strict=False):
             slot.name, slot.delay_ms, slot.gpu = name.encode(), -1, EVERY_GPU
         shapes = ",".join(gpus)
         if library.stub_nvml_shape(ctypes.byref(self._state), shapes.encode()):
@@ -281,5 +281,5 @@ class StubNvml:
         raise ValueError(f"the stub has no function {function}")
 
 
-def _function_names() -> list[str]:
+def function_names() -> list[str]:
     return re.findall(r"^ret (nvml\w+)\(", SOURCE.read_text(), re.MULTILINE)

@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -17,10 +18,12 @@ from pathlib import Path
 from warpbook.cli.check import Check, shown
 from warpbook_labs.course import store_format
 from warpbook_monitors.archive.database import FILE_NAME, SCHEMA_VERSION, size_bytes
+from warpbook_monitors.archive.historian import CLOCK_FILE
 from warpbook_monitors.archive.lease import Lease
 from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.archive.place import archives_folder, default_folder
 from warpbook_monitors.data_folder import data_folder
+from warpbook_monitors.wall_clock import agreement
 
 #: looking through a larger file would take long
 _MOST_CHECKED_BYTES = 512 * 2**20
@@ -75,6 +78,7 @@ def _archive(what: str, path: Path) -> Check:
         f"{records} records",
         "empty" if oldest_ms is None else f"since {_time(oldest_ms)}",
         _holder(path.parent),
+        *_clock(path.parent / CLOCK_FILE),
         f"{free_bytes / 1e9:.1f} GB are free",
     ]
     if not all(os.access(place, os.W_OK) for place in (path, path.parent)):
@@ -172,6 +176,13 @@ def _holder(folder: Path) -> str:
     except OSError:
         return nobody
     return nobody
+
+
+def _clock(kept: Path) -> Iterator[str]:
+    """Say why nothing is deleted for its age, where that is so."""
+    with contextlib.suppress(OSError):
+        if why := agreement(kept.read_bytes(), time.time() * 1000).why_not:
+            yield why.removesuffix(".")
 
 
 def _time(time_ms: float) -> str:

@@ -25,6 +25,7 @@ from warpbook import __version__
 from warpbook.cli.archive_checks import archive_checks
 from warpbook.cli.check import Check, shown
 from warpbook.cli.hub_checks import hub_checks
+from warpbook.cli.neighbours import neighbour_check
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
 from warpbook_monitors.agent import DISTRIBUTION
 from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
@@ -52,6 +53,7 @@ def all_checks() -> Iterator[Check]:
     yield _alert_rules()
     yield from archive_checks()
     yield from hub_checks()
+    yield from neighbour_check()
     yield _torch()
     yield from _kernels()
     yield _ingest()
@@ -103,6 +105,13 @@ def _gpu(device: Device) -> Check:
     else:
         why = counters[0].why if counters else "this GPU has none"
         gpm = f"without GPM: {why}"
+    if all(metric.state != "ok" for metric in device.metrics):
+        return Check(
+            f"GPU {device.index}",
+            "absent",
+            f"{device.name}: no figure of this GPU can be read here, {gpm}",
+            "Its driver tells nothing through NVML; on a Jetson, see tegrastats.",
+        )
     return Check(f"GPU {device.index}", "ok", f"{device.name}, {gpm}")
 
 

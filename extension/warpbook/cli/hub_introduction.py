@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from warpbook.cli.hub_cluster import head_warning
+from warpbook.cli.neighbours import neighbour_check
 from warpbook_monitors.plain_text import printable
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def introduce(plan: HubPlan) -> None:
             if find_spec(module) is None:
                 install = f"{sys.executable} -m pip install 'warpbook[{module}]'"
                 say(f"  Not graded here: {labs}. To grade them: {install}")
+    for check in neighbour_check():
+        say(f"  NEIGHBOURS. {check.message} {check.remedy}")
     if not import_module("warpbook.hub.service.script").has_script():
         say(_NO_SCRIPT)
     if plan.platform is not None:

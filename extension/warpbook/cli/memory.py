@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import get_args, get_type_hints
 
 from warpbook.cli.errors import CommandError
@@ -14,7 +14,7 @@ from warpbook_monitors import units
 from warpbook_monitors.model_memory.description import known_names, read_model
 from warpbook_monitors.model_memory.plan import Plan
 from warpbook_monitors.model_memory.report import ModelMemory, Part, model_memory
-from warpbook_monitors.model_memory.sizes import read_size
+from warpbook_monitors.model_memory.sizes import read_gpu_size, read_size
 from warpbook_monitors.model_memory.view import MemoryView, Row, view_of_memory
 from warpbook_monitors.plain_text import aligned, fitted, printable, shortened
 
@@ -41,9 +41,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.add_argument(
         "--fits",
-        type=_size_bytes,
+        type=_gpu_bytes,
         metavar="SIZE",
-        help="say whether a GPU of 80GB has room, and what to change first if not",
+        help="say whether a GPU that is sold with 80GB has room, and what to change "
+        "first if not",
     )
     parser.add_argument(
         "--reserve",
@@ -157,14 +158,18 @@ def _length(text: str) -> int:
     return int(text)
 
 
-def _size_bytes(text: str) -> int:
+def _gpu_bytes(text: str) -> int:
+    return _size_bytes(text, read_gpu_size)
+
+
+def _size_bytes(text: str, read: Callable[[str], int] = read_size) -> int:
     """Read a size.
 
     Raises:
         argparse.ArgumentTypeError: it is none.
     """
     try:
-        return read_size(text)
+        return read(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -17,7 +17,7 @@ from warpbook.kernel.job import Job
 from warpbook.kernel.kernel_limits import KernelLimits
 from warpbook.kernel.profile import Notice, Profile
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
-from warpbook.kernel.timeline_handover import timelines
+from warpbook.kernel.timeline_handover import hand_in, timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_monitors.plain_text import bounded
@@ -93,12 +93,12 @@ def _hand_in(shell: Any, profile: Profile, file_profile: FileProfile) -> None:
         timeline_events=timeline_events,
     )
     try:
-        link.post(report)
+        caution = hand_in(link, report, file_profile.events, file_profile.run)
     except NoServer:
         return
     except LinkError as problem:
         display(Notice(f"The dashboard did not get this report. {problem}"))
         return
     profile.report_id = report_id
-    if timeline_events is not None:
-        timelines.hand_over(link, report_id, file_profile.events, file_profile.run)
+    if caution:
+        display(Notice(caution))

@@ -19,7 +19,7 @@ from warpbook.kernel.profile import Notice, Profile
 from warpbook.kernel.report_title import report_title
 from warpbook.kernel.runs import Finished, Runs
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
-from warpbook.kernel.timeline_handover import timelines
+from warpbook.kernel.timeline_handover import hand_in, timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_monitors.checklist.process import state_of_this_process
@@ -167,15 +167,15 @@ class Delivery:
             checklist=profile.advise().figures,
         )
         try:
-            self._link.post(report)
+            caution = hand_in(self._link, report, events, run)
         except NoServer:
             # no dashboard; the report is in the notebook
             return
         except LinkError as problem:
             display(Notice(f"The dashboard did not get this report. {problem}"))
             return
-        if timeline_events is not None:
-            timelines.hand_over(self._link, report.id, events, run)
+        if caution:
+            display(Notice(caution))
 
 
 def _title(ran: Ran, options: Options, figures: CellProfile) -> str:

@@ -14,6 +14,7 @@ from warpbook.kernel.allocator import gpu_uuid
 from warpbook.kernel.late_output import LateOutput
 from warpbook.kernel.receipt_line import no_receipt, receipt_line
 from warpbook.kernel.server_link import LinkError, ServerLink
+from warpbook.kernel.unkept import unkept
 from warpbook.protocol import CellRun
 
 #: so long after a cell its reply is out, and no thread is in its way
@@ -72,15 +73,16 @@ class Handover:
             since_s = time.time() - pending.run.ended_ms / 1e3
             time.sleep(min(max(_AFTER_S - since_s, 0), _AFTER_S))
             try:
-                receipt = self._link.receipt(_with_uuids(pending.run))
-            except LinkError as problem:
-                self._tell_once(pending, str(problem))
+                receipt, problem = self._link.receipt(_with_uuids(pending.run))
+            except LinkError as trouble:
+                self._tell_once(pending, str(trouble))
                 continue
             self.trouble = ""
+            caution = "" if problem is None else unkept.hold(problem)
             if receipt.view is not None and receipt.view.is_held_back:
                 self.suspect = pending
             if pending.output is not None:
-                pending.output.update(receipt_line(receipt))
+                pending.output.update(receipt_line(receipt, caution))
         with contextlib.suppress(LinkError):
             self._link.watch(self.kernel_id, on=False)
 

@@ -12,7 +12,7 @@ from IPython.core.getipython import get_ipython
 from warpbook.kernel.cell import prompt_number
 from warpbook.kernel.profile import Notice, Profile
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
-from warpbook.kernel.timeline_handover import timelines
+from warpbook.kernel.timeline_handover import hand_in, timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_labs.errors import NoTrace
@@ -78,15 +78,14 @@ def report_of(
         notes=notes,
         timeline_events=count,
     )
-    link = ServerLink()
     try:
-        link.post(report)
+        caution = hand_in(ServerLink(), report, events, run)
     except NoServer:
         # no dashboard; the report is in the notebook
         return profile
     except LinkError as problem:
         profile.notes = (*notes, f"The dashboard did not get this report. {problem}")
         return profile
-    if count is not None:
-        timelines.hand_over(link, report.id, events, run)
+    if caution:
+        profile.notes = (*notes, caution)
     return profile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from typing import Any, Literal
 
@@ -16,8 +17,8 @@ from warpbook.kernel.live_view import LiveView
 from warpbook.kernel.live_windows import Profiled
 from warpbook.kernel.profile import Notice, Profile
 from warpbook.kernel.runs import NotProfiled
-from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
-from warpbook.kernel.timeline_handover import timelines
+from warpbook.kernel.server_link import LinkError, NoServer, NotKept, ServerLink
+from warpbook.kernel.timeline_handover import hand_in, timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_monitors.trace.cell_profile import CellProfile, Completeness
@@ -143,7 +144,9 @@ class LiveCell:
             LinkError: the server did not take it.
         """
         newest = None if self._runs is None else self._runs.newest
-        self._link.post(self._report(live, "running", newest))
+        # of what runs still the next is handed in soon
+        with contextlib.suppress(NotKept):
+            self._link.post(self._report(live, "running", newest))
 
     def _post_last(
         self,
@@ -153,6 +156,7 @@ class LiveCell:
         outcome: Profile | TraceError,
     ) -> None:
         report = self._report(live, status, typical)
+        events = run = None
         if isinstance(outcome, Profile) and typical is not None:
             events, run = typical.recorded.events, typical.recorded.run
             report = replace(
@@ -162,15 +166,14 @@ class LiveCell:
                 timeline_events=timelines.count(events, run),
             )
         try:
-            self._link.post(report)
+            caution = hand_in(self._link, report, events, run)
         except NoServer:
             return
         except LinkError as problem:
             display(Notice(f"The dashboard did not get this report. {problem}"))
             return
-        if typical is not None and report.timeline_events is not None:
-            recorded = typical.recorded
-            timelines.hand_over(self._link, self._id, recorded.events, recorded.run)
+        if caution:
+            display(Notice(caution))
 
     def _report(
         self, live: Live, status: _Status, profiled: Profiled | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -25,11 +25,10 @@ from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.model_memory.description import known_names, read_model
 from warpbook_monitors.model_memory.plan import Plan
 from warpbook_monitors.model_memory.report import model_memory
-from warpbook_monitors.model_memory.sizes import read_size
+from warpbook_monitors.model_memory.sizes import SOLD_AS, read_gpu_size
 from warpbook_monitors.model_memory.view import MemoryView, view_of_memory
 from warpbook_monitors.plain_text import joined
 
-_SIZES = ("8GB", "16GB", "24GB", "40GB", "48GB", "80GB", "96GB", "141GB", "192GB")
 #: as `warpbook memory` keeps free
 _RESERVED_BYTES = 10**9
 _ROWS = {"display": "flex", "flex_flow": "row wrap"}
@@ -46,7 +45,8 @@ def memory(
         model: a known name, or the path of a description or a `config.json`, as
             `warpbook memory` takes it.
         inference: serve the model instead of training it.
-        fits: the GPU's memory, "80GB" or "24GiB"; 1GB of it is kept free.
+        fits: the GPU's memory, "80GB" as it is sold or "24GiB"; 1GB of it is kept
+            free.
         plan: options of `warpbook memory` without their dashes: `batch=8`,
             `sequence=1024`, `precision="bf16"`, `tp=2`, `zero=1`, `no_flash=True`.
 
@@ -73,13 +73,16 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
             ValueError: the memory is no size, or too small.
             MonitorError: there is no such model, or the plan does not fit it.
         """
-        if read_size(fits) <= _RESERVED_BYTES:
+        if read_gpu_size(fits) <= _RESERVED_BYTES:
             raise ValueError(f"memory(fits={fits!r}): 1GB of it is kept free.")
         self.plan = plan
         self.view = _view(model, plan, is_inference, fits)
         work = "inference" if is_inference else "training"
-        sizes = sorted({fits, *_SIZES}, key=read_size)
-        self._model = _dropdown("Model", dict.fromkeys((model, *known_names())), model)
+        sold = {f"{gpu} {gb}GB": f"{gb}GB" for gb, (gpu, _) in SOLD_AS.items()}
+        sizes = sold if fits in sold.values() else {fits: fits, **sold}
+        self._model = _dropdown(
+            "Model", tuple(dict.fromkeys((model, *known_names()))), model
+        )
         self._work = _dropdown("Work", ("training", "inference"), work)
         self._fits = _dropdown("Memory of the GPU", sizes, fits)
         self._controls = {control: make_control(control, plan) for control in CONTROLS}
@@ -151,9 +154,12 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
         }
 
 
-def _dropdown(label: str, options: Iterable[str], value: str) -> Any:
+def _dropdown(
+    label: str, options: Sequence[str] | Mapping[str, str], value: str
+) -> Any:
+    """Make a menu; the keys of a mapping are shown."""
     return ipywidgets.Dropdown(
-        options=list(options),
+        options=options,
         value=value,
         description=label,
         style={"description_width": "initial"},
@@ -165,7 +171,7 @@ def _view(model: str, plan: Plan, is_inference: bool, fits: str) -> MemoryView:
         read_model(model),
         plan,
         is_inference=is_inference,
-        capacity_bytes=read_size(fits),
+        capacity_bytes=read_gpu_size(fits),
         reserved_bytes=_RESERVED_BYTES,
     )
     return view_of_memory(computed, plan)

@@ -68,16 +68,18 @@ class OutOfMemoryWatch:
         failed = _known(message)
         holders: DeviceHolders | None = None
         try:
-            report = self._link.post_mortem(
-                OutOfMemory(
-                    protocol=PROTOCOL_VERSION,
-                    kernel_id=kernel_id(self._shell),
-                    notebook=notebook_path(),
-                    cell_id=self._cell_id,
-                    failed=failed,
-                )
+            failure = OutOfMemory(
+                protocol=PROTOCOL_VERSION,
+                kernel_id=kernel_id(self._shell),
+                notebook=notebook_path(),
+                cell_id=self._cell_id,
+                failed=failed,
             )
+            report, problem = self._link.post_mortem(failure)
             sentence, holders = report.sentence, report.holders
+            if problem is not None:
+                # another time others hold the memory: the notebook keeps it
+                sentence = f"{sentence} {problem}"
         except LinkError:
             index = failed.device_index
             gpu = None if index is None else f"GPU {index} of this process"

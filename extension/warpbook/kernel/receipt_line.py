@@ -18,7 +18,8 @@ def no_receipt(run: CellRun, why: str) -> Bundle:
     return one_line(f"{wall} · No receipts for now. {why}")
 
 
-def receipt_line(receipt: Receipt) -> Bundle:
-    """Show the receipt as the server has worded it."""
+def receipt_line(receipt: Receipt, caution: str = "") -> Bundle:
+    """Show the receipt as the server has worded it, and what is wrong with it."""
     view = receipt.view
-    return one_line(receipt.line if view is None else view.cell_line)
+    line = receipt.line if view is None else view.cell_line
+    return one_line(f"{line} · {caution}" if caution else line)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import http.client
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -48,6 +49,21 @@ class LinkError(Exception):
     """The server can't be used, and what to do about it."""
 
 
+class NotKept(LinkError):
+    """The server has taken it in and shows it, and could not put it on disk."""
+
+    def __init__(
+        self, body: bytes, size_bytes: int, again: Callable[[], object]
+    ) -> None:
+        """Take the server's answer, how large the request was, and what repeats it."""
+        spoken = _spoken(body)
+        super().__init__(f"It is shown, and not kept on disk: {spoken.message}")
+        #: what the server made of it all the same, as JSON
+        self.answer = bytes(spoken.answer)
+        self.size_bytes = size_bytes
+        self.again = again
+
+
 class NoServer(LinkError):
     """This kernel was not started by a Jupyter server with warpbook."""
 
@@ -58,6 +74,7 @@ class _Spoken(msgspec.Struct):
     protocol: int = 0
     version: str = "unknown"
     message: str = ""
+    answer: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class ServerLink:
@@ -100,8 +117,8 @@ class ServerLink:
         request = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": on}
         self._hand_in("/v1/watch", msgspec.json.encode(request))
 
-    def receipt(self, run: CellRun) -> Receipt:
-        """Ask what a cell took.
+    def receipt(self, run: CellRun) -> tuple[Receipt, NotKept | None]:
+        """Ask what a cell took; and what is wrong where the receipt is not kept.
 
         Raises:
             NoServer: there is nobody to ask.
@@ -109,8 +126,8 @@ class ServerLink:
         """
         return self._ask("/v1/cells", run, Receipt, _RECEIPT_TIMEOUT_S)
 
-    def post_mortem(self, failure: OutOfMemory) -> PostMortem:
-        """Tell that memory ran out, and ask who held what.
+    def post_mortem(self, failure: OutOfMemory) -> tuple[PostMortem, NotKept | None]:
+        """Tell that memory ran out, and ask who held what; and what is not kept.
 
         Raises:
             NoServer: there is nobody to ask.
@@ -160,9 +177,12 @@ class ServerLink:
 
     def _ask(
         self, path: str, message: msgspec.Struct, kind: type[_T], timeout_s: float
-    ) -> _T:
-        status, answer = self._post(path, msgspec.json.encode(message), timeout_s)
-        return _read(status, answer, kind)
+    ) -> tuple[_T, NotKept | None]:
+        try:
+            status, answer = self._post(path, msgspec.json.encode(message), timeout_s)
+        except NotKept as problem:
+            return _read(200, problem.answer, kind), problem
+        return _read(status, answer, kind), None
 
     def _post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
         status, answer = self._request("POST", path, body, timeout_s)
@@ -197,7 +217,7 @@ class ServerLink:
             try:
                 connection.request(method, path, body, headers)
                 response = connection.getresponse()
-                return response.status, response.read(4 * MAX_REPORT_BYTES)
+                status, answer = response.status, response.read(4 * MAX_REPORT_BYTES)
             finally:
                 connection.close()
         except (OSError, ValueError, http.client.HTTPException) as problem:
@@ -206,6 +226,10 @@ class ServerLink:
                 f"({type(problem).__name__}: {problem}). If it was restarted, restart "
                 "this kernel too."
             ) from None
+        if status == _NOT_KEPT:
+            again = partial(self._request, method, path, body, timeout_s, content)
+            raise NotKept(answer, len(body or b""), again)
+        return status, answer
 
 
 def _other_version(server: _Spoken) -> str:
@@ -222,6 +246,8 @@ def _other_version(server: _Spoken) -> str:
 
 #: understood, and refused for a reason that says itself what to do
 _NOT_SERVED = 422
+#: taken in, and not on disk
+_NOT_KEPT = 507
 _SAME = "Install the same warpbook for the server and for this kernel."
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import queue
 import threading
 import time
 from typing import TYPE_CHECKING
 
-from warpbook.kernel.server_link import LinkError, ServerLink
+from warpbook.kernel.server_link import LinkError, NotKept, ServerLink
+from warpbook.kernel.unkept import unkept
+from warpbook.protocol import CellReport
 
 if TYPE_CHECKING:
     from warpbook_monitors.trace.columns import Columns
@@ -59,11 +60,38 @@ class TimelineHandover:
             link, report_id, events, run = self._waiting.get()
             time.sleep(_AFTER_S)
             packed = body.pack(events, run)
-            with contextlib.suppress(LinkError):
+            try:
                 link.post_timeline(report_id, packed)
+            except NotKept as problem:
+                unkept.hold(problem)
+            except LinkError:
+                # the page that asks for the events is told
+                pass
             # else they would stay in memory until the next run
             del events, run, packed
 
 
 #: of this kernel
 timelines = TimelineHandover()
+
+
+def hand_in(
+    link: ServerLink, report: CellReport, events: Columns | None, run: Run | None
+) -> str:
+    """Hand in a report, then all events of its run, where it has any.
+
+    Returns:
+        Words for the person, where it is shown and not kept yet; empty where it is.
+
+    Raises:
+        NoServer: there is nobody to hand it to.
+        LinkError: the server did not take it.
+    """
+    words = ""
+    try:
+        link.post(report)
+    except NotKept as problem:
+        words = unkept.hold(problem)
+    if report.timeline_events is not None and events is not None and run is not None:
+        timelines.hand_over(link, report.id, events, run)
+    return words

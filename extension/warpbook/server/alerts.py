@@ -25,6 +25,7 @@ from warpbook_monitors.alerts.situation import Counters, Situation, Trouble, loo
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.errors import RulesError
 from warpbook_monitors.sampling.sampler import OPEN_TIMEOUT_S, Message
+from warpbook_monitors.wall_clock import WallClock
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class Alerting(StreamPart):
         self._records = records or Records()
         #: as the pages are told them: each is on disk before
         self._shown: tuple[Alert, ...] = ()
+        self._unkept: set[Alert] = set()
         self._showing = asyncio.Lock()
         self._changing = asyncio.Lock()
         self._broadcaster = broadcaster
@@ -72,7 +74,8 @@ class Alerting(StreamPart):
         self._counters = Counters()
         self._frames: list[Frame] = []
         self._events: list[Event] = []
-        self._judged_ms = time.time() * 1000
+        self._clock = WallClock()
+        self._judged_ms = self._clock.now_ms
         #: since when the sampler has been awake without a frame
         self._silent_since_s: float | None = None
         self._heard = False
@@ -185,12 +188,15 @@ class Alerting(StreamPart):
             replace(alert, is_replay=True) if alert.device in recorded else alert
             for alert in self._engine.alerts
         )
-        news = set(alerts) - set(self._shown)
-        await self._records.keep(
+        # what was not kept is news to the disk until it is
+        news = (set(alerts) - set(self._shown)) | (self._unkept & set(alerts))
+        unkept = await self._records.keep(
             *((alert_record(alert), encode(alert)) for alert in news)
         )
-        self._shown = alerts
-        self._broadcaster.viewers.send_everyone(encode(self.alerts()))
+        self._unkept = news if unkept else set()
+        if alerts != self._shown:
+            self._shown = alerts
+            self._broadcaster.viewers.send_everyone(encode(self.alerts()))
 
     async def _judge(self) -> None:
         frames, self._frames = self._frames, []
@@ -199,7 +205,10 @@ class Alerting(StreamPart):
         if not self._broadcaster.demand.is_awake:
             # nobody can tell: what held is told as it was
             return
-        now_ms = self._judged_ms = time.time() * 1000
+        if set_ms := self._clock.set_ms():
+            self._engine.follow_clock(set_ms)
+            self._counters.follow_clock(set_ms)
+        now_ms = self._judged_ms = self._clock.now_ms
         seen = look_at(self._broadcaster.devices, frames)
         self._counters.follow(now_ms, seen)
         holders = self._holders()
@@ -211,7 +220,7 @@ class Alerting(StreamPart):
             self._counters,
             tuple(self._troubles.values()),
         )
-        if self._engine.judge(self._rules, situation):
+        if self._engine.judge(self._rules, situation) or self._unkept:
             async with self._showing:
                 await self._show()
 

@@ -138,12 +138,12 @@ class _ReportHandler(IngestHandler):
         if report.timeline_events is not None:
             timelines.expect(report.id)
         try:
-            encoded = await reports.take(report)
+            encoded, unkept = await reports.take(report)
         except OverflowError:
             self.refuse(400, "Not a cell report: a time in it is no time.")
             return
         self.parts.broadcaster.viewers.send_everyone(encoded)
-        self.set_status(204)
+        self.acknowledge(unkept)
 
 
 class _OutOfMemoryHandler(IngestHandler):
@@ -162,8 +162,8 @@ class _OutOfMemoryHandler(IngestHandler):
         except BadBody as error:
             self.refuse(400, f"Not a failed allocation: {error}")
             return
-        self.set_header("Content-Type", "application/json")
-        self.finish(encode(await self.parts.post_mortems.write(failure)))
+        report, unkept = await self.parts.post_mortems.write(failure)
+        self.acknowledge(unkept, encode(report))
 
 
 class _CellHandler(IngestHandler):
@@ -188,12 +188,11 @@ class _CellHandler(IngestHandler):
             self.refuse(422, str(error))
             return
         try:
-            receipt = await self.parts.receipts.take(run)
+            receipt, unkept = await self.parts.receipts.take(run)
         except NotYours as error:
             self.refuse(403, str(error))
             return
-        self.set_header("Content-Type", "application/json")
-        self.finish(encode(receipt))
+        self.acknowledge(unkept, encode(receipt))
 
 
 class _WatchHandler(IngestHandler):

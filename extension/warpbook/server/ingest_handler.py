@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.json import Decoder
 from tornado import web
 
@@ -19,6 +19,7 @@ from warpbook.server.post_mortem import PostMortems
 from warpbook.server.readiness import Readiness
 from warpbook.server.receipts import Receipts
 from warpbook.server.reports import Reports
+from warpbook.server.selection import encode
 from warpbook.server.timelines import Timelines
 from warpbook_monitors.archive.errors import ArchiveError
 
@@ -134,6 +135,23 @@ class IngestHandler(Parameters):
             return True
         self.refuse(403, "This report is another kernel's.")
         return False
+
+    def acknowledge(self, unkept: str, answer: bytes = b"") -> None:
+        """Say that it is kept: 204, or 200 with an answer; 507 where it is not.
+
+        Args:
+            unkept: why it is not; empty where it is.
+            answer: JSON, of what was made of the request; part of a 507, too.
+        """
+        self.set_header("Content-Type", "application/json")
+        if unkept:
+            self.set_status(507)
+            self.finish(encode({"message": unkept, "answer": Raw(answer or b"null")}))
+        elif answer:
+            self.finish(answer)
+        else:
+            self.clear_header("Content-Type")
+            self.set_status(204)
 
     def refuse(self, status: int, message: str) -> None:
         """Answer why not."""

@@ -37,8 +37,12 @@ class PostMortems(StreamPart):
         self._kept: deque[bytes] = deque(maxlen=MAX_POST_MORTEMS)
         broadcaster.attach(self)
 
-    async def write(self, failure: OutOfMemory) -> PostMortem:
-        """Find out who holds memory now, and tell everybody."""
+    async def write(self, failure: OutOfMemory) -> tuple[PostMortem, str]:
+        """Find out who holds memory now, and tell everybody.
+
+        Returns:
+            What is known, and why it is not on disk; empty where it is.
+        """
         now = await self._holders.read()
         device = self._device(failure, now)
         holders = None
@@ -60,10 +64,10 @@ class PostMortems(StreamPart):
             sentence=explain(failure.failed, name, holders, failure.kernel_id),
         )
         encoded = encode(report)
-        await self._records.keep((post_mortem_record(report), encoded))
+        unkept = await self._records.keep((post_mortem_record(report), encoded))
         self._kept.append(encoded)
         self._broadcaster.viewers.send_everyone(encoded)
-        return report
+        return report, unkept
 
     async def load(self) -> list[bytes]:
         """Take the newest that are on disk; give those that are news, for views.

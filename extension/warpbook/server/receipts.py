@@ -112,8 +112,11 @@ class Receipts(StreamPart):
         self._claimed: dict[str, str] = {}
         self._broadcaster.attach(self)
 
-    async def take(self, run: CellRun) -> Receipt:
+    async def take(self, run: CellRun) -> tuple[Receipt, str]:
         """Write the receipt of a cell that has just run, keep it and tell everybody.
+
+        Returns:
+            The receipt, and why it is not on disk; empty where it is.
 
         Raises:
             NotYours: another kernel handed in a run of this id.
@@ -143,17 +146,18 @@ class Receipts(StreamPart):
             return receipt.cell.kernel_id
         return run.kernel_id
 
-    async def _take(self, run: CellRun) -> Receipt:
+    async def _take(self, run: CellRun) -> tuple[Receipt, str]:
         if run.allocators:
             self._holders.note_allocators(run.kernel_id, run.allocators)
         receipt = await self.make(run)
         encoded = encode(receipt)
-        await self._records.keep((receipt_record(receipt, self._is_replay()), encoded))
+        record = receipt_record(receipt, self._is_replay())
+        unkept = await self._records.keep((record, encoded))
         self._kept.pop(run.id, None)
         self._kept[run.id] = replace(receipt, previous=None)
         self._make_room()
         self._broadcaster.viewers.send_everyone(encoded)
-        return receipt
+        return receipt, unkept
 
     async def load(self) -> list[bytes]:
         """Take the newest that are on disk; give those that are news, for views.

@@ -172,8 +172,8 @@ class CellsHandler(_Handler):
         except ValueError as error:
             raise web.HTTPError(400, f"No list of cells: {error}") from None
         kept = [(band_record(band), encode(band)) for band in bands]
-        if kept and not await self._records.keep(*kept):
-            raise web.HTTPError(503, "The cells are not kept: the disk takes nothing.")
+        if unkept := await self._records.keep(*kept):
+            raise web.HTTPError(507, f"The cells are not kept: {unkept}")
         self.set_status(204)
         self.finish()
 

@@ -88,14 +88,15 @@ class Records:
             _log.error("The archive's disk does not answer; what came last is lost.")
         self._servers.leave()
 
-    async def keep(self, *kept: tuple[KeptRecord, bytes]) -> bool:
+    async def keep(self, *kept: tuple[KeptRecord, bytes]) -> str:
         """Put records and their messages on disk, all or none of them.
 
         Returns:
-            False where that fails, or the disk takes longer than `PATIENCE_S`.
+            Why they are not there, in words, where that fails or the disk takes longer
+            than `PATIENCE_S`; nothing where no archive is wanted.
         """
         if self.archive is None or self._servers is None or not kept:
-            return False
+            return ""
         servers, limits = self._servers, self.archive.limits
 
         def write(connection: sqlite3.Connection) -> None:
@@ -106,12 +107,14 @@ class Records:
 
         return await self._write(write, sum(len(message) for _, message in kept))
 
-    async def keep_timeline(self, report_id: str, body: bytes) -> bool:
-        """Put all events of a report's run on disk."""
+    async def keep_timeline(self, report_id: str, body: bytes) -> str:
+        """Put all events of a report's run on disk; why they are not, in words."""
         if self.archive is None:
-            return False
+            return ""
         packed = await asyncio.to_thread(pack_timeline, body)
         limits = self.archive.limits
+        if len(packed) > limits.timelines_bytes:
+            return "All events are more than WarpbookApp.archive_megabytes lets in."
 
         def write(connection: sqlite3.Connection) -> None:
             put_timeline(connection, report_id, packed, time.time() * 1000, limits)
@@ -203,12 +206,11 @@ class Records:
 
     async def _write(
         self, write: Callable[[sqlite3.Connection], None], size_bytes: int
-    ) -> bool:
-        """Have it done by the archive's thread; whether it is on disk."""
+    ) -> str:
+        """Have it done by the archive's thread; why it is not on disk, in words."""
         assert self.archive is not None
         if self._waiting_bytes + size_bytes > _MAX_WAITING_BYTES and self._overdue:
-            self._tell("The disk does not answer.")
-            return False
+            return self._tell("The disk does not answer.")
         self._waiting_bytes += size_bytes
         written = asyncio.wrap_future(self.archive.write(write))
         written.add_done_callback(partial(self._forget, size_bytes))
@@ -217,14 +219,12 @@ class Records:
         await asyncio.wait({written}, timeout=patience_s)
         if not written.done():
             self._overdue.add(written)
-            self._tell("The disk does not answer.")
-            return False
+            return self._tell("The disk does not answer.")
         problem = None if written.cancelled() else written.exception()
         if problem is not None:
-            self._tell(str(problem))
-            return False
+            return self._tell(str(problem))
         self._is_told = False
-        return True
+        return ""
 
     def _forget(self, size_bytes: int, written: asyncio.Future[None]) -> None:
         self._waiting_bytes -= size_bytes
@@ -233,13 +233,14 @@ class Records:
         if not written.cancelled():
             written.exception()
 
-    def _tell(self, reason: str) -> None:
-        """Say once that something was shown that is not kept."""
+    def _tell(self, reason: str) -> str:
+        """Say once that something was shown that is not kept; give the reason."""
         if not self._is_told:
             self._is_told = True
             _log.error(
                 "Reports, receipts and alerts are shown and not kept: %s", reason
             )
+        return reason or "The archive takes nothing."
 
     async def _restore(self, archive: Archive) -> None:
         """End what servers before left open, and load; again until the disk lets us."""

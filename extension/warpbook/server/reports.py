@@ -37,11 +37,15 @@ class Reports(StreamPart):
         self._older: OrderedDict[str, CellReport] = OrderedDict()
         self._of_files: OrderedDict[str, CellReport] = OrderedDict()
 
-    async def take(self, report: CellReport) -> bytes:
-        """Put a report on disk, then keep it as `add` does; give its bytes."""
+    async def take(self, report: CellReport) -> tuple[bytes, str]:
+        """Put a report on disk, then keep it as `add` does.
+
+        Returns:
+            Its bytes, and why it is not on disk; empty where it is.
+        """
         report = _viewed(report)
-        await self._records.keep((report_record(report), encode(report)))
-        return self.add(report)
+        unkept = await self._records.keep((report_record(report), encode(report)))
+        return self.add(report), unkept
 
     def add(self, report: CellReport) -> bytes:
         """Keep a report, in the place of one with the same id; give its bytes.

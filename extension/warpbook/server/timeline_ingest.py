@@ -20,10 +20,10 @@ class TimelineHandler(IngestHandler):
         if not await self.is_own(report_id):
             return
         try:
-            await self.parts.timelines.add(report_id, bytes(self.body))
+            unkept = await self.parts.timelines.add(report_id, bytes(self.body))
         except NoTimeline as missing:
             self.refuse(404, str(missing))
         except ValueError as wrong:
             self.refuse(400, f"Not a timeline: {wrong}")
         else:
-            self.set_status(204)
+            self.acknowledge(unkept)

@@ -65,8 +65,11 @@ class Timelines:
             made = await asyncio.to_thread(_make, body)
         self._keep(report_id, made)
 
-    async def add(self, report_id: str, body: bytes) -> None:
+    async def add(self, report_id: str, body: bytes) -> str:
         """Make a timeline and keep it; the oldest make room.
+
+        Returns:
+            Why it is not on disk; empty where it is.
 
         Raises:
             NoTimeline: there is no such report.
@@ -83,9 +86,10 @@ class Timelines:
             _, came = self._expected.pop(report_id, (0.0, None))
             if came is not None:
                 came.set()
-        await self._records.keep_timeline(report_id, body)
+        unkept = await self._records.keep_timeline(report_id, body)
         # what draws it takes almost a second to import, and is wanted soon
         await asyncio.to_thread(importlib.import_module, "warpbook.figures.timeline")
+        return unkept
 
     def _keep(self, report_id: str, timeline: Timeline) -> None:
         self._kept.pop(report_id, None)

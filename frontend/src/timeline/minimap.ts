@@ -44,7 +44,7 @@ export class Minimap {
   ): void {
     const { canvas } = this;
     const { clientWidth: width, clientHeight: height } = this.node;
-    this.pixels = width;
+    this.measure();
     const ratio = window.devicePixelRatio;
     canvas.width = Math.max(Math.round(width * ratio), 1);
     canvas.height = Math.max(Math.round(height * ratio), 1);
@@ -69,6 +69,11 @@ export class Minimap {
       });
     });
     this.mark(this.seen);
+  }
+
+  /** It may have another size. */
+  measure(): void {
+    this.pixels = this.node.clientWidth;
   }
 
   /** Put the frame around what is seen. */

@@ -18,6 +18,8 @@ import type { Part } from './reach';
 import { Tooltip } from './tooltip';
 
 const NS_PER_MS = 1e6;
+/** Of a pixel's time: less is a part that was moved, and no other zoom. */
+const SAME_ZOOM = 0.001;
 
 export class Stage {
   readonly minimap: Minimap;
@@ -63,13 +65,26 @@ export class Stage {
       plot.setHeight(layout.height);
     }
     this.layout = layout;
+    this.pixelMs = 0;
+    this.fitBars(plot, drawn, layout);
+    this.laidOut();
+  }
+
+  /** Give the bars the widths of the present zoom, where it is another one. */
+  private fitBars(
+    plot: TimelinePlot,
+    drawn: TimelineWindow,
+    layout: Layout
+  ): void {
     const { seen } = plot;
     const pixelMs = (seen.toNs - seen.fromNs) / plot.pixels / NS_PER_MS;
-    plot.fill(
-      barColumns(drawn, layout, pixelMs),
-      foundColumns(drawn, layout, 2 * pixelMs)
-    );
-    this.laidOut();
+    if (Math.abs(pixelMs - this.pixelMs) > SAME_ZOOM * pixelMs) {
+      this.pixelMs = pixelMs;
+      plot.fill(
+        barColumns(drawn, layout, pixelMs),
+        foundColumns(drawn, layout, 2 * pixelMs)
+      );
+    }
   }
 
   /** Draw the whole run in the minimap. */
@@ -93,6 +108,7 @@ export class Stage {
     const { plot, layout } = this;
     if (plot !== null && layout !== null) {
       this.gutter.place(layout, plot.frame);
+      this.minimap.measure();
       this.redraw();
     }
   }
@@ -105,6 +121,7 @@ export class Stage {
       if (plot !== null && drawn !== null && layout !== null) {
         const { seen, frame } = plot;
         const { pinned, details } = this.pin;
+        this.fitBars(plot, drawn, layout);
         this.minimap.mark(seen);
         this.overlay?.draw({ drawn, layout, seen, frame, pinned, details });
       }
@@ -153,6 +170,8 @@ export class Stage {
   private overlay: Overlay | null = null;
   private drawn: TimelineWindow | null = null;
   private layout: Layout | null = null;
+  /** For which zoom the bars have their widths. */
+  private pixelMs = 0;
   private request = 0;
 }
 

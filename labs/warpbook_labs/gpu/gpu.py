@@ -8,6 +8,7 @@ from typing import NamedTuple
 from warpbook_labs.errors import NoGpu
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml.gate import call
+from warpbook_monitors.nvml.visible import visible_gpus
 
 
 class Gpu(NamedTuple):
@@ -27,30 +28,20 @@ def find_gpu() -> Gpu:
         NoGpu: there is none, or it is shared in a way that can't be graded.
     """
     try:
-        handle = _visible()
+        gpus = visible_gpus()
+        if not gpus:
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")[:80]
+            raise NoGpu(
+                f"Programs may use no whole GPU: CUDA_VISIBLE_DEVICES is `{visible}`."
+            )
+        handle, uuid = gpus[0]
         major, minor = call("nvmlDeviceGetCudaComputeCapability", handle)
-        uuid = _text(call("nvmlDeviceGetUUID", handle))
         name = _text(call("nvmlDeviceGetName", handle))
     except MonitorError as problem:
         raise NoGpu(str(problem)) from None
     if _has_mig(handle):
         raise NoGpu(f"{name} is split into parts (MIG), on which labs are not graded.")
     return Gpu(uuid, name, f"sm_{major}{minor}", _driver())
-
-
-def _visible() -> object:
-    """Find the GPU that CUDA would use, as far as NVML knows it."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return call("nvmlDeviceGetHandleByIndex", 0)
-    first = visible.split(",")[0].strip()
-    if first.isdigit():
-        return call("nvmlDeviceGetHandleByIndex", int(first))
-    if first.startswith("GPU-"):
-        return call("nvmlDeviceGetHandleByUUID", first.encode())
-    raise NoGpu(
-        f"CUDA_VISIBLE_DEVICES is `{visible[:80]}`: programs may use no whole GPU."
-    )
 
 
 def _has_mig(handle: object) -> bool:

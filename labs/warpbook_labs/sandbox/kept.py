@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import threading
 import weakref
 
@@ -12,7 +11,7 @@ import msgspec
 
 from warpbook_labs.sandbox.children import kill
 from warpbook_labs.sandbox.frames import read_message, write_message
-from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
+from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import environment
 from warpbook_monitors.python_path import NOWHERE
@@ -82,7 +81,7 @@ class KeptProcess:
         # a process also ends with the thread that started it
         if self._child is not None and self._child.poll() is None:
             return self._child, b""
-        folder = tempfile.TemporaryDirectory(prefix=JAIL_PREFIX)
+        folder = OwnFolder(JAIL_PREFIX)
         command = [sys.executable, "-m", self._module]
         self._child = child = subprocess.Popen(
             [*command, msgspec.json.encode(self._limits), folder.name],
@@ -97,9 +96,7 @@ class KeptProcess:
         return child, self._first
 
 
-def _end(
-    child: subprocess.Popen[bytes], folder: tempfile.TemporaryDirectory[str]
-) -> None:
+def _end(child: subprocess.Popen[bytes], folder: OwnFolder) -> None:
     kill(child)
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Generic, Literal
@@ -16,7 +15,7 @@ import msgspec
 
 from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox.children import kill, waited_for
-from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
+from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
 from warpbook_labs.sandbox.limits import Limits, Tier, isolation_words
 from warpbook_labs.sandbox.progress import MARK
 from warpbook_labs.sandbox.work import Answer, Job, Refused, ResultT, Work
@@ -85,7 +84,7 @@ def started(
 
     It raises what `run` does. The process ends with the context, whatever it does.
     """
-    with tempfile.TemporaryDirectory(prefix=JAIL_PREFIX) as empty:
+    with OwnFolder(JAIL_PREFIX) as empty:
         command = [sys.executable, "-m", "warpbook_labs.sandbox.worker"]
         with subprocess.Popen(
             [*command, msgspec.json.encode(limits), empty, kind.work.module],

@@ -9,7 +9,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.errors import NotInstalled
-from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
+from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import (
     MOST_STDERR_BYTES,
@@ -59,7 +58,7 @@ class _Warm:
     def do(
         self, work: Work, job: bytes, limits: Limits, steps: Steps | None
     ) -> Outcome[Any]:
-        with tempfile.TemporaryDirectory(prefix=JAIL_PREFIX) as empty:
+        with OwnFolder(JAIL_PREFIX) as empty:
             with contextlib.ExitStack() as files:
                 line = self._begin(Fork(limits, empty), files)
                 return self._watched(work, line, job, limits, steps)

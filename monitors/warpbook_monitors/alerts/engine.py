@@ -43,7 +43,8 @@ class Engine:
     def __init__(self) -> None:
         """Nothing holds yet."""
         self._standing: dict[_Key, _Standing] = {}
-        self._ended: list[Alert] = []
+        #: each with its end by a clock that may have been set since
+        self._ended: list[tuple[float, Alert]] = []
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
@@ -51,13 +52,22 @@ class Engine:
         hold = [
             standing.alert for standing in self._standing.values() if standing.alert
         ]
-        return tuple(
-            sorted(hold, key=lambda alert: -alert.since_ms) + self._ended[::-1]
-        )
+        ended = [alert for _, alert in reversed(self._ended)]
+        return tuple(sorted(hold, key=lambda alert: -alert.since_ms) + ended)
 
     def restore(self, ended: Iterable[Alert]) -> None:
         """Take alerts that ended before now, the oldest first."""
-        self._ended = [*ended, *self._ended][-MOST_ENDED:]
+        before = [(alert.until_ms or 0.0, alert) for alert in ended]
+        self._ended = [*before, *self._ended][-MOST_ENDED:]
+
+    def follow_clock(self, set_ms: float) -> None:
+        """Have nothing seem older or younger because the clock was set by so much."""
+        for standing in self._standing.values():
+            standing.since_ms += set_ms
+            standing.seen_ms += set_ms
+            if standing.over_ms is not None:
+                standing.over_ms += set_ms
+        self._ended = [(until_ms + set_ms, alert) for until_ms, alert in self._ended]
 
     def judge(self, rules: Rules, now: Situation) -> bool:
         """Look at the situation; whether an alert began, changed, ended or went."""
@@ -74,9 +84,9 @@ class Engine:
             # of a rule that was switched off, nothing is left
             self._subside(key, gone.clear_s if gone else 0.0, now.time_ms)
         self._ended = [
-            alert
-            for alert in self._ended[-MOST_ENDED:]
-            if (alert.until_ms or 0.0) > now.time_ms - KEPT_MS
+            (until_ms, alert)
+            for until_ms, alert in self._ended[-MOST_ENDED:]
+            if until_ms > now.time_ms - KEPT_MS
         ]
         return self.alerts != before
 
@@ -135,7 +145,8 @@ class Engine:
 
     def _end(self, key: _Key, alert: Alert, until_ms: float) -> None:
         del self._standing[key]
-        self._ended.append(msgspec.structs.replace(alert, until_ms=until_ms))
+        ended = msgspec.structs.replace(alert, until_ms=until_ms)
+        self._ended.append((until_ms, ended))
 
     def _subside(self, key: _Key, clear_s: float, now_ms: float) -> None:
         standing = self._standing.get(key)

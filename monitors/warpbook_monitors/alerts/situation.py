@@ -128,6 +128,11 @@ class Counters:
                 if value is not None:
                     self._take(time_ms, device.device.id, metric, value)
 
+    def follow_clock(self, set_ms: float) -> None:
+        """Have no growth seem older or younger because the clock was set by so much."""
+        for key, steps in self._steps.items():
+            self._steps[key] = [(at_ms + set_ms, value) for at_ms, value in steps]
+
     def _take(self, time_ms: float, device: str, metric: str, value: float) -> None:
         # one that falls was reset with its GPU
         steps = self._steps.setdefault((device, metric), [])

@@ -186,7 +186,7 @@ class Archive:
             Historian,
         )
 
-        self._historian = Historian(self.limits)
+        self._historian = Historian(self.limits, self.path.parent)
         flush_s = time.monotonic()
         while True:
             flush_s = max(flush_s + FLUSH_S, time.monotonic())
@@ -279,7 +279,7 @@ class Archive:
         if not was_on and not waiting:
             prove_writing(connection)
         if historian.write(connection, waiting) or not was_on:
-            self._tell("on", "")
+            self._tell("on", historian.why_not)
 
     def _check_free_space(self) -> None:
         """Stop before the disk is full.

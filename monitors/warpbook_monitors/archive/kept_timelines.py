@@ -43,7 +43,7 @@ def put_timeline(
 def drop_old_timelines(connection: sqlite3.Connection, limits: Limits) -> bool:
     """Remove the oldest beyond the size; whether there were any."""
     sizes = connection.execute(
-        "SELECT rowid, length(body) FROM timeline ORDER BY kept_ms DESC, rowid DESC"
+        "SELECT rowid, length(body) FROM timeline ORDER BY rowid DESC"
     )
     total_bytes = 0
     rows = []

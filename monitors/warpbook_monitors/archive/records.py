@@ -13,6 +13,7 @@ import msgspec
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.archive.record import KeptRecord, RecordKind
+from warpbook_monitors.archive.retention import last_too_old
 
 #: a list holds no more at a time
 MOST_FOUND = 200
@@ -156,23 +157,25 @@ def find(
 
 
 def drop_old_records(
-    connection: sqlite3.Connection, limits: Limits, now_ms: float
+    connection: sqlite3.Connection, limits: Limits, now_ms: float | None
 ) -> bool:
     """Remove records older than `limits.summaries_ms`, and beyond size and number.
 
-    It looks at an index alone, and removes a bounded number at a time: call it again,
-    each minute or so.
+    It removes a bounded number at a time: call it again, each minute or so. Without a
+    `now_ms` that can be believed, nothing is removed for its age.
 
     Returns:
         Whether anything was removed.
     """
-    oldest_ms = now_ms - limits.summaries_ms
-    dropped = connection.execute(
-        "DELETE FROM record WHERE rowid IN"
-        " (SELECT rowid FROM record WHERE started_ms < ? ORDER BY started_ms LIMIT ?)",
-        (oldest_ms, _MOST_DROPPED),
-    ).rowcount
-    dropped += _make_room(connection, limits)
+    dropped = _make_room(connection, limits)
+    if now_ms is not None:
+        oldest_ms = now_ms - limits.summaries_ms
+        last = last_too_old(connection, "record WHERE", "started_ms", oldest_ms, now_ms)
+        dropped += connection.execute(
+            "DELETE FROM record WHERE rowid IN"
+            " (SELECT rowid FROM record WHERE rowid <= ? ORDER BY rowid LIMIT ?)",
+            (last, _MOST_DROPPED),
+        ).rowcount
     if dropped:
         connection.execute(
             "DELETE FROM timeline WHERE report_id NOT IN"
@@ -201,7 +204,8 @@ def _make_room(connection: sqlite3.Connection, limits: Limits) -> int:
     if over <= 0 and over_bytes <= 0:
         return 0
     oldest = connection.execute(
-        "SELECT rowid, body_bytes FROM record ORDER BY started_ms LIMIT ?",
+        # as they were written: a wrong clock may have stamped them
+        "SELECT rowid, body_bytes FROM record ORDER BY rowid LIMIT ?",
         (_MOST_DROPPED,),
     )
     rows = []

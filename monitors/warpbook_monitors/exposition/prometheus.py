@@ -8,7 +8,7 @@ out: a series that ends is told by Prometheus as such, a number that stays is no
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -79,16 +79,17 @@ class SamplerCollector(Collector):
         """Give every family that has a sample now."""
         self._on_scrape()
         frame = self._sampler.newest
+        devices = self._sampler.devices
         # absolute, because the clock may be set back
         is_fresh = (
             frame is not None and abs(time.time() * 1000 - frame.time_ms) < FRESH_MS
         )
         yield GaugeMetricFamily(
             "warpbook_last_collect_success",
-            "Whether a fresh frame was there: 0 on the scrape that wakes the sampler.",
-            value=float(is_fresh),
+            "Whether a fresh frame was there: 0 on the scrape that wakes the sampler, "
+            "and where GPUs were there of which none tells anything.",
+            value=float(frame is not None and is_fresh and _tells(devices, frame)),
         )
-        devices = self._sampler.devices
         xids = self._xids
         yield from _infos(devices)
         yield _xid_errors(xids)
@@ -106,6 +107,16 @@ class SamplerCollector(Collector):
             xids = dict(self._xids)
             count = xids.pop((message.device, message.code), 0)
             self._xids = {**xids, (message.device, message.code): count + 1}
+
+
+def _tells(devices: Sequence[Device], frame: Frame) -> bool:
+    """Whether a frame has any value of a GPU, where there is a GPU."""
+    gpus = {at for at, device in enumerate(devices) if device.kind in ("gpu", "mig")}
+    return not gpus or any(
+        any(value is not None for value in reading.values)
+        for reading in frame.readings
+        if reading.device in gpus
+    )
 
 
 def _infos(devices: Iterable[Device]) -> Iterable[Metric]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -94,12 +95,18 @@ def _sum(
     known = len(sizes) == len(processes)
     ratio = None
     if busy is not None and all(p.pid is not None for p in processes):
-        ratio = min(sum(busy.get(p.pid, 0.0) for p in processes if p.pid), 1.0)
+        ratios = [busy.get(p.pid, 0.0) for p in processes if p.pid]
+        # of one that is unknown the sum is
+        if not any(math.isnan(ratio) for ratio in ratios):
+            ratio = min(sum(ratios), 1.0)
     return Held(holder, len(processes), sum(sizes) if known else None, ratio)
 
 
 def _busy_by_pid(device: Device, since_s: float) -> dict[int, float] | None:
-    """Give by PID the share of time in which its kernels ran; None if unknown."""
+    """Give by PID the share of time in which its kernels ran; None if unknown.
+
+    NaN is of a process of which the driver gave only what can't be.
+    """
     if device.facts.get("mig_mode") == "enabled":
         return None
     try:
@@ -111,5 +118,9 @@ def _busy_by_pid(device: Device, since_s: float) -> dict[int, float] | None:
         return {} if "Not Found" in str(problem) else None
     ratios: dict[int, list[float]] = defaultdict(list)
     for sample in samples:
-        ratios[int(sample.pid)].append(min(sample.smUtil, 100) / 100)
-    return {pid: sum(seen) / len(seen) for pid, seen in ratios.items()}
+        seen = ratios[int(sample.pid)]
+        if sample.smUtil <= 100:
+            seen.append(sample.smUtil / 100)
+    return {
+        pid: sum(seen) / len(seen) if seen else math.nan for pid, seen in ratios.items()
+    }

@@ -65,6 +65,9 @@ class MemoryTrends:
                 if free is not None:
                     self._usable[device.id] = used + free
                 points = self._points.setdefault(device.id, deque())
+                if points and points[-1][0] > frame.time_ms:
+                    # the clock was set back: nothing would grow too old any more
+                    points.clear()
                 points.append((frame.time_ms, used))
                 while frame.time_ms - points[0][0] > WINDOW_S * 1000:
                     points.popleft()

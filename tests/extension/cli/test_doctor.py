@@ -1,12 +1,17 @@
+import contextlib
 import json
+import os
 import re
+import subprocess
+import sys
 import venv
 from pathlib import Path
 
 import pytest
 
+from tests.programs import free_port
 from tests.server_process import server
-from tests.stub_nvml import DRIVER_NOT_LOADED
+from tests.stub_nvml import DRIVER_NOT_LOADED, NOT_SUPPORTED, function_names
 from warpbook import __version__
 from warpbook.protocol import PROTOCOL_VERSION
 from warpbook_labs.course.store import Store
@@ -93,6 +98,24 @@ def test_each_gpu_is_told_with_gpm_or_why_not(
     assert "absent  NVML" not in done.stdout
 
 
+def test_a_gpu_of_which_nothing_can_be_read_is_not_called_well(
+    warpbook, make_stub_nvml, quick_torch
+) -> None:
+    stub = make_stub_nvml("t4")
+    stub.set(0, name=b"Orin (nvgpu)", has_ecc=0)
+    identity = re.compile("HandleBy|Count|GetName|UUID|ComputeCapability|PciInfo")
+    for function in function_names():
+        if function.startswith("nvmlDeviceGet") and not identity.search(function):
+            stub.fault(function, NOT_SUPPORTED)
+    done = warpbook("doctor", **stub.env, **quick_torch)
+    assert (
+        "absent  GPU 0: Orin (nvgpu): no figure of this GPU can be read" in done.stdout
+    )
+    stub.fault("nvmlDeviceGetUtilizationRates")
+    done = warpbook("doctor", **stub.env, **quick_torch)
+    assert "ok      GPU 0: Orin (nvgpu)" in done.stdout
+
+
 def test_a_driver_that_is_not_loaded_is_broken(
     warpbook, stub_nvml, quick_torch
 ) -> None:
@@ -100,6 +123,42 @@ def test_a_driver_that_is_not_loaded_is_broken(
     done = warpbook("doctor", **stub_nvml.env, **quick_torch)
     assert done.returncode == 1
     assert "BROKEN  NVML: " in done.stdout
+
+
+#: listens as an account, at an address and a port
+LISTENER = """
+import os, pwd, socket, sys, time
+_, user, address, port = sys.argv
+os.setuid(pwd.getpwnam(user).pw_uid)
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+with socket.create_server((address, int(port)), family=family):
+    print("listens", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts others' programs")
+def test_what_other_accounts_let_everybody_reach_is_named(
+    warpbook, quick_torch
+) -> None:
+    theirs, six, own = free_port(), free_port(), free_port()
+    with contextlib.ExitStack() as programs:
+        for port, address, user in (
+            (theirs, "127.0.0.1", "games"),
+            (six, "::", "games"),
+            (own, "127.0.0.1", "root"),
+        ):
+            command = [sys.executable, "-c", LISTENER, user, address, str(port)]
+            program = subprocess.Popen(command, stdout=subprocess.PIPE)
+            programs.enter_context(program)
+            programs.callback(program.kill)
+            assert program.stdout is not None
+            assert program.stdout.readline() == b"listens\n"
+        done = warpbook("doctor", **quick_torch)
+    (named,) = (line for line in done.stdout.splitlines() if "Neighbours:" in line)
+    assert named.startswith("absent  Neighbours: Anyone with an account here can reach")
+    assert f"{theirs} (games, python" in named and f"{six} (games, python" in named
+    assert str(own) not in named
 
 
 def test_kernels_of_other_environments_are_asked(

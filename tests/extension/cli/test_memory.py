@@ -52,7 +52,7 @@ def test_what_to_change_first(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_the_peak_is_a_bar_with_its_values(capfd: pytest.CaptureFixture[str]) -> None:
     lines = printed(capfd, "gpt2", "--batch", "8", "--fits", "24GB").splitlines()
-    at = lines.index("At the peak: 9.42 GiB of 22.4 GiB, 42 %")
+    at = lines.index("At the peak: 9.42 GiB of 22.5 GiB, 42 %")
     bar = lines[at + 1].strip()
     assert bar.startswith("[W") and bar.endswith(".]") and len(bar) == 78
     # two fifths of it, the largest part the longest

@@ -36,7 +36,7 @@ def drawn(calculator: Any) -> str:
 
 def test_a_control_changes_the_bar(capfd: pytest.CaptureFixture[str]) -> None:
     calculator = warpbook.memory("gpt2", batch=8, fits="24GB")
-    assert "At the peak: 9.42 GiB of 22.4 GiB, 42 %" in drawn(calculator)
+    assert "At the peak: 9.42 GiB of 22.5 GiB, 42 %" in drawn(calculator)
     control(calculator, "Batch (").value = 64
     control(calculator, "Checkpointing").value = "full"
     assert "9.42 GiB" not in drawn(calculator)
@@ -56,7 +56,7 @@ def test_a_control_changes_the_bar(capfd: pytest.CaptureFixture[str]) -> None:
 def test_the_bar_is_told_to_who_does_not_see_it() -> None:
     html = drawn(warpbook.memory("gpt2", batch=8, fits="24GB"))
     (label,) = re.findall(r'<img [^>]*alt="([^"]*)"', html)
-    assert label.startswith("At the peak: 9.42 GiB of 22.4 GiB, 42 %: weights 237 MiB")
+    assert label.startswith("At the peak: 9.42 GiB of 22.5 GiB, 42 %: weights 237 MiB")
     assert "<th>Held at the peak</th>" in html
     assert "<td>5.37 GiB</td><td>57 %</td>" in html
 
@@ -113,3 +113,14 @@ def test_a_name_in_a_file_is_escaped(tmp_path: Path) -> None:
     calculator = warpbook.memory(str(path))
     assert "<img src=x" not in drawn(calculator)
     assert "<img src=x" not in calculator._repr_mimebundle_()["text/html"]
+
+
+def test_a_gpu_has_the_memory_that_its_driver_tells() -> None:
+    calculator = warpbook.memory("gpt2", fits="141GB")
+    menu = dict(control(calculator, "Memory of the GPU").options)
+    assert menu["H200 141GB"] == "141GB"
+    # in MiB, as nvidia-smi has them
+    for fits, mib in (("141GB", 143_771), ("80 gb", 81_559), ("24GB", 23_034)):
+        calculator = warpbook.memory("gpt2", fits=fits)
+        assert calculator.view.bar.capacity_bytes == mib << 20
+    assert warpbook.memory("gpt2", fits="30GB").view.bar.capacity_bytes == 30 * 10**9

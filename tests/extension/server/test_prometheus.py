@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.promtool import assert_answered, board_expressions, check_metrics
-from tests.stub_nvml import LOST, XID_EVENT, StubNvml
+from tests.stub_nvml import LOST, UNKNOWN, XID_EVENT, StubNvml
 
 #: the expressions of the board that dcgm-exporter ships, with its variables filled in
 DCGM_BOARD = [
@@ -118,6 +118,22 @@ async def test_a_frame_from_before_the_clock_was_set_back_is_not_fresh(
     families = await scrape()
     assert families["warpbook_last_collect_success"][0].value == 0
     assert "warpbook_gpu_power_watts" not in families
+
+
+async def test_gpus_of_which_nothing_is_read_are_no_success(
+    awake, scrape, stub
+) -> None:
+    await awake()
+    for at in range(2):
+        stub.set(at, rc=UNKNOWN)
+    for _ in range(300):
+        families = await scrape()
+        if families["warpbook_last_collect_success"][0].value == 0:
+            # the host is read all the same
+            assert families["warpbook_host_memory_used_bytes"]
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"a success: {sorted(families)}")
 
 
 async def test_a_lost_gpu_has_no_series_any_more(awake, scrape, stub) -> None:

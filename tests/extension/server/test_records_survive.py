@@ -267,7 +267,9 @@ def test_an_archive_of_a_newer_warpbook_is_left_alone_and_live_goes_on(
         view = running.view()
         view.next("hello")
         later = {**body, "id": "r-2", **whose(running)}
-        assert running.ingest("/v1/reports", later).status_code == 204
+        answer = running.ingest("/v1/reports", later)
+        assert answer.status_code == 507
+        assert "written by a newer warpbook" in answer.json()["message"]
         assert view.next("cell_report")["id"] == "r-2"
     assert path.read_bytes() == content
 

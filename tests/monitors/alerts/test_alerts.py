@@ -69,6 +69,26 @@ def test_an_ended_alert_is_told_for_a_quarter_of_an_hour() -> None:
     assert machine.engine.alerts == ()
 
 
+def test_a_clock_that_is_set_makes_nothing_last_or_end() -> None:
+    machine = Machine()
+    machine.seconds(6, hot(95))
+    machine.seconds(16, hot(60))
+    (ended,) = machine.ended
+    machine.seconds(3, hot(95))
+    years_ms = 10 * 365 * 86_400_000.0
+    for set_ms in (years_ms, -2 * years_ms):
+        machine.engine.follow_clock(set_ms)
+        machine.now_ms += set_ms
+        # three and less than five seconds: it did not last for years
+        assert machine.second(hot(95)) == ()
+        assert machine.ended == (ended,)
+    (alert,) = machine.second(hot(95))
+    machine.engine.follow_clock(years_ms)
+    machine.now_ms += years_ms
+    assert machine.seconds(15, hot(60)) == (alert,)
+    assert machine.second(hot(60)) == ()
+
+
 def test_what_comes_and_goes_within_seconds_is_one_alert() -> None:
     machine = Machine()
     (alert,) = machine.seconds(6, hot(95))

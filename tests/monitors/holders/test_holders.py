@@ -176,6 +176,15 @@ def test_what_is_not_counted_is_not_known_and_a_new_driver_owes_nothing() -> Non
     assert (gpu.energy_mj, by_uid[1].energy_mj) == (None, None)
 
 
+def test_work_that_can_not_be_is_unknown(stub_nvml: StubNvml) -> None:
+    device = NvmlSource().open().probes[0].device
+    with process_of(None) as pid:
+        for percent, ratio in ((100, 1.0), (101, None), (4_294_967_295, None)):
+            stub_nvml.work(0, (pid, percent))
+            (held_now,) = HolderReader().look([device])[device.id]
+            assert held_now.busy_ratio == ratio
+
+
 def test_who_can_not_be_listed_is_not_nobody(stub_nvml: StubNvml) -> None:
     device = NvmlSource().open().probes[0].device
     stub_nvml.hold(0, (os.getpid(), GIB))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from warpbook.hub.grader_protocol import Device
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml.gate import call
+from warpbook_monitors.nvml.visible import visible_gpus
 
 
 def energy_mj(device: str) -> int | None:
@@ -52,15 +52,9 @@ def gangs(gpus: Sequence[Device], together: int) -> tuple[Device, ...]:
 
 def devices() -> tuple[Device, ...]:
     """Give the whole GPUs that programs started here may use."""
-    allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = None if allowed is None else {n.strip() for n in allowed.split(",")}
     gpus: list[Device] = []
     try:
-        for index in range(call("nvmlDeviceGetCount")):
-            handle = call("nvmlDeviceGetHandleByIndex", index)
-            uuid = _text(call("nvmlDeviceGetUUID", handle))
-            if names is not None and not names & {uuid, str(index)}:
-                continue
+        for handle, uuid in visible_gpus():
             if not _has_mig(handle):
                 name = _text(call("nvmlDeviceGetName", handle))
                 gpus.append(Device(uuid, name))

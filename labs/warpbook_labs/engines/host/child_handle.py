@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -33,7 +31,7 @@ from warpbook_labs.engines.host.messages import (
 )
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.results.device import Kind
-from warpbook_labs.sandbox.leftovers import PLAYER_PREFIX
+from warpbook_labs.sandbox.leftovers import PLAYER_PREFIX, OwnFolder
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 _CHILD = "warpbook_labs.engines.host.child"
@@ -79,7 +77,8 @@ class ChildHandle:
         is_traced: bool = False,
     ) -> None:
         """Start it; `begin` waits until it is ready."""
-        self.folder = Path(tempfile.mkdtemp(prefix=PLAYER_PREFIX))
+        self._folder = OwnFolder(PLAYER_PREFIX)
+        self.folder = Path(self._folder.name)
         self._bounds = bounds
         request_end, self._asked = os.pipe2(os.O_CLOEXEC)
         self._told, answer_end = os.pipe2(os.O_CLOEXEC)
@@ -275,7 +274,7 @@ class ChildHandle:
         self._stderr.close()
         for descriptor in (self._asked, self._told):
             os.close(descriptor)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._folder.cleanup()
 
 
 def _environment(folder: str) -> dict[str, str]:
