@@ -56,7 +56,7 @@ def test_kernels_are_found_with_their_parameters() -> None:
             "can't be checked here",
         ),
         ("@triton.jit\ndef helper(x): pass", "there is another `helper` above"),
-        ("@triton.jit\ndef _f(x): pass", "names begin with a letter"),
+        ("@triton.jit\ndef __f(x): pass", "names begin with a letter"),
         ("@triton.jit\ndef f(*x): pass", "parameters are plain names"),
         ("@triton.jit\ndef f(x=print()): pass", "a default must be a plain number"),
         ("@triton.jit\ndef f(x: print()): pass", "only `tl.constexpr` may stand"),

@@ -33,3 +33,6 @@ class Compile(Job[Compiled], frozen=True, tag="compile"):
     resources_for: str = ""
     #: that the source may include, by name
     headers: dict[str, bytes] = {}
+    #: one program must stand for those of all GPUs: a source that asks which one it is
+    #: compiled for is "unsupported"
+    is_for_all: bool = False

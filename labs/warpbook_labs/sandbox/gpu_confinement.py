@@ -14,12 +14,16 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import warpbook_labs
+import warpbook_monitors
 from warpbook_labs.sandbox import linux
 from warpbook_labs.sandbox.call_filters import refuse_harm
 from warpbook_labs.sandbox.landlock import MAKING, READING, USING, WRITING, allow_files
 from warpbook_labs.sandbox.policies import (
     DEVICES,
     GPU_BOUNDS,
+    PYTHON_PATHS,
+    PYTHON_READABLE,
     READABLE,
     TRACE_BYTES,
 )
@@ -29,7 +33,7 @@ def close_files(hidden: Sequence[str], writable: str = "") -> bool:
     """Have the kernel refuse this thread, and all it starts, other files for good.
 
     Args:
-        hidden: folders that stay closed, though they lie in one that is open.
+        hidden: folders that stay closed, though they lie among Python's packages.
         writable: a folder in which files may be made; "" for none.
 
     Returns:
@@ -52,12 +56,26 @@ def close_files(hidden: Sequence[str], writable: str = "") -> bool:
 
 
 def _readable(hidden: list[Path]) -> Iterator[Path]:
-    python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path]
-    for name in dict.fromkeys([*READABLE, *python]):
-        path = Path(name)
-        if name and path.exists() and path.resolve() != Path("/"):
-            # /proc/self is another one for each process that follows the link
-            yield from _but(path.resolve(), hidden)
+    given = [place for name in READABLE for place in Path("/").glob(name[1:])]
+    for prefix in (sys.prefix, sys.base_prefix):
+        given += [Path(prefix, name) for name in PYTHON_READABLE]
+    paths = sysconfig.get_paths()
+    given += [Path(paths[kind]) for kind in PYTHON_PATHS]
+    for package in (warpbook_labs, warpbook_monitors):
+        given += map(Path, package.__path__)
+    given = [place.resolve() for place in given if place.exists()]
+    for name in (*sys.path, *os.environ.get("LD_LIBRARY_PATH", "").split(":")):
+        folder = Path(name).resolve()
+        if name and not any(folder.is_relative_to(place) for place in given):
+            # of a folder with somebody's sources, only what can be imported
+            given += filter(_is_code, folder.iterdir() if folder.is_dir() else ())
+    for place in dict.fromkeys(given):
+        yield from _but(place, hidden)
+
+
+def _is_code(path: Path) -> bool:
+    is_library = path.suffix in (".py", ".so") or ".so." in path.name
+    return is_library or (path / "__init__.py").is_file()
 
 
 def _but(path: Path, hidden: list[Path]) -> Iterator[Path]:

@@ -140,12 +140,22 @@ BY_NUMBER_OR_0 = {
     "sched_setattr": (314, 274),
 }
 #: what it may read besides Python: libraries of the system and of CUDA, and what
-#: they ask
+#: they ask; never a folder in which people put other things
 READABLE = (
-    "/usr",
     "/lib",
     "/lib64",
-    "/opt",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/local/cuda*",
+    "/usr/local/nvidia",
+    "/usr/share/nvidia",
+    "/usr/share/zoneinfo",
+    "/opt/cuda*",
+    "/opt/nvidia",
+    "/run/opengl-driver",
     "/nix/store",
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
@@ -165,6 +175,10 @@ READABLE = (
     "/dev/urandom",
     "/dev/random",
 )
+#: below where Python is installed
+PYTHON_READABLE = ("lib", "lib64", "pyvenv.cfg")
+#: and where `sysconfig` says that modules are
+PYTHON_PATHS = ("stdlib", "platstdlib", "purelib", "platlib")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/dxg")
 #: of a jailed process, beside its limits of time and memory
 JAIL_BOUNDS = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.host.child_handle import CantBegin, Lost, Raised
 from warpbook_labs.engines.host.correctness import fallen, try_case
@@ -18,7 +21,7 @@ from warpbook_labs.gpu.ratio import Side, Stopping
 from warpbook_labs.gpu.speed import Judge, Timed
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.vault import private_folder
+from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.device import DeviceCase
 from warpbook_monitors.data_folder import data_folder
 
@@ -176,10 +179,13 @@ class Session:
         return ""
 
     def _hidden(self) -> tuple[str, ...]:
-        """Name what no child may read: right solutions, and what others handed in."""
+        """Name what no child may read where it lies in what it is given.
+
+        These are right solutions and cases of all labs, and what others handed in.
+        """
         folders = [CATALOGUE, self._loaded.folder, data_folder()]
-        private = private_folder(self._loaded.folder)
-        folders += [private] if private is not None else []
+        vault = os.environ.get(VAULT)
+        folders += [Path(vault)] if vault else []
         return tuple(str(folder.resolve()) for folder in folders)
 
     def _drop(self) -> None:

@@ -131,6 +131,8 @@ def check_kernels(
     if built.result is None and simpler is not None:
         built = warm.run(simpler, limits)
     compiled = built.result
+    if isinstance(compiled, Refused) and compiled.status == "unsupported":
+        return ended("unsupported", compiled.message, line=compiled.line)
     if not isinstance(compiled, Compiled):
         log = compiled.message if isinstance(compiled, Refused) else ""
         words = "It does not compile." if log else f"The compiler: {built.message}"

@@ -98,11 +98,14 @@ class CudaFrontEnd(FrontEnd):
     ) -> Job[Compiled]:
         """Compile to PTX, and for what its kernels take, for a real GPU."""
         headers = headers_for(source)
-        return Compile(source, resources_for=_architecture(), headers=headers)
+        architecture = _architecture()
+        return Compile(
+            source, resources_for=architecture, headers=headers, is_for_all=True
+        )
 
     def simpler_build(self, source: str) -> Job[Compiled] | None:
         """Leave out the assembler, which may stumble where the compiler does not."""
-        return Compile(source, headers=headers_for(source))
+        return Compile(source, headers=headers_for(source), is_for_all=True)
 
     def program(self, source: str, compiled: Compiled) -> str:
         """Give the PTX."""

@@ -9,7 +9,10 @@ divides, and another for those that it does not.
 from __future__ import annotations
 
 import importlib
+import linecache
 import re
+import sys
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +20,13 @@ from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.compiler.triton_jobs import CompileTriton, Variant
 from warpbook_labs.engines.interpreter.triton.running import (
     NoSource,
-    load_module,
     load_triton,
     words_and_line,
 )
+from warpbook_labs.engines.interpreter.triton.watching import FILE
+from warpbook_labs.errors import BadSource
 from warpbook_labs.lab.texts import at_line
+from warpbook_labs.lab.triton.source import read_kernels
 from warpbook_labs.sandbox.work import Refused
 
 Job = CompileTriton
@@ -44,11 +49,17 @@ _CALL = re.compile(
 )
 _CALLED = re.compile(r"\bcall\b[^;]*\b__nv_(\w+)")
 _EXTERN_OF_LIBDEVICE = re.compile(r"^\.extern \.func[^;]*?\b__nv_(\w+)\b[^;]*;", re.M)
-#: functions of libdevice that are one instruction, the one that Triton makes of them
-_ONE_INSTRUCTION = {
-    "sqrtf": "sqrt.approx.ftz.f32",
-    "rsqrtf": "rsqrt.approx.ftz.f32",
-    "exp2f": "ex2.approx.ftz.f32",
+#: functions of libdevice that are one instruction or two, as fast mathematics has them
+_INSTRUCTIONS = {
+    "sqrtf": "sqrt.approx.ftz.f32 \t{result}, {given};",
+    "rsqrtf": "rsqrt.approx.ftz.f32 \t{result}, {given};",
+    "exp2f": "ex2.approx.ftz.f32 \t{result}, {given};",
+    "log2f": "lg2.approx.ftz.f32 \t{result}, {given};",
+    # times the natural logarithm of 2
+    "logf": (
+        "lg2.approx.ftz.f32 \t{result}, {given};\n"
+        "\tmul.f32 \t{result}, {result}, 0f3F317218;"
+    ),
 }
 _TYPES = {
     "float16": "fp16",
@@ -98,18 +109,35 @@ def prepare() -> None:
 def do(job: CompileTriton) -> Compiled | Refused:
     """Compile every kernel that is launched, one for each set of constants."""
     try:
-        module = load_module(job.source)
+        module = _loaded(job.source)
         texts = [
             _compiled(module, job.architecture, variant) for variant in job.variants
         ]
     except MemoryError:
         raise
-    except NoSource as problem:
+    except (NoSource, BadSource) as problem:
         return Refused(str(problem), line=problem.line)
     except BaseException as problem:  # noqa: BLE001 - whatever a compiler raises
         words, line = _words(problem, job.source)
         return Refused(at_line(words, line), line=line)
     return Compiled(_joined(texts), "")
+
+
+def _loaded(source: str) -> types.ModuleType:
+    """Execute a source as a module whose lines Triton finds.
+
+    Raises:
+        BadSource: it says what is no Triton; nothing of it is executed.
+    """
+    read_kernels(source)
+    linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
+    module = types.ModuleType("kernel")
+    module.__file__ = FILE
+    # `inspect` believes in a file that it can't see where something could load it
+    module.__loader__ = linecache  # type: ignore[assignment]
+    sys.modules["kernel"] = module
+    exec(compile(source, FILE, "exec"), module.__dict__)
+    return module
 
 
 def _joined(texts: Sequence[str]) -> str:
@@ -124,15 +152,17 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _without_calls(ptx: str) -> str:
-    """Have instructions in place of the functions of libdevice that are one."""
+    """Have instructions in place of the functions of libdevice that are so few."""
 
     def instruction(call: re.Match[str]) -> str:
         given, name, result = call[2], call[3], call[4]
         if result is None:
             # LLVM does not know the function, so it keeps a call that nothing needs
             return ""
-        known = _ONE_INSTRUCTION.get(name)
-        return call[0] if known is None else f"\t{known} \t{result}, {given};"
+        known = _INSTRUCTIONS.get(name)
+        if known is None:
+            return call[0]
+        return "\t" + known.format(result=result, given=given)
 
     ptx = _CALL.sub(instruction, ptx)
     called = set(_CALLED.findall(ptx))

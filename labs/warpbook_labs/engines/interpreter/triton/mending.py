@@ -110,7 +110,11 @@ def _of_bfloat16(
     def operator(self: Any, *given: Any) -> Any:
         numbers = given[:count]
         if not any(number.dtype.scalar == language.bfloat16 for number in numbers):
-            return plain(self, *given)
+            result = plain(self, *given)
+            if result.data.dtype != np.bool_:
+                return result
+            # what compares gives true and false, of which Triton keeps the old type
+            return handle(result.data, language.int1)
         wide = [
             handle(widened(number.data), language.float32)
             if number.dtype.scalar == language.bfloat16

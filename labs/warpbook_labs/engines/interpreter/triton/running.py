@@ -1,7 +1,7 @@
 """Runs a Triton source without a GPU, in Triton's own interpreter; done in the jail.
 
-The learner's file is Python and is executed here, so nothing of this process is
-believed but what lies in the buffers in the end, which the parent judges.
+None of the learner's Python is executed: a module is made of what the source says in
+the language of `lab/triton/language.py`, and calls nothing but `Operations`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import linecache
 import os
-import sys
 import time
 import types
 import warnings
@@ -26,15 +24,17 @@ from warpbook_labs.engines.interpreter.triton.memory import (
     TritonMemory,
 )
 from warpbook_labs.engines.interpreter.triton.mending import mend, mend_library
+from warpbook_labs.engines.interpreter.triton.operations import Operations
 from warpbook_labs.engines.interpreter.triton.origins import origin_of
 from warpbook_labs.engines.interpreter.triton.watching import (
     FILE,
     Watched,
     products_counted,
 )
-from warpbook_labs.errors import NotInstalled, SourceProblem
+from warpbook_labs.errors import BadSource, NotInstalled, SourceProblem
 from warpbook_labs.lab.remedies import INSTALL_TRITON
 from warpbook_labs.lab.texts import at_line
+from warpbook_labs.lab.triton.source import translated
 from warpbook_labs.results.findings import Finding, Report
 from warpbook_labs.sandbox.following import Follower
 from warpbook_labs.sandbox.learner_code import TooLong, line_of, load_modules, within
@@ -125,23 +125,29 @@ def rehearse(x, y, N: tl.constexpr):
 
 
 def load_module(source: str) -> types.ModuleType:
-    """Execute a source as a module whose lines Triton finds.
+    """Make the module of a source: what its language has, and none of its Python.
 
     Raises:
-        NoSource: it fails.
+        NoSource: it says something else.
     """
-    linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
-    module = types.ModuleType("kernel")
-    module.__file__ = FILE
-    # `inspect` believes in a file that it can't see where something could load it
-    module.__loader__ = linecache  # type: ignore[assignment]
-    sys.modules["kernel"] = module
     try:
-        exec(compile(source, FILE, "exec"), module.__dict__)
-    except (MemoryError, TooLong):
-        raise
-    except BaseException as problem:  # noqa: BLE001 - whatever a source raises
-        raise NoSource(*words_and_line(problem)) from None
+        kernels, tree = translated(source)
+    except BadSource as problem:
+        words = str(problem).removeprefix(f"Line {problem.line}: ")
+        raise NoSource(words, problem.line) from None
+    interpreter: Any = importlib.import_module("triton.runtime.interpreter")
+    module = types.ModuleType("kernel")
+    names = module.__dict__
+    names.update(Operations(interpreter).by_name(), __builtins__={})
+    exec(compile(tree, FILE, "exec"), names)
+    for kernel in kernels.values():
+        function = names[kernel.name]
+        function.__annotations__ = dict.fromkeys(kernel.constants, "constexpr")
+        ready = names[kernel.name] = interpreter.InterpretedFunction(function)
+        # it would look for a text to rewrite, and this is made for it already
+        ready.rewrite = lambda function=function: function
+    # the interpreter looks among a kernel's names for what it has to prepare
+    names[".tl"] = importlib.import_module("triton.language")
     return module
 
 
