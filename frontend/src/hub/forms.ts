@@ -194,6 +194,8 @@ async function readFile(input: HTMLInputElement, name: string): Promise<void> {
       target.value = decoded(bytes, 'windows-1252');
     } else {
       tell(problem, `${words} Save the file so.`);
+      // so that the same file can be chosen again
+      input.value = '';
     }
   }
 }

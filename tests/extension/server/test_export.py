@@ -90,7 +90,9 @@ async def test_a_span_is_cut_out(jp_fetch, connect) -> None:
     whole = (await export(jp_fetch, format="csv")).decode("utf-8-sig")
     times = [row["time_ms"] for row in csv.DictReader(io.StringIO(whole))]
     part = await export(jp_fetch, format="csv", from_ms=times[3], to_ms=times[6])
-    cut = [row["time_ms"] for row in csv.DictReader(io.StringIO(part.decode()))]
+    cut = [
+        row["time_ms"] for row in csv.DictReader(io.StringIO(part.decode("utf-8-sig")))
+    ]
     assert cut == times[3:7]
 
 

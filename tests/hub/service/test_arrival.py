@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 import requests
+from playwright.sync_api import expect
 
+from tests.hub.service.browser import TIMEOUT_MS, chromium
 from tests.hub.service.class_hub import (
     COURSE,
     GOOD,
@@ -146,3 +148,25 @@ def test_who_hands_in_while_the_hub_is_away_is_in_time(
     assert all(receipt["extended_ms"] > 0 for receipt in receipts)
     page = Visitor(hub, "learner1").log_in().page(f"courses/{COURSE}/labs/{lab}")
     assert "min later: the hub was away" in page.text
+
+
+def test_a_page_hands_in_once_the_hub_is_back(
+    hub: ClassHub, people: tuple[Visitor, list[Visitor]]
+) -> None:
+    """It was open when they were killed; what the proxy says meanwhile is not final."""
+    grace, _ = people
+    lab = publish_until(grace, now_ms() + HOUR_MS, "thread-and-block")
+    with chromium() as browser:
+        page = browser.new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.goto(f"{hub.url}hub/login")
+        page.fill("#username_input", "learner2")
+        page.fill("#password_input", hub.passwords()["learners"])
+        page.click("#login_submit")
+        page.goto(f"{hub.service_url}courses/{COURSE}/labs/{lab}")
+        page.fill("#source", GOOD.read_text())
+        hub.kill("jupyterhub")
+        hub.kill("warpbook.hub.service")
+        page.click("#hand-in button.primary")
+        page.wait_for_url("**/submissions/*")
+        expect(page.locator("main")).to_contain_text("in time")
