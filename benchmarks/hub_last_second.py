@@ -1,7 +1,7 @@
 """Everybody hands in within the last second before a lab is due and closes.
 
     python -m benchmarks.hub_last_second
-        [--learners N] [--busy N] [--rounds N] [--kills]
+        [--learners N] [--busy N] [--rounds N] [--within S] [--kills]
 
 A real JupyterHub, proxy and course service, beside `--busy` processes that do nothing
 but compute. With `--kills` the course service and JupyterHub are killed at random from
@@ -60,6 +60,7 @@ def main() -> int:
     parser.add_argument("--learners", type=int, default=300)
     parser.add_argument("--busy", type=int, default=2 * (os.cpu_count() or 1))
     parser.add_argument("--rounds", type=int, default=3, choices=range(1, 5))
+    parser.add_argument("--within", type=float, default=1.0, help="seconds")
     parser.add_argument("--kills", action="store_true")
     options = parser.parse_args()
     names = [f"learner{number:03d}" for number in range(options.learners)]
@@ -81,7 +82,7 @@ def main() -> int:
                 time.sleep(1)
             due_ms = int(1000 * (time.time() + _BEFORE_S)) | 1
             named = publish(grace, lab, due_ms)
-            bad += asyncio.run(deadline(hub, learners, named, due_ms, options.kills))
+            bad += asyncio.run(deadline(hub, learners, named, due_ms, options))
     return 1 if bad else 0
 
 
@@ -94,13 +95,13 @@ def publish(grace: Visitor, lab: str, due_ms: int) -> str:
 
 
 async def deadline(
-    hub: ClassHub, learners: list[Visitor], lab: str, due_ms: int, kills: bool
+    hub: ClassHub, learners: list[Visitor], lab: str, due_ms: int, options: Any
 ) -> int:
-    """Have all hand in within the last second; give how many were late or refused."""
+    """Have all hand in just before it; give how many were late or refused."""
     rng, presses = random.Random(lab), []
-    killing = asyncio.ensure_future(kill(hub, rng, due_ms)) if kills else None
+    killing = asyncio.ensure_future(kill(hub, rng, due_ms)) if options.kills else None
     for one in learners:
-        pressed_ms = due_ms - 1000 * rng.random()
+        pressed_ms = due_ms - 1000 * options.within * rng.random()
         presses.append(asyncio.ensure_future(hand_in(hub, one, lab, pressed_ms)))
     outcomes = await asyncio.gather(*presses)
     killed = 0 if killing is None else await killing
