@@ -8,6 +8,7 @@ import secrets
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -24,9 +25,12 @@ OWN_TOKEN = "WARPBOOK_HUB_TOKEN"
 _SERVICE = "services/warpbook/"
 _WAIT_S = 30.0
 _MOST_BYTES = 8 << 20
-#: of a request whose answer was lost
-_TRIES = 4
-_AGAIN_S = 1.0
+#: between two tries of a request that did not reach the service
+_AGAIN_S, _MOST_AGAIN_S = 1.0, 8.0
+#: for so long it is tried: of who is told of it, and of who is not
+_PATIENCE_S, _SILENT_S = 90.0, 7.0
+#: with this the course service marks its answers; a gateway before it does not
+ANSWER_MARK = "Warpbook-Service"
 
 
 class HubProblem(Exception):
@@ -53,6 +57,8 @@ class HubReceipt(Struct, frozen=True):
     source_digest: str
     late_hours: int
     signature: str
+    #: by how much outages of the hub have moved the due date
+    extended_ms: int = 0
 
 
 class HubPlace(Struct, frozen=True):
@@ -149,22 +155,35 @@ class _Reference(Struct, frozen=True):
 Answered = TypeVar("Answered")
 
 
-def hub_here() -> ClassHub | None:
-    """Give the hub that started this server; None where no course service is."""
+def hub_here(say: Callable[[str], None] | None = None) -> ClassHub | None:
+    """Give the hub that started this server; None where no course service is.
+
+    Args:
+        say: see `ClassHub`.
+    """
     url, token = os.environ.get(URL), os.environ.get(SERVER_TOKEN)
-    return ClassHub(url, token, os.environ.get(PAGES, "")) if url and token else None
+    if not (url and token):
+        return None
+    return ClassHub(url, token, os.environ.get(PAGES, ""), say)
 
 
 class ClassHub:
     """A course's hub, asked with somebody's token."""
 
-    def __init__(self, url: str, token: str, pages_url: str = "") -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        pages_url: str = "",
+        say: Callable[[str], None] | None = None,
+    ) -> None:
         """Take where it is.
 
         Args:
             url: of the hub, or of its course service.
             token: with the scope `custom:warpbook:submit`.
             pages_url: of the course's pages, if they are on another host.
+            say: is given words while the hub is away, and it is waited for longer.
 
         Raises:
             HubProblem: it is no address.
@@ -178,7 +197,7 @@ class ClassHub:
         #: of the course service, with a slash at its end
         self.url = f"{parts.scheme}://{parts.netloc}{path}"
         self._pages = pages_url or path
-        self._token = token
+        self._token, self._say = token, say
         self._opener = urllib.request.build_opener(_NoRedirects)
 
     def find(self, lab: str, course: str = "") -> PublishedLab:
@@ -285,14 +304,20 @@ class ClassHub:
         return self._ask(path, kind, None)
 
     def _ask(self, path: str, kind: type[Answered], body: bytes | None) -> Answered:
-        for attempt in range(_TRIES):
+        patience_s = _PATIENCE_S if self._say else _SILENT_S
+        end_s, wait_s = time.monotonic() + patience_s, _AGAIN_S
+        told = ""
+        while True:
             try:
                 return self._once(path, kind, body)
             except _Away as problem:
-                if attempt == _TRIES - 1:
-                    raise HubProblem(str(problem)) from None
-                time.sleep(_AGAIN_S * 2**attempt)
-        raise AssertionError
+                if time.monotonic() + wait_s > end_s:
+                    raise HubProblem(f"{problem} Try again later.") from None
+                if self._say and str(problem) != told:
+                    told = str(problem)
+                    self._say(f"{told} It is tried again for up to {patience_s:.0f} s.")
+            time.sleep(wait_s)
+            wait_s = min(2 * wait_s, _MOST_AGAIN_S)
 
     def _once(self, path: str, kind: type[Answered], body: bytes | None) -> Answered:
         request = urllib.request.Request(
@@ -304,19 +329,30 @@ class ClassHub:
             },
         )
         try:
-            with self._opener.open(request, timeout=_WAIT_S) as response:
-                return msgspec.json.decode(response.read(_MOST_BYTES), type=kind)
-        except urllib.error.HTTPError as problem:
-            with problem:
-                words = _words(problem.read(1 << 16))
-            if problem.code in (502, 503, 504):
-                raise _Away(words or f"{self.url} answers {problem.code}.") from None
-            raise HubProblem(words or f"{self.url} answers {problem.code}.") from None
+            try:
+                response = self._opener.open(request, timeout=_WAIT_S)
+            except urllib.error.HTTPError as problem:
+                response = problem
+            with response:
+                answer = response.read(_MOST_BYTES)
         except (OSError, http.client.HTTPException) as failure:
             reason: Any = getattr(failure, "reason", failure)
             raise _Away(f"{self.url} does not answer: {reason}.") from None
+        if ANSWER_MARK not in response.headers:
+            raise _Away(
+                f"{self.url} answers {response.status}, and not as a course service: "
+                "the hub may be starting, or its address is another."
+            )
+        if response.status >= 400:
+            words = _words(answer) or f"{self.url} answers {response.status}."
+            # it says itself that it can't do it now
+            raise _Away(words) if response.status == 503 else HubProblem(words)
+        try:
+            return msgspec.json.decode(answer, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise HubProblem(f"{self.url} is no course service of warpbook.") from None
+            raise HubProblem(
+                f"{self.url} is a course service of another version of warpbook."
+            ) from None
 
 
 class NotPublished(HubProblem):

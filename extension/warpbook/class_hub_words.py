@@ -14,6 +14,9 @@ def receipt_rows(receipt: HubReceipt, state: HubState | None) -> list[tuple[str,
     """Say what was taken, and how it stands with it."""
     at = datetime.fromtimestamp(receipt.received_ms / 1000).astimezone()
     late = f", {receipt.late_hours} h late" if receipt.late_hours else ", in time"
+    if receipt.extended_ms:
+        minutes = max(1, round(receipt.extended_ms / 60_000))
+        late += f"; due {minutes} min later: the hub was away"
     return [
         ("submission", f"{receipt.number} ({receipt.submission})"),
         ("received", f"{at:%Y-%m-%d %H:%M:%S %Z}{late}"),

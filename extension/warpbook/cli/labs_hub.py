@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import stat
+import sys
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,7 +34,7 @@ _MOST_TOKEN = 1_000
 def submit_to_hub(options: argparse.Namespace) -> int:
     """Hand in and tell the receipt; with `--wait`, tell the result, too."""
     try:
-        hub = ClassHub(_url(options), _token(options))
+        hub = ClassHub(_url(options), _token(options), say=_say)
         source = read_source(_file(options))
         lab = hub.find(Path(options.lab).name.replace("_", "-"), options.course)
         receipt = hub.hand_in(lab, source, options.replace)
@@ -61,6 +62,10 @@ def _awaited(hub: ClassHub, lab: PublishedLab, state: HubState) -> HubState:
         time.sleep(_LOOK_S)
         state = hub.state(lab, state.receipt.submission)
     return state
+
+
+def _say(words: str) -> None:
+    print(printable(words), file=sys.stderr, flush=True)
 
 
 def _url(options: argparse.Namespace) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
@@ -54,7 +55,7 @@ from warpbook_labs.lab.cell_source import without_cell_line
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.sources import read_source
 from warpbook_labs.results.check import cases_word
-from warpbook_monitors.plain_text import bounded
+from warpbook_monitors.plain_text import bounded, printable
 
 __all__ = ["PROBLEMS", "OpenLab", "check_kept", "find", "get_ready", "opened"]
 
@@ -103,7 +104,7 @@ class OpenLab:
         Args:
             replace: at a hub, in the place of a submission that still waits.
         """
-        hub = hub_here()
+        hub = hub_here(say=_say)
         if hub is not None:
             try:
                 return self._handed_in(hub, replace)
@@ -238,6 +239,10 @@ class OpenLab:
             return words
         of = done.best.of
         return f"{words}; best: {done.best.right:,} of {of:,} {cases_word(of)} passed"
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(f"{printable(words)}\n")
 
 
 def opened(name: str, folder: str | None = None) -> OpenLab:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import Literal
 
@@ -16,6 +17,7 @@ from warpbook.server.history_route import PastHandler
 from warpbook.server.parameters import UnixMs
 from warpbook_monitors.history.export import to_chrome_trace, to_csv, to_jsonl
 from warpbook_monitors.recordings.recording import MAX_TIME_MS
+from warpbook_monitors.spreadsheet import MARK
 
 #: by `format`: the ending of the file's name, and its type
 _FORMATS = {
@@ -65,7 +67,8 @@ class ExportHandler(PastHandler):
         # unpacked piece by piece: an hour of eight GPUs is more than 100 MB of text
         messages = self._past.messages(export.from_ms, export.to_ms)
         if export.format == "csv":
-            return to_csv(self._broadcaster.devices, messages)
+            rows = to_csv(self._broadcaster.devices, messages)
+            return itertools.chain([MARK.encode()], rows)
         if export.format == "chrome":
             return to_chrome_trace(self._broadcaster.devices, messages)
         return to_jsonl(self._broadcaster.hello(), messages)

@@ -1,6 +1,6 @@
 /** Forms: what they hold is sent as JSON, and what is refused is told below them. */
 
-import { post, Refused, root } from './page';
+import { post, postPatiently, Refused, root } from './page';
 import { leave, refresh } from './fragments';
 import { localInput } from './times';
 
@@ -61,7 +61,12 @@ async function send(form: HTMLFormElement, path: string): Promise<void> {
     const body = Object.keys(values).length > 0 ? values : undefined;
     leave(form.dataset['go'] !== undefined);
     const isPreview = values['is_preview'] === true;
-    await after(form, await post(path, body), isPreview);
+    const answer =
+      request === undefined
+        ? await post(path, body)
+        : await postPatiently(path, body, words => tell(problem, words));
+    tell(problem, '');
+    await after(form, answer, isPreview);
   } catch (error) {
     leave(false);
     if (!(error instanceof Refused)) {
@@ -178,7 +183,43 @@ async function readFile(input: HTMLInputElement, name: string): Promise<void> {
     return;
   }
   tell(problem, '');
-  target.value = await file.text();
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  try {
+    target.value = decoded(bytes, 'utf-8');
+  } catch {
+    const line = firstBadLine(bytes);
+    const words = `Line ${line}: This is no text in UTF-8.`;
+    const offer = `${words} Read it as Windows-1252, in which Excel writes "CSV" on Windows? Look at the names then.`;
+    if (confirm(offer)) {
+      target.value = decoded(bytes, 'windows-1252');
+    } else {
+      tell(problem, `${words} Save the file so.`);
+      // so that the same file can be chosen again
+      input.value = '';
+    }
+  }
+}
+
+/** Decode bytes, or throw: no character is put in another's place. */
+function decoded(bytes: Uint8Array, encoding: string): string {
+  return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+}
+
+/** Give the first line that is no UTF-8; no character has a line's end within. */
+function firstBadLine(bytes: Uint8Array): number {
+  const end = '\n'.charCodeAt(0);
+  let line = 1;
+  for (let from = 0; from < bytes.length; line++) {
+    const next = bytes.indexOf(end, from);
+    const to = next < 0 ? bytes.length : next + 1;
+    try {
+      decoded(bytes.subarray(from, to), 'utf-8');
+    } catch {
+      return line;
+    }
+    from = to;
+  }
+  return line;
 }
 
 function changeList(button: HTMLElement): void {

@@ -14,6 +14,39 @@ const xsrf = content('xsrf');
 /** What the service refused, in words for a person. */
 export class Refused extends Error {}
 
+/** What did not reach the service: it may be asked again. */
+class Away extends Refused {}
+
+/** The service marks its answers with this; a gateway before it does not. */
+const MARK = 'Warpbook-Service';
+const [PATIENCE_MS, AGAIN_MS, MOST_AGAIN_MS] = [90_000, 1000, 8000];
+
+/** Ask until the service has answered, for a while.
+ *
+ * @param say - is given words while the service is away
+ * @throws Refused, with what to do.
+ */
+export async function postPatiently(
+  path: string,
+  body: unknown,
+  say: (words: string) => void
+): Promise<unknown> {
+  const endMs = Date.now() + PATIENCE_MS;
+  for (let waitMs = AGAIN_MS; ; waitMs = Math.min(2 * waitMs, MOST_AGAIN_MS)) {
+    try {
+      return await post(path, body);
+    } catch (error) {
+      if (!(error instanceof Away) || Date.now() + waitMs > endMs) {
+        throw error;
+      }
+      say(
+        `${error.message} It is tried again by itself: leave this page open.`
+      );
+    }
+    await new Promise(resolve => setTimeout(resolve, waitMs));
+  }
+}
+
 /** Ask the service's API with JSON.
  *
  * @throws Refused, with what to do.
@@ -31,13 +64,19 @@ export async function post(path: string, body?: unknown): Promise<unknown> {
       body: body === undefined ? null : JSON.stringify(body)
     });
   } catch {
-    throw new Refused(
+    throw new Away(
       'The course service does not answer. Nothing is lost: try again in a moment.'
+    );
+  }
+  if (!response.headers.has(MARK)) {
+    throw new Away(
+      `The hub answers ${response.status}, and not its course service: it may be starting. Nothing is lost: try again in a moment.`
     );
   }
   const answer: unknown = await response.json().catch(() => null);
   if (!response.ok) {
-    throw new Refused(
+    // of 503 it says itself that it can't do it now
+    throw new (response.status === 503 ? Away : Refused)(
       words(answer) ?? `The service answers ${response.status}.`
     );
   }

@@ -6,14 +6,14 @@ A reading that is not there is an empty cell or no event, never a zero.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 
 import msgspec
 
 from warpbook_monitors.frames import Device, Frame, Hello, Reading
 from warpbook_monitors.history.history import decode
+from warpbook_monitors.spreadsheet import csv_lines
 
 
 def to_jsonl(hello: Hello, messages: Iterable[bytes]) -> Iterator[bytes]:
@@ -31,25 +31,23 @@ def to_csv(devices: Sequence[Device], messages: Iterable[bytes]) -> Iterator[byt
         for column, metric in enumerate(device.metrics)
         if metric.state == "ok"
     ]
-    text = io.StringIO()
-    writer = csv.writer(text)
-    names = [_text_cell(name) for _, _, name in columns]
-    writer.writerow(["time_ms", "label", *names])
-    for encoded in messages:
-        frame = decode(encoded)
-        if not isinstance(frame, Frame):
-            continue
-        values = {
-            reading.device: reading.values
-            for reading in frame.readings
-            if _is_described(devices, reading)
-        }
-        row = (_at(values.get(position, ()), column) for position, column, _ in columns)
-        writer.writerow([frame.time_ms, _text_cell(frame.label or ""), *row])
-        yield text.getvalue().encode()
-        text.seek(0)
-        text.truncate()
-    yield text.getvalue().encode()
+
+    def rows() -> Iterator[Iterable[object]]:
+        yield "time_ms", "label", *(name for _, _, name in columns)
+        for encoded in messages:
+            frame = decode(encoded)
+            if not isinstance(frame, Frame):
+                continue
+            values = {
+                reading.device: reading.values
+                for reading in frame.readings
+                if _is_described(devices, reading)
+            }
+            row = (_at(values.get(place, ()), column) for place, column, _ in columns)
+            yield Decimal(repr(frame.time_ms)), frame.label, *row
+
+    for line in csv_lines(rows()):
+        yield line.encode()
 
 
 def to_chrome_trace(
@@ -96,16 +94,12 @@ def _counters(devices: Sequence[Device], frame: Frame) -> Iterator[dict[str, obj
                 }
 
 
-def _text_cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula (OWASP, "CSV injection")."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
 def _is_described(devices: Sequence[Device], reading: Reading) -> bool:
     """Whether the values are those of the description; it may have changed since."""
     return len(reading.values) == len(devices[reading.device].metrics)
 
 
-def _at(values: Sequence[float | None], column: int) -> float | None | str:
+def _at(values: Sequence[float | None], column: int) -> Decimal | None:
+    """Give a value with all of its digits."""
     value = values[column] if column < len(values) else None
-    return "" if value is None else value
+    return None if value is None else Decimal(repr(value))

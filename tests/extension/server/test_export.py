@@ -30,7 +30,7 @@ async def export(jp_fetch, **params: str) -> bytes:
 
 async def test_csv_has_a_row_for_each_frame(jp_fetch, connect) -> None:
     hello = await watched(connect)
-    text = (await export(jp_fetch, format="csv")).decode()
+    text = (await export(jp_fetch, format="csv")).decode("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) >= 10
     gpu = hello["devices"][0]["id"]
@@ -87,10 +87,12 @@ async def test_chrome_counters_are_json_with_unix_time(jp_fetch, connect) -> Non
 
 async def test_a_span_is_cut_out(jp_fetch, connect) -> None:
     await watched(connect)
-    whole = (await export(jp_fetch, format="csv")).decode()
+    whole = (await export(jp_fetch, format="csv")).decode("utf-8-sig")
     times = [row["time_ms"] for row in csv.DictReader(io.StringIO(whole))]
     part = await export(jp_fetch, format="csv", from_ms=times[3], to_ms=times[6])
-    cut = [row["time_ms"] for row in csv.DictReader(io.StringIO(part.decode()))]
+    cut = [
+        row["time_ms"] for row in csv.DictReader(io.StringIO(part.decode("utf-8-sig")))
+    ]
     assert cut == times[3:7]
 
 

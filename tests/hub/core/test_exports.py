@@ -29,7 +29,7 @@ from warpbook.hub.course.courses import Course, add_staff, create_course, member
 from warpbook.hub.course.roster import import_roster
 from warpbook.hub.course.roster_csv import read_roster
 from warpbook.hub.errors import BadRequest, Conflict, DatabaseUnfit, NotFound
-from warpbook.hub.exports.cells import cell
+from warpbook.hub.exports.cells import cell, iso_time
 from warpbook.hub.exports.grades import COLUMNS, grades_csv
 from warpbook.hub.exports.records import json_lines
 from warpbook.hub.exports.sources import write_sources
@@ -69,6 +69,19 @@ def test_grades_are_in_the_columns_of_nbgrader(tmp_path: Path) -> None:
     assert (bob_row["score"], bob_row["late_submission_penalty"]) == ("3", "0")
     assert (cyd["score"], cyd["timestamp"]) == ("0", "")
     room.database.close()
+
+
+def test_cells_are_written_as_people_read_them() -> None:
+    written = [cell(value) for value in (33.333333333, 0.1 + 0.2, 999_999.5, 1e6, 1e-7)]
+    assert written == ["33.333333", "0.3", "999999.5", "1000000", "0"]
+    assert [cell(value) for value in (-2.5, 1e15, float("nan"), None)] == [
+        "-2.5",
+        "1000000000000000",
+        "",
+        "",
+    ]
+    # with microseconds or without, a program reads one format
+    assert len(iso_time(1_790_000_000_000)) == len(iso_time(1_790_000_000_123))
 
 
 def test_no_cell_is_a_formula(room: Classroom) -> None:

@@ -14,6 +14,8 @@ from warpbook.hub.course.roster import RosterChanges, import_roster, preview
 from warpbook.hub.course.roster_csv import (
     MOST_BYTES,
     MOST_ROWS,
+    alike,
+    parse_roster,
     read_roster,
     rows_of_names,
 )
@@ -109,6 +111,64 @@ def test_spreadsheets_of_any_kind_are_read() -> None:
     assert row.last_name == "Love, lace"
 
 
+CANVAS = b"""Student,ID,SIS User ID,SIS Login ID,Section
+"Doe, Jane",10231,A000123,jdoe,GPU-101 Monday
+"Roe, Rick",10232,A000124,rroe,GPU-101 Monday
+"""
+MOODLE = b"""First name,Surname,Username,"Email address",Groups,Last access
+Jane,Doe,jdoe,jane@example.org,Monday,now
+"""
+GRADESCOPE = b"""First Name,Last Name,SID,Email,Role,Sections
+Jane,Doe,j123,jane@example.org,Student,Monday
+"""
+
+
+def test_exports_of_other_programs_are_known_by_their_columns() -> None:
+    canvas = parse_roster(CANVAS)
+    assert [(row.username, row.section) for row in canvas.rows] == [
+        ("jdoe", "GPU-101 Monday"),
+        ("rroe", "GPU-101 Monday"),
+    ]
+    assert (canvas.rows[0].first_name, canvas.rows[0].last_name) == ("Jane", "Doe")
+    assert canvas.unused == ("ID", "SIS User ID")
+    moodle = parse_roster(MOODLE)
+    [row] = moodle.rows
+    assert (row.email, row.section) == ("jane@example.org", "Monday")
+    assert moodle.unused == ("Last access",)
+
+
+@pytest.mark.parametrize(
+    "content", [GRADESCOPE, b"id,group\n7,a\n", b"Student ID,Name\n7,a\n"]
+)
+def test_no_column_is_guessed_to_be_the_user_name(content: bytes) -> None:
+    [(line, words)] = problems(content)
+    header = content.decode().splitlines()[0]
+    assert line == 1 and header.replace(",", ", ") in words
+    chosen = header.split(",")[2 if "SID" in header else 0]
+    [row] = parse_roster(content, chosen.upper()).rows
+    assert row.username in ("j123", "7")
+    with pytest.raises(BadRoster, match="No column"):
+        parse_roster(content, "nothing")
+
+
+def test_a_line_that_names_the_separator_is_none_of_the_roster() -> None:
+    [row] = read_roster(
+        b"\xef\xbb\xbfsep=;\r\nusername;last_name\r\nada;Love, lace\r\n"
+    )
+    assert (row.username, row.last_name, row.line) == ("ada", "Love, lace", 3)
+    assert problems(b"sep=;\nusername;team\n!;a\n")[0][0] == 3
+
+
+def test_what_is_probably_one_is_mentioned() -> None:
+    rows = read_roster(
+        b"username,email,section\nada,a@x.org,Monday\nbob,A@x.org,MONDAY\n"
+    )
+    assert alike(rows, ["Tuesday", "monday"]) == (
+        "sections that differ in case alone: MONDAY, Monday, monday",
+        "one e-mail address of several people: ada, bob",
+    )
+
+
 @pytest.mark.parametrize(
     "content, line, words",
     [
@@ -124,6 +184,7 @@ def test_spreadsheets_of_any_kind_are_read() -> None:
         (b"username,first_name\nada," + b"x" * 101 + b"\n", 2, "100"),
         (b"username\nada\n\xff\xfe\n", 3, "UTF-8"),
         (b"username\nada\n\0\n", 3, "NUL"),
+        ("username,last_name\nada,M\ufffdller\n".encode(), 2, "decoded"),
         (b"username,team\n" + b"".join(b"u%d,red\n" % n for n in range(5)), 6, "red"),
         (b'username,first_name\nada,"' + b"x" * 200_000, 2, "CSV"),
         (b"x" * (MOST_BYTES + 1), 1, "MiB"),

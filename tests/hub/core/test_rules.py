@@ -17,6 +17,7 @@ from warpbook.hub.rules.lateness import (
     LatePolicy,
     Window,
     kept_share,
+    last_ms,
     late_hours,
 )
 from warpbook.hub.rules.points import (
@@ -89,7 +90,7 @@ def test_lateness_never_shrinks_with_time_and_begins_after_the_due_date(
     received_ms: int,
 ) -> None:
     hours = late_hours(received_ms, WINDOW)
-    assert (hours == 0) == (received_ms <= WINDOW.due_ms)
+    assert (hours == 0) == (received_ms <= last_ms(WINDOW.due_ms))
     assert late_hours(received_ms + 1, WINDOW) in (hours, hours + 1)
 
 
@@ -292,7 +293,7 @@ def test_the_reference_is_shown_when_nobody_can_gain_by_it() -> None:
     extended = Window(0, 15 * HOUR_MS, 25 * HOUR_MS)
     for takes_all, hours in ((True, 15), (False, 25)):
         from_ms = reference_from_ms([WINDOW, extended], takes_all)
-        assert from_ms == hours * HOUR_MS
+        assert from_ms == last_ms(hours * HOUR_MS)
         learner = Viewer("ada", "learner", "s1")
         assert not may_see_reference(learner, from_ms, from_ms)
         assert may_see_reference(learner, from_ms, from_ms + 1)

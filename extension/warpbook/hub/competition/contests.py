@@ -9,10 +9,11 @@ from sqlalchemy import Connection, insert, select, update
 
 from warpbook.hub import audit
 from warpbook.hub.competition.measuring import count_open
-from warpbook.hub.course.publications import Publication, extensions
+from warpbook.hub.course.publications import Publication
+from warpbook.hub.course.windows import all_windows
 from warpbook.hub.database.competition_tables import COMPETITIONS, COMPETITORS
 from warpbook.hub.errors import BadRequest, Conflict
-from warpbook.hub.rules.lateness import DAY_H, HOUR_MS
+from warpbook.hub.rules.lateness import DAY_H, HOUR_MS, last_ms
 
 #: "open": learners join; "frozen": they see the board of the freeze; "final": all do
 Phase = Literal["open", "frozen", "final"]
@@ -157,6 +158,6 @@ def default_freeze_ms(lab: Publication) -> int:
 
 
 def last_due_ms(connection: Connection, lab: Publication) -> int:
-    """Give the last due date of anybody, extensions included."""
-    extended = (extension.due_ms for extension in extensions(connection, lab.id))
-    return max((*(window.due_ms for window in lab.windows.values()), *extended))
+    """Give the last moment at which anybody is in time, extensions included."""
+    windows = all_windows(connection, lab.id)
+    return max(last_ms(window.due_ms) for window in windows)

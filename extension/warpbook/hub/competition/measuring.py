@@ -73,7 +73,7 @@ def best_of_each(
     ):
         own = list(results)
         window = windows.get(person)
-        if window is None or own[0].received_ms > window.due_ms:
+        if window is None or window.is_late(own[0].received_ms):
             continue
         ratio = _ratio_of(own)
         before = best.get(person)
@@ -105,7 +105,7 @@ def count_open(
     in_time = {
         row.id
         for row in rows
-        if row.person in windows and row.received_ms <= windows[row.person].due_ms
+        if row.person in windows and not windows[row.person].is_late(row.received_ms)
     }
     return len(in_time)
 

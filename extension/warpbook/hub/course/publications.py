@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from warpbook.hub import audit
 from warpbook.hub.course.courses import course, section_id
-from warpbook.hub.course.windows import ANY_SECTION, window_of, windows_by_section
+from warpbook.hub.course.windows import (
+    ANY_SECTION,
+    all_windows,
+    window_of,
+    windows_by_section,
+)
 from warpbook.hub.database.tables import (
     EXTENSIONS,
     PUBLICATIONS,
@@ -121,8 +126,9 @@ def publish(
     connection.execute(delete(WINDOWS).where(WINDOWS.c.publication == named))
     for section, window in windows.items():
         keys = {"publication": named, "section": section}
-        times = structs.asdict(window)
-        connection.execute(insert(WINDOWS).values(**keys, **times))
+        times = ("opens_ms", "due_ms", "closes_ms")
+        values = {name: getattr(window, name) for name in times}
+        connection.execute(insert(WINDOWS).values(**keys, **values))
     detail = {**row, "windows": dict(publication.windows), "lab": publication.lab}
     audit.note(connection, now_ms, actor, "lab published", named, detail)
     return str(named)
@@ -233,13 +239,7 @@ def reference_from(connection: Connection, publication_id: str) -> int:
         NotFound: there is no such lab.
     """
     row = _row(connection, publication_id)
-    windows = list(windows_by_section(connection, publication_id).values())
-    extended = connection.execute(
-        select(EXTENSIONS.c.due_ms, EXTENSIONS.c.closes_ms).where(
-            EXTENSIONS.c.publication == publication_id
-        )
-    )
-    windows += [Window(0, due_ms, closes_ms) for due_ms, closes_ms in extended]
+    windows = all_windows(connection, publication_id)
     budget_h = course(connection, row.course).late_budget_h
     takes_all = row.late_percent_per_day >= 100 and budget_h == 0
     return reference_from_ms(windows, takes_all)

@@ -41,6 +41,10 @@ class RosterChanges(Struct, frozen=True):
     #: were hidden before
     returned: tuple[str, ...] = ()
     unchanged: int = 0
+    #: of the file: columns that nothing was taken from
+    unused_columns: tuple[str, ...] = ()
+    #: what somebody should look at
+    notes: tuple[str, ...] = ()
 
 
 def import_roster(

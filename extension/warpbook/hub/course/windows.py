@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from msgspec import structs
 from sqlalchemy import Connection, select
 
 from warpbook.hub.database.tables import (
@@ -13,7 +14,8 @@ from warpbook.hub.database.tables import (
     TEAM_MEMBERS,
     WINDOWS,
 )
-from warpbook.hub.rules.lateness import Window
+from warpbook.hub.outages import outages
+from warpbook.hub.rules.lateness import Outage, Window, extended_ms
 
 #: in place of a section's id: all that have no window of their own
 ANY_SECTION = ""
@@ -52,18 +54,44 @@ def windows_by_section(
 ) -> dict[str, Window]:
     """Give windows by the id of a section."""
     query = select(WINDOWS).where(WINDOWS.c.publication == publication_id)
+    away = outages(connection)
     return {
-        row.section: Window(row.opens_ms, row.due_ms, row.closes_ms)
+        row.section: _moved(Window(row.opens_ms, row.due_ms, row.closes_ms), away)
         for row in connection.execute(query)
     }
+
+
+def all_windows(connection: Connection, publication_id: str) -> list[Window]:
+    """Give the windows of all sections, and of all learners with an extension."""
+    away = outages(connection)
+    extended = connection.execute(
+        select(EXTENSIONS.c.due_ms, EXTENSIONS.c.closes_ms).where(
+            EXTENSIONS.c.publication == publication_id
+        )
+    )
+    return [
+        *windows_by_section(connection, publication_id).values(),
+        *(_moved(Window(0, row.due_ms, row.closes_ms), away) for row in extended),
+    ]
+
+
+def _moved(window: Window, away: Sequence[Outage]) -> Window:
+    """Give a window as outages of the hub have moved it."""
+    due_ms = extended_ms(window.due_ms, away)
+    return structs.replace(
+        window,
+        due_ms=due_ms,
+        closes_ms=max(due_ms, extended_ms(window.closes_ms, away)),
+        extended_ms=due_ms - window.due_ms,
+    )
 
 
 def _latest(own: Window, of_team: Sequence[Window]) -> Window:
     """Give one's own window with the latest dates of a team."""
     every = (own, *of_team)
-    due_ms = max(window.due_ms for window in every)
+    last = max(every, key=lambda window: window.due_ms)
     closes_ms = max(window.closes_ms for window in every)
-    return Window(own.opens_ms, due_ms, closes_ms)
+    return structs.replace(last, opens_ms=own.opens_ms, closes_ms=closes_ms)
 
 
 def _mates(
@@ -107,6 +135,8 @@ def _own_windows(
             EXTENSIONS.c.person.in_(list(windows)),
         )
     )
+    away = outages(connection)
     for person, due_ms, closes_ms in extended:
-        windows[person] = Window(windows[person].opens_ms, due_ms, closes_ms)
+        window = Window(windows[person].opens_ms, due_ms, closes_ms)
+        windows[person] = _moved(window, away)
     return windows

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Iterator
 
 from sqlalchemy import Connection, select
 
@@ -11,9 +10,10 @@ from warpbook.hub.course.courses import course, members
 from warpbook.hub.course.publications import publications
 from warpbook.hub.course.windows import windows_of
 from warpbook.hub.database.tables import PUBLICATIONS, SUBMISSIONS
-from warpbook.hub.exports.cells import cell, iso_time
+from warpbook.hub.exports.cells import iso_time
 from warpbook.hub.rules.lateness import Window
 from warpbook.hub.work.marks import all_marks
+from warpbook_monitors.spreadsheet import csv_lines
 
 COLUMNS = (
     "assignment",
@@ -33,11 +33,13 @@ COLUMNS = (
 def grades_csv(connection: Connection, course_id: str) -> str:
     """Write a line for each learner on the roster and each lab.
 
-    No cell is taken for a formula by a program that opens it.
-
     Raises:
         NotFound: there is no such course.
     """
+    return "".join(csv_lines([COLUMNS, *_rows(connection, course_id)]))
+
+
+def _rows(connection: Connection, course_id: str) -> Iterator[tuple[object, ...]]:
     labs = {lab.id: lab for lab in publications(connection, course_id)}
     windows: dict[str, dict[str, Window]] = {}
     people = [
@@ -49,15 +51,12 @@ def grades_csv(connection: Connection, course_id: str) -> str:
         windows[lab] = windows_of(connection, lab, [one.person for one in people])
     received = _received(connection, course_id)
     marks = all_marks(connection, course_id)
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
     for member in people:
         for mark in marks[member.person]:
             counted = mark.computed
             # an override has no penalty: it is what counts
             is_set = mark.override is not None
-            row = (
+            yield (
                 labs[mark.publication].lab,
                 iso_time(windows[mark.publication][member.person].due_ms),
                 iso_time(received.get(counted.submission or "")),
@@ -70,8 +69,6 @@ def grades_csv(connection: Connection, course_id: str) -> str:
                 mark.points,
                 mark.most_points,
             )
-            writer.writerow(map(cell, row))
-    return text.getvalue()
 
 
 def _received(connection: Connection, course_id: str) -> dict[str, int]:

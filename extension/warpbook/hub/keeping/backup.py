@@ -20,6 +20,7 @@ from warpbook.hub.database.sqlite import TRIGGERS, problem_of, refuse_foreign
 from warpbook.hub.database.tables import JOBS
 from warpbook.hub.errors import Conflict, DatabaseUnfit, NoRoom
 from warpbook.hub.keeping.copying import copy_rows
+from warpbook.hub.outages import forget_answered
 from warpbook_monitors.plain_text import bounded
 
 #: more leases than a job has had between a backup and its restore
@@ -94,6 +95,7 @@ def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> Non
             try:
                 with restored.write() as connection:
                     _end_leases(connection, now_ms)
+                    forget_answered(connection)
                     connection.execute(update(LTI_SCORES).values(state="replaced"))
                     name = source.name[:100]
                     detail = {"file": name, "log_before": replaced}

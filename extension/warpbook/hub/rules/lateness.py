@@ -2,10 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
+MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 DAY_H = 24
+#: after an outage people have so long at least: their clients try again now and then
+AGAIN_MS = MINUTE_MS
+
+
+class Outage(Struct, frozen=True):
+    """A time in which the hub took nothing; its end is no part of it."""
+
+    from_ms: int
+    to_ms: int
+
+
+def last_ms(date_ms: int) -> int:
+    """Give the last moment of a date: one without seconds is its whole minute."""
+    return date_ms if date_ms % MINUTE_MS else date_ms + MINUTE_MS - 1
+
+
+def extended_ms(date_ms: int, outages: Sequence[Outage]) -> int:
+    """Give a date as outages of the hub have moved it.
+
+    One that lies in an outage, or less than `AGAIN_MS` after its end, moves by the
+    length of the outage: what was left is left. It is `AGAIN_MS` after the end at
+    least, and has its whole minute.
+
+    Args:
+        date_ms: when something is due, or closes.
+        outages: the earliest first.
+    """
+    for outage in outages:
+        end_ms = last_ms(date_ms)
+        if outage.from_ms <= end_ms < outage.to_ms + AGAIN_MS:
+            length_ms = outage.to_ms - outage.from_ms
+            moved_ms = max(end_ms + length_ms, outage.to_ms + AGAIN_MS)
+            date_ms = moved_ms - moved_ms % MINUTE_MS
+    return date_ms
 
 
 class Window(Struct, frozen=True):
@@ -14,10 +51,16 @@ class Window(Struct, frozen=True):
     opens_ms: int
     due_ms: int
     closes_ms: int
+    #: by how much outages of the hub have moved the due date
+    extended_ms: int = 0
 
     def is_open(self, now_ms: int) -> bool:
         """Whether it takes a submission now; the last millisecond counts."""
-        return self.opens_ms <= now_ms <= self.closes_ms
+        return self.opens_ms <= now_ms <= last_ms(self.closes_ms)
+
+    def is_late(self, now_ms: int) -> bool:
+        """Whether a submission is late now."""
+        return now_ms > last_ms(self.due_ms)
 
 
 class LatePolicy(Struct, frozen=True):
@@ -29,7 +72,7 @@ class LatePolicy(Struct, frozen=True):
 
 def late_hours(received_ms: int, window: Window) -> int:
     """Count the hours after the due date that have begun; 0 in time."""
-    late_ms = max(0, received_ms - window.due_ms)
+    late_ms = max(0, received_ms - last_ms(window.due_ms))
     return -(-late_ms // HOUR_MS)
 
 

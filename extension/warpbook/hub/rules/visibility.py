@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpbook.hub.rules.lateness import Window
+from warpbook.hub.rules.lateness import Window, last_ms
 
 Role = Literal["learner", "assistant", "instructor"]
 
@@ -24,7 +24,7 @@ class Viewer(Struct, frozen=True):
 
 
 def reference_from_ms(windows: Iterable[Window], late_policy_takes_all: bool) -> int:
-    """Tell from when learners see a lab's reference.
+    """Tell after which moment learners see a lab's reference.
 
     It is when nobody can gain by it: after the last due date of anybody, or, where late
     work earns points, after the last time at which anybody may submit.
@@ -36,7 +36,7 @@ def reference_from_ms(windows: Iterable[Window], late_policy_takes_all: bool) ->
     """
     return max(
         (
-            window.due_ms if late_policy_takes_all else window.closes_ms
+            last_ms(window.due_ms if late_policy_takes_all else window.closes_ms)
             for window in windows
         ),
         default=0,

@@ -118,6 +118,13 @@ class HubPlan(Struct, frozen=True):
         return f"http://127.0.0.1:{self.service_port}{self.prefix}"
 
     @property
+    def proxy_url(self) -> str:
+        """Give where the proxy is reached on this machine, without a slash."""
+        is_any = self.ip in ("", "0.0.0.0", "::", "localhost")
+        scheme = "https" if self.ssl_cert else "http"
+        return f"{scheme}://{'127.0.0.1' if is_any else self.ip}:{self.port}"
+
+    @property
     def url(self) -> str:
         """Give where people reach the hub."""
         if self.subdomain_host:

@@ -155,6 +155,8 @@ class Supervisor:
             "JUPYTERHUB_API_TOKEN": self._service_token,
             "JUPYTERHUB_CLIENT_ID": f"service-{SERVICE}",
             "JUPYTERHUB_HOST": plan.subdomain_host,
+            "WARPBOOK_HUB_PROXY": plan.proxy_url,
+            "WARPBOOK_HUB_PAGES": plan.pages_url,
         }
         if plan.platform is not None:
             environment[PLATFORM] = msgspec.json.encode(plan.platform).decode()
@@ -338,10 +340,8 @@ def _log(path: Path) -> Any:
 def _answers(url: str, plan: HubPlan) -> bool:
     # names of hosts need not be known to this machine
     parts = urlsplit(url)
-    here = "127.0.0.1" if plan.ip in ("", "0.0.0.0", "::", "localhost") else plan.ip
-    scheme = "https" if plan.ssl_cert else "http"
     request = urllib.request.Request(
-        f"{scheme}://{here}:{plan.port}{parts.path}", headers={"Host": parts.netloc}
+        f"{plan.proxy_url}{parts.path}", headers={"Host": parts.netloc}
     )
     # nothing is told to it, and a certificate is not for this name
     context = ssl.create_default_context()

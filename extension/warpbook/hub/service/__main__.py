@@ -82,7 +82,10 @@ async def _serve(folder: Path) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    tasks = [asyncio.ensure_future(service.live.run(service))]
+    tasks = [
+        asyncio.ensure_future(service.live.run(service)),
+        asyncio.ensure_future(service.heartbeat.run(service, prefix)),
+    ]
     if link is not None:
         tasks.append(asyncio.ensure_future(link.sender.run(service)))
     try:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 from tornado.iostream import StreamClosedError
 
-from warpbook.hub.errors import Forbidden, HubError
+from warpbook.hub.errors import Forbidden, HubError, NotOpen
 from warpbook.hub.service.access import Identity, admit
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.handler import ServiceHandler
@@ -78,8 +78,7 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
         route, service, who = self._route, self.service, self._who
 
         def admitted(connection: Connection) -> Admitted:
-            now_ms = service.clock.now_ms()
-            return admit(connection, now_ms, who, route.level, ids)
+            return admit(connection, self.arrived_ms, who, route.level, ids)
 
         if route.before is not None:
             # nothing is done for who may not ask for it
@@ -87,7 +86,18 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
             given = await route.before(service, given)
         is_change = route.method == "POST" and not route.only_reads
         do = service.write if is_change else service.read
-        value = await do(lambda connection: route.function(admitted(connection), given))
+
+        def answer(connection: Connection) -> Any:
+            return route.function(admitted(connection), given)
+
+        if is_change:
+            await service.heartbeat.note_arrival(service)
+        try:
+            value = await do(answer)
+        except NotOpen:
+            # an outage that is not over may have moved its date
+            await service.heartbeat.settle()
+            value = await do(answer)
         if is_change and route.level in ("staff", "instructor"):
             service.live.note_course_change()
         if route.after is not None:

@@ -45,8 +45,9 @@ class LabPicture(KnowsWhoAsks, ServiceHandler):
             refuse_foreign(self.request, may_be_opened=True)
         self.count(who.username)
         service = self.service
-        now_ms = service.clock.now_ms()
-        lab = await service.read(lambda c: admit(c, now_ms, who, "member", ids).lab.lab)
+        lab = await service.read(
+            lambda c: admit(c, self.arrived_ms, who, "member", ids).lab.lab
+        )
         image = await service.apart(lambda: picture(lab, file))
         if image is None:
             raise NotFound("There is no such picture.")

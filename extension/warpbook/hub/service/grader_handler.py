@@ -25,7 +25,7 @@ class GraderHandler(ServiceHandler):
         body = self.body
         response = await service.write(
             lambda connection: answer(
-                connection, service.clock.now_ms(), what, authorization, body
+                connection, self.arrived_ms, what, authorization, body
             )
         )
         self.set_status(response.http_status)

@@ -11,6 +11,7 @@ from tornado.http1connection import HTTP1Connection
 from tornado.httputil import HTTPServerRequest
 from tornado.web import HTTPError, RequestHandler, stream_request_body
 
+from warpbook.class_hub import ANSWER_MARK
 from warpbook.hub.errors import BadRoster, DatabaseBusy, DatabaseUnfit, HubError
 from warpbook.hub.service.service import Service
 
@@ -24,6 +25,7 @@ POLICY = (
 _MOST_THROWN_AWAY_BYTES = 8 << 20
 _OF_DATABASE = (DatabaseBusy, DatabaseUnfit)
 _HEADERS = {
+    ANSWER_MARK: "1",
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
@@ -44,7 +46,10 @@ class ServiceHandler(RequestHandler):
     """A handler that knows the service, and reads a body only of who may send it."""
 
     def initialize(self) -> None:
-        """Begin with an empty body."""
+        """Take the time of arrival, which decides, and begin with an empty body."""
+        self.arrived_ms = self.service.clock.now_ms()
+        if self.request.method == "POST":
+            self.service.heartbeat.unanswered[self] = self.arrived_ms
         self._body = bytearray()
         self._refusal: Exception | None = None
         self._counted = ""
@@ -61,6 +66,7 @@ class ServiceHandler(RequestHandler):
 
     def on_finish(self) -> None:
         """Let the person ask for something else."""
+        self.service.heartbeat.unanswered.pop(self, None)
         if self._counted:
             self.service.requests.end(self._counted)
             self._counted = ""

@@ -41,9 +41,9 @@ class KeeperHandler(ServiceHandler):
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
             words = bounded(str(problem), 300)
             raise BadRequest(f"The message can't be read: {words}") from None
-        now_ms = self.service.clock.now_ms()
         answered = await self.service.write(
-            lambda connection: answer(connection, now_ms, message), tells_pages=False
+            lambda connection: answer(connection, self.arrived_ms, message),
+            tells_pages=False,
         )
         self.finish_json(answered)
 

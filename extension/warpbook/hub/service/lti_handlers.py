@@ -49,8 +49,9 @@ class LaunchNote(ServiceHandler):
         """Note it; give the user name with which the person is logged in."""
         self.refuse()
         launch = read_body(self.body, Launch)
-        now_ms = self.service.clock.now_ms()
-        name = await self.service.write(lambda c: record_launch(c, now_ms, launch))
+        name = await self.service.write(
+            lambda c: record_launch(c, self.arrived_ms, launch)
+        )
         self.finish_json({"username": name})
 
 

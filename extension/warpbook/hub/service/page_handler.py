@@ -52,7 +52,7 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
         given: Any = read_query(self.request.query_arguments, route.given)
 
         def shown(connection: Any) -> dict[str, Any]:
-            now_ms = service.clock.now_ms()
+            now_ms = self.arrived_ms
             admitted = admit(connection, now_ms, who, route.level, ids)
             has_course = admitted.given_course is not None
             about = {

@@ -95,6 +95,8 @@ class RosterText(Struct, frozen=True, forbid_unknown_fields=True):
     """A roster, as CSV."""
 
     csv: Annotated[str, Meta(max_length=2 << 20)]
+    #: the column with the user names; empty if it is called so
+    username_column: Name = ""
     is_preview: bool = False
 
 

@@ -16,7 +16,9 @@ from warpbook.hub.clock import HubClock
 from warpbook.hub.database.group_commit import Writer
 from warpbook.hub.database.opening import HubDatabase
 from warpbook.hub.errors import HubError
+from warpbook.hub.outages import note_return
 from warpbook.hub.queue import leasing
+from warpbook.hub.service.heartbeat import Heartbeat
 from warpbook.hub.service.in_progress import InProgress
 from warpbook.hub.service.live_feed import LiveFeed
 from warpbook.hub.service.rankings import Rankings
@@ -54,8 +56,10 @@ class Service:
         self.clock = HubClock()
         self.database = HubDatabase(folder / DATABASE)
         with self.database.write() as connection:
-            # graders could reach nobody for a while
+            # graders could reach nobody for a while, nor could people
             leasing.grace(connection, self.clock.now_ms())
+            note_return(connection, self.clock.now_ms())
+        self.heartbeat = Heartbeat(self.clock)
         self.cookie_secret = _secret(folder / _SECRET)
         self.tickets = Tickets()
         self.requests = InProgress(

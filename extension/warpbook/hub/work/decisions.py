@@ -24,8 +24,9 @@ from warpbook.hub.database.tables import (
 )
 from warpbook.hub.errors import BadRequest, Conflict, Forbidden, NotFound
 from warpbook.hub.ids import new_id
+from warpbook.hub.outages import outages
 from warpbook.hub.queue.enqueuing import REGRADE_LANE, enqueue
-from warpbook.hub.rules.lateness import HOUR_MS
+from warpbook.hub.rules.lateness import HOUR_MS, extended_ms, last_ms
 from warpbook.hub.texts import reason_of
 
 _MOST = 1_000_000
@@ -176,7 +177,7 @@ def appeal(
     ).first()
     if row is None:
         raise NotFound("There is no such result of yours.")
-    if now_ms > row.received_ms + row.appeal_window_h * HOUR_MS:
+    if now_ms > appeals_until(connection, row.received_ms, row.appeal_window_h):
         raise Forbidden(
             f"Appeals are taken for {row.appeal_window_h} hours after a result."
         )
@@ -198,6 +199,18 @@ def appeal(
     )
     audit.note(connection, now_ms, person, "appeal made", named, {"job": job})
     return named
+
+
+def appeals_until(connection: Connection, received_ms: int, window_h: int) -> int:
+    """Give the last moment at which an appeal against a result is taken.
+
+    Args:
+        connection: of a transaction.
+        received_ms: when the result came.
+        window_h: the course's.
+    """
+    date_ms = received_ms + window_h * HOUR_MS
+    return last_ms(extended_ms(date_ms, outages(connection)))
 
 
 def answer_appeal(

@@ -51,14 +51,14 @@ MOST_BYTES_PER_DAY = 8 << 20
 SEED_BITS = 62
 
 
-class SubmissionReceipt(Struct, frozen=True):
+class SubmissionReceipt(Struct, frozen=True, omit_defaults=True):
     """What a learner gets for a submission; it is on the disk by then."""
 
     submission: str
     publication: str
     #: 1, 2, ... of this learner or team
     number: int
-    #: the server's time, which decides lateness
+    #: when it arrived, by the server's clock: this decides lateness
     received_ms: int
     #: SHA-256 of the source in UTF-8
     source_digest: str
@@ -67,6 +67,8 @@ class SubmissionReceipt(Struct, frozen=True):
     #: of the hub, over all of this and whose it is: it can be proven after the
     #: database is lost
     signature: str
+    #: by how much outages of the hub have moved the due date
+    extended_ms: int = 0
 
 
 class Submission(Struct, frozen=True):
@@ -178,6 +180,7 @@ def receipt(connection: Connection, submission_id: str) -> SubmissionReceipt:
         row.source_digest,
         0 if window is None else late_hours(row.received_ms, window),
         "",
+        0 if window is None else window.extended_ms,
     )
     signature = _signature(connection, unsigned, row.username)
     return structs.replace(unsigned, signature=signature)
@@ -339,9 +342,8 @@ def _next_number(connection: Connection, lab: Publication, party: str) -> int:
 
 def _signature(connection: Connection, shown: SubmissionReceipt, username: str) -> str:
     key = settings.get(connection, settings.RECEIPT_KEY) or ""
-    unsigned = structs.replace(shown, signature="")
     # how late it is may change with an extension
-    unsigned = structs.replace(unsigned, late_hours=0)
+    unsigned = structs.replace(shown, signature="", late_hours=0, extended_ms=0)
     text = msgspec.json.encode((username, unsigned))
     return hmac.new(bytes.fromhex(key), text, sha256).hexdigest()
 

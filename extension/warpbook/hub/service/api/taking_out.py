@@ -40,7 +40,7 @@ class LabWorks(Struct, frozen=True):
 def grades(admitted: Admitted, _: Nothing) -> Download:
     """Give all grades as CSV."""
     file = tempfile.TemporaryFile()
-    file.write(grades_csv(admitted.connection, admitted.course.id).encode())
+    file.write(grades_csv(admitted.connection, admitted.course.id).encode("utf-8-sig"))
     return Download(f"{admitted.course.id}-grades.csv", "text/csv; charset=utf-8", file)
 
 

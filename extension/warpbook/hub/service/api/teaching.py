@@ -5,7 +5,13 @@ from __future__ import annotations
 import msgspec
 from msgspec import structs
 
-from warpbook.hub.course.courses import Course, add_staff, change_course, remove_staff
+from warpbook.hub.course.courses import (
+    Course,
+    add_staff,
+    change_course,
+    members,
+    remove_staff,
+)
 from warpbook.hub.course.publications import (
     Publication,
     extend,
@@ -14,7 +20,12 @@ from warpbook.hub.course.publications import (
     withdraw,
 )
 from warpbook.hub.course.roster import RosterChanges, import_roster, preview
-from warpbook.hub.course.roster_csv import RosterRow, read_roster, rows_of_names
+from warpbook.hub.course.roster_csv import (
+    RosterRow,
+    alike,
+    parse_roster,
+    rows_of_names,
+)
 from warpbook.hub.errors import BadRequest, NotFound
 from warpbook.hub.exports.cells import iso_time
 from warpbook.hub.rules.lateness import Window
@@ -46,8 +57,9 @@ from warpbook.hub.work.submissions import (
 
 def roster(admitted: Admitted, given: RosterText) -> RosterChanges:
     """Import a roster, or tell what an import would change."""
-    rows = read_roster(given.csv.encode())
-    return _imported(admitted, rows, given.is_preview)
+    read = parse_roster(given.csv.encode(), given.username_column.strip())
+    changes = _imported(admitted, read.rows, given.is_preview)
+    return structs.replace(changes, unused_columns=read.unused)
 
 
 def group_roster(admitted: Admitted, given: NamesOfGroup) -> RosterChanges:
@@ -236,8 +248,13 @@ def _check_decides(admitted: Admitted) -> None:
 def _imported(
     admitted: Admitted, rows: tuple[RosterRow, ...], is_preview: bool
 ) -> RosterChanges:
+    connection, course_id = admitted.connection, admitted.course.id
+    known = {member.section for member in members(connection, course_id)}
+    notes = alike(rows, known)
     if is_preview:
-        return preview(admitted.connection, admitted.course.id, rows)
-    return import_roster(
-        admitted.connection, admitted.now_ms, admitted.actor, admitted.course.id, rows
-    )
+        changes = preview(connection, course_id, rows)
+    else:
+        changes = import_roster(
+            connection, admitted.now_ms, admitted.actor, course_id, rows
+        )
+    return structs.replace(changes, notes=notes)

@@ -8,14 +8,13 @@ from warpbook.hub.course.courses import members
 from warpbook.hub.course.publications import extensions, reference, reference_from
 from warpbook.hub.course.windows import window_of
 from warpbook.hub.queue.listing import place
-from warpbook.hub.rules.lateness import HOUR_MS
 from warpbook.hub.rules.visibility import may_decide_work, may_see_reference
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.api.learning import own_courses, own_labs
 from warpbook.hub.service.lab_texts import hint_count, lab_of, starter, text_html
 from warpbook.hub.service.pages.competing import competition_card
 from warpbook.hub.service.parameters import Nothing
-from warpbook.hub.work.decisions import appeals
+from warpbook.hub.work.decisions import appeals, appeals_until
 from warpbook.hub.work.results import results, standing
 from warpbook.hub.work.submissions import receipt, sections_of, submissions_of
 
@@ -88,7 +87,9 @@ def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     }
     appeal_until_ms = 0
     if counts is not None:
-        appeal_until_ms = counts.received_ms + admitted.course.appeal_window_h * HOUR_MS
+        appeal_until_ms = appeals_until(
+            connection, counts.received_ms, admitted.course.appeal_window_h
+        )
     return {
         "lab": admitted.lab,
         "submission": submission,

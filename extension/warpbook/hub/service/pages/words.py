@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from warpbook.hub.queue.listing import Place
+from warpbook.hub.rules.lateness import MINUTE_MS, Window
 from warpbook.hub.work.submissions import SubmissionReceipt
 from warpbook_labs.cards.html import card_html
 from warpbook_labs.cards.model import PRACTICE, Card, CardText
@@ -60,10 +61,39 @@ def when(time_ms: int | None, otherwise: str = "") -> str:
     """Write a time as HTML; a page shows it in the reader's own zone."""
     if time_ms is None:
         return escape(otherwise)
-    at = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+    return _time(time_ms, f"{_utc(time_ms):%H:%M}")
+
+
+def moment(time_ms: int) -> str:
+    """Write a time that decides: as exactly as it is judged."""
+    shown = "minutes" if time_ms % MINUTE_MS == 0 else "milliseconds"
+    if time_ms % MINUTE_MS and time_ms % 1000 == 0:
+        shown = "seconds"
+    return _time(time_ms, _utc(time_ms).time().isoformat(shown))
+
+
+def due(window: Window) -> str:
+    """Say when something is due, and why later than an instructor said."""
+    words = moment(window.due_ms)
+    if window.extended_ms:
+        words += f" ({later(window.extended_ms)})"
+    return words
+
+
+def later(extended_ms: int) -> str:
+    """Say by how much an outage has moved a date."""
+    return f"{max(1, round(extended_ms / MINUTE_MS))} min later: the hub was away"
+
+
+def _utc(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+
+
+def _time(time_ms: int, clock: str) -> str:
+    at = _utc(time_ms)
     return (
-        f'<time datetime="{at.isoformat(timespec="seconds")}">'
-        f"{at:%Y-%m-%d %H:%M} UTC</time>"
+        f'<time datetime="{at.isoformat(timespec="milliseconds")}" '
+        f'data-length="{len(clock)}">{at:%Y-%m-%d} {clock} UTC</time>'
     )
 
 
