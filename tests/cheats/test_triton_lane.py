@@ -1,7 +1,6 @@
 """Triton files that try to cheat, break or outlast the lane without a GPU.
 
-The words of `triton/source.py` are for honest mistakes; here what they refuse is sent
-past them, straight into the jail, which is what must hold.
+What the parent refuses is sent past it here, straight into the process that interprets.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from tests.cheats.between import listen
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.front_ends import TritonFrontEnd
 from warpbook_labs.engines.interpreter.jobs import Interpreted, InterpretTriton, Ran
 from warpbook_labs.grading.grading import check
 from warpbook_labs.lab.loaded import LoadedLab
@@ -68,74 +68,72 @@ def ran(outcome: Outcome) -> Ran:
     return outcome.result.runs[0]
 
 
-#: what a source says at its top, and what it must be refused with
-ESCAPES = {
-    "a file": "open('/etc/passwd').read()",
-    "a folder": "import os; os.listdir('/')",
-    "a program": "import subprocess; subprocess.run(['true'])",
-    "a shell": "import os; os.system('true') and 1 / 0",
-    "another process": "import os; os.fork()",
-    "the network": "import socket; socket.socket()",
-    "the lab's answers": "import catalogue.kernels.vector_add.cases",
-    "a process to end": "import os, signal; os.kill(os.getppid(), signal.SIGKILL)",
-    "a file descriptor": "import os; os.open('/proc/self/mem', os.O_RDWR)",
-    "its own memory as a file": "open('/proc/self/mem', 'r+b')",
+#: any Python, at the top of a file or in a kernel; none of it may be run
+PYTHON = {
+    "a file": "print(open('/etc/passwd').read())",
+    "a module": "import os; print(os.getpid())",
+    "the interpreter's memory": (
+        "import sys; print(sys._getframe(3).f_locals['memory']._held)"
+    ),
+    "an end": "import os; os._exit(0)",
+    "a crash": "import ctypes; ctypes.string_at(0)",
+    "no end": "while True: pass",
+    "all memory": "held = bytearray(1 << 40)",
+    "a forged answer": "import os; os.write(1, b'\\x83\\xa4tier'); os._exit(0)",
+    "an exit": "raise SystemExit(0)",
+    "a class": "class Mine: print('run')",
+    "what a decorator does": "@print\ndef mine(): pass",
+    "what a default does": "@triton.jit\ndef mine(x=print('run')): pass",
+    "what an annotation does": "@triton.jit\ndef mine(x: print('run')): pass",
+    "Triton's interpreter": "triton.runtime.interpreter.interpreter_builder",
+    "Python's own by Triton's": "tl.math.wraps(triton)(tl)",
 }
 
 
-@pytest.mark.parametrize("name", ESCAPES)
-def test_the_jail_holds_whatever_the_file_says(name: str) -> None:
-    result = ran(sent(f"{ESCAPES[name]}\n"))
-    assert result.refused.startswith("Line 3:") and not result.memory
-    assert "root:" not in result.refused
+@pytest.mark.parametrize("place", ["top", "body"])
+@pytest.mark.parametrize("name", PYTHON)
+def test_none_of_the_files_python_is_run_in_the_process_that_judges(
+    name: str, place: str
+) -> None:
+    text = PYTHON[name]
+    outcome = (
+        sent(f"{text}\n")
+        if place == "top"
+        else sent(body=text.replace("\n", "\n    "), limits=Limits(processor_s=6))
+    )
+    if name == "no end" and place == "body":
+        # that is a loop of the language, which is stopped
+        assert outcome.status == "timeout" or ran(outcome).reports[0].stopped
+        return
+    result = ran(outcome)
+    assert result.refused.startswith("Line ") and not result.memory
+    assert not result.reports
 
 
-BREAKS = {
-    "an endless loop": ("", "while n > 0: pass", {"timeout"}),
-    "an endless top": ("while True: pass\n", RIGHT, {"timeout"}),
-    "all memory": (
-        "held = bytearray(1 << 40)\n",
-        RIGHT,
-        {"out of memory"},
-    ),
-    "an early end": ("import os; os._exit(0)\n", RIGHT, {"crashed"}),
-    "a crash": (
-        "import ctypes; ctypes.string_at(0)\n",
-        RIGHT,
-        {"crashed"},
-    ),
-    "a forged answer": (
-        "import os; os.write(1, b'\\x83\\xa4tier\\xaanamespaces'); os._exit(0)\n",
-        RIGHT,
-        {"crashed"},
-    ),
-    "a flood": (
-        "import os\nfor _ in range(100000): os.write(1, b'x' * 65536)\n",
-        RIGHT,
-        {"too much output"},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BREAKS)
-def test_whatever_breaks_ends_in_a_clear_status(name: str) -> None:
-    top, body, statuses = BREAKS[name]
-    outcome = sent(top, body, Limits(processor_s=6))
-    assert outcome.status in statuses, outcome.message
-    assert outcome.result is None
-
-
-def test_leaving_by_an_exception_or_exit_is_no_pass() -> None:
-    for top in ("raise SystemExit(0)\n", "raise KeyboardInterrupt\n"):
-        assert ran(sent(top)).refused
-
-
-def test_memory_beside_the_buffers_is_watched_even_past_the_hooks() -> None:
-    """Through the interpreter's own parts, as no honest file could."""
-    body = "import ctypes; ctypes.memset(int(out.handle.data[0]) - 64, 0, 16)"
-    result = ran(sent("", body))
-    assert result.reports[0].findings[0].kind == "out of bounds"
-    assert "out[-16]" in result.reports[0].findings[0].message
+def test_a_program_that_would_write_what_is_right_by_pythons_means_is_no_pass(
+    lab: LoadedLab, case: DrawnCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the parent had let it through: the process refuses it itself."""
+    forged = (
+        "# launch: add_relu[ceil_div(n, 1024)](x, y, out, n, BLOCK=1024)\n"
+        + HEAD
+        + KERNEL.format(
+            body=(
+                "if tl.constexpr(5) is not 5:\n        a = tl.math.wraps(triton)\n"
+                "        a(tl)\n        tl.builtins.exec('import sys')"
+            )
+        )
+    )
+    right = lab.reference
+    told: list[Struct] = []
+    listen(monkeypatch, lambda job, _: told.append(job))
+    monkeypatch.setattr(
+        TritonFrontEnd, "program", lambda _self, source, compiled: forged
+    )
+    result = check(lab, right, [case], Limits())
+    assert any(isinstance(job, InterpretTriton) for job in told)
+    assert result.status == "failed" and result.right == 0
+    assert "`is` asks for None only" in result.cases[0].message
 
 
 def test_saying_that_all_is_well_does_not_make_wrong_results_right(

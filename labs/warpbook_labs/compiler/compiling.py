@@ -44,9 +44,7 @@ def do(job: Compile) -> Compiled | Refused:
 
 def _difference(job: Compile, ptx: str) -> Refused | None:
     """Say where a source is another one on other GPUs; None where it is not."""
-    source, headers = architecture.unreadable(
-        job.source, job.headers, job.architecture
-    )
+    source, headers = architecture.unreadable(job.source, job.headers, job.architecture)
     line = None
     try:
         other = compile_to_ptx(source, job.architecture, job.options, headers)

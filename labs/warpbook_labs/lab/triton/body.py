@@ -20,6 +20,7 @@ _OWN_NAMES = ("tl", "triton", "range", *sorted(language.BUILTINS))
 _BINARY = "Add Sub Mult Div FloorDiv Mod Pow LShift RShift BitAnd BitOr BitXor".split()
 _UNARY = "USub UAdd Not Invert".split()
 _COMPARED = "Eq NotEq Lt LtE Gt GtE Is IsNot".split()
+_KEYWORDS = "Await Break Continue Global Lambda Match Nonlocal Raise With".split()
 #: what people write who know Python; the rest is told in general
 _WORDS: dict[str, str] = {
     "Import": "Imports stand at the top of the file",
@@ -38,10 +39,7 @@ _WORDS: dict[str, str] = {
         ("ListComp", "SetComp", "DictComp", "GeneratorExp"),
         "A comprehension is no Triton",
     ),
-    **{
-        name: f"`{name.lower()}` is no Triton"
-        for name in "Await Break Continue Global Lambda Match Nonlocal Raise With".split()
-    },
+    **{name: f"`{name.lower()}` is no Triton" for name in _KEYWORDS},
     "Delete": "`del` is no Triton",
 }
 
@@ -146,9 +144,7 @@ class Body:
                 return ast.While(test, self._block(node.body), [])
             case ast.For(target=ast.Name() as target, orelse=[]):
                 rounds = self._rounds(node.iter)
-                return ast.For(
-                    self._target(target), rounds, self._block(node.body), []
-                )
+                return ast.For(self._target(target), rounds, self._block(node.body), [])
             case ast.Assert():
                 words = [node.msg] if node.msg else [ast.Constant("assert")]
                 given = [self._value(part) for part in (node.test, *words)]
@@ -200,9 +196,7 @@ class Body:
                 return self._compared(node)
             case ast.IfExp():
                 test = self._call("truth", self._value(node.test))
-                return ast.IfExp(
-                    test, self._value(node.body), self._value(node.orelse)
-                )
+                return ast.IfExp(test, self._value(node.body), self._value(node.orelse))
             case ast.Subscript():
                 value, at = self._value(node.value), self._value(node.slice)
                 return self._call("item", value, at)
@@ -289,7 +283,7 @@ class Body:
         refuse_elsewhere(name, node)
 
     def _given(self, node: ast.Call, is_ours: bool) -> list[ast.expr | ast.keyword]:
-        """Give what is handed over; Triton has keywords with _ that are not a kernel's."""
+        """Give what is handed over; what begins with _ is Triton's own business."""
         for keyword in node.keywords:
             if keyword.arg is None:
                 refuse(node, "`**` before a name is no Triton")

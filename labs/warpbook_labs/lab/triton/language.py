@@ -1,8 +1,7 @@
 """The Triton that can be checked without a GPU: all that a kernel may name, as data.
 
 What is not here is refused. Names of functions may be called and nothing else, so that
-no kernel holds a part of Triton itself; where a name leads is looked up in these tables,
-never on an object's own word.
+no kernel holds a part of Triton itself.
 """
 
 from __future__ import annotations

@@ -83,22 +83,30 @@ def _translated(tree: ast.Module) -> Translation:
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef):
             made: ast.stmt = ast.FunctionDef(
-                statement.name, _parameters(statement), Body(statement, names).made(), []
+                statement.name,
+                _parameters(statement),
+                Body(statement, names).made(),
+                [],
             )
-        elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+        elif isinstance(statement, ast.Assign) and isinstance(
+            statement.value, ast.Call
+        ):
             (target,) = statement.targets
             assert isinstance(target, ast.Name)
             number = ast.literal_eval(statement.value.args[0])
             made = ast.Assign([ast.Name(target.id, ast.Store())], ast.Constant(number))
         else:
             continue
-        module.body.append(ast.fix_missing_locations(ast.copy_location(made, statement)))
+        module.body.append(
+            ast.fix_missing_locations(ast.copy_location(made, statement))
+        )
     return Translation(kernels, module)
 
 
 def _parameters(function: ast.FunctionDef) -> ast.arguments:
     names = [ast.arg(argument.arg) for argument in function.args.args]
-    defaults = [ast.Constant(ast.literal_eval(one)) for one in function.args.defaults]
+    defaults: list[ast.expr] = []
+    defaults += [ast.Constant(ast.literal_eval(one)) for one in function.args.defaults]
     return ast.arguments([], names, None, [], [], None, defaults)
 
 
@@ -139,7 +147,7 @@ def _top_level(statement: ast.stmt) -> set[str]:
                 case ast.Call(args=[number], keywords=[]) as call:
                     if dotted(call.func) == "tl.constexpr" and _is_constant(number):
                         return {target.id}
-            # a plain number could change, and Triton takes none from outside of a kernel
+            # a plain number could change, and Triton takes none from outside
             refuse(statement, "a constant is written NAME = tl.constexpr(128)")
     refuse(
         statement,
@@ -151,14 +159,18 @@ def _is_constant(value: ast.expr) -> bool:
     match value:
         case ast.Constant(value=bool() | int() | float()):
             return True
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float())):
-            return type(value.operand.value) is not bool
+        case ast.UnaryOp(
+            op=ast.USub(), operand=ast.Constant(value=int() | float() as number)
+        ):
+            return not isinstance(number, bool)
     return False
 
 
 def _kernel(function: ast.FunctionDef) -> Kernel:
     for above in function.decorator_list:
-        refuse_elsewhere(dotted(above.func if isinstance(above, ast.Call) else above), above)
+        refuse_elsewhere(
+            dotted(above.func if isinstance(above, ast.Call) else above), above
+        )
     if len(function.decorator_list) != 1 or not _is_jit(function.decorator_list[0]):
         refuse(
             function,
@@ -175,7 +187,9 @@ def _kernel(function: ast.FunctionDef) -> Kernel:
     annotations = [argument.annotation for argument in given.args]
     for annotation in (*annotations, function.returns):
         if annotation is not None and _named(annotation) not in language.ANNOTATIONS:
-            words = "only `tl.constexpr` may stand behind a parameter, or a type of `tl`"
+            words = (
+                "only `tl.constexpr` may stand behind a parameter, or a type of `tl`"
+            )
             refuse(function, words)
     for argument in given.args:
         refuse_own(argument.arg, argument)

@@ -18,7 +18,8 @@ import re
 from collections.abc import Iterator
 
 from warpbook_labs.errors import NotHere
-from warpbook_labs.lab.triton.source import BadTriton, parsed
+from warpbook_labs.lab.triton.body import BadTriton
+from warpbook_labs.lab.triton.source import parsed
 
 #: that a source may have in all
 MOST_CONFIGURATIONS = 16

@@ -151,12 +151,12 @@ class Operations:
         operand = self._plain(operand)
         if name == "Not":
             if isinstance(operand, self._tensor):
-                return getattr(operand, "__not__")()
+                return operand.__not__()
             return not operand
         return _UNARY[name](self._number(operand))
 
     def compared(self, left: Any, *parts: Any) -> Any:
-        """Compare one after the other: names of operators and what is at their right."""
+        """Compare in a row; `parts` are an operator's name and a value, by turns."""
         results = []
         left = self._plain(left)
         for name, right in zip(parts[::2], map(self._plain, parts[1::2]), strict=True):
@@ -181,7 +181,7 @@ class Operations:
         return isinstance(first, self._tensor) or bool(first) == (which == "And")
 
     def joined(self, which: str, first: Any, second: Any) -> Any:
-        """Give what `and` or `or` makes of two values; a constant decides or is left out."""
+        """Give what `and` or `or` makes of two: a constant decides or is left out."""
         first, second = self._plain(first), self._plain(second)
         if not isinstance(first, self._tensor):
             return second if bool(first) == (which == "And") else first
@@ -204,7 +204,9 @@ class Operations:
             return owner[at]
         return self._plain(self._of_tuple(owner)[at])
 
-    def rounds(self, name: str, *given: Any, step: Any = None, **_: Any) -> Iterator[Any]:
+    def rounds(
+        self, name: str, *given: Any, step: Any = None, **_: Any
+    ) -> Iterator[Any]:
         """Go over a range: tensors, as the compiler has them, or constants."""
         begin, end, *more = map(self._plain, given if len(given) > 1 else (0, *given))
         by = self._plain(step) if step is not None else (*more, 1)[0]
