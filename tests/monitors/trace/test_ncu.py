@@ -195,6 +195,10 @@ def test_thousands_may_be_apart(number: str, tmp_path: Path) -> None:
     assert gemm.time_ns == pytest.approx(2_500_000)
 
 
+def test_a_line_that_only_looks_like_a_header_is_none(tmp_path: Path) -> None:
+    assert len(limits_of(tmp_path, 'my "Kernel Name" is\n' + RAW)) == 3
+
+
 def test_more_than_all_of_a_peak_is_told(tmp_path: Path) -> None:
     gemm = limits_of(tmp_path, RAW.replace("93.1", "931").replace("92.9", "929"))[0]
     assert "compute at 930 % of its peak can't be" in gemm.limiter

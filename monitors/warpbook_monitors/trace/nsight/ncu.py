@@ -163,7 +163,9 @@ def _from_lines(path: str, lines: Iterator[str]) -> list[Launch]:
     """Find where the table begins: tools and the program write lines before it."""
     for line in lines:
         if '"Kernel Name"' in line or line.startswith("Kernel Name,"):
-            header = next(csv.reader([line]))[:_MOST_COLUMNS]
+            header = next(csv.reader([line]), [])[:_MOST_COLUMNS]
+            if "Kernel Name" not in header:
+                continue
             rows = csv.reader(lines)
             if "Metric Name" in header:
                 return _by_metric(path, header, rows)
