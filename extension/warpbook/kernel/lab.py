@@ -49,6 +49,7 @@ from warpbook_labs.errors import (
     NotInstalled,
     NotPassed,
     StoreError,
+    TooBusy,
 )
 from warpbook_labs.lab.cell_source import without_cell_line
 from warpbook_labs.lab.loaded import LoadedLab
@@ -65,6 +66,7 @@ PROBLEMS = (
     NotInstalled,
     NotPassed,
     StoreError,
+    TooBusy,
     OSError,
     LookupError,
 )
