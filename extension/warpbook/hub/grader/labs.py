@@ -57,6 +57,7 @@ def grade(order: JobOrder) -> Graded:
 
     Raises:
         CantGrade: the lab, its vault, its version or a compiler is not here.
+        TooBusy: this machine has no CPU time for it.
     """
     loaded = _lab(order.lab)
     if order.lab_digest and order.lab_digest != loaded.digest:
@@ -163,6 +164,8 @@ def _verdict(loaded: LoadedLab, result: CheckResult) -> Verdict:
         return "too busy"
     if result.status in _RIGHT:
         return "right"
+    if result.status == "unsupported":
+        return "undecided"
     if result.status in _NOT_RUN or loaded.lab.language in ("host", "plan"):
         return "wrong"
     if result.device is not None and result.device.right < result.device.of:

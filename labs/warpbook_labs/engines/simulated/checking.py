@@ -33,7 +33,13 @@ from warpbook_labs.lab.host_spec import Host
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.lab.texts import INVALID_MESSAGE
-from warpbook_labs.results.check import CaseResult, CheckResult, sentence, status_of
+from warpbook_labs.results.check import (
+    CaseResult,
+    CheckResult,
+    Status,
+    sentence,
+    status_of,
+)
 from warpbook_labs.sandbox import parent, warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.progress import Steps
@@ -42,8 +48,7 @@ from warpbook_labs.sandbox.work import Refused
 #: of all buffers of all cases that one process is given
 _MOST_BATCH_BYTES = 64 << 20
 _MOST_ANSWER_BYTES = 128 << 20
-#: PyTorch takes seconds to start, and more on a busy machine
-_LEAST_WALL_S, _LEAST_PROCESSOR_S = 90.0, 60
+_LEAST_PROCESSOR_S = 60
 _MOST_WORDS = 600
 _NOT_RUN = "It was not run, since a case before it took too long."
 
@@ -73,18 +78,19 @@ def check_host(
         return CheckResult(lab.id, "compile error", str(problem), of=of, line=line)
     limits = msgspec.structs.replace(
         limits,
-        wall_s=max(limits.wall_s, _LEAST_WALL_S),
         processor_s=max(limits.processor_s, _LEAST_PROCESSOR_S),
         output_bytes=_MOST_ANSWER_BYTES,
     )
     done: list[CaseResult] = []
     isolation, steps, is_explained = "", Steps(of), False
     for batch in _batches(loaded, cases):
-        steps.begin(limits.wall_s)
         outcome = _outcome(_job(loaded, lab.host, source, batch), limits, steps)
         if isinstance(outcome.result, Refused):
-            words, line = outcome.result.message[:_MOST_WORDS], outcome.result.line
-            return CheckResult(lab.id, "compile error", words, of=of, line=line)
+            refused = outcome.result
+            words, line = refused.message[:_MOST_WORDS], refused.line
+            is_unknown = refused.status == "unsupported"
+            status: Status = "unsupported" if is_unknown else "compile error"
+            return CheckResult(lab.id, status, words, of=of, line=line)
         if not isinstance(outcome.result, HostRan):
             return CheckResult(lab.id, outcome.ended, outcome.message, of=of)
         left = outcome.result.cases
