@@ -50,7 +50,7 @@ def renew_archive(path: Path) -> None:
         fresh.execute("PRAGMA auto_vacuum = INCREMENTAL")
         archive_file.migrate(fresh, form)
 
-    _renew(path, begin)
+    _renew(path, form, begin)
     try:
         archive_file.connect(path).close()
     except ArchiveError as error:
@@ -74,13 +74,15 @@ def renew_labs(path: Path) -> None:
         _commit(fresh)
         fresh.execute("PRAGMA foreign_keys = ON")
 
-    _renew(path, begin)
+    _renew(path, form, begin)
     with _opened(path, "rw") as connection:
         store_format.bring_up_to_date(connection)
         _commit(connection)
 
 
-def _renew(path: Path, begin: Callable[[sqlite3.Connection], None]) -> None:
+def _renew(path: Path, form: int, begin: Callable[[sqlite3.Connection], None]) -> None:
+    if not form:
+        raise BackupError("it is not what it should be: it has no format")
     fresh = path.with_name(f"{path.name}.fresh")
     try:
         with _opened(fresh, "rwc") as written:

@@ -197,7 +197,9 @@ def _checked(members: list[_Member], reasons: dict[str, None]) -> list[_Member]:
             member.known.check(member.staged)
             fit.append(member)
         except BackupError as error:
-            reasons[f"{member.name}: {error}"] = None
+            # the copy has a name that nobody knows
+            why = str(error).replace(f"{member.staged}: ", "").rstrip(".")
+            reasons[f"{member.name}: {why}"] = None
     return fit
 
 
