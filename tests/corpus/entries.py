@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from tests.corpus.causes import CAUSES
@@ -19,6 +18,7 @@ from warpbook_labs.course.session import find
 from warpbook_labs.lab.edits import BadEdit, Edit, edited
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_monitors import toml_text
 
 SOURCES = Path(__file__).with_name("sources")
 EDITS = "edits.toml"
@@ -126,7 +126,7 @@ def _entries(folder: Path, lab: LoadedLab, texts: dict[str, str]) -> Iterator[En
     name, language = lab.lab.id, lab.lab.language
     for stem, text in texts.items():
         yield Entry(name, language, stem, True, _first_comment(folder, text), text)
-    edits = msgspec.toml.decode((folder / EDITS).read_bytes(), type=_Edits)
+    edits = toml_text.decode((folder / EDITS).read_bytes(), _Edits)
     for right in edits.right:
         # so that others can be told as differences from it
         mark = texts[right.base].partition(" ")[0]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-import msgspec
 import pytest
 
 from warpbook_labs.grading.validation import validate
 from warpbook_labs.lab.edits import EditedFile
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load, load_all
+from warpbook_monitors import toml_text
 
 FOLDERS = sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))
 
@@ -54,7 +54,7 @@ def test_the_reasons_of_wrong_solutions_say_more_than_their_names() -> None:
     unclear = [
         f"{file.parents[1].name}: {solution.name}"
         for file in files
-        for solution in msgspec.toml.decode(file.read_bytes(), type=EditedFile).wrong
+        for solution in toml_text.decode(file.read_bytes(), EditedFile).wrong
         if _words(solution.reason) == _words(solution.name.replace("_", " "))
         or not solution.reason.endswith(".")
     ]

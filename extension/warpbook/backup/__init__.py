@@ -1,1 +1,1 @@
-"""All that belongs to a person in one file, and back."""
+"""What a person can't make again in one file, and back."""

@@ -1,24 +1,22 @@
-"""The databases of a backup: copied while others write, and looked through."""
+"""The databases of a backup: copied while others write, and made anew of their rows."""
 
 from __future__ import annotations
 
 import contextlib
-import re
+import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from warpbook.backup.manifest import LABS, BackupError
+from warpbook.backup.manifest import BackupError
 from warpbook_labs.course import store_format
 from warpbook_monitors.archive import database as archive_file
 from warpbook_monitors.archive.errors import ArchiveError
+from warpbook_monitors.database.foreign_rows import ForeignDatabase, copy_rows
 
 #: others write for milliseconds; whoever holds a file for so long hangs
 _PATIENCE_S = 60.0
-#: of a schema of ours, in which no text holds what looks like one
-_COMMENTS = re.compile(r"--[^\n]*")
-_WORDS = re.compile(r"\w+|[^\w\s]")
 
 
 def copy_database(source: Path, target: Path) -> int:
@@ -33,30 +31,68 @@ def copy_database(source: Path, target: Path) -> int:
     return int(version)
 
 
-def check_database(name: str, path: Path) -> None:
-    """Look through a database of somebody else's, and bring it to today's format.
+def renew_archive(path: Path) -> None:
+    """Put in the place of somebody's archive one that was made here, with its rows.
 
     Raises:
         BackupError: it is damaged, newer than this warpbook, or not what it should be.
     """
-    bring_up_to_date = _migrate_labs if name == LABS else _migrate_archive
+    with _opened(path, "ro") as read:
+        (application,) = read.execute("PRAGMA application_id").fetchone()
+        (form,) = read.execute("PRAGMA user_version").fetchone()
+    if application != archive_file.APPLICATION_ID:
+        raise BackupError("it is no archive of warpbook")
+    if form > archive_file.SCHEMA_VERSION:
+        raise BackupError("a newer warpbook wrote it: update warpbook")
+
+    def begin(fresh: sqlite3.Connection) -> None:
+        # before the first table: a file that was begun without it never shrinks
+        fresh.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        archive_file.migrate(fresh, form)
+
+    _renew(path, form, begin)
     try:
-        with _opened(path, "rw") as connection:
-            # nothing that the file says is run: it may be made to do harm
-            connection.execute("PRAGMA trusted_schema = 0")
-            connection.execute("PRAGMA cell_size_check = 1")
-            _refuse_programs(name, connection)
-            if name != LABS:
-                # refused before a damaged or newer one would be mended
-                archive_file.connect_to_read(path).close()
-            _refuse_other_schemas(name, connection)
-            # it would run what a schema of somebody else's computes
-            (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            if state != "ok":
-                raise BackupError(f"{name} in it is damaged: {state}")
-        bring_up_to_date(path)
-    except (ArchiveError, store_format.NewerFormat) as error:
-        raise BackupError(f"{name} in it can't be used: {error}") from None
+        archive_file.connect(path).close()
+    except ArchiveError as error:
+        raise BackupError(str(error)) from None
+
+
+def renew_labs(path: Path) -> None:
+    """Put in the place of somebody's submissions a file that was made here.
+
+    Raises:
+        BackupError: it is damaged, newer than this warpbook, or not what it should be.
+    """
+    try:
+        with _opened(path, "ro") as read:
+            form = store_format.check(read)
+    except store_format.NewerFormat as error:
+        raise BackupError(str(error)) from None
+
+    def begin(fresh: sqlite3.Connection) -> None:
+        store_format.bring_up_to_date(fresh, form)
+        _commit(fresh)
+        fresh.execute("PRAGMA foreign_keys = ON")
+
+    _renew(path, form, begin)
+    with _opened(path, "rw") as connection:
+        store_format.bring_up_to_date(connection)
+        _commit(connection)
+
+
+def _renew(path: Path, form: int, begin: Callable[[sqlite3.Connection], None]) -> None:
+    if not form:
+        raise BackupError("it is not what it should be: it has no format")
+    fresh = path.with_name(f"{path.name}.fresh")
+    try:
+        with _opened(fresh, "rwc") as written:
+            # until it is whole, nobody else needs it
+            written.execute("PRAGMA synchronous = OFF")
+            begin(written)
+            copy_rows(path, written)
+    except ForeignDatabase as error:
+        raise BackupError(str(error)) from None
+    os.replace(fresh, path)
 
 
 def put_database(source: Path, target: Path) -> None:
@@ -118,45 +154,6 @@ def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         raise BackupError(f"{path}: {error}.") from None
 
 
-def _refuse_programs(name: str, connection: sqlite3.Connection) -> None:
-    """Refuse what SQLite would run as soon as it is asked for: views, triggers."""
-    for kind, item in connection.execute("SELECT type, name FROM sqlite_master"):
-        if kind not in ("table", "index"):
-            raise BackupError(f"{name} in it has what no database of ours has: {item}.")
-
-
-def _refuse_other_schemas(name: str, connection: sqlite3.Connection) -> None:
-    """Refuse all but what we make of that format, word by word.
-
-    So no column computes, no check fails, and no default fills memory.
-    """
-    (form,) = connection.execute("PRAGMA user_version").fetchone()
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as ours:
-        if name == LABS:
-            # it refuses a newer one
-            store_format.check(connection)
-            store_format.bring_up_to_date(ours, form)
-        else:
-            archive_file.migrate(ours, form)
-        if _schema(connection) != _schema(ours):
-            raise BackupError(f"{name} in it is not what it should be.")
-
-
-def _schema(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
-    """Give what a database consists of, without comments and spaces."""
-    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
-    return {
-        (kind, item, table, *_WORDS.findall(_COMMENTS.sub(" ", sql or "")))
-        for kind, item, table, sql in rows
-    }
-
-
-def _migrate_archive(path: Path) -> None:
-    archive_file.connect(path).close()
-
-
-def _migrate_labs(path: Path) -> None:
-    with _opened(path, "rwc") as connection:
-        store_format.bring_up_to_date(connection)
-        if connection.in_transaction:
-            connection.execute("COMMIT")
+def _commit(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("COMMIT")

@@ -10,25 +10,20 @@ import stat
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from warpbook._version import __version__
+from warpbook.backup.contents import KNOWN, MADE_ANEW, Known, Places, known_of
 from warpbook.backup.databases import copy_database, is_damaged
 from warpbook.backup.manifest import (
     FORMAT,
     MANIFEST_NAME,
-    MAX_FILE_BYTES,
-    RULES,
     BackupError,
     Entry,
     Manifest,
-    is_allowed,
-    is_database,
-    is_left_out,
 )
 from warpbook.backup.tar_stream import sha256_of
 from warpbook_monitors.archive.database import FILE_NAME
@@ -38,20 +33,6 @@ from warpbook_monitors.archive.place import FOLDER_NAME
 
 #: most of it is compressed already
 _COMPRESSION = 3
-_MOST_FOLDERS = 5
-#: how somebody may call a backup who puts it beside what it holds
-_BACKUP = ".tar.gz"
-
-
-class Places(NamedTuple):
-    """Where a person's things are."""
-
-    data: Path
-    rules: Path
-
-    def path(self, name: str) -> Path:
-        """Say where a file of a backup belongs."""
-        return self.rules if name == RULES else self.data / name.removeprefix("data/")
 
 
 class Made(NamedTuple):
@@ -64,7 +45,7 @@ class Made(NamedTuple):
 
 
 def make_backup(places: Places, target: Path, replace: bool = False) -> Made:
-    """Write all that there is into `target`, which is there whole or not at all.
+    """Write all of known kinds into `target`, which is there whole or not at all.
 
     Args:
         places: where the files are; servers may go on writing.
@@ -109,50 +90,41 @@ def _stage(places: Places, staging: Path) -> tuple[tuple[Entry, ...], tuple[str,
         # one that was mended until a kill has its name only then
         finish_swap(folder / FILE_NAME)
     entries: list[Entry] = []
-    left_out: list[str] = []
-    for name, path in _files(places):
-        if not is_allowed(name):
-            left_out.append(f"{path}: warpbook has no file of such a name.")
-            continue
-        copy = staging / f"{len(entries)}"
-        form: int | None
-        if is_database(name):
-            if is_damaged(path):
-                left_out.append(f"{path}: it is damaged; see `warpbook doctor`.")
+    left_out = [
+        f"{path}: {words}"
+        for name, words in MADE_ANEW.items()
+        if (path := places.data / name).exists()
+    ]
+    for known in KNOWN:
+        for name in places.names(known):
+            path, copy = places.path(name), staging / f"{len(entries)}"
+            why = _why_not(known, name, path)
+            if why:
+                left_out.append(f"{path}: {why}")
                 continue
-            form = copy_database(path, copy)
-        elif path.stat().st_size > MAX_FILE_BYTES:
-            left_out.append(f"{path}: it has more than {MAX_FILE_BYTES >> 20} MiB.")
-            continue
-        else:
-            shutil.copyfile(path, copy)
-            form = None
-        entry = Entry(
-            name=name,
-            kind="file" if form is None else "database",
-            size_bytes=copy.stat().st_size,
-            sha256=sha256_of(copy),
-            format=form,
-        )
-        entries.append(entry)
+            form = copy_database(path, copy) if known.is_database else None
+            if form is None:
+                shutil.copyfile(path, copy)
+            entry = Entry(
+                name=name,
+                kind="file" if form is None else "database",
+                size_bytes=copy.stat().st_size,
+                sha256=sha256_of(copy),
+                format=form,
+            )
+            entries.append(entry)
     return tuple(entries), tuple(left_out)
 
 
-def _files(places: Places) -> Iterator[tuple[str, Path]]:
-    """Find all files, by the names that they have in a backup."""
-    if places.rules.is_file():
-        yield RULES, places.rules
-    for folder, folders, files in os.walk(places.data, followlinks=True):
-        below = Path(folder).relative_to(places.data)
-        # a link to a folder above would never end
-        kept = [name for name in sorted(folders) if not is_left_out(name)]
-        folders[:] = kept if len(below.parts) < _MOST_FOLDERS else []
-        for name in sorted(files):
-            path = Path(folder, name)
-            # one of an earlier backup would hold all of it again
-            is_backup = not below.parts and name.endswith(_BACKUP)
-            if not is_backup and not is_left_out(name) and path.is_file():
-                yield f"data/{(below / name).as_posix()}", path
+def _why_not(known: Known, name: str, path: Path) -> str:
+    """Say why a file is not packed; empty if it is."""
+    if known_of(name) is not known:
+        return "warpbook has no file of such a name"
+    if known.is_database and is_damaged(path):
+        return "it is damaged; see `warpbook doctor`"
+    if path.stat().st_size > known.max_bytes:
+        return f"it has more than {known.max_bytes} bytes"
+    return ""
 
 
 def _write(manifest: Manifest, staging: Path, target: Path, replace: bool) -> None:

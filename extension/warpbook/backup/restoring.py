@@ -15,30 +15,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from warpbook.backup.databases import (
-    check_database,
-    copy_database,
-    is_damaged,
-    put_database,
-)
-from warpbook.backup.making import Places, make_backup
+from warpbook.backup.contents import Known, Places, known_of, left_out
+from warpbook.backup.databases import copy_database, is_damaged, put_database
+from warpbook.backup.making import make_backup
 from warpbook.backup.manifest import (
     FORMAT,
     MANIFEST_NAME,
-    MAX_FILE_BYTES,
     MAX_MANIFEST_BYTES,
-    RULES,
     BackupError,
     Entry,
     Manifest,
-    is_allowed,
-    is_database,
 )
-from warpbook.backup.tar_stream import Member, members
-from warpbook_monitors.alerts.rules import read_rules
+from warpbook.backup.tar_stream import Member
+from warpbook.backup.tar_stream import members as members_of
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.mending import finish_swap, put_in_place
-from warpbook_monitors.errors import RulesError
 
 #: what is unpacked may be so many times as large as the backup, or this size
 _MOST_TIMES = 100
@@ -50,10 +41,22 @@ _LEFTOVER_S = 24 * 3600.0
 _FREE_BYTES = 256 * 2**20
 
 
+class _Member(NamedTuple):
+    """What may be restored."""
+
+    name: str
+    known: Known
+    staged: Path
+
+
 class Restored(NamedTuple):
     """What was done."""
 
     manifest: Manifest
+    #: names of what came
+    came: tuple[str, ...]
+    #: in words, what did not come, and why
+    left_out: tuple[str, ...]
     #: a backup of what was there before; None where nothing was
     before: Path | None
     #: damaged files that were moved
@@ -61,7 +64,7 @@ class Restored(NamedTuple):
 
 
 def restore_backup(source: Path, places: Places) -> Restored:
-    """Put everything of a backup in its place, also while servers run.
+    """Put what a backup holds of known kinds in its place, also while servers run.
 
     What is there and not in the backup stays. All that was there before is in a backup
     of its own, so that a kill at any moment loses nothing.
@@ -76,14 +79,19 @@ def restore_backup(source: Path, places: Places) -> Restored:
         places.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_leftovers(places.data)
         with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=places.data) as folder:
-            staging = Path(folder)
-            manifest = _unpack(source, staging)
-            _check(manifest, staging)
+            # each line once: a folder's files have one reason
+            reasons: dict[str, None] = {}
+            manifest, members = _unpack(source, Path(folder), reasons)
+            members = _checked(members, reasons)
+            if reasons and not members:
+                words = "; ".join(reasons)
+                raise BackupError(f"{source}: nothing of it is restored: {words}.")
             before = _keep_what_is_there(places)
-            aside = tuple(_put_all(manifest, staging, places))
+            aside = tuple(_put_all(members, places))
     except OSError as error:
         raise BackupError(f"{error.filename}: {error.strerror}.") from None
-    return Restored(manifest, before, aside)
+    came = tuple(member.name for member in members)
+    return Restored(manifest, came, tuple(reasons), before, aside)
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -92,24 +100,34 @@ def _remove_leftovers(folder: Path) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _unpack(source: Path, staging: Path) -> Manifest:
-    """Write the members to numbered files, each checked against the manifest."""
-    parts = members(source)
+def _unpack(
+    source: Path, staging: Path, reasons: dict[str, None]
+) -> tuple[Manifest, list[_Member]]:
+    """Write members of known kinds to numbered files; note the others."""
+    parts = members_of(source)
     manifest = _manifest(source, next(parts, None))
-    room_bytes = _room_bytes(source, staging, manifest)
+    _refuse_bomb(source, staging, manifest)
+    members: list[_Member] = []
     for number, entry in enumerate(manifest.files):
-        member = next(parts, None)
+        part = next(parts, None)
         if (
-            member is None
-            or member.name != entry.name
-            or member.size_bytes != entry.size_bytes
+            part is None
+            or part.name != entry.name
+            or part.size_bytes != entry.size_bytes
         ):
             raise BackupError(f"{source}: {entry.name} is not where it should be.")
-        room_bytes -= entry.size_bytes
-        _unpack_one(source, member, entry, staging / f"{number}")
+        known = known_of(entry.name)
+        if known is None or entry.size_bytes > known.max_bytes:
+            is_large = f"{entry.name}: it is too large"
+            reasons[left_out(entry.name) if known is None else is_large] = None
+            for _ in part.chunks():
+                pass
+            continue
+        members.append(_Member(entry.name, known, staging / f"{number}"))
+        _unpack_one(source, part, entry, members[-1].staged)
     if next(parts, None) is not None:
         raise BackupError(f"{source}: it holds more than it tells.")
-    return manifest
+    return manifest, members
 
 
 def _manifest(source: Path, member: Member | None) -> Manifest:
@@ -133,17 +151,13 @@ def _manifest(source: Path, member: Member | None) -> Manifest:
     names = [entry.name for entry in manifest.files]
     if len(set(names)) < len(names):
         raise BackupError(f"{source}: it holds a file twice.")
-    for entry in manifest.files:
-        if not is_allowed(entry.name):
-            raise BackupError(f"{source}: it holds {entry.name!r}, which is not ours.")
-        if (entry.kind == "database") != is_database(entry.name):
-            raise BackupError(f"{source}: {entry.name} is not what it is called.")
-        if entry.kind == "file" and entry.size_bytes > MAX_FILE_BYTES:
-            raise BackupError(f"{source}: {entry.name} is too large.")
+    if names and not any(map(known_of, names)):
+        words = f"it holds only what is not restored, such as {left_out(names[0])}"
+        raise BackupError(f"{source}: {words}.")
     return manifest
 
 
-def _room_bytes(source: Path, staging: Path, manifest: Manifest) -> int:
+def _refuse_bomb(source: Path, staging: Path, manifest: Manifest) -> None:
     """Refuse a small file that becomes a large one, and what the disk can't hold."""
     total_bytes = sum(entry.size_bytes for entry in manifest.files)
     most_bytes = max(_SMALL_BYTES, _MOST_TIMES * source.stat().st_size)
@@ -152,15 +166,14 @@ def _room_bytes(source: Path, staging: Path, manifest: Manifest) -> int:
             f"{source}: {total_bytes >> 20} MiB would come out of it, which no backup "
             "of its size holds."
         )
-    # unpacked, in the write-ahead log, and in its place
-    needed_bytes = 3 * total_bytes + _FREE_BYTES
+    # unpacked, made anew, in the write-ahead log, and in its place
+    needed_bytes = 4 * total_bytes + _FREE_BYTES
     free_bytes = shutil.disk_usage(staging).free
     if free_bytes < needed_bytes:
         raise BackupError(
             f"{staging.parent}: {free_bytes >> 20} MiB are free, and "
             f"{needed_bytes >> 20} MiB are needed."
         )
-    return most_bytes
 
 
 def _unpack_one(source: Path, member: Member, entry: Entry, path: Path) -> None:
@@ -176,19 +189,18 @@ def _unpack_one(source: Path, member: Member, entry: Entry, path: Path) -> None:
         raise BackupError(f"{source}: {entry.name} is damaged.")
 
 
-def _check(manifest: Manifest, staging: Path) -> None:
-    """Look through all that somebody else may have made."""
-    for number, entry in enumerate(manifest.files):
-        path = staging / f"{number}"
-        if entry.kind == "database":
-            check_database(entry.name, path)
-        elif entry.name == RULES:
-            try:
-                read_rules(path)
-            except RulesError as error:
-                raise BackupError(
-                    f"{entry.name} in it is refused: {error.reason}"
-                ) from None
+def _checked(members: list[_Member], reasons: dict[str, None]) -> list[_Member]:
+    """Give those that are what they are called; note why the others are not taken."""
+    fit = []
+    for member in members:
+        try:
+            member.known.check(member.staged)
+            fit.append(member)
+        except BackupError as error:
+            # the copy has a name that nobody knows
+            why = str(error).replace(f"{member.staged}: ", "").rstrip(".")
+            reasons[f"{member.name}: {why}"] = None
+    return fit
 
 
 def _keep_what_is_there(places: Places) -> Path | None:
@@ -202,11 +214,11 @@ def _keep_what_is_there(places: Places) -> Path | None:
     return target
 
 
-def _put_all(manifest: Manifest, staging: Path, places: Places) -> Iterator[Path]:
+def _put_all(members: list[_Member], places: Places) -> Iterator[Path]:
     """Put each file in its place; give what was damaged and is moved out of the way."""
-    for number, entry in enumerate(manifest.files):
-        staged, target = staging / f"{number}", places.path(entry.name)
-        if entry.kind == "file":
+    for name, known, staged in members:
+        target = places.path(name)
+        if not known.is_database:
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _put_file(staged, target)
             continue

@@ -1,4 +1,4 @@
-"""`warpbook backup`: all that belongs to a person, in one file."""
+"""`warpbook backup`: what a person can't make again, in one file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_config_dir
 
-from warpbook.backup.making import Places, make_backup
+from warpbook.backup.contents import Places
+from warpbook.backup.making import make_backup
 from warpbook.backup.manifest import BackupError
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.alerts.rules import FILE_NAME
@@ -19,11 +20,10 @@ from warpbook_monitors.plain_text import printable
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "backup",
-        help="write all that warpbook keeps of you into one file",
-        description="Write all that warpbook keeps of you into one file: history, "
-        "reports, cells and alerts of all machines, submissions to labs, measured "
-        "limits and alert rules. Servers may run meanwhile. `warpbook restore` brings "
-        "it back.",
+        help="write your history, submissions and alert rules into one file",
+        description="Write what you can't make again into one file: history, reports, "
+        "cells and alerts of all machines, submissions to labs, and alert rules. "
+        "Servers may run meanwhile. `warpbook restore` brings it back.",
     )
     parser.add_argument("file", type=Path, help="the file to write, *.tar.gz")
     parser.add_argument(
@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
         made = make_backup(places(), options.file, options.force)
     except BackupError as error:
         raise CommandError(str(error)) from None
-    for problem in made.left_out:
-        print(f"warpbook: left out: {printable(problem)}", file=sys.stderr)
+    for reason in made.left_out:
+        print(f"warpbook: left out: {printable(reason)}", file=sys.stderr)
     for entry in made.manifest.files:
         print(f"{entry.size_bytes / 1e6:10.1f} MB  {entry.name}")
     print(f"{made.size_bytes / 1e6:10.1f} MB  {printable(str(options.file))}")

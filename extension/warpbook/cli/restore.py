@@ -6,6 +6,7 @@ import argparse
 from datetime import datetime
 from pathlib import Path
 
+from warpbook.backup.contents import MADE_ANEW
 from warpbook.backup.manifest import BackupError
 from warpbook.backup.restoring import restore_backup
 from warpbook.cli.backup import places
@@ -34,7 +35,16 @@ def run(options: argparse.Namespace) -> int:
     manifest = restored.manifest
     made = datetime.fromtimestamp(manifest.made_ms / 1000)
     version = printable(manifest.version)[:40]
-    print(f"Restored {len(manifest.files)} files of {made:%Y-%m-%d %H:%M} ({version}).")
+    print(f"Restored of {made:%Y-%m-%d %H:%M} ({version}):")
+    for name in restored.came or ("nothing",):
+        print(f"  {printable(name)}")
+    if restored.left_out:
+        print("Not restored:")
+    for reason in restored.left_out:
+        print(f"  {printable(reason)}")
+    print("In no backup, and made anew where it is missing:")
+    for name, words in MADE_ANEW.items():
+        print(f"  {name}: {words}")
     for path in restored.aside:
         print(f"A damaged file was put aside: {printable(str(path))}")
     if restored.before is not None:

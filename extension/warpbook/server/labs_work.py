@@ -42,6 +42,7 @@ from warpbook_labs.lab.entries import SoFar
 from warpbook_labs.lab.files import UnfitFile, read_file
 from warpbook_labs.lab.plain_math import plain_math
 from warpbook_labs.lab.spec import Lab
+from warpbook_monitors import toml_text
 from warpbook_monitors.plain_text import bounded
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def solution(lab: str) -> LabSolution:
     """
     folder = _folder(lab)
     try:
-        spec = msgspec.toml.decode(read_file(folder / "lab.toml"), type=Lab)
+        spec = toml_text.decode(read_file(folder / "lab.toml"), Lab)
         path = submissions_file()
         kept = read_progress(path) if path.exists() else {}
         opened = solution_of(spec, folder, kept.get(lab, Progress()))

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from warpbook.alert_rules_protocol import AlertRule, AlertRuleChange, AlertRules
+from warpbook_monitors import toml_text
 from warpbook_monitors.alerts.built_in import BuiltIn
 from warpbook_monitors.alerts.rules import Rules, parse_rules
 from warpbook_monitors.errors import RulesError
@@ -33,7 +34,7 @@ def rules_now(path: Path) -> AlertRules:
     except RulesError as error:
         problem = f"The rules file is refused: {error.reason}. Mend it in an editor."
         return AlertRules(str(path), "", problem, _rules(Rules(), {}))
-    written = msgspec.toml.decode(content)
+    written = toml_text.decode(content, dict[str, Any])
     return AlertRules(
         str(path), _version(content), _problem(path), _rules(rules, written)
     )

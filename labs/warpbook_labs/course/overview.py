@@ -19,6 +19,7 @@ from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
 from warpbook_labs.lab.languages.language import Here
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.spec import Lab
+from warpbook_monitors import toml_text
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml.gate import call
 
@@ -100,7 +101,7 @@ def overview(
     entries, problems = [], []
     for file in sorted(catalogue.glob("*/*/lab.toml")):
         try:
-            lab = msgspec.toml.decode(read_file(file), type=Lab)
+            lab = toml_text.decode(read_file(file), Lab)
         except (UnfitFile, msgspec.DecodeError) as problem:
             problems.append(f"{file.parent.name}/{file.name}: {problem}")
             continue

@@ -44,6 +44,9 @@ class Mark(Struct, frozen=True):
     of: int
 
 
+FILE_NAME = "labs.db"
+
+
 class Progress(Struct, frozen=True):
     """How far a person is with a lab."""
 
@@ -56,7 +59,7 @@ class Progress(Struct, frozen=True):
 
 def submissions_file() -> Path:
     """Name the file, which need not be there yet."""
-    return data_folder() / "labs.db"
+    return data_folder() / FILE_NAME
 
 
 def read_progress(path: Path) -> dict[str, Progress]:

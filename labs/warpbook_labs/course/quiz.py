@@ -21,6 +21,7 @@ from warpbook_labs.lab.entries import LabEntry
 from warpbook_labs.lab.files import CATALOGUE, QUIZZES, UnfitFile, read_file
 from warpbook_labs.lab.spec import KernelCount, Text
 from warpbook_labs.lab.vault import private_folder
+from warpbook_monitors import toml_text
 
 #: stands in a question's source for what the person chooses
 _CHOICE, _SHOWN, _GAP = "{choice}", "{shown}", "____"
@@ -142,7 +143,7 @@ def read_quiz(name: str, folder: Path = QUIZZES) -> Quiz:
     """
     file = folder / f"{name}.toml"
     try:
-        return msgspec.toml.decode(read_file(file), type=Quiz)
+        return toml_text.decode(read_file(file), Quiz)
     except UnfitFile as problem:
         raise BadQuiz(str(problem)) from None
     except msgspec.DecodeError as problem:

@@ -27,6 +27,7 @@ from warpbook_labs.lab.entries import TextEntry
 from warpbook_labs.lab.files import TEXTS, UnfitFile, read_file
 from warpbook_labs.lab.spec import Text
 from warpbook_labs.lab.texts import figures
+from warpbook_monitors import toml_text
 
 _SPEC, _TEXT = "text.toml", "text.md"
 _PYTHON = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
@@ -156,7 +157,7 @@ def text_mistakes(folder: Path) -> Iterator[str]:
 def _spec(folder: Path) -> Reading:
     file = folder / _SPEC
     try:
-        text = msgspec.toml.decode(read_file(file), type=Reading)
+        text = toml_text.decode(read_file(file), Reading)
     except UnfitFile as problem:
         raise BadText(str(problem)) from None
     except msgspec.DecodeError as problem:

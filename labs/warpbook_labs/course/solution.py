@@ -17,6 +17,7 @@ from warpbook_labs.lab.files import UnfitFile, read_file
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.spec import Lab
 from warpbook_labs.lab.vault import VAULT, private_folder
+from warpbook_monitors import toml_text
 
 _DISCUSSION = "discussion.md"
 _MOST_MISTAKES = 12
@@ -66,7 +67,7 @@ def read_solution(folder: Path) -> Solution:
         BadLab: they can't be read.
     """
     try:
-        lab = msgspec.toml.decode(read_file(folder / "lab.toml"), type=Lab)
+        lab = toml_text.decode(read_file(folder / "lab.toml"), Lab)
         private = private_folder(folder)
         if private is None:
             raise KeptApart(
@@ -92,7 +93,7 @@ def _optional(file: Path) -> str:
 def _mistakes(text: str) -> tuple[Mistake, ...]:
     if not text:
         return ()
-    held = msgspec.toml.decode(text, type=EditedFile)
+    held = toml_text.decode(text, EditedFile)
     return tuple(
         Mistake(mistake.name.replace("_", " "), " ".join(mistake.reason.split()))
         for mistake in held.wrong[:_MOST_MISTAKES]

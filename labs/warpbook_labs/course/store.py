@@ -250,7 +250,9 @@ def _readable(rows: Sequence[RowMapping]) -> list[Grading]:
     """Give results, without those that are damaged or of another version."""
     gradings = []
     for row in rows:
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeError, TypeError):
+        with contextlib.suppress(
+            msgspec.MsgspecError, UnicodeError, TypeError, RecursionError
+        ):
             result = _decode(row["result"])
             times = (row["id"], row["submission"], row["graded_ms"])
             gradings.append(Grading(*times, result))

@@ -8,6 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from warpbook_monitors import toml_text
+
 _Text = Annotated[str, Meta(min_length=1, max_length=20_000)]
 
 
@@ -51,7 +53,7 @@ def read_edited(text: str, sources: dict[str, str]) -> dict[str, str]:
         BadEdit: the text is none of this kind, or an edit does not fit.
     """
     try:
-        held = msgspec.toml.decode(text, type=EditedFile)
+        held = toml_text.decode(text, EditedFile)
     except msgspec.DecodeError as problem:
         raise BadEdit(str(problem)) from None
     edited_sources: dict[str, str] = {}

@@ -21,6 +21,7 @@ from warpbook_labs.lab.prerequisites import cycles
 from warpbook_labs.lab.spec import Lab
 from warpbook_labs.lab.texts import figures
 from warpbook_labs.lab.vault import VAULT, private_folder
+from warpbook_monitors import toml_text
 
 
 def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
@@ -161,7 +162,7 @@ def _text(file: Path) -> str:
 
 def _lab(file: Path) -> Lab:
     try:
-        return msgspec.toml.decode(_text(file), type=Lab)
+        return toml_text.decode(_text(file), Lab)
     except msgspec.DecodeError as problem:
         # it names the key: "... - at `$.public[0].sizes`"
         raise BadLab(f"{file}: {problem}") from None

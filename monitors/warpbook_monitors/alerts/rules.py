@@ -5,10 +5,12 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from warpbook_monitors import toml_text
 from warpbook_monitors.alerts.built_in import BuiltIn
 from warpbook_monitors.alerts.own import OwnRule
 from warpbook_monitors.alerts.rule import Rule
@@ -61,7 +63,8 @@ def read_rules(path: Path) -> Rules:
         RulesError: it can't be read, is no TOML, or says what no rule knows.
     """
     try:
-        return parse_rules(path.read_bytes(), path)
+        with path.open("rb") as file:
+            return parse_rules(file.read(toml_text.MOST_BYTES + 1), path)
     except FileNotFoundError:
         return Rules()
     except OSError as error:
@@ -75,7 +78,7 @@ def parse_rules(text: bytes, path: Path) -> Rules:
         RulesError: it is no TOML, or says what no rule knows.
     """
     try:
-        written = msgspec.toml.decode(text)
+        written = toml_text.decode(text, dict[str, Any])
         # one by one: the error of a dictionary's value would not name its key
         owns = written.get("own")
         for name, own in owns.items() if isinstance(owns, dict) else ():

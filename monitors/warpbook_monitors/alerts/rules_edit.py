@@ -10,6 +10,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AbstractTable
 
+from warpbook_monitors import toml_text
 from warpbook_monitors.alerts.built_in import BuiltIn
 from warpbook_monitors.alerts.own import OwnRule
 
@@ -40,6 +41,7 @@ def with_rule(text: str, name: str, is_own: bool, settings: Settings | None) -> 
     Raises:
         ValueError: it is no TOML, or there is no such built-in rule.
     """
+    toml_text.check(text)
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:

@@ -30,7 +30,7 @@ FILE_NAME = "archive.db"
 #: of the newest file `schema_N.sql`
 SCHEMA_VERSION = 1
 #: marks the file as ours: "wbar"
-_APPLICATION_ID = 0x77626172
+APPLICATION_ID = 0x77626172
 #: another server of the same person may be writing
 _BUSY_S = 10.0
 #: beyond it the write-ahead log is folded into the file: 1,000 pages of 4 KiB
@@ -176,7 +176,7 @@ def migrate(connection: sqlite3.Connection, newest: int = SCHEMA_VERSION) -> Non
         for statement in statements(__package__, f"schema_{version}.sql"):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {version}")
-        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
 def prove_writing(connection: sqlite3.Connection) -> None:
@@ -229,7 +229,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if application != _APPLICATION_ID and (tables or version):
+    if application != APPLICATION_ID and (tables or version):
         raise ArchiveError(
             f"{path}: it is no archive of warpbook. Move it away, or name another "
             "folder in WarpbookApp.archive_folder."

@@ -10,8 +10,15 @@ import msgspec
 from warpbook_monitors.errors import MonitorError
 
 #: what decoding a value of a damaged or foreign file raises; msgspec lets bad UTF-8
-#: through as UnicodeDecodeError, and SQLite may give a value of any type
-UNREADABLE = (msgspec.MsgspecError, UnicodeError, zlib.error, TypeError)
+#: through as UnicodeDecodeError, deep JSON as RecursionError, and SQLite may give a
+#: value of any type
+UNREADABLE = (
+    msgspec.MsgspecError,
+    UnicodeError,
+    zlib.error,
+    TypeError,
+    RecursionError,
+)
 
 #: what SQLite says of a file that is broken, or has lost tables of its format
 _DAMAGE = ("malformed", "not a database", "no such table", "no such column")

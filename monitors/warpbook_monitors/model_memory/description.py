@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from warpbook_monitors import toml_text
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.model_memory.hugging_face import blocks_of_config
 from warpbook_monitors.model_memory.image_layers import Convolution
@@ -131,7 +132,7 @@ def _is_deep(problem: Exception) -> bool:
 def _decoded(path: Path) -> Model:
     content = _content(path)
     if path.suffix == ".toml":
-        return msgspec.toml.decode(content, type=Model)
+        return toml_text.decode(content, Model)
     fields = msgspec.json.decode(content)
     if isinstance(fields, dict) and "blocks" not in fields:
         fields = blocks_of_config(fields)

@@ -21,10 +21,10 @@ from tests.extension.cli.conftest import COMMAND
 from tests.extension.server.test_ingest import report
 from tests.extension.server.test_records_survive import now_ms, whose
 from tests.server_process import server
-from warpbook.backup.manifest import LABS
 from warpbook_labs.course.store import Store
 from warpbook_monitors.archive.database import connect
 
+LABS, RULES_FILE = "data/labs.db", "config/warpbook-alerts.toml"
 RULES = "[built_in.temperature]\nfor_s = 1\n"
 
 
@@ -36,10 +36,8 @@ def data(home: Path) -> Path:
 
 
 def fill(home: Path, data: Path) -> int:
-    """Let somebody have submissions, limits, rules; give a submission's number."""
+    """Let somebody have submissions and rules; give a submission's number."""
     number = Store(data / "labs.db").add_submission("some-lab", "// mine", 7)
-    (data / "limits").mkdir()
-    (data / "limits" / "GPU-1-580.1.json").write_text("{}")
     (home / ".jupyter").mkdir(exist_ok=True)
     (home / ".jupyter" / "warpbook-alerts.toml").write_text(RULES)
     return number
@@ -75,7 +73,6 @@ def test_everything_comes_back_while_servers_write(
         assert warpbook("backup", str(backup), "--force").returncode == 0
 
         hand_in("later")
-        (data / "limits" / "GPU-1-580.1.json").write_text("changed")
         (home / ".jupyter" / "warpbook-alerts.toml").unlink()
         Store(data / "labs.db").add_submission("some-lab", "// later", 7)
         done = warpbook("restore", str(backup))
@@ -87,7 +84,6 @@ def test_everything_comes_back_while_servers_write(
         hand_in("after")
         names = {record["id"] for record in running.records(kind="report")}
         assert names == {"before", "after"}
-    assert (data / "limits" / "GPU-1-580.1.json").read_text() == "{}"
     assert (home / ".jupyter" / "warpbook-alerts.toml").read_text() == RULES
     store = Store(data / "labs.db")
     assert store.submissions("some-lab") == [number]
@@ -232,7 +228,7 @@ def database(tmp_path: Path, *statements: str) -> bytes:
 
 def one_file(name: str, **changes) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
-        body = b"{}"
+        body = b"always = true"
         return hostile(folder / "b", [entry(name, body, **changes)], [body])
 
     return make
@@ -247,14 +243,14 @@ def one_database(name: str, *statements: str) -> Callable[[Path], Path]:
 
 
 def linked(folder: Path) -> Path:
-    made = one_file("data/limits/a.json")(folder)
+    made = one_file(RULES_FILE)(folder)
     with tarfile.open(made) as tar:
         manifest_bytes = tar.extractfile("manifest.json").read()
     with tarfile.open(made, "w:gz") as tar:
         header = tarfile.TarInfo("manifest.json")
         header.size = len(manifest_bytes)
         tar.addfile(header, io.BytesIO(manifest_bytes))
-        link = tarfile.TarInfo("data/limits/a.json")
+        link = tarfile.TarInfo(RULES_FILE)
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
     return made
@@ -274,7 +270,7 @@ def bomb(folder: Path) -> Path:
 
 def cut_off(folder: Path) -> Path:
     body = os.urandom(100_000)
-    path = hostile(folder / "b", [entry("data/limits/a.json", body)], [body])
+    path = hostile(folder / "b", [entry(RULES_FILE, body)], [body])
     path.write_bytes(path.read_bytes()[:50_000])
     return path
 
@@ -313,6 +309,54 @@ def altered(name: str, old: str, new: str) -> Callable[[Path], Path]:
     return make
 
 
+def holding(number: int, lab: object, seed: object) -> Callable[[Path], Path]:
+    """A backup whose submission has such values, in a schema of ours."""
+
+    def make(folder: Path) -> Path:
+        Store(folder / "mine.db")
+        with closing(sqlite3.connect(folder / "mine.db")) as connection, connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+            row = (number, lab, "// mine", seed, 1)
+            connection.execute("INSERT INTO submissions VALUES (?, ?, ?, ?, ?)", row)
+        body = (folder / "mine.db").read_bytes()
+        return hostile(folder / "b", [entry(LABS, body)], [body])
+
+    return make
+
+
+def sharing(folder: Path) -> Path:
+    """A backup whose eight submissions are one and the same 400 kB of the file."""
+    path = folder / "mine.db"
+    Store(path)
+    # of a record, what stands in the leaf itself, and of each page that follows it
+    local_bytes, page_bytes = 4084 * 32 // 255 - 23, 4092
+    for source_bytes in range(100 * page_bytes + local_bytes, 0, -1):
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("DELETE FROM submissions")
+            rows = [(number, "lab", "x" * source_bytes, 7, 1) for number in range(1, 9)]
+            connection.executemany("INSERT INTO submissions VALUES (?,?,?,?,?)", rows)
+            query = "SELECT rootpage FROM sqlite_master WHERE name = 'submissions'"
+            (root,) = connection.execute(query).fetchone()
+        content = bytearray(path.read_bytes())
+        page = memoryview(content)[(root - 1) * 4096 : root * 4096]
+        if page[0] == 13:
+            # all of them are in one leaf
+            break
+    cells = sorted(
+        int.from_bytes(page[8 + 2 * i : 10 + 2 * i], "big") for i in range(8)
+    )
+    ends = [*cells[1:], 4096]
+    for end in ends:
+        page[end - 4 : end] = page[ends[-1] - 4 : ends[-1]]
+    page.release()
+    first = int.from_bytes(content[root * 4096 - 4 : root * 4096], "big")
+    assert first < 20
+    content[28:32] = (first + 100).to_bytes(4, "big")
+    body = bytes(content[: (first + 100) * 4096])
+    return hostile(folder / "b", [entry(LABS, body)], [body])
+
+
 @pytest.mark.parametrize(
     ("make", "why"),
     [
@@ -321,14 +365,14 @@ def altered(name: str, old: str, new: str) -> Callable[[Path], Path]:
         (one_file("/etc/passwd"), "which is not ours"),
         (one_file("data/labs.db-wal"), "which is not ours"),
         (one_file("data/archive/m/archive.lock"), "which is not ours"),
-        (one_file("data/limits/\u202ea.json"), "which is not ours"),
+        (one_file("data/archive/\u202em/archive.db"), "which is not ours"),
         (one_file("config/jupyter_server_config.py"), "which is not ours"),
-        (one_file("data/limits/a.json", sha256="0" * 64), "is damaged"),
-        (one_file("data/limits/a.json", size_bytes=3), "not where it should be"),
-        (one_file("data/limits/a.json", size_bytes=-1), "manifest can't be read"),
-        (one_file("data/limits/a.json", size_bytes=2**40), "is too large"),
+        (one_file(RULES_FILE, sha256="0" * 64), "is damaged"),
+        (one_file(RULES_FILE, size_bytes=3), "not where it should be"),
+        (one_file(RULES_FILE, size_bytes=-1), "manifest can't be read"),
+        (one_file(RULES_FILE, size_bytes=2**40), "would come out of it"),
         (one_file("data/labs.db", size_bytes=2**40), "would come out of it"),
-        (one_file("data/labs.db"), "not a database"),
+        (one_file("data/labs.db"), "has no format"),
         (one_database("data/labs.db", "PRAGMA user_version = 2"), "Update warpbook"),
         (
             one_database("data/labs.db", "CREATE TABLE t (a)"),
@@ -367,6 +411,14 @@ def altered(name: str, old: str, new: str) -> Callable[[Path], Path]:
             altered(LABS, "seed BIGINT", "seed BIGINT DEFAULT(randomblob(10))"),
             "not what it should be",
         ),
+        (
+            altered(LABS, 'L,\n    "of"', 'L, "of--",\n    "of"'),
+            "not what it should be",
+        ),
+        (holding(2**63 - 1, "lab", 7), "submissions.id can't be one of ours"),
+        (holding(1, b"lab", 7), "submissions.lab can't be one of ours"),
+        (holding(1, "lab", float("inf")), "submissions.seed can't be one of ours"),
+        (sharing, "more comes out of it than it holds"),
         (linked, "more than plain files"),
         (bomb, "more than plain files"),
         (cut_off, "no backup, or damaged"),
@@ -386,11 +438,96 @@ def altered(name: str, old: str, new: str) -> Callable[[Path], Path]:
 def test_a_hostile_backup_changes_nothing(
     warpbook, home: Path, data: Path, tmp_path: Path, make, why
 ) -> None:
-    (data / "limits").mkdir()
-    (data / "limits" / "a.json").write_text("mine")
+    (home / ".jupyter").mkdir()
+    (home / ".jupyter" / "warpbook-alerts.toml").write_text("mine")
     there = {path for path in home.rglob("*")}
     done = warpbook("restore", str(make(tmp_path)))
     assert done.returncode == 1
     assert why in done.stderr and "Traceback" not in done.stderr
     assert {path for path in home.rglob("*")} == there
-    assert (data / "limits" / "a.json").read_text() == "mine"
+    assert (home / ".jupyter" / "warpbook-alerts.toml").read_text() == "mine"
+
+
+#: of an account that has used all there is; none of it may come from somebody else
+MADE_ANEW = (
+    "trusted_labs.json",
+    "limits/GPU-1-580.1.json",
+    "limit_cards/GPU-1-580.1.json",
+    "programs/00000000000000000000000000000000.cubin",
+    "hub/hub.json",
+    "hub/hub/passwords.json",
+    "hub/hub/jupyterhub_cookie_secret",
+    "hub/hub/hub.sqlite",
+    "hub/course/hub.db",
+    "hub/homes/grace/torch.py",
+    "hub/proxy/node_modules/strftime/index.js",
+)
+
+
+def test_only_known_things_are_packed(
+    warpbook, home: Path, data: Path, tmp_path: Path
+) -> None:
+    fill(home, data)
+    connect(data / "archive" / "m" / "archive.db").close()
+    for name in (*MADE_ANEW, "notes.txt", "archive/m/run.py", "archive/.x/archive.db"):
+        path = data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("[]")
+    backup = tmp_path / "mine.tar.gz"
+    done = warpbook("backup", str(backup))
+    with tarfile.open(backup) as tar:
+        names = {*tar.getnames()} - {"manifest.json"}
+    assert names == {LABS, ARCHIVE, RULES_FILE}
+    for name in {name.partition("/")[0] for name in MADE_ANEW}:
+        assert f"left out: {data / name}: " in done.stderr
+    assert "node_modules" not in done.stdout + done.stderr
+
+
+def test_only_known_things_come_from_a_backup(
+    warpbook, home: Path, data: Path, tmp_path: Path
+) -> None:
+    number = Store(data / "labs.db").add_submission("some-lab", "// mine", 7)
+    mine = (data / "labs.db").read_bytes()
+    rules = b"a = " + b"[" * 200_000
+    contents = {
+        **{f"data/{name}": b"planted" for name in MADE_ANEW},
+        "data/notes.txt": b"",
+        "config/jupyter_server_config.py": b"",
+        RULES_FILE: rules,
+        ARCHIVE: b"planted",
+        LABS: mine,
+    }
+    made = hostile(
+        tmp_path / "b",
+        [entry(name, content) for name, content in contents.items()],
+        list(contents.values()),
+    )
+    other = tmp_path / "other"
+    other.mkdir()
+    done = warpbook("restore", str(made), HOME=str(other))
+    assert done.returncode == 0, done.stderr
+    folder = other / ".local" / "share" / "warpbook"
+    there = {path.relative_to(other) for path in other.rglob("*") if path.is_file()}
+    assert there == {(folder / "labs.db").relative_to(other)}
+    assert Store(folder / "labs.db").submissions("some-lab") == [number]
+    came, _, left_out = done.stdout.partition("Not restored:")
+    assert LABS in came and "trusted_labs.json" not in came
+    assert "data/trusted_labs.json: you are asked again" in left_out
+    assert "at line 1" in left_out and left_out.count("data/hub: ") == 1
+    for name in ("data/notes.txt", "config/jupyter_server_config.py", ARCHIVE):
+        assert name in left_out
+
+
+def test_no_word_of_another_schema_survives(
+    warpbook, home: Path, data: Path, tmp_path: Path
+) -> None:
+    """SQLite tells columns, but no CHECK: rows come over, and the schema does not."""
+    no_row = '"of" INTEGER NOT NULL CHECK (length(hex(zeroblob(400000000))) < 0)'
+    made = altered(LABS, '"of" INTEGER NOT NULL', no_row)(tmp_path)
+    done = warpbook("restore", str(made))
+    assert done.returncode == 0, done.stderr
+    with closing(sqlite3.connect(data / "labs.db")) as connection, connection:
+        assert connection.execute("SELECT source FROM submissions").fetchone()
+        connection.execute("INSERT INTO results VALUES (1, 1, 1, 1, 1, 1, '')")
+        schema = connection.execute("SELECT group_concat(sql) FROM sqlite_master")
+        assert "zeroblob" not in schema.fetchone()[0]

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
+from warpbook_monitors import toml_text
 from warpbook_monitors.trace.trials import Outcome
 from warpbook_monitors.verdict_kinds import Kind
 
@@ -72,7 +73,7 @@ def load_cells(folder: Path = FOLDER) -> tuple[Cell, ...]:
     cells: list[Cell] = []
     for path in sorted(folder.glob("*.toml")):
         try:
-            cells += msgspec.toml.decode(path.read_bytes(), type=_File).cell
+            cells += toml_text.decode(path.read_bytes(), _File).cell
         except msgspec.MsgspecError as error:
             raise ValueError(f"{path.name}: {error}") from error
     names = [cell.name for cell in cells]

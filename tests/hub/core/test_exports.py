@@ -28,7 +28,14 @@ from warpbook.hub import audit
 from warpbook.hub.course.courses import Course, add_staff, create_course, members
 from warpbook.hub.course.roster import import_roster
 from warpbook.hub.course.roster_csv import read_roster
-from warpbook.hub.errors import BadRequest, Conflict, DatabaseUnfit, NotFound
+from warpbook.hub.database import settings
+from warpbook.hub.errors import (
+    BadRequest,
+    Conflict,
+    DatabaseUnfit,
+    Forbidden,
+    NotFound,
+)
 from warpbook.hub.exports.cells import cell, iso_time
 from warpbook.hub.exports.grades import COLUMNS, grades_csv
 from warpbook.hub.exports.records import json_lines
@@ -36,8 +43,10 @@ from warpbook.hub.exports.sources import write_sources
 from warpbook.hub.keeping import backup
 from warpbook.hub.keeping.backup import back_up, restore
 from warpbook.hub.keeping.erasing import erase
+from warpbook.hub.queue import graders
 from warpbook.hub.queue.control import pause
 from warpbook.hub.rules.lateness import HOUR_MS
+from warpbook.hub.tokens import token_digest
 from warpbook.hub.work.decisions import override
 from warpbook.hub.work.submissions import is_genuine, submissions_of
 
@@ -285,6 +294,48 @@ def test_a_restored_hub_refuses_results_of_leases_from_before(
         assert not is_genuine(connection, lost, "ada")
         assert audit.entries(connection)[-1].action == "database restored"
     room.submit("bob")
+
+
+def test_a_backup_has_no_secret_and_brings_no_trust(
+    room: Classroom, tmp_path: Path
+) -> None:
+    with room.database.write() as connection:
+        token = graders.register(connection, room.now_ms, "hub", "far")
+        retired = graders.register(connection, room.now_ms, "hub", "old")
+    target = tmp_path / "backup.db"
+    back_up(room.database, target)
+    with room.database.write() as connection:
+        key = settings.get(connection, settings.RECEIPT_KEY)
+        old = graders.authenticate(connection, retired)
+        graders.retire(connection, room.now_ms, "hub", old)
+    content = target.read_bytes()
+    assert key is not None and key.encode() not in content
+    assert token_digest(token).encode() not in content
+    planted = "1" * 64
+    with contextlib.closing(sqlite3.connect(target)) as attack, attack:
+        attack.execute(
+            "INSERT INTO graders VALUES ('g', 'mallory', ?, 'active', 1, '[]', 1, 1)",
+            (token_digest(planted),),
+        )
+        attack.execute("INSERT INTO settings VALUES ('receipt_key', ?)", (planted,))
+        # a name of ours, and another body
+        attack.execute("DROP TRIGGER audit_kept_delete")
+        attack.execute(
+            "CREATE TRIGGER audit_kept_delete BEFORE DELETE ON audit"
+            " BEGIN DELETE FROM results; END"
+        )
+    restore(room.database, target, room.now_ms, room.instructor)
+    with room.database.read() as connection:
+        assert settings.get(connection, settings.RECEIPT_KEY) == key
+        assert graders.authenticate(connection, token)
+        for refused in (planted, retired):
+            with pytest.raises(Forbidden):
+                graders.authenticate(connection, refused)
+    if room.database.file is not None:
+        with contextlib.closing(sqlite3.connect(room.database.file)) as file:
+            query = "SELECT group_concat(sql) FROM sqlite_master"
+            (schema,) = file.execute(query).fetchone()
+        assert "DELETE FROM results" not in schema
 
 
 @pytest.mark.sqlite

@@ -11,26 +11,35 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from warpbook.hub import audit
+from warpbook.hub.database import settings
 from warpbook.hub.database.lti_tables import LTI_SCORES
-from warpbook.hub.database.opening import HubDatabase
-from warpbook.hub.database.sqlite import TRIGGERS, problem_of, refuse_foreign
-from warpbook.hub.database.tables import JOBS
+from warpbook.hub.database.opening import FORMAT, HubDatabase
+from warpbook.hub.database.sqlite import problem_of, refuse_foreign
+from warpbook.hub.database.tables import GRADERS, JOBS
 from warpbook.hub.errors import Conflict, DatabaseUnfit, NoRoom
 from warpbook.hub.keeping.copying import copy_rows
+from warpbook.hub.leases.granting import KEEPER_DIGEST
 from warpbook.hub.outages import forget_answered
-from warpbook_monitors.plain_text import bounded
+from warpbook.hub.tokens import new_token, token_digest
+from warpbook_monitors.database.foreign_rows import ForeignDatabase
+from warpbook_monitors.database.foreign_rows import copy_rows as copy_foreign_rows
+from warpbook_monitors.database.format_steps import SqliteTarget
 
 #: more leases than a job has had between a backup and its restore
 FENCE_STEP = 1_000_000
 #: copied at a time; who writes waits for no more than these
 _PAGES = 2_000
+#: what receipts are signed with, and what the keeper of GPUs is known by
+_SECRETS = (settings.RECEIPT_KEY, KEEPER_DIGEST)
 
 
 def back_up(database: HubDatabase, target: Path) -> None:
     """Copy one moment of the database to a new file, for nobody else to read.
+
+    Its keys, and what tokens are known by, are not in it.
 
     The file is one of SQLite, wherever the database is, and can be restored into any.
 
@@ -53,6 +62,7 @@ def back_up(database: HubDatabase, target: Path) -> None:
             read.execute("BEGIN")
             read.execute("SELECT count(*) FROM sqlite_master").fetchone()
             read.backup(written, pages=_PAGES, sleep=0.005)
+            _forget_secrets(written)
             # a file by itself, without a log beside it
             written.execute("PRAGMA journal_mode = DELETE")
         _flush(unfinished)
@@ -74,7 +84,9 @@ def back_up(database: HubDatabase, target: Path) -> None:
 def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> None:
     """Put a copy in the place of what is there, in one transaction.
 
-    The audit log is that of the backup then; an entry says how far the other one was.
+    Its rows are copied into a database that is made here; keys, and whose tokens are
+    taken, stay those of what was there. The audit log is that of the backup then; an
+    entry says how far the other one was.
     Every lease ends, and a result of one from before is refused. A platform is sent all
     scores once more: it may have been told later ones.
 
@@ -85,17 +97,16 @@ def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> Non
     with database.read() as connection:
         replaced = audit.last_number(connection)
     with tempfile.TemporaryDirectory(dir=database.path.parent) as folder:
-        # a copy is looked through, and brought to today's format; the backup stays
         copy = Path(folder, "hub.db")
         try:
-            _check(source)
-            with _opened(source, "ro") as read, _opened(copy, "rwc") as written:
-                read.backup(written)
+            _copy_rows_of(source, copy)
             restored = HubDatabase(copy)
             try:
                 with restored.write() as connection:
                     _end_leases(connection, now_ms)
                     forget_answered(connection)
+                    with database.read() as present:
+                        _keep_secrets(present, connection)
                     connection.execute(update(LTI_SCORES).values(state="replaced"))
                     name = source.name[:100]
                     detail = {"file": name, "log_before": replaced}
@@ -147,23 +158,48 @@ def _end_leases(connection: Connection, now_ms: int) -> None:
     )
 
 
-def _check(source: Path) -> None:
-    """Look through a file of somebody's; nothing that it says is run."""
+def _copy_rows_of(source: Path, copy: Path) -> None:
+    """Begin a database of the format of somebody's file, and copy its rows."""
     if not source.is_file():
         raise DatabaseUnfit(f"{source}: there is no such file.")
-    with _opened(source, "ro") as connection:
-        connection.execute("PRAGMA trusted_schema = 0")
-        connection.execute("PRAGMA cell_size_check = 1")
-        refuse_foreign(connection, source)
-        for kind, name in connection.execute("SELECT type, name FROM sqlite_master"):
-            # what SQLite would run as soon as it is asked
-            if kind not in ("table", "index") and name not in TRIGGERS:
-                raise DatabaseUnfit(
-                    f"{source}: it has what no database of ours has: {bounded(name)}."
-                )
-        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise DatabaseUnfit(f"{source}: it is damaged: {verdict}")
+    with _opened(source, "ro") as read:
+        refuse_foreign(read, source)
+        form = SqliteTarget(read).number()
+    if not 1 <= form <= FORMAT:
+        words = f"it has format {form}, and this warpbook knows {FORMAT}"
+        raise DatabaseUnfit(f"{source}: {words}. Update warpbook.")
+    fresh = HubDatabase(copy, form)
+    with fresh.write() as connection:
+        fresh.clear(connection)
+    fresh.close()
+    with _opened(copy) as written:
+        written.execute("PRAGMA foreign_keys = ON")
+        try:
+            copy_foreign_rows(source, written)
+        except ForeignDatabase as problem:
+            raise DatabaseUnfit(f"{source}: {problem}.") from None
+
+
+def _forget_secrets(written: sqlite3.Connection) -> None:
+    written.execute("PRAGMA secure_delete = ON")
+    for name in _SECRETS:
+        written.execute("DELETE FROM settings WHERE name = ?", (name,))
+    written.execute("UPDATE graders SET token_digest = lower(hex(randomblob(32)))")
+
+
+def _keep_secrets(present: Connection, restored: Connection) -> None:
+    """Trust what was trusted before; who is unknown has to be registered anew."""
+    for name in _SECRETS:
+        settings.put(restored, name, settings.get(present, name))
+    trusted = {row.id: row for row in present.execute(select(GRADERS))}
+    names = restored.execute(select(GRADERS.c.id)).scalars().all()
+    for name in names:
+        void = {"token_digest": token_digest(new_token()), "state": "retired"}
+        restored.execute(update(GRADERS).where(GRADERS.c.id == name).values(void))
+    for name in trusted.keys() & set(names):
+        row = trusted[name]
+        kept = {"token_digest": row.token_digest, "state": row.state}
+        restored.execute(update(GRADERS).where(GRADERS.c.id == name).values(kept))
 
 
 @contextlib.contextmanager

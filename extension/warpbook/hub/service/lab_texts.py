@@ -18,6 +18,7 @@ from msgspec import Struct
 from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
 from warpbook_labs.lab.plain_math import plain_math
 from warpbook_labs.lab.spec import Lab
+from warpbook_monitors import toml_text
 
 #: names a folder with a course's own labs, each in a folder of its track
 OWN_LABS = "WARPBOOK_HUB_LABS"
@@ -126,7 +127,7 @@ def _folder_of(name: str) -> Path | None:
 def _read(folder: Path) -> Lab | None:
     """Read a lab; None where it can't be read, or is in the folder of another name."""
     try:
-        lab = msgspec.toml.decode(read_file(folder / "lab.toml"), type=Lab)
+        lab = toml_text.decode(read_file(folder / "lab.toml"), Lab)
     except (UnfitFile, msgspec.DecodeError):
         return None
     # a folder is found by the name of its lab, by graders too
