@@ -137,7 +137,7 @@ def main() -> int:
 def start_grader(hub: ClassHub, grace: Visitor, number: int) -> Restarted:
     """Register a grader with simulated slots, and keep it running."""
     name = {"name": f"simulated-{number}"}
-    token = grace.done(f"courses/{COURSE}/graders", name)["token"]
+    token = grace.done("hub/graders", name)["token"]
     command = [sys.executable, "-m", "warpbook.hub.grader", hub.inner_url]
     command += ["--cpu-slots", str(CPU_SLOTS), "--no-gpu", "--simulated-gpus", "1"]
     return Restarted([*command, "--command", sys.executable, str(STUB)], token)

@@ -53,7 +53,17 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         action="append",
         default=[],
         metavar="NAME",
-        help="a user name that runs the course; more than once for more",
+        help="a user name that is added to those who run the course, if it does not "
+        "know them; more than once for more (default: your own, of a new course of a "
+        "demo)",
+    )
+    parser.add_argument(
+        "--operator",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a user name that runs what concerns all courses: graders, the whole "
+        "queue, backups; more than once for more (default: your own)",
     )
     parser.add_argument(
         "--users",
@@ -187,9 +197,6 @@ def _plan(options: argparse.Namespace) -> HubPlan:
     proxies = import_module("warpbook.hub.running.proxy")
     folder = (options.folder or plans.default_folder()).absolute()
     lease_gpus = _lease_gpus(options)
-    instructors = [name.strip().lower() for name in options.instructor]
-    if not instructors:
-        instructors = _instructors_before(folder) or [_own_name(options.users)]
     if re.fullmatch(r"/|/[A-Za-z0-9._~/-]*/", options.base_url) is None:
         raise CommandError("--base-url begins and ends with a slash, such as /gpu/.")
     if options.subdomain_host and not _is_host(options.subdomain_host):
@@ -212,7 +219,8 @@ def _plan(options: argparse.Namespace) -> HubPlan:
         options.base_url,
         options.course,
         options.title,
-        tuple(instructors),
+        tuple(options.instructor),
+        tuple(options.operator) or (_own_name(),),
         proxy,
         cpu_slots=_cpu_slots(options.cpu_slots),
         use_gpu=not options.no_gpu,
@@ -341,17 +349,7 @@ def _check_python(user: str) -> None:
         )
 
 
-def _instructors_before(folder: Path) -> list[str]:
-    plans = import_module("warpbook.hub.running.plan")
-    try:
-        return list(plans.read_plan(folder / plans.FILE).instructors)
-    except (OSError, ValueError):
-        return []
-
-
-def _own_name(users: str) -> str:
-    if users == "system":
-        raise CommandError("Name who runs the course: --instructor NAME")
+def _own_name() -> str:
     name = pwd.getpwuid(os.getuid()).pw_name.lower()
     return name if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name) else "instructor"
 

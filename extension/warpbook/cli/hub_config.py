@@ -17,6 +17,7 @@ from warpbook_monitors.plain_text import printable
 if TYPE_CHECKING:
     from warpbook.hub.spawners.site_files import Site
 
+_USERNAME = r"[a-z0-9][a-z0-9._@+-]{0,63}"
 _TYPE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _UUID = r"(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _HOST = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
@@ -28,7 +29,8 @@ _FORMS = {
     "hub_url": (rf"https?://{_HOST}(:\d+)?(/[A-Za-z0-9._~-]+)*/", "https://h.example/"),
     "course": (r"[a-z0-9][a-z0-9._-]{0,63}", "gpu"),
     "title": (rf"(?!-)[^{_NO_TEXT}]{{1,200}}", "GPU programming"),
-    "instructor": (r"[a-z0-9][a-z0-9._@+-]{0,63}", "grace"),
+    "instructor": (_USERNAME, "grace"),
+    "operator": (_USERNAME, "grace"),
     "image": (r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}", "registry.example.org/gpu:1"),
     "namespace": (_LABEL, "jhub"),
     "partition": (r"[A-Za-z0-9][A-Za-z0-9_.,-]{0,99}", "gpu"),
@@ -58,6 +60,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         required=True,
         metavar="NAME",
         help="a user name that runs the course; more than once for more",
+    )
+    add(
+        "--operator",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a user name that runs graders, the whole queue and backups; more than "
+        "once for more (default: nobody)",
     )
     add("--course", default="gpu", metavar="ID", help="of the course (default: gpu)")
     add("--title", default="GPU programming", help="of the course, when it is begun")
@@ -129,6 +139,8 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"{where}: {problem.strerror}.") from None
     for file in begun:
         print(printable(f"wrote {file}"))
+    if not site.operators:
+        print("Nobody can add graders yet: no --operator was named.")
     return 0
 
 
@@ -167,6 +179,7 @@ def _site(options: argparse.Namespace) -> Site:
         options.course,
         options.title,
         tuple(dict.fromkeys(options.instructor)),
+        tuple(dict.fromkeys(options.operator)),
         options.cpus,
         options.memory_gib,
         _gpus(options.gpu, readers[spawner]),

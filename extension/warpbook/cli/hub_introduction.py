@@ -47,9 +47,8 @@ _NEEDS = {"torch": "labs in PyTorch", "triton": "labs in Triton"}
 
 
 def introduce(plan: HubPlan) -> None:
-    """Say who runs it, what grades, and how far it is isolated."""
+    """Say what grades, and how far it is isolated."""
     say(f"warpbook hub, course `{plan.course}`, in {plan.folder}")
-    say(f"  Run by {', '.join(plan.instructors)}")
     if plan.ray_address:
         say(f"  Graded on the Ray cluster of {plan.ray_address}{head_warning(plan)}")
     elif plan.use_gpu and plan.cpu_slots:

@@ -86,7 +86,7 @@ def entries(
     after: int = 0,
     most: int = 500,
     subject: str = "",
-    course: str = "",
+    course: str | None = None,
 ) -> list[AuditEntry]:
     """Give entries, the earliest first.
 
@@ -95,7 +95,8 @@ def entries(
         after: the number of an entry; those behind it are given.
         most: so many.
         subject: only those about it.
-        course: only those of it, and those of the hub: its queue and graders.
+        course: only those of it; empty: only those of no one course, which are the
+            hub's: its queue, graders and operators.
     """
     query = (
         select(AUDIT, func.coalesce(AUDIT_DETAILS.c.detail, "").label("detail"))
@@ -104,8 +105,8 @@ def entries(
     )
     if subject:
         query = query.where(AUDIT.c.subject == subject)
-    if course:
-        query = query.where(AUDIT.c.course.in_((course, "")))
+    if course is not None:
+        query = query.where(AUDIT.c.course == course)
     rows = connection.execute(query.order_by(AUDIT.c.number).limit(most)).mappings()
     return [AuditEntry(**row) for row in rows]
 

@@ -16,7 +16,9 @@ SUBMIT = "custom:warpbook:submit"
 ASSIST = "custom:warpbook:assist"
 #: run the course
 TEACH = "custom:warpbook:teach"
-SCOPES = (SUBMIT, ASSIST, TEACH)
+#: operate the hub
+OPERATE = "custom:warpbook:operate"
+SCOPES = (SUBMIT, ASSIST, TEACH, OPERATE)
 _ENTER = f"access:services!service={SERVICE}"
 
 #: what tokens may be used for
@@ -24,10 +26,11 @@ CUSTOM_SCOPES: dict[str, Any] = {
     SUBMIT: {"description": "Hand in labs, and see one's own results"},
     ASSIST: {"description": "See and grade the work of one's section"},
     TEACH: {"description": "Run a course", "subscopes": [ASSIST]},
+    OPERATE: {"description": "Operate the hub: queue, graders, backups"},
 }
 ROLES: list[dict[str, Any]] = [
     # a course's database gives the rights, so staff are added and removed at once
-    {"name": "user", "scopes": ["self", _ENTER, SUBMIT, TEACH]},
+    {"name": "user", "scopes": ["self", _ENTER, SUBMIT, TEACH, OPERATE]},
     {
         "name": "warpbook-service",
         "services": [SERVICE],

@@ -192,17 +192,22 @@ def test_erasing_leaves_a_course_its_instructor(room: Classroom) -> None:
     assert staff == {"alan"}
 
 
-def test_log_of_a_course_has_who_held_up_its_queue(room: Classroom) -> None:
+def test_log_of_a_course_has_nothing_of_another_or_of_the_hub(
+    room: Classroom,
+) -> None:
     with room.database.write() as connection:
         create_course(connection, START_MS, "hub", Course("other", "Another"))
         pause(connection, room.now_ms, room.instructor, "the GPU is repaired")
+        pause(connection, room.now_ms, room.instructor, "a wrong lab", "gpu101")
         ada = room.people["ada"]
         erase(connection, room.now_ms, room.instructor, ada, "she asked")
         seen = audit.entries(connection, course="gpu101")
         others = audit.entries(connection, course="other")
+        of_hub = audit.entries(connection, course="")
     assert [one.action for one in seen[-2:]] == ["queue paused", "person erased"]
     # whom a course has erased is nobody else's
-    assert [one.action for one in others] == ["course created", "queue paused"]
+    assert [one.action for one in others] == ["course created"]
+    assert [one.action for one in of_hub] == ["queue paused"]
 
 
 def test_a_backup_is_made_while_others_write(room: Classroom, tmp_path: Path) -> None:

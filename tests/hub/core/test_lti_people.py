@@ -7,8 +7,8 @@ from sqlalchemy import func, select
 
 from tests.hub.lti.platform import TEACHER, Member, Platform
 from tests.hub.lti.world import COURSE, World, members
+from warpbook.hub.course.courses import add_staff, person_of, remove_staff, viewer
 from warpbook.hub.course.courses import members as members_of
-from warpbook.hub.course.courses import viewer
 from warpbook.hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
 from warpbook.hub.errors import BadRequest, Conflict, Forbidden
 from warpbook.hub.keeping.erasing import erase
@@ -196,6 +196,26 @@ def test_roles_come_from_launches_of_the_bound_course_alone(world: World) -> Non
         "dee": "learner",
         "grace": "instructor",
     }
+
+
+def test_a_launch_brings_no_role_back_that_was_taken_away(world: World) -> None:
+    """Not even of somebody whom the platform's roster has as a learner by then."""
+    for role in ("instructor", "assistant"):
+        world.launch("otto", role)
+        with world.room.database.write() as connection:
+            who = (connection, world.room.now_ms, world.room.instructor, COURSE)
+            remove_staff(*who, person_of(connection, "otto"))
+        world.launch("otto", role)
+        world.platform.members = [*members(), Member("s-otto", "otto")]
+        world.next_hour()
+        world.rounds()
+        world.launch("otto", role)
+        with world.room.database.write() as connection:
+            otto = viewer(connection, COURSE, "otto")
+            assert (otto.role, otto.is_hidden) == ("learner", False)
+            # a person of the course may make them staff again
+            who = (connection, world.room.now_ms, world.room.instructor, COURSE)
+            add_staff(*who, "otto", role)
 
 
 def test_a_course_is_untied_and_tied_to_another_one(world: World) -> None:

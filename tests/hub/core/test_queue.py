@@ -8,13 +8,14 @@ import pytest
 
 from tests.hub.core.course import (
     CLOSES_MS,
+    FOREVER,
     START_MS,
     Classroom,
     classroom,
     facts,
     publish_lab,
 )
-from warpbook.hub.course.courses import Course
+from warpbook.hub.course.courses import Course, add_staff, create_course
 from warpbook.hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS
 from warpbook.hub.errors import Conflict, NoAttemptLeft, NotOpen, StillPending
 from warpbook.hub.grader_protocol import (
@@ -422,3 +423,29 @@ def test_nothing_is_taken_before_it_opens_after_it_closes_or_of_who_left(
         assert again == same
         with pytest.raises(Conflict, match="something else"):
             receive(connection, START_MS, room.lab, room.people["bob"], "// y", "r1")
+
+
+def test_a_paused_course_waits_and_holds_up_no_other(room: Classroom) -> None:
+    grader = room.grader(gpus=1)
+    mine = room.submit("ada")
+    with room.database.write() as connection:
+        create_course(connection, START_MS, "hub", Course("other", "Another"))
+        who = (connection, START_MS, "hub", "other")
+        zed = add_staff(*who, "zed", "instructor")
+        theirs = publish_lab(connection, "other", windows={"": FOREVER})
+        receive(connection, room.now_ms + 1, theirs, zed, "// theirs")
+        control.pause(connection, room.now_ms, room.instructor, "a wrong lab", "gpu101")
+    with room.database.read() as connection:
+        waits = listing.place(connection, room.now_ms, mine.submission)
+        (other,) = listing.queue(connection, room.now_ms, "other")
+        assert len(listing.queue(connection, room.now_ms)) == 2
+    assert waits is not None and waits.eta_s is None and waits.before == 1
+    assert other.place is not None and other.place.before == 0
+    assert [order.source for order in room.lease(grader, 2)] == ["// theirs"]
+    with room.database.write() as connection:
+        # who operates the hub lets all go on, but for what a course itself holds back
+        control.resume(connection, room.now_ms, "hub")
+    assert room.lease(grader, 2) == ()
+    with room.database.write() as connection:
+        control.resume(connection, room.now_ms, room.instructor, "gpu101")
+    assert [order.source for order in room.lease(grader, 2)] == ["// mine"]

@@ -179,6 +179,8 @@ def class_hub(
     base_url: str = "/",
     own_hosts: bool = False,
     asks_driver: bool = False,
+    operator: str = "grace",
+    instructors: Sequence[str] = ("grace",),
     extension: Path = ROOT / "extension",
     within: Sequence[str | Path] = (),
 ) -> Iterator[ClassHub]:
@@ -194,7 +196,8 @@ def class_hub(
         *within,
         *(sys.executable, "-m", "warpbook.cli.main", "hub"),
         *("--folder", str(hub.folder), "--port", str(hub.port)),
-        *("--course", COURSE, "--instructor", "grace", "--base-url", base_url),
+        *("--course", COURSE, "--operator", operator, "--base-url", base_url),
+        *(word for name in instructors for word in ("--instructor", name)),
     ]
     if "--engine" not in options:
         command += ["--cpu-slots", "1", *([] if asks_driver else ["--no-gpu"])]

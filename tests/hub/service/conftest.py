@@ -23,6 +23,9 @@ from tests.hub.service.class_hub import (
     publish,
 )
 from tests.programs import wait_for
+from warpbook.hub.course.courses import Course
+from warpbook.hub.database.opening import HubDatabase
+from warpbook.hub.running.begin import begin_course
 
 
 @dataclass
@@ -64,8 +67,15 @@ def database(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClassHub]:
-    """A hub that is not at the root of its address."""
-    with class_hub(tmp_path_factory.mktemp("hub"), base_url="/x/y/") as running:
+    """A hub that is not at the root of its address, with another course of heidi's."""
+    folder = tmp_path_factory.mktemp("hub")
+    path = folder / "data/course/hub.db"
+    class_hubs.prepare(path)
+    database = HubDatabase(path)
+    with database.write() as connection:
+        begin_course(connection, 1, Course("other", "Another"), ["heidi"], [])
+    database.close()
+    with class_hub(folder, base_url="/x/y/", operator="opal") as running:
         yield running
 
 
@@ -73,6 +83,9 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClassHub]:
 def world(hub: ClassHub) -> World:
     names = ("grace", "ada", "bob", "tim", "una", "olga")
     people = {name: Visitor(hub, name).log_in() for name in names}
+    for name in ("heidi", "opal"):
+        people[name] = Visitor(hub, name).log_in(is_staff=True)
+    opal = people["opal"]
     grace, ada = people["grace"], people["ada"]
     course = f"courses/{COURSE}"
     changes = grace.done(f"{course}/roster", {"csv": ROSTER})
@@ -93,14 +106,13 @@ def world(hub: ClassHub) -> World:
     assert state["result"]["facts"]["verdict"] == "right"
     job = state["result"]["job"]
     appeal = ada.done(f"{course}/jobs/{job}/appeal", {"note": "<img src=x onerror=a>"})
-    grader_token = grace.done(f"{course}/graders", {"name": "spare"})["token"]
+    grader_token = opal.done("hub/graders", {"name": "spare"})["token"]
     people["grader"] = Visitor(hub, token=grader_token)
     people["nobody"] = Visitor(hub)
     page = grace.page(f"{course}/class").text
     person = page.split('id="row-', 1)[1].split('"', 1)[0]
     assert "ada" in page.split(f'id="row-{person}"', 1)[1].split("</tr>")[0]
-    queue = grace.page(f"{course}/queue").text
-    spare = queue.split("<h3>spare", 1)[1]
+    spare = opal.page("hub").text.split("<h3>spare", 1)[1]
     grader = spare.split("/graders/", 1)[1].split("/", 1)[0]
     return World(
         hub,

@@ -20,7 +20,7 @@ BODIES: dict[str, dict] = {
     "courses/{course}/appeals/{appeal}/answer": {"decision": "upheld", "answer": " "},
     "courses/{course}/roster": {"csv": "nobody"},
     "courses/{course}/roster/group": {
-        "group": "warpbook-instructors",
+        "group": "nobody's",
         "is_preview": True,
     },
     "courses/{course}/staff": {"username": "", "role": "assistant"},
@@ -63,23 +63,29 @@ BODIES: dict[str, dict] = {
     "courses/{course}/gpus/sessions/cancel": {"session": ""},
     "courses/{course}/queue/pause": _NO_REASON,
     "courses/{course}/queue/resume": {},
-    "courses/{course}/jobs/{job}/raise": {},
     "courses/{course}/jobs/{job}/cancel": _NO_REASON,
     "courses/{course}/jobs/{job}/retry": {},
-    "courses/{course}/graders": {"name": " "},
-    "courses/{course}/graders/{grader}/drain": {},
-    "courses/{course}/graders/{grader}/activate": {},
-    "courses/{course}/graders/{grader}/retire": {},
+    "hub/queue/pause": _NO_REASON,
+    "hub/queue/resume": {},
+    "hub/jobs/{job}/raise": {},
+    "hub/graders": {"name": " "},
+    "hub/graders/{grader}/drain": {},
+    "hub/graders/{grader}/activate": {},
+    "hub/graders/{grader}/retire": {},
     "courses/{course}/people/{person}/erase": _NO_REASON,
     "courses/{course}/people/{person}/remove-staff": {},
-    "courses/{course}/backup": {},
+    "hub/backup": {},
     "courses/{course}/platform/scores": {},
     "courses/{course}/platform/roster": {},
     "courses/{course}/platform/unbind": {},
 }
 #: of a person: ada, whose section is monday
 OWNED = ("{submission}", "{job}", "{appeal}", "{person}")
-ROLES = ("grace", "tim", "una", "ada", "bob", "olga", "grader", "nobody")
+ROLES = (
+    *("grace", "tim", "una", "ada", "bob"),
+    # of no course, of another one, and of the hub alone
+    *("olga", "heidi", "opal", "grader", "nobody"),
+)
 #: what says that somebody was let in, whatever came of it
 LET_IN = {200, 201, 400, 409}
 
@@ -90,7 +96,12 @@ def status_of(role: str, route: ApiRoute | PageRoute) -> str | int:
         return 302 if isinstance(route, PageRoute) else 403
     if route.level == "person":
         return "let in"
-    if role == "olga":
+    if route.level == "operator":
+        return "let in" if role == "opal" else 403
+    if role in ("olga", "heidi", "opal"):
+        return 404
+    if role == "grace" and route.path.endswith("/roster/group"):
+        # she is let in, and nobody is in the group
         return 404
     if route.level == "instructor":
         return "let in" if role == "grace" else 403

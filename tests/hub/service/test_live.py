@@ -185,7 +185,7 @@ def test_second_instructor_runs_the_course(world: World) -> None:
         Visitor(world.hub, "ivy").log_in()
     ivy = Visitor(world.hub, "ivy").log_in(is_staff=True)
     assert ivy.page(f"courses/{COURSE}/publish").status_code == 200
-    ivy.done(f"courses/{COURSE}/graders", {"name": "second"})
+    ivy.done(f"courses/{COURSE}/queue/resume")
     grace.done(f"courses/{COURSE}/people/{person}/remove-staff")
     assert ivy.page(f"courses/{COURSE}/publish").status_code == 403
 

@@ -97,7 +97,7 @@ def test_a_server_has_the_gpu_that_was_chosen(
     notebook = Visitor(world.hub, token=token)
     assert environment["WARPBOOK_HUB_URL"] == world.hub.service_url
     assert notebook.get("courses").ok
-    assert notebook.post("courses/gpu101/graders", {"name": "mine"}).status_code == 403
+    assert notebook.post("hub/graders", {"name": "mine"}).status_code == 403
 
 
 def test_a_server_waits_for_a_gpu_that_another_job_has(world: World) -> None:

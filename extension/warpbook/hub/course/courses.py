@@ -11,6 +11,7 @@ from warpbook.hub import audit
 from warpbook.hub.database.tables import (
     COURSES,
     MEMBERSHIPS,
+    OPERATORS,
     PEOPLE,
     SECTIONS,
     TEAM_MEMBERS,
@@ -73,7 +74,7 @@ def create_course(
     if connection.execute(exists).first() is not None:
         raise Conflict(f"There is a course `{course.id}` already.")
     row = structs.asdict(course)
-    connection.execute(insert(COURSES).values(**row, created_ms=now_ms))
+    connection.execute(insert(COURSES).values(**row, created_ms=now_ms, paused=""))
     section_id(connection, course.id, MAIN_SECTION)
     audit.note(connection, now_ms, actor, "course created", course.id, row)
 
@@ -219,7 +220,8 @@ def add_staff(
         if role != "instructor":
             check_other_instructor(connection, course_id, person)
         change = update(MEMBERSHIPS).where(key)
-        connection.execute(change.values(role=role, section=at, hidden_ms=None))
+        values = {"role": role, "section": at, "hidden_ms": None, "removed_ms": None}
+        connection.execute(change.values(**values))
     else:
         return person
     detail = {"course": course_id, "role": role, "section": at}
@@ -228,12 +230,12 @@ def add_staff(
 
 
 def staff_names(connection: Connection) -> frozenset[str]:
-    """Give the user names of the instructors and assistants of all courses."""
-    query = (
-        select(PEOPLE.c.username)
-        .join(MEMBERSHIPS, MEMBERSHIPS.c.person == PEOPLE.c.id)
-        .where(MEMBERSHIPS.c.role.in_(STAFF_ROLES), MEMBERSHIPS.c.hidden_ms.is_(None))
+    """Give the user names of the hub's operators and of all courses' staff."""
+    staff = select(MEMBERSHIPS.c.person).where(
+        MEMBERSHIPS.c.role.in_(STAFF_ROLES), MEMBERSHIPS.c.hidden_ms.is_(None)
     )
+    people = PEOPLE.c.id.in_(staff.union(select(OPERATORS.c.person)))
+    query = select(PEOPLE.c.username).where(people)
     return frozenset(connection.execute(query).scalars())
 
 
@@ -258,8 +260,8 @@ def remove_staff(
     if role not in STAFF_ROLES:
         raise Conflict("This person is not staff of the course.")
     check_other_instructor(connection, course_id, person)
-    change = update(MEMBERSHIPS).where(key).values(role="learner", hidden_ms=now_ms)
-    connection.execute(change)
+    values = {"role": "learner", "hidden_ms": now_ms, "removed_ms": now_ms}
+    connection.execute(update(MEMBERSHIPS).where(key).values(**values))
     detail = {"course": course_id, "role": role}
     audit.note(connection, now_ms, actor, "staff removed", person, detail, course_id)
 

@@ -16,6 +16,11 @@ CREATE TABLE people (
     erased_ms BIGINT
 );
 
+-- those whom the last start of the hub named
+CREATE TABLE operators (
+    person TEXT NOT NULL PRIMARY KEY REFERENCES people (id)
+);
+
 CREATE TABLE courses (
     id TEXT NOT NULL PRIMARY KEY,
     title TEXT NOT NULL,
@@ -25,7 +30,9 @@ CREATE TABLE courses (
     timed_runs_per_hour INTEGER NOT NULL,
     -- after a result, for an appeal
     appeal_window_h INTEGER NOT NULL,
-    created_ms BIGINT NOT NULL
+    created_ms BIGINT NOT NULL,
+    -- why none of its jobs is leased; empty: they are
+    paused TEXT NOT NULL
 );
 
 CREATE TABLE sections (
@@ -43,6 +50,8 @@ CREATE TABLE memberships (
     role TEXT NOT NULL,
     -- since when the person is off the roster; their work is kept
     hidden_ms BIGINT,
+    -- since when they are staff no more; a person makes them staff again, and no launch
+    removed_ms BIGINT,
     PRIMARY KEY (course, person)
 );
 CREATE INDEX ix_memberships_person ON memberships (person);

@@ -35,19 +35,21 @@ PEOPLE = Table(
     *_time("created_ms"),
     *_maybe_time("erased_ms"),
 )
+OPERATORS = Table("operators", METADATA, *_text("person"))
 COURSES = Table(
     "courses",
     METADATA,
     *_text("id", "title"),
     *_integer("late_budget_h", "timed_runs_per_hour", "appeal_window_h"),
     *_time("created_ms"),
+    *_text("paused"),
 )
 SECTIONS = Table("sections", METADATA, *_text("id", "course", "name"))
 MEMBERSHIPS = Table(
     "memberships",
     METADATA,
     *_text("course", "person", "section", "role"),
-    *_maybe_time("hidden_ms"),
+    *_maybe_time("hidden_ms", "removed_ms"),
 )
 TEAMS = Table("teams", METADATA, *_text("id", "course", "name"))
 TEAM_MEMBERS = Table("team_members", METADATA, *_text("course", "person", "team"))

@@ -16,6 +16,7 @@ from warpbook.hub.database.tables import (
     EXTENSIONS,
     JOBS,
     MEMBERSHIPS,
+    OPERATORS,
     OVERRIDES,
     PEOPLE,
     RESULTS,
@@ -24,7 +25,7 @@ from warpbook.hub.database.tables import (
     TEAM_MEMBERS,
     TURNS,
 )
-from warpbook.hub.errors import NotFound
+from warpbook.hub.errors import Conflict, NotFound
 from warpbook.hub.leases import asking
 from warpbook.hub.texts import reason_of
 
@@ -45,13 +46,19 @@ def erase(
     Raises:
         BadRequest: no reason is given.
         NotFound: there is no such person, or they were erased before.
-        Conflict: a course would have no instructor.
+        Conflict: a course would have no instructor, or they operate the hub.
     """
     why = reason_of(reason)
     of = PEOPLE.c.id == person
     query = select(PEOPLE.c.id).where(of, PEOPLE.c.erased_ms.is_(None))
     if connection.execute(query).first() is None:
         raise NotFound("There is no such person.")
+    operates = select(OPERATORS.c.person).where(OPERATORS.c.person == person)
+    if connection.execute(operates).first() is not None:
+        raise Conflict(
+            "This person operates the hub. Start it without their name as --operator "
+            "first."
+        )
     courses = _all(
         connection, select(MEMBERSHIPS.c.course).where(MEMBERSHIPS.c.person == person)
     )

@@ -24,7 +24,7 @@ from warpbook.hub.database.lti_tables import (
     LTI_PEOPLE,
     LTI_SCORES,
 )
-from warpbook.hub.database.tables import PEOPLE
+from warpbook.hub.database.tables import MEMBERSHIPS, PEOPLE
 from warpbook.hub.errors import BadRequest, Conflict, Forbidden, NotFound
 from warpbook.hub.lti.platform import Launch, PlatformMember
 
@@ -277,8 +277,8 @@ def _is_instructor(connection: Connection, course_id: str, name: str) -> bool:
 def _join(connection: Connection, now_ms: int, launch: Launch, name: str) -> None:
     """Make somebody who launches from the bound course what they are there.
 
-    Nobody loses a role so. Of a learner who was taken off the course, the platform's
-    roster says whether they are back.
+    Nobody loses a role so, and who was removed as staff gets none. Of a learner who was
+    taken off the course, the platform's roster says whether they are back.
     """
     try:
         before = viewer(connection, launch.course, name)
@@ -289,11 +289,20 @@ def _join(connection: Connection, now_ms: int, launch: Launch, name: str) -> Non
         return
     if before is not None and before.role != "learner":
         return
-    if launch.role in STAFF_ROLES:
+    if launch.role in STAFF_ROLES and not _was_removed(connection, launch.course, name):
         add_staff(connection, now_ms, ACTOR, launch.course, name, launch.role)
     elif launch.role == "learner" and before is None:
         row = RosterRow(0, name, launch.first_name, launch.last_name, launch.email)
         add_learner(connection, now_ms, ACTOR, launch.course, row)
+
+
+def _was_removed(connection: Connection, course_id: str, name: str) -> bool:
+    query = (
+        select(MEMBERSHIPS.c.removed_ms)
+        .join(PEOPLE, PEOPLE.c.id == MEMBERSHIPS.c.person)
+        .where(MEMBERSHIPS.c.course == course_id, PEOPLE.c.username == name)
+    )
+    return connection.execute(query).scalar() is not None
 
 
 def _bind(connection: Connection, now_ms: int, launch: Launch) -> None:

@@ -1,4 +1,4 @@
-"""What instructors do with the queue."""
+"""What instructors do with their course's jobs, and operators with the queue."""
 
 from __future__ import annotations
 
@@ -8,28 +8,55 @@ from sqlalchemy import Connection, select, update
 
 from warpbook.hub import audit
 from warpbook.hub.database import settings
-from warpbook.hub.database.tables import JOBS
+from warpbook.hub.database.tables import COURSES, JOBS
 from warpbook.hub.errors import Conflict, NotFound
 from warpbook.hub.queue.enqueuing import STAFF_LANE
 from warpbook.hub.texts import reason_of
 
 
-def pause(connection: Connection, now_ms: int, actor: str, reason: str) -> None:
-    """Lease no more jobs; those that run go on, and submissions are still taken."""
+def pause(
+    connection: Connection, now_ms: int, actor: str, reason: str, course: str = ""
+) -> None:
+    """Lease no more jobs; those that run go on, and submissions are still taken.
+
+    Args:
+        connection: of a transaction that writes.
+        now_ms: the time.
+        actor: who does it.
+        reason: why.
+        course: whose jobs; those of all courses if left out.
+
+    Raises:
+        BadRequest: no reason is given.
+    """
     why = reason_of(reason)
-    settings.put(connection, settings.PAUSED, why)
-    audit.note(connection, now_ms, actor, "queue paused", "queue", {"reason": why})
+    _put_pause(connection, course, why)
+    detail = {"reason": why}
+    subject = course or "queue"
+    audit.note(connection, now_ms, actor, "queue paused", subject, detail, course)
 
 
-def resume(connection: Connection, now_ms: int, actor: str) -> None:
-    """Lease jobs again."""
-    settings.put(connection, settings.PAUSED, None)
-    audit.note(connection, now_ms, actor, "queue resumed", "queue")
+def resume(connection: Connection, now_ms: int, actor: str, course: str = "") -> None:
+    """Lease jobs again: of a course, or of all that are not paused by themselves."""
+    _put_pause(connection, course, "")
+    subject = course or "queue"
+    audit.note(connection, now_ms, actor, "queue resumed", subject, None, course)
 
 
-def is_paused(connection: Connection) -> bool:
-    """Whether the queue is paused."""
-    return settings.get(connection, settings.PAUSED) is not None
+def pause_of(connection: Connection, course: str = "") -> str:
+    """Tell why a course's jobs are paused, or those of all; empty if they are not."""
+    if not course:
+        return settings.get(connection, settings.PAUSED) or ""
+    query = select(COURSES.c.paused).where(COURSES.c.id == course)
+    return str(connection.execute(query).scalar_one())
+
+
+def _put_pause(connection: Connection, course: str, reason: str) -> None:
+    if course:
+        of_course = update(COURSES).where(COURSES.c.id == course)
+        connection.execute(of_course.values(paused=reason))
+    else:
+        settings.put(connection, settings.PAUSED, reason or None)
 
 
 def raise_job(connection: Connection, now_ms: int, actor: str, job: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, Select, select, update
 
 from warpbook.hub.database.competition_tables import FINAL_JOBS, FINALS
-from warpbook.hub.database.tables import JOBS
+from warpbook.hub.database.tables import COURSES, JOBS, PUBLICATIONS
 
 _OPEN = ("queued", "leased")
 
@@ -18,9 +18,9 @@ def next_of_final(
     """Tell whether a GPU is held for a final, and give the job that is next there.
 
     It is held while jobs of a final wait or run. Their order stays as it was drawn: a
-    job that has to wait holds up those behind it. One that is parked is passed over. As
-    all of it is read from the jobs, a service or grader that was killed goes on where
-    it was.
+    job that has to wait holds up those behind it. One that is parked is passed over. A
+    paused course holds no GPU: the rest of its final comes later. As all of it is read
+    from the jobs, a service or grader that was killed goes on where it was.
     """
     if not device:
         return False, None
@@ -32,6 +32,7 @@ def next_of_final(
             FINALS.c.grader == grader,
             FINALS.c.device == device,
             JOBS.c.state.in_(_OPEN),
+            JOBS.c.publication.not_in(of_paused_courses()),
         )
         .order_by(FINALS.c.started_ms, FINALS.c.id, FINAL_JOBS.c.place)
         .limit(1)
@@ -41,6 +42,15 @@ def next_of_final(
         return False, None
     may_begin = job.state == "queued" and job.not_before_ms <= now_ms
     return True, job if may_begin else None
+
+
+def of_paused_courses() -> Select[tuple[str]]:
+    """Select the labs whose jobs are not leased."""
+    return (
+        select(PUBLICATIONS.c.id)
+        .join(COURSES, COURSES.c.id == PUBLICATIONS.c.course)
+        .where(COURSES.c.paused != "")
+    )
 
 
 def cancel_finals(connection: Connection, now_ms: int, publication_id: str) -> None:

@@ -37,7 +37,7 @@ from warpbook.hub.grader_protocol import (
 )
 from warpbook.hub.leases.granting import leased_gpus
 from warpbook.hub.queue.enqueuing import LEARNER_LANE
-from warpbook.hub.queue.finals import next_of_final
+from warpbook.hub.queue.finals import next_of_final, of_paused_courses
 from warpbook.hub.rules.lateness import HOUR_MS
 from warpbook_monitors.plain_text import bounded
 
@@ -227,6 +227,7 @@ def _next_job(connection: Connection, now_ms: int, stage: Stage) -> Row[Any] | N
                 JOBS.c.stage == stage,
                 JOBS.c.not_before_ms <= now_ms,
                 outside_finals(),
+                JOBS.c.publication.not_in(of_paused_courses()),
             )
             .order_by(*queue_order())
             .limit(1)

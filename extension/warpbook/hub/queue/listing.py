@@ -10,8 +10,9 @@ from sqlalchemy import Connection, Row, select
 
 from warpbook.hub.database import settings
 from warpbook.hub.database.competition_tables import outside_finals
-from warpbook.hub.database.tables import JOBS, PUBLICATIONS, SUBMISSIONS
+from warpbook.hub.database.tables import JOBS, PEOPLE, PUBLICATIONS, SUBMISSIONS
 from warpbook.hub.grader_protocol import Stage
+from warpbook.hub.queue.finals import of_paused_courses
 from warpbook.hub.queue.graders import graders
 from warpbook.hub.queue.leasing import queue_order, with_turns
 from warpbook.hub.rules.eta import expected_s, finish_times_s
@@ -38,9 +39,11 @@ class QueuedJob(Struct, frozen=True):
 
     job: str
     submission: str
+    course: str
     publication: str
     party: str
     person: str
+    username: str
     stage: str
     state: str
     lane: int
@@ -68,32 +71,37 @@ def place(connection: Connection, now_ms: int, submission_id: str) -> Place | No
     return None if job is None else places(connection, now_ms).get(job)
 
 
-def queue(connection: Connection, now_ms: int, course_id: str) -> list[QueuedJob]:
-    """Give all jobs of a course that have not ended, in the order of the queue.
+def queue(connection: Connection, now_ms: int, course_id: str = "") -> list[QueuedJob]:
+    """Give all jobs that have not ended, in the order of the queue.
 
-    Places count jobs of other courses, too.
+    Args:
+        connection: of a transaction.
+        now_ms: the time.
+        course_id: only its jobs, with places that count jobs of other courses, too.
     """
     where = places(connection, now_ms)
     query = (
         with_turns(
-            select(JOBS, SUBMISSIONS.c.person)
+            select(JOBS, SUBMISSIONS.c.person, PEOPLE.c.username, PUBLICATIONS.c.course)
             .select_from(JOBS)
             .join(SUBMISSIONS, SUBMISSIONS.c.id == JOBS.c.submission)
+            .join(PEOPLE, PEOPLE.c.id == SUBMISSIONS.c.person)
             .join(PUBLICATIONS, PUBLICATIONS.c.id == JOBS.c.publication)
         )
-        .where(
-            PUBLICATIONS.c.course == course_id,
-            JOBS.c.state.in_((*_IN_QUEUE, "parked")),
-        )
+        .where(JOBS.c.state.in_((*_IN_QUEUE, "parked")))
         .order_by(JOBS.c.state, *queue_order())
     )
+    if course_id:
+        query = query.where(PUBLICATIONS.c.course == course_id)
     return [
         QueuedJob(
             row.id,
             row.submission,
+            row.course,
             row.publication,
             row.party,
             row.person,
+            row.username,
             row.stage,
             row.state,
             row.lane,
@@ -120,6 +128,7 @@ def places(connection: Connection, now_ms: int) -> dict[str, Place]:
                 JOBS.c.publication,
                 JOBS.c.leased_ms,
                 JOBS.c.not_before_ms,
+                JOBS.c.publication.in_(of_paused_courses()).label("is_paused"),
             ).select_from(JOBS)
         )
         .where(JOBS.c.state.in_(_IN_QUEUE), outside_finals())
@@ -131,10 +140,10 @@ def places(connection: Connection, now_ms: int) -> dict[str, Place]:
     for stage in get_args(Stage):
         slots = 0 if is_paused else _slots(connection, now_ms, stage)
         running = [row for row in rows if (row.stage, row.state) == (stage, "leased")]
-        # what may not begin yet is behind what may
+        # what may not begin yet is behind what may, and what is paused behind both
         waiting = sorted(
             (row for row in rows if (row.stage, row.state) == (stage, "queued")),
-            key=lambda row: row.not_before_ms > now_ms,
+            key=lambda row: (row.is_paused, row.not_before_ms > now_ms),
         )
 
         def expected(row: Row[Any], of: str = stage) -> float:
@@ -150,7 +159,8 @@ def places(connection: Connection, now_ms: int) -> dict[str, Place]:
         for before, (row, end_s) in enumerate(zip(waiting, ends_s, strict=True)):
             held_s = max(0.0, (row.not_before_ms - now_ms) / 1000)
             eta_s = max(end_s, held_s + expected(row))
-            known = eta_s if math.isfinite(eta_s) else None
+            is_known = math.isfinite(eta_s) and not row.is_paused
+            known = eta_s if is_known else None
             by_job[row.id] = Place(stage, before, known)
     return by_job
 

@@ -2,7 +2,7 @@
 
 `warpbook hub config` names it in a JupyterHub's configuration. It has the course and
 its instructors in the database, and then serves as `warpbook.hub.service` does, in the
-same environment. Graders are added on the page *Queue*.
+same environment. An operator adds graders on the page *Hub*.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--course", required=True, metavar="ID")
     parser.add_argument("--title", required=True, help="of the course, as it is begun")
     parser.add_argument("--instructor", action="append", required=True, metavar="NAME")
+    parser.add_argument("--operator", action="append", default=[], metavar="NAME")
     options = parser.parse_args(arguments)
     folder = Path(os.environ.get(service.DATA, ""))
     if not folder.is_absolute():
@@ -40,15 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with database.write() as connection:
                 course = Course(options.course, options.title)
                 now_ms = HubClock().now_ms()
-                # it starts anew whenever its pod does, and undoes nothing then
-                begin_course(
-                    connection, now_ms, course, options.instructor, only_new=True
+                people = begin_course(
+                    connection, now_ms, course, options.instructor, options.operator
                 )
         finally:
             database.close()
     except (HubError, OSError) as problem:
         sys.stderr.write(f"warpbook hub: {problem}\n")
         return 1
+    sys.stderr.write(f"{people}\n")
     return service.main()
 
 

@@ -33,7 +33,6 @@ c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{plan.proxy_port}"
 c.ConfigurableHTTPProxy.pid_file = f"{plan.hub_folder}/proxy.pid"
 
 c.JupyterHub.custom_scopes = CUSTOM_SCOPES
-c.JupyterHub.load_groups = {"warpbook-instructors": {"users": list(plan.instructors)}}
 c.JupyterHub.load_roles = ROLES
 # it is kept running beside the hub, and serves graders while the hub is away
 c.JupyterHub.services = [

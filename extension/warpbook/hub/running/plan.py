@@ -34,7 +34,10 @@ class HubPlan(Struct, frozen=True):
     base_url: str
     course: str
     title: str
+    #: whom this start adds to the course, where it does not know them
     instructors: tuple[str, ...]
+    #: of the hub
+    operators: tuple[str, ...]
     #: Node's own binary, and the program that it runs
     proxy: tuple[str, str]
     #: accounts; empty: that which started the hub

@@ -78,6 +78,7 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
         begun = self._begin(restore)
+        self._say(begun.people)
         self._token = begun.token
         _write_secret(self._plan.token_file, self._service_token)
         _write_secret(self._plan.keeper_token_file, begun.keeper_token)

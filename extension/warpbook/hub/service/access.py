@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from sqlalchemy import Connection, select
 
 from warpbook.hub.course.courses import course, viewer
+from warpbook.hub.course.operators import operator
 from warpbook.hub.course.publications import Publication, publication
 from warpbook.hub.course.windows import window_of
 from warpbook.hub.database.tables import APPEALS, JOBS, MEMBERSHIPS
@@ -24,12 +25,12 @@ from warpbook.hub.rules.visibility import (
     may_see_lab,
     may_see_work,
 )
-from warpbook.hub.scopes import ASSIST, SCOPES, TEACH
+from warpbook.hub.scopes import ASSIST, OPERATE, SCOPES, TEACH
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.work.submissions import Submission, sections_of, submission
 
-#: "person": anybody who is logged in; "member": of the course
-Level = Literal["person", "member", "staff", "instructor"]
+#: "person": anybody who is logged in; "operator": of the hub; the rest: of the course
+Level = Literal["person", "operator", "member", "staff", "instructor"]
 
 
 class Identity(Struct, frozen=True):
@@ -42,6 +43,11 @@ class Identity(Struct, frozen=True):
     def may_teach(self) -> bool:
         """Whether the token may be used to run a course."""
         return TEACH in self.scopes
+
+    @property
+    def may_operate(self) -> bool:
+        """Whether the token may be used to operate the hub."""
+        return OPERATE in self.scopes
 
     @property
     def may_assist(self) -> bool:
@@ -78,8 +84,22 @@ def admit(
         NotFound: there is no such thing, or the person may not know of it.
         Forbidden: they may know of it, and not do this.
     """
-    if level == "person":
-        return Admitted(connection, now_ms, identity.username)
+    operator_id = ""
+    if identity.may_operate:
+        operator_id = operator(connection, identity.username)
+    if level == "operator" and not operator_id:
+        raise Forbidden(
+            "This is for who operates the hub: whom its start names as --operator."
+        )
+    if level in ("person", "operator"):
+        return Admitted(
+            connection,
+            now_ms,
+            identity.username,
+            operator=operator_id,
+            job=ids.get("job", ""),
+            grader=ids.get("grader", ""),
+        )
     who = _as_allowed(viewer(connection, ids["course"], identity.username), identity)
     _check_level(who, level)
     lab, work = None, None
@@ -107,7 +127,7 @@ def admit(
         ids.get("person", ""),
         ids.get("job", ""),
         ids.get("appeal", ""),
-        ids.get("grader", ""),
+        operator=operator_id,
     )
 
 

@@ -30,6 +30,8 @@ class Admitted:
     job: str = ""
     appeal: str = ""
     grader: str = ""
+    #: the person's id, if they operate the hub
+    operator: str = ""
 
     @property
     def course(self) -> Course:
@@ -46,7 +48,7 @@ class Admitted:
     @property
     def actor(self) -> str:
         """Name who asks, for the audit log."""
-        return self.viewer.person
+        return self.operator or self.viewer.person
 
     @property
     def lab(self) -> Publication:

@@ -57,6 +57,7 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
             has_course = admitted.given_course is not None
             about = {
                 "course": admitted.given_course,
+                "is_operator": bool(admitted.operator),
                 "is_staff": has_course and admitted.is_staff,
                 "is_instructor": has_course and admitted.is_instructor,
                 "now_ms": now_ms,
@@ -96,6 +97,7 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
             "page": template.removesuffix(".html"),
             "is_staff": False,
             "is_instructor": False,
+            "is_operator": False,
             **values,
         }
         self.finish(_LOADER.load(template).generate(**shown))

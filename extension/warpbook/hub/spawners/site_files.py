@@ -49,6 +49,7 @@ class Site(Struct, frozen=True):
     course: str
     title: str
     instructors: tuple[str, ...]
+    operators: tuple[str, ...]
     #: of each server
     cpus: int
     memory_gib: int
@@ -135,6 +136,8 @@ def _begin(site: Site) -> list[str]:
     command += ["--course", site.course, "--title", site.title]
     for name in site.instructors:
         command += ["--instructor", name]
+    for name in site.operators:
+        command += ["--operator", name]
     return command
 
 

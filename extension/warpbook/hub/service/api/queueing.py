@@ -1,4 +1,4 @@
-"""What staff do with the queue and the graders."""
+"""What staff do with their course's jobs, and operators with queue and graders."""
 
 from __future__ import annotations
 
@@ -13,20 +13,45 @@ def queue_list(admitted: Admitted, _: Nothing) -> list[QueuedJob]:
     return queue(admitted.connection, admitted.now_ms, admitted.course.id)
 
 
+def whole_queue(admitted: Admitted, _: Nothing) -> list[QueuedJob]:
+    """Give all jobs of all courses that have not ended."""
+    return queue(admitted.connection, admitted.now_ms)
+
+
 def pause(admitted: Admitted, given: WithReason) -> dict[str, bool]:
-    """Pause the queue."""
-    control.pause(admitted.connection, admitted.now_ms, admitted.actor, given.reason)
+    """Pause the jobs of a course."""
+    control.pause(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        given.reason,
+        admitted.course.id,
+    )
     return {"is_paused": True}
 
 
 def resume(admitted: Admitted, _: Nothing) -> dict[str, bool]:
+    """Let the jobs of a course go on."""
+    control.resume(
+        admitted.connection, admitted.now_ms, admitted.actor, admitted.course.id
+    )
+    return {"is_paused": False}
+
+
+def pause_all(admitted: Admitted, given: WithReason) -> dict[str, bool]:
+    """Pause the queue of all courses."""
+    control.pause(admitted.connection, admitted.now_ms, admitted.actor, given.reason)
+    return {"is_paused": True}
+
+
+def resume_all(admitted: Admitted, _: Nothing) -> dict[str, bool]:
     """Let the queue go on."""
     control.resume(admitted.connection, admitted.now_ms, admitted.actor)
     return {"is_paused": False}
 
 
 def raise_job(admitted: Admitted, _: Nothing) -> dict[str, str]:
-    """Put a job before all others."""
+    """Put a job before all others, of whatever course."""
     control.raise_job(
         admitted.connection, admitted.now_ms, admitted.actor, admitted.job
     )

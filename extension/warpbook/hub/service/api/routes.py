@@ -42,7 +42,7 @@ C = "courses/{course}"
 L = f"{C}/labs/{{lab}}"
 S = f"{C}/submissions/{{submission}}"
 J = f"{C}/jobs/{{job}}"
-G = f"{C}/graders/{{grader}}"
+G = "hub/graders/{grader}"
 P = f"{C}/people/{{person}}"
 
 API_ROUTES: tuple[ApiRoute, ...] = (
@@ -149,15 +149,16 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("GET", f"{C}/queue", "instructor", queueing.queue_list),
     ApiRoute("POST", f"{C}/queue/pause", "instructor", queueing.pause, WithReason),
     ApiRoute("POST", f"{C}/queue/resume", "instructor", queueing.resume),
-    ApiRoute("POST", f"{J}/raise", "instructor", queueing.raise_job),
     ApiRoute("POST", f"{J}/cancel", "staff", queueing.cancel_job, WithReason),
     ApiRoute("POST", f"{J}/retry", "staff", queueing.retry_job),
-    ApiRoute(
-        "POST", f"{C}/graders", "instructor", queueing.register_grader, GraderName
-    ),
-    ApiRoute("POST", f"{G}/drain", "instructor", queueing.drain_grader),
-    ApiRoute("POST", f"{G}/activate", "instructor", queueing.activate_grader),
-    ApiRoute("POST", f"{G}/retire", "instructor", queueing.retire_grader),
+    ApiRoute("GET", "hub/queue", "operator", queueing.whole_queue),
+    ApiRoute("POST", "hub/queue/pause", "operator", queueing.pause_all, WithReason),
+    ApiRoute("POST", "hub/queue/resume", "operator", queueing.resume_all),
+    ApiRoute("POST", "hub/jobs/{job}/raise", "operator", queueing.raise_job),
+    ApiRoute("POST", "hub/graders", "operator", queueing.register_grader, GraderName),
+    ApiRoute("POST", f"{G}/drain", "operator", queueing.drain_grader),
+    ApiRoute("POST", f"{G}/activate", "operator", queueing.activate_grader),
+    ApiRoute("POST", f"{G}/retire", "operator", queueing.retire_grader),
     ApiRoute("GET", f"{C}/exports/grades", "instructor", taking_out.grades),
     ApiRoute("GET", f"{C}/exports/records", "instructor", taking_out.records),
     ApiRoute("GET", f"{C}/exports/sources", "instructor", taking_out.sources),
@@ -171,8 +172,8 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ),
     ApiRoute(
         "POST",
-        f"{C}/backup",
-        "instructor",
+        "hub/backup",
+        "operator",
         taking_out.note_backup,
         after=taking_out.make_backup,
     ),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from warpbook.hub.course.courses import members
 from warpbook.hub.course.publications import Publication, publications
-from warpbook.hub.database import settings
+from warpbook.hub.queue import control
 from warpbook.hub.queue.graders import graders
 from warpbook.hub.queue.listing import queue
 from warpbook.hub.service.admitted import Admitted
@@ -47,16 +48,23 @@ async def with_rows(service: Service, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def queue_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
-    """Show what waits, runs and is parked, and the graders with their GPUs."""
+    """Show a course's jobs, and counts of the other courses' and of what grades."""
     connection, course = admitted.connection, admitted.course.id
-    jobs = queue(connection, admitted.now_ms, course)
+    jobs = queue(connection, admitted.now_ms)
+    heard = [
+        grader
+        for grader in graders(connection, admitted.now_ms)
+        if grader.is_heard and grader.state == "active"
+    ]
     return {
-        "jobs": jobs,
-        "running": {job.device: job for job in jobs if job.device},
-        "graders": graders(connection, admitted.now_ms),
-        "people": {one.person: one for one in members(connection, course)},
+        "jobs": [job for job in jobs if job.course == course],
+        "others": Counter(job.state for job in jobs if job.course != course),
+        "graders": len(heard),
+        "cpu_slots": sum(grader.cpu_slots for grader in heard),
+        "gpus": sum(len(grader.devices) for grader in heard),
         "labs": {lab.id: lab for lab in publications(connection, course)},
-        "paused": settings.get(connection, settings.PAUSED),
+        "paused": control.pause_of(connection, course),
+        "all_paused": control.pause_of(connection),
     }
 
 

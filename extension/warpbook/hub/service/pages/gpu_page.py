@@ -22,8 +22,9 @@ STATES = {
 
 
 def gpu_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
-    """Show the GPUs; who has one is shown to staff."""
+    """Show the GPUs; who of the course has one is shown to its staff."""
     connection, now_ms = admitted.connection, admitted.now_ms
+    course = admitted.course.id
     all_gpus = board.gpus(connection, now_ms)
     return {
         "lease": asking.own_lease(connection, now_ms, admitted.actor),
@@ -31,7 +32,11 @@ def gpu_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "models": sorted({gpu.name for gpu in all_gpus if gpu.state != "lost"}),
         "free": sorted({gpu.name for gpu in all_gpus if gpu.state == "free"}),
         "line": len(granting.waiting(connection, now_ms)),
-        "use": board.use_of_courses(connection, now_ms) if admitted.is_staff else [],
+        "use": [
+            use
+            for use in board.use_of_courses(connection, now_ms)
+            if admitted.operator or (admitted.is_staff and use.course == course)
+        ],
         "sessions": calendar.sessions(connection, now_ms, now_ms + _WEEK_MS),
         "minutes": range(LEAST_MINUTES, MOST_MINUTES + 1, 10),
         "states": STATES,

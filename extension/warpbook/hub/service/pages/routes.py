@@ -7,6 +7,7 @@ from warpbook.hub.service.pages import (
     competing,
     gpu_page,
     learning,
+    operating,
     platform,
     teaching,
 )
@@ -18,6 +19,14 @@ L = f"{C}/labs/{{lab}}"
 
 PAGE_ROUTES: tuple[PageRoute, ...] = (
     PageRoute("", "person", "courses.html", learning.courses_page),
+    PageRoute(
+        "hub",
+        "operator",
+        "hub.html",
+        operating.hub_page,
+        LogQuery,
+        after=operating.with_backups,
+    ),
     PageRoute(C, "member", "labs.html", learning.labs_page),
     PageRoute(
         f"{C}/publish", "instructor", "publish.html", teaching.catalogue_page, LabQuery
@@ -61,11 +70,5 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
     PageRoute(f"{C}/appeals", "staff", "appeals.html", teaching.appeals_page),
     PageRoute(f"{C}/platform", "instructor", "platform.html", platform.platform_page),
     PageRoute(f"{C}/log", "instructor", "log.html", teaching.log_page, LogQuery),
-    PageRoute(
-        f"{C}/data",
-        "instructor",
-        "data.html",
-        teaching.data_page,
-        after=teaching.with_backups,
-    ),
+    PageRoute(f"{C}/data", "instructor", "data.html", teaching.data_page),
 )

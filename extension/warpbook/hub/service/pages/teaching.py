@@ -17,7 +17,7 @@ from warpbook.hub.rules.visibility import may_decide_work
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.lab_texts import lab_of, labs
 from warpbook.hub.service.parameters import LabQuery, LogQuery, Nothing, PairQuery
-from warpbook.hub.service.service import BACKUPS, Service
+from warpbook.hub.service.service import Service
 from warpbook.hub.work.decisions import appeals, overrides
 from warpbook.hub.work.marks import marks_of
 from warpbook.hub.work.results import standing
@@ -182,6 +182,13 @@ async def with_lines(service: Service, values: dict[str, Any]) -> dict[str, Any]
 def log_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
     """Show the audit log, the newest first."""
     connection, course = admitted.connection, admitted.course.id
+    names = {one.person: one.username for one in members(connection, course)}
+    return {**entries_before(admitted, given, course), "names": names}
+
+
+def entries_before(admitted: Admitted, given: LogQuery, course: str) -> dict[str, Any]:
+    """Give entries of the log, of a course or of the hub, with where older ones are."""
+    connection = admitted.connection
     before = given.before or audit.last_number(connection) + 1
     after = max(0, before - _ENTRIES - 1)
     entries = [
@@ -189,29 +196,16 @@ def log_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
         for entry in audit.entries(connection, after, _ENTRIES, given.subject, course)
         if entry.number < before
     ]
-    names = {one.person: one.username for one in members(connection, course)}
     return {
         "entries": entries[::-1],
-        "names": names,
         "older": after + 1 if after else 0,
         "subject": given.subject,
     }
 
 
 def data_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
-    """Show exports, backups and the course's settings."""
+    """Show exports and the course's settings."""
     return {"settings": admitted.course}
-
-
-async def with_backups(service: Service, values: dict[str, Any]) -> dict[str, Any]:
-    """Add the backups that are there."""
-
-    def look() -> list[tuple[str, int]]:
-        folder = service.folder / BACKUPS
-        files = sorted(folder.glob("*.db"), reverse=True) if folder.is_dir() else []
-        return [(file.name, file.stat().st_size) for file in files[:100]]
-
-    return {**values, "backups": await service.apart(look)}
 
 
 def _form(admitted: Admitted) -> dict[str, Any]:
