@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: where the hub's proxy listens, and the address of the service's pages behind it
 PROXY, PAGES = "WARPBOOK_HUB_PROXY", "WARPBOOK_HUB_PAGES"
 _EACH_S, _LEAST_PAUSE_S = 1.0, 0.2
-_WAIT_S = 5.0
+_WAIT_S, _SETTLE_S = 5.0, 30.0
 _LOG = logging.getLogger("warpbook.hub")
 
 
@@ -81,7 +81,7 @@ class Heartbeat:
     async def settle(self) -> None:
         """Wait for a beat: an outage that goes on now is noted then."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._beat.wait(), 2 * _WAIT_S)
+            await asyncio.wait_for(self._beat.wait(), _SETTLE_S)
 
 
 async def _ask_as_people(prefix: str) -> None:
