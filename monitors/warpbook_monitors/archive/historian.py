@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -56,6 +55,7 @@ class Historian:
     def recover(self, connection: sqlite3.Connection) -> None:
         """Go on where the file ends."""
         self._tail.recover(connection)
+        self._keep_agreement()
 
     def write(
         self,
@@ -97,8 +97,6 @@ class Historian:
         return True
 
     def _keep_agreement(self) -> None:
-        beside = self._clock_file.with_suffix(".new")
-        # a full disk: the next start waits a day
+        # after a full disk, or a kill in its midst, the next start waits a day
         with contextlib.suppress(OSError):
-            beside.write_bytes(msgspec.json.encode(self._agreement))
-            os.replace(beside, self._clock_file)
+            self._clock_file.write_bytes(msgspec.json.encode(self._agreement))

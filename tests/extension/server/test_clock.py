@@ -31,8 +31,8 @@ def names(running: ServerProcess) -> set[str]:
 def tidy(folder: Path) -> None:
     """Wait until the archive is tidied; what it is handed in then comes after that."""
     file = folder / CLOCK_FILE
-    before = file.stat().st_ino
-    wait_for("tidying", lambda: file.stat().st_ino != before or None)
+    before = file.stat().st_mtime_ns
+    wait_for("tidying", lambda: file.stat().st_mtime_ns != before or None)
 
 
 def said(running: ServerProcess, words: str) -> None:
