@@ -51,7 +51,7 @@ _ANNOTATION = "user_annotation"
 _GPU_ANNOTATION = "gpu_user_annotation"
 #: of accelerators that are none of NVIDIA's or AMD's
 _OF_A_DEVICE = re.compile(r"(?!cuda|hip)(\w+?)_(runtime|driver|ccp_events|insight)$")
-_LONGEST_DEVICE = 40
+_LONGEST_DEVICE, _LONGEST_PROCESS = 40, 100
 _DEVICES = {
     "xpu": "Intel's XPU",
     "mtia": "Meta's MTIA",
@@ -257,7 +257,7 @@ class Gathered:
             the names of its processes, none where it holds one, and of each event the
             position of its process among them, or NONE.
         """
-        names = [str(name) for name in self.processes]
+        names = [str(name)[:_LONGEST_PROCESS] for name in self.processes]
         first: dict[str, int] = {}
         # some tools write a number as a text, and not always
         same = np.array(
