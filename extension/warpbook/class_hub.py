@@ -306,16 +306,16 @@ class ClassHub:
     def _ask(self, path: str, kind: type[Answered], body: bytes | None) -> Answered:
         patience_s = _PATIENCE_S if self._say else _SILENT_S
         end_s, wait_s = time.monotonic() + patience_s, _AGAIN_S
-        told = ""
+        said = ""
         while True:
             try:
                 return self._once(path, kind, body)
             except _Away as problem:
                 if time.monotonic() + wait_s > end_s:
                     raise HubProblem(f"{problem} Try again later.") from None
-                if self._say and str(problem) != told:
-                    told = str(problem)
-                    self._say(f"{told} It is tried again for up to {patience_s:.0f} s.")
+                if self._say and str(problem) != said:
+                    said = str(problem)
+                    self._say(f"{said} It is tried again for up to {patience_s:.0f} s.")
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, _MOST_AGAIN_S)
 

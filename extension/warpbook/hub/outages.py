@@ -25,12 +25,11 @@ from warpbook.hub.rules.lateness import (
     DAY_H,
     HOUR_MS,
     MINUTE_MS,
+    UNSEEN_MS,
     Outage,
     extended_ms,
 )
 
-#: less than this between two notes is no outage
-LEAST_MS = 2_000
 #: who ends a hub for longer than this, or sets its clock so far, tells people dates
 _MOST_MS = 7 * DAY_H * HOUR_MS
 _OUTAGES, _ANSWERED = "outages", "answered_ms"
@@ -54,10 +53,10 @@ def note_return(connection: Connection, now_ms: int) -> Outage | None:
     """
     answered = settings.get(connection, _ANSWERED)
     note_answered(connection, now_ms)
-    if answered is None or not LEAST_MS < now_ms - int(answered) <= _MOST_MS:
+    if answered is None or not UNSEEN_MS < now_ms - int(answered) <= _MOST_MS:
         return None
     known, begun_ms = outages(connection), int(answered)
-    if known and begun_ms <= known[-1].to_ms + LEAST_MS:
+    if known and begun_ms <= known[-1].to_ms + UNSEEN_MS:
         begun_ms = min(begun_ms, known[-1].from_ms)
         known = known[:-1]
     elif known and not _moves_a_date(connection, known):

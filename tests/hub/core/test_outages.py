@@ -20,6 +20,7 @@ from warpbook.hub.rules.lateness import (
     AGAIN_MS,
     HOUR_MS,
     MINUTE_MS,
+    UNSEEN_MS,
     Outage,
     Window,
     extended_ms,
@@ -41,6 +42,14 @@ def test_a_minute_that_is_shown_is_the_whole_minute() -> None:
     assert window.is_open(DUE_MS + 59_999) and not window.is_open(DUE_MS + 60_000)
     # a time with seconds is shown with them
     assert late_hours(DUE_MS + 1_001, Window(0, DUE_MS + 1_000, DUE_MS)) == 1
+
+
+def test_what_may_have_been_on_its_way_counts_as_the_last_moment() -> None:
+    window = Window(0, DUE_MS, DUE_MS + HOUR_MS)
+    for end_ms in (last_ms(window.due_ms), last_ms(window.closes_ms)):
+        counted = [window.counted_ms(end_ms + ms) for ms in (0, 1, UNSEEN_MS)]
+        assert counted == [end_ms, end_ms, end_ms]
+        assert window.counted_ms(end_ms + UNSEEN_MS + 1) == end_ms + UNSEEN_MS + 1
 
 
 @given(DATES, some.lists(some.tuples(DATES, some.integers(1, 10**7)), max_size=5))

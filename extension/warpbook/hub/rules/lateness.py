@@ -9,6 +9,8 @@ from msgspec import Struct
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 DAY_H = 24
+#: less than this of the way to the service is not noticed, so it counts for people
+UNSEEN_MS = 2_000
 #: after an outage people have so long at least: their clients try again now and then
 AGAIN_MS = MINUTE_MS
 
@@ -57,6 +59,17 @@ class Window(Struct, frozen=True):
     def is_open(self, now_ms: int) -> bool:
         """Whether it takes a submission now; the last millisecond counts."""
         return self.opens_ms <= now_ms <= last_ms(self.closes_ms)
+
+    def counted_ms(self, arrived_ms: int) -> int:
+        """Give when a submission counts as received.
+
+        What may have been sent before a date was over counts as of its last moment.
+        """
+        dates = (last_ms(self.due_ms), last_ms(self.closes_ms))
+        for end_ms in dates:
+            if end_ms < arrived_ms <= end_ms + UNSEEN_MS:
+                return end_ms
+        return arrived_ms
 
     def is_late(self, now_ms: int) -> bool:
         """Whether a submission is late now."""

@@ -18,7 +18,8 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 
 from warpbook.hub.clock import HubClock
 from warpbook.hub.errors import HubError
-from warpbook.hub.outages import LEAST_MS, note_answered, note_return
+from warpbook.hub.outages import note_answered, note_return
+from warpbook.hub.rules.lateness import UNSEEN_MS
 from warpbook.hub.service.login import LogInAway, hub_login
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Heartbeat:
     async def note_arrival(self, service: Service) -> None:
         """Note that something came through: it ends an outage, if there is one."""
         before_ms, now_ms = self._sent_ms, self._clock.now_ms()
-        if now_ms - before_ms <= LEAST_MS:
+        if now_ms - before_ms <= UNSEEN_MS:
             return
         # what comes meanwhile is written after this
         self._sent_ms = now_ms

@@ -155,11 +155,14 @@ def attempts_used(submissions: Sequence[Submission]) -> int:
 
 def hand_in(admitted: Admitted, given: HandIn) -> SubmissionReceipt:
     """Keep a submission; the receipt is sent once it is on the disk."""
+    connection, person = admitted.connection, admitted.viewer.person
+    window = window_of(connection, admitted.lab.id, person)
+    arrived_ms = admitted.now_ms
     return receive(
-        admitted.connection,
-        admitted.now_ms,
+        connection,
+        arrived_ms if window is None else window.counted_ms(arrived_ms),
         admitted.lab.id,
-        admitted.viewer.person,
+        person,
         given.source,
         given.request,
         given.replace,
