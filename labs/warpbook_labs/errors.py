@@ -13,6 +13,7 @@ LabError
 │   │   └── NotHere  a GPU may run it, and the check without one can't
 │   └── BadRule      its launch rule can't be followed
 ├── NotInstalled     a compiler or PyTorch is not here; how to install it
+├── TooBusy          the machine has no CPU time for it, so nothing is graded
 ├── NoGpu            no GPU can grade here
 ├── NotOnGpu         a GPU could not be used, for no fault of the source
 ├── NoTrace          a submission could not be recorded
@@ -80,6 +81,10 @@ class BadRule(SourceProblem):
 
 class NotInstalled(LabError):
     """A compiler or PyTorch is not here; the message says how to install it."""
+
+
+class TooBusy(LabError):
+    """This machine has no CPU time for it; the message says that it is not graded."""
 
 
 class NoGpu(LabError):

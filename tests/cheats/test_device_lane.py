@@ -38,7 +38,7 @@ FAR = {
 @pytest.mark.parametrize("name", cheats.NOT_COMPILED)
 def test_for_a_real_gpu_too_no_file_is_read(name: str) -> None:
     job = Compile(cheats.NOT_COMPILED[name], ARCHITECTURE)
-    outcome = parent.run(job, Limits(wall_s=10))
+    outcome = parent.run(job, Limits(processor_s=10))
     assert not isinstance(outcome.result, Compiled)
     assert isinstance(outcome.result, Refused) or outcome.status != "crashed"
     shown = str(outcome)

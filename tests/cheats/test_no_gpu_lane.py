@@ -56,7 +56,7 @@ def ended(lab: LoadedLab, cases: list[DrawnCase]):
     """Check a source, and see to what holds for every result."""
 
     def run(text: str, limits: Limits | None = None) -> CheckResult:
-        result = check(lab, text, cases, limits or Limits(wall_s=30))
+        result = check(lab, text, cases, limits or Limits())
         encoded = msgspec.json.encode(result)
         assert len(encoded) < MOST_BYTES
         for secret in (str(SEED), *(str(case.seed) for case in cases if case.seed > 9)):
@@ -235,7 +235,7 @@ COMPILERS = {
 
 @pytest.mark.parametrize("name", COMPILERS)
 def test_what_no_compiler_should_meet_ends_with_a_reason(name: str, ended) -> None:
-    result = ended(COMPILERS[name], Limits(wall_s=5))
+    result = ended(COMPILERS[name], Limits(processor_s=5))
     assert result.status == "compile error"
     assert len(result.log) <= 20_000 and "root:" not in result.log
 

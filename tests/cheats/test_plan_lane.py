@@ -232,7 +232,7 @@ def test_meddling_with_the_process_makes_no_wrong_answer_right(
     what: str, lab: LoadedLab
 ) -> None:
     [wrong] = [source for name, source in lab.wrong.items() if "links" in name]
-    tight = Limits(wall_s=6.0, processor_s=4, memory_bytes=1 << 30)
+    tight = Limits(processor_s=4, asleep_s=6.0, memory_bytes=1 << 30)
     result = check_plan(lab, f"{MEDDLING[what]}\n{wrong}", SEED, tight)
     assert result.status != "passed"
 

@@ -87,7 +87,7 @@ def _checked(loaded: LoadedLab, entry: Entry, use_gpu: bool) -> CheckResult:
     lab, source = loaded.lab, entry.source
     if lab.plan is not None:
         return check_plan(loaded, source, SEED)
-    shown, limits = public_cases(lab), Limits(wall_s=120.0, processor_s=100)
+    shown, limits = public_cases(lab), Limits(processor_s=100, asleep_s=120.0)
     cases = shown + hidden_cases(lab, SEED)
     if use_gpu:
         large = large_cases(lab, SEED)

@@ -65,7 +65,7 @@ def cases() -> list[DrawnCase]:
 
 
 def grade(text: str, is_timed: bool = False) -> Ended:
-    built = jail.run(Compile(text, gpu().architecture), Limits(wall_s=10))
+    built = jail.run(Compile(text, gpu().architecture), Limits(processor_s=10))
     if not isinstance(built.result, Compiled):
         log = built.result.message if isinstance(built.result, Refused) else ""
         return Ended("compile error", log or built.message)
@@ -87,7 +87,7 @@ def grade(text: str, is_timed: bool = False) -> Ended:
 
 def interpret(text: str) -> str:
     """Give what the interpreter says against a source; nothing if nothing."""
-    result = check_all(lab(), text, cases(), Limits(wall_s=60, processor_s=60))
+    result = check_all(lab(), text, cases(), Limits(processor_s=60, asleep_s=60))
     if result.status == "passed":
         return ""
     return " ".join([*(case.message for case in result.cases), result.message])

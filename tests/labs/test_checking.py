@@ -86,7 +86,7 @@ def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
     source = right(lab).replace(
         "float sum", "int k = 0;\n    while (n > 256) { k = k + 1; }\n    float sum"
     )
-    limits = Limits(wall_s=90, processor_s=6)
+    limits = Limits(processor_s=6, asleep_s=90)
     result = check(lab, source, public_cases(lab.lab), limits)
     assert result.status == "failed"
     one_block, endless, *_ = result.cases
@@ -231,7 +231,7 @@ def test_what_only_the_assembler_refuses_is_run_all_the_same(lab: LoadedLab) -> 
 def test_how_far_a_check_is_is_reported_case_by_case(name: str) -> None:
     lab = find(name)
     reported: list[tuple[int, int]] = []
-    with reported_to(lambda done, of, _: reported.append((done, of))):
+    with reported_to(lambda done, of: reported.append((done, of))):
         cases = public_cases(lab.lab)
         assert check(lab, lab.reference, cases, Limits()).status == "passed"
     of = len(cases)
@@ -242,7 +242,7 @@ def test_how_far_a_check_is_is_reported_case_by_case(name: str) -> None:
 
 def test_steps_that_a_learner_invents_are_no_more_than_there_are() -> None:
     reported: list[tuple[int, int]] = []
-    with reported_to(lambda done, of, _: reported.append((done, of))):
+    with reported_to(lambda done, of: reported.append((done, of))):
         steps = Steps(3)
     steps.add(999)
     steps.add(1)

@@ -74,7 +74,7 @@ MISTAKES: dict[str, list[tuple[str, int, str, str]]] = {
 
 def case_result(loaded: LoadedLab, source: str, case: DrawnCase) -> CaseResult:
     """Check one case; a simulated GPU needs neither a GPU nor PyTorch."""
-    limits = Limits(wall_s=60.0, processor_s=50)
+    limits = Limits(processor_s=50, asleep_s=60.0)
     return check_all(loaded, source, [case], limits).cases[0]
 
 

@@ -100,7 +100,7 @@ def test_a_submission_is_kept_before_it_is_graded_and_can_be_graded_later(
     assert store.progress() == {"vector-add": Progress(attempts=1)}
     card = grade(store, lab, 1)
     assert (card.passed, card.grading, card.submission) == (True, "self-graded", 1)
-    again = grade(store, lab, 1, Limits(wall_s=120))
+    again = grade(store, lab, 1, Limits(processor_s=120))
     first, second = store.gradings(1)
     assert first.result == card.result and second.result == again.result
     assert str(kept.seed) not in str(card)

@@ -229,7 +229,10 @@ def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
     at = next(n for n, line in enumerate(lines) if "tl.store(" in line)
     lines[at:at] = ["    k = 0", "    while n > 1024:", "        k = k + 1"]
     result = check(
-        lab, "\n".join(lines), public_cases(lab.lab), Limits(wall_s=90, processor_s=12)
+        lab,
+        "\n".join(lines),
+        public_cases(lab.lab),
+        Limits(processor_s=12, asleep_s=90),
     )
     assert result.status == "failed"
     endless = [case for case in result.cases if case.findings]

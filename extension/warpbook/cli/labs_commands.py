@@ -40,6 +40,7 @@ from warpbook_labs.errors import (
     NotPassed,
     NoTrace,
     StoreError,
+    TooBusy,
 )
 from warpbook_labs.grading.tracing import record
 from warpbook_labs.grading.validation import Verdict, validate
@@ -65,6 +66,7 @@ PROBLEMS = (
     NotPassed,
     NoTrace,
     StoreError,
+    TooBusy,
     OSError,
 )
 #: said by `labs list` once; what is less is said with each result

@@ -50,6 +50,7 @@ from warpbook_labs.errors import (
     NotInstalled,
     NotPassed,
     StoreError,
+    TooBusy,
 )
 from warpbook_labs.lab.cell_source import without_cell_line
 from warpbook_labs.lab.loaded import LoadedLab
@@ -66,6 +67,7 @@ PROBLEMS = (
     NotInstalled,
     NotPassed,
     StoreError,
+    TooBusy,
     OSError,
     LookupError,
 )

@@ -15,7 +15,7 @@ from warpbook_labs.cases.comparison import NOTHING, WrongElement, first_wrong
 from warpbook_labs.cases.inputs_at import with_inputs
 from warpbook_labs.cases.promises import not_a_bound, not_a_dict, not_numbers
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.errors import BadLab, BadRule
+from warpbook_labs.errors import BadLab, BadRule, TooBusy
 from warpbook_labs.lab.expressions import BadExpression, value
 from warpbook_labs.lab.launch_rule import Launch, Rule
 from warpbook_labs.lab.loaded import LoadedLab
@@ -125,6 +125,8 @@ class OwnPython:
     def _ask(self, function: str, *given: Any) -> Arrays:
         try:
             arrays: Arrays = getattr(self._loaded.cases, function)(*given)
+        except TooBusy:
+            raise
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             raise self._bad(function, f"{type(problem).__name__}: {problem}") from None
         words = not_a_dict(arrays)

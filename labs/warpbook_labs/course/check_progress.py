@@ -49,13 +49,12 @@ class _State:
         self._tell: Callable[[str], None] | None = tell
         self._begin_s = time.monotonic()
         self._done, self._of = 0, 0
-        self._ends_s: float | None = None
         self._lock = threading.Lock()
 
-    def note(self, done: int, of: int, ends_s: float | None) -> None:
+    def note(self, done: int, of: int) -> None:
         """Take a step."""
         with self._lock:
-            self._done, self._of, self._ends_s = done, of, ends_s
+            self._done, self._of = done, of
         self.tell()
 
     def tell(self) -> None:
@@ -74,7 +73,4 @@ class _State:
         elapsed_s = time.monotonic() - self._begin_s
         if not self._of:
             return f"Checking, {elapsed_s:.0f} s."
-        words = f"Checked {self._done:,} of {self._of:,} cases, {elapsed_s:.0f} s"
-        if self._done < self._of and self._ends_s is not None:
-            words += f" of at most {self._ends_s - self._begin_s:.0f} s"
-        return f"{words}."
+        return f"Checked {self._done:,} of {self._of:,} cases, {elapsed_s:.0f} s."

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from warpbook_labs.course.store import Store
 from warpbook_labs.course.trust import is_trusted
-from warpbook_labs.errors import KeptApart, NoLab, NotTrusted
+from warpbook_labs.errors import KeptApart, NoLab, NotTrusted, TooBusy
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
@@ -115,13 +115,16 @@ def submit(
         StoreError: it could not be kept.
         NotInstalled: it is kept, and can be graded once NVRTC is installed.
         KeptApart: it is kept, and can be graded where the lab is whole.
+        TooBusy: it is kept, and can be graded when this machine has CPU time.
         Interrupted: it is kept, and can be graded later.
     """
     number = store.add_submission(loaded.lab.id, source, secrets.randbits(_SEED_BITS))
     try:
         return grade(store, loaded, number, limits, use_gpu)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, TooBusy) as problem:
         words = f"Submission {number} is kept. Grade it with: {_later(loaded, number)}"
+        if isinstance(problem, TooBusy):
+            raise TooBusy(f"{problem} {words}") from None
         raise Interrupted(number, words) from None
 
 

@@ -94,7 +94,7 @@ def _heard(child: subprocess.Popen[bytes], request: Struct, wall_s: float) -> He
     code = waited_for(
         child,
         msgspec.msgpack.encode(request),
-        wall_s,
+        lambda has_ended: not has_ended(wall_s),
         lambda: _listen(child.stdout, heard),
         lambda: _keep(child.stderr, errors),
     )

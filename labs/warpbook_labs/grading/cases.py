@@ -32,7 +32,7 @@ from warpbook_labs.results.stage_times import stage
 from warpbook_labs.sandbox.limits import Limits
 
 #: of all draws together
-AUTHORS_LIMITS = Limits(wall_s=120.0, processor_s=100)
+AUTHORS_LIMITS = Limits(processor_s=100, asleep_s=120.0)
 
 
 class CaseGrader(Grader):

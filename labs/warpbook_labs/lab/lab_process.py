@@ -9,9 +9,9 @@ from warpbook_labs.sandbox.kept import KeptProcess, KeptProcessError
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.values import UnfitValue, decode, encode
 
-#: of all calls together by the CPU, of each by the clock
+#: of all calls together
 LIMITS = Limits(
-    wall_s=120.0, processor_s=600, memory_bytes=8 << 30, output_bytes=2 << 30
+    processor_s=600, asleep_s=120.0, memory_bytes=8 << 30, output_bytes=2 << 30
 )
 
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from warpbook_labs.sandbox.limits import Limits
 
 #: what functions that only compute may want, all calls of a check together
-PLAN_LIMITS = Limits(wall_s=20.0, processor_s=15, memory_bytes=1 << 30)
+PLAN_LIMITS = Limits(processor_s=15, asleep_s=20.0, memory_bytes=1 << 30)
 #: a schedule: rows of whole numbers
 ROWS = "list[list[int]]"
 #: what a function may be asked to return, by its name in `lab.toml`

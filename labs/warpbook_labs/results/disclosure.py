@@ -26,8 +26,9 @@ _SIZES = (
 )
 #: what is said of a hidden case too: it holds no number of it
 _OURS = re.compile(
-    r"(Timed out after [\d.]+ s|It returned more than \d+ KiB"
-    r"|It writes `\w+`, which is an input)\.",
+    r"(Timed out after [\d.]+ s( of CPU time)?|Timed out: it slept for [\d.]+ s"
+    r"|It returned more than \d+ KiB|It writes `\w+`, which is an input"
+    r"|Its process ended: it crashed, or took too much memory)\.",
     re.ASCII,
 )
 _NO_DATA = "It can't be called so, or returned no plain data"

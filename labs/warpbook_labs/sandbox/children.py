@@ -14,15 +14,17 @@ from typing import IO
 def waited_for(
     child: subprocess.Popen[bytes],
     given: bytes,
-    wall_s: float,
+    is_late: Callable[[Callable[[float], bool]], bool],
     *readers: Callable[[], None],
 ) -> int | None:
     """Give it what it reads on stdin, and wait for its end; after that it has ended.
 
+    It raises what `is_late` does.
+
     Args:
         child: with pipes, and the first of a session of its own.
         given: on its stdin.
-        wall_s: after this it is killed.
+        is_late: waits by what waits for some seconds, and tells whether to kill it.
         readers: each reads one of its pipes to the end, or it might wait for us.
 
     Returns:
@@ -34,12 +36,17 @@ def waited_for(
     pumps += [threading.Thread(target=read) for read in readers]
     for thread in (end, *pumps):
         thread.start()
-    end.join(wall_s)
-    code = None if end.is_alive() else child.returncode
-    kill(child)
-    for thread in (end, *pumps):
-        thread.join()
-    return code
+
+    def has_ended(seconds: float) -> bool:
+        end.join(seconds)
+        return not end.is_alive()
+
+    try:
+        return None if is_late(has_ended) else child.returncode
+    finally:
+        kill(child)
+        for thread in (end, *pumps):
+            thread.join()
 
 
 def kill(child: subprocess.Popen[bytes]) -> None:

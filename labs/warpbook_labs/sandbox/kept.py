@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
 import weakref
+from concurrent.futures import Future
 
 import msgspec
 
+from warpbook_labs.errors import TooBusy
 from warpbook_labs.sandbox.children import kill
 from warpbook_labs.sandbox.frames import read_message, write_message
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
 from warpbook_labs.sandbox.limits import Limits
-from warpbook_labs.sandbox.parent import environment
+from warpbook_labs.sandbox.parent import (
+    ASLEEP_WORDS,
+    PROCESSOR_WORDS,
+    environment,
+)
+from warpbook_labs.sandbox.watchdog import Watchdog
 from warpbook_monitors.python_path import NOWHERE
 
 
 class KeptProcessError(Exception):
     """It gave no answer; the message says why."""
+
+    def __init__(self, message: str, is_late: bool = False) -> None:
+        """Say why, and whether it has had all its time."""
+        super().__init__(message)
+        self.is_late = is_late
 
 
 class KeptProcess:
@@ -32,31 +45,30 @@ class KeptProcess:
         """Keep what is needed; nothing is started before the first exchange."""
         self._module, self._first, self._limits = module, first, limits
         self._child: subprocess.Popen[bytes] | None = None
+        self._watchdog = Watchdog(0, 0.0)
 
-    def exchange(self, request: bytes, wall_s: float | None = None) -> bytes:
+    def exchange(self, request: bytes) -> bytes:
         """Send a message, and give its answer.
-
-        Args:
-            request: what is sent.
-            wall_s: what the answer may take; that of the limits if left out.
 
         Raises:
             KeptProcessError: it ended, took too long, or wrote too much. The next
                 exchange starts another process.
+            TooBusy: the machine has no CPU time for it.
         """
         child, first = self._started()
-        wall_s = self._limits.wall_s if wall_s is None else wall_s
-        overdue = threading.Event()
+        answered, is_late = threading.Event(), Future[bool]()
 
-        def end() -> None:
-            overdue.set()
-            kill(child)
+        def watch() -> None:
+            try:
+                is_late.set_result(self._watchdog.wait(answered.wait))
+            except TooBusy as problem:
+                is_late.set_exception(problem)
+            if not answered.is_set():
+                kill(child)
 
-        timer = threading.Timer(wall_s, end)
         # an interrupted program does not wait for it
-        timer.daemon = True
+        threading.Thread(target=watch, daemon=True).start()
         try:
-            timer.start()
             assert child.stdin is not None and child.stdout is not None
             if first:
                 write_message(child.stdin, first)
@@ -65,15 +77,18 @@ class KeptProcess:
         except (BrokenPipeError, ValueError):
             content = None
         finally:
-            timer.cancel()
+            answered.set()
         if content is not None:
             return content
+        is_asleep = is_late.result()
         kill(child)
         self._child = None
-        if overdue.is_set():
-            raise KeptProcessError(f"It timed out after {wall_s:g} s.")
+        if is_asleep or child.returncode == -signal.SIGXCPU:
+            words = ASLEEP_WORDS if is_asleep else PROCESSOR_WORDS
+            limits = msgspec.structs.asdict(self._limits)
+            raise KeptProcessError(words.format(**limits), is_late=True)
         raise KeptProcessError(
-            "Its process ended: it took more time or memory than it may, or crashed."
+            "Its process ended: it crashed, or took too much memory."
         )
 
     def _started(self) -> tuple[subprocess.Popen[bytes], bytes]:
@@ -92,6 +107,7 @@ class KeptProcess:
             env=environment(),
             start_new_session=True,
         )
+        self._watchdog = Watchdog(child.pid, self._limits.asleep_s)
         weakref.finalize(self, _end, child, folder)
         return child, self._first
 

@@ -33,9 +33,9 @@ def isolation_words(tier: Tier, is_filtered: bool) -> str:
 class Limits(Struct, frozen=True):
     """Bounds of one job."""
 
-    #: by the clock, with the start of the process
-    wall_s: float = 30.0
-    #: of the CPU
+    #: CPU time, with the start of the process
     processor_s: int = 20
+    #: what it may sleep, which takes none; waiting for a core is no sleep
+    asleep_s: float = 30.0
     memory_bytes: int = 4 << 30
     output_bytes: int = 32 << 20

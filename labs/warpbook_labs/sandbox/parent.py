@@ -18,6 +18,7 @@ from warpbook_labs.sandbox.children import kill, waited_for
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
 from warpbook_labs.sandbox.limits import Limits, Tier, isolation_words
 from warpbook_labs.sandbox.progress import MARK
+from warpbook_labs.sandbox.watchdog import Watchdog
 from warpbook_labs.sandbox.work import Answer, Job, Refused, ResultT, Work
 from warpbook_labs.sandbox.worker import NO_COMPILER, OUT_OF_MEMORY, READY
 from warpbook_monitors.plain_text import bounded
@@ -27,14 +28,16 @@ Status = Literal["done", "timeout", "out of memory", "crashed", "too much output
 #: what a result says of a job that came to no end of its own
 Ended = Literal["stopped", "timed out"]
 
+ASLEEP_WORDS = "Timed out: it slept for {asleep_s:g} s."
+PROCESSOR_WORDS = "Timed out after {processor_s} s of CPU time."
+
 _WORDS: dict[Status, str] = {
     "done": "It was done.",
-    "timeout": "Timed out after {wall_s:g} s.",
+    "timeout": ASLEEP_WORDS,
     "out of memory": "Memory limit exceeded ({memory_mib:,} MiB).",
     "crashed": "The worker process crashed ({how}).",
     "too much output": "Its result is larger than {output_mib:,} MiB.",
 }
-_PROCESSOR_WORDS = "Timed out after {processor_s} s of CPU time."
 _READ_BYTES = 1 << 20
 MOST_STDERR_BYTES = 4096
 
@@ -71,6 +74,7 @@ def run(job: Job[ResultT], limits: Limits | None = None) -> Outcome[ResultT]:
 
     Raises:
         NotInstalled: NVRTC is not installed.
+        TooBusy: the machine has no CPU time for it.
     """
     with started(type(job), limits or Limits()) as do:
         return do(job)
@@ -119,7 +123,8 @@ def _watched(
     began = time.monotonic()
     output = Bounded(child.stdout, limits.output_bytes + len(READY), True)
     errors = Bounded(child.stderr, MOST_STDERR_BYTES)
-    code = waited_for(child, encoded, limits.wall_s, output.read, errors.read)
+    watchdog = Watchdog(child.pid, limits.asleep_s)
+    code = waited_for(child, encoded, watchdog.wait, output.read, errors.read)
     held = output.held
     if code == NO_COMPILER and not held.startswith(READY):
         words = errors.held.decode(errors="replace")
@@ -181,7 +186,7 @@ def outcome_of(
 
     Args:
         work: what it was asked.
-        code: its exit code; None if it was killed when its time was over.
+        code: its exit code; None if it was killed since it slept too long.
         output: what it wrote.
         errors: what it wrote to stderr.
         limits: what it was given.
@@ -207,9 +212,9 @@ def outcome_of(
             how = ["it sent an invalid message"]
     elif code < 0:
         how = [signal.Signals(-code).name]
-    template = _PROCESSOR_WORDS if code == -signal.SIGXCPU else _WORDS[status]
+    template = PROCESSOR_WORDS if code == -signal.SIGXCPU else _WORDS[status]
     words = template.format(
-        wall_s=limits.wall_s,
+        asleep_s=limits.asleep_s,
         processor_s=limits.processor_s,
         memory_mib=limits.memory_bytes >> 20,
         output_mib=limits.output_bytes >> 20,

@@ -9,15 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
 #: what a step looks like on stderr
 MARK = b"\0"
-#: is given how many steps are done, of how many, and when those that run are stopped,
-#: in seconds of the monotonic clock; None where that is not known
-Report = Callable[[int, int, float | None], None]
+#: is given how many steps are done, and of how many
+Report = Callable[[int, int], None]
 
 _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
@@ -48,14 +46,8 @@ class Steps:
             of: how many there are.
         """
         self._of, self._done = of, 0
-        self._ends_s: float | None = None
         self._report = _report.get()
         self._lock = threading.Lock()
-        self.add(0)
-
-    def begin(self, limit_s: float) -> None:
-        """Begin steps that are stopped after a time, and report it."""
-        self._ends_s = time.monotonic() + limit_s
         self.add(0)
 
     def add(self, count: int) -> None:
@@ -64,4 +56,4 @@ class Steps:
             return
         with self._lock:
             self._done = min(self._done + count, self._of)
-            self._report(self._done, self._of, self._ends_s)
+            self._report(self._done, self._of)

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import threading
 import time
+from select import select
 from typing import Any
 
 import msgspec
 
-from warpbook_labs.errors import NotInstalled
+from warpbook_labs.errors import NotInstalled, TooBusy
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import (
@@ -27,16 +28,21 @@ from warpbook_labs.sandbox.parent import (
 )
 from warpbook_labs.sandbox.progress import MARK, Steps
 from warpbook_labs.sandbox.warm_worker import CODE, MOST_ASKED_BYTES, Fork, Ready
+from warpbook_labs.sandbox.watchdog import Watchdog
 from warpbook_labs.sandbox.work import Job, ResultT, Work
 from warpbook_monitors.python_path import NOWHERE
 
 #: PyTorch takes seconds to start, and more on a busy machine
-_START_S = 90.0
+_START_S = 300.0
 _PIPE_BYTES = 1 << 20
 _TRIES = 2
 _NO_START = (
     "The process that loads PyTorch ended before it was ready ({how}): this PyTorch or "
     "machine is not known."
+)
+_NOT_STARTED = (
+    "This machine is too busy: the checker was not ready within "
+    f"{_START_S:g} s, so nothing is graded."
 )
 
 
@@ -65,7 +71,7 @@ class _Warm:
 
     def wake(self) -> None:
         """Start it, if it is not there; who asks next is told what is missing."""
-        with self._lock, contextlib.suppress(NotInstalled):
+        with self._lock, contextlib.suppress(NotInstalled, TooBusy):
             self._ready()
 
     def close(self) -> None:
@@ -116,6 +122,7 @@ class _Warm:
 
         Raises:
             NotInstalled: what it takes is not installed, or not known.
+            TooBusy: it has not started after long.
         """
         process = self._process
         is_ours = process is not None and self._owner == os.getpid()
@@ -146,6 +153,9 @@ class _Warm:
         ours.settimeout(_START_S)
         try:
             message = ours.recv(MOST_ASKED_BYTES)
+        except TimeoutError:
+            self._close()
+            raise TooBusy(_NOT_STARTED) from None
         except OSError:
             message = b""
         ours.settimeout(None)
@@ -186,7 +196,7 @@ class _Warm:
         for pump in pumps:
             pump.start()
         try:
-            code_bytes = line.wait(limits.wall_s)
+            code_bytes = line.wait(limits.asleep_s)
         finally:
             # its child is killed, if it is still there, and so the pipes end
             line.socket.close()
@@ -220,15 +230,20 @@ class _Line:
         self.socket = line
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
 
-    def wait(self, seconds: float) -> bytes | None:
-        """Give the exit code as it is told; nothing if nobody tells; None if late."""
-        self.socket.settimeout(seconds)
-        try:
+    def wait(self, asleep_s: float) -> bytes | None:
+        """Give the exit code as it is told; nothing if nobody tells; None if it sleeps.
+
+        Raises:
+            TooBusy: the machine has no CPU time for it.
+        """
+        with contextlib.suppress(OSError):
+            if not (pid := self.socket.recv(CODE.size)):
+                return b""
+            watchdog = Watchdog(CODE.unpack(pid)[0], asleep_s)
+            if watchdog.wait(lambda seconds: select([self.socket], [], [], seconds)[0]):
+                return None
             return self.socket.recv(CODE.size)
-        except TimeoutError:
-            return None
-        except OSError:
-            return b""
+        return b""
 
     def close(self) -> None:
         """Close what nobody has taken over."""
@@ -259,6 +274,7 @@ def run(
 
     Raises:
         NotInstalled: what it takes is not installed, or not known.
+        TooBusy: the machine has no CPU time for it.
     """
     worker = _worker(job.work.warm_module)
     encoded = msgspec.msgpack.encode(job)

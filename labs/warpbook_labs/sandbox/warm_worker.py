@@ -33,7 +33,7 @@ from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Answer, Module
 from warpbook_labs.sandbox.worker import OUT_OF_MEMORY
 
-#: how an exit code is told
+#: how the number of a child is told, and then its exit code
 CODE = struct.Struct("=i")
 #: of a job: its stdin, stdout, stderr, and its line
 FILES = 4
@@ -120,6 +120,9 @@ class _Nursery:
         for file in files[: FILES - 1]:
             os.close(file)
         line = socket.socket(fileno=files[FILES - 1])
+        with contextlib.suppress(OSError):
+            # whoever asked watches what it does with its time
+            line.send(CODE.pack(child))
         self._lines[child] = line
         self._selector.register(line, selectors.EVENT_READ)
         return True

@@ -138,4 +138,4 @@ def test_what_runs_out_of_time_says_in_which_loop() -> None:
         one_finding for one_finding in report.findings if one_finding.kind == "too long"
     ]
     assert "rounds of the loop of lines 4 to 5 among it" in finding.message
-    assert "Does one of its loops never end?" in finding.message
+    assert "or one of its loops never ends." in finding.message

@@ -150,11 +150,8 @@ extern "C" __global__ void add(volatile float* x, int n) {
     while (x[0] == 0) x[1] += 1;
 }""")
     values = np.zeros(4, np.float32)
-    by_clock = launch(ptx, values, Limits(wall_s=2), max_steps=10**9)
-    assert (by_clock.status, by_clock.result) == ("timeout", None)
-    assert "Timed out after 2 s" in by_clock.message
     by_processor = launch(ptx, values, Limits(processor_s=1), max_steps=10**9)
-    assert by_processor.status == "timeout"
+    assert (by_processor.status, by_processor.result) == ("timeout", None)
     assert "Timed out after 1 s of CPU time" in by_processor.message
     by_steps = launch(ptx, values, max_steps=10_000)
     assert isinstance(by_steps.result, Interpreted)
@@ -163,7 +160,7 @@ extern "C" __global__ void add(volatile float* x, int n) {
 
 def test_a_source_that_explodes_and_a_kernel_that_wants_too_much_end_clearly() -> None:
     bomb = "#define A(x) x x x x x x x x\n" + "A(" * 10 + "int a;" + ")" * 10
-    exploded = run(Compile(bomb), Limits(wall_s=5, memory_bytes=1 << 30))
+    exploded = run(Compile(bomb), Limits(processor_s=5, memory_bytes=1 << 30))
     assert exploded.status != "done" or isinstance(exploded.result, Refused)
     huge = Interpret(compiled(ADD), (Run((Memory("x", 1 << 40),), ()),))
     result = run(huge).result

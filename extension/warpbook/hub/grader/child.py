@@ -16,6 +16,7 @@ import msgspec
 from warpbook.hub.grader.engine import NotGraded
 from warpbook.hub.grader.labs import CantGrade, get_ready, grade
 from warpbook.hub.grader_protocol import MOST_MESSAGE_BYTES, JobOrder
+from warpbook_labs.errors import TooBusy
 
 _PR_SET_PDEATHSIG = 1
 
@@ -38,6 +39,8 @@ def main() -> None:
         outcome = msgspec.json.encode(grade(order))
     except CantGrade as problem:
         outcome = msgspec.json.encode(NotGraded(str(problem)))
+    except TooBusy as problem:
+        outcome = msgspec.json.encode(NotGraded(str(problem), is_busy=True))
     with answer:
         answer.write(outcome)
 

@@ -33,6 +33,8 @@ class NotGraded(Struct, frozen=True, tag="not graded"):
     """It can't be graded here, for a reason that is no fault of the submission."""
 
     message: str
+    #: this time: the machine is too busy
+    is_busy: bool = False
 
 
 #: "done": it told what it found; "cancelled": because it was asked to; "no node": it

@@ -57,6 +57,7 @@ def grade(order: JobOrder) -> Graded:
 
     Raises:
         CantGrade: the lab, its vault, its version or a compiler is not here.
+        TooBusy: this machine has no CPU time for it.
     """
     loaded = _lab(order.lab)
     if order.lab_digest and order.lab_digest != loaded.digest:

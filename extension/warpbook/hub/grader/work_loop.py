@@ -213,8 +213,9 @@ def _message_of(ended: Ended) -> JobResult | Release | None:
             outcome.reference,
         )
     if isinstance(outcome, NotGraded):
-        return Release(ended.lease, "can't grade", outcome.message[:_MOST_MESSAGE])
-    reason: ReleaseReason = "crashed"
+        reason: ReleaseReason = "timed out" if outcome.is_busy else "can't grade"
+        return Release(ended.lease, reason, outcome.message[:_MOST_MESSAGE])
+    reason = "crashed"
     if ended.how in ("timed out", "out of memory"):
         reason = ended.how
     elif ended.how == "no node":

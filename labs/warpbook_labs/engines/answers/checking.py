@@ -9,7 +9,7 @@ import msgspec
 
 from warpbook_labs.engines.answers.dialogue import Dialogues, Put
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
-from warpbook_labs.errors import BadLab, BadSource
+from warpbook_labs.errors import BadLab, BadSource, TooBusy
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.plan_spec import PLAN_LIMITS, Plan
 from warpbook_labs.lab.questions import (
@@ -129,7 +129,7 @@ def _with_dialogues(
             continue
         try:
             answer, words = dialogues.hold(question, loaded.cases.advance)
-        except BadLab:
+        except (BadLab, TooBusy):
             raise
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             why = f"{type(problem).__name__}: {problem}"
@@ -178,7 +178,7 @@ def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[Put]:
         )
     except BadQuestion as problem:
         raise _bad(loaded, "questions", str(problem)) from None
-    except BadLab:
+    except (BadLab, TooBusy):
         raise
     except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
         words = f"{type(problem).__name__}: {problem}"
@@ -212,6 +212,8 @@ def _told(
             words = judged(
                 function, loaded.cases.judge, question, answer.data, put.is_hidden
             )
+        except TooBusy:
+            raise
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "judge", why) from None

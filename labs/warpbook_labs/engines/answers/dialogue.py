@@ -6,8 +6,6 @@ gets nothing but the arguments of each step.
 
 from __future__ import annotations
 
-import time
-
 import msgspec
 from msgspec import Struct
 
@@ -47,7 +45,8 @@ class Dialogues:
         opening = msgspec.msgpack.encode(Opening(source, call_s))
         bounded = msgspec.structs.replace(limits, output_bytes=_MOST_STEP_BYTES)
         self._process = KeptProcess(_CHILD, opening, bounded)
-        self._ends_at = time.monotonic() + limits.wall_s
+        #: why there is no time left
+        self._late = ""
 
     def hold(self, put: Put, advance: Advance) -> tuple[Answered, str]:
         """Hold one dialogue, with a module that begins anew.
@@ -58,6 +57,7 @@ class Dialogues:
 
         Raises:
             EndlessDialogue: the lab's own fault.
+            TooBusy: the machine has no CPU time for it.
         """
         begun = self._ask(Asked("", ()))
         if begun.problem:
@@ -80,13 +80,13 @@ class Dialogues:
         raise EndlessDialogue(f"a dialogue of more than {_MOST_STEPS:,} steps")
 
     def _ask(self, call: Asked) -> Answered:
-        wall_s = self._ends_at - time.monotonic()
-        if wall_s <= 0:
-            return Answered(problem="Timed out: all dialogues together took too long.")
+        if self._late:
+            return Answered(problem=self._late)
         try:
             request = msgspec.msgpack.encode(call)
-            return _decode(self._process.exchange(request, wall_s))
+            return _decode(self._process.exchange(request))
         except KeptProcessError as problem:
+            self._late = str(problem) if problem.is_late else ""
             return Answered(problem=str(problem))
         except (msgspec.DecodeError, RecursionError):
             return Answered(problem="It sent an invalid message.")

@@ -32,6 +32,7 @@ from warpbook_labs.engines.host.messages import (
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.results.device import Kind
 from warpbook_labs.sandbox.leftovers import PLAYER_PREFIX, OwnFolder
+from warpbook_labs.sandbox.watchdog import ran_and_delayed_s
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 _CHILD = "warpbook_labs.engines.host.child"
@@ -172,7 +173,9 @@ class ChildHandle:
         Raises:
             Lost: it says nothing, ended, or sends an invalid message.
         """
-        until_s = time.monotonic() + patience_s
+        # what it waits for a core is not held against it
+        _, delayed_s = ran_and_delayed_s(self.pid)
+        until_s = time.monotonic() + patience_s - delayed_s
         poll = select.poll()
         poll.register(self._told, select.POLLIN)
         while True:
@@ -186,7 +189,7 @@ class ChildHandle:
                 self._held += part
                 continue
             self._look()
-            if time.monotonic() > until_s:
+            if time.monotonic() > until_s + ran_and_delayed_s(self.pid)[1]:
                 raise Lost("hang", f"It did not end within {patience_s:g} s.")
 
     def _reply(self) -> Reply | None:

@@ -32,7 +32,7 @@ _OF_ADDRESSES = frozenset({"race", "out of bounds", "misaligned", "uninitialised
 #: so that a message stays short
 _MOST_LINES = 6
 _MOST_LAUNCHES = 3
-_MOST_S = 10.0
+_MOST_S = 10
 _MOVED = re.compile(r"moved it there from line")
 #: of which a finding tells
 _ARRAY = re.compile(r"byte [\d,]+ of (?:the shared )?`(\w+)`")
@@ -80,9 +80,7 @@ def answered(
 ) -> Origin | None:
     """Run a case once more to find the lines; None where they are not found."""
     limits = msgspec.structs.replace(
-        limits,
-        processor_s=int(min(limits.processor_s, _MOST_S)),
-        wall_s=min(limits.wall_s, _MOST_S),
+        limits, processor_s=min(limits.processor_s, _MOST_S)
     )
     job = front_end.asking(program, run, limits, question)
     if job is None:

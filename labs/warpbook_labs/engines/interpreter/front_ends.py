@@ -116,8 +116,7 @@ class CudaFrontEnd(FrontEnd):
     ) -> Job[Interpreted]:
         """Interpret PTX."""
         processor_s = _SHARE_OF_TIME * limits.processor_s
-        wall_s = _SHARE_OF_TIME * limits.wall_s
-        return Interpret(program, runs, processor_s=processor_s, wall_s=wall_s)
+        return Interpret(program, runs, processor_s=processor_s)
 
     def asking(
         self, program: str, run: Run, limits: Limits, question: Asked

@@ -80,9 +80,8 @@ class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
     runs: tuple[Run, ...]
     #: of each launch
     max_steps: int = MAX_STEPS
-    #: of the CPU, with the start of the process, and by the clock, of this job
+    #: of the CPU, with the start of the process
     processor_s: float = math.inf
-    wall_s: float = math.inf
     #: of the only run
     question: Asked | None = None
 

@@ -56,7 +56,6 @@ def interpret(
     # neighbours are of a size, and so each process has some of all
     jobs = [front_end.job(program, runs[at::count], limits) for at in range(count)]
     steps = Steps(len(runs))
-    steps.begin(limits.wall_s)
     with ThreadPoolExecutor(count, "warpbook-interpreter") as threads:
         outcomes = list(threads.map(lambda job: warm.run(job, limits, steps), jobs))
     by_place: dict[int, Ran] = {}

@@ -190,9 +190,7 @@ def _verdicts(
         return ()
     job = Judge(tuple(_trial(left.program, inputs) for left, inputs in trials))
     processor_s = _START_S + _PROGRAM_S * len(trials)
-    limits = msgspec.structs.replace(
-        limits, processor_s=processor_s, wall_s=3.0 * processor_s
-    )
+    limits = msgspec.structs.replace(limits, processor_s=processor_s)
     outcome = warm.run(job, limits)
     if not isinstance(outcome.result, HostJudged):
         raise NotJudged(outcome.message)

@@ -72,7 +72,7 @@ class TooLong(PtxError):
         on = "" if line is None else f", and threads of it are on line {line}"
         super().__init__(
             "The kernel has run longer than an exercise may without a GPU"
-            f"{where or on}. Does one of its loops never end?"
+            f"{where or on}. It does too much, or one of its loops never ends."
         )
         self.line = line
 

@@ -54,7 +54,10 @@ def prepare() -> None:
 def do(job: Interpret) -> Interpreted | Refused:
     """Do a job."""
     try:
-        is_over = _clock(job)
+
+        def is_over() -> bool:
+            return time.process_time() > job.processor_s
+
         return Interpreted(tuple(_noted(_run(job, run, is_over)) for run in job.runs))
     except Unsupported as problem:
         return Refused(str(problem), "unsupported")
@@ -65,12 +68,6 @@ def do(job: Interpret) -> Interpreted | Refused:
 def _noted(ran: Ran) -> Ran:
     note_step()
     return ran
-
-
-def _clock(job: Interpret) -> Callable[[], bool]:
-    """Start a clock that tells whether a job has had its time."""
-    end_s = time.monotonic() + job.wall_s
-    return lambda: time.process_time() > job.processor_s or time.monotonic() > end_s
 
 
 def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
