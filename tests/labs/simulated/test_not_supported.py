@@ -98,5 +98,5 @@ def test_a_thread_is_not_supported_on_a_gpu_either(
     for use_gpu in (False, True):
         result = checked(simulated, THREAD, use_gpu)
         assert result.status == "unsupported"
-        words = "It can't be checked without a GPU. Line 8: Missing: The simulated GPU"
+        words = "It can't be checked without a GPU. Line 8: The simulated GPU"
         assert result.message.startswith(words)

@@ -164,6 +164,8 @@ def _verdict(loaded: LoadedLab, result: CheckResult) -> Verdict:
         return "too busy"
     if result.status in _RIGHT:
         return "right"
+    if result.status == "unsupported":
+        return "undecided"
     if result.status in _NOT_RUN or loaded.lab.language in ("host", "plan"):
         return "wrong"
     if result.device is not None and result.device.right < result.device.of:

@@ -6,6 +6,7 @@ from typing import Any
 
 from warpbook_labs.cases.comparison import NOTHING, WrongElement
 from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.engines.simulated.lacking import LACKS
 from warpbook_labs.engines.simulated.messages import Left
 from warpbook_labs.engines.simulated.preparation import WrongCall
 from warpbook_labs.lab.texts import at_line
@@ -51,7 +52,9 @@ def case_result(
         more |= {"wrong": wrong.wrong, "call": call, "advice": advice}
     words = message or (f"{wrong.words} {advice}".strip() if wrong else "")
     if left.problem:
-        words = without_words(left.problem) if case.is_hidden else left.problem
+        words = left.problem
+        if case.is_hidden:
+            words = LACKS if left.is_unsupported else without_words(words)
         words, line = at_line(words, left.line), left.line
         more["is_unsupported"] = left.is_unsupported
     return CaseResult(

@@ -33,7 +33,13 @@ from warpbook_labs.lab.host_spec import Host
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.lab.texts import INVALID_MESSAGE
-from warpbook_labs.results.check import CaseResult, CheckResult, sentence, status_of
+from warpbook_labs.results.check import (
+    CaseResult,
+    CheckResult,
+    Status,
+    sentence,
+    status_of,
+)
 from warpbook_labs.sandbox import parent, warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.progress import Steps
@@ -80,8 +86,11 @@ def check_host(
     for batch in _batches(loaded, cases):
         outcome = _outcome(_job(loaded, lab.host, source, batch), limits, steps)
         if isinstance(outcome.result, Refused):
-            words, line = outcome.result.message[:_MOST_WORDS], outcome.result.line
-            return CheckResult(lab.id, "compile error", words, of=of, line=line)
+            refused = outcome.result
+            words, line = refused.message[:_MOST_WORDS], refused.line
+            is_unknown = refused.status == "unsupported"
+            status: Status = "unsupported" if is_unknown else "compile error"
+            return CheckResult(lab.id, status, words, of=of, line=line)
         if not isinstance(outcome.result, HostRan):
             return CheckResult(lab.id, outcome.ended, outcome.message, of=of)
         left = outcome.result.cases

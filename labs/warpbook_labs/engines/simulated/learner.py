@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.engines.simulated.lacking import lacking
 from warpbook_labs.engines.simulated.messages import (
     HostCall,
     HostCase,
@@ -22,7 +23,7 @@ from warpbook_labs.engines.simulated.messages import (
     Record,
     RunTorch,
 )
-from warpbook_labs.errors import Missing, SourceProblem
+from warpbook_labs.errors import SourceProblem
 from warpbook_labs.sandbox.following import Follower
 from warpbook_labs.sandbox.learner_code import (
     MODULES,
@@ -34,7 +35,7 @@ from warpbook_labs.sandbox.learner_code import (
 from warpbook_labs.sandbox.line_distances import merge
 from warpbook_labs.sandbox.objects import VersionOf, version_of
 from warpbook_labs.sandbox.progress import note_step
-from warpbook_labs.sandbox.work import Refused
+from warpbook_labs.sandbox.work import Refused, Status
 
 SOURCE_NAME, GIVEN_NAME = "solution.py", "given.py"
 _IMPORTED = ["torch", "given", *MODULES]
@@ -53,6 +54,8 @@ class NotFit(Exception):
 
 class _CantLoad(SourceProblem):
     """The learner's module itself fails; the message is for the learner."""
+
+    status: Status = "refused"
 
 
 def run_cases(
@@ -77,7 +80,7 @@ def run_cases(
             if done[-1].is_too_long:
                 break
     except _CantLoad as problem:
-        return Refused(str(problem), line=problem.line)
+        return Refused(str(problem), problem.status, problem.line)
     return HostRan(tuple(done))
 
 
@@ -118,10 +121,11 @@ def _left(
         if line is None and isinstance(problem, TypeError):
             words = f"TypeError: {problem}. They are called as {_called(case)}."
         is_too_long = isinstance(problem, TooLong)
+        lack = lacking(problem, SOURCE_NAME)
         return Left(
-            problem=words,
+            problem=lack or words,
             line=line,
-            is_unsupported=isinstance(problem, Missing),
+            is_unsupported=bool(lack),
             printed=printed.held,
             is_too_long=is_too_long,
         )
@@ -187,7 +191,11 @@ def _solution(job: RunTorch | Record) -> ModuleType:
         return module
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = words_of(problem, job.case_s, SOURCE_NAME, _IMPORTED)
-        raise _CantLoad(words, line or None) from None
+        lack = lacking(problem, SOURCE_NAME)
+        cant_load = _CantLoad(lack or words, line or None)
+        if lack:
+            cant_load.status = "unsupported"
+        raise cant_load from None
 
 
 def _print_warning(

@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import sys
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from warpbook_labs.engines.simulated.lacking import leave_out_compiler
 from warpbook_labs.engines.simulated.learner import Load, NotFit, run_cases, values_of
 from warpbook_labs.engines.simulated.messages import (
     HostCase,
@@ -22,7 +21,7 @@ from warpbook_labs.engines.simulated.messages import (
     RunOnCpu,
     RunTorch,
 )
-from warpbook_labs.errors import NotInstalled
+from warpbook_labs.errors import Missing, NotInstalled
 from warpbook_labs.lab.remedies import INSTALL_TORCH
 from warpbook_labs.sandbox.learner_code import load_modules
 from warpbook_labs.sandbox.work import Refused
@@ -98,37 +97,17 @@ def prepare() -> None:
     # they compile while they run, for which the jail gives no memory
     torch.backends.mkldnn.set_flags(False)
     torch.backends.nnpack.set_flags(False)
-    _leave_out_compiler(torch)
+    leave_out_compiler(torch)
     _leave_out_gpu(torch.cuda)
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(_REHEARSAL, "rehearsal", "exec", dont_inherit=True), {})
-
-
-def _leave_out_compiler(torch: Any) -> None:
-    """Stand in for PyTorch's compiler, which an optimizer's first step loads for 2 s.
-
-    It is only asked to leave a function alone, and could compile nothing in the jail.
-    """
-
-    def leave_alone(function: Any = None, *_: Any, **__: Any) -> Any:
-        return function
-
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise RuntimeError(
-            "torch.compile finds no compiler here: call the function as it is."
-        )
-
-    stand_in: Any = ModuleType("torch._dynamo")
-    stand_in.disable = stand_in.graph_break = leave_alone
-    sys.modules["torch._dynamo"] = torch._dynamo = stand_in
-    torch.compile = refuse
 
 
 def _leave_out_gpu(cuda: Any) -> None:
     """Say in words that there is none, where it matters, and do nothing where not."""
 
     def refuse(*_: Any, **__: Any) -> Any:
-        raise RuntimeError(_NO_GPU)
+        raise Missing(_NO_GPU)
 
     def idle(*_: Any, **__: Any) -> int:
         return 0

@@ -424,7 +424,7 @@ REFUSED = {
     "whether work is done": ("torch.cuda.Stream().query()", "not known without a GPU"),
     "as many as the numbers say": ("x[x > 0]", "Use `torch.where`"),
     "a cell of CUDA's": ("nn.LSTM(8, 8).cuda()(x[None])", "LSTM"),
-    "a compiler": ("torch.compile(torch.sin)(x)", "torch.compile finds no compiler"),
+    "a compiler": ("torch.compile(torch.sin)(x)", "no compiler for `torch.compile`"),
     "memory without end": (
         "torch.empty(1 << 40, device='cuda')",
         "CUDA out of memory. Tried to allocate 4096.00 GiB",

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from warpbook_labs.engines.simulated.pytorch.refusing import refuse
+
 #: new memory that nobody writes
 EMPTY = frozenset(
     "empty empty_strided empty_like new_empty new_empty_strided empty_permuted".split()
@@ -42,6 +44,7 @@ OF_ANY_SIZE = frozenset(
     "unique_consecutive unique_dim".split()
 )
 _MOST_TEXT = 32
+COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
 class Kind:
@@ -53,6 +56,10 @@ class Kind:
         self.name: str = schema.name.removeprefix("aten::")
         #: it only gives a tensor another shape, such as `t_()`
         self.is_only_shape: bool = torch.Tag.inplace_view in func.tags
+        #: made of other calls; PyTorch takes it apart itself but in inference mode
+        self.is_composite: bool = torch._C._dispatch_has_kernel_for_dispatch_key(
+            func.name(), COMPOSITE
+        )
         self.is_of_aten: bool = schema.name.startswith("aten::")
         #: arguments that it writes, by place or name
         self.written: list[int | str] = [
@@ -131,7 +138,7 @@ def written_down(
             return [written_value(part) for part in value]
         if isinstance(value, torch.dtype | torch.memory_format | torch.layout):
             return {"c": str(value).removeprefix("torch.")}
-        raise TypeError(f"The simulated GPU records no {type(value).__name__}.")
+        refuse(f"arguments of the type {type(value).__name__}")
 
     kept = {
         name: written_value(value)

@@ -10,7 +10,8 @@ import torch
 from warpbook_labs.engines.simulated.program import DEFAULT_STREAM, Launch
 from warpbook_labs.engines.simulated.pytorch import current
 from warpbook_labs.engines.simulated.pytorch.order import Graph
-from warpbook_labs.engines.simulated.pytorch.refusing import where
+from warpbook_labs.engines.simulated.pytorch.refusing import refuse, where
+from warpbook_labs.errors import Missing
 
 #: PyTorch hands out so many streams, of each priority, and then the first again
 _POOL = 32
@@ -133,7 +134,7 @@ class DeviceEvent(Event):
     def __init__(self, device: Any = None, **options: Any) -> None:
         """Begin without a mark."""
         if device is not None and torch.device(device).type != "cuda":
-            raise RuntimeError("The simulated GPU records events of the GPU only.")
+            refuse("events of another device")
         super().__init__(**options)
 
 
@@ -226,7 +227,7 @@ def _number(stream: Any, machine: Any) -> int:
 
 
 def _unknown(what: str, instead: str) -> NoReturn:
-    raise RuntimeError(
+    raise Missing(
         f"{what} is not known without a GPU{where()}: the simulated GPU decides when "
         f"all has been asked; {instead}."
     )
@@ -267,21 +268,6 @@ def is_current_stream_capturing() -> bool:
     return current.machine().order.captured is not None
 
 
-def memory_allocated(device: Any = None) -> int:
-    """Bytes of the GPU that tensors hold."""
-    return int(current.machine().memories.allocated)
-
-
-def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that they held."""
-    return int(current.machine().memories.most_allocated)
-
-
-def reset_peak_memory_stats(device: Any = None) -> None:
-    """Count the most from now on."""
-    current.machine().memories.reset_peak()
-
-
 class Generator(torch._C.Generator):  # type: ignore[misc]
     """`torch.Generator`, which draws on the CPU for a GPU, too."""
 
@@ -304,13 +290,7 @@ def install() -> None:
         "_lazy_init": lambda: None,
         "is_available": lambda: True,
         "is_initialized": lambda: True,
-        "device_count": lambda: 1,
-        "current_device": lambda: 0,
-        "set_device": lambda device: None,
-        "get_device_name": lambda device=None: "simulated H200",
-        "get_device_capability": lambda device=None: (9, 0),
         "is_bf16_supported": lambda *_, **__: True,
-        "empty_cache": lambda: None,
         "manual_seed": _seed,
         "manual_seed_all": _seed,
         "graph_pool_handle": lambda: (0, 1),
@@ -319,17 +299,15 @@ def install() -> None:
     }
     for replacement in (
         *(Stream, Event, CUDAGraph, StreamContext, current_stream, default_stream),
-        *(set_stream, synchronize, is_current_stream_capturing, memory_allocated),
-        *(max_memory_allocated, reset_peak_memory_stats),
+        *(set_stream, synchronize, is_current_stream_capturing),
     ):
         says[replacement.__name__] = replacement
-    for module in (torch.cuda, torch.cuda.graphs, torch.cuda.streams):
+    parts = ("graphs", "memory", "random", "streams")
+    for module in (torch.cuda, *(getattr(torch.cuda, part) for part in parts)):
         for name, said in says.items():
             if module is torch.cuda or hasattr(module, name):
                 setattr(module, name, said)
     for name in ("mark", "range_end", "range_pop", "range_push", "range_start"):
         setattr(torch.cuda.nvtx, name, _idle)
     torch.Event, torch.Generator = DeviceEvent, Generator
-    torch._C._accelerator_getDeviceIndex = lambda: 0
     torch._C._accelerator_getStream = lambda device: current_stream()
-    torch._C._host_emptyCache = lambda: None

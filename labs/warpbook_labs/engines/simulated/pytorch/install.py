@@ -5,21 +5,25 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import sys
+import pkgutil
 import threading
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import numpy as np
 import torch
 
-from warpbook_labs.engines.simulated.pytorch import cuda, looking, specials
+from warpbook_labs.engines.simulated.lacking import leave_out_compiler
+from warpbook_labs.engines.simulated.pytorch import cuda, device, looking, specials
 from warpbook_labs.engines.simulated.pytorch.accelerator import NotSupported, give_gpu
 from warpbook_labs.engines.simulated.pytorch.refusing import refuse
 from warpbook_labs.engines.simulated.pytorch.session import Session
 
 #: parts that PyTorch loads when they are first wanted, which the jail allows no more
 _LOADED_LATE = (
+    *(
+        f"torch.cuda.{module.name}"
+        for module in pkgutil.iter_modules(torch.cuda.__path__)
+        if not module.name.startswith("_")
+    ),
     "torch._functorch.eager_transforms",
     "torch._functorch.vmap",
     "torch.distributions",
@@ -98,7 +102,7 @@ def install() -> None:
     # they compile while they run, for which the jail gives no memory
     torch.backends.mkldnn.set_flags(False)
     torch.backends.nnpack.set_flags(False)
-    _leave_out_compiler()
+    leave_out_compiler(torch)
     for name in _LOADED_LATE:
         importlib.import_module(name)
     # the engine counts devices now, and starts no thread for the GPU
@@ -108,6 +112,7 @@ def install() -> None:
     torch.autograd.set_multithreading_enabled(False)
     specials.install()
     cuda.install()
+    device.install()
     looking.install()
     _leave_out_threads()
     _rehearse()
@@ -137,39 +142,3 @@ def _leave_out_threads() -> None:
         )
 
     threading.Thread.start = start  # type: ignore[method-assign]
-
-
-def _leave_out_compiler() -> None:
-    """Stand in for PyTorch's compiler, which a mode's first call loads for 2 s.
-
-    It is only asked to leave a function alone. `torch.compile` with the backend
-    "eager" calls the function itself; others could compile nothing in the jail.
-    """
-
-    def leave_alone(function: Any = None, *_: Any, **__: Any) -> Any:
-        return function if function is not None else leave_alone
-
-    def compile_nothing(
-        model: Any = None, *, backend: Any = "inductor", **_: Any
-    ) -> Any:
-        if backend != "eager":
-            raise RuntimeError(
-                "torch.compile finds no compiler here: call the function as it is, or "
-                'say backend="eager".'
-            )
-        return model if model is not None else leave_alone
-
-    stand_in: Any = ModuleType("torch._dynamo")
-    stand_in.disable = stand_in.graph_break = leave_alone
-    stand_in.compiled_autograd = SimpleNamespace(_disable=contextlib.nullcontext)
-    stand_in.config = SimpleNamespace(
-        error_on_nested_fx_trace=True,
-        patch=lambda *_, **__: contextlib.nullcontext(),
-    )
-    sys.modules["torch._dynamo"] = torch._dynamo = stand_in
-    torch.compile = compile_nothing
-    # of which a setting is made where algorithms are to be deterministic
-    inductor: Any = ModuleType("torch._inductor")
-    inductor.config = ModuleType("torch._inductor.config")
-    sys.modules["torch._inductor"] = torch._inductor = inductor
-    sys.modules["torch._inductor.config"] = inductor.config

@@ -25,6 +25,7 @@ from warpbook_labs.engines.simulated.program import (
 )
 from warpbook_labs.engines.simulated.pytorch import labels
 from warpbook_labs.engines.simulated.pytorch.calls import (
+    COMPOSITE,
     EMPTY,
     FILLS,
     INDEXED,
@@ -95,6 +96,9 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
     ) -> Any:
         """Take one ATen call."""
         kind = kind_of(func)
+        if kind.is_composite:
+            with self:
+                return func._op_dk(COMPOSITE, *args, **kwargs or {})
         special = self.special.get(kind.name)
         if special is not None:
             return special(self, func, *args, **kwargs or {})

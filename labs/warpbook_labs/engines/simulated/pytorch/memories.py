@@ -129,7 +129,7 @@ class Memories:
                 raise RuntimeError(_GONE)
             return memory
         if tensor.is_cuda:
-            raise RuntimeError("A tensor is of another case: it was kept somewhere.")
+            refuse("memory that came by DLPack or pickle, or was kept of another case")
         # made where nothing is seen, as by from_numpy: its numbers are constants
         self.adopt(tensor, "pageable")
         with _disable_current_modes():
@@ -137,9 +137,9 @@ class Memories:
             count = flat.numel()
             numbers = _tolist(flat.double()) if count <= _MOST_CONSTANTS else []
         if count > _MOST_CONSTANTS:
-            raise RuntimeError(
-                f"The simulated GPU takes {_MOST_CONSTANTS:,} numbers of Python at "
-                "most; large inputs come in the buffers of the case."
+            refuse(
+                f"room for more than {_MOST_CONSTANTS:,} numbers of Python",
+                "Large inputs come in the buffers of the case.",
             )
         if count:
             line = self._record.line()
