@@ -108,12 +108,16 @@ def headers_for(source: str) -> dict[str, bytes]:
     headers: dict[str, bytes] = {}
     if not wanted:
         return headers
-    known, total = _known(), 0
+    known, aliases = _known()
+    # a source includes headers by their own names only
+    wanted = [name for name in wanted if name.decode(errors="replace") in known]
+    total = 0
     while wanted:
         name = wanted.pop().decode(errors="replace")
-        if name in headers or name not in known:
+        header = known.get(name, aliases.get(name))
+        if name in headers or header is None:
             continue
-        held = _read(known[name])
+        held = _read(header)
         total += len(held or b"")
         if held is None or total > _MOST_BYTES:
             continue
@@ -127,20 +131,29 @@ def is_of_cuda(name: str) -> bool:
     return _OF_CUDA.match(name) is not None
 
 
+def twin_of(name: str) -> str:
+    """Name the header for device code with what one of the host's has; or nothing."""
+    known, _ = _known()
+    twin = "cuda/std/" + re.sub(r"^(.*)\.h$", r"c\1", name)
+    return twin if twin in known else ""
+
+
 @functools.cache
-def _known() -> Mapping[str, bytes | Path]:
-    """Give every header there is, by the names under which others include it."""
+def _known() -> tuple[Mapping[str, bytes | Path], Mapping[str, bytes | Path]]:
+    """Give every header there is, by its name; and by those that others include."""
     own = {name: b"#pragma once\n" + text.encode() for name, text in _OWN.items()}
-    headers: dict[str, bytes | Path] = {**own, **_bundled()}
-    if len(headers) == len(own):
-        for name, path in _of_toolkit().items():
-            for alias in (name, *_aliases(name)):
-                # what the compiler knows by itself, a toolkit's would declare again
-                headers.setdefault(alias, path)
+    bundled = _bundled()
+    others: Mapping[str, bytes | Path] = bundled or _of_toolkit()
+    # what the compiler knows by itself, a toolkit's would declare again
+    headers = {**own, **bundled} if bundled else {**others, **own}
+    aliases: dict[str, bytes | Path] = {}
+    for name, header in others.items():
+        for alias in _aliases(name):
+            aliases.setdefault(alias, header)
     for name in _INTEGER_NAMES if "cuda/std/cstdint" in headers else ():
         # which declares the same types, and may be included as well
         headers[name] = b"#include <cuda/std/cstdint>\n"
-    return headers
+    return headers, aliases
 
 
 def _read(header: bytes | Path) -> bytes | None:
@@ -177,8 +190,6 @@ def _bundled() -> dict[str, bytes]:
                 break
             name = path.relative_to(root).as_posix().removeprefix("cccl/")
             headers[name] = held
-            for alias in _aliases(name):
-                headers.setdefault(alias, held)
     return headers
 
 

@@ -27,6 +27,8 @@ _MOST_CHARACTERS = 1000
 # no `\s` and no lazy part: hostile text would have them try every pair of places
 _LINE = r"^[ \t]*{mark}[ \t]*(launch|scratch)[ \t]*:(.*)$"
 _LAUNCH = re.compile(r"([A-Za-z_]\w*)\s*<<<(.*)>>>\s*\((.*)\)\s*;?$")
+#: before the angles of a launch there are others, or colons
+_INSTANCE = re.compile(r"\w+\s*(?:<[^<]|::)")
 _SCRATCH = re.compile(r"([a-z][a-z0-9_]{0,31})\s+(\w+)\s*\[(.*)\]\s*;?$")
 
 Dim = tuple[int, int, int]
@@ -129,10 +131,14 @@ def read_lines(
 def _launch(text: str, line: int) -> Launch:
     match = _LAUNCH.match(text)
     if match is None:
-        raise BadRule(
-            "a launch is written kernel<<<grid, block>>>(arguments).",
-            line,
-        )
+        words = "a launch is written kernel<<<grid, block>>>(arguments)."
+        if _INSTANCE.match(text):
+            words += (
+                " An instance of a template, or what is in a namespace, can't be named "
+                "here: make it a `__device__` function, and launch a kernel of a plain "
+                "name that calls it."
+            )
+        raise BadRule(words, line)
     numbers = split(match[2])
     if not 2 <= len(numbers) <= 3:
         raise BadRule("between <<< and >>> are grid, block, and bytes.", line)

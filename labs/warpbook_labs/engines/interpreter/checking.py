@@ -9,7 +9,6 @@ what nobody wrote fails a case too, since a GPU may give another result next tim
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,8 +22,8 @@ from warpbook_labs.cases.launch_limits import refuse_at_large_sizes
 from warpbook_labs.cases.preparation import Prepared
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.cases.wrong_words import number_words, wrong_words
-from warpbook_labs.compiler import cuda_headers, nvrtc
 from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.compiler.log_words import advice, lacking_headers
 from warpbook_labs.engines.interpreter.explaining import (
     address_words,
     answered,
@@ -68,22 +67,10 @@ _MOST_LINES = 200
 _MOST_FINDINGS = 20
 _MOST_PRINTED = 4_000
 _MOST_RESOURCES = 16
-#: what NVRTC says of an `#include`
-_NO_HEADER = re.compile(r" open source file \"([^\"]+)\"")
 #: before what is wrong with a second call
 _AGAIN = (
     "Called a second time, with its `__device__` variables as the first call left them:"
 )
-_NO_HEADERS = (
-    "Only the headers for device code that NVRTC has within itself can be included "
-    "here. CUDA's built-in types and functions, such as `float4`, `printf` and "
-    "`__shfl_down_sync`, need none."
-)
-#: the first NVRTC with headers within itself
-_WITH_HEADERS = (13, 3)
-#: with headers for older ones, whose names say no version from this major one on
-_WHEELS = ("nvidia-cuda-cccl", "nvidia-cuda-crt", "nvidia-cuda-runtime")
-_PLAIN_NAMES = 13
 
 
 def check_kernels(
@@ -135,12 +122,10 @@ def check_kernels(
         return ended("unsupported", compiled.message, line=compiled.line)
     if not isinstance(compiled, Compiled):
         log = compiled.message if isinstance(compiled, Refused) else ""
+        if lacking := lacking_headers(log):
+            return ended("unsupported", lacking, log)
         words = "It does not compile." if log else f"The compiler: {built.message}"
-        missing = _NO_HEADER.search(log)
-        if missing is not None:
-            if cuda_headers.is_of_cuda(missing[1]) and _is_without_headers():
-                return ended("unsupported", _without_headers(), log)
-            words = f"{words} {_NO_HEADERS}"
+        words += advice(log)
         line = compiled.line if isinstance(compiled, Refused) else None
         return ended("compile error", words, log, line)
     program = front_end.program(source, compiled)
@@ -213,22 +198,6 @@ def _check_each(
 def _refused(problem: BadSource) -> Status:
     """Tell what a GPU might run from what it would not."""
     return "unsupported" if isinstance(problem, NotHere) else "compile error"
-
-
-def _is_without_headers() -> bool:
-    """Tell whether headers that CUDA has may be missing on this machine."""
-    return nvrtc.version_numbers() < _WITH_HEADERS
-
-
-def _without_headers() -> str:
-    """Say why a header of CUDA's is not found, and how to have it."""
-    major, minor = nvrtc.version_numbers()
-    suffix = f"-cu{major}" if major < _PLAIN_NAMES else ""
-    wheels = " ".join(f"'{package}{suffix}=={major}.{minor}.*'" for package in _WHEELS)
-    return (
-        f"NVRTC {major}.{minor} has no headers within itself, and this one is in no "
-        f"toolkit of CUDA {major} that is installed: pip install {wheels}."
-    )
 
 
 def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:

@@ -162,8 +162,11 @@ def _nothing(mask: Bools | None) -> None:
 
 
 def _trap(instruction: Instruction) -> Step:
+    line = instruction.line
+    on = "" if line is None else f" on line {line}"
+
     def run(mask: Bools | None) -> None:
-        raise Fault("assertion", "The kernel gave up (trap).", instruction.line)
+        raise Fault("assertion", f"The kernel gave up{on} (`__trap`).", line)
 
     return run
 
