@@ -179,3 +179,21 @@ def test_a_final_needs_a_gpu_that_is_there(room: Classroom) -> None:
         start_final(room, room.grader("two", gpus=1))
     with pytest.raises(BadRequest, match="3 to 15"):
         start_final(room, grader, 2)
+
+
+def test_a_paused_final_holds_no_gpu_from_other_courses(room: Classroom) -> None:
+    grader = room.grader(gpus=1)
+    open_board(room, "ada", "bob", "cyd")
+    race(room, grader, "ada", 2.0)
+    room.now_ms = DUE_MS + 1
+    jobs = start_final(room, grader).jobs
+    with room.database.write() as connection:
+        control.pause(connection, room.now_ms, room.instructor, "a wrong lab", "gpu101")
+    room.submit_elsewhere("// theirs")
+    room.grade(grader)
+    room.grade(grader, timed(2.0), GPUS[0])
+    assert room.lease(grader, 0, (GPUS[0],)) == ()
+    with room.database.write() as connection:
+        control.resume(connection, room.now_ms, room.instructor, "gpu101")
+    for _ in range(jobs):
+        room.grade(grader, timed(2.0), GPUS[0])

@@ -8,14 +8,13 @@ import pytest
 
 from tests.hub.core.course import (
     CLOSES_MS,
-    FOREVER,
     START_MS,
     Classroom,
     classroom,
     facts,
     publish_lab,
 )
-from warpbook.hub.course.courses import Course, add_staff, create_course
+from warpbook.hub.course.courses import Course
 from warpbook.hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS
 from warpbook.hub.errors import Conflict, NoAttemptLeft, NotOpen, StillPending
 from warpbook.hub.grader_protocol import (
@@ -427,13 +426,9 @@ def test_nothing_is_taken_before_it_opens_after_it_closes_or_of_who_left(
 
 def test_a_paused_course_waits_and_holds_up_no_other(room: Classroom) -> None:
     grader = room.grader(gpus=1)
-    mine = room.submit("ada")
+    mine = room.submit("grace")
+    room.submit_elsewhere("// theirs")
     with room.database.write() as connection:
-        create_course(connection, START_MS, "hub", Course("other", "Another"))
-        who = (connection, START_MS, "hub", "other")
-        zed = add_staff(*who, "zed", "instructor")
-        theirs = publish_lab(connection, "other", windows={"": FOREVER})
-        receive(connection, room.now_ms + 1, theirs, zed, "// theirs")
         control.pause(connection, room.now_ms, room.instructor, "a wrong lab", "gpu101")
     with room.database.read() as connection:
         waits = listing.place(connection, room.now_ms, mine.submission)

@@ -144,6 +144,43 @@ def test_every_route_lets_in_who_may_and_nobody_else(world: World, role: str) ->
     assert not wrong, "\n".join(wrong)
 
 
+def test_an_instructor_finds_only_counts_of_other_courses_and_of_graders(
+    world: World,
+) -> None:
+    grace, heidi = world.people["grace"], world.people["heidi"]
+    why = "heidi-holds-hers-back"
+    heidi.done("courses/other/queue/pause", {"reason": why})
+    pages = [
+        route.path
+        for route in PAGE_ROUTES
+        if "{" not in route.path.removeprefix("courses/{course}")
+    ]
+    shown = {
+        (name, page): visitor.page(page.format(course=course)).text
+        for name, visitor, course in (
+            ("heidi", heidi, "other"),
+            ("grace", grace, COURSE),
+        )
+        for page in pages
+    }
+    # what is of the other course, or of the hub
+    secrets = {
+        "heidi": (world.person, world.submission, world.grader, "spare", COURSE),
+        "grace": (world.grader, "spare", why, "/courses/other"),
+    }
+    for (name, page), text in shown.items():
+        for secret in secrets[name]:
+            assert secret not in text, (name, page, secret)
+    assert why in shown["heidi", "courses/{course}/queue"]
+    # nor is a job of another course theirs by way of their own
+    job = world.path("courses/other/jobs/{job}/cancel")
+    assert heidi.post(job, {"reason": "mine"}).status_code == 404
+    # who operates the hub sees all of it
+    hub = world.people["opal"].page("hub").text
+    assert "spare" in hub and why in hub
+    heidi.done("courses/other/queue/resume")
+
+
 def test_reference_is_nobodys_before_it_is_everybodys(world: World) -> None:
     path = world.path("courses/{course}/labs/{lab}/reference")
     assert world.people["ada"].get(path).status_code == 403
