@@ -62,6 +62,29 @@ TRACES = ProcessBudget(12 << 30, 900)
 SOURCES = ProcessBudget(4 << 30, 300)
 
 
+class ConnectionBudget(NamedTuple):
+    """What an HTTP server gives to those who connect."""
+
+    #: at a time; at most half of them without a complete request
+    most: int
+    header_bytes: int
+    #: until a request's headers are there; a connection may be idle as long
+    header_s: float
+    #: of a body, before it is known who sends it, and after
+    body_bytes: int
+    body_s: float
+    known_body_s: float
+
+
+#: a class of 300 with pages that stay open
+CONNECTIONS = ConnectionBudget(4_096, 32 << 10, 60.0, 64 << 10, 10.0, 60.0)
+#: of an upload to Jupyter's own server
+UPLOAD_S = 600.0
+#: of descriptors, for what is no connection
+_OTHER_DESCRIPTORS = 128
+_MOST_DESCRIPTORS = 65_536
+
+
 class OutOfTime(Exception):
     """A process has used the CPU time that it was given."""
 
@@ -100,6 +123,19 @@ def bound(bounds: Mapping[int, int]) -> None:
         # a second later the kernel kills without a word, so the first signal must tell
         grace = int(which == resource.RLIMIT_CPU)
         resource.setrlimit(which, (allowed, min(allowed + grace, _finite(hard))))
+
+
+def raise_descriptors() -> None:
+    """Let this process have as many open files as its hard limit allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = max(soft, min(_finite(hard), _MOST_DESCRIPTORS))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def spare_descriptors() -> int:
+    """Give how many connections this process can have open beside its files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(_finite(soft) - _OTHER_DESCRIPTORS, 16)
 
 
 def hold(budget: ProcessBudget, inputs: int = 1) -> None:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import os
 import re
+import resource
 import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import requests
 import websocket
 
-from tests.hub.service.class_hub import COURSE, SUBMIT, free_ports
+from tests.hub.service.class_hub import COURSE, SUBMIT, TEACH, free_ports
 from tests.hub.service.conftest import World
 from tests.hub.service.test_live import connect
 from tests.programs import ROOT, environment, program, wait_for
 from warpbook.hub.service.access import Identity
+from warpbook.hub.service.api.routes import API_ROUTES
 from warpbook.hub.service.in_progress import InProgress
+from warpbook.hub.service.pages.routes import PAGE_ROUTES
 from warpbook.hub.service.tickets import Tickets
 
 
@@ -128,6 +133,84 @@ def test_upload_that_breaks_off_is_counted_no_more(world: World) -> None:
         return requests.get(url.geturl(), headers=own, timeout=60).ok or None
 
     wait_for("an end of the count", is_answered)
+
+
+def test_strangers_connections_keep_nobody_out(world: World) -> None:
+    """More than the service has descriptors, half of them by the proxy."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    hub = world.hub
+    size_bytes = sum(log.stat().st_size for log in _logs(world))
+    try:
+        with contextlib.ExitStack() as held:
+            for address in (hub.inner_url, hub.service_url) * 1200:
+                url = urlsplit(f"{address}api/v1/ticket")
+                stranger = socket.create_connection((url.hostname, url.port))
+                held.enter_context(stranger)
+                head = f"POST {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\n"
+                with contextlib.suppress(OSError):
+                    stranger.sendall(f"{head}Content-Length: 9\r\n\r\n[".encode())
+            for address in (hub.inner_url, hub.service_url):
+                assert requests.get(f"{address}health", timeout=60).ok
+            assert world.people["bob"].page(f"courses/{COURSE}").status_code == 200
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    grown_bytes = sum(log.stat().st_size for log in _logs(world)) - size_bytes
+    assert grown_bytes < 1 << 20
+
+
+def test_nobody_gets_a_traceback(world: World) -> None:
+    """Every path, with values that no path and no query should have."""
+    hub = world.hub
+    paths = [f"api/v1/{route.path}" for route in API_ROUTES]
+    paths += [route.path for route in PAGE_ROUTES]
+    paths += ["health", "oauth_callback", "live", "lti/enter", "api/v1/ticket"]
+    paths += [f"{kind}/v1/{what}" for kind in ("grader", "keeper") for what in "ab"]
+    paths += ["static/hub.js", "courses/{course}/labs/{lab}/pictures/a.png"]
+    hostile = ("%00", "%ff", "..%2f", "[", "%5B" * 300, "1" * 5000, "%F0%9F%98%80")
+    session, wrong = requests.Session(), []
+    session.trust_env = False
+    for pattern in paths:
+        for value in hostile:
+            path = world.path(re.sub(r"\{\w+\}", "{course}", pattern))
+            for url in (
+                f"{path}{value}.css",
+                path.replace(COURSE, value),
+                f"{path}?audit={value}&next={value}&code={value}&state={value}",
+            ):
+                for ask in (session.get, session.post):
+                    headers = {"Authorization": f"token {value}", "Cookie": value}
+                    answer = ask(
+                        hub.inner_url + url,
+                        headers=headers,
+                        allow_redirects=False,
+                        timeout=60,
+                    )
+                    if answer.status_code >= 500 or "Traceback" in answer.text:
+                        wrong.append((url[:90], answer.status_code))
+    assert not wrong
+    assert not [log for log in _logs(world) if "Traceback" in log.read_text()]
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 20_000, '{"a":[' * 20_000])
+def test_what_is_nested_deeply_is_refused(world: World, body: str) -> None:
+    for what in ("hello", "lease", "heartbeat", "result", "release"):
+        answer = requests.post(
+            f"{world.hub.inner_url}grader/v1/{what}",
+            data=body,
+            headers={"Authorization": f"Bearer {world.grader_token}"},
+            timeout=60,
+        )
+        assert answer.status_code == 400, what
+        assert len(answer.text) < 1_000
+    path = f"{world.hub.inner_url}api/v1/courses/{COURSE}/queue/resume"
+    token = world.people["grace"].token(TEACH)
+    headers = {"Authorization": f"token {token}"}
+    assert requests.post(path, data=body[:60_000], headers=headers).status_code == 400
+
+
+def _logs(world: World) -> list[Path]:
+    return list(world.hub.folder.rglob("*.log"))
 
 
 def test_what_ended_is_counted_no_more() -> None:

@@ -198,11 +198,8 @@ class Database:
                     self.path, f"it takes more than {MAX_SECONDS:.0f} s to read."
                 ) from None
             # SQLite quotes names of the file, which need not be UTF-8
-            why = (
-                "its schema is malformed"
-                if isinstance(problem, ValueError)
-                else problem
-            )
+            is_name = isinstance(problem, ValueError)
+            why = "its schema is malformed" if is_name else problem
             raise TraceDamaged(self.path, f"can't be read: {why}.") from None
 
     def _read_text(self, content: bytes) -> str:
