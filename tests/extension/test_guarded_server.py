@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import resource
 import select
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.programs import ROOT
+from tests.server_process import server as notebook
+from warpbook.protocol import PROTOCOL_VERSION
 
 #: beside its own files it takes 16 connections, and there are descriptors for fewer
 SERVER = """
@@ -114,3 +119,24 @@ def test_a_known_sender_keeps_the_place(server) -> None:
         known.sendall(b"b")
         assert select.select([known], [], [], 60)[0]
         assert b"200 OK" in known.recv(1000)
+
+
+def test_jupyters_own_server_and_the_ingest_have_room(tmp_path: Path) -> None:
+    with notebook(tmp_path) as running:
+        running.start_kernel()
+        limit = resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE, (256, limit[1]))
+        log = tmp_path / "server.log"
+        size_bytes = log.stat().st_size
+        with contextlib.ExitStack() as held:
+            for url in (running.url, running._ingest[0]) * 300:
+                address = urlsplit(url)
+                stranger = socket.create_connection((address.hostname, address.port))
+                held.enter_context(stranger)
+                with contextlib.suppress(OSError):
+                    stranger.sendall(UNFINISHED)
+            assert running.get("api/status").ok
+            body = {"protocol": PROTOCOL_VERSION, "kernel_id": running.kernel_id}
+            answer = running.ingest("/v1/watch", {**body, "on": False})
+            assert answer.status_code == 204
+        assert log.stat().st_size - size_bytes < 100_000
