@@ -96,6 +96,27 @@ def test_one_person_asks_for_so_much_at_once(world: World) -> None:
     assert [ask(n) for n in range(3)] == [200] * 3
 
 
+def test_exports_and_backups_are_made_one_at_a_time(world: World) -> None:
+    grace, course = world.people["grace"], f"courses/{COURSE}"
+    statuses = [grace.post(f"{course}/backup", {}).status_code for _ in range(5)]
+    assert statuses == [200, 429, 429, 429, 429]
+    token = grace.token(TEACH)
+    url = f"{world.hub.inner_url}api/v1/{course}/exports/sources"
+
+    def ask(_: int) -> int:
+        headers = {"Authorization": f"token {token}"}
+        return requests.get(url, headers=headers, timeout=60).status_code
+
+    def refused() -> bool | None:
+        with ThreadPoolExecutor(16) as threads:
+            statuses = set(threads.map(ask, range(16)))
+        assert statuses <= {200, 429}
+        return 429 in statuses or None
+
+    wait_for("a refusal", refused)
+    assert ask(0) == 200
+
+
 def test_receipt_that_a_page_shows_can_be_checked(world: World) -> None:
     grace, ada = world.people["grace"], world.people["ada"]
     page = ada.page(f"courses/{COURSE}/submissions/{world.submission}").text

@@ -28,6 +28,7 @@ class KeeperHandler(ServiceHandler):
         self.bound_body(MOST_MESSAGE_BYTES)
         _, _, token = self.request.headers.get("Authorization", "").partition(" ")
         await self.service.read(lambda c: check_keeper(c, token.strip()))
+        self.count("the keeper")
 
     async def post(self, what: str) -> None:
         """Answer it."""
@@ -39,6 +40,7 @@ class KeeperHandler(ServiceHandler):
         answered = await self.service.write(
             lambda connection: answer(connection, self.arrived_ms, message),
             tells_pages=False,
+            is_machine=True,
         )
         self.finish_json(answered)
 
