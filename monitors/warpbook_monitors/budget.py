@@ -78,6 +78,9 @@ class ConnectionBudget(NamedTuple):
 
 #: a class of 300 with pages that stay open
 CONNECTIONS = ConnectionBudget(4_096, 32 << 10, 60.0, 64 << 10, 10.0, 60.0)
+#: of the agent, a thread each
+AGENT_CONNECTIONS = 64
+AGENT_SILENT_S = 10.0
 #: of an upload to Jupyter's own server
 UPLOAD_S = 600.0
 #: of descriptors, for what is no connection
