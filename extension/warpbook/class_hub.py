@@ -14,6 +14,9 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 from msgspec import Struct
+from msgspec.json import Decoder
+
+from warpbook_monitors.budget import NotJson, decode_json
 
 #: set by the hub for the servers that it starts
 URL = "WARPBOOK_HUB_URL"
@@ -348,8 +351,8 @@ class ClassHub:
             # it says itself that it can't do it now
             raise _Away(words) if response.status == 503 else HubProblem(words)
         try:
-            return msgspec.json.decode(answer, type=kind)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return decode_json(answer, Decoder(kind))
+        except NotJson:
             raise HubProblem(
                 f"{self.url} is a course service of another version of warpbook."
             ) from None
@@ -372,6 +375,6 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 def _words(body: bytes) -> str:
     try:
-        return msgspec.json.decode(body, type=_Problem).error
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return decode_json(body, Decoder(_Problem)).error
+    except NotJson:
         return ""

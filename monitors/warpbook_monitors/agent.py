@@ -10,15 +10,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
 
+from warpbook_monitors.budget import AGENT_CONNECTIONS, AGENT_SILENT_S
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.exposition.holders import HolderCollector
 from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
@@ -124,12 +128,15 @@ def serve(
         registry.register(collector)
         holders = HolderWatch(sampler, holders_every_s, collector.take)
     try:
-        server, thread = start_http_server(port, host, registry)
+        server = make_server(
+            host, port, _at_metrics(make_wsgi_app(registry)), _family(host), _Request
+        )
     except (OSError, OverflowError) as error:
         raise AgentError(
             f"{host}:{port}: {error}. Choose another --port or --host."
         ) from error
-    server.set_app(_at_metrics(server.get_app()))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     sampler.open()
     for absence in sampler.absences:
         print(
@@ -157,12 +164,59 @@ def _say(words: str) -> None:
     print(f"{DISTRIBUTION}: {printable(words)}", file=sys.stderr, flush=True)
 
 
-def _at_metrics(metrics: WSGIApplication | None) -> WSGIApplication:
+class _Request(WSGIRequestHandler):
+    """A request, which must come soon, and is not logged."""
+
+    timeout = AGENT_SILENT_S
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+class _Server(ThreadingWSGIServer):
+    """Serves a bounded number of connections: the oldest makes room for a new one."""
+
+    def __init__(self, *args: Any) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[Any, None] = {}
+        super().__init__(*args)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            if len(self._open) >= AGENT_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+
+class _ServerOfIPv6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _family(host: str) -> type[_Server]:
+    """Choose the server by the kind of address; a name is IPv4's where it can be.
+
+    Raises:
+        OSError: there is no such host.
+    """
+    families = {address[0] for address in socket.getaddrinfo(host, None)}
+    return _Server if socket.AF_INET in families else _ServerOfIPv6
+
+
+def _at_metrics(metrics: WSGIApplication) -> WSGIApplication:
     """Serve the metrics at /metrics: by itself the library does at every path."""
 
     def serve(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
-        if path == "/metrics" and metrics is not None:
+        if path == "/metrics":
             return metrics(environ, start)
         status = "200 OK" if path == "/" else "404 Not Found"
         start(status, [("Content-Type", "text/plain; charset=utf-8")])

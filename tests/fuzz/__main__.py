@@ -1,4 +1,8 @@
-"""A longer fuzz: `python -m tests.fuzz [--minutes 10] [--seed 1] [--write FILE]`."""
+"""A fuzz of everything from outside: `python -m tests.fuzz --inputs 1000000`.
+
+Most inputs go to the readers, each called in one of two processes; some go to a real
+server, and to archives and backups. Input N of seed S is the same in each run.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -21,21 +26,52 @@ from tests.fuzz.driver import (
     memory_bytes,
     tracebacks,
 )
+from tests.fuzz.readers import MARGIN_BYTES, Counted, run
 from tests.fuzz.stored import archives, backups
 from tests.fuzz.surface import Surface
 
 _A_ROUND = 460
+#: of all inputs, those that a server, an archive or a backup is made for
+_SHARE_OF_SERVER = 0.05
 
 
 def main() -> int:
-    """Run until the time is over; print a table."""
+    """Run so many inputs; print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--inputs", type=int, default=100_000)
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     # archives tell of each damaged value
     logging.disable()
+    begun_s = time.monotonic()
+    of_server = int(options.inputs * _SHARE_OF_SERVER)
+    surfaces, notes, faults = _server(options.seed, of_server)
+    counted, growths = _readers(options, options.inputs - of_server)
+    rows = [(s.name, s.inputs, s.refused, "", s.failures) for s in surfaces]
+    rows += [
+        (name, c.inputs, c.refused, f"{c.most_cpu_s * 1e3:.0f} ms", c.failures)
+        for name, c in counted.items()
+    ]
+    notes.append(
+        "Resident memory of the readers' processes after a tenth of the inputs and at "
+        f"the end: {'; '.join(f'{b >> 20} and {a >> 20} MiB' for b, a in growths)}."
+    )
+    notes.append(f"It took {(time.monotonic() - begun_s) / 60:.0f} min.")
+    failures = [
+        f"{name}: {failure}" for name, _, _, _, failed in rows for failure in failed
+    ]
+    page = _page(rows, options, notes, failures + faults)
+    sys.stdout.write(page)
+    if options.write:
+        options.write.write_text(page)
+    grown = any(after - before > MARGIN_BYTES for before, after in growths)
+    return 1 if failures or faults or grown else 0
+
+
+def _server(seed: int, inputs: int) -> tuple[list[Surface], list[str], list[str]]:
+    """Ask a real server; give what was counted, what to note, and its faults."""
     total: dict[str, Surface] = {}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
@@ -43,9 +79,7 @@ def main() -> int:
             with Fuzz(running, 0) as fuzz:
                 fuzz.page(46)
             before_bytes = memory_bytes(running)
-            until_s = time.monotonic() + 60 * options.minutes
-            seed = options.seed
-            while time.monotonic() < until_s:
+            while sum(surface.inputs for surface in total.values()) < inputs:
                 with Fuzz(running, seed) as fuzz:
                     of_server = (
                         fuzz.page(_A_ROUND),
@@ -67,22 +101,46 @@ def main() -> int:
             time.sleep(10)
             after_bytes = memory_bytes(running)
         faults = tracebacks(home)
-    page = _page(
-        list(total.values()), options, before_bytes, after_bytes, alive, faults
+    note = (
+        f"The server, whose address space is limited to {ADDRESS_SPACE_BYTES >> 30} "
+        f"GiB: {before_bytes >> 20} MiB resident before, {after_bytes >> 20} MiB after "
+        f"and ten quiet seconds. Tracebacks in its log: {len(faults)}."
     )
-    sys.stdout.write(page)
-    if options.write:
-        options.write.write_text(page)
-    failures = [failure for s in total.values() for failure in s.failures]
-    return 1 if failures or faults or not alive else 0
+    return list(total.values()), [note], faults if alive else [*faults, "no answer"]
+
+
+def _readers(
+    options: argparse.Namespace, inputs: int
+) -> tuple[dict[str, Counted], list[tuple[int, int]]]:
+    """Have the readers read in some processes, each its part of the inputs."""
+    total: dict[str, Counted] = {}
+    growths = []
+    part = inputs // options.jobs
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessPoolExecutor(options.jobs) as pool,
+    ):
+        futures = []
+        for job in range(options.jobs):
+            own = Path(folder, str(job))
+            own.mkdir()
+            futures.append(pool.submit(run, options.seed, job * part, part, own))
+        for future in futures:
+            counted, before_bytes, after_bytes = future.result()
+            growths.append((before_bytes, after_bytes))
+            for name, one in counted:
+                sum_ = total.setdefault(name, Counted())
+                sum_.inputs += one.inputs
+                sum_.refused += one.refused
+                sum_.most_cpu_s = max(sum_.most_cpu_s, one.most_cpu_s)
+                sum_.failures += one.failures
+    return total, growths
 
 
 def _page(
-    surfaces: list[Surface],
+    rows: list[tuple[str, int, int, str, list[str]]],
     options: argparse.Namespace,
-    before_bytes: int,
-    after_bytes: int,
-    alive: bool,
+    notes: list[str],
     faults: list[str],
 ) -> str:
     commit = subprocess.run(
@@ -90,30 +148,18 @@ def _page(
     ).stdout.strip()
     when = datetime.now(timezone.utc).strftime("%Y-%m-%d")
     lines = [
-        "# A fuzz of everything that comes in",
+        "# A fuzz of everything from outside",
         "",
         f"{when}, commit {commit}, Python {platform.python_version()} on "
         f"{platform.system()}, 2 cores, no GPU.",
-        f"`python -m tests.fuzz --minutes {options.minutes:g} --seed {options.seed}`: "
-        "a real server whose address space is limited to "
-        f"{ADDRESS_SPACE_BYTES >> 30} GiB.",
+        f"`python -m tests.fuzz --inputs {options.inputs} --seed {options.seed}`",
         "",
-        "| surface | inputs | refused | failures |",
-        "|---|---|---|---|",
+        "| surface | inputs | refused | most CPU of one | failures |",
+        "|---|---|---|---|---|",
     ]
-    for surface in surfaces:
-        lines.append(
-            f"| {surface.name} | {surface.inputs} | {surface.refused} "
-            f"| {len(surface.failures)} |"
-        )
-    lines += [
-        "",
-        f"Resident memory {before_bytes >> 20} MiB before, {after_bytes >> 20} MiB "
-        f"after and ten quiet seconds. It {'answers' if alive else 'does not answer'}. "
-        f"Tracebacks in its log: {len(faults)}.",
-    ]
-    for surface in surfaces:
-        lines += [f"- {failure}" for failure in surface.failures[:20]]
+    for name, inputs, refused, cpu, failed in rows:
+        lines.append(f"| {name} | {inputs} | {refused} | {cpu} | {len(failed)} |")
+    lines += ["", *notes, *(f"- {fault}" for fault in faults[:50])]
     return "\n".join(lines) + "\n"
 
 

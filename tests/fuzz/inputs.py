@@ -93,10 +93,10 @@ class Hostile:
             self._spoil(spoilt)
         return json.dumps(spoilt).encode()
 
-    def bytes_of(self, good: bytes) -> bytes:
-        """Bytes with some changed, cut out or doubled."""
+    def bytes_of(self, good: bytes, most: int = 7) -> bytes:
+        """Bytes with some changed, cut out or doubled, at so many places at most."""
         content = bytearray(good)
-        for _ in range(self.dice.randrange(1, 8)):
+        for _ in range(self.dice.randrange(1, most + 1)):
             if not content:
                 break
             at = self.dice.randrange(len(content))

@@ -12,6 +12,7 @@ from tests.fuzz.driver import (
     memory_bytes,
     tracebacks,
 )
+from tests.fuzz.readers import run
 from tests.fuzz.stored import archives, backups
 
 SEED = 15
@@ -33,6 +34,13 @@ def test_nothing_that_comes_in_breaks_the_server(tmp_path: Path) -> None:
     for surface in surfaces:
         assert surface.failures == [], surface.name
         assert surface.refused > 50, surface.name
+
+
+def test_no_input_breaks_a_reader(tmp_path: Path) -> None:
+    counted, _, _ = run(SEED, 0, 2000, tmp_path)
+    for name, reader in counted:
+        assert reader.failures == [], name
+        assert reader.inputs > reader.refused > 10 or name == "timelines", name
 
 
 def test_no_file_breaks_its_reader(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from warpbook.cli.script_process import run_script
 from warpbook.cli.terminal import terminal_width
 from warpbook.reports.checklist import checklist_lines
 from warpbook.reports.labs import CHECKLIST_LABS
+from warpbook_monitors.budget import TRACES, hold
 from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
 from warpbook_monitors.checklist.answers import Checklist
 from warpbook_monitors.checklist.judging import checklist
@@ -112,8 +113,10 @@ def _of_script(options: argparse.Namespace) -> Checklist:
 
 def _of_traces(options: argparse.Namespace) -> dict[str, Checklist]:
     source = None if options.source is None else _read_source(options.source)
-    checklists = {}
-    for path in trace_files([options.subject]):
+    checklists, paths = {}, trace_files([options.subject])
+    if options.is_own_process:
+        hold(TRACES, inputs=len(paths))
+    for path in paths:
         if looks_like_ncu(str(path)):
             raise CommandError(
                 f"{path} is a table of Nsight Compute, which has kernels alone: give a "

@@ -15,6 +15,7 @@ from warpbook.cli import html_report, ncu, versus
 from warpbook.cli.terminal import terminal_width
 from warpbook.reports.labs import LABS
 from warpbook.reports.text import report_lines
+from warpbook_monitors.budget import TRACES, hold
 from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
 from warpbook_monitors.plain_text import fitted, printable
 from warpbook_monitors.trace.bare_run import BareTimes
@@ -86,6 +87,8 @@ def run(options: argparse.Namespace) -> int:
     """Read, analyse and print."""
     versus.check_options(options.parser, options)
     options.traces = trace_files(options.traces)
+    if options.is_own_process:
+        hold(TRACES, inputs=len(options.traces) + 1)
     known = options.bare_ms is not None or options.source is not None
     if known and (len(options.traces) > 1 or options.vs is not None):
         options.parser.error("--bare-ms and --source are of one TRACE alone")

@@ -12,6 +12,7 @@ from importlib import import_module
 
 from warpbook import __version__
 from warpbook.cli.errors import CommandError
+from warpbook_monitors.budget import EXCEEDED, TRACES
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.plain_text import printable
 
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # it multiplies no matrices: NumPy's threads for that would only spin at first
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     options = make_parser(named or _COMMANDS).parse_args(given)
+    #: then it may limit itself
+    options.is_own_process = arguments is None
     if isinstance(sys.stdout, io.TextIOWrapper):
         # a terminal may have no sign for what a trace holds
         sys.stdout.reconfigure(errors="replace")
@@ -66,6 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except (CommandError, MonitorError) as error:
         print(f"warpbook: {printable(str(error))}", file=sys.stderr)
+        return 1
+    except EXCEEDED:
+        print(f"warpbook: {TRACES.words}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # whoever read our output has gone

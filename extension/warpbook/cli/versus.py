@@ -12,6 +12,7 @@ from pathlib import Path
 from warpbook.cli.json_output import print_json
 from warpbook.cli.terminal import terminal_width
 from warpbook_monitors import units
+from warpbook_monitors.budget import EXCEEDED, TRACES
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.plain_text import aligned, fitted, printable, shortened
 from warpbook_monitors.trace.chrome import read_chrome_trace
@@ -109,6 +110,9 @@ def run(options: argparse.Namespace) -> int:
     except MonitorError as error:
         # 1 would say that it is slower
         print(f"warpbook: {printable(str(error))}", file=sys.stderr)
+        return BAD_INPUT
+    except EXCEEDED:
+        print(f"warpbook: {TRACES.words}", file=sys.stderr)
         return BAD_INPUT
     status = STATUSES[whole.verdict]
     try:

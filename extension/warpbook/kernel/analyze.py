@@ -26,7 +26,7 @@ from warpbook_monitors.trace.nsight.limiters import kernel_limits
 from warpbook_monitors.trace.nsight.ncu import looks_like_ncu, read_ncu
 from warpbook_monitors.trace.ranks.files import trace_files
 from warpbook_monitors.trace.ranks.read import job_of, read_job, read_ranks
-from warpbook_monitors.trace.read_trace import read_traces
+from warpbook_monitors.trace.read_trace import read_apart
 
 _MOST_TITLE = 200
 
@@ -61,7 +61,7 @@ def analyze(path: _Path | Sequence[_Path]) -> Profile | Job | KernelLimits:
         return Job(*read_job(trace_files([path])))
     if looks_like_ncu(os.fspath(path)):
         return KernelLimits(kernel_limits(read_ncu(os.fspath(path))))
-    traces = read_traces(os.fspath(path))
+    traces = read_apart(os.fspath(path))
     if len(traces) > 1:
         return Job(*job_of(*read_ranks([Path(path)], lambda _: traces)))
     file_profile = profile_of(traces[0].events, traces[0].run)

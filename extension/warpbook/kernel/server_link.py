@@ -15,6 +15,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.json import Decoder
 
 from warpbook._version import __version__
 from warpbook.protocol import (
@@ -30,6 +31,7 @@ from warpbook.protocol import (
     SpanStatistics,
     StateNow,
 )
+from warpbook_monitors.budget import NotJson, decode_json
 
 _T = TypeVar("_T")
 
@@ -255,8 +257,8 @@ def _read(status: int, body: bytes, kind: type[_T]) -> _T:
     if status != 200:
         raise LinkError(_refused(status, body))
     try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as problem:
+        return decode_json(body, Decoder(kind))
+    except NotJson as problem:
         raise LinkError(
             f"The Jupyter server's answer can't be read ({problem}). {_SAME}"
         ) from None
@@ -264,8 +266,8 @@ def _read(status: int, body: bytes, kind: type[_T]) -> _T:
 
 def _spoken(body: bytes) -> _Spoken:
     try:
-        return msgspec.json.decode(body, type=_Spoken)
-    except msgspec.MsgspecError:
+        return decode_json(body, Decoder(_Spoken))
+    except NotJson:
         return _Spoken()
 
 

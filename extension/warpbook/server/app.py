@@ -13,6 +13,7 @@ from jupyter_server.extension.application import ExtensionApp
 from prometheus_client import REGISTRY
 from traitlets import Bool, Enum, Float, Int, Unicode
 
+from warpbook.guarded_server import GuardedServer
 from warpbook.server.alerts import Alerting
 from warpbook.server.alerts_route import AlertsCollector
 from warpbook.server.attribution import Attribution
@@ -187,6 +188,7 @@ class WarpbookApp(ExtensionApp):
         """Build the parts; no device is looked for before somebody asks."""
         if self.json_logs:
             write_json_lines()
+        GuardedServer.be_the_default()
         self._readiness = Readiness()
         costs = Costs()
         sources = (

@@ -7,14 +7,13 @@ starts. A kernel started elsewhere has neither, and says so to its user.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import msgspec
 from msgspec.json import Decoder
-from tornado import httpserver, netutil, web
-from tornado.iostream import IOStream
+from tornado import netutil, web
 
 from warpbook._version import __version__
+from warpbook.guarded_server import GuardedServer
 from warpbook.protocol import (
     ENV_INGEST_SECRET,
     ENV_INGEST_URL,
@@ -40,22 +39,6 @@ _CELL = Decoder(CellRun)
 _LOOK_S = 0.02
 #: more than one for each kernel that a person may have
 _MOST_CONNECTIONS = 256
-_MOST_HEADER_BYTES = 16_384
-#: a connection on which no request begins is closed
-_IDLE_S = 15.0
-#: on loopback 64 MB take less than a second, on a busy machine some
-_BODY_S = 20.0
-
-
-class _Server(httpserver.HTTPServer):
-    """Takes a bounded number of connections."""
-
-    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        """Close what is beyond the bound: a kernel tries again, or says so."""
-        if len(self._connections) >= _MOST_CONNECTIONS:
-            stream.close()
-        else:
-            super().handle_stream(stream, address)
 
 
 class Ingest:
@@ -83,13 +66,7 @@ class Ingest:
             ],
             log_function=_log_nothing,
         )
-        self._server = _Server(
-            application,
-            max_body_size=MAX_REPORT_BYTES,
-            max_header_size=_MOST_HEADER_BYTES,
-            idle_connection_timeout=_IDLE_S,
-            body_timeout=_BODY_S,
-        )
+        self._server = GuardedServer(application, most=_MOST_CONNECTIONS)
 
     def start(self) -> None:
         """Listen on loopback."""

@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder
 from tornado import web
 
+from warpbook.guarded_server import let_in
 from warpbook.protocol import PROTOCOL_VERSION
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.credentials import Credentials
@@ -83,6 +84,7 @@ class IngestHandler(Parameters):
         connection: Any = self.request.connection
         connection.set_max_body_size(self.max_body_bytes)
         self.check_query()
+        let_in(self.request)
         self.parts.in_flight.add(self)
 
     def data_received(self, chunk: bytes) -> None:

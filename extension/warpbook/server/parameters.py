@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from msgspec.json import Decoder
 from tornado import web
 
+from warpbook_monitors.budget import NotJson, decode_json
 from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.recordings.recording import MAX_TIME_MS
 
@@ -121,8 +122,7 @@ def read_json(body: bytes | str, decoder: Decoder[_T]) -> _T:
         BadBody: it is none; deeply nested ones are none either.
     """
     try:
-        return decoder.decode(body)
-    except (ValueError, RecursionError) as error:
-        words = str(error) or "It is nested too deeply."
+        return decode_json(body, decoder)
+    except NotJson as error:
         # it may quote a name of the sender's choice
-        raise BadBody(bounded(words, 300)) from None
+        raise BadBody(bounded(str(error), 300)) from None

@@ -85,6 +85,10 @@ class TraceFileHandler(Handler):
                 "This server's files are on no disk of its own: download the trace and "
                 "use warpbook.analyze(path) in a notebook.",
             )
-        model = manager.get(path, content=False, type="file")
-        name = (await ensure_async(model))["path"].strip("/")
+        try:
+            model = manager.get(path, content=False, type="file")
+            name = (await ensure_async(model))["path"].strip("/")
+        except (OSError, RuntimeError, ValueError):
+            # a loop of links, or a name that no file can have
+            raise web.HTTPError(404, "There is no such file.") from None
         return name, Path(to_os_path(name, manager.root_dir)).absolute()

@@ -15,6 +15,7 @@ from warpbook_labs.sandbox.call_filters import allow_few
 from warpbook_labs.sandbox.landlock import allow_files
 from warpbook_labs.sandbox.limits import Limits, Tier
 from warpbook_labs.sandbox.policies import JAIL_BOUNDS
+from warpbook_monitors.budget import bound
 
 _NOBODY = 65534
 
@@ -42,7 +43,7 @@ def confine(limits: Limits, empty: Path) -> tuple[Tier, bool]:
     linux.gain_no_rights()
     if allow_files(()) and tier == "limits":
         tier = "landlock"
-    linux.bound(
+    bound(
         {
             # what libraries map and reserve grows with the machine, and is no memory
             resource.RLIMIT_AS: mapped_bytes + 2 * limits.memory_bytes,

@@ -27,6 +27,7 @@ from warpbook_labs.sandbox.policies import (
     READABLE,
     TRACE_BYTES,
 )
+from warpbook_monitors.budget import bound
 
 
 def close_files(hidden: Sequence[str], writable: str = "") -> bool:
@@ -107,7 +108,7 @@ def shut_in(is_traced: bool = False) -> tuple[bool, bool]:
         system calls are filtered.
     """
     file_bytes = {resource.RLIMIT_FSIZE: TRACE_BYTES} if is_traced else {}
-    linux.bound({**GPU_BOUNDS, **file_bytes})
+    bound({**GPU_BOUNDS, **file_bytes})
     # a thread that CUDA started keeps the old network; a learner's never does
     is_apart = linux.leave(linux.NEW_NETWORK | linux.NEW_IPC)
     linux.drop_capabilities()

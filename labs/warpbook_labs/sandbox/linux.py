@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import resource
 import signal
 import struct
-from collections.abc import Mapping
 
 NEW_MOUNTS, NEW_IPC, NEW_USER = 0x20000, 0x8000000, 0x10000000
 NEW_NETWORK, NEW_HOST_NAME = 0x40000000, 0x4000000
@@ -42,17 +40,3 @@ def leave(namespaces: int) -> bool:
 def drop_capabilities() -> None:
     """Have no right beyond those of an ordinary user."""
     libc.capset(struct.pack("<Ii", _CAPABILITY_VERSION, 0), bytes(24))
-
-
-def bound(bounds: Mapping[int, int]) -> None:
-    """Lower the limits of `resource`; what is lower already stays.
-
-    Args:
-        bounds: by `resource.RLIMIT_...`.
-    """
-    for which, most in bounds.items():
-        _, hard = resource.getrlimit(which)
-        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        # a second later the kernel kills without a word, so the first signal must tell
-        grace = int(which == resource.RLIMIT_CPU)
-        resource.setrlimit(which, (allowed, allowed + grace))

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from warpbook_monitors.budget import CHROME
 from warpbook_monitors.trace.chrome_processes import merged, owners
 from warpbook_monitors.trace.chrome_records import (
     CATEGORIES,
@@ -41,9 +42,9 @@ from warpbook_monitors.trace.cpu.use import CpuUse
 from warpbook_monitors.trace.errors import TraceTooLarge
 
 #: More events are refused: they would take some two GB.
-MAX_EVENTS = 10_000_000
+MAX_EVENTS = CHROME.items
 #: and so are more different names, launches and operands, in letters.
-MAX_TEXT = 500_000_000
+MAX_TEXT = CHROME.text_bytes
 _OPERATORS = {name for name, at in CATEGORIES.items() if at == Category.OPERATOR}
 _CALLS = CATEGORIES.keys() - _OPERATORS
 _ANNOTATION = "user_annotation"

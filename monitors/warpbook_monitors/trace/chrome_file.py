@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from warpbook_monitors.budget import CHROME
 from warpbook_monitors.plain_file import check_plain
 from warpbook_monitors.trace.chrome_odd import NO_TIME, decode_leniently
 from warpbook_monitors.trace.chrome_records import Piece
@@ -29,10 +30,10 @@ from warpbook_monitors.trace.errors import (
     TraceTooLarge,
 )
 
-#: A decompressed trace is refused beyond this size: some ten million events.
-MAX_TRACE_BYTES = 4_000_000_000
+#: A decompressed trace is refused beyond this size.
+MAX_TRACE_BYTES = CHROME.most_bytes
 #: One event, and what comes before or after all of them, is no longer than this.
-MAX_PIECE_BYTES = 64_000_000
+MAX_PIECE_BYTES = CHROME.value_bytes
 #: small enough for the CPU's cache, and for memory that needs no fresh pages
 PIECE_BYTES = 80_000
 #: how far from a piece's end a place to cut is looked for

@@ -7,13 +7,13 @@ memory is bounded here: what a file makes of itself is not known before it is re
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from warpbook_monitors.budget import EXCEEDED, TRACES, hold
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.columns import Columns
@@ -28,10 +28,6 @@ from warpbook_monitors.trace.read_trace import read_trace
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.set_up import without_set_up
 from warpbook_monitors.trace.timeline_body import NotATimeline, drawn, pack
-
-#: of address space: to read takes some 3 GB at the most, to judge as much again, and
-#: what is mapped and never touched counts, too
-_MEMORY_BYTES = 12 << 30
 
 
 class FileProfile(NamedTuple):
@@ -67,13 +63,11 @@ def tell(path: str) -> Told:
     """Read and analyse a trace file, or say why not."""
     try:
         read = read_profile(path)
+        timeline = pack(read.events, read.run)
     except TraceFileError as error:
         return Told(fault=_fault(error), problem=error.problem)
-    except MemoryError:
-        problem = f"it takes more than {_MEMORY_BYTES >> 30} GiB of memory to read."
-        return Told(fault="too_large", problem=problem)
-    try:
-        timeline = pack(read.events, read.run)
+    except EXCEEDED:
+        return Told(fault="too_large", problem=TRACES.words)
     except NotATimeline:
         return Told(read.profile)
     return Told(read.profile, timeline, int(drawn(read.events, read.run).sum()))
@@ -90,7 +84,7 @@ def _fault(error: TraceFileError) -> Fault:
 def _main() -> None:
     # the server, and the cells of whoever waits, go first
     os.nice(10)
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    hold(TRACES)
     sys.stdout.buffer.write(msgspec.msgpack.encode(tell(sys.argv[1])))
 
 

@@ -1,13 +1,21 @@
-"""Reads a trace of whatever recorder wrote it: torch.profiler or Nsight Systems."""
+"""Reads a trace of whatever recorder wrote it: torch.profiler or Nsight Systems.
+
+`python -m` reads one in a process that is held to its budget.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 
+from warpbook_monitors.budget import EXCEEDED, TRACES, hold
+from warpbook_monitors.python_path import NOWHERE, own_path
 from warpbook_monitors.trace.chrome import Trace, read_chrome_trace, read_chrome_traces
 from warpbook_monitors.trace.columns import Columns
-from warpbook_monitors.trace.errors import NotATrace
+from warpbook_monitors.trace.errors import NotATrace, TraceFileError, TraceTooLarge
 from warpbook_monitors.trace.nsight.database import MAGIC
 from warpbook_monitors.trace.nsight.nsys import read_nsys
 from warpbook_monitors.trace.run import Run
@@ -42,6 +50,42 @@ def read_traces(path: str) -> list[Trace]:
     return read_chrome_traces(path)
 
 
+def read_apart(path: str) -> list[Trace]:
+    """Do it in a process of its own, for one that is not ours to limit.
+
+    Raises:
+        TraceFileError: the file is damaged, too large, or no such trace.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", __name__, os.path.abspath(path)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=NOWHERE,
+        env={**os.environ, "PYTHONPATH": own_path(), "OPENBLAS_NUM_THREADS": "1"},
+        check=False,
+    )
+    if done.returncode:
+        raise TraceFileError(path, "the process that read it was ended.")
+    # only what this very module has written
+    traces, kind, problem = pickle.loads(done.stdout)
+    if kind is not None:
+        raise kind(path, problem)
+    return list(traces)
+
+
+def _main() -> None:
+    hold(TRACES)
+    answer: tuple[list[Trace], type[TraceFileError] | None, str]
+    try:
+        answer = read_traces(sys.argv[1]), None, ""
+    except TraceFileError as problem:
+        answer = [], type(problem), problem.problem
+    except EXCEEDED:
+        answer = [], TraceTooLarge, TRACES.words
+    pickle.dump(answer, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+
+
 def _check_format(path: str) -> None:
     remedy = _CLOSED.get(Path(path).suffix)
     if remedy is not None:
@@ -57,3 +101,7 @@ def _is_sqlite(path: str) -> bool:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
+
+
+if __name__ == "__main__":
+    _main()

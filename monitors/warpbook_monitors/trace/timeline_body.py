@@ -199,7 +199,7 @@ def unpack(body: bytes) -> RunEvents:
         raise NotATimeline(f"A timeline may have {MAX_BODY_BYTES:,} bytes.")
     try:
         decoded = _decode(body)
-    except msgspec.MsgspecError as problem:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise NotATimeline(str(problem)) from None
     if decoded.form != FORM:
         raise NotATimeline(f"It has form {decoded.form}, and this server reads {FORM}.")

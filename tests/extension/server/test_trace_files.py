@@ -141,6 +141,13 @@ async def test_only_what_jupyter_itself_shows_is_read(root, refused, tmp_path) -
     assert (await refused("folder"))[0] == 400
 
 
+async def test_a_loop_of_links_is_no_file(root, refused) -> None:
+    (root / "a.json").symlink_to("b.json")
+    (root / "b.json").symlink_to("a.json")
+    for path in ("a.json", "x" * 3900, "a.json/x"):
+        assert (await refused(path))[0] in (400, 404), path
+
+
 async def test_a_pipe_is_refused_and_nobody_waits_for_it(root, refused) -> None:
     os.mkfifo(root / "pipe.json")
     code, reason, message = await refused("pipe.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import stat
 from pathlib import Path
+from threading import Event
 
 import pytest
 from sqlalchemy import Connection
@@ -145,6 +146,31 @@ def test_where_a_commit_fails_each_write_is_tried_by_itself(room: Classroom) -> 
         writer.submit(fits)
     with room.database.read() as connection:
         assert settings.get(connection, "same") is None
+
+
+def test_what_people_ask_for_is_written_before_what_machines_do(
+    room: Classroom,
+) -> None:
+    writer, begun, go_on = Writer(room.database), Event(), Event()
+    written: list[str] = []
+
+    def first(_: Connection) -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    futures = [writer.submit(first)]
+    assert begun.wait(60)
+    for number in range(100):
+        futures.append(
+            writer.submit(lambda _: written.append("machine"), is_machine=True)
+        )
+        if number % 10 == 0:
+            futures.append(writer.submit(lambda _: written.append("person")))
+    go_on.set()
+    for future in futures:
+        future.result(60)
+    writer.close()
+    assert written == ["person"] * 10 + ["machine"] * 100
 
 
 def test_the_audit_log_is_only_added_to(room: Classroom) -> None:

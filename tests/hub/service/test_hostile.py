@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import os
 import re
+import resource
 import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import requests
 import websocket
 
-from tests.hub.service.class_hub import COURSE, SUBMIT, free_ports
+from tests.hub.service.class_hub import COURSE, SUBMIT, TEACH, free_ports
 from tests.hub.service.conftest import World
 from tests.hub.service.test_live import connect
 from tests.programs import ROOT, environment, program, wait_for
 from warpbook.hub.service.access import Identity
+from warpbook.hub.service.api.routes import API_ROUTES
 from warpbook.hub.service.in_progress import InProgress
+from warpbook.hub.service.pages.routes import PAGE_ROUTES
 from warpbook.hub.service.tickets import Tickets
 
 
@@ -91,6 +96,27 @@ def test_one_person_asks_for_so_much_at_once(world: World) -> None:
     assert [ask(n) for n in range(3)] == [200] * 3
 
 
+def test_exports_and_backups_are_made_one_at_a_time(world: World) -> None:
+    grace, course = world.people["grace"], f"courses/{COURSE}"
+    statuses = [grace.post(f"{course}/backup", {}).status_code for _ in range(5)]
+    assert statuses == [200, 429, 429, 429, 429]
+    token = grace.token(TEACH)
+    url = f"{world.hub.inner_url}api/v1/{course}/exports/sources"
+
+    def ask(_: int) -> int:
+        headers = {"Authorization": f"token {token}"}
+        return requests.get(url, headers=headers, timeout=60).status_code
+
+    def refused() -> bool | None:
+        with ThreadPoolExecutor(16) as threads:
+            statuses = set(threads.map(ask, range(16)))
+        assert statuses <= {200, 429}
+        return 429 in statuses or None
+
+    wait_for("a refusal", refused)
+    assert ask(0) == 200
+
+
 def test_receipt_that_a_page_shows_can_be_checked(world: World) -> None:
     grace, ada = world.people["grace"], world.people["ada"]
     page = ada.page(f"courses/{COURSE}/submissions/{world.submission}").text
@@ -128,6 +154,86 @@ def test_upload_that_breaks_off_is_counted_no_more(world: World) -> None:
         return requests.get(url.geturl(), headers=own, timeout=60).ok or None
 
     wait_for("an end of the count", is_answered)
+
+
+def test_strangers_connections_keep_nobody_out(world: World) -> None:
+    """More than the service has descriptors, half of them by the proxy."""
+    hub = world.hub
+    service = hub.process("warpbook.hub.service")
+    assert service
+    limit = resource.prlimit(service.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(service.pid, resource.RLIMIT_NOFILE, (256, limit[1]))
+    size_bytes = sum(log.stat().st_size for log in _logs(world))
+    try:
+        with contextlib.ExitStack() as held:
+            for address in (hub.inner_url, hub.service_url) * 300:
+                url = urlsplit(f"{address}api/v1/ticket")
+                stranger = socket.create_connection((url.hostname, url.port))
+                held.enter_context(stranger)
+                head = f"POST {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\n"
+                with contextlib.suppress(OSError):
+                    stranger.sendall(f"{head}Content-Length: 9\r\n\r\n[".encode())
+            for address in (hub.inner_url, hub.service_url):
+                assert requests.get(f"{address}health", timeout=60).ok
+            assert world.people["bob"].page(f"courses/{COURSE}").status_code == 200
+    finally:
+        resource.prlimit(service.pid, resource.RLIMIT_NOFILE, limit)
+    grown_bytes = sum(log.stat().st_size for log in _logs(world)) - size_bytes
+    assert grown_bytes < 1 << 20
+
+
+def test_nobody_gets_a_traceback(world: World) -> None:
+    """Every path, with values that no path and no query should have."""
+    hub = world.hub
+    paths = [f"api/v1/{route.path}" for route in API_ROUTES]
+    paths += [route.path for route in PAGE_ROUTES]
+    paths += ["health", "oauth_callback", "live", "lti/enter", "api/v1/ticket"]
+    paths += [f"{kind}/v1/{what}" for kind in ("grader", "keeper") for what in "ab"]
+    paths += ["static/hub.js", "courses/{course}/labs/{lab}/pictures/a.png"]
+    hostile = ("%00", "%ff", "..%2f", "[", "%5B" * 300, "1" * 5000, "%F0%9F%98%80")
+    session, wrong = requests.Session(), []
+    session.trust_env = False
+    for pattern in paths:
+        for value in hostile:
+            path = world.path(re.sub(r"\{\w+\}", "{course}", pattern))
+            for url in (
+                f"{path}{value}.css",
+                path.replace(COURSE, value),
+                f"{path}?audit={value}&next={value}&code={value}&state={value}",
+            ):
+                for ask in (session.get, session.post):
+                    headers = {"Authorization": f"token {value}", "Cookie": value}
+                    answer = ask(
+                        hub.inner_url + url,
+                        headers=headers,
+                        allow_redirects=False,
+                        timeout=60,
+                    )
+                    if answer.status_code >= 500 or "Traceback" in answer.text:
+                        wrong.append((url[:90], answer.status_code))
+    assert not wrong
+    assert not [log for log in _logs(world) if "Traceback" in log.read_text()]
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 20_000, '{"a":[' * 20_000])
+def test_what_is_nested_deeply_is_refused(world: World, body: str) -> None:
+    for what in ("hello", "lease", "heartbeat", "result", "release"):
+        answer = requests.post(
+            f"{world.hub.inner_url}grader/v1/{what}",
+            data=body,
+            headers={"Authorization": f"Bearer {world.grader_token}"},
+            timeout=60,
+        )
+        assert answer.status_code == 400, what
+        assert len(answer.text) < 1_000
+    path = f"{world.hub.inner_url}api/v1/courses/{COURSE}/queue/resume"
+    token = world.people["grace"].token(TEACH)
+    headers = {"Authorization": f"token {token}"}
+    assert requests.post(path, data=body[:60_000], headers=headers).status_code == 400
+
+
+def _logs(world: World) -> list[Path]:
+    return list(world.hub.folder.rglob("*.log"))
 
 
 def test_what_ended_is_counted_no_more() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -54,6 +58,29 @@ def test_a_scrape_sees_who_holds_a_gpu_how_busy_and_at_what_energy(
         assert_answered(ours, idle)
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0
+
+
+def test_who_connects_and_says_nothing_takes_no_more_than_a_share(
+    stub_nvml: StubNvml, tmp_path: Path
+) -> None:
+    with agent(tmp_path, stub_nvml) as (process, url), ExitStack() as held:
+        address = urlsplit(url)
+
+        def connected() -> socket.socket | None:
+            with suppress(OSError):
+                return socket.create_connection((address.hostname, address.port))
+            return None
+
+        for _ in range(300):
+            silent = held.enter_context(wait_for("the agent", connected))
+            with suppress(OSError):
+                silent.sendall(b"GET /metrics HTTP/1.1\r\n")
+        assert urllib.request.urlopen(url, timeout=60).status == 200
+
+        def few() -> bool | None:
+            return psutil.Process(process.pid).num_threads() < 100 or None
+
+        wait_for("an end of most threads", few)
 
 
 def test_an_interval_that_can_not_be_is_refused_in_a_line(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 No export of a real run is at hand: the events are those of a real trace of torch.
 """
 
+import contextlib
 import re
 import sqlite3
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.columns import NONE, Category, Columns
 
 PID, TID = 4321, 77
+_PAGE = 4096
 GLOBAL_PID = PID << 24
 GLOBAL_TID = GLOBAL_PID | TID
 #: "SQLite Export Schema Reference" of Nsight Systems, the columns that are of use
@@ -54,6 +57,65 @@ CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER NOT NULL);
 _KINDS = {"HtoD": 1, "DtoH": 2, "DtoD": 8, "PtoP": 10}
 _MEMORY = {"Pageable": 1, "Pinned": 2, "Device": 3}
 _COPY = re.compile(r"Memcpy (\w+) \((\w+) -> (\w+)\)")
+
+
+def share_one_value(path: Path, table: str, column: int, kind: str, rows: int) -> None:
+    """Give an empty table rows that all have one value of 900 kB in common.
+
+    Each has the value's first bytes, and the number of the same page for the rest.
+
+    Args:
+        path: of a database with pages of 4096 bytes.
+        table: which; its root page is taken.
+        column: in which the value is; those before it are NULL.
+        kind: "text" or "blob".
+        rows: how many, at most 3200.
+    """
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        (root,) = database.execute(query, (table,)).fetchone()
+    pages = bytearray(path.read_bytes())
+    # as SQLite computes what of a payload is in the cell itself: 489 bytes of it
+    payload = 489 + 220 * (_PAGE - 4)
+    head_bytes = column + 5
+    value = (12 if kind == "blob" else 13) + 2 * (payload - head_bytes)
+    head = bytes([head_bytes, *[0] * column]) + _varint(value).rjust(4, b"\x80")
+    rest = len(pages) // _PAGE + 1
+    for number in range(220):
+        follows = rest + number + 1 if number < 219 else 0
+        pages += struct.pack(">I", follows) + b"A" * (_PAGE - 4)
+    local = head + b"A" * (489 - len(head)) + struct.pack(">I", rest)
+    leaves = []
+    for first in range(1, rows + 1, 8):
+        ids = range(first, min(first + 8, rows + 1))
+        cells = [_varint(payload) + _varint(row) + local for row in ids]
+        pages += _page(b"", cells)
+        leaves.append((len(pages) // _PAGE, ids[-1]))
+    (last, _), before = leaves[-1], leaves[:-1]
+    cells = [struct.pack(">I", page) + _varint(row) for page, row in before]
+    pages[(root - 1) * _PAGE : root * _PAGE] = _page(struct.pack(">I", last), cells)
+    pages[28:32] = struct.pack(">I", len(pages) // _PAGE)
+    path.write_bytes(pages)
+
+
+def _page(rightmost: bytes, cells: list[bytes]) -> bytes:
+    """Write a page of a table: an inner one if it has a rightmost child."""
+    page, end, places = bytearray(_PAGE), _PAGE, b""
+    for cell in cells:
+        end -= len(cell)
+        page[end : end + len(cell)] = cell
+        places += struct.pack(">H", end)
+    head = struct.pack(">BHHHB", 5 if rightmost else 13, 0, len(cells), end, 0)
+    start = head + rightmost + places
+    page[: len(start)] = start
+    return bytes(page)
+
+
+def _varint(number: int) -> bytes:
+    parts = [number & 127]
+    while number := number >> 7:
+        parts.append(number & 127 | 128)
+    return bytes(reversed(parts))
 
 
 def write_nsys(path: Path, source: Path) -> sqlite3.Connection:

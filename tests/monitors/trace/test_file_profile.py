@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from tests.monitors.trace.written import program, trace
 from tests.programs import ROOT
+from warpbook_labs.sandbox.linux import drop_capabilities
 from warpbook_monitors.python_path import own_path
 from warpbook_monitors.trace import chrome_file, file_profile
 from warpbook_monitors.trace.errors import (
@@ -26,12 +28,19 @@ from warpbook_monitors.trace.timeline_body import unpack
 TRACE = ROOT / "tests" / "data" / "traces" / "tiny_kernels.json.gz"
 
 
-def told_apart(path: Path) -> Told:
-    """Ask the process."""
+def told_apart(path: Path, memory_bytes: int = 64 << 30) -> Told:
+    """Ask the process, which may have so much address space."""
+
+    def give_up_more() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+        # root could raise it again
+        drop_capabilities()
+
     done = subprocess.run(
         [sys.executable, "-m", file_profile.__name__, str(path)],
         capture_output=True,
         check=True,
+        preexec_fn=give_up_more,
         env={"PYTHONPATH": own_path()},
     )
     return msgspec.msgpack.decode(done.stdout, type=Told)
@@ -44,6 +53,11 @@ def test_the_process_tells_the_profile_and_all_events() -> None:
     assert answer.profile.verdict.kind == "launch-bound"
     assert answer.timeline is not None
     assert len(unpack(answer.timeline).start_ns) == answer.timeline_events
+
+
+def test_a_process_that_may_have_less_reads_with_that() -> None:
+    """A container or a batch system often sets a hard limit."""
+    assert told_apart(TRACE, 3 << 30).profile == read_profile(str(TRACE)).profile
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,21 @@ def limits_of(folder: Path, text: str, name: str = "kernels.csv") -> list[Kernel
     return list(kernel_limits(read_ncu(str(path))))
 
 
+@pytest.mark.parametrize(
+    "line",
+    ['x"Kernel Name",1', '"a ""Kernel Name""","Metric Name"', '"Kernel Name"x'],
+)
+def test_a_line_that_only_looks_like_a_header_is_none(
+    tmp_path: Path, line: str
+) -> None:
+    path = tmp_path / "k.csv"
+    path.write_text(f"{line}\n{RAW}")
+    assert [launch.name for launch in read_ncu(str(path))][:1] == ["gemm(float*, int)"]
+    path.write_text(line)
+    with pytest.raises(NotATrace):
+        read_ncu(str(path))
+
+
 def test_the_raw_page_gives_a_limiter_for_each_kernel(tmp_path: Path) -> None:
     gemm, add, tiny = limits_of(tmp_path, RAW)
     assert gemm.name == "gemm(float*, int)" and gemm.launches == 2

@@ -1,11 +1,21 @@
 """Exports of Nsight Systems: the same report, what is not in them unknown, no trust."""
 
+import contextlib
+import resource
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.monitors.trace.nsys_file import GLOBAL_TID, PID, write_nsys
+from tests.monitors.trace.nsys_file import (
+    GLOBAL_TID,
+    PID,
+    SCHEMA,
+    share_one_value,
+    write_nsys,
+)
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import (
     NotATrace,
@@ -206,7 +216,52 @@ def test_names_are_bounded(tmp_path: Path) -> None:
     assert max(len(row.name) for row in trace_report.kernels) <= 300
 
 
-@pytest.mark.parametrize(("bound", "value"), [("MAX_ROWS", 100), ("MAX_TEXT", 50)])
+@pytest.mark.parametrize(
+    ("table", "column", "kind", "words"),
+    [
+        ("StringIds", 1, "text", "bytes of names"),
+        ("StringIds", 1, "blob", "no event of CUDA"),
+        (_KERNELS, 0, "text", "no event of CUDA"),
+        (_KERNELS, 0, "blob", "no event of CUDA"),
+        ("NVTX_EVENTS", 6, "text", "bytes of names"),
+        ("TARGET_INFO_GPU", 2, "text", "bytes of names"),
+    ],
+)
+def test_rows_that_share_a_large_value_take_no_memory(
+    tmp_path: Path, table: str, column: int, kind: str, words: str
+) -> None:
+    """They have 2.7 GB together; the command may have 1.5 of its own 12."""
+    path = tmp_path / "shared.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript(SCHEMA)
+        if table != _KERNELS:
+            database.execute(f"INSERT INTO {_KERNELS} VALUES (9, 5, 0{', 0' * 21})")
+            database.commit()
+    share_one_value(path, table, column, kind, 3000)
+    ended = subprocess.run(
+        [sys.executable, "-m", "warpbook.cli.main", "analyze", str(path)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29)),
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert words in ended.stderr and ended.stderr.count("\n") == 1
+
+
+def test_a_schema_that_is_no_text_is_damaged(tmp_path: Path) -> None:
+    """SQLite's own message quotes it."""
+    broken = """
+    PRAGMA writable_schema = ON;
+    UPDATE sqlite_master SET name = CAST(x'fffe' AS TEXT), sql = 'CREATE TABLE ('
+      WHERE name = 'NVTX_EVENTS';
+    """
+    with pytest.raises(TraceDamaged, match="schema"):
+        report_of(exported(tmp_path, "tiny_kernels", broken))
+
+
+@pytest.mark.parametrize(
+    ("bound", "value"), [("MAX_ROWS", 100), ("MAX_TEXT_BYTES", 50)]
+)
 def test_a_file_beyond_a_bound_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, value: int
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.json import Decoder
 
 from warpbook.hub.grader_protocol import (
     MOST_MESSAGE_BYTES,
@@ -25,6 +26,7 @@ from warpbook.hub.grader_protocol import (
     Work,
     WorkRequest,
 )
+from warpbook_monitors.budget import NotJson, decode_json
 
 _WAIT_S = 15.0
 Answered = TypeVar("Answered", bound=Struct)
@@ -87,7 +89,7 @@ class HubClient:
         try:
             with self._opener.open(request, timeout=_WAIT_S) as response:
                 body = response.read(MOST_MESSAGE_BYTES)
-            return msgspec.json.decode(body, type=answer)
+            return decode_json(body, Decoder(answer))
         except urllib.error.HTTPError as problem:
             with problem:
                 words = _words(problem.read(1 << 16)) or str(problem)
@@ -95,7 +97,7 @@ class HubClient:
             if problem.code >= 500 or problem.code in (404, 408, 429):
                 raise HubAway(words) from None
             raise HubRefused(words) from None
-        except (OSError, http.client.HTTPException, msgspec.MsgspecError) as problem:
+        except (OSError, http.client.HTTPException, NotJson) as problem:
             raise HubAway(str(problem)) from None
 
 
@@ -108,6 +110,6 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 def _words(body: bytes) -> str:
     try:
-        return msgspec.json.decode(body, type=Problem).error
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return decode_json(body, Decoder(Problem)).error
+    except NotJson:
         return ""

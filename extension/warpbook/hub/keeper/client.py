@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.json import Decoder
 
 from warpbook.hub.grader_protocol import Problem
 from warpbook.hub.lease_protocol import (
@@ -19,6 +20,7 @@ from warpbook.hub.lease_protocol import (
     Report,
     ServerRequest,
 )
+from warpbook_monitors.budget import NotJson, decode_json
 
 _WAIT_S = 5.0
 Answered = TypeVar("Answered", bound=Struct)
@@ -71,14 +73,14 @@ class KeeperClient:
         try:
             with self._opener.open(request, timeout=_WAIT_S) as response:
                 body = response.read(MOST_MESSAGE_BYTES)
-            return msgspec.json.decode(body, type=answer)
+            return decode_json(body, Decoder(answer))
         except urllib.error.HTTPError as problem:
             with problem:
                 words = _words(problem.read(1 << 16)) or str(problem)
             if problem.code >= 500 or problem.code == 429:
                 raise HubAway(words) from None
             raise HubRefused(words) from None
-        except (OSError, http.client.HTTPException, msgspec.MsgspecError) as problem:
+        except (OSError, http.client.HTTPException, NotJson) as problem:
             raise HubAway(f"The course service does not answer: {problem}") from None
 
 
@@ -91,6 +93,6 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 def _words(body: bytes) -> str:
     try:
-        return msgspec.json.decode(body, type=Problem).error
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return decode_json(body, Decoder(Problem)).error
+    except NotJson:
         return ""

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.json import Decoder
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPResponse
 
 from warpbook.hub.errors import HubError
@@ -22,6 +23,7 @@ from warpbook.hub.lti.platform import (
     role_of,
     username_in,
 )
+from warpbook_monitors.budget import NotJson, decode_json
 from warpbook_monitors.plain_text import bounded
 
 if TYPE_CHECKING:
@@ -332,8 +334,8 @@ def _refusal(response: HTTPResponse, words: str = "") -> PlatformRefused:
 
 def _decoded(response: HTTPResponse, kind: type[Value]) -> Value:
     try:
-        return msgspec.json.decode(response.body, type=kind)
-    except (ValueError, RecursionError) as problem:
+        return decode_json(response.body, Decoder(kind))
+    except NotJson as problem:
         words = bounded(str(problem), _MOST_WORDS)
         raise PlatformRefused(
             f"The platform's answer can't be read: {words}.", response.code

@@ -196,7 +196,7 @@ async def _write(
         links.check_bound(connection, context)
         return change(connection)
 
-    return await service.write(checked, tells_pages)
+    return await service.write(checked, tells_pages, is_machine=True)
 
 
 async def _tried(what: str, work: Coroutine[object, object, None]) -> bool:

@@ -23,6 +23,8 @@ from warpbook.hub.grader_protocol import (
     WorkRequest,
 )
 from warpbook.hub.queue import finishing, graders, leasing
+from warpbook_monitors.budget import NotJson, decode_json
+from warpbook_monitors.plain_text import bounded
 
 
 class Answer(Struct, frozen=True):
@@ -59,9 +61,10 @@ def answer(
             raise BadRequest("The message is too large.")
         grader = graders.authenticate(connection, token.strip())
         try:
-            message = request.decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
-            raise BadRequest(f"The message can't be read: {problem}") from None
+            message = decode_json(body, request.decoder)
+        except NotJson as problem:
+            words = bounded(str(problem), 300)
+            raise BadRequest(f"The message can't be read: {words}") from None
         graders.seen(connection, now_ms, grader)
         answered = request.handle(connection, now_ms, grader, message)
     except HubError as problem:
@@ -70,16 +73,16 @@ def answer(
 
 
 class _Request(NamedTuple):
-    decode: Callable[[bytes], Any]
+    decoder: msgspec.json.Decoder[Any]
     handle: Callable[[Connection, int, str, Any], Struct]
 
 
 _REQUESTS = {
-    "hello": _Request(msgspec.json.Decoder(Hello).decode, graders.hello),
-    "lease": _Request(msgspec.json.Decoder(WorkRequest).decode, leasing.lease),
-    "heartbeat": _Request(msgspec.json.Decoder(Heartbeat).decode, graders.heartbeat),
-    "result": _Request(msgspec.json.Decoder(JobResult).decode, finishing.finish),
-    "release": _Request(msgspec.json.Decoder(Release).decode, finishing.release),
+    "hello": _Request(msgspec.json.Decoder(Hello), graders.hello),
+    "lease": _Request(msgspec.json.Decoder(WorkRequest), leasing.lease),
+    "heartbeat": _Request(msgspec.json.Decoder(Heartbeat), graders.heartbeat),
+    "result": _Request(msgspec.json.Decoder(JobResult), finishing.finish),
+    "release": _Request(msgspec.json.Decoder(Release), finishing.release),
 }
 
 

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
-from tornado.httpserver import HTTPServer
 
+from warpbook.guarded_server import GuardedServer
 from warpbook.hub.errors import HubError
-from warpbook.hub.grader_protocol import MOST_MESSAGE_BYTES
 from warpbook.hub.lti.platform import PLATFORM, LtiPlatform
 from warpbook.hub.service.application import application
 from warpbook.hub.service.login import hub_login
 from warpbook.hub.service.service import Service
+from warpbook_monitors.budget import raise_descriptors
 
 if TYPE_CHECKING:
     from warpbook.hub.lti.hub_link import HubLink
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 #: names the folder with the database
 DATA = "WARPBOOK_HUB_DATA"
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
-_BODY_S = 60.0
-_MOST_HEADER_BYTES = 32 << 10
 _BEFORE_CLOSING_S = 3.0
 
 
@@ -69,13 +67,9 @@ async def _serve(folder: Path) -> None:
     host = os.environ.get("JUPYTERHUB_HOST", "")
     hub_prefix = f"{host}{os.environ.get('JUPYTERHUB_BASE_URL', '/')}hub/"
     hub_login()
-    server = HTTPServer(
-        application(service, prefix, hub_prefix, link),
-        xheaders=True,
-        max_body_size=MOST_MESSAGE_BYTES,
-        max_header_size=_MOST_HEADER_BYTES,
-        body_timeout=_BODY_S,
-        idle_connection_timeout=_BODY_S,
+    raise_descriptors()
+    server = GuardedServer(
+        application(service, prefix, hub_prefix, link), xheaders=True
     )
     at = urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])
     ended = asyncio.Event()

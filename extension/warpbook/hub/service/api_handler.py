@@ -80,28 +80,31 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
         def admitted(connection: Connection) -> Admitted:
             return admit(connection, self.arrived_ms, who, route.level, ids)
 
-        if route.before is not None:
+        if route.before is not None or route.is_heavy:
             # nothing is done for who may not ask for it
             await service.read(admitted)
-            given = await route.before(service, given)
         is_change = route.method == "POST" and not route.only_reads
         do = service.write if is_change else service.read
 
         def answer(connection: Connection) -> Any:
             return route.function(admitted(connection), given)
 
-        if is_change:
-            await service.heartbeat.note_arrival(service)
-        try:
-            value = await do(answer)
-        except NotOpen:
-            # an outage that is not over may have moved its date
-            await service.heartbeat.settle()
-            value = await do(answer)
-        if is_change and route.level in ("staff", "instructor"):
-            service.live.note_course_change()
-        if route.after is not None:
-            value = await route.after(service, value)
+        heavy = service.one_at_a_time if route.is_heavy else contextlib.nullcontext
+        with heavy():
+            if route.before is not None:
+                given = await route.before(service, given)
+            if is_change:
+                await service.heartbeat.note_arrival(service)
+            try:
+                value = await do(answer)
+            except NotOpen:
+                # an outage that is not over may have moved its date
+                await service.heartbeat.settle()
+                value = await do(answer)
+            if is_change and route.level in ("staff", "instructor"):
+                service.live.note_course_change()
+            if route.after is not None:
+                value = await route.after(service, value)
         if isinstance(value, Download):
             await self._send(value)
         else:

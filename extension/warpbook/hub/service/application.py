@@ -12,7 +12,7 @@ from warpbook.hub.service.api.routes import API_ROUTES
 from warpbook.hub.service.api_handler import ApiHandler, TicketHandler
 from warpbook.hub.service.files import CardStyle, Health, LabPicture
 from warpbook.hub.service.grader_handler import GraderHandler
-from warpbook.hub.service.handler import ServiceHandler, log_request
+from warpbook.hub.service.handler import PlainHandler, ServiceHandler, log_request
 from warpbook.hub.service.keeper_handler import KeeperHandler
 from warpbook.hub.service.live_socket import LiveSocket
 from warpbook.hub.service.lti_handlers import (
@@ -33,6 +33,20 @@ if TYPE_CHECKING:
 
 STATIC = Path(__file__).with_name("static")
 _MOST_SOCKET_BYTES = 1 << 10
+#: a name is held against it as it was sent, before anything in it is decoded
+_FILE = "[A-Za-z0-9_.-]{1,70}"
+
+
+class StaticFile(PlainHandler, StaticFileHandler):
+    """A script or a style of the pages."""
+
+    def set_extra_headers(self, path: str) -> None:
+        """Have browsers ask whether it has changed."""
+        self.set_header("Cache-Control", "no-cache")
+
+
+class LogInCallback(PlainHandler, HubOAuthCallbackHandler):  # type: ignore[misc]
+    """Where the hub's log-in sends people back to."""
 
 
 class NoSuchPath(ServiceHandler):
@@ -63,17 +77,17 @@ def application(
         by_path.setdefault(route.path, {})[route.method] = route
     handlers: list[Any] = [
         (f"{prefix}health", Health),
-        (f"{prefix}oauth_callback", HubOAuthCallbackHandler),
+        (f"{prefix}oauth_callback", LogInCallback),
         (f"{prefix}grader/v1/([a-z]{{1,20}})", GraderHandler),
         (f"{prefix}keeper/v1/([a-z]{{1,20}})", KeeperHandler),
         (f"{prefix}live", LiveSocket),
         (f"{prefix}api/v1/ticket", TicketHandler),
         (f"{prefix}static/card.css", CardStyle),
-        (f"{prefix}static/(.*)", StaticFileHandler, {"path": str(STATIC)}),
+        (f"{prefix}static/({_FILE})", StaticFile, {"path": str(STATIC)}),
         (
             prefix
             + pattern("courses/{course}/labs/{lab}/pictures/")
-            + "(?P<file>[A-Za-z0-9_.-]{1,70})",
+            + f"(?P<file>{_FILE})",
             LabPicture,
         ),
     ]

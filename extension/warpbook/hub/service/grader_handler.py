@@ -15,7 +15,8 @@ class GraderHandler(ServiceHandler):
         """Read a body only of who is a grader."""
         self.bound_body(MOST_MESSAGE_BYTES)
         _, _, token = self.request.headers.get("Authorization", "").partition(" ")
-        await self.service.read(lambda c: authenticate(c, token.strip()))
+        grader = await self.service.read(lambda c: authenticate(c, token.strip()))
+        self.count(f"grader {grader}")
 
     async def post(self, what: str) -> None:
         """Answer a grader."""
@@ -26,7 +27,8 @@ class GraderHandler(ServiceHandler):
         response = await service.write(
             lambda connection: answer(
                 connection, self.arrived_ms, what, authorization, body
-            )
+            ),
+            is_machine=True,
         )
         self.set_status(response.http_status)
         self.set_header("Content-Type", "application/json")

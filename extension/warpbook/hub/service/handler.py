@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from typing import Any, cast
 
 import msgspec
@@ -12,6 +13,7 @@ from tornado.httputil import HTTPServerRequest
 from tornado.web import HTTPError, RequestHandler, stream_request_body
 
 from warpbook.class_hub import ANSWER_MARK
+from warpbook.guarded_server import let_in
 from warpbook.hub.errors import BadRoster, DatabaseBusy, DatabaseUnfit, HubError
 from warpbook.hub.service.service import Service
 
@@ -41,8 +43,49 @@ class TooLarge(HubError):
     http_status = 413
 
 
+class PlainHandler(RequestHandler):
+    """Answers in words, also to what it can't do, and has browsers keep nothing."""
+
+    #: whether it has been found who asks
+    is_known = False
+
+    def set_default_headers(self) -> None:
+        """Tell browsers to take nothing from elsewhere, and to keep nothing."""
+        for name, value in _HEADERS.items():
+            self.set_header(name, value)
+
+    def finish_json(self, value: Any, status: int = 200) -> None:
+        """Answer with JSON."""
+        self.set_status(status)
+        self.set_header("Content-Type", "application/json")
+        self.finish(msgspec.json.encode(value))
+
+    def write_error(self, status_code: int, **details: Any) -> None:
+        """Say what went wrong as JSON, in words and with what to do."""
+        _, problem, _ = details.get("exc_info", (None, None, None))
+        status, answer = problem_of(problem, status_code)
+        self.finish_json(answer, status)
+
+    def log_exception(self, kind: Any, problem: Any, trace: Any) -> None:
+        """Note what is our fault; what is refused is in the log of requests.
+
+        Of a request of nobody it is one line, so that strangers write no long log.
+        """
+        if isinstance(problem, _OF_DATABASE):
+            LOG.warning("%s", problem)
+        if isinstance(problem, (HubError, HTTPError)):
+            return
+        what = f"{self.request.method} {self.request.path[:200]!r} failed"
+        if self.is_known:
+            LOG.error("%s", what, exc_info=(kind, problem, trace))
+            return
+        place = traceback.extract_tb(trace)[-1]
+        why = f"{kind.__name__} in {place.filename}:{place.lineno}"
+        LOG.error("%s: %s", what, why)
+
+
 @stream_request_body
-class ServiceHandler(RequestHandler):
+class ServiceHandler(PlainHandler):
     """A handler that knows the service, and reads a body only of who may send it."""
 
     def initialize(self) -> None:
@@ -54,6 +97,7 @@ class ServiceHandler(RequestHandler):
         self._refusal: Exception | None = None
         self._counted = ""
         self._is_begun = False
+        self._most_bytes = 0
 
     def count(self, username: str) -> None:
         """Have the request counted as a person's, until it is answered.
@@ -87,6 +131,11 @@ class ServiceHandler(RequestHandler):
         except (HubError, HTTPError) as refusal:
             self._refusal = refusal
             self._bound_connection(_MOST_THROWN_AWAY_BYTES)
+        else:
+            # what is open to everybody has no body
+            self.is_known = self._most_bytes > 0 or bool(self._counted)
+            if self.is_known:
+                let_in(self.request)
 
     async def let_in(self) -> None:
         """Find who asks and whether they may; raise what refuses them."""
@@ -120,8 +169,10 @@ class ServiceHandler(RequestHandler):
             TooLarge: it does.
         """
         length = self.request.headers.get("Content-Length", "0")
-        if length.isdecimal() and int(length) > most_bytes:
+        # Python makes no number of too many digits
+        if length.isdecimal() and int(length[:12]) > most_bytes:
             raise TooLarge(f"The request has more than {most_bytes:,} bytes.")
+        self._most_bytes = most_bytes
         # of a body that does not say its length
         self._bound_connection(most_bytes)
 
@@ -130,39 +181,9 @@ class ServiceHandler(RequestHandler):
         if self._refusal is None:
             self._body += chunk
 
-    def set_default_headers(self) -> None:
-        """Tell browsers to take nothing from elsewhere, and to keep nothing."""
-        for name, value in _HEADERS.items():
-            self.set_header(name, value)
-
-    def finish_json(self, value: Any, status: int = 200) -> None:
-        """Answer with JSON."""
-        self.set_status(status)
-        self.set_header("Content-Type", "application/json")
-        self.finish(msgspec.json.encode(value))
-
-    def write_error(self, status_code: int, **details: Any) -> None:
-        """Say what went wrong as JSON, in words and with what to do."""
-        _, problem, _ = details.get("exc_info", (None, None, None))
-        status, answer = problem_of(problem, status_code)
-        self.finish_json(answer, status)
-
     def _bound_connection(self, most_bytes: int) -> None:
         connection = cast(HTTP1Connection, self.request.connection)
         connection.set_max_body_size(most_bytes)
-
-    def log_exception(self, kind: Any, problem: Any, trace: Any) -> None:
-        """Note what is our fault; what is refused is in the log of requests."""
-        if isinstance(problem, _OF_DATABASE):
-            LOG.warning("%s", problem)
-        if isinstance(problem, (HubError, HTTPError)):
-            return
-        LOG.error(
-            "%s %s failed",
-            self.request.method,
-            self.request.path,
-            exc_info=(kind, problem, trace),
-        )
 
 
 def problem_of(problem: Any, status: int) -> tuple[int, dict[str, Any]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from sqlalchemy import Connection
 
 from warpbook.hub.course.courses import viewer
-from warpbook.hub.errors import BadRequest, Forbidden, NotFound
+from warpbook.hub.errors import Forbidden, NotFound
 from warpbook.hub.lease_protocol import (
     MOST_MESSAGE_BYTES,
     OwnLease,
@@ -18,7 +17,7 @@ from warpbook.hub.lease_protocol import (
 from warpbook.hub.leases.asking import own_lease, take
 from warpbook.hub.leases.granting import check_keeper, report
 from warpbook.hub.service.handler import ServiceHandler
-from warpbook_monitors.plain_text import bounded
+from warpbook.hub.service.parameters import read_body
 
 
 class KeeperHandler(ServiceHandler):
@@ -29,6 +28,7 @@ class KeeperHandler(ServiceHandler):
         self.bound_body(MOST_MESSAGE_BYTES)
         _, _, token = self.request.headers.get("Authorization", "").partition(" ")
         await self.service.read(lambda c: check_keeper(c, token.strip()))
+        self.count("the keeper")
 
     async def post(self, what: str) -> None:
         """Answer it."""
@@ -36,14 +36,11 @@ class KeeperHandler(ServiceHandler):
         if what not in _REQUESTS:
             raise NotFound("There is nothing of this name.")
         kind, answer = _REQUESTS[what]
-        try:
-            message = msgspec.json.decode(self.body, type=kind)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-            words = bounded(str(problem), 300)
-            raise BadRequest(f"The message can't be read: {words}") from None
+        message = read_body(self.body, kind)
         answered = await self.service.write(
             lambda connection: answer(connection, self.arrived_ms, message),
             tells_pages=False,
+            is_machine=True,
         )
         self.finish_json(answered)
 

@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from warpbook.hub.course.courses import members
-from warpbook.hub.errors import Forbidden, HubError, TooManyRequests
+from warpbook.hub.errors import Forbidden, TooManyRequests
 from warpbook.hub.service.access import admit
-from warpbook.hub.service.handler import LOG, problem_of
+from warpbook.hub.service.handler import PlainHandler
 from warpbook.hub.service.live_feed import Watcher
 from warpbook.hub.service.login import KnowsWhoAsks
 from warpbook.hub.service.parameters import Id, read_query
@@ -39,7 +39,7 @@ class LiveQuery(Struct, frozen=True):
     lab: Id = ""
 
 
-class LiveSocket(WebSocketHandler, KnowsWhoAsks):
+class LiveSocket(PlainHandler, WebSocketHandler, KnowsWhoAsks):
     """One open page."""
 
     open_sockets = 0
@@ -95,19 +95,6 @@ class LiveSocket(WebSocketHandler, KnowsWhoAsks):
     def check_origin(self, origin: str) -> bool:
         """Take pages of this host only; it was looked at before."""
         return is_of_host(self.request)
-
-    def write_error(self, status_code: int, **details: Any) -> None:
-        """Say why it is not opened."""
-        _, problem, _ = details.get("exc_info", (None, None, None))
-        status, answer = problem_of(problem, status_code)
-        self.set_status(status)
-        self.set_header("Content-Type", "application/json")
-        self.finish(msgspec.json.encode(answer))
-
-    def log_exception(self, kind: Any, problem: Any, trace: Any) -> None:
-        """Note what is our fault."""
-        if not isinstance(problem, HubError):
-            LOG.error("a live page failed", exc_info=(kind, problem, trace))
 
     def _send(self, message: dict[str, Any]) -> None:
         self._waiting.append(msgspec.json.encode(message))

@@ -6,9 +6,11 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.json import Decoder
 
 from warpbook.hub.competition.finals import USUAL_ROUNDS
 from warpbook.hub.errors import BadRequest
+from warpbook_monitors.budget import NotJson, decode_json
 from warpbook_monitors.plain_text import bounded
 
 #: what a body has at most, unless its route says more
@@ -250,15 +252,15 @@ def read_query(arguments: dict[str, list[bytes]], kind: type[Value]) -> Value:
         raise BadRequest(f"The query can't be used: {words}.") from None
 
 
-def read_body(body: bytes, kind: type[Value]) -> Value:
+def read_body(body: bytes | str, kind: type[Value]) -> Value:
     """Read a body of JSON; an empty one is an empty object.
 
     Raises:
         BadRequest: with what is wrong.
     """
     try:
-        return msgspec.json.decode(body or b"{}", type=kind)
-    except (ValueError, RecursionError) as problem:
+        return decode_json(body or b"{}", Decoder(kind))
+    except NotJson as problem:
         # it may quote a name of the sender's choice
-        words = bounded(str(problem) or "nested too deeply", 300)
+        words = bounded(str(problem), 300)
         raise BadRequest(f"The request can't be used: {words}.") from None

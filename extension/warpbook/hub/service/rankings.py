@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -25,8 +24,6 @@ class Rankings:
 
     def __init__(self) -> None:
         """Begin without any."""
-        #: one at a time: each takes a core for seconds
-        self.one_at_a_time = asyncio.Lock()
         self._of_labs: dict[str, Ranking] = {}
 
     def keep(self, lab: str, ranking: Ranking) -> None:

@@ -39,6 +39,8 @@ class ApiRoute:
     before: Callable[[Service, Any], Awaitable[Any]] | None = None
     #: done last; what it gives is answered
     after: Callable[[Service, Any], Awaitable[Any]] | None = None
+    #: it takes a core, or reads all of the database: one at a time
+    is_heavy: bool = False
     #: a POST that writes nothing
     only_reads: bool = False
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +17,7 @@ from sqlalchemy import Connection
 from warpbook.hub.clock import HubClock
 from warpbook.hub.database.group_commit import Writer
 from warpbook.hub.database.opening import HubDatabase
-from warpbook.hub.errors import HubError
+from warpbook.hub.errors import HubError, TooManyRequests
 from warpbook.hub.outages import note_return
 from warpbook.hub.queue import leasing
 from warpbook.hub.service.heartbeat import Heartbeat
@@ -70,24 +72,30 @@ class Service:
         )
         self.rankings = Rankings()
         self.live = LiveFeed(self.clock)
+        #: when the last backup was begun, by the monotonic clock
+        self.backed_up_s = -math.inf
         self._writer = Writer(self.database)
         self._readers = ThreadPoolExecutor(_READERS, "warpbook-hub-reader")
-        self._is_closed = False
+        self._is_closed = self._is_at_it = False
         #: counts writes that pages are told of, for whoever asks what has changed
         self.changes = 0
 
     async def write(
-        self, change: Callable[[Connection], Value], tells_pages: bool = True
+        self,
+        change: Callable[[Connection], Value],
+        tells_pages: bool = True,
+        is_machine: bool = False,
     ) -> Value:
         """Write, and give what came of it once that is on the disk.
 
         Args:
             change: what writes.
             tells_pages: it may change what open pages are told.
+            is_machine: no person asks for it; what people ask for goes first.
         """
         if self._is_closed:
             raise Closing("The service ends. Try again in a moment.")
-        value = await asyncio.wrap_future(self._writer.submit(change))
+        value = await asyncio.wrap_future(self._writer.submit(change, is_machine))
         if tells_pages:
             self.changes += 1
             self.live.note_change()
@@ -103,6 +111,24 @@ class Service:
             raise Closing("The service ends. Try again in a moment.")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, work)
+
+    @contextlib.contextmanager
+    def one_at_a_time(self) -> Iterator[None]:
+        """Do what takes a core, or reads all of the database, while nothing else does.
+
+        Raises:
+            TooManyRequests: something else does.
+        """
+        if self._is_at_it:
+            raise TooManyRequests(
+                "A backup, an export or a comparison is being made. Try again when it "
+                "is done."
+            )
+        self._is_at_it = True
+        try:
+            yield
+        finally:
+            self._is_at_it = False
 
     def close(self) -> None:
         """Write what was asked for, and let go of the database."""

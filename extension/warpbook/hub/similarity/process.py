@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,10 +15,10 @@ from warpbook.hub.database.tables import SUBMISSIONS
 from warpbook.hub.errors import HubError
 from warpbook.hub.similarity.ranking import Pair, Work, rank
 from warpbook.hub.work.results import standings
+from warpbook_monitors.budget import SOURCES, hold
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 _WALL_S = 300.0
-_MEMORY_BYTES = 4 << 30
 
 
 class Question(Struct, frozen=True):
@@ -80,7 +79,7 @@ def rank_apart(
 def main() -> None:
     """Answer one question, read on stdin, on stdout."""
     os.nice(10)
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    hold(SOURCES)
     question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
     pairs = rank(question.works, question.boilerplate, question.most)
     sys.stdout.buffer.write(msgspec.json.encode(pairs))

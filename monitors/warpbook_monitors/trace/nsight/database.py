@@ -1,12 +1,15 @@
 """An SQLite file of a stranger, read without running anything that it holds.
 
 It is opened read-only and immutable. Only tables are read, by names and columns that
-are written here: no view, no virtual table, no computed column, no function, no
-trigger, no extension. Rows, text and time are bounded.
+are written here: no view, no virtual table, no computed column, no function but
+`typeof`, no trigger, no extension. Rows, text and time are bounded. SQLite gives a
+value only if it is of the kind that is asked for: rows can share one large value, so
+that a small file has many times its size of them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sqlite3
 import time
@@ -18,6 +21,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
+from warpbook_monitors.budget import NSYS, READ_S
 from warpbook_monitors.plain_file import check_plain
 from warpbook_monitors.trace.columns import NONE, Int64s
 from warpbook_monitors.trace.errors import (
@@ -28,21 +32,24 @@ from warpbook_monitors.trace.errors import (
 )
 
 MAGIC = b"SQLite format 3\0"
-MAX_BYTES = 8_000_000_000
 #: of all tables together
-MAX_ROWS = 10_000_000
-MAX_SECONDS = 120.0
-#: of one value; names are cut further when they become columns
-MAX_VALUE_BYTES = 1_000_000
-MAX_TEXT = 500_000_000
+MAX_ROWS = NSYS.items
+MAX_SECONDS = READ_S
+#: of all names together, as they are in the file
+MAX_TEXT_BYTES = NSYS.text_bytes
 _AT_ONCE = 50_000
 _MOST_COLUMNS = 2_000
+#: of one name, which no report shows in full
+_NAME_BYTES = 8_000
+#: of the statement that made a table, as SQLite reads it
+_STATEMENT_BYTES = 100_000
 #: instructions of SQLite's machine between two looks at the clock
-_INSTRUCTIONS = 100_000
+_INSTRUCTIONS = 1_000
 _VERSION = re.compile(r"_?V?\d{1,4}$")
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
-#: SQLITE_LIMIT_LENGTH, which Python 3.10 does not name
-_LIMIT_LENGTH = 0
+_FUNCTION = 31
+#: SQLITE_LIMIT_LENGTH and SQLITE_LIMIT_SQL_LENGTH, which Python 3.10 does not name
+_LIMIT_LENGTH, _LIMIT_STATEMENT = 0, 1
 #: 2^53: beyond it no time and no size is one
 _LARGEST = 9_007_199_254_740_992
 
@@ -60,7 +67,7 @@ class Database:
         #: tables that are not read, though they have names that are
         self.unknown: set[str] = set()
         self._rows = 0
-        self._text = 0
+        self._text_bytes = 0
         self._until_s = time.monotonic() + MAX_SECONDS
         try:
             check_plain(Path(path))
@@ -72,17 +79,15 @@ class Database:
             raise TraceFileError(path, f"can't be read: {why}") from problem
         if magic != MAGIC:
             raise NotATrace(path, "no SQLite file.")
-        if size_bytes > MAX_BYTES:
-            raise TraceTooLarge(path, f"larger than {MAX_BYTES:,} bytes.")
+        if size_bytes > NSYS.most_bytes:
+            raise TraceTooLarge(path, f"larger than {NSYS.most_bytes:,} bytes.")
         uri = f"file:{quote(str(Path(path).absolute()))}?mode=ro&immutable=1"
         self._connection = sqlite3.connect(uri, uri=True, isolation_level=None)
         try:
-            self._restrict()
-            self._tables = self._find_tables()
-            self._connection.set_authorizer(_authorize)
-        except sqlite3.Error as problem:
-            self._connection.close()
-            raise TraceDamaged(path, f"can't be read: {problem}.") from problem
+            with self._reading():
+                self._restrict()
+                self._tables = self._find_tables()
+                self._connection.set_authorizer(_authorize)
         except BaseException:
             self._connection.close()
             raise
@@ -110,21 +115,20 @@ class Database:
         """
         table = self._table(name, needed)
         present = [column for column in wanted if column in self._columns(table)]
-        pieces = list(self._pieces(table, present)) if present else []
+        pieces = [
+            np.array(rows, np.int64)
+            for rows in (self._pieces(table, present) if present else ())
+        ]
         count = sum(map(len, pieces))
         columns = {name: np.full(count, NONE, np.int64) for name in wanted}
-        begin = 0
-        for piece in pieces:
-            values = _as_numbers(piece)
-            for at, name in enumerate(present):
-                columns[name][begin : begin + len(piece)] = values[:, at]
-            begin += len(piece)
+        for at, column in enumerate(present if pieces else ()):
+            np.concatenate([piece[:, at] for piece in pieces], out=columns[column])
         return columns
 
     def rows(
         self, name: str, wanted: Sequence[str], needed: Sequence[str] = ()
     ) -> Iterator[tuple[Any, ...]]:
-        """Read rows as they are; a column that is not there is None in each.
+        """Read whole numbers and texts; what is something else, or not there, is NONE.
 
         Args:
             name: of the table, which may end in a version.
@@ -137,11 +141,10 @@ class Database:
         table = self._table(name, needed)
         present = [column for column in wanted if column in self._columns(table)]
         place = {name: at for at, name in enumerate(present)}
-        for piece in self._pieces(table, present) if present else ():
+        for piece in self._pieces(table, present, ("text",)) if present else ():
             for row in piece:
-                self._count_text(row)
                 yield tuple(
-                    row[place[name]] if name in place else None for name in wanted
+                    row[place[name]] if name in place else NONE for name in wanted
                 )
 
     def _table(self, name: str, needed: Sequence[str]) -> str:
@@ -159,38 +162,63 @@ class Database:
     def _columns(self, table: str) -> frozenset[str]:
         return self._tables.get(table, frozenset())
 
-    def _count_text(self, row: tuple[Any, ...]) -> None:
-        self._text += sum(len(value) for value in row if isinstance(value, str))
-        if self._text > MAX_TEXT:
-            raise TraceTooLarge(self.path, f"more than {MAX_TEXT:,} letters of names.")
-
     def _pieces(
-        self, table: str, present: Sequence[str], limit: int = MAX_ROWS + 1
+        self,
+        table: str,
+        present: Sequence[str],
+        kinds: Sequence[str] = (),
+        limit: int = MAX_ROWS + 1,
     ) -> Iterator[list[tuple[Any, ...]]]:
-        # both are names of ours that were found in the file's schema
-        quoted = ", ".join(f'"{name}"' for name in present) or "1"
-        try:
+        """Read whole numbers, and values of further kinds; all else is NONE."""
+        # the kind is in a row's head: what is NONE is never read. Names are ours, and
+        # were found in the file's schema
+        taken = ", ".join(f"'{kind}'" for kind in ("integer", *kinds))
+        values = ", ".join(
+            f"""CASE WHEN typeof("{name}") IN ({taken}) THEN "{name}" ELSE {NONE} END"""
+            for name in present
+        )
+        with self._reading():
             cursor = self._connection.execute(
-                f'SELECT {quoted} FROM "{table}" LIMIT {limit}'
+                f'SELECT {values or "1"} FROM "{table}" LIMIT {limit}'
             )
             while piece := cursor.fetchmany(_AT_ONCE):
                 self._rows += len(piece)
                 if self._rows > MAX_ROWS:
                     raise TraceTooLarge(self.path, f"more than {MAX_ROWS:,} rows.")
                 yield piece
-        except sqlite3.OperationalError as problem:
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Say in words what SQLite refuses."""
+        try:
+            yield
+        except (sqlite3.Error, OverflowError, ValueError) as problem:
             if time.monotonic() > self._until_s:
                 raise TraceTooLarge(
                     self.path, f"it takes more than {MAX_SECONDS:.0f} s to read."
                 ) from None
-            raise TraceDamaged(self.path, f"can't be read: {problem}.") from None
-        except (sqlite3.Error, OverflowError) as problem:
-            raise TraceDamaged(self.path, f"can't be read: {problem}.") from None
+            # SQLite quotes names of the file, which need not be UTF-8
+            is_name = isinstance(problem, ValueError)
+            why = "its schema is malformed" if is_name else problem
+            raise TraceDamaged(self.path, f"can't be read: {why}.") from None
+
+    def _read_text(self, content: bytes) -> str:
+        """Take one text of SQLite; all of them are counted, whatever is kept."""
+        self._text_bytes += len(content)
+        if self._text_bytes > MAX_TEXT_BYTES:
+            raise TraceTooLarge(
+                self.path, f"more than {MAX_TEXT_BYTES:,} bytes of names."
+            )
+        # names need not be UTF-8
+        return content[:_NAME_BYTES].decode("utf-8", "replace")
 
     def _restrict(self) -> None:
         connection = self._connection
-        # names need not be UTF-8
-        connection.text_factory = lambda text: text.decode("utf-8", "replace")
+        connection.text_factory = self._read_text
+        connection.set_progress_handler(self._is_late, _INSTRUCTIONS)
+        if hasattr(connection, "setlimit"):  # Python 3.11
+            connection.setlimit(_LIMIT_LENGTH, NSYS.value_bytes)
+            connection.setlimit(_LIMIT_STATEMENT, _STATEMENT_BYTES)
         for setting in (
             "trusted_schema=OFF",
             "query_only=ON",
@@ -198,9 +226,6 @@ class Database:
             "cell_size_check=ON",
         ):
             connection.execute(f"PRAGMA {setting}")
-        if hasattr(connection, "setlimit"):  # Python 3.11
-            connection.setlimit(_LIMIT_LENGTH, MAX_VALUE_BYTES)
-        connection.set_progress_handler(self._is_late, _INSTRUCTIONS)
 
     def _is_late(self) -> int:
         return int(time.monotonic() > self._until_s)
@@ -222,23 +247,10 @@ class Database:
         return tables
 
 
-def _authorize(action: int, *_: str | None) -> int:
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
-
-
-def _as_numbers(rows: list[tuple[Any, ...]]) -> npt.NDArray[np.int64]:
-    """Make numbers of rows; what is no whole number of sensible size is NONE."""
-    try:
-        values: npt.NDArray[np.int64] = np.array(rows, np.int64)
-    except (TypeError, ValueError, OverflowError):
-        values = np.array([[_number(value) for value in row] for row in rows], np.int64)
-    return values
-
-
-def _number(value: object) -> int:
-    if isinstance(value, int) and -(2**63) <= value < 2**63:
-        return value
-    return NONE
+def _authorize(action: int, _: str | None, name: str | None, *__: str | None) -> int:
+    is_typeof = action == _FUNCTION and name == "typeof"
+    allowed = is_typeof or action in _ALLOWED
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
 def sensible(values: Int64s) -> npt.NDArray[np.bool_]:

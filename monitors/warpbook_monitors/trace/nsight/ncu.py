@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from warpbook_monitors.budget import NCU
 from warpbook_monitors.plain_file import check_plain
 from warpbook_monitors.trace.errors import NotATrace, TraceFileError, TraceTooLarge
 
-MAX_BYTES = 200_000_000
-MAX_LAUNCHES = 100_000
+MAX_BYTES = NCU.most_bytes
+MAX_LAUNCHES = NCU.items
 MAX_LINES = 5_000_000
-#: a raw page has some thousand metrics, and all of them in its first line
-_LONGEST_NAME, _LONGEST_LINE, _MOST_COLUMNS = 300, 1_000_000, 10_000
+_LONGEST_NAME, _LONGEST_LINE, _MOST_COLUMNS = 300, NCU.value_bytes, 10_000
 #: what is of use, by the names that it has on the pages
 METRICS = {
     "duration": ("gpu__time_duration.sum", "gpu__time_duration.avg", "Duration"),

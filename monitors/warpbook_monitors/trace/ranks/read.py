@@ -9,7 +9,7 @@ from typing import NamedTuple
 from warpbook_monitors.trace.chrome import Trace
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.ranks.collectives import Collectives, collectives_of
-from warpbook_monitors.trace.read_trace import read_traces
+from warpbook_monitors.trace.read_trace import read_apart, read_traces
 from warpbook_monitors.trace.report import (
     JobReport,
     TraceReport,
@@ -39,7 +39,7 @@ def read_job(paths: Sequence[Path]) -> tuple[JobReport, list[str]]:
     Raises:
         TraceFileError: fewer than two are traces, and why one is none.
     """
-    ranks, notes = read_ranks(paths)
+    ranks, notes = read_ranks(paths, read_apart)
     return job_of(ranks, notes)
 
 

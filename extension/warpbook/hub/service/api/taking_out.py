@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -12,7 +13,7 @@ from sqlalchemy import select
 
 from warpbook.hub import audit
 from warpbook.hub.database.tables import MEMBERSHIPS
-from warpbook.hub.errors import Forbidden
+from warpbook.hub.errors import Forbidden, TooManyRequests
 from warpbook.hub.exports.grades import grades_csv
 from warpbook.hub.exports.records import json_lines
 from warpbook.hub.exports.sources import write_sources
@@ -26,6 +27,9 @@ from warpbook.hub.service.rankings import Ranking
 from warpbook.hub.service.service import BACKUPS, Service
 from warpbook.hub.similarity.process import rank_apart, works_of
 from warpbook.hub.similarity.ranking import Work
+
+#: they take the disk, each as much as the database
+_BACKUP_EVERY_S = 60.0
 
 
 class LabWorks(Struct, frozen=True):
@@ -83,6 +87,20 @@ async def scrub(service: Service, erased: Erased) -> Erased:
     return erased
 
 
+async def pace_backups(service: Service, given: Nothing) -> Nothing:
+    """Refuse a backup that follows another.
+
+    Raises:
+        TooManyRequests: one was made a moment ago.
+    """
+    if time.monotonic() - service.backed_up_s < _BACKUP_EVERY_S:
+        raise TooManyRequests(
+            "A backup was made less than a minute ago. Take that, or try again later."
+        )
+    service.backed_up_s = time.monotonic()
+    return given
+
+
 def note_backup(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Note that a backup is made, and choose its name."""
     when = datetime.fromtimestamp(admitted.now_ms / 1000, timezone.utc)
@@ -119,8 +137,7 @@ def works_to_compare(admitted: Admitted, _: Nothing) -> LabWorks:
 
 async def compare(service: Service, lab: LabWorks) -> dict[str, int]:
     """Rank the pairs of a lab, and keep the ranking for its page."""
-    async with service.rankings.one_at_a_time:
-        pairs = await service.apart(lambda: rank_apart(lab.works, lab.boilerplate))
+    pairs = await service.apart(lambda: rank_apart(lab.works, lab.boilerplate))
     service.rankings.keep(lab.lab, Ranking(lab.now_ms, len(lab.works), pairs))
     return {"pairs": len(pairs)}
 

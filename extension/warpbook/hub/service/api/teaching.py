@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
 from msgspec import structs
+from msgspec.json import Decoder
 
 from warpbook.hub.course.courses import (
     Course,
@@ -53,6 +53,7 @@ from warpbook.hub.work.submissions import (
     sections_of,
     submission,
 )
+from warpbook_monitors.budget import NotJson, decode_json
 
 
 def roster(admitted: Admitted, given: RosterText) -> RosterChanges:
@@ -184,8 +185,8 @@ def set_points(admitted: Admitted, given: PointsFor) -> dict[str, str]:
 def check_receipt(admitted: Admitted, given: ShownReceipt) -> dict[str, str]:
     """Say whether a receipt is this hub's, for who shows it, and what is kept of it."""
     try:
-        shown = msgspec.json.decode(given.receipt, type=SubmissionReceipt)
-    except (ValueError, RecursionError):
+        shown = decode_json(given.receipt, Decoder(SubmissionReceipt))
+    except NotJson:
         raise BadRequest(
             "This is no receipt: it is the JSON that a submission's page shows."
         ) from None
