@@ -18,11 +18,11 @@ from pathlib import Path
 
 import torch
 
-from tests.monitors.trace.cpu_cells import CELLS, Cell
+from tests.profiler.trace.cpu_cells import CELLS, Cell
 from warpbook_monitors.cores import usable_cores
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.kineto import Capture
+from warpbook_profiler.capture.kineto import Capture
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.verdict.analysis import analyse
 
 #: names the person's machine
 _HOST = re.compile(rb'"(host_name|traceName|trace_id)": "[^"]*"')

@@ -19,9 +19,9 @@ from pathlib import Path
 from benchmarks.machine import describe_machine
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import printable, shortened
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.errors import TraceFileError
-from warpbook_monitors.trace.report import TraceReport, report
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.errors import TraceFileError
+from warpbook_profiler.report.report import TraceReport, report
 
 REPORT = Path(__file__).parents[1] / "docs" / "evidence" / "foreign-traces.md"
 

@@ -30,8 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
 from benchmarks.report import put_section  # noqa: E402
-from warpbook.server.selection import Pace, Selection, encode  # noqa: E402
-from warpbook.server.stream import pack  # noqa: E402
+from warpbook.server.stream.selection import Pace, Selection, encode  # noqa: E402
+from warpbook.server.stream_socket import pack  # noqa: E402
 from warpbook_monitors.frames import Device, Frame, Reading  # noqa: E402
 from warpbook_monitors.history.detail import in_steps  # noqa: E402
 from warpbook_monitors.history.export import to_csv  # noqa: E402

@@ -34,20 +34,20 @@ from tests.hub.core.course import (  # noqa: E402
     publish_lab,
 )
 from tests.hub.postgres import PostgresServer, remove  # noqa: E402
-from warpbook.hub.class_view import class_rows  # noqa: E402
-from warpbook.hub.course.roster import import_roster  # noqa: E402
-from warpbook.hub.course.roster_csv import read_roster  # noqa: E402
-from warpbook.hub.database.group_commit import Writer  # noqa: E402
-from warpbook.hub.database.tables import PEOPLE  # noqa: E402
-from warpbook.hub.exports.grades import grades_csv  # noqa: E402
-from warpbook.hub.grader_protocol import (  # noqa: E402
-    JobResult,
-    LeaseName,
-    WorkRequest,
+from warpbook_hub.class_view import class_rows  # noqa: E402
+from warpbook_hub.course.roster import import_roster  # noqa: E402
+from warpbook_hub.course.roster_csv import read_roster  # noqa: E402
+from warpbook_hub.database.group_commit import Writer  # noqa: E402
+from warpbook_hub.database.tables import PEOPLE  # noqa: E402
+from warpbook_hub.exports.grades import grades_csv  # noqa: E402
+from warpbook_hub.grader_protocol import JobResult, LeaseName, WorkRequest
+from warpbook_hub.queue import (
+    finishing,  # noqa: E402
+    leasing,  # noqa: E402
+    listing,  # noqa: E402
 )
-from warpbook.hub.queue import finishing, leasing, listing  # noqa: E402
-from warpbook.hub.work.marks import marks_of  # noqa: E402
-from warpbook.hub.work.submissions import receive  # noqa: E402
+from warpbook_hub.work.marks import marks_of  # noqa: E402
+from warpbook_hub.work.submissions import receive  # noqa: E402
 
 TIMES = 7
 

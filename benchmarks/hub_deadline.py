@@ -42,13 +42,8 @@ from tests.hub.service.class_hub import (  # noqa: E402
     class_hub,
     publish,
 )
-from warpbook.hub.database.opening import HubDatabase  # noqa: E402
-from warpbook.hub.database.tables import (  # noqa: E402
-    JOBS,
-    REFUSED_RESULTS,
-    RESULTS,
-    SUBMISSIONS,
-)
+from warpbook_hub.database.opening import HubDatabase  # noqa: E402
+from warpbook_hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS, SUBMISSIONS
 
 GRADERS, CPU_SLOTS, CPU_S, GPU_S = 2, 2, 2.5, 5.0
 _KILL_S = (15.0, 45.0)
@@ -138,7 +133,7 @@ def start_grader(hub: ClassHub, grace: Visitor, number: int) -> Restarted:
     """Register a grader with simulated slots, and keep it running."""
     name = {"name": f"simulated-{number}"}
     token = grace.done("hub/graders", name)["token"]
-    command = [sys.executable, "-m", "warpbook.hub.grader", hub.inner_url]
+    command = [sys.executable, "-m", "warpbook_hub.grader", hub.inner_url]
     command += ["--cpu-slots", str(CPU_SLOTS), "--no-gpu", "--simulated-gpus", "1"]
     return Restarted([*command, "--command", sys.executable, str(STUB)], token)
 
@@ -248,7 +243,7 @@ async def kill(hub: ClassHub, victims: list[Restarted], scale: float, day: Day) 
         if victim is not None:
             victim.kill()
             day.kills += 1
-        elif (service := hub.process("warpbook.hub.service")) is not None:
+        elif (service := hub.process("warpbook_hub.service")) is not None:
             # it may have ended since it was looked for
             with contextlib.suppress(psutil.NoSuchProcess):
                 service.kill()

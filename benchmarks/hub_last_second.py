@@ -44,8 +44,8 @@ from tests.hub.service.class_hub import (  # noqa: E402
     class_hub,
 )
 from warpbook.class_hub import ANSWER_MARK  # noqa: E402
-from warpbook.hub.database.opening import HubDatabase  # noqa: E402
-from warpbook.hub.work.submissions import receipt  # noqa: E402
+from warpbook_hub.database.opening import HubDatabase  # noqa: E402
+from warpbook_hub.work.submissions import receipt  # noqa: E402
 
 LABS = ("vector-add", "area-codes", "reduction-and-scan", "thread-and-block")
 _BEFORE_S = 12.0
@@ -190,7 +190,7 @@ def request_bytes(hub: ClassHub, learner: Visitor, lab: str, body: Any) -> bytes
 
 def kill(hub: ClassHub, rng: random.Random, due_ms: int) -> int:
     """Kill the service twice and JupyterHub once around a deadline."""
-    whom = ["warpbook.hub.service", "jupyterhub", "warpbook.hub.service"]
+    whom = ["warpbook_hub.service", "jupyterhub", "warpbook_hub.service"]
     times_ms = sorted(due_ms + rng.uniform(-2000, 2000) for _ in whom)
     killed = 0
     for at_ms, name in zip(times_ms, whom, strict=True):

@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from warpbook_labs.compiler.nvrtc import compile_to_ptx
-from warpbook_labs.engines.interpreter.ptx.machine import Machine
+from warpbook_labs.engines.interpreter.ptx.machine.machine import Machine
 
 MATMUL = """
 extern "C" __global__ void matmul(const float* a, const float* b, float* c, int n) {

@@ -32,13 +32,13 @@ from tests.hub.core.kills import STUB, begin, service_command  # noqa: E402
 from tests.hub.core.started_hub import started  # noqa: E402
 from tests.hub.ray.cluster import Cluster, clean_environment, cluster  # noqa: E402
 from tests.programs import free_port, wait_for  # noqa: E402
-from warpbook.hub.grader.client import HubAway, HubClient  # noqa: E402
-from warpbook.hub.grader.cluster import settings  # noqa: E402
-from warpbook.hub.grader.job_run import Bounds  # noqa: E402
-from warpbook.hub.grader_protocol import Heartbeat, Hello, Welcome  # noqa: E402
+from warpbook_hub.grader.client import HubAway, HubClient  # noqa: E402
+from warpbook_hub.grader.cluster import settings  # noqa: E402
+from warpbook_hub.grader.job_run import Bounds  # noqa: E402
+from warpbook_hub.grader_protocol import Heartbeat, Hello, Welcome  # noqa: E402
 
 if TYPE_CHECKING:
-    from warpbook.hub.grader.cluster.pool import RayPool
+    from warpbook_hub.grader.cluster.pool import RayPool
 
 FILE = Path(__file__).with_name("ray_placement.json")
 LOSSES, REQUESTS = 3, 50
@@ -94,7 +94,7 @@ def measured(nodes: Cluster, jobs: int) -> Placement:
     """Measure all on a cluster."""
     settings.use(nodes.token_file)
     # Ray reads its settings as it is imported
-    pools = import_module("warpbook.hub.grader.cluster.pool")
+    pools = import_module("warpbook_hub.grader.cluster.pool")
     pool: RayPool = pools.RayPool(nodes.address, Bounds(), (sys.executable, str(STUB)))
     wait_until_there(pool)
     around_ms, submit_ms = [], []
@@ -164,7 +164,7 @@ def head_back_ms(nodes: Cluster) -> float:
 
     def joined() -> bool | None:
         # a driver of its own, as the supervisor starts one
-        command = [sys.executable, "-m", "warpbook.hub.grader.cluster.trial"]
+        command = [sys.executable, "-m", "warpbook_hub.grader.cluster.trial"]
         stdout = subprocess.run(
             [*command, nodes.address, str(nodes.token_file)],
             env=clean_environment(),

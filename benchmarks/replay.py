@@ -15,14 +15,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.report import ask, spread, tell
 from tests.many_events import simulated
-from warpbook_monitors.bare.program import program_of
-from warpbook_monitors.bare.simulation import simulate
-from warpbook_monitors.bare.tax import taxed
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.bare_judging import judge_bare
-from warpbook_monitors.trace.calls import find_calls
-from warpbook_monitors.trace.columns import ON_GPU
-from warpbook_monitors.trace.metrics import measure
+from warpbook_profiler.events.columns import ON_GPU
+from warpbook_profiler.facts.calls import find_calls
+from warpbook_profiler.replay.program import program_of
+from warpbook_profiler.replay.simulation import simulate
+from warpbook_profiler.replay.tax import taxed
+from warpbook_profiler.verdict.analysis import analyse
+from warpbook_profiler.verdict.bare_judging import judge_bare
+from warpbook_profiler.verdict.metrics import measure
 
 _HEADING = "The bare run of a million events"
 

@@ -43,11 +43,11 @@ from tests.hub.core.course import (
     facts,
     publish_lab,
 )
-from warpbook.hub.course.courses import Course, create_course
-from warpbook.hub.course.roster import import_roster
-from warpbook.hub.course.roster_csv import read_roster
-from warpbook.hub.database.tables import PEOPLE
-from warpbook.hub.grader_protocol import (
+from warpbook_hub.course.courses import Course, create_course
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.database.tables import PEOPLE
+from warpbook_hub.grader_protocol import (
     Device,
     Heartbeat,
     Hello,
@@ -57,8 +57,8 @@ from warpbook.hub.grader_protocol import (
     Release,
     WorkRequest,
 )
-from warpbook.hub.queue import finishing, graders, leasing
-from warpbook.hub.work.submissions import receive
+from warpbook_hub.queue import finishing, graders, leasing
+from warpbook_hub.work.submissions import receive
 
 #: of one commit, as the hub's writer has it
 MOST_TOGETHER = 64

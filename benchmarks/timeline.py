@@ -41,8 +41,8 @@ from tests.e2e.lab import Lab  # noqa: E402
 from tests.e2e.lab_page import LabPage  # noqa: E402
 from tests.many_events import simulated  # noqa: E402
 from tests.programs import program  # noqa: E402
-from warpbook_monitors.trace.timeline import Timeline  # noqa: E402
-from warpbook_monitors.trace.timeline_body import pack, unpack  # noqa: E402
+from warpbook_profiler.timeline.timeline import Timeline  # noqa: E402
+from warpbook_profiler.timeline.timeline_body import pack, unpack  # noqa: E402
 
 WINDOW = {"width": 1500, "height": 1000}
 DRAG_S = 4.0

@@ -7,18 +7,18 @@ import uuid
 
 import numpy as np
 
-from warpbook.kernel.server_link import ServerLink
+from warpbook.kernel.link.server_link import ServerLink
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.columns import (
+from warpbook_profiler.events.columns import (
     Category,
     Columns,
     KernelShape,
     Operands,
     make_columns,
 )
-from warpbook_monitors.trace.run import Run
-from warpbook_monitors.trace.timeline_body import pack
+from warpbook_profiler.events.run import Run
+from warpbook_profiler.timeline.timeline_body import pack
+from warpbook_profiler.verdict.analysis import analyse
 
 BEGIN_NS = 1_790_857_026_000_000_000
 KERNELS = 40

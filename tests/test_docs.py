@@ -18,10 +18,10 @@ from warpbook import protocol
 from warpbook.class_hub import HubReceipt, HubState
 from warpbook.cli.check import Check
 from warpbook.cli.main import make_parser
-from warpbook.hub.grader_protocol import Verdict
-from warpbook.hub.work.results import State
 from warpbook.reports.labs import CHECKLIST_LABS, LABS
 from warpbook.server.app import WarpbookApp
+from warpbook_hub.grader_protocol import Verdict
+from warpbook_hub.work.results import State
 from warpbook_labs.course.quiz import Placement
 from warpbook_labs.course.session import Graded
 from warpbook_labs.grading import validation
@@ -29,14 +29,14 @@ from warpbook_labs.lab.entries import LabEntry, SoFar, TextEntry
 from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
-from warpbook_monitors.checklist.answers import Checklist
-from warpbook_monitors.checklist.items import ITEMS
 from warpbook_monitors.model_memory.report import ModelMemory
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.limits import Limits
-from warpbook_monitors.trace.report import JobReport
-from warpbook_monitors.trace.versus import Versus
 from warpbook_monitors.verdict_kinds import Kind
+from warpbook_profiler.capture.limits import Limits
+from warpbook_profiler.checklist.answers import Checklist
+from warpbook_profiler.checklist.items import ITEMS
+from warpbook_profiler.compare.versus import Versus
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.report.report import JobReport
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

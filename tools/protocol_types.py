@@ -24,7 +24,7 @@ from warpbook import alert_rules_protocol, lab_protocol, protocol  # noqa: E402
 from warpbook_labs.cards import model  # noqa: E402
 from warpbook_labs.lab.languages.names import LANGUAGE_NAMES  # noqa: E402
 from warpbook_monitors import frames, verdict_kinds  # noqa: E402
-from warpbook_monitors.checklist import answers  # noqa: E402
+from warpbook_profiler.checklist import answers  # noqa: E402
 
 SOURCES = ROOT / "frontend" / "src"
 HEADER = "// Generated from extension/warpbook/*protocol.py. Do not edit."

@@ -13,12 +13,12 @@ from warpbook._version import __version__
 
 if TYPE_CHECKING:
     from warpbook import labs
-    from warpbook.kernel.analyze import analyze
-    from warpbook.kernel.memory_calculator import memory
-    from warpbook.kernel.monitor import Monitor
-    from warpbook.kernel.profile_block import profile
-    from warpbook.kernel.step import step
-    from warpbook_monitors.trace.example import EXAMPLE_TRACE
+    from warpbook.kernel.profile.analyze import analyze
+    from warpbook.kernel.profile.profile_block import profile
+    from warpbook.kernel.runs.step import step
+    from warpbook.kernel.telemetry.memory_calculator import memory
+    from warpbook.kernel.telemetry.monitor import Monitor
+    from warpbook_profiler.files.example import EXAMPLE_TRACE
 
 __all__ = [
     "EXAMPLE_TRACE",
@@ -35,15 +35,15 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Give what a notebook uses, importing it on first use."""
     if name == "EXAMPLE_TRACE":
-        from warpbook_monitors.trace.example import EXAMPLE_TRACE
+        from warpbook_profiler.files.example import EXAMPLE_TRACE
 
         return EXAMPLE_TRACE
     if name == "Monitor":
-        from warpbook.kernel.monitor import Monitor
+        from warpbook.kernel.telemetry.monitor import Monitor
 
         return Monitor
     if name == "analyze":
-        from warpbook.kernel.analyze import analyze
+        from warpbook.kernel.profile.analyze import analyze
 
         return analyze
     if name == "labs":
@@ -51,15 +51,15 @@ def __getattr__(name: str) -> Any:
 
         return import_module("warpbook.labs")
     if name == "memory":
-        from warpbook.kernel.memory_calculator import memory
+        from warpbook.kernel.telemetry.memory_calculator import memory
 
         return memory
     if name == "profile":
-        from warpbook.kernel.profile_block import profile
+        from warpbook.kernel.profile.profile_block import profile
 
         return profile
     if name == "step":
-        from warpbook.kernel.step import step
+        from warpbook.kernel.runs.step import step
 
         # once for each step of a training: it is looked up here only once
         globals()["step"] = step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from warpbook.kernel.profile import Notice
+from warpbook.kernel.runs.profile import Notice
 
 _MISSING = (
     "Labs need more than is installed for this kernel ({}): "
@@ -59,14 +59,14 @@ class NoLab:
 def parts() -> Any:
     """Give the module that does the work, or a notice of what to install."""
     try:
-        return importlib.import_module("warpbook.kernel.lab")
+        return importlib.import_module("warpbook.kernel.labs.lab")
     except ImportError as problem:
         return Notice(_MISSING.format(problem))
 
 
 def list() -> Any:
     """List all labs by track: what each needs, whether it can be done here."""
-    return importlib.import_module("warpbook.kernel.lab_list").LabList()
+    return importlib.import_module("warpbook.kernel.labs.lab_list").LabList()
 
 
 def open(lab: str, folder: str | None = None) -> Any:

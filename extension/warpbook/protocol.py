@@ -18,8 +18,6 @@ from msgspec import Meta, Struct
 from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.archive.keeping import Keeping
 from warpbook_monitors.archive.record import KeptRecord, RecordKind
-from warpbook_monitors.checklist.answers import Checklist
-from warpbook_monitors.checklist.view import ChecklistView
 from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
     Absence,
@@ -36,23 +34,25 @@ from warpbook_monitors.machine import Machine
 from warpbook_monitors.memory.holders import DeviceHolders, Holder
 from warpbook_monitors.memory.outlook import MemoryOutlook
 from warpbook_monitors.memory.post_mortem import FailedAllocation
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.compare import Comparison
-from warpbook_monitors.trace.live import Live
-from warpbook_monitors.trace.report_view import (
+from warpbook_monitors.verdicts.health import Condition
+from warpbook_monitors.verdicts.verdict import Verdict
+from warpbook_profiler.checklist.answers import Checklist
+from warpbook_profiler.checklist.view import ChecklistView
+from warpbook_profiler.compare.compare import Comparison
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.live import Live
+from warpbook_profiler.model.report_view import (
     FigureGroup,
     LabelledFigure,
     ReportTable,
     ReportView,
 )
-from warpbook_monitors.trace.timeline_answers import (
+from warpbook_profiler.model.timeline_answers import (
     TimelineDetails,
     TimelineMatches,
     TimelineStatistics,
     TimelineWindow,
 )
-from warpbook_monitors.verdicts.health import Condition
-from warpbook_monitors.verdicts.verdict import Verdict
 
 __all__ = [
     "PROTOCOL_VERSION",

@@ -153,7 +153,7 @@ BEFORE = {
         "ModuleNotFoundError|PermissionError",
     ),
     "imports the calculator": (
-        "from warpbook_monitors.trace.flops import model",
+        "from warpbook_profiler.facts.flops import model",
         "ModuleNotFoundError|PermissionError",
     ),
     "calls the machine's own code": (
@@ -201,8 +201,8 @@ raise ValueError(SEEN[0])  # SECRETS
         "warpbook_labs.engines.answers.checking",
         "warpbook_labs.lab.loader",
         "warpbook_labs.lab.questions",
-        "warpbook_monitors.occupancy",
-        "warpbook_monitors.trace.flops",
+        "warpbook_profiler.facts.occupancy",
+        "warpbook_profiler.facts.flops",
     ):
         assert find_spec(secret)
         assert f"{secret}'" not in message

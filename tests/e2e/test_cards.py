@@ -12,7 +12,7 @@ from playwright.sync_api import WebSocketRoute, expect
 from tests.e2e.lab import TOUR
 from tests.e2e.lab_page import LabPage
 from warpbook.protocol import Device, Receipt
-from warpbook.server.receipt_view import view_of_receipt
+from warpbook.server.cells.receipt_view import view_of_receipt
 
 GIB = 2**30
 ATTACK = "<img src=x onerror=window.attacked=1>"

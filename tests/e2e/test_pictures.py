@@ -13,7 +13,7 @@ from tests.programs import wait_for
 
 #: over a time in which the recorded GPUs were read
 PICTURED = f"""\
-from warpbook_monitors.trace.pictures import MemoryCurve
+from warpbook_profiler.model.pictures import MemoryCurve
 time.sleep(3)
 curve = MemoryCurve(
     0, (0, 600_000_000, 900_000_000, 2_000_000_000), (2**30, 5 * 2**30, 2**30, 2**30),

@@ -10,10 +10,10 @@ from playwright.sync_api import Locator, expect
 from tests.e2e.lab import Lab
 from tests.e2e.lab_page import LabPage
 from tests.programs import ROOT, wait_for
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.compare import compare
+from warpbook_profiler.compare.compare import compare
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = ROOT / "tests" / "data" / "traces"
 
@@ -21,12 +21,12 @@ ATTACK = "<img src=x onerror=window.attacked=1>"
 #: what a kernel with an H200 would hand in, from traces of one
 HAND_IN = f"""\
 import msgspec, os, time
-from warpbook.kernel.server_link import LinkError, ServerLink
+from warpbook.kernel.link.server_link import LinkError, ServerLink
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import LineRow
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.compare import compare
+from warpbook_profiler.verdict.analysis import analyse
+from warpbook_profiler.model.cell_profile import LineRow
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.compare.compare import compare
 traces = {str(TRACES)!r}
 # a kernel speaks for itself only
 kernel_id = os.environ["WARPBOOK_INGEST_SECRET"].rpartition(".")[0]

@@ -17,8 +17,8 @@ from tests.e2e.lab_page import LabPage
 from tests.e2e.test_accessible import serious
 from tests.e2e.test_reports import HAND_IN, TRACES
 from tests.programs import wait_for
-from warpbook_monitors.trace.compare import compare
-from warpbook_monitors.trace.file_profile import read_profile
+from warpbook_profiler.compare.compare import compare
+from warpbook_profiler.files.file_profile import read_profile
 
 SAVED_LAYOUT = """async () => {
     const { workspaces } = window.jupyterapp.serviceManager;

@@ -20,7 +20,7 @@ from tests.e2e.lab_page import LabPage
 from tests.extension.server.test_difference import profiled
 from tests.programs import wait_for
 from warpbook.protocol import CellBand, CellReport
-from warpbook.server.record_forms import band_record, report_record
+from warpbook.server.records.record_forms import band_record, report_record
 from warpbook_monitors.archive.archive import FILE_NAME
 from warpbook_monitors.archive.database import connect, transaction
 from warpbook_monitors.archive.limits import Limits

@@ -21,22 +21,16 @@ from tests.fuzz.inputs import rounds
 from tests.fuzz.surface import Surface
 from tests.server_process import TOKEN, ServerProcess, server
 from warpbook.protocol import ENV_INGEST_SECRET, PROTOCOL_VERSION
-from warpbook.server import (
-    difference_route,
-    export,
-    history_route,
-    receipt_route,
-    record_routes,
-    report_figures,
-    timeline_routes,
-)
-from warpbook.server.parameters import Figure, NoQuery, Span
-from warpbook.server.receipts import MAX_CELL_BYTES
+from warpbook.server.cells import receipt_route, record_routes
+from warpbook.server.cells.receipts import MAX_CELL_BYTES
+from warpbook.server.past import export, history_route
+from warpbook.server.reports import difference_route, report_figures, timeline_routes
+from warpbook.server.web.parameters import Figure, NoQuery, Span
 from warpbook_monitors.errors import RecordingError
 from warpbook_monitors.recordings.recording import read_recording
 from warpbook_monitors.recordings.replay import SHIPPED
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.errors import TraceError
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.errors import TraceError
 
 ADDRESS_SPACE_BYTES = 6 * 2**30
 #: of memory that a server may have more of after all, and a quiet time

@@ -28,17 +28,9 @@ from tests.extension.server.test_timelines import packed
 from tests.fuzz.driver import BAND, GOOD, PAGE, SUBSCRIBE, gunzipped
 from tests.fuzz.inputs import TEXTS, Hostile
 from tests.hub.service.test_every_route import BODIES
-from tests.monitors.trace.nsys_file import SCHEMA, write_nsys
-from tests.monitors.trace.test_ncu import DETAILS, RAW, TEXT
-from tests.monitors.trace.written import program, trace
-from warpbook.hub.course.roster_csv import read_roster
-from warpbook.hub.errors import HubError
-from warpbook.hub.grader_protocol import Heartbeat, Hello, JobResult, WorkRequest
-from warpbook.hub.lease_protocol import Report, ServerRequest
-from warpbook.hub.lti.platform import Launch, LtiPlatform, launch_of
-from warpbook.hub.service import parameters as hub_parameters
-from warpbook.hub.service.api.routes import API_ROUTES
-from warpbook.hub.service.pages.routes import PAGE_ROUTES
+from tests.profiler.trace.nsys_file import SCHEMA, write_nsys
+from tests.profiler.trace.test_ncu import DETAILS, RAW, TEXT
+from tests.profiler.trace.written import program, trace
 from warpbook.protocol import (
     PROTOCOL_VERSION,
     CellBand,
@@ -47,7 +39,15 @@ from warpbook.protocol import (
     ClientMessage,
     OutOfMemory,
 )
-from warpbook.server import parameters
+from warpbook.server.web import parameters
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.errors import HubError
+from warpbook_hub.grader_protocol import Heartbeat, Hello, JobResult, WorkRequest
+from warpbook_hub.lease_protocol import Report, ServerRequest
+from warpbook_hub.lti.platform import Launch, LtiPlatform, launch_of
+from warpbook_hub.service import parameters as hub_parameters
+from warpbook_hub.service.api.routes import API_ROUTES
+from warpbook_hub.service.pages.routes import PAGE_ROUTES
 from warpbook_monitors.archive.columns import (
     DamagedColumn,
     pack_column,
@@ -58,12 +58,12 @@ from warpbook_monitors.budget import NotJson, decode_json
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.recordings.recording import read_recording
 from warpbook_monitors.recordings.replay import SHIPPED
-from warpbook_monitors.trace.file_profile import read_profile
-from warpbook_monitors.trace.nsight.database import MAGIC
-from warpbook_monitors.trace.nsight.limiters import kernel_limits
-from warpbook_monitors.trace.nsight.ncu import read_ncu
-from warpbook_monitors.trace.read_trace import read_trace
-from warpbook_monitors.trace.timeline_body import NotATimeline, unpack
+from warpbook_profiler.files.file_profile import read_profile
+from warpbook_profiler.files.nsight.database import MAGIC
+from warpbook_profiler.files.nsight.limiters import kernel_limits
+from warpbook_profiler.files.nsight.ncu import read_ncu
+from warpbook_profiler.files.read_trace import read_trace
+from warpbook_profiler.timeline.timeline_body import NotATimeline, unpack
 
 #: of CPU, for one input of some kilobytes
 MOST_CPU_S = 5.0

@@ -18,19 +18,19 @@ from tests.hub.core.course import FOREVER, publish_lab
 from tests.hub.core.grading_progress import wait_until_graded
 from tests.hub.core.started_hub import Hub
 from tests.programs import wait_for
-from warpbook.hub.competition import contests, entries, finals
-from warpbook.hub.competition.board import Board, board
-from warpbook.hub.course.courses import person_of, viewer
-from warpbook.hub.course.publications import publication
-from warpbook.hub.course.roster import import_roster
-from warpbook.hub.course.roster_csv import read_roster
-from warpbook.hub.database.competition_tables import FINAL_JOBS
-from warpbook.hub.database.tables import JOBS, RESULTS
-from warpbook.hub.grader.gpus import devices
-from warpbook.hub.queue.graders import graders
-from warpbook.hub.rules.lateness import Window
-from warpbook.hub.work.results import results
-from warpbook.hub.work.submissions import receive
+from warpbook_hub.competition import contests, entries, finals
+from warpbook_hub.competition.board import Board, board
+from warpbook_hub.course.courses import person_of, viewer
+from warpbook_hub.course.publications import publication
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.database.competition_tables import FINAL_JOBS
+from warpbook_hub.database.tables import JOBS, RESULTS
+from warpbook_hub.grader.gpus import devices
+from warpbook_hub.queue.graders import graders
+from warpbook_hub.rules.lateness import Window
+from warpbook_hub.work.results import results
+from warpbook_hub.work.submissions import receive
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
 

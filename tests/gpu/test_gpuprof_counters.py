@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
 GPM_SETUP = """
 import time, torch
-from warpbook.kernel.allocator import gpu_uuid
+from warpbook.kernel.link.allocator import gpu_uuid
 from warpbook_monitors.nvml import gate as nvml
 from warpbook_monitors.nvml.gpm import GpmWindow
 half = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)

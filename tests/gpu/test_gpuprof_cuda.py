@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.kineto import Capture
+from warpbook_profiler.capture.kineto import Capture
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.verdict.analysis import analyse
 
 pytestmark = pytest.mark.gpu
 
@@ -192,8 +192,8 @@ def test_a_large_cell_is_whole_or_says_that_it_is_not() -> None:
 PROGRAM = """
 import json, time
 import torch
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.kineto import Capture
+from warpbook_profiler.verdict.analysis import analyse
+from warpbook_profiler.capture.kineto import Capture
 """
 
 

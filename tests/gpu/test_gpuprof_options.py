@@ -15,8 +15,8 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.report import report
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.report.report import report
 
 pytestmark = pytest.mark.gpu
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.gpu
 TIME_THE_HOOKS = """
 %load_ext warpbook
 import statistics, time
-from warpbook.kernel.gpuwatch import GpuWatch
+from warpbook.kernel.profile.gpuwatch import GpuWatch
 spent_us = {}
 def time_calls(name, call):
     def timed(self, told):

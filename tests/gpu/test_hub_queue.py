@@ -18,7 +18,7 @@ from tests.gpu.class_gradings import (
 )
 from tests.hub.core.grading_progress import wait_until_graded
 from tests.hub.core.started_hub import Hub
-from warpbook.hub.grader.gpus import devices
+from warpbook_hub.grader.gpus import devices
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(0)]
 

@@ -24,8 +24,8 @@ from warpbook_labs.gpu.tracing import RUNS, Answer
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.sandbox.limits import Limits
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.report import TraceReport, report
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.report.report import TraceReport, report
 
 pytestmark = pytest.mark.gpu
 

@@ -28,7 +28,7 @@ from warpbook_labs.cases.preparation import Prepared
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.compiler.nvrtc import Compiled, compile_to_ptx
 from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
-from warpbook_labs.engines.interpreter.ptx import running
+from warpbook_labs.engines.interpreter.ptx.machine import running
 from warpbook_labs.lab.launch_rule import read_rule
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.results.findings import Counts

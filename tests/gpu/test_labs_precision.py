@@ -18,8 +18,8 @@ from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.report import report
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.report.report import report
 
 pytestmark = pytest.mark.gpu
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from warpbook_monitors.trace.ceilings import ceilings
-from warpbook_monitors.trace.limits import measured_ceilings
+from warpbook_profiler.capture.limits import measured_ceilings
+from warpbook_profiler.model.ceilings import ceilings
 
 pytestmark = pytest.mark.gpu
 

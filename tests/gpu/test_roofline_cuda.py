@@ -17,11 +17,11 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.ceilings import ceilings
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.kineto import Capture
-from warpbook_monitors.trace.pictures import RooflinePoint
+from warpbook_profiler.capture.kineto import Capture
+from warpbook_profiler.model.ceilings import ceilings
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.pictures import RooflinePoint
+from warpbook_profiler.verdict.analysis import analyse
 
 pytestmark = pytest.mark.gpu
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from warpbook.hub.database.address import write_address
+from warpbook_hub.database.address import write_address
 
 #: of tests that don't say on which they run
 DEFAULT_DATABASE = os.environ.get("WARPBOOK_TEST_DATABASE", "sqlite")

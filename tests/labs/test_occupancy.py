@@ -6,7 +6,7 @@ import pytest
 
 from warpbook_labs.compiler.nvrtc import VERBOSE, compile_to_ptx
 from warpbook_labs.results.occupancy import held, held_by_launches, read_log
-from warpbook_monitors.occupancy import MULTIPROCESSORS, occupancy
+from warpbook_profiler.facts.occupancy import MULTIPROCESSORS, occupancy
 
 #: what `cuda_occupancy.h` of CUDA 13.0 gave, of 49,329 that were compared: compute
 #: capability, threads, registers, bytes of shared memory, blocks

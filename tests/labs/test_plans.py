@@ -22,7 +22,7 @@ from warpbook_labs.engines.answers.checking import check_plan
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
-from warpbook_monitors.occupancy import MULTIPROCESSORS, occupancy
+from warpbook_profiler.facts.occupancy import MULTIPROCESSORS, occupancy
 
 LAB = """
 id = "powers"

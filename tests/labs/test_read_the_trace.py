@@ -10,7 +10,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from tests.monitors.trace.written import as_bare
+from tests.profiler.trace.written import as_bare
 from warpbook.reports.labs import LABS
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.opening import open_lab
@@ -21,9 +21,9 @@ from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.questions import Question
 from warpbook_labs.sandbox.limits import Limits
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.report import TraceReport, report
 from warpbook_monitors.verdict_kinds import GpuKind
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.report.report import TraceReport, report
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 

@@ -17,8 +17,8 @@ from warpbook.reports.labs import LABS
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.questions import Question
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.verdict.analysis import analyse
 
 DATA = Path(__file__).parents[1] / "data"
 #: cells that were recorded on an H100, and the operator that says which backend it was

@@ -17,14 +17,14 @@ from warpbook.cli.terminal import terminal_width
 from warpbook.reports.checklist import checklist_lines
 from warpbook.reports.labs import CHECKLIST_LABS
 from warpbook_monitors.budget import TRACES, hold
-from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
-from warpbook_monitors.checklist.answers import Checklist
-from warpbook_monitors.checklist.judging import checklist
 from warpbook_monitors.plain_text import fitted, printable
-from warpbook_monitors.trace.file_profile import profile_of
-from warpbook_monitors.trace.nsight.ncu import looks_like_ncu
-from warpbook_monitors.trace.ranks.files import trace_files
-from warpbook_monitors.trace.read_trace import read_trace
+from warpbook_profiler.advice.cell_code import MOST_CHARACTERS
+from warpbook_profiler.checklist.answers import Checklist
+from warpbook_profiler.checklist.judging import checklist
+from warpbook_profiler.files.file_profile import profile_of
+from warpbook_profiler.files.nsight.ncu import looks_like_ncu
+from warpbook_profiler.files.read_trace import read_trace
+from warpbook_profiler.ranks.files import trace_files
 
 _DEFAULT_TIMEOUT_S = 300.0
 _MOST_TIMEOUT_S = 86_400.0

@@ -16,25 +16,20 @@ from warpbook.cli.terminal import terminal_width
 from warpbook.reports.labs import LABS
 from warpbook.reports.text import report_lines
 from warpbook_monitors.budget import TRACES, hold
-from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
 from warpbook_monitors.plain_text import fitted, printable
-from warpbook_monitors.trace.bare_run import BareTimes
-from warpbook_monitors.trace.columns import Columns
-from warpbook_monitors.trace.errors import TraceFileError
-from warpbook_monitors.trace.file_profile import profile_of
-from warpbook_monitors.trace.nsight.ncu import looks_like_ncu
-from warpbook_monitors.trace.ranks.files import trace_files
-from warpbook_monitors.trace.ranks.job_words import job_lines
-from warpbook_monitors.trace.ranks.read import job_of, read_ranks
-from warpbook_monitors.trace.read_trace import read_trace
-from warpbook_monitors.trace.report import (
-    JobReport,
-    TraceReport,
-    plain,
-    report,
-)
-from warpbook_monitors.trace.run import Run
-from warpbook_monitors.trace.trace_view import view_of_trace
+from warpbook_profiler.advice.cell_code import MOST_CHARACTERS
+from warpbook_profiler.events.columns import Columns
+from warpbook_profiler.events.run import Run
+from warpbook_profiler.files.file_profile import profile_of
+from warpbook_profiler.files.nsight.ncu import looks_like_ncu
+from warpbook_profiler.files.read_trace import read_trace
+from warpbook_profiler.model.bare_run import BareTimes
+from warpbook_profiler.model.errors import TraceFileError
+from warpbook_profiler.ranks.files import trace_files
+from warpbook_profiler.report.ranks_job_words import job_lines
+from warpbook_profiler.report.ranks_read import job_of, read_ranks
+from warpbook_profiler.report.report import JobReport, TraceReport, plain, report
+from warpbook_profiler.report.trace_view import view_of_trace
 
 #: a nanosecond, and a day
 _LEAST_MS, _MOST_MS = 1e-6, 86_400_000.0

@@ -24,9 +24,9 @@ from jupyter_server.extension.manager import ExtensionPackage
 from warpbook import __version__
 from warpbook.cli.archive_checks import archive_checks
 from warpbook.cli.check import Check, shown
-from warpbook.cli.hub_checks import hub_checks
 from warpbook.cli.neighbours import neighbour_check
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
+from warpbook_hub.cli.checks import hub_checks
 from warpbook_monitors.agent import DISTRIBUTION
 from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
 from warpbook_monitors.errors import RulesError

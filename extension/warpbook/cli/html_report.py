@@ -7,8 +7,8 @@ from pathlib import Path
 from warpbook.cli.errors import CommandError
 from warpbook.reports.labs import CHECKLIST_LABS
 from warpbook.reports.page import report_page
-from warpbook_monitors.checklist.judging import checklist
-from warpbook_monitors.trace.file_profile import FileProfile
+from warpbook_profiler.checklist.judging import checklist
+from warpbook_profiler.files.file_profile import FileProfile
 
 
 def write(read: FileProfile, trace: Path, target: Path) -> int:

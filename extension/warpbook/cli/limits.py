@@ -16,8 +16,8 @@ from warpbook.cli.errors import CommandError
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import aligned, joined
 from warpbook_monitors.python_path import NOWHERE, own_path
-from warpbook_monitors.trace.ceilings import DTYPE_LABELS, ceilings
-from warpbook_monitors.trace.limits import Answer, Limits
+from warpbook_profiler.capture.limits import Answer, Limits
+from warpbook_profiler.model.ceilings import DTYPE_LABELS, ceilings
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,7 +52,7 @@ def _limits(again: bool) -> tuple[Limits, ...]:
             "limits are measured with PyTorch, which is not installed for this Python."
         )
     done = subprocess.run(
-        [sys.executable, "-m", "warpbook_monitors.trace.measure_limits"]
+        [sys.executable, "-m", "warpbook_profiler.capture.measure_limits"]
         + (["--again"] if again else []),
         cwd=NOWHERE,
         env={**os.environ, "PYTHONPATH": own_path()},

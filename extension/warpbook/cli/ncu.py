@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 
 from warpbook_monitors.plain_text import joined
-from warpbook_monitors.trace.nsight.limiters import (
+from warpbook_profiler.files.nsight.limiters import (
     KernelLimit,
     heading,
     kernel_limits,
     limit_table,
     limiter_lines,
 )
-from warpbook_monitors.trace.nsight.ncu import read_ncu
-from warpbook_monitors.trace.report import SCHEMA_VERSION
-from warpbook_monitors.trace.tables import as_lines
+from warpbook_profiler.files.nsight.ncu import read_ncu
+from warpbook_profiler.report.report import SCHEMA_VERSION
+from warpbook_profiler.report.tables import as_lines
 
 
 def run(path: Path, as_json: bool) -> int:

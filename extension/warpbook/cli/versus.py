@@ -15,15 +15,9 @@ from warpbook_monitors import units
 from warpbook_monitors.budget import EXCEEDED, TRACES
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.plain_text import aligned, fitted, printable, shortened
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.comparability import LEAST_SCORE, Comparability
-from warpbook_monitors.trace.versus import (
-    Asked,
-    Grown,
-    Versus,
-    plain,
-    versus,
-)
+from warpbook_profiler.compare.comparability import LEAST_SCORE, Comparability
+from warpbook_profiler.compare.versus import Asked, Grown, Versus, plain, versus
+from warpbook_profiler.files.chrome import read_chrome_trace
 
 #: the exit statuses that a CI decides by; 2 is also a wrong command line
 STATUSES = {"not slower": 0, "slower": 1, "unknown": 3}

@@ -17,10 +17,10 @@ from bokeh.plotting import figure
 from warpbook.figures.item import add_title, fit_narrow_place, words
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import shortened
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.memory import MemoryUse
-from warpbook_monitors.trace.picture_words import allocator_words, peak_words
-from warpbook_monitors.trace.pictures import MemoryCurve
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.memory import MemoryUse
+from warpbook_profiler.model.picture_words import allocator_words, peak_words
+from warpbook_profiler.model.pictures import MemoryCurve
 
 _TICKS = "return +(tick / 2 ** 30).toPrecision(3) + ' GiB'"
 _TITLE_WIDTH = 76

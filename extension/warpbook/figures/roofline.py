@@ -13,10 +13,10 @@ from bokeh.plotting import figure
 
 from warpbook.figures.item import add_title, fit_narrow_place, words
 from warpbook_monitors import units
-from warpbook_monitors.trace.ceilings import DTYPE_LABELS
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.picture_words import basis_words, no_roofline
-from warpbook_monitors.trace.pictures import Roof, RooflinePoint
+from warpbook_profiler.model.ceilings import DTYPE_LABELS
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.picture_words import basis_words, no_roofline
+from warpbook_profiler.model.pictures import Roof, RooflinePoint
 
 #: room around points and roofs, on logarithmic axes
 _ROOM = 3.0

@@ -17,8 +17,8 @@ from bokeh.palettes import Category20
 from bokeh.plotting import figure
 from bokeh.transform import transform
 
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.timeline_answers import TimelineRow
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.timeline_answers import TimelineRow
 
 _LANE_HEIGHT = 34
 _AROUND_HEIGHT = 110

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from warpbook.kernel.bare_times import CellTimes
-from warpbook.kernel.code_span import CodeSpan
-from warpbook.kernel.gpu import Gpu
-from warpbook.kernel.gpuadvise import GpuAdvise
-from warpbook.kernel.gpulease import gpulease
-from warpbook.kernel.gpuprof import CellProfiler
-from warpbook.kernel.gpuwatch import GpuWatch
-from warpbook.kernel.lab_magic import lab
-from warpbook.kernel.lab_quiz import labquiz
-from warpbook.kernel.machine_feed import MachineFeed
-from warpbook.kernel.out_of_memory import OutOfMemoryWatch
-from warpbook.kernel.server_link import ServerLink
+from warpbook.kernel.labs.lab_magic import lab
+from warpbook.kernel.labs.lab_quiz import labquiz
+from warpbook.kernel.link.machine_feed import MachineFeed
+from warpbook.kernel.link.server_link import ServerLink
+from warpbook.kernel.profile.gpuadvise import GpuAdvise
+from warpbook.kernel.profile.gpulease import gpulease
+from warpbook.kernel.profile.gpuprof import CellProfiler
+from warpbook.kernel.profile.gpuwatch import GpuWatch
+from warpbook.kernel.runs.bare_times import CellTimes
+from warpbook.kernel.runs.code_span import CodeSpan
+from warpbook.kernel.telemetry.gpu import Gpu
+from warpbook.kernel.telemetry.out_of_memory import OutOfMemoryWatch
 
 _MAGICS = (
     ("cell", "gpuprof"),

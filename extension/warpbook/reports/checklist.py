@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from html import escape
 
 from warpbook.reports.style import STYLE
-from warpbook_monitors.checklist.answers import Answer, Checklist
-from warpbook_monitors.checklist.view import (
+from warpbook_profiler.checklist.answers import Answer, Checklist
+from warpbook_profiler.checklist.view import (
     ChecklistEntry,
     ChecklistGroup,
     ChecklistItem,

@@ -10,11 +10,10 @@ from warpbook.reports.checklist import groups_html
 from warpbook.reports.labs import LABS
 from warpbook.reports.pictures import memory_svg, roofline_svg
 from warpbook.reports.style import STYLE, colour_of
-from warpbook_monitors.checklist.answers import Checklist
 from warpbook_monitors.plain_text import shortened
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.profile_view import view_of
-from warpbook_monitors.trace.report_view import (
+from warpbook_profiler.checklist.answers import Checklist
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.report_view import (
     CauseView,
     ChangeView,
     FigureGroup,
@@ -24,7 +23,8 @@ from warpbook_monitors.trace.report_view import (
     TableCell,
     TimeBar,
 )
-from warpbook_monitors.trace.tables import shown
+from warpbook_profiler.report.profile_view import view_of
+from warpbook_profiler.report.tables import shown
 
 #: a whole name is shown when the pointer rests on it
 _NAME_WIDTH = 100

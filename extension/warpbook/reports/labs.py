@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from warpbook_monitors.checklist.answers import Labs as ChecklistLabs
-from warpbook_monitors.trace.report_view import Labs
+from warpbook_profiler.checklist.answers import Labs as ChecklistLabs
+from warpbook_profiler.model.report_view import Labs
 
 LABS: Final[Labs] = {
     "attention": "which-sdpa",

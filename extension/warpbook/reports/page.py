@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 from warpbook.reports.html import report_html
-from warpbook_monitors.checklist.answers import Checklist
-from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_profiler.checklist.answers import Checklist
+from warpbook_profiler.model.cell_profile import CellProfile
 
 # nothing is fetched and nothing runs, whatever a kernel's name says
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from warpbook_monitors import units
-from warpbook_monitors.trace.ceilings import DTYPE_LABELS
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.picture_words import (
+from warpbook_profiler.model.ceilings import DTYPE_LABELS
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.picture_words import (
     allocator_words,
     basis_words,
     peak_words,
 )
-from warpbook_monitors.trace.pictures import MemoryCurve, Roof, RooflinePoint
+from warpbook_profiler.model.pictures import MemoryCurve, Roof, RooflinePoint
 
 _WIDTH, _HEIGHT = 640, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 16, 12, 34

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpbook_monitors.plain_text import joined, labelled
-from warpbook_monitors.trace.report_view import (
+from warpbook_profiler.model.report_view import (
     CauseView,
     ChangeView,
     LabelledFigure,
     ReportTable,
     ReportView,
 )
-from warpbook_monitors.trace.tables import as_lines
+from warpbook_profiler.report.tables import as_lines
 
 
 def report_text(view: ReportView, notes: Sequence[str] = ()) -> str:

@@ -14,30 +14,30 @@ from prometheus_client import REGISTRY
 from traitlets import Bool, Enum, Float, Int, Unicode
 
 from warpbook.guarded_server import GuardedServer
-from warpbook.server.alerts import Alerting
-from warpbook.server.alerts_route import AlertsCollector
-from warpbook.server.attribution import Attribution
-from warpbook.server.broadcast import Broadcaster
-from warpbook.server.credentials import Credentials, give_each_kernel
-from warpbook.server.draining import ARCHIVE_S, bounded_stop, end_at_the_latest
-from warpbook.server.history import Past
-from warpbook.server.holders import HolderWatch
-from warpbook.server.ingest import Ingest
-from warpbook.server.ingest_handler import IngestParts
-from warpbook.server.keeping import keep_telling
-from warpbook.server.kernel_watch import KernelWatch
-from warpbook.server.kernels import running_kernels, runs_code, runs_kernel
-from warpbook.server.logs import write_json_lines
-from warpbook.server.outlook import OutlookWatch
-from warpbook.server.page_request import READINESS
-from warpbook.server.post_mortem import PostMortems
-from warpbook.server.readiness import Readiness
-from warpbook.server.receipts import Receipts
-from warpbook.server.records import Records
-from warpbook.server.reports import Reports
+from warpbook.server.alerts.alerts import Alerting
+from warpbook.server.alerts.alerts_route import AlertsCollector
+from warpbook.server.cells.receipts import Receipts
+from warpbook.server.ingest.ingest import Ingest
+from warpbook.server.ingest.ingest_handler import IngestParts
+from warpbook.server.memory.attribution import Attribution
+from warpbook.server.memory.holders import HolderWatch
+from warpbook.server.memory.outlook import OutlookWatch
+from warpbook.server.memory.post_mortem import PostMortems
+from warpbook.server.past.history import Past
+from warpbook.server.records.keeping import keep_telling
+from warpbook.server.records.records import Records
+from warpbook.server.records.reports import Reports
+from warpbook.server.records.timelines import MAX_MEGABYTES, Timelines
+from warpbook.server.reports.trace_files import TraceFiles
 from warpbook.server.routes import RouteParts, routes
-from warpbook.server.timelines import MAX_MEGABYTES, Timelines
-from warpbook.server.trace_files import TraceFiles
+from warpbook.server.stream.broadcast import Broadcaster
+from warpbook.server.stream.kernel_watch import KernelWatch
+from warpbook.server.stream.kernels import running_kernels, runs_code, runs_kernel
+from warpbook.server.web.credentials import Credentials, give_each_kernel
+from warpbook.server.web.draining import ARCHIVE_S, bounded_stop, end_at_the_latest
+from warpbook.server.web.logs import write_json_lines
+from warpbook.server.web.page_request import READINESS
+from warpbook.server.web.readiness import Readiness
 from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.limits import DAY_MS, Limits

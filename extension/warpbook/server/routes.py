@@ -7,23 +7,18 @@ from typing import Any
 
 from jupyter_server.base.handlers import AuthenticatedFileHandler
 
-from warpbook.server.alerts import Alerting
-from warpbook.server.alerts_route import AlertRulesHandler, AlertsHandler
-from warpbook.server.bokehjs import bokehjs_folder
-from warpbook.server.broadcast import Broadcaster
-from warpbook.server.checklist_route import ChecklistHandler
-from warpbook.server.courses_route import CoursesHandler
-from warpbook.server.difference_route import DifferenceHandler
-from warpbook.server.export import ExportHandler
-from warpbook.server.health_routes import HealthHandler, ReadyHandler
-from warpbook.server.history import Past
-from warpbook.server.history_route import (
-    DetailHandler,
-    HistoryFigureHandler,
-    SpanHandler,
+from warpbook.server.alerts.alerts import Alerting
+from warpbook.server.alerts.alerts_route import AlertRulesHandler, AlertsHandler
+from warpbook.server.cells.receipt_route import ReceiptHandler
+from warpbook.server.cells.receipts import Receipts
+from warpbook.server.cells.record_routes import (
+    KIND,
+    CellsHandler,
+    RecordHandler,
+    RecordsHandler,
 )
-from warpbook.server.holders import HolderWatch
-from warpbook.server.labs_routes import (
+from warpbook.server.labs.courses_route import CoursesHandler
+from warpbook.server.labs.labs_routes import (
     LAB,
     LabCardsHandler,
     LabHintsHandler,
@@ -31,22 +26,27 @@ from warpbook.server.labs_routes import (
     LabsHandler,
     LabSolutionHandler,
 )
-from warpbook.server.readiness import Readiness
-from warpbook.server.receipt_route import ReceiptHandler
-from warpbook.server.receipts import Receipts
-from warpbook.server.record_routes import (
-    KIND,
-    CellsHandler,
-    RecordHandler,
-    RecordsHandler,
+from warpbook.server.memory.holders import HolderWatch
+from warpbook.server.past.export import ExportHandler
+from warpbook.server.past.history import Past
+from warpbook.server.past.history_route import (
+    DetailHandler,
+    HistoryFigureHandler,
+    SpanHandler,
 )
-from warpbook.server.records import Records
-from warpbook.server.report_figures import ReportFigureHandler
-from warpbook.server.report_page_route import ReportPageHandler
-from warpbook.server.reports import Reports
-from warpbook.server.rest import CapabilitiesHandler, HoldersHandler, StateHandler
-from warpbook.server.stream import StreamHandler
-from warpbook.server.timeline_routes import (
+from warpbook.server.records.records import Records
+from warpbook.server.records.reports import Reports
+from warpbook.server.records.rest import (
+    CapabilitiesHandler,
+    HoldersHandler,
+    StateHandler,
+)
+from warpbook.server.records.timelines import Timelines
+from warpbook.server.reports.checklist_route import ChecklistHandler
+from warpbook.server.reports.difference_route import DifferenceHandler
+from warpbook.server.reports.report_figures import ReportFigureHandler
+from warpbook.server.reports.report_page_route import ReportPageHandler
+from warpbook.server.reports.timeline_routes import (
     EventHandler,
     FigureHandler,
     SearchHandler,
@@ -54,9 +54,13 @@ from warpbook.server.timeline_routes import (
     TraceHandler,
     WindowHandler,
 )
-from warpbook.server.timelines import Timelines
-from warpbook.server.trace_files import TraceFiles
-from warpbook.server.trace_route import TraceFileHandler
+from warpbook.server.reports.trace_files import TraceFiles
+from warpbook.server.reports.trace_route import TraceFileHandler
+from warpbook.server.stream.broadcast import Broadcaster
+from warpbook.server.stream_socket import StreamHandler
+from warpbook.server.web.bokehjs import bokehjs_folder
+from warpbook.server.web.health_routes import HealthHandler, ReadyHandler
+from warpbook.server.web.readiness import Readiness
 
 API = "/warpbook/api/v1"
 _REPORT = f"{API}/reports/([A-Za-z0-9-]{{1,64}})"

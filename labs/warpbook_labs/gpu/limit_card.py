@@ -18,7 +18,7 @@ import msgspec
 from warpbook_labs.gpu.child import run_child
 from warpbook_labs.results.measurements import LimitCard
 from warpbook_monitors.data_folder import data_folder
-from warpbook_monitors.trace.limits import Answer
+from warpbook_profiler.capture.limits import Answer
 
 SITTING_S = 15 * 60.0
 _PATIENCE_S = 60.0
@@ -76,7 +76,7 @@ def _kept(path: Path) -> LimitCard | None:
 
 def _with_products(card: LimitCard) -> LimitCard:
     """Have torch multiply matrices, in a process of its own, where it is installed."""
-    module = "warpbook_monitors.trace.measure_limits"
+    module = "warpbook_profiler.capture.measure_limits"
     child = run_child(module, b"", card.uuid, _PATIENCE_S, "--again")
     try:
         answer = msgspec.json.decode(child.stdout, type=Answer)

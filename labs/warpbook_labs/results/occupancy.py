@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from warpbook_labs.lab.entry_names import plain_name
-from warpbook_monitors.occupancy import MULTIPROCESSORS, Multiprocessor, occupancy
+from warpbook_profiler.facts.occupancy import MULTIPROCESSORS, Multiprocessor, occupancy
 
 #: where no GPU is attached
 DEFAULT_ARCHITECTURE = "sm_90"

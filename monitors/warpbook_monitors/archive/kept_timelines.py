@@ -7,7 +7,7 @@ import zlib
 
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.limits import Limits
-from warpbook_monitors.trace.timeline_answers import MAX_BODY_BYTES
+from warpbook_profiler.model.timeline_answers import MAX_BODY_BYTES
 
 
 def pack_timeline(body: bytes) -> bytes:

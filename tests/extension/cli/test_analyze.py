@@ -13,7 +13,7 @@ import pytest
 
 import warpbook
 from tests.extension.cli.conftest import COMMAND
-from tests.monitors.trace import written
+from tests.profiler.trace import written
 from warpbook.cli.main import main
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"

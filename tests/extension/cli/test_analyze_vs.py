@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.monitors.trace.stepped import stepped
-from tests.monitors.trace.written import call
+from tests.profiler.trace.stepped import stepped
+from tests.profiler.trace.written import call
 from warpbook.cli.main import main
 
 

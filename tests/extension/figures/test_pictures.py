@@ -20,11 +20,11 @@ from warpbook.reports.html import report_html
 from warpbook.reports.pictures import memory_svg, roofline_svg
 from warpbook_monitors.frames import Device, Metric
 from warpbook_monitors.history.readings import Floats, Readings
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.memory import MemoryUse
-from warpbook_monitors.trace.pictures import MemoryCurve, Roof
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.memory import MemoryUse
+from warpbook_profiler.model.pictures import MemoryCurve, Roof
+from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 HOSTILE = "<img src=x onerror=alert(1)>$$\\alpha$$ \"'&"

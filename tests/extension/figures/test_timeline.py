@@ -8,9 +8,9 @@ from bokeh.embed import json_item
 from bokeh.models import ColumnDataSource, HoverTool
 
 from warpbook.figures.timeline import timeline
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import CellProfile, Lane
-from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.cell_profile import CellProfile, Lane
+from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 

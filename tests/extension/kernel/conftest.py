@@ -29,7 +29,7 @@ from warpbook.protocol import (
     Receipt,
     StateNow,
 )
-from warpbook.server.receipt_view import view_of_receipt
+from warpbook.server.cells.receipt_view import view_of_receipt
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 TIMEOUT_S = 120
 #: a busy machine answers later than a kernel waits in earnest
 PATIENT = """\
-from warpbook.kernel import server_link as _link
+from warpbook.kernel.link import server_link as _link
 _link._TIMEOUT_S = _link._RECEIPT_TIMEOUT_S = 60.0"""
 
 

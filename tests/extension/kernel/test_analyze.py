@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import warpbook
-from warpbook_monitors.trace.errors import NotATrace, TraceDamaged, TraceFileError
+from warpbook_profiler.model.errors import NotATrace, TraceDamaged, TraceFileError
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 ATTACK = "<script>window.attacked=1</script>"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from warpbook.kernel import bare_times
-from warpbook.kernel.bare_times import CellTimes, without_magic
-from warpbook.kernel.runs import Runs
+from warpbook.kernel.runs import bare_times
+from warpbook.kernel.runs.bare_times import CellTimes, without_magic
+from warpbook.kernel.runs.runs import Runs
 
 
 class Stream:

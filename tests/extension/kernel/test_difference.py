@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 import warpbook
-from warpbook.kernel.profile import Profile
+from warpbook.kernel.runs.profile import Profile
 from warpbook.protocol import SpanStatistics
 from warpbook_monitors.history.span import DeviceSpan, MetricSpan
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import KernelRow
-from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.cell_profile import KernelRow
+from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 HOSTILE = "</td><script>alert('1')</script>\"&\x1b[31m"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
-from warpbook.kernel.profile import Profile
+from warpbook.kernel.runs.profile import Profile
 
 
 def shown(shell: Any, mime: str = "text/plain") -> str:
@@ -256,7 +256,7 @@ def test_without_torch_the_cell_runs_and_the_report_says_what_to_install(
     shell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "warpbook_monitors.trace.kineto", raising=False)
+    monkeypatch.delitem(sys.modules, "warpbook_profiler.capture.kineto", raising=False)
     result = run(shell, "%%gpuprof -q -o p", "x = 7", "x")
     assert result.result == 7
     assert "%pip install torch" in shown(shell)

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 import warpbook
-from warpbook.kernel.profile import Profile
-from warpbook_monitors.trace import analysis, kineto, torch_gpus
-from warpbook_monitors.trace.errors import TraceError
+from warpbook.kernel.runs.profile import Profile
+from warpbook_profiler.capture import kineto, torch_gpus
+from warpbook_profiler.model.errors import TraceError
+from warpbook_profiler.verdict import analysis
 
 
 def shown(shell: Any, mime: str = "text/plain") -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
-from warpbook.kernel.profile import Profile
+from warpbook.kernel.runs.profile import Profile
 
 
 def shown(shell: Any, mime: str = "text/plain") -> str:

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from typing import Any
 
-from warpbook.kernel.allocator import begin_cell, end_cell
-from warpbook.kernel.late_output import LateOutput, one_line
-from warpbook.kernel.receipt_line import receipt_line
+from warpbook.kernel.link.allocator import begin_cell, end_cell
+from warpbook.kernel.link.late_output import LateOutput, one_line
+from warpbook.kernel.link.receipt_line import receipt_line
 from warpbook.protocol import (
     PROTOCOL_VERSION,
     CellRun,
@@ -179,7 +179,7 @@ def test_an_unloaded_extension_leaves_nothing_behind(shell: Any, ingest: Any) ->
 
 def test_counting_loads_no_torch_and_sets_up_no_cuda() -> None:
     program = (
-        "import sys; from warpbook.kernel.allocator import begin_cell, end_cell;"
+        "import sys; from warpbook.kernel.link.allocator import begin_cell, end_cell;"
         "print(end_cell(begin_cell()), 'torch' in sys.modules);"
         "import torch;"
         "print(end_cell(begin_cell()), torch.cuda.is_initialized())"

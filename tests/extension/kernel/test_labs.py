@@ -12,8 +12,8 @@ from nbclient import NotebookClient
 
 import warpbook
 from tests.programs import ROOT, wait_for
-from warpbook.kernel import lab_outputs
-from warpbook.kernel.lab_trace import report_of
+from warpbook.kernel.labs import lab_outputs
+from warpbook.kernel.labs.lab_trace import report_of
 from warpbook_labs.course import check_progress
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.store import Store

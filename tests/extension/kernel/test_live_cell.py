@@ -12,8 +12,8 @@ import torch
 from IPython.core.error import UsageError
 
 from tests.programs import wait_for
-from warpbook.kernel.profile import Profile
-from warpbook_monitors.trace.errors import TraceError
+from warpbook.kernel.runs.profile import Profile
+from warpbook_profiler.model.errors import TraceError
 
 #: a step that takes some milliseconds, told by the optimizer
 TRAINING = """
@@ -36,9 +36,9 @@ def until(done, step=train):
 @pytest.fixture
 def live(shell: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A shell whose live profiles open windows soon."""
-    monkeypatch.setattr("warpbook.kernel.live_plan._PAUSE_NS", 20_000_000)
-    monkeypatch.setattr("warpbook.kernel.live_plan._LONG_PAUSE_NS", 50_000_000)
-    monkeypatch.setattr("warpbook.kernel.live._STALE_NS", 200_000_000)
+    monkeypatch.setattr("warpbook.kernel.live.live_plan._PAUSE_NS", 20_000_000)
+    monkeypatch.setattr("warpbook.kernel.live.live_plan._LONG_PAUSE_NS", 50_000_000)
+    monkeypatch.setattr("warpbook.kernel.live.live._STALE_NS", 200_000_000)
     shell.run_cell(TRAINING)
     # what a cell can ask for: how many windows there are so far
     shell.user_ns["windows"] = lambda: len(running(shell).view().windows)
@@ -221,7 +221,7 @@ def test_an_exception_is_the_cells_own(
         LIVE,
         "until(lambda: windows() >= 1)",
         # a window is open, or is not
-        "from warpbook.kernel import live as it",
+        "from warpbook.kernel.live import live as it",
         f"until(lambda: torch.autograd._profiler_enabled() == {within})",
         "1 / 0",
     )
@@ -269,7 +269,7 @@ def test_an_interrupt_that_comes_while_something_is_called_is_not_lost() -> None
     """What is called on the main thread is called by C, which takes no exception."""
     code = """
 import time, _thread
-from warpbook.kernel.main_thread import call_on_main_thread
+from warpbook.kernel.link.main_thread import call_on_main_thread
 def at_a_bad_time():
     _thread.interrupt_main()
     for _ in range(1000): pass

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from warpbook.kernel.durations import Durations
-from warpbook.kernel.live_plan import Plan
-from warpbook.kernel.live_text import line, words
-from warpbook.kernel.live_windows import Profiled, Windows
+from warpbook.kernel.live.live_plan import Plan
+from warpbook.kernel.live.live_text import line, words
+from warpbook.kernel.live.live_windows import Profiled, Windows
+from warpbook.kernel.runs.durations import Durations
 from warpbook_monitors import units
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.live import Live, LiveWindow, SlowStep, StepTimes
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.live import Live, LiveWindow, SlowStep, StepTimes
+from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 MS = 1_000_000

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import warpbook
-from warpbook.kernel.monitor_picture import MIME
+from warpbook.kernel.telemetry.monitor_picture import MIME
 from warpbook.protocol import PROTOCOL_VERSION, StateNow
 from warpbook_monitors.frames import Device, Frame, Reading, Replay
 
@@ -141,7 +141,7 @@ def test_without_a_server_the_kernel_feeds_the_page_also_while_a_cell_runs(
     kernel.next_message("hello")
 
     kernel.run(
-        "import time, warpbook.kernel.view_feed as feed\n"
+        "import time, warpbook.kernel.link.view_feed as feed\n"
         "feed.ABANDONED_AFTER_S = 0.4\n"
         "time.sleep(2)"
     )

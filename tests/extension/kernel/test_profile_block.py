@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import warpbook
-from warpbook.kernel.profile import Profile
-from warpbook.kernel.runs import NotProfiled
-from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
+from warpbook.kernel.runs.profile import Profile
+from warpbook.kernel.runs.runs import NotProfiled
+from warpbook_profiler.model.errors import CaptureFailed, ProfilerBusy
 
 
 def shown(shell: Any) -> str:

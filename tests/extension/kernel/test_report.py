@@ -9,19 +9,19 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from warpbook.kernel.profile import Notice, Profile
+from warpbook.kernel.runs.profile import Notice, Profile
 from warpbook.reports.labs import LABS
 from warpbook_labs.lab.loader import load_all
 from warpbook_monitors import units
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import (
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.cell_profile import (
     CellProfile,
     Completeness,
     KernelRow,
     LineRow,
 )
-from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.figures import CellVerdict, Topic
+from warpbook_profiler.model.figures import CellVerdict, Topic
+from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 HOSTILE = "</td><script>alert('1')</script>\"&\x1b[31m\n<img src=http://x>"

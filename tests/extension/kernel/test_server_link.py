@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
+from warpbook.kernel.link.server_link import LinkError, NoServer, ServerLink
 from warpbook.protocol import (
     ENV_INGEST_URL,
     MAX_REPORT_BYTES,
     PROTOCOL_VERSION,
     CellReport,
 )
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import Lane
-from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.cell_profile import Lane
+from warpbook_profiler.verdict.analysis import analyse
 
 TRACE = Path(__file__).parents[2] / "data" / "traces" / "train_fp32.json.gz"
 

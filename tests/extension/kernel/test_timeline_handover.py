@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.programs import wait_for
-from warpbook.kernel.timeline_handover import timelines
-from warpbook_monitors.trace.timeline import Timeline
-from warpbook_monitors.trace.timeline_body import unpack
+from warpbook.kernel.link.timeline_handover import timelines
+from warpbook_profiler.timeline.timeline import Timeline
+from warpbook_profiler.timeline.timeline_body import unpack
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.monitors.bare.exam import TIMES_MS, read
+from tests.profiler.replay.exam import TIMES_MS, read
 from warpbook.kernel.trying.promises import promise_of
-from warpbook_monitors.trace.analysis import analyse
+from warpbook_profiler.verdict.analysis import analyse
 
 
 def test_a_promise_is_what_the_report_predicts_of_that_change() -> None:

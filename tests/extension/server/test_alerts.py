@@ -16,7 +16,7 @@ def stub(make_stub_nvml) -> StubNvml:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch) -> None:
     """Look at the rules file sooner than in earnest."""
-    monkeypatch.setattr("warpbook.server.alerts.REREAD_S", 0.5)
+    monkeypatch.setattr("warpbook.server.alerts.alerts.REREAD_S", 0.5)
 
 
 @pytest.fixture

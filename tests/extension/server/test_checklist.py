@@ -9,9 +9,9 @@ from tornado.httpclient import HTTPClientError
 
 from tests.extension.server.test_difference import profiled
 from warpbook.reports.labs import CHECKLIST_LABS
-from warpbook_monitors.checklist.judging import checklist
-from warpbook_monitors.checklist.view import view_of_checklist
-from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_profiler.checklist.judging import checklist
+from warpbook_profiler.checklist.view import view_of_checklist
+from warpbook_profiler.model.cell_profile import CellProfile
 
 PAGE = Path(__file__).parents[3] / "frontend" / "src" / "dashboard"
 

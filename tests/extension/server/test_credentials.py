@@ -93,8 +93,8 @@ class TestBeforeABody:
     @pytest.fixture
     def jp_server_config(self, jp_server_config, monkeypatch) -> dict:
         for name in ("_IDLE_S", "_BODY_S"):
-            monkeypatch.setattr(f"warpbook.server.ingest.{name}", 1.0)
-        monkeypatch.setattr("warpbook.server.ingest._MOST_CONNECTIONS", 5)
+            monkeypatch.setattr(f"warpbook.server.ingest.ingest.{name}", 1.0)
+        monkeypatch.setattr("warpbook.server.ingest.ingest._MOST_CONNECTIONS", 5)
         return jp_server_config
 
     @pytest.fixture

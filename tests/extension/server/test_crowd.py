@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from warpbook.server.viewers import BATCH_VIEWERS
+from warpbook.server.stream.viewers import BATCH_VIEWERS
 
 
 @pytest.fixture

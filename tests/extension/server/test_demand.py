@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from warpbook.server.demand import ALERT_RULES, PAGES, Demand
+from warpbook.server.stream.demand import ALERT_RULES, PAGES, Demand
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from tests.extension.server.test_ingest import report
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 

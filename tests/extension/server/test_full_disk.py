@@ -12,8 +12,8 @@ from tests.extension.server.test_records_survive import whose
 from tests.extension.server.test_timelines import EVENTS, packed
 from tests.programs import wait_for
 from tests.server_process import ServerProcess, server
-from warpbook.kernel.server_link import NotKept, ServerLink
-from warpbook.kernel.unkept import Unkept
+from warpbook.kernel.link.server_link import NotKept, ServerLink
+from warpbook.kernel.link.unkept import Unkept
 from warpbook.protocol import (
     ENV_INGEST_SECRET,
     ENV_INGEST_URL,

@@ -10,7 +10,7 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from warpbook.protocol import Detail, Device, Frame, SpanStatistics
-from warpbook.server.history import Past
+from warpbook.server.past.history import Past
 from warpbook_monitors.frames import Reading
 
 SPAN = ("warpbook", "api", "v1", "history", "span")
@@ -241,7 +241,7 @@ def test_a_view_of_a_new_server_is_sent_no_more_than_a_memory_holds(
         asked_ms.append(from_ms)
         return iter(())
 
-    monkeypatch.setattr("warpbook.server.history._archived", archived)
+    monkeypatch.setattr("warpbook.server.past.history._archived", archived)
     past = Past(broadcaster, archive)
     assert list(past.before_memory(0.0)) == []
     assert asked_ms == [pytest.approx(now_ms - 3_600_000)]

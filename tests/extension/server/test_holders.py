@@ -18,8 +18,8 @@ import pytest
 
 from tests.stub_nvml import NOT_SUPPORTED, StubNvml
 from warpbook.protocol import Allocator
-from warpbook.server.holders import HolderWatch
-from warpbook.server.stream_part import StreamPart
+from warpbook.server.memory.holders import HolderWatch
+from warpbook.server.stream.stream_part import StreamPart
 
 GIB = 2**30
 GPU, SECOND = (f"gpu:GPU-57ab0000-0000-4000-8000-{index:012}" for index in (0, 1))
@@ -340,8 +340,8 @@ async def test_what_nobody_watched_for_long_is_not_told_to_a_new_view(
     while watch._broadcaster.demand.is_awake:
         await asyncio.sleep(0.1)
     later = SimpleNamespace(time=lambda: time.time() + step_s)
-    monkeypatch.setattr("warpbook.server.holders.time", later)
-    monkeypatch.setattr("warpbook.server.outlook.time", later)
+    monkeypatch.setattr("warpbook.server.memory.holders.time", later)
+    monkeypatch.setattr("warpbook.server.memory.outlook.time", later)
     kinds = [
         json.loads(greeting)["type"] for greeting in watch._broadcaster.greetings()
     ]

@@ -11,7 +11,7 @@ from warpbook.protocol import (
     PROTOCOL_VERSION,
     CellReport,
 )
-from warpbook_monitors.trace.cell_profile import CellProfile, Completeness, Lane
+from warpbook_profiler.model.cell_profile import CellProfile, Completeness, Lane
 
 #: the archive removes what is older than it keeps
 NOW_MS = time.time() * 1000

@@ -19,7 +19,7 @@ async def test_a_kernel_that_is_not_the_servers_is_not_watched(ingest) -> None:
 async def test_a_failed_question_after_the_kernels_is_asked_again(
     ingest, jp_serverapp, monkeypatch
 ) -> None:
-    monkeypatch.setattr("warpbook.server.kernel_watch._PERIOD_S", 0.1)
+    monkeypatch.setattr("warpbook.server.stream.kernel_watch._PERIOD_S", 0.1)
     (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
     watch = app._kernel_watch
     kernel_id = await jp_serverapp.kernel_manager.start_kernel()
@@ -45,7 +45,7 @@ async def test_a_failed_question_after_the_kernels_is_asked_again(
 async def test_the_gpus_are_read_until_the_kernel_is_off_or_gone(
     ingest, jp_serverapp, monkeypatch, how
 ) -> None:
-    monkeypatch.setattr("warpbook.server.kernel_watch._PERIOD_S", 0.1)
+    monkeypatch.setattr("warpbook.server.stream.kernel_watch._PERIOD_S", 0.1)
     (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
     kernels = jp_serverapp.kernel_manager
     kernel_id = await kernels.start_kernel()
@@ -70,7 +70,7 @@ async def test_the_gpus_are_read_until_the_kernel_is_off_or_gone(
 async def test_the_gpus_rest_between_cells_of_a_kernel_that_is_on(
     ingest, jp_serverapp, jp_ws_fetch, monkeypatch, tmp_path
 ) -> None:
-    monkeypatch.setattr("warpbook.server.kernel_watch._REST_AFTER_S", 0.5)
+    monkeypatch.setattr("warpbook.server.stream.kernel_watch._REST_AFTER_S", 0.5)
     (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
     kernels = jp_serverapp.kernel_manager
     kernel_id = await kernels.start_kernel()

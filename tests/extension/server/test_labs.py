@@ -204,7 +204,7 @@ def test_without_sqlalchemy_the_list_says_what_to_install(tmp_path: Path) -> Non
     (tmp_path / "sqlalchemy" / "__init__.py").write_text("raise ImportError('absent')")
     code = (
         f"import sys; sys.path[:0] = [{str(tmp_path)!r}, *{sys.path!r}]\n"
-        "from warpbook.server.labs_work import labs\n"
+        "from warpbook.server.labs.labs_work import labs\n"
         "found = labs(0)\n"
         "print(len(found.labs), found.problems[0])\n"
         "print(sorted({'torch', 'warpbook.kernel'} & set(sys.modules)))"

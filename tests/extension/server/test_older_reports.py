@@ -4,13 +4,13 @@ import json
 
 from tests.extension.server.test_difference import profiled
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
-from warpbook.server.record_forms import (
+from warpbook.server.records.record_forms import (
     decode_receipt,
     decode_report,
     receipt_record,
 )
-from warpbook.server.reports import Reports
-from warpbook.server.selection import encode
+from warpbook.server.records.reports import Reports
+from warpbook.server.stream.selection import encode
 
 #: of a profile, added since
 LATER = ("annotations", "cpu")

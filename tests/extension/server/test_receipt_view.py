@@ -16,7 +16,7 @@ from warpbook.protocol import (
     Receipt,
     Verdict,
 )
-from warpbook.server.receipt_view import view_of_receipt
+from warpbook.server.cells.receipt_view import view_of_receipt
 from warpbook_monitors.frames import Metric
 from warpbook_monitors.verdict_kinds import Kind
 

@@ -20,7 +20,7 @@ from warpbook.protocol import (
     Holders,
     Receipt,
 )
-from warpbook.server.receipts import MAX_CELL_BYTES
+from warpbook.server.cells.receipts import MAX_CELL_BYTES
 from warpbook_monitors.frames import Reading
 
 RECEIPT = ("warpbook", "api", "v1", "receipt")

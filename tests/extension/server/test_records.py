@@ -163,7 +163,7 @@ async def test_without_credentials_nothing_is_told_or_kept(jp_fetch, hand_in) ->
 async def test_a_report_beyond_the_newest_is_drawn_and_its_events_are_there(
     ingest, jp_fetch, app, monkeypatch
 ) -> None:
-    monkeypatch.setattr("warpbook.server.reports.MAX_REPORTS", 1)
+    monkeypatch.setattr("warpbook.server.records.reports.MAX_REPORTS", 1)
     for number in (1, 2):
         # one of 1970 is removed from the disk when it is tidied up
         times = {"started_ms": time.time() * 1000, "ended_ms": time.time() * 1000}
@@ -185,7 +185,7 @@ async def test_a_report_beyond_the_newest_is_drawn_and_its_events_are_there(
 async def test_a_disk_that_hangs_holds_up_no_view(
     ingest, connect, app, records, monkeypatch, caplog
 ) -> None:
-    monkeypatch.setattr("warpbook.server.records.PATIENCE_S", 0.2)
+    monkeypatch.setattr("warpbook.server.records.records.PATIENCE_S", 0.2)
     view = await connect()
     await view.next("hello")
     answers = threading.Event()

@@ -10,7 +10,7 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from warpbook.protocol import PROTOCOL_VERSION, CloseCode, Frame
-from warpbook.server.selection import Pace
+from warpbook.server.stream.selection import Pace
 
 
 @pytest.fixture
@@ -323,8 +323,8 @@ async def test_a_frame_is_encoded_once_for_all_its_viewers(
             encoded.append(message.seq)
         return msgspec.json.encode(message)
 
-    monkeypatch.setattr("warpbook.server.broadcast.encode", counting)
-    monkeypatch.setattr("warpbook.server.selection.encode", counting)
+    monkeypatch.setattr("warpbook.server.stream.broadcast.encode", counting)
+    monkeypatch.setattr("warpbook.server.stream.selection.encode", counting)
     clients = [await connect() for _ in range(3)]
     for client in clients:
         await client.subscribe()

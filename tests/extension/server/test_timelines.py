@@ -9,8 +9,8 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from tests.extension.server.test_ingest import report
-from warpbook_monitors.trace.timeline_answers import MAX_BODY_BYTES
-from warpbook_monitors.trace.timeline_body import Body, Track
+from warpbook_profiler.model.timeline_answers import MAX_BODY_BYTES
+from warpbook_profiler.timeline.timeline_body import Body, Track
 
 EVENTS = 3000
 

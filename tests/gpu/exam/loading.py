@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct, field
 
 from warpbook_monitors import toml_text
-from warpbook_monitors.trace.trials import Outcome
 from warpbook_monitors.verdict_kinds import Kind
+from warpbook_profiler.model.trials import Outcome
 
 FOLDER = Path(__file__).parent / "cells"
 #: what is asked of a change's time: "prediction": the GPU decides it; "bound": new code

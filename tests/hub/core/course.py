@@ -7,12 +7,12 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from warpbook.hub.course.courses import Course, add_staff, create_course, person_of
-from warpbook.hub.course.publications import Publication, publish
-from warpbook.hub.course.roster import import_roster
-from warpbook.hub.course.roster_csv import read_roster
-from warpbook.hub.database.opening import HubDatabase
-from warpbook.hub.grader_protocol import (
+from warpbook_hub.course.courses import Course, add_staff, create_course, person_of
+from warpbook_hub.course.publications import Publication, publish
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.grader_protocol import (
     Device,
     GradedFacts,
     Hello,
@@ -24,9 +24,9 @@ from warpbook.hub.grader_protocol import (
     Verdict,
     WorkRequest,
 )
-from warpbook.hub.queue import finishing, graders, leasing
-from warpbook.hub.rules.lateness import HOUR_MS, Window
-from warpbook.hub.work.submissions import SubmissionReceipt, receive
+from warpbook_hub.queue import finishing, graders, leasing
+from warpbook_hub.rules.lateness import HOUR_MS, Window
+from warpbook_hub.work.submissions import SubmissionReceipt, receive
 
 START_MS = 1_790_000_000_000
 DUE_MS = START_MS + 100 * HOUR_MS

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from tests.hub.core.course import Classroom
 from tests.hub.core.started_hub import Hub
-from warpbook.hub.database.tables import JOBS, RESULTS, SUBMISSIONS
-from warpbook.hub.grader.labs import GRADING, QUEUE_WAIT
-from warpbook.hub.work.results import Standing, standings
+from warpbook_hub.database.tables import JOBS, RESULTS, SUBMISSIONS
+from warpbook_hub.grader.labs import GRADING, QUEUE_WAIT
+from warpbook_hub.work.results import Standing, standings
 
 #: of all that is done of a job, but its wait in the queue
 START, TOOK = "process start", "in all"

@@ -27,18 +27,18 @@ from sqlalchemy import select
 
 from tests.hub.core.course import FOREVER, Classroom, classroom
 from tests.programs import ROOT, free_port, python_path
-from warpbook.hub.course.courses import Course
-from warpbook.hub.course.roster import import_roster
-from warpbook.hub.course.roster_csv import read_roster
-from warpbook.hub.database.opening import HubDatabase
-from warpbook.hub.database.tables import (
+from warpbook_hub.course.courses import Course
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.tables import (
     JOBS,
     PEOPLE,
     REFUSED_RESULTS,
     RESULTS,
     SUBMISSIONS,
 )
-from warpbook.hub.queue import control, graders
+from warpbook_hub.queue import control, graders
 
 LEARNERS = 40
 PATIENCE_S = 120.0
@@ -153,7 +153,7 @@ def service_command(room: Classroom, port: int, lease_s: float = LEASE_S) -> lis
 def grader_command(url: str) -> list[str]:
     stub = ["--command", sys.executable, str(STUB)]
     options = ["--cpu-slots", "1", "--no-gpu", "--simulated-gpus", "1", *stub]
-    return [sys.executable, "-m", "warpbook.hub.grader", url, *options]
+    return [sys.executable, "-m", "warpbook_hub.grader", url, *options]
 
 
 class Restarted:

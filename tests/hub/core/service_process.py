@@ -13,14 +13,14 @@ from pathlib import Path
 import msgspec
 from tornado.web import Application, RequestHandler
 
-from warpbook.hub.clock import HubClock
-from warpbook.hub.database.group_commit import Writer
-from warpbook.hub.database.opening import HubDatabase
-from warpbook.hub.errors import HubError
-from warpbook.hub.grader_protocol import PREFIX
-from warpbook.hub.queue import graders, leasing
-from warpbook.hub.queue.grader_api import answer
-from warpbook.hub.work.submissions import receive
+from warpbook_hub.clock import HubClock
+from warpbook_hub.database.group_commit import Writer
+from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.errors import HubError
+from warpbook_hub.grader_protocol import PREFIX
+from warpbook_hub.queue import graders, leasing
+from warpbook_hub.queue.grader_api import answer
+from warpbook_hub.work.submissions import receive
 
 #: of a lease, until the next heartbeat
 HEARTBEAT_OF_LEASE = 0.2

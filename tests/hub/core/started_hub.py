@@ -13,8 +13,8 @@ from pathlib import Path
 from tests.hub.core.course import Classroom
 from tests.hub.core.kills import LEASE_S, STUB, service_command
 from tests.programs import ROOT, python_path, wait_for
-from warpbook.hub.queue import graders
-from warpbook.hub.work.results import Standing, standing
+from warpbook_hub.queue import graders
+from warpbook_hub.work.results import Standing, standing
 
 _LAST_LINES = 15
 _SERVICE, _GRADER = "the service", "a grader"
@@ -56,7 +56,7 @@ class Hub:
     ) -> Iterator[subprocess.Popen[bytes]]:
         with self.room.database.write() as connection:
             token = graders.register(connection, self.room.now_ms, "hub", "one")
-        command = [sys.executable, "-m", "warpbook.hub.grader", self.url]
+        command = [sys.executable, "-m", "warpbook_hub.grader", self.url]
         command += ["--cpu-slots", "1", *options]
         command += [] if use_gpu else ["--no-gpu"]
         if stub:

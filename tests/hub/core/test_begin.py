@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.hub.core.course import Classroom, person_of
-from warpbook.hub import audit
-from warpbook.hub.course.courses import (
+from warpbook_hub import audit
+from warpbook_hub.course.courses import (
     Course,
     add_staff,
     members,
     remove_staff,
     staff_names,
 )
-from warpbook.hub.course.operators import operator
-from warpbook.hub.errors import BadRequest, Conflict
-from warpbook.hub.keeping.erasing import erase
-from warpbook.hub.running.begin import begin_course
+from warpbook_hub.course.operators import operator
+from warpbook_hub.errors import BadRequest, Conflict
+from warpbook_hub.keeping.erasing import erase
+from warpbook_hub.running.begin import begin_course
 
 DATABASES = ("sqlite", "postgres")
 COURSE = Course("gpu101", "GPU programming")

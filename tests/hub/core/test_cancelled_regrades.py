@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.hub.core.course import Classroom, classroom, facts
-from warpbook.hub.database.tables import JOBS
-from warpbook.hub.grader_protocol import GradedFacts, JobOrder, Ratio
-from warpbook.hub.queue import control
-from warpbook.hub.rules.points import PointScheme, Threshold
-from warpbook.hub.work.decisions import regrade
-from warpbook.hub.work.marks import marks_of
-from warpbook.hub.work.results import Standing, results, standing
+from warpbook_hub.database.tables import JOBS
+from warpbook_hub.grader_protocol import GradedFacts, JobOrder, Ratio
+from warpbook_hub.queue import control
+from warpbook_hub.rules.points import PointScheme, Threshold
+from warpbook_hub.work.decisions import regrade
+from warpbook_hub.work.marks import marks_of
+from warpbook_hub.work.results import Standing, results, standing
 
 GPU = "GPU-one-0"
 SCHEME = PointScheme((Threshold("right", 1, 10), Threshold("of_baseline", 1.0, 5)))

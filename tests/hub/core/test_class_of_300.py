@@ -14,11 +14,11 @@ from tests.hub.core.course import (
     classroom,
     facts,
 )
-from warpbook.hub.course.courses import Course
-from warpbook.hub.course.roster import import_roster
-from warpbook.hub.course.roster_csv import read_roster
-from warpbook.hub.database.tables import JOBS, PEOPLE, RESULTS, SUBMISSIONS
-from warpbook.hub.grader_protocol import (
+from warpbook_hub.course.courses import Course
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.database.tables import JOBS, PEOPLE, RESULTS, SUBMISSIONS
+from warpbook_hub.grader_protocol import (
     Device,
     Heartbeat,
     Hello,
@@ -27,8 +27,8 @@ from warpbook.hub.grader_protocol import (
     LeaseName,
     WorkRequest,
 )
-from warpbook.hub.queue import finishing, graders, leasing, listing
-from warpbook.hub.work.submissions import receive
+from warpbook_hub.queue import finishing, graders, leasing, listing
+from warpbook_hub.work.submissions import receive
 
 LEARNERS = 300
 WITHIN_S = 600

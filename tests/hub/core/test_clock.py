@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.hub.core.course import DUE_MS, Classroom
-from warpbook.hub.clock import HubClock
-from warpbook.hub.rules.lateness import HOUR_MS
-from warpbook.hub.work.submissions import receipt
+from warpbook_hub.clock import HubClock
+from warpbook_hub.rules.lateness import HOUR_MS
+from warpbook_hub.work.submissions import receipt
 
 
 class System:

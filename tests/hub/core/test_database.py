@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.hub.core.course import START_MS, Classroom
-from warpbook.hub import audit
-from warpbook.hub.database import settings
-from warpbook.hub.database.group_commit import Writer
-from warpbook.hub.database.opening import FORMAT, HubDatabase
-from warpbook.hub.database.schema import TABLES
-from warpbook.hub.errors import Conflict, DatabaseUnfit, NoRoom
-from warpbook.hub.work.submissions import receipt, receive
+from warpbook_hub import audit
+from warpbook_hub.database import settings
+from warpbook_hub.database.group_commit import Writer
+from warpbook_hub.database.opening import FORMAT, HubDatabase
+from warpbook_hub.database.schema import TABLES
+from warpbook_hub.errors import Conflict, DatabaseUnfit, NoRoom
+from warpbook_hub.work.submissions import receipt, receive
 from warpbook_monitors.database import format_steps
 
 DATABASES = ("sqlite", "postgres")

@@ -24,31 +24,25 @@ from tests.hub.core.course import (
     classroom,
     facts,
 )
-from warpbook.hub import audit
-from warpbook.hub.course.courses import Course, add_staff, create_course, members
-from warpbook.hub.course.roster import import_roster
-from warpbook.hub.course.roster_csv import read_roster
-from warpbook.hub.database import settings
-from warpbook.hub.errors import (
-    BadRequest,
-    Conflict,
-    DatabaseUnfit,
-    Forbidden,
-    NotFound,
-)
-from warpbook.hub.exports.cells import cell, iso_time
-from warpbook.hub.exports.grades import COLUMNS, grades_csv
-from warpbook.hub.exports.records import json_lines
-from warpbook.hub.exports.sources import write_sources
-from warpbook.hub.keeping import backup
-from warpbook.hub.keeping.backup import back_up, restore
-from warpbook.hub.keeping.erasing import erase
-from warpbook.hub.queue import graders
-from warpbook.hub.queue.control import pause
-from warpbook.hub.rules.lateness import HOUR_MS
-from warpbook.hub.tokens import token_digest
-from warpbook.hub.work.decisions import override
-from warpbook.hub.work.submissions import is_genuine, submissions_of
+from warpbook_hub import audit
+from warpbook_hub.course.courses import Course, add_staff, create_course, members
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.database import settings
+from warpbook_hub.errors import BadRequest, Conflict, DatabaseUnfit, Forbidden, NotFound
+from warpbook_hub.exports.cells import cell, iso_time
+from warpbook_hub.exports.grades import COLUMNS, grades_csv
+from warpbook_hub.exports.records import json_lines
+from warpbook_hub.exports.sources import write_sources
+from warpbook_hub.keeping import backup
+from warpbook_hub.keeping.backup import back_up, restore
+from warpbook_hub.keeping.erasing import erase
+from warpbook_hub.queue import graders
+from warpbook_hub.queue.control import pause
+from warpbook_hub.rules.lateness import HOUR_MS
+from warpbook_hub.tokens import token_digest
+from warpbook_hub.work.decisions import override
+from warpbook_hub.work.submissions import is_genuine, submissions_of
 
 DATABASES = ("sqlite", "postgres")
 HOSTILE = """username,first_name,last_name,email,section

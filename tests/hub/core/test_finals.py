@@ -15,13 +15,13 @@ from tests.hub.core.competition import (
     start_final,
 )
 from tests.hub.core.course import DUE_MS, Classroom, facts, timed
-from warpbook.hub.database.opening import HubDatabase
-from warpbook.hub.errors import BadRequest, Conflict
-from warpbook.hub.grader_protocol import Device, Hello, Ratio
-from warpbook.hub.queue import control, graders
-from warpbook.hub.queue.listing import queue
-from warpbook.hub.work.marks import marks_of
-from warpbook.hub.work.results import results, standing
+from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.errors import BadRequest, Conflict
+from warpbook_hub.grader_protocol import Device, Hello, Ratio
+from warpbook_hub.queue import control, graders
+from warpbook_hub.queue.listing import queue
+from warpbook_hub.work.marks import marks_of
+from warpbook_hub.work.results import results, standing
 
 DATABASES = ("sqlite", "postgres")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.hub.core.course import Classroom
-from warpbook.hub.errors import TooManyRequests
-from warpbook.hub.rules.lateness import DAY_H, HOUR_MS
-from warpbook.hub.work.submissions import MOST_BYTES_PER_DAY, MOST_PER_HOUR
+from warpbook_hub.errors import TooManyRequests
+from warpbook_hub.rules.lateness import DAY_H, HOUR_MS
+from warpbook_hub.work.submissions import MOST_BYTES_PER_DAY, MOST_PER_HOUR
 
 
 def test_nobody_floods_the_queue(room: Classroom) -> None:

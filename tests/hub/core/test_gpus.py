@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.stub_nvml import StubNvml
-from warpbook.hub.grader.gpus import devices, energy_mj
+from warpbook_hub.grader.gpus import devices, energy_mj
 
 
 def test_all_whole_gpus_are_named_or_those_that_are_allowed(

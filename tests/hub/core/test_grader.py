@@ -19,15 +19,15 @@ from tests.hub.core.course import FOREVER, classroom, publish_lab
 from tests.hub.core.kills import STUB
 from tests.hub.core.started_hub import Hub, started
 from tests.programs import free_port, wait_for
-from warpbook.hub.database.tables import JOBS, RESULTS
-from warpbook.hub.grader.client import HubClient
-from warpbook.hub.grader.engine import Graded, Places
-from warpbook.hub.grader.labs import OWN_LABS, CantGrade, grade
-from warpbook.hub.grader.local_pool import LocalPool
-from warpbook.hub.grader.work_loop import WorkLoop
-from warpbook.hub.grader_protocol import REFUSED_STATUS, Device, JobOrder
-from warpbook.hub.lab_facts import digest_of
-from warpbook.hub.queue import control, graders
+from warpbook_hub.database.tables import JOBS, RESULTS
+from warpbook_hub.grader.client import HubClient
+from warpbook_hub.grader.engine import Graded, Places
+from warpbook_hub.grader.labs import OWN_LABS, CantGrade, grade
+from warpbook_hub.grader.local_pool import LocalPool
+from warpbook_hub.grader.work_loop import WorkLoop
+from warpbook_hub.grader_protocol import REFUSED_STATUS, Device, JobOrder
+from warpbook_hub.lab_facts import digest_of
+from warpbook_hub.queue import control, graders
 from warpbook_labs.course.separation import part
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
@@ -304,7 +304,7 @@ def test_a_token_is_in_no_command_and_no_file_of_others(
     token_file = tmp_path / "token"
     token_file.write_text("secret-token\n")
     token_file.chmod(0o644)
-    command = [sys.executable, "-m", "warpbook.hub.grader", hub.url]
+    command = [sys.executable, "-m", "warpbook_hub.grader", hub.url]
     with started([*command, "--token-file", str(token_file)], hub.grader_log) as grader:
         assert grader.wait(120) == 2
     assert "chmod 600" in hub.grader_log.read_text()

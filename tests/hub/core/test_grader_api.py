@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.hub.core.course import LAB_DIGEST, Classroom, facts
-from warpbook.hub.database.tables import GRADERS, JOBS, RESULTS
-from warpbook.hub.grader_protocol import (
+from warpbook_hub.database.tables import GRADERS, JOBS, RESULTS
+from warpbook_hub.grader_protocol import (
     MOST_EVIDENCE_BYTES,
     MOST_MESSAGE_BYTES,
     Device,
@@ -25,7 +25,7 @@ from warpbook.hub.grader_protocol import (
     Work,
     WorkRequest,
 )
-from warpbook.hub.queue.grader_api import answer
+from warpbook_hub.queue.grader_api import answer
 
 DATABASES = ("sqlite", "postgres")
 KINDS = ("hello", "lease", "heartbeat", "result", "release")

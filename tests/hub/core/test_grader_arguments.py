@@ -15,7 +15,7 @@ def test_a_grader_takes_the_cores_that_it_may_use() -> None:
     core = min(os.sched_getaffinity(0))
     script = (
         f"import os; os.sched_setaffinity(0, {{{core}}})\n"
-        "from warpbook.hub.grader.__main__ import _arguments\n"
+        "from warpbook_hub.grader.__main__ import _arguments\n"
         "import sys; sys.argv[1:] = ['http://127.0.0.1:1']\n"
         "print(_arguments().cpu_slots)"
     )
@@ -27,7 +27,7 @@ def test_a_grader_takes_the_cores_that_it_may_use() -> None:
 
 def test_a_port_of_rays_workers_is_refused_for_a_head() -> None:
     """Ray would refuse it again and again, as the command starts it anew."""
-    command = [sys.executable, "-m", "warpbook.hub.grader.cluster", "10.0.0.1:12000"]
+    command = [sys.executable, "-m", "warpbook_hub.grader.cluster", "10.0.0.1:12000"]
     done = subprocess.run(
         [*command, "--head", "--token-file", "none"], capture_output=True, text=True
     )

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from tests.hub.service.test_isolation import planned
-from warpbook.cli import hub_introduction
-from warpbook.hub.lti.platform import LtiPlatform
+from warpbook_hub.cli import introduction as hub_introduction
+from warpbook_hub.lti.platform import LtiPlatform
 
 PLATFORM = LtiPlatform(
     issuer="https://lms.example.org",

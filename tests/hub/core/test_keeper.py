@@ -16,10 +16,10 @@ import pytest
 
 from tests.programs import environment, wait_for
 from tests.stub_nvml import StubNvml
-from warpbook.hub.keeper import acl, holders, loop
-from warpbook.hub.keeper.gpus import Gpu, gpu_of, problem_of
-from warpbook.hub.keeper.loop import Keeper
-from warpbook.hub.lease_protocol import Grant, KeptGpu, Orders
+from warpbook_hub.keeper import acl, holders, loop
+from warpbook_hub.keeper.gpus import Gpu, gpu_of, problem_of
+from warpbook_hub.keeper.loop import Keeper
+from warpbook_hub.lease_protocol import Grant, KeptGpu, Orders
 
 #: accounts that each system has, and that run nothing
 HOLDER, OTHER = "games", "news"
@@ -276,7 +276,7 @@ def test_a_file_is_no_device(tmp_path: Path) -> None:
 #: NVML is loaded once in a process: what a stub answers is asked in another
 ASK = """
 import os, sys
-from warpbook.hub.keeper import gpus
+from warpbook_hub.keeper import gpus
 gpu = gpus.gpu_of("/dev/nvidia1")
 print(gpu.id[:4], gpu.name, gpus.is_busy(gpu, os.getuid()), gpus.energy_mj(gpu))
 """

@@ -14,13 +14,13 @@ import pytest
 
 from tests.hub.lti.platform import Platform
 from tests.hub.lti.world import COURSE, World, members
-from warpbook.hub.course.courses import members as members_of
-from warpbook.hub.keeping.backup import back_up, restore
-from warpbook.hub.lti import ledger, links
-from warpbook.hub.lti.platform import BadPlatform, read_platform
-from warpbook.hub.lti.sender import Sender
-from warpbook.hub.lti.tool_key import FILE, BadKey, ToolKey
-from warpbook.hub.service.service import Service
+from warpbook_hub.course.courses import members as members_of
+from warpbook_hub.keeping.backup import back_up, restore
+from warpbook_hub.lti import ledger, links
+from warpbook_hub.lti.platform import BadPlatform, read_platform
+from warpbook_hub.lti.sender import Sender
+from warpbook_hub.lti.tool_key import FILE, BadKey, ToolKey
+from warpbook_hub.service.service import Service
 
 DATABASES = ("sqlite", "postgres")
 

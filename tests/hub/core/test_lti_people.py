@@ -7,12 +7,12 @@ from sqlalchemy import func, select
 
 from tests.hub.lti.platform import TEACHER, Member, Platform
 from tests.hub.lti.world import COURSE, World, members
-from warpbook.hub.course.courses import add_staff, person_of, remove_staff, viewer
-from warpbook.hub.course.courses import members as members_of
-from warpbook.hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
-from warpbook.hub.errors import BadRequest, Conflict, Forbidden
-from warpbook.hub.keeping.erasing import erase
-from warpbook.hub.lti import links
+from warpbook_hub.course.courses import add_staff, person_of, remove_staff, viewer
+from warpbook_hub.course.courses import members as members_of
+from warpbook_hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
+from warpbook_hub.errors import BadRequest, Conflict, Forbidden
+from warpbook_hub.keeping.erasing import erase
+from warpbook_hub.lti import links
 
 DATABASES = ("sqlite", "postgres")
 

@@ -16,20 +16,20 @@ from tests.hub.core.course import (
     facts,
     publish_lab,
 )
-from warpbook.hub import audit
-from warpbook.hub.class_view import class_rows
-from warpbook.hub.course.courses import Course
-from warpbook.hub.course.publications import (
+from warpbook_hub import audit
+from warpbook_hub.class_view import class_rows
+from warpbook_hub.course.courses import Course
+from warpbook_hub.course.publications import (
     publication,
     publish,
     reference,
     reference_from,
     withdraw,
 )
-from warpbook.hub.errors import BadRequest, Conflict, Forbidden, NotFound, NotOpen
-from warpbook.hub.rules.lateness import HOUR_MS, Window
-from warpbook.hub.rules.points import PointScheme, Threshold
-from warpbook.hub.work.decisions import (
+from warpbook_hub.errors import BadRequest, Conflict, Forbidden, NotFound, NotOpen
+from warpbook_hub.rules.lateness import HOUR_MS, Window
+from warpbook_hub.rules.points import PointScheme, Threshold
+from warpbook_hub.work.decisions import (
     answer_appeal,
     appeal,
     appeals,
@@ -37,9 +37,9 @@ from warpbook.hub.work.decisions import (
     overrides,
     regrade,
 )
-from warpbook.hub.work.marks import Mark, all_marks, marks_of
-from warpbook.hub.work.results import results, standing
-from warpbook.hub.work.submissions import is_genuine, receipt
+from warpbook_hub.work.marks import Mark, all_marks, marks_of
+from warpbook_hub.work.results import results, standing
+from warpbook_hub.work.submissions import is_genuine, receipt
 
 DATABASES = ("sqlite", "postgres")
 SCHEME = PointScheme((Threshold("right", 0.5, 5), Threshold("right", 1, 10)))

@@ -7,16 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.hub.core.course import START_MS, Classroom, classroom
-from warpbook.hub.course.publications import extend, reference_from
-from warpbook.hub.course.windows import window_of
-from warpbook.hub.errors import Forbidden, NotOpen
-from warpbook.hub.outages import (
-    forget_answered,
-    note_answered,
-    note_return,
-    outages,
-)
-from warpbook.hub.rules.lateness import (
+from warpbook_hub.course.publications import extend, reference_from
+from warpbook_hub.course.windows import window_of
+from warpbook_hub.errors import Forbidden, NotOpen
+from warpbook_hub.outages import forget_answered, note_answered, note_return, outages
+from warpbook_hub.rules.lateness import (
     AGAIN_MS,
     HOUR_MS,
     MINUTE_MS,
@@ -27,8 +22,8 @@ from warpbook.hub.rules.lateness import (
     last_ms,
     late_hours,
 )
-from warpbook.hub.work.decisions import appeal
-from warpbook.hub.work.submissions import is_genuine, receipt
+from warpbook_hub.work.decisions import appeal
+from warpbook_hub.work.submissions import is_genuine, receipt
 
 #: 23:59 of some day, in any zone whose offset is of whole minutes
 DUE_MS = (START_MS // MINUTE_MS + 600) * MINUTE_MS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.programs import ROOT
-from warpbook.hub.service.lab_texts import (
+from warpbook_hub.service.lab_texts import (
     OWN_LABS,
     hint_count,
     lab_of,

@@ -13,27 +13,28 @@ from sqlalchemy import Connection, inspect
 from tests.hub.core.course import START_MS, Classroom, classroom
 from tests.hub.core.kills import Tally, run_class
 from tests.hub.postgres import PostgresServer
-from warpbook.cli import hub_checks, hub_database
 from warpbook.cli.errors import CommandError
-from warpbook.hub.course.courses import courses
-from warpbook.hub.database.address import (
+from warpbook_hub.cli import checks as hub_checks
+from warpbook_hub.cli import database as hub_database
+from warpbook_hub.course.courses import courses
+from warpbook_hub.database.address import (
     checked_address,
     has_password,
     read_address,
     without_password,
     write_address,
 )
-from warpbook.hub.database.opening import HubDatabase
-from warpbook.hub.database.schema import TABLES
-from warpbook.hub.database.tables import JOBS
-from warpbook.hub.errors import Conflict, DatabaseBusy, DatabaseUnfit
-from warpbook.hub.grader_protocol import WorkRequest
-from warpbook.hub.keeping.copying import digests
-from warpbook.hub.keeping.moving import move
-from warpbook.hub.queue import graders, leasing
-from warpbook.hub.running.plan import HubPlan
-from warpbook.hub.service.handler import problem_of
-from warpbook.hub.work.submissions import receipt, receive
+from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.schema import TABLES
+from warpbook_hub.database.tables import JOBS
+from warpbook_hub.errors import Conflict, DatabaseBusy, DatabaseUnfit
+from warpbook_hub.grader_protocol import WorkRequest
+from warpbook_hub.keeping.copying import digests
+from warpbook_hub.keeping.moving import move
+from warpbook_hub.queue import graders, leasing
+from warpbook_hub.running.plan import HubPlan
+from warpbook_hub.service.handler import problem_of
+from warpbook_hub.work.submissions import receipt, receive
 
 DATABASES = ("postgres",)
 

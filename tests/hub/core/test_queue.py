@@ -14,19 +14,15 @@ from tests.hub.core.course import (
     facts,
     publish_lab,
 )
-from warpbook.hub.course.courses import Course
-from warpbook.hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS
-from warpbook.hub.errors import Conflict, NoAttemptLeft, NotOpen, StillPending
-from warpbook.hub.grader_protocol import (
-    Heartbeat,
-    LeaseName,
-    Release,
-)
-from warpbook.hub.queue import control, finishing, graders, leasing, listing
-from warpbook.hub.rules.lateness import HOUR_MS
-from warpbook.hub.work.decisions import regrade
-from warpbook.hub.work.results import standing
-from warpbook.hub.work.submissions import receive, submission
+from warpbook_hub.course.courses import Course
+from warpbook_hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS
+from warpbook_hub.errors import Conflict, NoAttemptLeft, NotOpen, StillPending
+from warpbook_hub.grader_protocol import Heartbeat, LeaseName, Release
+from warpbook_hub.queue import control, finishing, graders, leasing, listing
+from warpbook_hub.rules.lateness import HOUR_MS
+from warpbook_hub.work.decisions import regrade
+from warpbook_hub.work.results import standing
+from warpbook_hub.work.submissions import receive, submission
 
 DATABASES = ("sqlite", "postgres")
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.hub.core.course import ROSTER, START_MS, Classroom
-from warpbook.hub import audit
-from warpbook.hub.course.courses import members, viewer
-from warpbook.hub.course.publications import extend, extensions
-from warpbook.hub.course.roster import RosterChanges, import_roster, preview
-from warpbook.hub.course.roster_csv import (
+from warpbook_hub import audit
+from warpbook_hub.course.courses import members, viewer
+from warpbook_hub.course.publications import extend, extensions
+from warpbook_hub.course.roster import RosterChanges, import_roster, preview
+from warpbook_hub.course.roster_csv import (
     MOST_BYTES,
     MOST_ROWS,
     alike,
@@ -19,10 +19,10 @@ from warpbook.hub.course.roster_csv import (
     read_roster,
     rows_of_names,
 )
-from warpbook.hub.course.windows import window_of
-from warpbook.hub.errors import BadRequest, BadRoster, NotFound, NotOpen
-from warpbook.hub.rules.lateness import HOUR_MS, Window
-from warpbook.hub.work.submissions import submissions_of
+from warpbook_hub.course.windows import window_of
+from warpbook_hub.errors import BadRequest, BadRoster, NotFound, NotOpen
+from warpbook_hub.rules.lateness import HOUR_MS, Window
+from warpbook_hub.work.submissions import submissions_of
 
 
 def imported(room: Classroom, content: bytes) -> RosterChanges:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from warpbook.hub.errors import BadRequest
-from warpbook.hub.grader_protocol import GradedFacts, Ratio
-from warpbook.hub.rules.eta import expected_s, finish_times_s
-from warpbook.hub.rules.lateness import (
+from warpbook_hub.errors import BadRequest
+from warpbook_hub.grader_protocol import GradedFacts, Ratio
+from warpbook_hub.rules.eta import expected_s, finish_times_s
+from warpbook_hub.rules.lateness import (
     HOUR_MS,
     LatePolicy,
     Window,
@@ -20,15 +20,10 @@ from warpbook.hub.rules.lateness import (
     last_ms,
     late_hours,
 )
-from warpbook.hub.rules.points import (
-    PointScheme,
-    Threshold,
-    check_scheme,
-    points_of,
-)
-from warpbook.hub.rules.standing import Attempt, LabAttempts, LabMark, marks
-from warpbook.hub.rules.stuck import GONE_MS, NO_PROGRESS_MS, Try, stuck
-from warpbook.hub.rules.visibility import (
+from warpbook_hub.rules.points import PointScheme, Threshold, check_scheme, points_of
+from warpbook_hub.rules.standing import Attempt, LabAttempts, LabMark, marks
+from warpbook_hub.rules.stuck import GONE_MS, NO_PROGRESS_MS, Try, stuck
+from warpbook_hub.rules.visibility import (
     Viewer,
     may_decide,
     may_decide_work,

@@ -7,10 +7,10 @@ import random
 import pytest
 
 from tests.hub.core.course import Classroom, facts
-from warpbook.hub.similarity import process
-from warpbook.hub.similarity.process import NoRanking, rank_apart, works_of
-from warpbook.hub.similarity.ranking import Work, rank
-from warpbook.hub.similarity.tokens import structure_tokens, wording_tokens
+from warpbook_hub.similarity import process
+from warpbook_hub.similarity.process import NoRanking, rank_apart, works_of
+from warpbook_hub.similarity.ranking import Work, rank
+from warpbook_hub.similarity.tokens import structure_tokens, wording_tokens
 
 STARTER = """
 // launch: add<<<ceil_div(n, 256), 256>>>(x, y, out, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.hub.core.course import Classroom, facts
 from tests.hub.core.test_queue import order_of
-from warpbook.hub.queue import leasing
+from warpbook_hub.queue import leasing
 
 
 def lose(room: Classroom, lost_grader: str) -> None:

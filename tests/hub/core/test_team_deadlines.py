@@ -16,14 +16,14 @@ from tests.hub.core.course import (
     classroom,
     publish_lab,
 )
-from warpbook.hub.course.publications import extend
-from warpbook.hub.course.roster import import_roster
-from warpbook.hub.course.roster_csv import read_roster
-from warpbook.hub.course.windows import windows_of
-from warpbook.hub.errors import NotOpen
-from warpbook.hub.rules.lateness import HOUR_MS, Window
-from warpbook.hub.work.marks import marks_of
-from warpbook.hub.work.submissions import receipt
+from warpbook_hub.course.publications import extend
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.course.windows import windows_of
+from warpbook_hub.errors import NotOpen
+from warpbook_hub.rules.lateness import HOUR_MS, Window
+from warpbook_hub.work.marks import marks_of
+from warpbook_hub.work.submissions import receipt
 
 #: after the lab has closed for everybody else
 EXTENDED_DUE_MS, EXTENDED_CLOSES_MS = CLOSES_MS + HOUR_MS, CLOSES_MS + 2 * HOUR_MS

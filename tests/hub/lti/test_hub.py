@@ -28,8 +28,8 @@ from tests.hub.service.class_hub import (
     publish,
 )
 from tests.programs import wait_for
-from warpbook.hub.running.lti_login import account_problem, checked_account
-from warpbook.hub.running.plan import HubPlan
+from warpbook_hub.running.lti_login import account_problem, checked_account
+from warpbook_hub.running.plan import HubPlan
 
 GRACE = Member("s-grace", "grace", (TEACHER,))
 ADA, BOB = Member("s-ada", "ada"), Member("s-bob", "bob")
@@ -215,7 +215,7 @@ def test_from_a_launch_to_a_grade_and_a_kill_between(
     ada.done(f"{course}/labs/{lab}/submissions", {"source": GOOD.read_text()})
     wait_for("the score", lambda: platform.scores or None, 120)
     # the platform has it, and the service does not know
-    hub.kill("warpbook.hub.service")
+    hub.kill("warpbook_hub.service")
     platform.is_silent = False
 
     def scores() -> dict[str, Any] | None:

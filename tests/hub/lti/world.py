@@ -13,15 +13,15 @@ from sqlalchemy import select
 
 from tests.hub.core.course import Classroom
 from tests.hub.lti.platform import CONTEXT, Member, Platform
-from warpbook.hub.clock import HubClock
-from warpbook.hub.database.lti_tables import LTI_SCORES
-from warpbook.hub.lti import ledger, links
-from warpbook.hub.lti.client import PlatformClient
-from warpbook.hub.lti.platform import Launch, LtiPlatform
-from warpbook.hub.lti.sender import Sender
-from warpbook.hub.lti.tool_key import ToolKey
-from warpbook.hub.service.service import Service
-from warpbook.hub.work.decisions import override
+from warpbook_hub.clock import HubClock
+from warpbook_hub.database.lti_tables import LTI_SCORES
+from warpbook_hub.lti import ledger, links
+from warpbook_hub.lti.client import PlatformClient
+from warpbook_hub.lti.platform import Launch, LtiPlatform
+from warpbook_hub.lti.sender import Sender
+from warpbook_hub.lti.tool_key import ToolKey
+from warpbook_hub.service.service import Service
+from warpbook_hub.work.decisions import override
 
 COURSE = "gpu101"
 

@@ -21,13 +21,13 @@ from pathlib import Path
 import psutil
 
 from tests.programs import ROOT, free_port, python_path, wait_for
-from warpbook.hub.grader.cluster.address import WORKER_PORTS
+from warpbook_hub.grader.cluster.address import WORKER_PORTS
 
 #: names the private networks of this process
 _NETWORK = os.getpid() % 200 + 20
 BRIDGE = f"wb{_NETWORK}"
 _SUBNET = f"10.99.{_NETWORK}"
-_COMMAND = (sys.executable, "-m", "warpbook.hub.grader.cluster")
+_COMMAND = (sys.executable, "-m", "warpbook_hub.grader.cluster")
 
 
 def head_port() -> int:

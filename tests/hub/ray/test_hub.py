@@ -23,8 +23,8 @@ from tests.hub.service.class_hub import (
 )
 from tests.programs import wait_for
 from warpbook.cli.check import Check
-from warpbook.cli.hub_cluster import cluster_check
-from warpbook.hub.running.plan import FILE, read_plan
+from warpbook_hub.cli.cluster import cluster_check
+from warpbook_hub.running.plan import FILE, read_plan
 
 pytestmark = pytest.mark.ray
 
@@ -100,7 +100,7 @@ def test_one_command_grades_on_a_cluster_that_comes_later(
             check.state == "ok" and os.fspath(nothing_yet.token_file) in check.message
         )
         # the supervisor starts the driver anew
-        hub.kill("warpbook.hub.grader")
+        hub.kill("warpbook_hub.grader")
         once_more = {"source": f"{GOOD.read_text()}// 2", "replace": True}
         receipt = ada_token.done(path, once_more)
         assert graded(ada_token, receipt)["result"]["facts"]["verdict"] == "right"

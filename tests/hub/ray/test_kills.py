@@ -31,7 +31,7 @@ from tests.hub.core.kills import (
 )
 from tests.hub.ray.cluster import Cluster, cluster
 from tests.programs import free_port, wait_for
-from warpbook.hub.database.tables import RESULTS
+from warpbook_hub.database.tables import RESULTS
 
 pytestmark = pytest.mark.ray
 #: few, so that what waits at the end is graded soon
@@ -98,7 +98,7 @@ def test_what_was_acknowledged_is_graded_once_whatever_of_ray_is_killed(
     room, [token] = begin(tmp_path, LEARNERS, 1)
     tally, port, ended = Tally(), free_port(), threading.Event()
     url = f"http://127.0.0.1:{port}"
-    grader = [sys.executable, "-m", "warpbook.hub.grader", url, "--engine", "ray"]
+    grader = [sys.executable, "-m", "warpbook_hub.grader", url, "--engine", "ray"]
     grader += ["--ray-address", nodes.address, "--ray-token-file"]
     grader += [str(nodes.token_file), "--command", sys.executable, str(STUB)]
     hands = threading.Thread(target=hand_in, args=(room, url, tally, ended))

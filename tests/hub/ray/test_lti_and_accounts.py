@@ -57,7 +57,7 @@ class World:
         """Give the process that grades a job on the node, while there is one."""
         for process in self.nodes.processes_of("node1"):
             with contextlib.suppress(psutil.Error):
-                if "warpbook.hub.grader.child" in process.cmdline():
+                if "warpbook_hub.grader.child" in process.cmdline():
                     return process
         return None
 

@@ -19,11 +19,11 @@ from tests.hub.core.engine_conformance import (
 from tests.hub.core.kills import STUB
 from tests.hub.ray.cluster import Cluster, clean_environment
 from tests.programs import wait_for
-from warpbook.hub.grader.cluster import settings
-from warpbook.hub.grader.job_run import Bounds
+from warpbook_hub.grader.cluster import settings
+from warpbook_hub.grader.job_run import Bounds
 
 if TYPE_CHECKING:
-    from warpbook.hub.grader.cluster.pool import RayPool
+    from warpbook_hub.grader.cluster.pool import RayPool
 
 pytestmark = pytest.mark.ray
 COMMAND = (sys.executable, str(STUB))
@@ -36,7 +36,7 @@ def join(ray_cluster: Cluster) -> Iterator[Callable[..., RayPool]]:
     """Join the cluster once both nodes are there; what was joined is left."""
     settings.use(ray_cluster.token_file)
     # Ray reads its settings as it is imported
-    module = import_module("warpbook.hub.grader.cluster.pool")
+    module = import_module("warpbook_hub.grader.cluster.pool")
     pools: list[RayPool] = []
 
     def joined(bounds: Bounds, **options: object) -> RayPool:
@@ -98,7 +98,7 @@ def test_who_has_another_token_is_refused(ray_cluster: Cluster) -> None:
     other = ray_cluster.folder / "other_token"
     other.write_text("0" * 32)
     other.chmod(0o600)
-    grader = [sys.executable, "-m", "warpbook.hub.grader", "http://127.0.0.1:1"]
+    grader = [sys.executable, "-m", "warpbook_hub.grader", "http://127.0.0.1:1"]
     grader += ["--engine", "ray", "--ray-address", ray_cluster.address]
     done = subprocess.run(
         [*grader, "--ray-token-file", str(other)],

@@ -23,9 +23,9 @@ from tests.hub.service.class_hub import (
     publish,
 )
 from tests.programs import wait_for
-from warpbook.hub.course.courses import Course
-from warpbook.hub.database.opening import HubDatabase
-from warpbook.hub.running.begin import begin_course
+from warpbook_hub.course.courses import Course
+from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.running.begin import begin_course
 
 
 @dataclass

@@ -122,7 +122,7 @@ def test_who_hands_in_while_the_hub_is_away_is_in_time(
     lab = publish_until(grace, due_ms, "area-codes")
     path = f"courses/{COURSE}/labs/{lab}/submissions"
     hub.kill("jupyterhub")
-    hub.kill("warpbook.hub.service")
+    hub.kill("warpbook_hub.service")
     folders = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
     env = environment(HOME=str(tmp_path), PYTHONPATH=os.pathsep.join(folders))
     command = [sys.executable, "-m", "warpbook.cli.main", "labs", "submit"]
@@ -166,7 +166,7 @@ def test_a_page_hands_in_once_the_hub_is_back(
         page.goto(f"{hub.service_url}courses/{COURSE}/labs/{lab}")
         page.fill("#source", GOOD.read_text())
         hub.kill("jupyterhub")
-        hub.kill("warpbook.hub.service")
+        hub.kill("warpbook_hub.service")
         page.click("#hand-in button.primary")
         page.wait_for_url("**/submissions/*")
         expect(page.locator("main")).to_contain_text("in time")

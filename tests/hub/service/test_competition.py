@@ -17,8 +17,8 @@ from tests.hub.service.class_hub import (
     publish,
 )
 from tests.programs import wait_for
-from warpbook.hub.grader.client import HubAway, HubClient
-from warpbook.hub.grader_protocol import (
+from warpbook_hub.grader.client import HubAway, HubClient
+from warpbook_hub.grader_protocol import (
     Device,
     Hello,
     JobOrder,
@@ -130,7 +130,7 @@ def test_a_competition_is_opened_frozen_measured_again_and_ended(
     assert grace.done(f"{api}/final", body)["jobs"] == 6
     racer.finish(racer.lease())
     order = racer.lease()
-    hub.kill("warpbook.hub.service")
+    hub.kill("warpbook_hub.service")
     racer.finish(order)
     for _ in range(4):
         racer.finish(racer.lease())

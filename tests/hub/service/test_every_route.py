@@ -6,9 +6,9 @@ import pytest
 
 from tests.hub.service.class_hub import COURSE, SUBMIT, TEACH, Visitor
 from tests.hub.service.conftest import World
-from warpbook.hub.service.api.routes import API_ROUTES
-from warpbook.hub.service.pages.routes import PAGE_ROUTES
-from warpbook.hub.service.route import ApiRoute, PageRoute
+from warpbook_hub.service.api.routes import API_ROUTES
+from warpbook_hub.service.pages.routes import PAGE_ROUTES
+from warpbook_hub.service.route import ApiRoute, PageRoute
 
 #: bodies that are understood and change little: a reason that is empty is refused by
 #: what does the work, after it was asked who may

@@ -24,11 +24,11 @@ from tests.hub.service.class_hub import COURSE, SUBMIT, TEACH, free_ports
 from tests.hub.service.conftest import World
 from tests.hub.service.test_live import connect
 from tests.programs import ROOT, environment, program, wait_for
-from warpbook.hub.service.access import Identity
-from warpbook.hub.service.api.routes import API_ROUTES
-from warpbook.hub.service.in_progress import InProgress
-from warpbook.hub.service.pages.routes import PAGE_ROUTES
-from warpbook.hub.service.tickets import Tickets
+from warpbook_hub.service.access import Identity
+from warpbook_hub.service.api.routes import API_ROUTES
+from warpbook_hub.service.in_progress import InProgress
+from warpbook_hub.service.pages.routes import PAGE_ROUTES
+from warpbook_hub.service.tickets import Tickets
 
 
 def test_second_hub_in_a_folder_changes_nothing(world: World) -> None:
@@ -159,7 +159,7 @@ def test_upload_that_breaks_off_is_counted_no_more(world: World) -> None:
 def test_strangers_connections_keep_nobody_out(world: World) -> None:
     """More than the service has descriptors, half of them by the proxy."""
     hub = world.hub
-    service = hub.process("warpbook.hub.service")
+    service = hub.process("warpbook_hub.service")
     assert service
     limit = resource.prlimit(service.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(service.pid, resource.RLIMIT_NOFILE, (256, limit[1]))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from warpbook.cli.hub_checks import hub_checks
-from warpbook.hub.running.isolation import try_all
-from warpbook.hub.running.plan import HubPlan, Users, write_plan
+from warpbook_hub.cli.checks import hub_checks
+from warpbook_hub.running.isolation import try_all
+from warpbook_hub.running.plan import HubPlan, Users, write_plan
 
 SECRETS = ("hub/hub.sqlite", "hub/service_token", "hub/keeper_token", "course/hub.db")
 

@@ -52,8 +52,8 @@ def test_kills_lose_nothing(
         path = f"courses/{COURSE}/labs/{lab}/submissions"
         receipts = []
         kills = (
-            ("warpbook.hub.grader",),
-            ("warpbook.hub.service",),
+            ("warpbook_hub.grader",),
+            ("warpbook_hub.service",),
             ("jupyterhub",),
         )
         for number, words in enumerate(kills):
@@ -63,7 +63,7 @@ def test_kills_lose_nothing(
                 "replace": True,
             }
             receipts.append((body, ada_token.done(path, body)))
-            service = hub.process("warpbook.hub.service")
+            service = hub.process("warpbook_hub.service")
             hub.kill(*words)
             if words == ("jupyterhub",):
                 # graders and receipts do not wait for the hub

@@ -38,10 +38,10 @@ from tests.programs import (
     running,
     wait_for,
 )
-from warpbook.hub.keeper.client import KeeperClient
-from warpbook.hub.lease_protocol import KeptGpu, Report
-from warpbook.hub.running.plan import read_plan
-from warpbook.hub.running.supervisor import Supervisor
+from warpbook_hub.keeper.client import KeeperClient
+from warpbook_hub.lease_protocol import KeptGpu, Report
+from warpbook_hub.running.plan import read_plan
+from warpbook_hub.running.supervisor import Supervisor
 
 __all__ = ["children", "device"]
 GPUS = f"courses/{COURSE}/gpus"
@@ -147,7 +147,7 @@ def test_kills_leave_nothing_granted(
         wait_for("the grant", lambda: may_open(device, HOLDER) or None)
         child = held_open(device, HOLDER, children)
         # the service forgets nothing, and its keeper waits for it
-        hub.kill("warpbook.hub.service")
+        hub.kill("warpbook_hub.service")
         wait_for("the service", lambda: holder.get(GPUS).ok or None)
         assert state_of(holder)["state"] == "held"
         assert child.poll() is None
@@ -255,7 +255,7 @@ def test_the_page_is_for_everybody(lease_hub: LeaseHub) -> None:
 
 SPAWNER_HUB = """
 import os
-from warpbook.hub.running.lease_spawner import LeaseSpawner
+from warpbook_hub.running.lease_spawner import LeaseSpawner
 c = get_config()
 c.JupyterHub.bind_url = os.environ["T_URL"]
 c.JupyterHub.hub_bind_url = os.environ["T_HUB_URL"]

@@ -12,13 +12,13 @@ import pytest
 
 from tests.hub.service.test_isolation import planned
 from tests.programs import environment
-from warpbook.hub.running.plan import PLAN, HubPlan, write_plan
+from warpbook_hub.running.plan import PLAN, HubPlan, write_plan
 
 #: in a process of its own: the configuration binds its process to its parent
 READ = """
 import json, sys
 from traitlets.config.loader import PyFileConfigLoader
-from warpbook.hub.running import supervisor
+from warpbook_hub.running import supervisor
 config = PyFileConfigLoader(str(supervisor._CONFIG)).load_config()
 print(json.dumps(dict(config.Spawner.environment)))
 """

@@ -88,9 +88,9 @@ def test_everybody_is_an_account_of_the_machine(hub: ClassHub, device: str) -> N
         f"{HERE}/labs/{lab}/submissions", {"source": GOOD.read_text()}
     )["submission"]
     for program, account in (("service", "hub"), ("grader", "grader")):
-        words = f"warpbook.hub.{program}"
+        words = f"warpbook_hub.{program}"
         assert uid_of(hub, words) == SERVICES[f"warpbook-{account}"]
-    assert uid_of(hub, "warpbook.hub.keeper") == 0
+    assert uid_of(hub, "warpbook_hub.keeper") == 0
 
     # a server is its learner's, and so is the GPU while it is leased
     ada.start_server("")

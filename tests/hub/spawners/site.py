@@ -23,7 +23,7 @@ from tests.programs import (
     wait_for,
 )
 from warpbook.cli.main import main
-from warpbook.hub.spawners.site_files import CONFIG, PORT
+from warpbook_hub.spawners.site_files import CONFIG, PORT
 
 HUB_URL = "https://hub.example.org/j/"
 COMMON = ("--hub-url", HUB_URL, "--instructor", "grace", "--course", "gpu101")

@@ -14,7 +14,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from tests.hub.spawners.site import COMMON, KUBE, SLURM, config_of, written
 from warpbook.cli.main import main
-from warpbook.hub.spawners.site_files import CONFIG, JOB, MANIFESTS, VALUES
+from warpbook_hub.spawners.site_files import CONFIG, JOB, MANIFESTS, VALUES
 
 UUID = "GPU-01234567-89ab-cdef-0123-456789abcdef"
 SYSTEMD = ("--spawner", "systemd", "--gpu", f"{UUID}=/dev/nvidia0")
@@ -148,7 +148,7 @@ def test_it_needs_nothing_of_a_hub() -> None:
     code = (
         "import sys; sys.modules['jupyterhub'] = sys.modules['sqlalchemy'] = None\n"
         "from warpbook.cli.main import make_parser\n"
-        "import warpbook.hub.spawners.site_files\n"
+        "import warpbook_hub.spawners.site_files\n"
         "print(make_parser(['hub']).parse_args(['hub']).run.__module__)\n"
     )
     given = subprocess.run(
@@ -159,4 +159,4 @@ def test_it_needs_nothing_of_a_hub() -> None:
         env={"PYTHONPATH": ":".join(filter(None, sys.path))},
     )
     # and the hub's own command is as before
-    assert given.stdout.strip() == "warpbook.cli.hub"
+    assert given.stdout.strip() == "warpbook_hub.cli.hub"

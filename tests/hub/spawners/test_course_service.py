@@ -19,7 +19,7 @@ from tests.hub.spawners.site import (
     site_hub,
 )
 from tests.programs import answers, environment, running, wait_for
-from warpbook.hub.spawners.site_files import MANIFESTS, PORT
+from warpbook_hub.spawners.site_files import MANIFESTS, PORT
 
 
 def check_course(hub: SiteHub) -> None:

@@ -16,7 +16,7 @@ from traitlets.config import Config
 from tests.hub.spawners.kubernetes_types import check
 from tests.hub.spawners.servers import People, run
 from tests.hub.spawners.site import HUB_URL, KUBE, config_of, written
-from warpbook.hub.spawners.site_files import MANIFESTS, VALUES
+from warpbook_hub.spawners.site_files import MANIFESTS, VALUES
 
 GPU = "nvidia.com/gpu"
 #: nothing answers there, and nothing is asked

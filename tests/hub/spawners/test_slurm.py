@@ -17,8 +17,8 @@ from jupyterhub.spawner import Spawner
 
 from tests.hub.spawners.servers import People, calls, play, run
 from tests.hub.spawners.site import HUB_URL, SLURM, config_of, written
-from warpbook.hub.spawners.choice import NotGiven
-from warpbook.hub.spawners.site_files import JOB
+from warpbook_hub.spawners.choice import NotGiven
+from warpbook_hub.spawners.site_files import JOB
 
 GPUS = ("--gpu", "whole", "--gpu", "1g.10gb")
 

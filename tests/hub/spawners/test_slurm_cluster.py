@@ -15,7 +15,7 @@ from tests.hub.service.class_hub import Visitor
 from tests.hub.spawners.site import SLURM, Learner, SiteHub, site_hub
 from tests.hub.spawners.slurm_cluster import Slurm, slurm
 from tests.programs import answers, wait_for
-from warpbook.hub.spawners.site_files import JOB
+from warpbook_hub.spawners.site_files import JOB
 
 pytestmark = pytest.mark.slurm
 

@@ -15,7 +15,7 @@ from systemdspawner import systemd
 
 from tests.hub.spawners.servers import People, calls, play, run
 from tests.hub.spawners.site import config_of, written
-from warpbook.hub.spawners.choice import NotGiven
+from warpbook_hub.spawners.choice import NotGiven
 
 WHOLE = "GPU-01234567-89ab-cdef-0123-456789abcdef"
 SLICE = "MIG-76543210-89ab-cdef-0123-456789abcdef"

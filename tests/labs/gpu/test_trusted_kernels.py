@@ -10,7 +10,7 @@ import pytest
 from warpbook_labs.compiler.nvrtc import compile_to_ptx
 from warpbook_labs.engines.host.messages import Slot
 from warpbook_labs.engines.host.regions import first_poisoned
-from warpbook_labs.engines.interpreter.ptx.machine import Machine
+from warpbook_labs.engines.interpreter.ptx.machine.machine import Machine
 from warpbook_labs.gpu import kernels
 
 KEY = 0xDEADBEEF

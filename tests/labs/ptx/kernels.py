@@ -6,7 +6,7 @@ import functools
 
 from warpbook_labs.compiler.cuda_headers import headers_for
 from warpbook_labs.compiler.nvrtc import compile_to_ptx
-from warpbook_labs.engines.interpreter.ptx.machine import Machine
+from warpbook_labs.engines.interpreter.ptx.machine.machine import Machine
 
 
 @functools.cache

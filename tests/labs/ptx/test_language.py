@@ -8,8 +8,8 @@ import pytest
 from tests.labs.ptx.kernels import machine, ptx_of
 from warpbook_labs.cases import execution
 from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
-from warpbook_labs.engines.interpreter.ptx import running
-from warpbook_labs.engines.interpreter.ptx.errors import PtxError, Unsupported
+from warpbook_labs.engines.interpreter.ptx.machine import running
+from warpbook_labs.engines.interpreter.ptx.text.errors import PtxError, Unsupported
 
 ASYNC = """
 #include <cuda_pipeline.h>

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.labs.ptx.kernels import machine
-from warpbook_labs.engines.interpreter.ptx.values import to_bf16
+from warpbook_labs.engines.interpreter.ptx.text.values import to_bf16
 
 RANDOM = np.random.default_rng(3)
 

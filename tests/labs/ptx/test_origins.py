@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.labs.ptx.kernels import machine
-from warpbook_labs.engines.interpreter.ptx.machine import Machine
-from warpbook_labs.engines.interpreter.ptx.origins import Origins
-from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
+from warpbook_labs.engines.interpreter.ptx.lines.origins import Origins
+from warpbook_labs.engines.interpreter.ptx.machine.machine import Machine
+from warpbook_labs.engines.interpreter.ptx.memory.spaces import Buffer
 
 BRANCH = """
 __device__ float twice(float v) {

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.labs.ptx.kernels import machine
-from warpbook_labs.engines.interpreter.ptx.errors import (
+from warpbook_labs.engines.interpreter.ptx.machine.machine import Machine
+from warpbook_labs.engines.interpreter.ptx.text.errors import (
     BadLaunch,
     PtxError,
     Unsupported,
 )
-from warpbook_labs.engines.interpreter.ptx.machine import Machine
 
 RANDOM = np.random.default_rng(7)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.stub_nvml import StubNvml
-from warpbook.hub.grader.gpus import devices
+from warpbook_hub.grader.gpus import devices
 from warpbook_labs.errors import NoGpu
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_monitors.nvml.visible import visible_gpus

@@ -11,7 +11,7 @@ import torch
 
 from warpbook.kernel.trying.saved_tensors import free_gpu_bytes
 from warpbook.kernel.trying.snapshot import Snapshot
-from warpbook_monitors.trace.trials import OutputDifference
+from warpbook_profiler.model.trials import OutputDifference
 
 LAST_VALUE = "the last expression"
 #: more results of one name than this are not looked at

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.trials import Promise
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.trials import Promise
 
 #: what the report calls a trial that is one way to do what it advises
 _ADVISED_AS = {"compile": "fuse"}

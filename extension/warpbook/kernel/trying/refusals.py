@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpbook_monitors.trace.errors import TraceError
+from warpbook_profiler.model.errors import TraceError
 
 
 class Refused(TraceError):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpbook_monitors.trace.torch_gpus import used_devices
+from warpbook_profiler.capture.torch_gpus import used_devices
 
 
 @dataclass(frozen=True)

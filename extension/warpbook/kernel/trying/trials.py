@@ -23,10 +23,10 @@ from warpbook.kernel.trying.side_effects import check
 from warpbook.kernel.trying.snapshot import Snapshot
 from warpbook.kernel.trying.source import Body, read_body
 from warpbook.kernel.trying.turns import planned_pairs, run_once, take_turns
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.paired_ratio import speed_ratio
-from warpbook_monitors.trace.torch_gpus import used_devices
-from warpbook_monitors.trace.trials import Trial, measured, refused
+from warpbook_profiler.capture.torch_gpus import used_devices
+from warpbook_profiler.compare.paired_ratio import speed_ratio
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.trials import Trial, measured, refused
 
 #: stands for all changes where the cell itself is refused
 EVERY_CHANGE = "every change"

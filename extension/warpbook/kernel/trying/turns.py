@@ -14,8 +14,8 @@ from warpbook.kernel.trying.changes.change import Applied
 from warpbook.kernel.trying.refusals import Refused
 from warpbook.kernel.trying.snapshot import Snapshot
 from warpbook_monitors import units
-from warpbook_monitors.trace.paired_ratio import LEAST_PAIRS
-from warpbook_monitors.trace.torch_gpus import wait_for_gpu
+from warpbook_profiler.capture.torch_gpus import wait_for_gpu
+from warpbook_profiler.compare.paired_ratio import LEAST_PAIRS
 
 #: even, so that what drifts meets both sides alike
 MOST_PAIRS = 20

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from warpbook_labs.lab.questions import Question
-from warpbook_monitors.occupancy import (
+from warpbook_profiler.facts.occupancy import (
     MULTIPROCESSORS,
     PARTS,
     REGISTER_UNIT,

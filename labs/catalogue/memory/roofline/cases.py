@@ -10,10 +10,10 @@ import random
 from typing import Any
 
 from warpbook_labs.lab.questions import Question
-from warpbook_monitors.trace.ceilings import ceilings
-from warpbook_monitors.trace.columns import Operands
-from warpbook_monitors.trace.flops import model
-from warpbook_monitors.trace.traffic import least_bytes
+from warpbook_profiler.events.columns import Operands
+from warpbook_profiler.facts.flops import model
+from warpbook_profiler.facts.traffic import least_bytes
+from warpbook_profiler.model.ceilings import ceilings
 
 Numbers = dict[str, Any]
 _DTYPES = {"float32": "float", "float16": "c10::Half", "int8": "signed char"}

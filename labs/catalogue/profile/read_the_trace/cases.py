@@ -12,9 +12,9 @@ import msgspec
 from warpbook_labs.engines.simulated.cell import SIDE
 from warpbook_labs.engines.simulated.cell_script import POINTWISE, Script
 from warpbook_labs.lab.questions import Question
-from warpbook_monitors.trace.figures import Metrics
-from warpbook_monitors.trace.findings import find
-from warpbook_monitors.trace.findings import judge as verdict_of
+from warpbook_profiler.model.figures import Metrics
+from warpbook_profiler.verdict.findings import find
+from warpbook_profiler.verdict.findings import judge as verdict_of
 
 Report = dict[str, Any]
 _NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"

@@ -72,9 +72,9 @@ class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
     """Run kernels on the CPU, each run with memory of its own."""
 
     work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.interpreter.ptx.running",
+        "warpbook_labs.engines.interpreter.ptx.machine.running",
         Interpreted,
-        "warpbook_labs.engines.interpreter.ptx.running",
+        "warpbook_labs.engines.interpreter.ptx.machine.running",
     )
     ptx: str
     runs: tuple[Run, ...]

@@ -115,7 +115,7 @@ def _record(request: _Asked) -> None:
 
 def _capture() -> Any:
     try:
-        kineto: Any = importlib.import_module("warpbook_monitors.trace.kineto")
+        kineto: Any = importlib.import_module("warpbook_profiler.capture.kineto")
     except ImportError as problem:
         raise NoTrace(
             "There is no trace without PyTorch, whose profiler records it "
@@ -155,7 +155,7 @@ def _runner(device: Device, request: _Asked) -> Callable[[], None]:
 
 def _traced(capture: Any, run: Callable[[], None], trace: Path) -> None:
     plain = trace.with_suffix(".tmp")
-    errors = importlib.import_module("warpbook_monitors.trace.errors")
+    errors = importlib.import_module("warpbook_profiler.model.errors")
     try:
         capture.start()
         for _ in range(RUNS):

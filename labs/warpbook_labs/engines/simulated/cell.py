@@ -13,10 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.ceilings import Ceilings, ceilings
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.columns import (
+from warpbook_profiler.events.columns import (
     NONE,
     Category,
     Int32s,
@@ -25,8 +22,11 @@ from warpbook_monitors.trace.columns import (
     interned,
     make_columns,
 )
-from warpbook_monitors.trace.marks import make_marks
-from warpbook_monitors.trace.run import GpuLimits, Run
+from warpbook_profiler.events.marks import make_marks
+from warpbook_profiler.events.run import GpuLimits, Run
+from warpbook_profiler.model.ceilings import Ceilings, ceilings
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.verdict.analysis import analyse
 
 #: streams
 MAIN, SIDE = 7, 20

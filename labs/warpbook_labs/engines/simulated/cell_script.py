@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from warpbook_labs.engines.simulated.cell import MAIN, Cell
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.columns import Operands
+from warpbook_profiler.events.columns import Operands
+from warpbook_profiler.model.cell_profile import CellProfile
 
 POINTWISE = "void at::native::vectorized_elementwise_kernel<4, {}>(int)"
 _SGEMM = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x128x8_simt"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.interpreter.ptx.errors import Unsupported
-from warpbook_labs.engines.interpreter.ptx.machine import Machine
+from warpbook_labs.engines.interpreter.ptx.machine.machine import Machine
+from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported
 
 _THREADS = 256
 #: registers by the letter of their constraint (LLVM, "Inline Assembler Expressions")

@@ -19,7 +19,7 @@ import numpy as np
 
 from warpbook_labs.cases import execution
 from warpbook_labs.engines.interpreter.jobs import Interpreted, InterpretTriton, Ran
-from warpbook_labs.engines.interpreter.ptx.errors import Unsupported
+from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported
 from warpbook_labs.engines.interpreter.triton.memory import (
     TritonMemory,
 )

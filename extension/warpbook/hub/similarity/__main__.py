@@ -1,6 +1,0 @@
-"""`python -m warpbook.hub.similarity`: ranks the pairs of a question on stdin."""
-
-from warpbook.hub.similarity.process import main
-
-if __name__ == "__main__":
-    main()

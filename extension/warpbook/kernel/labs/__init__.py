@@ -1,0 +1,4 @@
+"""Labs in a notebook.
+
+Imports `runs` and `link`.
+"""

@@ -1,0 +1,97 @@
+"""Hands all events of a run to the server, on a thread, after its report is out."""
+
+from __future__ import annotations
+
+import importlib
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from warpbook.kernel.link.server_link import LinkError, NotKept, ServerLink
+from warpbook.kernel.link.unkept import unkept
+from warpbook.protocol import CellReport
+
+if TYPE_CHECKING:
+    from warpbook_profiler.events.columns import Columns
+    from warpbook_profiler.events.run import Run
+
+#: runs whose events wait to be handed over; a quick loop of profiles makes more
+_MOST_WAITING = 3
+#: so long after a cell its reply is out, and no thread is in its way
+_AFTER_S = 0.1
+
+
+class TimelineHandover:
+    """One thread for all runs of this kernel; it ends with the kernel.
+
+    Whatever goes wrong on it is the timeline's alone: the page that asks for the events
+    is told by the server that they did not come.
+    """
+
+    def __init__(self) -> None:
+        """Nothing waits; the thread starts with the first run."""
+        self._waiting: queue.Queue[tuple[ServerLink, str, Columns, Run]]
+        self._waiting = queue.Queue(_MOST_WAITING)
+        self._thread: threading.Thread | None = None
+
+    def count(self, events: Columns, run: Run) -> int | None:
+        """Count the events that would be handed over; None if they can't be."""
+        body = importlib.import_module("warpbook_profiler.timeline.timeline_body")
+        count = int(body.drawn(events, run).sum())
+        too_many = count > body.MAX_EVENTS or len(events.names) > body.MAX_NAMES
+        return None if too_many or self._waiting.full() else count
+
+    def hand_over(
+        self, link: ServerLink, report_id: str, events: Columns, run: Run
+    ) -> None:
+        """Have the events of a report handed over; returns at once."""
+        # only the thread of the cells puts anything in: there is room if there was
+        self._waiting.put_nowait((link, report_id, events, run))
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._work, name="warpbook-timelines", daemon=True
+            )
+            self._thread.start()
+
+    def _work(self) -> None:
+        body = importlib.import_module("warpbook_profiler.timeline.timeline_body")
+        while True:
+            link, report_id, events, run = self._waiting.get()
+            time.sleep(_AFTER_S)
+            packed = body.pack(events, run)
+            try:
+                link.post_timeline(report_id, packed)
+            except NotKept as problem:
+                unkept.hold(problem)
+            except LinkError:
+                # the page that asks for the events is told
+                pass
+            # else they would stay in memory until the next run
+            del events, run, packed
+
+
+#: of this kernel
+timelines = TimelineHandover()
+
+
+def hand_in(
+    link: ServerLink, report: CellReport, events: Columns | None, run: Run | None
+) -> str:
+    """Hand in a report, then all events of its run, where it has any.
+
+    Returns:
+        Words for the person, where it is shown and not kept yet; empty where it is.
+
+    Raises:
+        NoServer: there is nobody to hand it to.
+        LinkError: the server did not take it.
+    """
+    words = ""
+    try:
+        link.post(report)
+    except NotKept as problem:
+        words = unkept.hold(problem)
+    if report.timeline_events is not None and events is not None and run is not None:
+        timelines.hand_over(link, report.id, events, run)
+    return words

@@ -1,0 +1,104 @@
+"""`warpbook.analyze(path)`: the report of a trace file in a notebook."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Union
+
+from IPython import get_ipython
+from IPython.display import display
+
+from warpbook.kernel.link.server_link import LinkError, NoServer, ServerLink
+from warpbook.kernel.link.timeline_handover import hand_in, timelines
+from warpbook.kernel.link.where import kernel_id, notebook_path
+from warpbook.kernel.profile.job import Job
+from warpbook.kernel.profile.kernel_limits import KernelLimits
+from warpbook.kernel.runs.cell import prompt_number
+from warpbook.kernel.runs.profile import Notice, Profile
+from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook_monitors.plain_text import bounded
+from warpbook_profiler.files.file_profile import FileProfile, profile_of
+from warpbook_profiler.files.nsight.limiters import kernel_limits
+from warpbook_profiler.files.nsight.ncu import looks_like_ncu, read_ncu
+from warpbook_profiler.files.read_trace import read_apart
+from warpbook_profiler.ranks.files import trace_files
+from warpbook_profiler.report.ranks_read import job_of, read_job, read_ranks
+
+_MOST_TITLE = 200
+
+
+_Path = Union[str, "os.PathLike[str]"]
+
+
+def analyze(path: _Path | Sequence[_Path]) -> Profile | Job | KernelLimits:
+    """Read a trace of torch.profiler and give its report, as that of a cell.
+
+    A notebook shows the report, in JupyterLab with its timeline; every figure of it is
+    an attribute, and `.diff(other)` compares it with another profile or file.
+
+    An export of Nsight Systems (`nsys export --type sqlite`) gives the same report,
+    and a table of Nsight Compute (`ncu --csv`) its kernels with what limits each.
+
+    Several traces, or a folder of them, are the ranks of one job: they are aligned by
+    their collectives, and the one that the others wait for is named. So are the
+    processes of one file, where somebody merged their traces.
+
+    Args:
+        path: the Chrome trace, `.json` or `.json.gz`; a folder of them; or several;
+            `.sqlite` of nsys; `.csv`, `.txt` or `.log` of ncu.
+
+    Raises:
+        TraceFileError: `NotATrace`, `TraceDamaged` or `TraceTooLarge`, of
+            `warpbook_profiler.model.errors`; itself where the file can't be read.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        return Job(*read_job(trace_files(path)))
+    if Path(path).is_dir():
+        return Job(*read_job(trace_files([path])))
+    if looks_like_ncu(os.fspath(path)):
+        return KernelLimits(kernel_limits(read_ncu(os.fspath(path))))
+    traces = read_apart(os.fspath(path))
+    if len(traces) > 1:
+        return Job(*job_of(*read_ranks([Path(path)], lambda _: traces)))
+    file_profile = profile_of(traces[0].events, traces[0].run)
+    profile = Profile(file_profile.profile, bounded(Path(path).name, _MOST_TITLE))
+    shell = get_ipython()
+    if shell is not None:
+        _hand_in(shell, profile, file_profile)
+    return profile
+
+
+def _hand_in(shell: Any, profile: Profile, file_profile: FileProfile) -> None:
+    """Give the report to the server: the dashboard lists it, the page draws it."""
+    link, report_id = ServerLink(), str(uuid.uuid4())
+    # when it was read: what this machine's GPUs did at the recorded time is not of it
+    read_ms = time.time() * 1e3
+    timeline_events = timelines.count(file_profile.events, file_profile.run)
+    report = CellReport(
+        id=report_id,
+        protocol=PROTOCOL_VERSION,
+        kernel_id=kernel_id(shell),
+        notebook=notebook_path(),
+        cell_id=None,
+        execution_count=prompt_number(shell),
+        title=profile.title,
+        started_ms=read_ms,
+        ended_ms=read_ms,
+        status="ok",
+        profile=profile.figures,
+        timeline_events=timeline_events,
+    )
+    try:
+        caution = hand_in(link, report, file_profile.events, file_profile.run)
+    except NoServer:
+        return
+    except LinkError as problem:
+        display(Notice(f"The dashboard did not get this report. {problem}"))
+        return
+    profile.report_id = report_id
+    if caution:
+        display(Notice(caution))

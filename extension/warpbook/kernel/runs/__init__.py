@@ -1,0 +1,4 @@
+"""The runs of one piece of code: recorded, timed without the profiler, shown.
+
+Imports `link`.
+"""

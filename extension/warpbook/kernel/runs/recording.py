@@ -1,0 +1,158 @@
+"""One recording of the code that runs now: started, stopped, then added up."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.errors import CaptureFailed
+
+if TYPE_CHECKING:
+    from warpbook_profiler.events.columns import Columns
+    from warpbook_profiler.events.run import Run
+
+_TRIALS = 1000
+
+
+class LineNotes:
+    """Which line the code came to, and when (Unix time), in order."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.lines: list[int] = []
+        self.times_ns: list[int] = []
+
+    def at(self, line: int) -> None:
+        """Note that the code comes to this line now."""
+        self.lines.append(line)
+        self.times_ns.append(time.time_ns())
+
+
+class Recording:
+    """The profiler at work; what it recorded is kept until nobody wants it."""
+
+    def __init__(self, memory: bool, shapes: bool = True) -> None:
+        """Prepare.
+
+        Args:
+            memory: record each allocation.
+            shapes: record what each operator is called with.
+
+        Raises:
+            CaptureFailed: there is no torch.
+        """
+        began_ns = time.perf_counter_ns()
+        self._capture: Any = _with_torch("kineto").Capture(memory, shapes)
+        self._import_ns = time.perf_counter_ns() - began_ns
+        self.notes = LineNotes()
+
+    def start(self) -> None:
+        """Begin.
+
+        Raises:
+            TraceError: another profiler runs, or torch refused.
+        """
+        self._capture.start()
+
+    def code_begins(self) -> None:
+        """Leave out of the window what IPython did since the start."""
+        self._capture.code_begins()
+
+    def code_ends(self, at_ns: int) -> None:
+        """Note what the code took so far; it may have ended (Unix time)."""
+        self._capture.code_ends(at_ns)
+
+    def stop(self, code_end_ns: int | None = None) -> Recorded:
+        """End it.
+
+        Args:
+            code_end_ns: when the code ended, unless it did just now (Unix time).
+
+        Raises:
+            CaptureFailed: there is nothing that can be believed.
+        """
+        events, run = self._capture.stop(code_end_ns)
+        if run.set_up is not None:
+            set_up = msgspec.structs.replace(run.set_up, imports_ns=self._import_ns)
+            run = replace(run, set_up=set_up)
+        if self.notes.lines:
+            marking = importlib.import_module("warpbook_profiler.events.marks")
+            marks = marking.make_marks(self.notes.lines, self.notes.times_ns)
+            run = replace(run, marks=marks)
+        return Recorded(events, run, self._capture)
+
+    def discard(self) -> None:
+        """End it, whatever it holds."""
+        self._capture.discard()
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What one recording holds."""
+
+    events: Columns
+    run: Run
+    _capture: Any
+
+    @property
+    def wall_ns(self) -> int:
+        """Give how long the code took, with the GPU's work."""
+        return self.run.end_ns - self.run.start_ns
+
+    def figures(self, source: Sequence[str]) -> CellProfile:
+        """Add the events up; the source is shown beside its lines."""
+        analysis = importlib.import_module("warpbook_profiler.verdict.analysis")
+        figures: CellProfile = analysis.analyse(self.events, self.run)
+        if self.run.marks is None:
+            return figures
+        lines = importlib.import_module("warpbook_profiler.facts.lines")
+        return msgspec.structs.replace(
+            figures,
+            lines=lines.by_line(self.events, self.run, source),
+            lines_cost_ns=round(len(self.run.marks.line) * _note_ns()),
+        )
+
+    def save(self, path: str) -> None:
+        """Write the Chrome trace, before any other recording starts.
+
+        Raises:
+            CaptureFailed: it could not be written.
+        """
+        self._capture.save(path)
+
+
+def _note_ns() -> float:
+    """Measure what noting one line takes."""
+    notes = LineNotes()
+    began_ns = time.perf_counter_ns()
+    for line in range(_TRIALS):
+        notes.at(line)
+    return (time.perf_counter_ns() - began_ns) / _TRIALS
+
+
+def wait_for_gpu() -> None:
+    """Wait for all work of this process on its GPUs.
+
+    Raises:
+        CaptureFailed: there is no torch, or the GPU is in no state to be waited for.
+    """
+    _with_torch("torch_gpus").wait_for_gpu()
+
+
+def _with_torch(module: str) -> Any:
+    # torch takes long to import, and may not be there
+    try:
+        return importlib.import_module(f"warpbook_profiler.{module}")
+    except (ImportError, OSError) as problem:
+        raise CaptureFailed(
+            f"%%gpuprof needs PyTorch in this kernel's environment ({sys.prefix}), "
+            f"and it can't be imported ({problem}). Run %pip install torch, then "
+            "restart the kernel."
+        ) from None

@@ -1,0 +1,4 @@
+"""What the GPUs do now: `%gpu`, the Monitor, the memory calculator.
+
+Imports `link`.
+"""

@@ -1,0 +1,4 @@
+"""What each cell cost, worded once.
+
+Imports `memory`, `past` and what is below.
+"""

@@ -1,0 +1,49 @@
+"""`GET api/v1/reports/<id>/checklist`: a report's checklist, for who opens it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from jupyter_server.auth.decorator import authorized
+from msgspec.structs import replace
+from tornado import web
+
+from warpbook.protocol import CellReport
+from warpbook.reports.labs import CHECKLIST_LABS
+from warpbook.server.records.rest import Handler
+from warpbook.server.stream.selection import encode
+from warpbook.server.web.parameters import NoQuery
+from warpbook_profiler.checklist.answers import Checklist
+from warpbook_profiler.checklist.view import view_of_checklist
+
+
+class ChecklistHandler(Handler):
+    """Answers off the event loop.
+
+    Cost: some milliseconds where the kernel did not answer before.
+    """
+
+    query_type = NoQuery
+
+    @web.authenticated
+    @authorized
+    async def get(self, report_id: str) -> None:
+        """Give the answers by what they are."""
+        report = await self.kept_report(report_id)
+        answers = await asyncio.to_thread(checklist_of, report)
+        self.finish_json(encode(view_of_checklist(answers)))
+
+
+def checklist_of(report: CellReport) -> Checklist:
+    """Give what the kernel answered; else judge the profile, without its code."""
+    answers = report.checklist
+    if answers is None:
+        # it needs numpy, which must not be imported on the event loop
+        from warpbook_profiler.checklist.judging import checklist  # noqa: PLC0415
+
+        return checklist(report.profile, CHECKLIST_LABS)
+    # an older warpbook, or a newer one, may have had other labs
+    lines = tuple(
+        replace(line, lab=CHECKLIST_LABS.get(line.name)) for line in answers.lines
+    )
+    return replace(answers, lines=lines)

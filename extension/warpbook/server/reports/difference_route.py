@@ -1,0 +1,71 @@
+"""`GET api/v1/reports/<id>/difference?with=OTHER`: two reports that a person picks."""
+
+from __future__ import annotations
+
+import asyncio
+
+from jupyter_server.auth.decorator import authorized
+from msgspec import Struct
+from msgspec.structs import replace
+from tornado import web
+
+from warpbook.protocol import CellReport, Comparison
+from warpbook.server.past.history import Past
+from warpbook.server.records.reports import Reports
+from warpbook.server.records.rest import Handler
+from warpbook.server.stream.broadcast import Broadcaster
+from warpbook.server.stream.selection import encode
+from warpbook.server.web.parameters import ReportId
+from warpbook_profiler.compare.compare import Clocks, clocks_of, compare
+from warpbook_profiler.compare.comparison_tables import comparison_tables
+
+
+class Difference(Struct, frozen=True, rename={"other": "with"}):
+    """Which other report is compared."""
+
+    other: ReportId
+
+
+class DifferenceHandler(Handler):
+    """Compares, with the clocks that the history holds of both runs.
+
+    Cost: two reports, bounded where they come in, and the held part of their spans.
+    """
+
+    query_type = Difference
+
+    def initialize(  # type: ignore[override]
+        self, broadcaster: Broadcaster, reports: Reports, past: Past
+    ) -> None:
+        """Take what was read."""
+        super().initialize(broadcaster, reports)
+        self._past = past
+
+    @web.authenticated
+    @authorized
+    async def get(self, report_id: str) -> None:
+        """Compare with the other one, the earlier first."""
+        named = (report_id, self.query(Difference).other)
+        reports = [await self.kept_report(name) for name in named]
+        before, after = sorted(reports, key=lambda report: report.started_ms)
+        clocks = (await self._clocks(before), await self._clocks(after))
+
+        def compared() -> Comparison:
+            # with repeats it needs numpy, which must not be imported on the event loop
+            difference = compare(before.profile, after.profile, clocks)
+            return replace(difference, tables=comparison_tables(difference))
+
+        self.finish_json(encode(await asyncio.to_thread(compared)))
+
+    async def _clocks(self, report: CellReport) -> Clocks | None:
+        """Ask how the GPUs ran meanwhile; None where nobody read them."""
+        wanted = [f"gpu:{uuid}" for uuid in report.gpus]
+        devices = {
+            at: device
+            for at, device in enumerate(self._broadcaster.devices)
+            if device.id in wanted
+        }
+        if not devices or not report.started_ms < report.ended_ms:
+            return None
+        spans = await self._past.spans(report.started_ms, report.ended_ms, devices)
+        return clocks_of(spans, wanted)

@@ -1,0 +1,159 @@
+"""Trace files that people open: read and analysed in a process, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+
+from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook.server.records.reports import Reports
+from warpbook.server.records.timelines import Timelines
+from warpbook_monitors.plain_text import bounded
+from warpbook_monitors.python_path import NOWHERE, own_path
+from warpbook_profiler.files.file_answer import Fault, Told
+
+#: requests that wait for the one that is served
+_MOST_WAITING = 8
+_MOST_TITLE, _MOST_PROBLEM = 200, 400
+
+_decode = msgspec.msgpack.Decoder(Told).decode
+
+
+class NoReport(Exception):
+    """Why a file has no report: a fault with a name, in words."""
+
+    def __init__(self, fault: Fault | str, problem: str) -> None:
+        """Name the fault."""
+        super().__init__(problem)
+        self.fault = fault
+
+
+class TraceFiles:
+    """Reports of trace files, for the event loop."""
+
+    def __init__(
+        self, reports: Reports, timelines: Timelines, max_bytes: int, max_s: float
+    ) -> None:
+        """Keep where reports go, and what one file may take.
+
+        Args:
+            reports: keeps them.
+            timelines: keeps their events.
+            max_bytes: of a file as it is on disk.
+            max_s: to read and analyse it.
+        """
+        self._reports = reports
+        self._timelines = timelines
+        self._max_bytes = max_bytes
+        self._max_s = max_s
+        # each takes a core, and memory in proportion to its file
+        self._reading = asyncio.Lock()
+        self._waiting = 0
+
+    async def report(self, path: str, file: Path) -> CellReport:
+        """Give the report of a file; it is read again only if it changed.
+
+        Args:
+            path: how Jupyter names it.
+            file: where it is.
+
+        Raises:
+            NoReport: it has none.
+        """
+        if self._waiting >= _MOST_WAITING:
+            raise NoReport("busy", "Too many traces are being read; try again soon.")
+        self._waiting += 1
+        try:
+            async with self._reading:
+                return await self._made(path, file)
+        finally:
+            self._waiting -= 1
+
+    async def _made(self, path: str, file: Path) -> CellReport:
+        try:
+            status = await asyncio.to_thread(os.stat, file)
+        except OSError as problem:
+            raise NoReport("unreadable", f"{problem.strerror or problem}.") from None
+        if status.st_size > self._max_bytes:
+            raise NoReport(
+                "too_large",
+                f"It has {status.st_size >> 20:,} MiB, and this server reads traces of "
+                f"at most {self._max_bytes >> 20:,} MiB (WarpbookApp.trace_megabytes). "
+                "Record fewer steps, or use warpbook analyze in a terminal.",
+            )
+        # another state of the file is another report
+        state = f"{path}\0{status.st_mtime_ns}\0{status.st_size}"
+        digest = hashlib.sha256(state.encode(errors="surrogatepass")).hexdigest()
+        report_id = f"file-{digest[:32]}"
+        report = self._reports.get(report_id)
+        if report is not None and self._has_timeline(report):
+            return self._reports.add_of_file(report)
+        answer = await self._read(file)
+        if answer.profile is None:
+            words = bounded(answer.problem, _MOST_PROBLEM)
+            raise NoReport(answer.fault or "unreadable", words)
+        saved_ms = status.st_mtime_ns / 1e6
+        report = CellReport(
+            id=report_id,
+            protocol=PROTOCOL_VERSION,
+            kernel_id="",
+            notebook=None,
+            cell_id=None,
+            execution_count=None,
+            title=bounded(file.name, _MOST_TITLE),
+            started_ms=saved_ms,
+            ended_ms=saved_ms,
+            status="ok",
+            profile=answer.profile,
+            timeline_events=answer.timeline_events,
+            file=path,
+        )
+        report = self._reports.add_of_file(report)
+        if answer.timeline is not None:
+            await self._timelines.add_of_file(report_id, answer.timeline)
+        return report
+
+    def _has_timeline(self, report: CellReport) -> bool:
+        return report.timeline_events is None or self._timelines.has(report.id)
+
+    async def _read(self, file: Path) -> Told:
+        # not in the file's folder, whose modules a child would take for ours
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "warpbook_profiler.files.file_profile", str(file)),
+            cwd=NOWHERE,
+            env={**os.environ, "PYTHONPATH": own_path(), "OPENBLAS_NUM_THREADS": "1"},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            said, _ = await asyncio.wait_for(child.communicate(), self._max_s)
+        except asyncio.TimeoutError:
+            raise NoReport(
+                "too_slow",
+                f"To read it takes more than {self._max_s:g} s "
+                "(WarpbookApp.trace_seconds). Record fewer steps, or use "
+                "warpbook analyze in a terminal.",
+            ) from None
+        finally:
+            # what it started for parts of a large file goes with it
+            if child.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
+        try:
+            return _decode(said)
+        except msgspec.MsgspecError:
+            raise NoReport(
+                "unreadable",
+                "The process that read it ended without an answer; it may have run "
+                "out of memory.",
+            ) from None

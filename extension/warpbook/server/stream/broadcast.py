@@ -1,0 +1,158 @@
+"""One stream of frames to many viewers: each frame is encoded once.
+
+Everything here runs on the server's event loop; the sampler's thread only hands
+its messages over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable
+
+from warpbook._version import __version__
+from warpbook.protocol import (
+    PROTOCOL_VERSION,
+    Device,
+    Frame,
+    Gap,
+    Hello,
+    StateNow,
+)
+from warpbook.server.stream.demand import Demand
+from warpbook.server.stream.insight import Insight
+from warpbook.server.stream.selection import encode
+from warpbook.server.stream.stream_part import StreamPart
+from warpbook.server.stream.viewers import Viewers
+from warpbook.server.web.loop_lag import measure_loop_lag
+from warpbook_monitors.frames import end_ms
+from warpbook_monitors.history.history import History
+from warpbook_monitors.sampling.own_cost import Costs
+from warpbook_monitors.sampling.sampler import Message, Sampler
+
+#: how long a single request keeps the devices being read
+REQUEST_WATCH_S = 5.0
+#: two ticks and a GPM window: the first frame that says anything of a woken GPU
+_WAKE_S = 0.35
+
+
+class Broadcaster:
+    """Starts and rests the sampler by demand, and hands on what it says."""
+
+    def __init__(self, sampler: Sampler, history: History, costs: Costs) -> None:
+        """Take a sampler that is not open yet."""
+        self.sampler = sampler
+        self.history = history
+        #: why the devices are read
+        self.demand = Demand(self._attend)
+        self.viewers = Viewers(self.demand, sampler.rate_hz, costs)
+        self._costs = costs
+        self._parts: list[StreamPart] = []
+        self._requests = self.demand.lease("requests")
+        self._watch = contextlib.ExitStack()
+        self._opening: asyncio.Task[None] | None = None
+        self._woken_s: float | None = None
+        self._insight = Insight(costs)
+
+    async def ready(self) -> None:
+        """Wait until the devices are found; the first call makes them be looked for."""
+        await asyncio.shield(self._begin_opening())
+
+    async def close(self) -> None:
+        """Stop the sampler; a driver that hangs is not waited for."""
+        self.demand.close()
+        self._requests.end()
+        if self._opening is not None:
+            self.sampler.abandon()
+            await self._opening
+            await asyncio.to_thread(self.sampler.close)
+
+    def hello(self) -> Hello:
+        """Describe the stream as it is now."""
+        return Hello(
+            protocol=PROTOCOL_VERSION,
+            version=__version__,
+            time_ms=time.time() * 1000,
+            rate_hz=self.sampler.rate_hz,
+            devices=self.devices,
+            absences=self.sampler.absences,
+            replay=self.sampler.replay,
+        )
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """What is being read."""
+        return self.sampler.devices
+
+    async def state(self) -> StateNow:
+        """Give the newest frame, waking the sampler if it rests."""
+        await self.ready()
+        self._requests.begin_for(REQUEST_WATCH_S)
+        awake_s = time.monotonic() - (self._woken_s or 0.0)
+        await asyncio.sleep(max(_WAKE_S - awake_s, 0))
+        state = StateNow(
+            protocol=PROTOCOL_VERSION,
+            version=__version__,
+            devices=self.devices,
+            absences=self.sampler.absences,
+            replay=self.sampler.replay,
+            frame=self.sampler.newest,
+            verdicts=self._insight.verdicts(self.devices),
+        )
+        for part in self._parts:
+            state = await part.complete(state)
+        return state
+
+    def attach(self, part: StreamPart) -> None:
+        """Let a part follow the messages, greet new viewers and complete states."""
+        self._parts.append(part)
+
+    def greetings(self) -> Iterable[bytes]:
+        """Give what a new viewer is sent after the hello."""
+        for part in self._parts:
+            yield from part.greeting()
+
+    def _begin_opening(self) -> asyncio.Task[None]:
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+        return self._opening
+
+    async def _open(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def hand_over(message: Message) -> None:
+            # a loop that is closing takes no more, and nobody is left to tell
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._take, message)
+
+        self.sampler.listen(hand_over)
+        await asyncio.to_thread(self.sampler.open)
+
+    def _take(self, message: Message) -> None:
+        encoded = encode(message)
+        self.history.append(end_ms(message), encoded)
+        if isinstance(message, Frame):
+            self.viewers.send_frame(message, encoded)
+            for news in self._insight.take(message, self.devices):
+                self.viewers.send_watching(encode(news))
+        elif isinstance(message, Gap):
+            self.viewers.send_watching(encoded)
+        else:
+            self.viewers.send_everyone(encoded)
+        for part in self._parts:
+            part.follow(message)
+
+    def _attend(self) -> None:
+        """Let the sampler run at the rate that is wanted, or rest."""
+        rate = self.demand.rate
+        self.sampler.ease(rate != "full")
+        if rate is not None and self._woken_s is None:
+            self._begin_opening()
+            self._watch.enter_context(self.sampler.watch("server"))
+            lag = asyncio.create_task(measure_loop_lag(self._costs))
+            self._watch.callback(lag.cancel)
+            self._woken_s = time.monotonic()
+        elif rate is None:
+            self._watch.close()
+            self._woken_s = None

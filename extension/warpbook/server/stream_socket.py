@@ -1,0 +1,203 @@
+"""The WebSocket: one viewer, from its handshake to its close."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from itertools import chain, islice
+from typing import Any
+
+import msgspec
+from msgspec.json import Decoder
+
+from warpbook.protocol import (
+    ClientMessage,
+    CloseCode,
+    Error,
+    Frame,
+    Gap,
+    Subscribe,
+)
+from warpbook.server.past.history import Past
+from warpbook.server.stream.selection import Pace, Refused, Selection, encode, select
+from warpbook.server.web.parameters import BadBody, read_json
+from warpbook.server.web.sockets import AuthorizedSocket, text_frame
+from warpbook_monitors.frames import end_ms
+from warpbook_monitors.history.history import is_frame
+
+#: messages that can't be understood, after which the connection is closed
+MAX_GARBAGE = 10
+#: of messages that must not be left out, while nothing gets through
+MAX_WAITING_BYTES = 16_000_000
+
+#: archived messages that are unpacked at a time: eight GPUs' take some 50 ms
+_BATCH = 200
+
+_MESSAGE = Decoder(ClientMessage)
+_decode_frame = msgspec.json.Decoder(Frame).decode
+
+
+class _Numbered(msgspec.Struct, tag="frame"):
+    """A frame whose readings are not looked at."""
+
+    seq: int
+
+
+_decode_numbered = msgspec.json.Decoder(_Numbered).decode
+
+
+class StreamHandler(AuthorizedSocket):
+    """`GET <base_url>/warpbook/api/v1/stream`.
+
+    Cost: messages of at most 4,096 bytes; frames are encoded once for all viewers.
+    """
+
+    def initialize(self, past: Past, max_viewers: int) -> None:
+        """Take what the application shares."""
+        self._past = past
+        self._broadcaster = past.broadcaster
+        self._max_viewers = max_viewers
+        self._garbage = 0
+        self._waiting_bytes = 0
+        self._skipped_ms: float | None = None
+        self._catch_up: asyncio.Task[None] | None = None
+
+    async def open(self, *args: Any, **kwargs: Any) -> None:
+        """Say hello, once the devices are known."""
+        super().open(*args, **kwargs)
+        if not self._broadcaster.viewers.admit(self, self._max_viewers):
+            self.close(
+                CloseCode.TOO_MANY_VIEWERS,
+                f"This server allows {self._max_viewers} viewers at a time.",
+            )
+            return
+        self.send_soon()
+        await self._broadcaster.ready()
+        self.send(encode(self._broadcaster.hello()))
+        for greeting in self._broadcaster.greetings():
+            self.send(greeting)
+        self._broadcaster.viewers.connect(self)
+
+    def on_message(self, message: str | bytes) -> None:
+        """Serve a subscription, or say why not."""
+        try:
+            request = read_json(message, _MESSAGE)
+            if isinstance(request, Subscribe):
+                self._subscribe(request)
+            else:
+                self._stop_frames()
+        except BadBody as error:
+            self._refuse(Error("garbage", f"Not a message of this protocol: {error}"))
+        except Refused as refused:
+            self._refuse(refused.error)
+
+    def on_close(self) -> None:
+        """Forget this viewer."""
+        self._stop_frames()
+        self._broadcaster.viewers.disconnect(self)
+        super().on_close()
+
+    def send_frame(self, encoded: bytes, time_ms: float) -> bool:
+        """Send a frame, or skip it while the one before is still on its way."""
+        if self.busy():
+            if self._skipped_ms is None:
+                self._skipped_ms = time_ms
+            return False
+        if self._skipped_ms is not None:
+            gap = Gap(
+                self._skipped_ms,
+                time_ms,
+                "slow_reader",
+                "The connection was too slow; ask again with since_ms.",
+            )
+            self._skipped_ms = None
+            self.send(encode(gap))
+        self._waiting_bytes = 0
+        self.write_text(encoded)
+        return True
+
+    def send(self, encoded: bytes) -> None:
+        """Send a message that must not be left out."""
+        if self.busy():
+            self._waiting_bytes += len(encoded)
+            if self._waiting_bytes > MAX_WAITING_BYTES:
+                self.close(1013, "The connection is too slow.")
+                return
+        else:
+            self._waiting_bytes = 0
+        self.write_text(encoded)
+
+    def _subscribe(self, subscribe: Subscribe) -> None:
+        selection = select(
+            subscribe, self._broadcaster.devices, self._broadcaster.sampler.rate_hz
+        )
+        self._stop_frames()
+        if subscribe.since_ms is None:
+            self._broadcaster.viewers.subscribe(self, selection)
+            return
+        self._catch_up = asyncio.create_task(
+            self._send_since(selection, subscribe.since_ms, subscribe.played_before)
+        )
+
+    async def _send_since(
+        self, selection: Selection, since_ms: float, played_before: bool
+    ) -> None:
+        """Send what archive and history hold, as fast as it is taken; then go live."""
+        history = self._broadcaster.history
+        pace = Pace(selection.rate_hz, self._broadcaster.sampler.rate_hz)
+        older = self._past.before_memory(since_ms)
+        if played_before:
+            older = chain(older, self._past.played(since_ms))
+        while batch := await asyncio.to_thread(list, islice(older, _BATCH)):
+            since_ms = max(since_ms, *map(end_ms, batch))
+            frames = await asyncio.to_thread(pack, map(encode, batch), selection, pace)
+            if not await self.written(frames):
+                return
+        gap = history.lost_since(since_ms)
+        number = history.after(since_ms)
+        while (piece := history.piece(number)) is not None:
+            if number < piece.first:
+                # taken so slowly that the oldest went meanwhile
+                gap = history.lost_since(since_ms)
+                number = piece.first
+            if gap is not None:
+                self.send(encode(gap))
+                gap = None
+            # an hour of eight GPUs takes seconds to unpack, the loop has other work
+            unsent = piece.messages_from(number)
+            frames = await asyncio.to_thread(pack, unsent, selection, pace)
+            number, since_ms = piece.end, piece.times_ms[-1]
+            if not await self.written(frames):
+                return
+        if gap is not None:
+            self.send(encode(gap))
+        self._broadcaster.viewers.subscribe(self, selection)
+
+    def _stop_frames(self) -> None:
+        if self._catch_up is not None:
+            self._catch_up.cancel()
+            self._catch_up = None
+        self._skipped_ms = None
+        self._broadcaster.viewers.unsubscribe(self)
+
+    def _refuse(self, error: Error) -> None:
+        self.send(encode(error))
+        self._garbage += 1
+        if error.code == "protocol_version":
+            self.close(CloseCode.PROTOCOL_VERSION, "protocol version")
+        elif self._garbage >= MAX_GARBAGE:
+            self.close(CloseCode.GARBAGE, "too many messages that were refused")
+
+
+def pack(messages: Iterable[bytes], selection: Selection, pace: Pace) -> bytes:
+    """Give messages, of frames those that are wanted, as they go over the wire."""
+    packed = bytearray()
+    for encoded in messages:
+        wanted = encoded
+        if is_frame(encoded):
+            if not pace.takes(_decode_numbered(encoded).seq):
+                continue
+            if selection.devices is not None:
+                wanted = selection.encode(_decode_frame(encoded), encoded)
+        packed += text_frame(wanted)
+    return bytes(packed)

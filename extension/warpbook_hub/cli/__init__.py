@@ -1,0 +1,4 @@
+"""The commands of `warpbook hub`.
+
+The top of the package.
+"""

@@ -1,0 +1,212 @@
+"""Brings a course's learners to what a roster says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from sqlalchemy import Connection, delete, insert, select, update
+
+from warpbook_hub import audit
+from warpbook_hub.course.courses import (
+    MAIN_SECTION,
+    Member,
+    course,
+    ensure_person,
+    members,
+    person_of,
+    section_id,
+)
+from warpbook_hub.course.roster_csv import RosterRow
+from warpbook_hub.database.tables import MEMBERSHIPS, PEOPLE, TEAM_MEMBERS, TEAMS
+from warpbook_hub.ids import new_id
+
+_NAMES = ("first_name", "last_name", "email")
+
+
+class RosterChanges(Struct, frozen=True):
+    """What an import changes, by user name."""
+
+    added: tuple[str, ...] = ()
+    #: names, section or team
+    changed: tuple[str, ...] = ()
+    #: no more on the roster: their work is kept, and they submit nothing
+    hidden: tuple[str, ...] = ()
+    #: were hidden before
+    returned: tuple[str, ...] = ()
+    unchanged: int = 0
+    #: of the file: columns that nothing was taken from
+    unused_columns: tuple[str, ...] = ()
+    #: what somebody should look at
+    notes: tuple[str, ...] = ()
+
+
+def import_roster(
+    connection: Connection,
+    now_ms: int,
+    actor: str,
+    course_id: str,
+    rows: Sequence[RosterRow],
+    hides: bool = True,
+) -> RosterChanges:
+    """Add, change and hide learners; doing it twice changes nothing the second time.
+
+    Instructors and assistants are left as they are, also where the roster names them.
+
+    Args:
+        connection: of the database.
+        now_ms: the time.
+        actor: who does it.
+        course_id: the course.
+        rows: the roster.
+        hides: learners whom it does not name are hidden.
+
+    Raises:
+        NotFound: there is no such course.
+    """
+    plan = _plan(connection, course_id, rows, hides)
+    changes = plan.changes
+    if not (changes.added or changes.changed or changes.hidden or changes.returned):
+        return changes
+    touched = {*changes.added, *changes.changed, *changes.returned}
+    for row in rows:
+        if row.username in touched:
+            _put(connection, now_ms, course_id, row)
+    for username in changes.hidden:
+        connection.execute(
+            update(MEMBERSHIPS)
+            .where(
+                MEMBERSHIPS.c.course == course_id,
+                MEMBERSHIPS.c.person == plan.people[username],
+            )
+            .values(hidden_ms=now_ms)
+        )
+    counts = {
+        "added": len(changes.added),
+        "changed": len(changes.changed),
+        "hidden": len(changes.hidden),
+        "returned": len(changes.returned),
+    }
+    audit.note(connection, now_ms, actor, "roster imported", course_id, counts)
+    return changes
+
+
+def add_learner(
+    connection: Connection, now_ms: int, actor: str, course_id: str, row: RosterRow
+) -> None:
+    """Add one learner, who is not of the course yet."""
+    _put(connection, now_ms, course_id, row)
+    person = person_of(connection, row.username)
+    audit.note(connection, now_ms, actor, "learner added", person, None, course_id)
+
+
+def preview(
+    connection: Connection, course_id: str, rows: Sequence[RosterRow]
+) -> RosterChanges:
+    """Tell what an import would change.
+
+    Raises:
+        NotFound: there is no such course.
+    """
+    return _plan(connection, course_id, rows).changes
+
+
+class _Plan(NamedTuple):
+    changes: RosterChanges
+    #: ids by user name, of those who are there
+    people: dict[str, str]
+
+
+def _plan(
+    connection: Connection,
+    course_id: str,
+    rows: Sequence[RosterRow],
+    hides: bool = True,
+) -> _Plan:
+    course(connection, course_id)
+    there = {member.username: member for member in members(connection, course_id)}
+    added, changed, returned, unchanged = [], [], [], 0
+    for row in rows:
+        member = there.get(row.username)
+        if member is None:
+            added.append(row.username)
+        elif member.role != "learner":
+            unchanged += 1
+        elif member.is_hidden:
+            returned.append(row.username)
+        elif _differs(member, row):
+            changed.append(row.username)
+        else:
+            unchanged += 1
+    named = {row.username for row in rows}
+    hidden = sorted(
+        member.username
+        for member in there.values()
+        if hides
+        and member.role == "learner"
+        and not member.is_hidden
+        and member.username not in named
+    )
+    changes = RosterChanges(
+        tuple(added), tuple(changed), tuple(hidden), tuple(returned), unchanged
+    )
+    return _Plan(changes, {name: member.person for name, member in there.items()})
+
+
+def _differs(member: Member, row: RosterRow) -> bool:
+    """Whether a roster says something else; of a column it lacks it says nothing."""
+    return any(
+        getattr(row, name) not in (None, getattr(member, name))
+        for name in (*_NAMES, "section", "team")
+    )
+
+
+def _put(connection: Connection, now_ms: int, course_id: str, row: RosterRow) -> None:
+    person = ensure_person(connection, now_ms, row.username)
+    names = {name: getattr(row, name) for name in _NAMES}
+    changed = {name: text for name, text in names.items() if text is not None}
+    if changed:
+        change = update(PEOPLE).where(PEOPLE.c.id == person)
+        connection.execute(change.values(**changed))
+    _put_membership(connection, course_id, person, row.section)
+    if row.team is not None:
+        _put_team(connection, course_id, person, row.team)
+
+
+def _put_membership(
+    connection: Connection, course_id: str, person: str, section: str | None
+) -> None:
+    key = (MEMBERSHIPS.c.course == course_id) & (MEMBERSHIPS.c.person == person)
+    values: dict[str, str | None] = {"hidden_ms": None}
+    is_new = connection.execute(select(MEMBERSHIPS).where(key)).first() is None
+    if section is not None or is_new:
+        name = section or MAIN_SECTION
+        values["section"] = section_id(connection, course_id, name)
+    if is_new:
+        row = {"course": course_id, "person": person, "role": "learner", **values}
+        connection.execute(insert(MEMBERSHIPS).values(**row))
+    else:
+        connection.execute(update(MEMBERSHIPS).where(key).values(**values))
+
+
+def _put_team(connection: Connection, course_id: str, person: str, name: str) -> None:
+    connection.execute(
+        delete(TEAM_MEMBERS).where(
+            TEAM_MEMBERS.c.course == course_id, TEAM_MEMBERS.c.person == person
+        )
+    )
+    if name:
+        team = _team_id(connection, course_id, name)
+        connection.execute(
+            insert(TEAM_MEMBERS).values(course=course_id, person=person, team=team)
+        )
+
+
+def _team_id(connection: Connection, course_id: str, name: str) -> str:
+    query = select(TEAMS.c.id).where(TEAMS.c.course == course_id, TEAMS.c.name == name)
+    team = connection.execute(query).scalar()
+    if team is None:
+        team = new_id()
+        connection.execute(insert(TEAMS).values(id=team, course=course_id, name=name))
+    return team

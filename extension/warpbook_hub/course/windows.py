@@ -1,0 +1,142 @@
+"""When a lab takes submissions: of sections, of people with extensions, of teams."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from msgspec import structs
+from sqlalchemy import Connection, select
+
+from warpbook_hub.database.tables import (
+    EXTENSIONS,
+    MEMBERSHIPS,
+    PUBLICATIONS,
+    TEAM_MEMBERS,
+    WINDOWS,
+)
+from warpbook_hub.outages import outages
+from warpbook_hub.rules.lateness import Outage, Window, extended_ms
+
+#: in place of a section's id: all that have no window of their own
+ANY_SECTION = ""
+
+
+def window_of(
+    connection: Connection, publication_id: str, person: str
+) -> Window | None:
+    """Give when a lab takes submissions of somebody; None if it is not for them."""
+    return windows_of(connection, publication_id, [person]).get(person)
+
+
+def windows_of(
+    connection: Connection, publication_id: str, people: Sequence[str]
+) -> dict[str, Window]:
+    """Give when a lab takes submissions of some people, by person; see `window_of`.
+
+    A team has one deadline: of a lab that teams work at, the latest of any member's.
+    """
+    mates = _mates(connection, publication_id, people)
+    own = _own_windows(connection, publication_id, {*people, *mates})
+    by_team: dict[str, list[Window]] = {}
+    for person, team in mates.items():
+        if person in own:
+            by_team.setdefault(team, []).append(own[person])
+    windows: dict[str, Window] = {}
+    for person in people:
+        if person in own:
+            of_team = by_team.get(mates.get(person, ""), [])
+            windows[person] = _latest(own[person], of_team)
+    return windows
+
+
+def windows_by_section(
+    connection: Connection, publication_id: str
+) -> dict[str, Window]:
+    """Give windows by the id of a section."""
+    query = select(WINDOWS).where(WINDOWS.c.publication == publication_id)
+    away = outages(connection)
+    return {
+        row.section: _moved(Window(row.opens_ms, row.due_ms, row.closes_ms), away)
+        for row in connection.execute(query)
+    }
+
+
+def all_windows(connection: Connection, publication_id: str) -> list[Window]:
+    """Give the windows of all sections, and of all learners with an extension."""
+    away = outages(connection)
+    extended = connection.execute(
+        select(EXTENSIONS.c.due_ms, EXTENSIONS.c.closes_ms).where(
+            EXTENSIONS.c.publication == publication_id
+        )
+    )
+    return [
+        *windows_by_section(connection, publication_id).values(),
+        *(_moved(Window(0, row.due_ms, row.closes_ms), away) for row in extended),
+    ]
+
+
+def _moved(window: Window, away: Sequence[Outage]) -> Window:
+    """Give a window as outages of the hub have moved it."""
+    due_ms = extended_ms(window.due_ms, away)
+    return structs.replace(
+        window,
+        due_ms=due_ms,
+        closes_ms=max(due_ms, extended_ms(window.closes_ms, away)),
+        extended_ms=due_ms - window.due_ms,
+    )
+
+
+def _latest(own: Window, of_team: Sequence[Window]) -> Window:
+    """Give one's own window with the latest dates of a team."""
+    every = (own, *of_team)
+    last = max(every, key=lambda window: window.due_ms)
+    closes_ms = max(window.closes_ms for window in every)
+    return structs.replace(last, opens_ms=own.opens_ms, closes_ms=closes_ms)
+
+
+def _mates(
+    connection: Connection, publication_id: str, people: Sequence[str]
+) -> dict[str, str]:
+    """Give the teams of some people and of all in these; none unless teams work."""
+    teams = (
+        select(TEAM_MEMBERS.c.team)
+        .join(PUBLICATIONS, PUBLICATIONS.c.course == TEAM_MEMBERS.c.course)
+        .where(
+            PUBLICATIONS.c.id == publication_id,
+            PUBLICATIONS.c.is_team_work == 1,
+            TEAM_MEMBERS.c.person.in_(list(people)),
+        )
+    )
+    query = select(TEAM_MEMBERS.c.person, TEAM_MEMBERS.c.team)
+    rows = connection.execute(query.where(TEAM_MEMBERS.c.team.in_(teams)))
+    return {row.person: row.team for row in rows}
+
+
+def _own_windows(
+    connection: Connection, publication_id: str, people: Collection[str]
+) -> dict[str, Window]:
+    """Give the windows of people by their own sections and extensions."""
+    by_section = windows_by_section(connection, publication_id)
+    sections = connection.execute(
+        select(MEMBERSHIPS.c.person, MEMBERSHIPS.c.section)
+        .join(PUBLICATIONS, PUBLICATIONS.c.course == MEMBERSHIPS.c.course)
+        .where(
+            PUBLICATIONS.c.id == publication_id, MEMBERSHIPS.c.person.in_(list(people))
+        )
+    )
+    windows: dict[str, Window] = {}
+    for person, section in sections:
+        window = by_section.get(section) or by_section.get(ANY_SECTION)
+        if window is not None:
+            windows[person] = window
+    extended = connection.execute(
+        select(EXTENSIONS.c.person, EXTENSIONS.c.due_ms, EXTENSIONS.c.closes_ms).where(
+            EXTENSIONS.c.publication == publication_id,
+            EXTENSIONS.c.person.in_(list(windows)),
+        )
+    )
+    away = outages(connection)
+    for person, due_ms, closes_ms in extended:
+        window = Window(windows[person].opens_ms, due_ms, closes_ms)
+        windows[person] = _moved(window, away)
+    return windows

@@ -1,0 +1,209 @@
+"""Grades a submission with the labs: the only file of the hub that does.
+
+With `lab_facts.py` it is the only one that imports `warpbook_labs`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from warpbook_hub.grader.engine import Graded
+from warpbook_hub.grader.gpus import energy_mj
+from warpbook_hub.grader_protocol import (
+    MOST_EVIDENCE_BYTES,
+    GradedFacts,
+    JobOrder,
+    Ratio,
+    Verdict,
+)
+from warpbook_labs.cards.card import card_of
+from warpbook_labs.errors import BadLab, NotInstalled
+from warpbook_labs.grading.table import grader_of
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.vault import VAULT
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.results.measurements import Ratio as Measured
+from warpbook_labs.results.stage_times import noted_stages
+from warpbook_monitors.plain_text import bounded
+
+#: names a folder with a course's own labs, each in a folder of its track
+OWN_LABS = "WARPBOOK_HUB_LABS"
+#: statuses of a source of which nothing was run
+_NOT_RUN = ("compile error", "bad launch rule")
+#: of a source that is right, whatever its speed
+_RIGHT = ("passed", "too slow", "too noisy to tell")
+_MOST_KIND = 100
+
+
+#: of the evidence's seconds: until the job was leased, and all that was done then
+QUEUE_WAIT, GRADING = "queue wait", "grading"
+
+
+class CantGrade(Exception):
+    """It can't be graded here, for no fault of the submission; the message says why."""
+
+
+def grade(order: JobOrder) -> Graded:
+    """Grade a submission in one stage.
+
+    Raises:
+        CantGrade: the lab, its vault, its version or a compiler is not here.
+        TooBusy: this machine has no CPU time for it.
+    """
+    loaded = _lab(order.lab)
+    if order.lab_digest and order.lab_digest != loaded.digest:
+        raise CantGrade(
+            f"{order.lab}: this grader has another version of the lab than the course. "
+            "Publish the lab anew, or give the grader the course's version."
+        )
+    before_mj = energy_mj(order.device)
+    began_s = time.monotonic()
+    try:
+        with noted_stages() as seconds:
+            result = _result(loaded, order)
+    except (BadLab, NotInstalled) as problem:
+        raise CantGrade(str(problem)) from None
+    stages = {
+        QUEUE_WAIT: order.waited_ms / 1000,
+        **seconds,
+        GRADING: time.monotonic() - began_s,
+    }
+    after_mj = energy_mj(order.device)
+    used_mj = None
+    if before_mj is not None and after_mj is not None:
+        used_mj = after_mj - before_mj
+    return Graded(
+        facts_of(loaded, result),
+        loaded.digest,
+        sha256(order.source.encode()).hexdigest(),
+        _evidence(result, order.source, stages),
+        loaded.reference if order.wants_reference else "",
+        used_mj,
+    )
+
+
+def get_ready(lab: str) -> None:
+    """Start what grades submissions of a lab, before there is one; don't wait for it.
+
+    PyTorch is left alone: it takes seconds of a CPU that host code needs quiet.
+    """
+    with contextlib.suppress(CantGrade):
+        loaded = _lab(lab)
+        if loaded.lab.language != "host":
+            grader_of(loaded.lab).get_ready()
+
+
+def facts_of(loaded: LoadedLab, result: CheckResult) -> GradedFacts:
+    """Give what marks are computed from."""
+    speed = None if result.device is None else result.device.speed
+    is_graded = speed is not None and speed.status in ("fast enough", "too slow")
+    return GradedFacts(
+        _verdict(loaded, result),
+        result.status,
+        result.message,
+        result.right,
+        result.of,
+        _error_kind(result),
+        is_graded,
+        _ratio(speed.of_baseline) if speed is not None and is_graded else None,
+        _ratio(speed.of_limit) if speed is not None and is_graded else None,
+        result.not_graded,
+        () if result.device is None else result.device.flags,
+    )
+
+
+def _lab(name: str) -> LoadedLab:
+    try:
+        loaded = load(_folder_of(name))
+    except BadLab as problem:
+        raise CantGrade(str(problem)) from None
+    if loaded.private is None:
+        raise CantGrade(
+            f"{name}: its hidden cases are kept apart, and {VAULT} names no folder "
+            "that has them. Set it for the grader."
+        )
+    return loaded
+
+
+def _folder_of(name: str) -> Path:
+    """Find a lab: of the course's own, which the grader is to trust, or ours."""
+    own = os.environ.get(OWN_LABS)
+    wanted = name.replace("-", "_")
+    for catalogue in (*([Path(own)] if own else []), CATALOGUE):
+        for file in sorted(catalogue.glob("*/*/lab.toml")):
+            if file.parent.name == wanted:
+                return file.parent
+    raise CantGrade(
+        f"There is no lab `{bounded(name)}` here. Name the folder of the course's own "
+        f"labs in {OWN_LABS} for the grader."
+    )
+
+
+def _result(loaded: LoadedLab, order: JobOrder) -> CheckResult:
+    grader = grader_of(loaded.lab)
+    use_gpu = order.stage == "gpu"
+    return grader.grade(loaded, order.source, order.seed, None, use_gpu)
+
+
+def _verdict(loaded: LoadedLab, result: CheckResult) -> Verdict:
+    """Say whether it is right.
+
+    What the checker without a GPU does not know or is too slow for is undecided, as
+    where both grade at once: a GPU may still tell.
+    """
+    if result.status == "too busy":
+        return "too busy"
+    if result.status in _RIGHT:
+        return "right"
+    if result.status == "unsupported":
+        return "undecided"
+    if result.status in _NOT_RUN or loaded.lab.language in ("host", "plan"):
+        return "wrong"
+    if result.device is not None and result.device.right < result.device.of:
+        return "wrong"
+    is_mistake = any(
+        case.findings or case.is_beyond or case.wrong is not None
+        for case in result.cases
+        if not case.passed
+    )
+    return "wrong" if is_mistake else "undecided"
+
+
+def _error_kind(result: CheckResult) -> str:
+    """Name the kind of mistake, so that three equal ones are seen to be equal."""
+    if result.status in _RIGHT:
+        return ""
+    failed = next((case for case in result.cases if not case.passed), None)
+    if failed is None:
+        on_gpu = () if result.device is None else result.device.cases
+        kinds = [case.kind for case in on_gpu if not case.passed]
+        return f"{result.status}: {kinds[0]}" if kinds else result.status
+    if failed.findings:
+        return failed.findings[0].kind[:_MOST_KIND]
+    what = "beyond the bounds" if failed.is_beyond else failed.about
+    return f"{result.status}: {what}"[:_MOST_KIND]
+
+
+def _ratio(measured: Measured | None) -> Ratio | None:
+    if measured is None:
+        return None
+    return Ratio(measured.low, measured.median, measured.high)
+
+
+def _evidence(result: CheckResult, source: str, stages: Mapping[str, float]) -> str:
+    """Give card, result and seconds as JSON, without the result if it is too large."""
+    seconds = {name: round(taken_s, 3) for name, taken_s in stages.items()}
+    kept = {"card": card_of(result, source), "seconds": seconds}
+    whole = msgspec.json.encode({**kept, "result": result})
+    if len(whole) > MOST_EVIDENCE_BYTES:
+        whole = msgspec.json.encode(kept)
+    return whole.decode()

@@ -1,0 +1,93 @@
+"""`python -m warpbook_hub.keeper URL DEVICE...`: keeps GPUs until it is stopped.
+
+Root runs it, where the GPUs are. Its token comes on stdin. When it is stopped, or who
+started it has gone, all access is taken back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import pwd
+import signal
+import socket
+import sys
+import threading
+import time
+from types import FrameType
+
+from warpbook_hub.keeper.client import HubAway, HubRefused, KeeperClient
+from warpbook_hub.keeper.loop import Keeper
+from warpbook_monitors.plain_text import printable
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_POLL_S = 1.0
+_MOST_TOKEN_BYTES = 1_000
+
+
+def main() -> int:
+    """Keep the GPUs."""
+    options = _arguments()
+    parent = os.getppid()
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    libc.prctl(_PR_SET_DUMPABLE, 0)
+    token = sys.stdin.read(_MOST_TOKEN_BYTES).strip()
+    ended = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        ended.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    if os.getppid() != parent:
+        ended.set()
+    spared = frozenset(pwd.getpwnam(name).pw_uid for name in options.spare)
+    keeper = Keeper(
+        socket.gethostname(), options.devices, options.idle_end_s, spared, _say
+    )
+    client = KeeperClient(options.url, token)
+    _say(f"{len(options.devices)} devices, for {options.url}")
+    last = ""
+    try:
+        while not ended.is_set():
+            begun_s = time.monotonic()
+            try:
+                keeper.apply(client.report(keeper.look()), begun_s)
+                last = ""
+            except HubAway as problem:
+                # what was granted goes on to its end, and no further
+                if str(problem) != last:
+                    last = str(problem)
+                    _say(last)
+            keeper.enforce()
+            ended.wait(_POLL_S)
+    except HubRefused as problem:
+        _say(f"The hub refuses this keeper: {problem}")
+        return 1
+    finally:
+        keeper.revoke_all()
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m warpbook_hub.keeper")
+    parser.add_argument("url", help="of the course service")
+    parser.add_argument("devices", nargs="+", metavar="DEVICE", help="nodes it keeps")
+    parser.add_argument(
+        "--idle-end-s", type=float, default=600.0, help="0: leases may idle"
+    )
+    parser.add_argument(
+        "--spare", action="append", default=[], metavar="NAME", help="an account"
+    )
+    return parser.parse_args()
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(f"warpbook keeper: {printable(words)}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,279 @@
+"""What a learner asks: labs, receipts, results, references, appeals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from warpbook_hub.course.courses import courses, viewer
+from warpbook_hub.course.publications import (
+    Publication,
+    publications,
+    reference,
+    reference_from,
+)
+from warpbook_hub.course.windows import window_of
+from warpbook_hub.errors import Forbidden, NotFound
+from warpbook_hub.grader_protocol import GradedFacts
+from warpbook_hub.queue.listing import Place, place
+from warpbook_hub.rules.lateness import Window
+from warpbook_hub.rules.points import Points
+from warpbook_hub.rules.visibility import may_see_lab, may_see_reference
+from warpbook_hub.service.admitted import Admitted
+from warpbook_hub.service.parameters import AppealNote, HandIn, Nothing
+from warpbook_hub.work.decisions import appeal
+from warpbook_hub.work.marks import marks_of
+from warpbook_hub.work.results import Result, passed_labs, results, standing
+from warpbook_hub.work.submissions import (
+    Submission,
+    SubmissionReceipt,
+    receipt,
+    receive,
+    submissions_of,
+)
+
+
+class OwnCourse(Struct, frozen=True):
+    """A course that somebody is of."""
+
+    id: str
+    title: str
+    role: str
+
+
+class OwnLab(Struct, frozen=True):
+    """A published lab, for one person."""
+
+    id: str
+    lab: str
+    title: str
+    language: str
+    #: None for staff without a section of theirs
+    window: Window | None
+    is_open: bool
+    #: a result of a submission of theirs is right
+    is_passed: bool
+    is_withdrawn: bool
+    is_team_work: bool
+    late_percent_per_day: float
+    #: None: as many as one likes
+    attempts_left: int | None
+    attempts: int
+    points: float
+    most_points: float
+    #: points that were set by hand
+    is_override: bool
+    #: the submission that counts
+    counts: str | None
+    late_hours: int
+    penalty: float
+
+
+class ResultView(Struct, frozen=True):
+    """A result, as its own learner sees it."""
+
+    job: str
+    run: int
+    stage: str
+    received_ms: int
+    facts: GradedFacts
+    points: Points
+
+
+class SubmissionState(Struct, frozen=True):
+    """How it stands with a submission."""
+
+    receipt: SubmissionReceipt
+    state: str
+    stage: str
+    is_provisional: bool
+    place: Place | None
+    result: ResultView | None
+
+
+def own_courses(admitted: Admitted, _: Nothing) -> list[OwnCourse]:
+    """Give the courses of a person."""
+    own: list[OwnCourse] = []
+    for course in courses(admitted.connection):
+        try:
+            who = viewer(admitted.connection, course.id, admitted.username)
+        except NotFound:
+            continue
+        own.append(OwnCourse(course.id, course.title, who.role))
+    return own
+
+
+def own_labs(admitted: Admitted, _: Nothing) -> list[OwnLab]:
+    """Give the labs of a course that a person may see, with how far they are."""
+    connection, person = admitted.connection, admitted.viewer.person
+    marks = {
+        mark.publication: mark
+        for mark in marks_of(connection, admitted.course.id, person)
+    }
+    passed = passed_labs(connection, admitted.course.id, person)
+    own: list[OwnLab] = []
+    for lab in publications(connection, admitted.course.id):
+        window = window_of(connection, lab.id, person)
+        if not may_see_lab(admitted.viewer, window, admitted.now_ms):
+            continue
+        if lab.is_withdrawn and not admitted.is_staff:
+            continue
+        used = attempts_used(submissions_of(connection, lab.id, person))
+        mark = marks.get(lab.id)
+        own.append(
+            OwnLab(
+                lab.id,
+                lab.lab,
+                lab.title,
+                lab.language,
+                window,
+                _is_open(admitted, lab, window),
+                lab.id in passed,
+                lab.is_withdrawn,
+                lab.is_team_work,
+                lab.late_percent_per_day,
+                _left(lab, used),
+                used,
+                0.0 if mark is None else mark.points,
+                0.0 if mark is None else mark.most_points,
+                mark is not None and mark.override is not None,
+                None if mark is None else mark.computed.submission,
+                0 if mark is None else mark.computed.late_hours,
+                0.0 if mark is None else mark.computed.penalty,
+            )
+        )
+    return own
+
+
+def attempts_used(submissions: Sequence[Submission]) -> int:
+    """Count what counts as an attempt."""
+    return sum(not submission.is_replaced for submission in submissions)
+
+
+def hand_in(admitted: Admitted, given: HandIn) -> SubmissionReceipt:
+    """Keep a submission; the receipt is sent once it is on the disk."""
+    connection, person = admitted.connection, admitted.viewer.person
+    window = window_of(connection, admitted.lab.id, person)
+    arrived_ms = admitted.now_ms
+    return receive(
+        connection,
+        arrived_ms if window is None else window.counted_ms(arrived_ms),
+        admitted.lab.id,
+        person,
+        given.source,
+        given.request,
+        given.replace,
+    )
+
+
+def submission_state(admitted: Admitted, _: Nothing) -> SubmissionState:
+    """Tell how it stands with a submission."""
+    connection, submission = admitted.connection, admitted.submission
+    now = standing(connection, submission.id)
+    return SubmissionState(
+        receipt(connection, submission.id),
+        now.state,
+        now.stage,
+        now.is_provisional,
+        place(connection, admitted.now_ms, submission.id),
+        None if now.result is None else result_view(now.result),
+    )
+
+
+def submission_list(admitted: Admitted, _: Nothing) -> list[SubmissionState]:
+    """Give the state of all that a person and their team handed in for a lab."""
+    connection = admitted.connection
+    states: list[SubmissionState] = []
+    for submission in submissions_of(
+        connection, admitted.lab.id, admitted.viewer.person
+    ):
+        now = standing(connection, submission.id)
+        states.append(
+            SubmissionState(
+                receipt(connection, submission.id),
+                now.state,
+                now.stage,
+                now.is_provisional,
+                None,
+                None if now.result is None else result_view(now.result),
+            )
+        )
+    return states
+
+
+def source(admitted: Admitted, _: Nothing) -> dict[str, str]:
+    """Give what was handed in."""
+    return {"source": admitted.submission.source}
+
+
+def evidence(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Give all results of a submission with their cards; staff, all of the evidence."""
+    return {
+        "results": [
+            {
+                "result": result_view(result),
+                "evidence": Raw(result.evidence.encode())
+                if admitted.is_staff
+                else _card_alone(result.evidence),
+            }
+            for result in results(admitted.connection, admitted.submission.id)
+        ]
+    }
+
+
+def lab_reference(admitted: Admitted, _: Nothing) -> dict[str, str]:
+    """Give the reference, once nobody gains by it."""
+    from_ms = reference_from(admitted.connection, admitted.lab.id)
+    if not may_see_reference(admitted.viewer, from_ms, admitted.now_ms):
+        raise Forbidden("The reference is shown once nobody can hand in any more.")
+    return {"reference": reference(admitted.connection, admitted.lab.id)}
+
+
+def make_appeal(admitted: Admitted, given: AppealNote) -> dict[str, str]:
+    """Ask for a result to be looked at."""
+    named = appeal(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.viewer.person,
+        admitted.job,
+        given.note,
+    )
+    return {"appeal": named}
+
+
+def result_view(result: Result) -> ResultView:
+    """Leave out of a result what is for staff."""
+    return ResultView(
+        result.job,
+        result.run,
+        result.stage,
+        result.received_ms,
+        result.facts,
+        result.points,
+    )
+
+
+class _CardAlone(Struct, frozen=True):
+    card: Raw = Raw(b"null")
+
+
+def _card_alone(evidence: str) -> _CardAlone:
+    try:
+        return msgspec.json.decode(evidence, type=_CardAlone)
+    except msgspec.MsgspecError:
+        return _CardAlone()
+
+
+def _is_open(admitted: Admitted, lab: Publication, window: Window | None) -> bool:
+    if admitted.is_staff:
+        return True
+    if lab.is_withdrawn or admitted.viewer.is_hidden or window is None:
+        return False
+    return window.is_open(admitted.now_ms)
+
+
+def _left(lab: Publication, used: int) -> int | None:
+    return None if lab.most_attempts is None else max(0, lab.most_attempts - used)

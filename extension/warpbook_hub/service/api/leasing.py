@@ -1,0 +1,69 @@
+"""What people do with GPUs for their notebooks."""
+
+from __future__ import annotations
+
+from warpbook_hub.errors import Forbidden
+from warpbook_hub.lease_protocol import OwnLease
+from warpbook_hub.leases import asking, calendar
+from warpbook_hub.leases.calendar import GpuSession
+from warpbook_hub.service.admitted import Admitted
+from warpbook_hub.service.parameters import (
+    LeaseFor,
+    LeaseLonger,
+    Nothing,
+    SessionToCancel,
+    SessionToReserve,
+)
+
+
+def own_lease(admitted: Admitted, _: Nothing) -> OwnLease:
+    """Tell how it stands with one's own lease."""
+    return asking.own_lease(admitted.connection, admitted.now_ms, admitted.actor)
+
+
+def take(admitted: Admitted, given: LeaseFor) -> OwnLease:
+    """Ask for a GPU."""
+    if admitted.viewer.is_hidden:
+        raise Forbidden("You are off the roster.")
+    return asking.take(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.course.id,
+        admitted.actor,
+        given.minutes,
+        given.model,
+    )
+
+
+def extend(admitted: Admitted, given: LeaseLonger) -> OwnLease:
+    """Have a lease last longer."""
+    return asking.extend(
+        admitted.connection, admitted.now_ms, admitted.actor, given.minutes
+    )
+
+
+def give_back(admitted: Admitted, _: Nothing) -> OwnLease:
+    """End a lease, or leave the line."""
+    return asking.give_back(admitted.connection, admitted.now_ms, admitted.actor)
+
+
+def reserve(admitted: Admitted, given: SessionToReserve) -> GpuSession:
+    """Reserve GPUs of a session of the course."""
+    wanted = GpuSession(
+        "", admitted.course.id, given.title, given.gpus, given.starts_ms, given.ends_ms
+    )
+    return calendar.reserve(
+        admitted.connection, admitted.now_ms, admitted.actor, wanted
+    )
+
+
+def cancel(admitted: Admitted, given: SessionToCancel) -> dict[str, str]:
+    """Let others have the GPUs of a session."""
+    calendar.cancel(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.course.id,
+        given.session,
+    )
+    return {"session": given.session}

@@ -1,0 +1,148 @@
+"""What leaves the hub: exports; and what is done with all of it: backup, erasing."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from msgspec import Struct
+from sqlalchemy import select
+
+from warpbook_hub import audit
+from warpbook_hub.database.tables import MEMBERSHIPS
+from warpbook_hub.errors import Forbidden, TooManyRequests
+from warpbook_hub.exports.grades import grades_csv
+from warpbook_hub.exports.records import json_lines
+from warpbook_hub.exports.sources import write_sources
+from warpbook_hub.keeping.backup import back_up
+from warpbook_hub.keeping.erasing import Erased, erase
+from warpbook_hub.service.admitted import Admitted
+from warpbook_hub.service.api_handler import Download
+from warpbook_hub.service.lab_texts import starters
+from warpbook_hub.service.parameters import Nothing, WithReason
+from warpbook_hub.service.rankings import Ranking
+from warpbook_hub.service.service import BACKUPS, Service
+from warpbook_hub.similarity.process import rank_apart, works_of
+from warpbook_hub.similarity.ranking import Work
+
+#: they take the disk, each as much as the database
+_BACKUP_EVERY_S = 60.0
+
+
+class LabWorks(Struct, frozen=True):
+    """What is compared."""
+
+    lab: str
+    now_ms: int
+    boilerplate: tuple[str, ...]
+    works: list[Work]
+
+
+def grades(admitted: Admitted, _: Nothing) -> Download:
+    """Give all grades as CSV."""
+    file = tempfile.TemporaryFile()
+    file.write(grades_csv(admitted.connection, admitted.course.id).encode("utf-8-sig"))
+    return Download(f"{admitted.course.id}-grades.csv", "text/csv; charset=utf-8", file)
+
+
+def records(admitted: Admitted, _: Nothing) -> Download:
+    """Give all of a course as JSON Lines."""
+    file = tempfile.TemporaryFile()
+    for line in json_lines(admitted.connection, admitted.course.id):
+        file.write(line)
+    return Download(f"{admitted.course.id}.jsonl", "application/x-ndjson", file)
+
+
+def sources(admitted: Admitted, _: Nothing) -> Download:
+    """Give all sources as a zip."""
+    file = tempfile.TemporaryFile()
+    write_sources(admitted.connection, admitted.course.id, cast(BinaryIO, file))
+    return Download(f"{admitted.course.id}-sources.zip", "application/zip", file)
+
+
+def erase_person(admitted: Admitted, given: WithReason) -> Erased:
+    """Erase somebody who is in no course of others."""
+    elsewhere = _courses_of_person(admitted) - {admitted.course.id}
+    if elsewhere and not admitted.operator:
+        raise Forbidden(
+            "This person is in another course, too. An operator of the hub who is an "
+            "instructor here can erase them."
+        )
+    return erase(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.person,
+        given.reason,
+    )
+
+
+async def scrub(service: Service, erased: Erased) -> Erased:
+    """Leave nothing of it in files and memory."""
+    service.rankings.forget()
+    await service.apart(service.database.scrub)
+    return erased
+
+
+async def pace_backups(service: Service, given: Nothing) -> Nothing:
+    """Refuse a backup that follows another.
+
+    Raises:
+        TooManyRequests: one was made a moment ago.
+    """
+    if time.monotonic() - service.backed_up_s < _BACKUP_EVERY_S:
+        raise TooManyRequests(
+            "A backup was made less than a minute ago. Take that, or try again later."
+        )
+    service.backed_up_s = time.monotonic()
+    return given
+
+
+def note_backup(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Note that a backup is made, and choose its name."""
+    when = datetime.fromtimestamp(admitted.now_ms / 1000, timezone.utc)
+    name = f"{when:%Y-%m-%d-%H%M%S}-{admitted.now_ms % 1000:03d}.db"
+    audit.note(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        "backup asked",
+        "hub",
+        {"file": name},
+    )
+    return {"file": name}
+
+
+async def make_backup(service: Service, named: dict[str, Any]) -> dict[str, Any]:
+    """Copy the database while it is used."""
+    folder = service.folder / BACKUPS
+
+    def copy() -> int:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        target = Path(folder, named["file"])
+        back_up(service.database, target)
+        return target.stat().st_size
+
+    return {**named, "bytes": await service.apart(copy)}
+
+
+def works_to_compare(admitted: Admitted, _: Nothing) -> LabWorks:
+    """Give what is compared of a lab."""
+    works = works_of(admitted.connection, admitted.lab.id)
+    return LabWorks(admitted.lab.id, admitted.now_ms, starters(admitted.lab.lab), works)
+
+
+async def compare(service: Service, lab: LabWorks) -> dict[str, int]:
+    """Rank the pairs of a lab, and keep the ranking for its page."""
+    pairs = await service.apart(lambda: rank_apart(lab.works, lab.boilerplate))
+    service.rankings.keep(lab.lab, Ranking(lab.now_ms, len(lab.works), pairs))
+    return {"pairs": len(pairs)}
+
+
+def _courses_of_person(admitted: Admitted) -> set[str]:
+    """Give the courses that the person of the path is in."""
+    query = select(MEMBERSHIPS.c.course).where(MEMBERSHIPS.c.person == admitted.person)
+    return {str(course) for course in admitted.connection.execute(query).scalars()}

@@ -1,0 +1,256 @@
+"""What staff do in a course: roster, labs, dates, points, regrades, appeals."""
+
+from __future__ import annotations
+
+from msgspec import structs
+from msgspec.json import Decoder
+
+from warpbook_hub.course.courses import (
+    Course,
+    add_staff,
+    change_course,
+    members,
+    remove_staff,
+)
+from warpbook_hub.course.publications import (
+    Publication,
+    extend,
+    publications,
+    publish,
+    withdraw,
+)
+from warpbook_hub.course.roster import RosterChanges, import_roster, preview
+from warpbook_hub.course.roster_csv import RosterRow, alike, parse_roster, rows_of_names
+from warpbook_hub.errors import BadRequest, NotFound
+from warpbook_hub.exports.cells import iso_time
+from warpbook_hub.rules.lateness import Window
+from warpbook_hub.rules.points import PointScheme, Threshold
+from warpbook_hub.rules.visibility import may_decide_work
+from warpbook_hub.service.admitted import Admitted
+from warpbook_hub.service.lab_texts import lab_of
+from warpbook_hub.service.parameters import (
+    AppealAnswer,
+    CourseSettings,
+    ExtensionFor,
+    LabToPublish,
+    Nothing,
+    PointsFor,
+    RosterText,
+    ShownReceipt,
+    StaffMember,
+    WithReason,
+)
+from warpbook_hub.service.roster_group import NamesOfGroup
+from warpbook_hub.work.decisions import answer_appeal, override, regrade
+from warpbook_hub.work.submissions import (
+    SubmissionReceipt,
+    is_genuine,
+    sections_of,
+    submission,
+)
+from warpbook_monitors.budget import NotJson, decode_json
+
+
+def roster(admitted: Admitted, given: RosterText) -> RosterChanges:
+    """Import a roster, or tell what an import would change."""
+    read = parse_roster(given.csv.encode(), given.username_column.strip())
+    changes = _imported(admitted, read.rows, given.is_preview)
+    return structs.replace(changes, unused_columns=read.unused)
+
+
+def group_roster(admitted: Admitted, given: NamesOfGroup) -> RosterChanges:
+    """Import a group of the hub; the hub was asked for its names before."""
+    rows = rows_of_names(given.names, given.section or None)
+    return _imported(admitted, rows, given.is_preview)
+
+
+def staff_member(admitted: Admitted, given: StaffMember) -> dict[str, str]:
+    """Make somebody staff."""
+    person = add_staff(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.course.id,
+        given.username,
+        given.role,
+        given.section or "main",
+    )
+    return {"person": person}
+
+
+def former_staff_member(request: Admitted, _: Nothing) -> dict[str, str]:
+    """Take a person's role away."""
+    remove_staff(
+        request.connection,
+        request.now_ms,
+        request.actor,
+        request.course.id,
+        request.person,
+    )
+    return {"person": request.person}
+
+
+def course_settings(admitted: Admitted, given: CourseSettings) -> dict[str, str]:
+    """Give a course other settings."""
+    settings = Course(admitted.course.id, **structs.asdict(given))
+    change_course(admitted.connection, admitted.now_ms, admitted.actor, settings)
+    return {"course": settings.id}
+
+
+def publish_lab(admitted: Admitted, given: LabToPublish) -> dict[str, str]:
+    """Publish a lab of the catalogue or of the course's own, or change how it is."""
+    lab = lab_of(given.lab)
+    if lab is None:
+        raise NotFound(
+            f"There is no lab `{given.lab}` in the catalogue, nor in the course's own."
+        )
+    windows: dict[str, Window] = {}
+    for window in given.windows:
+        if window.section in windows:
+            raise BadRequest("A section has its dates twice.")
+        windows[window.section] = Window(
+            window.opens_ms, window.due_ms, window.closes_ms
+        )
+    levels = tuple(
+        Threshold(level.measure, level.least, level.points)
+        for level in given.thresholds
+    )
+    named = publish(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        Publication(
+            admitted.course.id,
+            lab.id,
+            given.title.strip() or lab.title,
+            lab.language,
+            lab.speed is not None,
+            windows,
+            PointScheme(levels),
+            given.is_team_work,
+            given.late_percent_per_day,
+            given.most_attempts or None,
+            given.lab_digest,
+        ),
+    )
+    return {"lab": named}
+
+
+def withdraw_lab(admitted: Admitted, given: WithReason) -> dict[str, str]:
+    """Take a lab off the list."""
+    withdraw(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.lab.id,
+        given.reason,
+    )
+    return {"lab": admitted.lab.id}
+
+
+def extend_for(admitted: Admitted, given: ExtensionFor) -> dict[str, str]:
+    """Give one learner other dates."""
+    extend(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.lab.id,
+        admitted.person,
+        given.due_ms,
+        given.closes_ms,
+        given.reason,
+    )
+    return {"person": admitted.person}
+
+
+def set_points(admitted: Admitted, given: PointsFor) -> dict[str, str]:
+    """Set points of a learner, or take them back."""
+    override(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.lab.id,
+        admitted.person,
+        given.points,
+        given.reason,
+    )
+    return {"person": admitted.person}
+
+
+def check_receipt(admitted: Admitted, given: ShownReceipt) -> dict[str, str]:
+    """Say whether a receipt is this hub's, for who shows it, and what is kept of it."""
+    try:
+        shown = decode_json(given.receipt, Decoder(SubmissionReceipt))
+    except NotJson:
+        raise BadRequest(
+            "This is no receipt: it is the JSON that a submission's page shows."
+        ) from None
+    username = given.username.strip().lower()
+    if not is_genuine(admitted.connection, shown, username):
+        return {"receipt": "not of this hub, or not of this person, or changed"}
+    labs = {
+        lab.id: lab for lab in publications(admitted.connection, admitted.course.id)
+    }
+    lab = labs.get(shown.publication)
+    try:
+        submission(admitted.connection, shown.submission)
+        kept = "it is in the database"
+    except NotFound:
+        kept = "it is not in the database any more"
+    return {
+        "receipt": "genuine",
+        "lab": "not of this course" if lab is None else lab.title,
+        "received": iso_time(shown.received_ms),
+        "source SHA-256": shown.source_digest,
+        "submission": kept,
+    }
+
+
+def regrade_one(admitted: Admitted, given: WithReason) -> dict[str, int]:
+    """Grade a submission once more."""
+    _check_decides(admitted)
+    begun = regrade(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        [admitted.submission.id],
+        given.reason,
+    )
+    return {"begun": begun}
+
+
+def answer(admitted: Admitted, given: AppealAnswer) -> dict[str, str]:
+    """Answer an appeal."""
+    _check_decides(admitted)
+    answer_appeal(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.appeal,
+        given.decision,
+        given.answer,
+    )
+    return {"appeal": admitted.appeal}
+
+
+def _check_decides(admitted: Admitted) -> None:
+    """Refuse who may see work for being its author, and decide nothing about it."""
+    submission_id = admitted.submission.id
+    sections = sections_of(admitted.connection, [submission_id])[submission_id]
+    if not may_decide_work(admitted.viewer, sections):
+        raise NotFound("There is no such submission.")
+
+
+def _imported(
+    admitted: Admitted, rows: tuple[RosterRow, ...], is_preview: bool
+) -> RosterChanges:
+    connection, course_id = admitted.connection, admitted.course.id
+    known = {member.section for member in members(connection, course_id)}
+    notes = alike(rows, known)
+    if is_preview:
+        changes = preview(connection, course_id, rows)
+    else:
+        changes = import_roster(
+            connection, admitted.now_ms, admitted.actor, course_id, rows
+        )
+    return structs.replace(changes, notes=notes)

@@ -1,0 +1,121 @@
+"""The tornado application: every path, in one list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyterhub.services.auth import HubOAuthCallbackHandler
+from tornado.web import Application, HTTPError, StaticFileHandler
+
+from warpbook_hub.service.api.routes import API_ROUTES
+from warpbook_hub.service.api_handler import ApiHandler, TicketHandler
+from warpbook_hub.service.files import CardStyle, Health, LabPicture
+from warpbook_hub.service.grader_handler import GraderHandler
+from warpbook_hub.service.handler import PlainHandler, ServiceHandler, log_request
+from warpbook_hub.service.keeper_handler import KeeperHandler
+from warpbook_hub.service.live_socket import LiveSocket
+from warpbook_hub.service.lti_handlers import (
+    ENTER,
+    KEY_SET,
+    LAUNCH,
+    Enter,
+    KeySet,
+    LaunchNote,
+)
+from warpbook_hub.service.page_handler import PageHandler
+from warpbook_hub.service.pages.routes import PAGE_ROUTES
+from warpbook_hub.service.route import ApiRoute, pattern
+from warpbook_hub.service.service import Service
+
+if TYPE_CHECKING:
+    from warpbook_hub.lti.hub_link import HubLink
+
+STATIC = Path(__file__).with_name("static")
+_MOST_SOCKET_BYTES = 1 << 10
+#: a name is held against it as it was sent, before anything in it is decoded
+_FILE = "[A-Za-z0-9_.-]{1,70}"
+
+
+class StaticFile(PlainHandler, StaticFileHandler):
+    """A script or a style of the pages."""
+
+    def set_extra_headers(self, path: str) -> None:
+        """Have browsers ask whether it has changed."""
+        self.set_header("Cache-Control", "no-cache")
+
+
+class LogInCallback(PlainHandler, HubOAuthCallbackHandler):  # type: ignore[misc]
+    """Where the hub's log-in sends people back to."""
+
+
+class NoSuchPath(ServiceHandler):
+    """Of a path that is not there."""
+
+    async def get(self) -> None:
+        """Say so."""
+        raise HTTPError(404)
+
+    async def post(self) -> None:
+        """Say so."""
+        raise HTTPError(404)
+
+
+def application(
+    service: Service, prefix: str, hub_prefix: str, link: HubLink | None = None
+) -> Application:
+    """Make the application.
+
+    Args:
+        service: what its handlers share.
+        prefix: of all paths, with a slash at both ends.
+        hub_prefix: of the hub's own pages.
+        link: to the platform that the hub belongs to.
+    """
+    by_path: dict[str, dict[str, ApiRoute]] = {}
+    for route in API_ROUTES:
+        by_path.setdefault(route.path, {})[route.method] = route
+    handlers: list[Any] = [
+        (f"{prefix}health", Health),
+        (f"{prefix}oauth_callback", LogInCallback),
+        (f"{prefix}grader/v1/([a-z]{{1,20}})", GraderHandler),
+        (f"{prefix}keeper/v1/([a-z]{{1,20}})", KeeperHandler),
+        (f"{prefix}live", LiveSocket),
+        (f"{prefix}api/v1/ticket", TicketHandler),
+        (f"{prefix}static/card.css", CardStyle),
+        (f"{prefix}static/({_FILE})", StaticFile, {"path": str(STATIC)}),
+        (
+            prefix
+            + pattern("courses/{course}/labs/{lab}/pictures/")
+            + f"(?P<file>{_FILE})",
+            LabPicture,
+        ),
+    ]
+    if link is not None:
+        handlers += [
+            (prefix + KEY_SET, KeySet, {"key_set": link.key.key_set}),
+            (prefix + LAUNCH, LaunchNote),
+            (prefix + ENTER, Enter),
+        ]
+    handlers += [
+        (f"{prefix}api/v1/{pattern(path)}", ApiHandler, {"routes": routes})
+        for path, routes in by_path.items()
+    ]
+    for page in PAGE_ROUTES:
+        # the address of the service may be asked without its last slash
+        path = f"{prefix}?" if not page.path else prefix + pattern(page.path)
+        handlers.append((path, PageHandler, {"route": page}))
+    return Application(
+        handlers,
+        service=service,
+        prefix=prefix,
+        hub_prefix=hub_prefix,
+        cookie_secret=service.cookie_secret,
+        # the hub's log-in does it itself; tornado's would refuse tokens
+        xsrf_cookies=False,
+        log_function=log_request,
+        default_handler_class=NoSuchPath,
+        websocket_ping_interval=30,
+        websocket_ping_timeout=20,
+        websocket_max_message_size=_MOST_SOCKET_BYTES,
+    )

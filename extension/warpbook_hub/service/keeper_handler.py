@@ -1,0 +1,62 @@
+"""The keeper's endpoints: a token of its own, and the hub's log-in is not asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from warpbook_hub.course.courses import viewer
+from warpbook_hub.errors import Forbidden, NotFound
+from warpbook_hub.lease_protocol import (
+    MOST_MESSAGE_BYTES,
+    OwnLease,
+    Report,
+    ServerRequest,
+)
+from warpbook_hub.leases.asking import own_lease, take
+from warpbook_hub.leases.granting import check_keeper, report
+from warpbook_hub.service.handler import ServiceHandler
+from warpbook_hub.service.parameters import read_body
+
+
+class KeeperHandler(ServiceHandler):
+    """`POST keeper/v1/<what>`."""
+
+    async def let_in(self) -> None:
+        """Read a body only of who is the keeper."""
+        self.bound_body(MOST_MESSAGE_BYTES)
+        _, _, token = self.request.headers.get("Authorization", "").partition(" ")
+        await self.service.read(lambda c: check_keeper(c, token.strip()))
+        self.count("the keeper")
+
+    async def post(self, what: str) -> None:
+        """Answer it."""
+        self.refuse()
+        if what not in _REQUESTS:
+            raise NotFound("There is nothing of this name.")
+        kind, answer = _REQUESTS[what]
+        message = read_body(self.body, kind)
+        answered = await self.service.write(
+            lambda connection: answer(connection, self.arrived_ms, message),
+            tells_pages=False,
+            is_machine=True,
+        )
+        self.finish_json(answered)
+
+
+def _server(connection: Connection, now_ms: int, message: ServerRequest) -> OwnLease:
+    """Ask for a GPU of a server that starts, in its owner's name."""
+    who = viewer(connection, message.course, message.username)
+    if who.is_hidden:
+        raise Forbidden("You are off the roster.")
+    lease = own_lease(connection, now_ms, who.person)
+    if lease.state != "none":
+        return lease
+    return take(connection, now_ms, message.course, who.person, message.minutes)
+
+
+_REQUESTS: dict[str, tuple[Any, Any]] = {
+    "report": (Report, report),
+    "server": (ServerRequest, _server),
+}

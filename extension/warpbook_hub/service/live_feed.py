@@ -1,0 +1,300 @@
+"""Tells open pages what has changed: rows of the class, the queue, one's own place.
+
+It looks at the database after something was written, and never on the event loop. What
+happened is seen from jobs that began, changed or ended since it looked last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import Connection, or_, select
+
+from warpbook_hub.class_view import ClassRow, class_rows
+from warpbook_hub.clock import HubClock
+from warpbook_hub.course.courses import staff_members
+from warpbook_hub.database.tables import JOBS, PUBLICATIONS, SUBMISSION_MEMBERS
+from warpbook_hub.errors import HubError
+from warpbook_hub.queue.listing import Place, places
+from warpbook_hub.service.row_view import row_view
+
+if TYPE_CHECKING:
+    from warpbook_hub.service.service import Service
+
+LOG = logging.getLogger("warpbook_hub")
+#: between two looks
+PAUSE_S = 0.25
+#: who is stuck is a matter of time, too: all rows are computed anew so often
+WHOLE_S = 60.0
+_OPEN = ("queued", "leased", "parked")
+
+
+class Watcher(NamedTuple):
+    """An open page."""
+
+    course: str
+    person: str
+    is_staff: bool
+    #: the only one whose rows are sent; "" is all
+    section: str
+    #: whose state is shown in rows
+    lab: str
+    send: Callable[[dict[str, Any]], None]
+    #: gives what the page may be sent now; raises HubError if nothing
+    admitted: Callable[[Connection], Watcher]
+    close: Callable[[], None]
+
+
+class _OpenJob(NamedTuple):
+    submission: str
+    course: str
+    state: str
+    stage: str
+
+
+class _Look(NamedTuple):
+    jobs: dict[str, _OpenJob]
+    #: submissions with which something happened, with their courses
+    touched: dict[str, str]
+    #: whose they are
+    members: dict[str, list[str]]
+    #: of what waits or runs, by submission
+    places: dict[str, Place]
+    rows: dict[str, list[ClassRow]]
+
+
+class LiveFeed:
+    """All open pages, and what they were told last."""
+
+    def __init__(self, clock: HubClock) -> None:
+        """Begin without any."""
+        self._clock = clock
+        self._watchers: dict[object, Watcher] = {}
+        self._has_changed = asyncio.Event()
+        self._lock = asyncio.Lock()
+        self._jobs: dict[str, _OpenJob] = {}
+        self._looked_ms = 0
+        #: by course and person
+        self._rows: dict[str, dict[str, ClassRow]] = {}
+        self._is_stale = False
+        self._told_places: dict[str, Place] = {}
+
+    def note_change(self) -> None:
+        """Look soon: something was written."""
+        self._has_changed.set()
+
+    def note_course_change(self) -> None:
+        """Compute all rows anew when they are next wanted: rosters or labs changed."""
+        self._is_stale = True
+        self._has_changed.set()
+
+    def add(self, key: object, watcher: Watcher) -> None:
+        """Tell a page of changes from now on."""
+        self._watchers[key] = watcher
+        # it is told its places, which others know
+        self._told_places.clear()
+        self._has_changed.set()
+
+    def remove(self, key: object) -> None:
+        """Tell a page nothing more."""
+        self._watchers.pop(key, None)
+
+    async def rows(self, service: Service, course: str) -> list[ClassRow]:
+        """Give the rows of a course, which are kept."""
+        async with self._lock:
+            if self._is_stale:
+                await self._reload(service)
+            if course not in self._rows:
+                await self._load(service, course)
+            return list(self._rows[course].values())
+
+    async def run(self, service: Service) -> None:
+        """Look whenever something was written, until it is cancelled."""
+        whole_s = time.monotonic()
+        while True:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._has_changed.wait(), WHOLE_S)
+            self._has_changed.clear()
+            is_whole = time.monotonic() - whole_s >= WHOLE_S
+            try:
+                async with self._lock:
+                    await self._look(service, is_whole)
+            except HubError as problem:
+                LOG.warning("open pages are told nothing: %s", problem)
+            # whatever it is, pages that are open go on
+            except Exception:
+                LOG.exception("open pages are told nothing")
+            if is_whole:
+                whole_s = time.monotonic()
+            await asyncio.sleep(PAUSE_S)
+
+    async def _load(self, service: Service, course: str) -> None:
+        now_ms = self._clock.now_ms()
+        rows = await service.read(lambda c: class_rows(c, now_ms, course))
+        self._rows[course] = {row.person: row for row in rows}
+
+    async def _reload(self, service: Service) -> None:
+        """Compute all rows anew, and tell the pages that show others."""
+        self._is_stale = False
+        await self._close_changed(service)
+        for course in list(self._rows):
+            before = self._rows[course]
+            await self._load(service, course)
+            after = self._rows[course]
+            changed = [row for row in after.values() if row != before.get(row.person)]
+            if set(before) != set(after):
+                self._tell_staff(course, {"type": "reload"})
+            else:
+                self._tell_rows(course, changed)
+
+    async def _load_missing(self, service: Service) -> None:
+        """Send all rows to pages that were opened before this service started."""
+        watched = {
+            watcher.course
+            for watcher in self._watchers.values()
+            if watcher.is_staff and watcher.lab
+        }
+        for course in watched - set(self._rows):
+            await self._load(service, course)
+            self._tell_rows(course, self._rows[course].values())
+
+    async def _close_changed(self, service: Service) -> None:
+        """Close pages whose person has another role or section than when they opened.
+
+        A page that is closed connects again, as who its person is by then.
+        """
+        if not self._watchers:
+            return
+        watchers = dict(self._watchers)
+
+        def admitted_now(connection: Connection) -> dict[object, Watcher | None]:
+            staff = staff_members(connection)
+            return {
+                key: _admitted(connection, page)
+                for key, page in watchers.items()
+                if page.is_staff or (page.course, page.person) in staff
+            }
+
+        for key, page in (await service.read(admitted_now)).items():
+            if page != watchers[key]:
+                self.remove(key)
+                watchers[key].close()
+
+    async def _look(self, service: Service, is_whole: bool) -> None:
+        if self._is_stale or is_whole:
+            await self._reload(service)
+        await self._load_missing(service)
+        since_ms, now_ms = self._looked_ms, self._clock.now_ms()
+        known, courses = self._jobs, list(self._rows)
+        look = await service.read(lambda c: _look(c, now_ms, since_ms, known, courses))
+        # what was written while it looked is looked at once more
+        self._looked_ms, self._jobs = now_ms - 1, look.jobs
+        for course, rows in look.rows.items():
+            changed = [row for row in rows if self._rows[course].get(row.person) != row]
+            self._rows[course].update({row.person: row for row in changed})
+            self._tell_rows(course, changed)
+        for course in set(look.touched.values()):
+            self._tell_staff(course, {"type": "queue"})
+        self._tell_learners(look)
+
+    def _tell_rows(self, course: str, rows: Collection[ClassRow]) -> None:
+        if not rows:
+            return
+        for watcher in list(self._watchers.values()):
+            if watcher.course == course and watcher.is_staff and watcher.lab:
+                views = [
+                    row_view(row, watcher.lab)
+                    for row in rows
+                    if watcher.section in ("", row.section)
+                ]
+                if views:
+                    watcher.send({"type": "rows", "rows": views})
+
+    def _tell_staff(self, course: str, message: dict[str, Any]) -> None:
+        for watcher in list(self._watchers.values()):
+            if watcher.course == course and watcher.is_staff:
+                watcher.send(message)
+
+    def _tell_learners(self, look: _Look) -> None:
+        by_person: dict[str, list[Watcher]] = {}
+        for watcher in self._watchers.values():
+            by_person.setdefault(watcher.person, []).append(watcher)
+        for submission, people in look.members.items():
+            messages: list[dict[str, Any]] = []
+            if submission in look.touched:
+                messages.append({"type": "submission", "submission": submission})
+            place = look.places.get(submission)
+            if place is not None and place != self._told_places.get(submission):
+                messages.append(
+                    {"type": "place", "submission": submission, "place": place}
+                )
+            for person in people:
+                for watcher in by_person.get(person, ()):
+                    for message in messages:
+                        watcher.send(message)
+        self._told_places = look.places
+
+
+def _admitted(connection: Connection, page: Watcher) -> Watcher | None:
+    try:
+        return page.admitted(connection)
+    except HubError:
+        return None
+
+
+def _look(
+    connection: Connection,
+    now_ms: int,
+    since_ms: int,
+    known: dict[str, _OpenJob],
+    courses: Collection[str],
+) -> _Look:
+    columns = (
+        JOBS.c.id,
+        JOBS.c.submission,
+        PUBLICATIONS.c.course,
+        JOBS.c.state,
+        JOBS.c.stage,
+    )
+    query = select(*columns).join(PUBLICATIONS, PUBLICATIONS.c.id == JOBS.c.publication)
+    rows = connection.execute(query.where(JOBS.c.state.in_(_OPEN))).all()
+    jobs = {row.id: _OpenJob(*row[1:]) for row in rows}
+    touched = {
+        job.submission: job.course
+        for name, job in (*jobs.items(), *known.items())
+        if jobs.get(name) != known.get(name)
+    }
+    # what began and ended between two looks
+    ended = query.where(
+        or_(JOBS.c.finished_ms >= since_ms, JOBS.c.queued_ms >= since_ms)
+    )
+    if since_ms:
+        touched |= {row.submission: row.course for row in connection.execute(ended)}
+    where = places(connection, now_ms)
+    by_submission = {
+        job.submission: where[name] for name, job in jobs.items() if name in where
+    }
+    members: dict[str, list[str]] = {}
+    wanted = [*{*touched, *by_submission}]
+    for start in range(0, len(wanted), 500):
+        part = SUBMISSION_MEMBERS.c.submission.in_(wanted[start : start + 500])
+        for member in connection.execute(select(SUBMISSION_MEMBERS).where(part)):
+            members.setdefault(member.submission, []).append(member.person)
+    changed: dict[str, list[ClassRow]] = {}
+    for course in courses:
+        people = {
+            person
+            for submission, of_course in touched.items()
+            if of_course == course
+            for person in members.get(submission, ())
+        }
+        if people:
+            changed[course] = class_rows(
+                connection, now_ms, course, people=sorted(people)
+            )
+    return _Look(jobs, touched, members, by_submission, changed)

@@ -1,0 +1,112 @@
+"""Pages that everybody of a course has: its labs, one lab, one submission."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpbook_hub.course.courses import members
+from warpbook_hub.course.publications import extensions, reference, reference_from
+from warpbook_hub.course.windows import window_of
+from warpbook_hub.queue.listing import place
+from warpbook_hub.rules.visibility import may_decide_work, may_see_reference
+from warpbook_hub.service.admitted import Admitted
+from warpbook_hub.service.api.learning import own_courses, own_labs
+from warpbook_hub.service.lab_texts import hint_count, lab_of, starter, text_html
+from warpbook_hub.service.pages.competing import competition_card
+from warpbook_hub.service.parameters import Nothing
+from warpbook_hub.work.decisions import appeals, appeals_until
+from warpbook_hub.work.results import results, standing
+from warpbook_hub.work.submissions import receipt, sections_of, submissions_of
+
+
+def courses_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show the courses of a person; of one course, its labs."""
+    own = own_courses(admitted, Nothing())
+    if len(own) == 1:
+        return {"go": f"courses/{own[0].id}"}
+    return {"courses": own}
+
+
+def labs_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show what is published."""
+    labs = own_labs(admitted, Nothing())
+    return {
+        "labs": labs,
+        "total": sum(lab.points for lab in labs),
+        "most": sum(lab.most_points for lab in labs),
+    }
+
+
+def lab_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show a lab: what it asks, a place to hand in, and what was handed in."""
+    connection, lab, person = admitted.connection, admitted.lab, admitted.viewer.person
+    own = [of for of in own_labs(admitted, Nothing()) if of.id == lab.id]
+    work = submissions_of(connection, lab.id, person)
+    history = [(one, standing(connection, one.id)) for one in reversed(work)]
+    from_ms = reference_from(connection, lab.id)
+    shows_reference = may_see_reference(admitted.viewer, from_ms, admitted.now_ms)
+    pictures = f"{lab.id}/pictures/"
+    people = {
+        member.person: member for member in members(connection, admitted.course.id)
+    }
+    return {
+        "lab": lab,
+        "own": own[0] if own else None,
+        "window": window_of(connection, lab.id, person),
+        "history": history,
+        "waiting": next((one.id for one, now in history if now.state == "waits"), ""),
+        "about": lab_of(lab.lab),
+        "text": text_html(lab.lab, pictures),
+        "hints": hint_count(lab.lab),
+        "starter": starter(lab.lab),
+        "reference": reference(connection, lab.id) if shows_reference else "",
+        "reference_from_ms": from_ms,
+        "extensions": extensions(connection, lab.id) if admitted.is_instructor else [],
+        "people": people,
+        "competition": competition_card(admitted),
+    }
+
+
+def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show a submission with its receipt, its place or result, and its history."""
+    connection, submission = admitted.connection, admitted.submission
+    now = standing(connection, submission.id)
+    all_results = results(connection, submission.id)
+    counts = next(
+        (one for one in all_results if now.result and one.job == now.result.job), None
+    )
+    own_appeals = [
+        appeal
+        for appeal in appeals(connection, admitted.course.id)
+        if appeal.submission == submission.id
+    ]
+    work = submissions_of(connection, admitted.lab.id, submission.person)
+    sections = sections_of(connection, [submission.id])[submission.id]
+    people = {
+        member.person: member for member in members(connection, admitted.course.id)
+    }
+    appeal_until_ms = 0
+    if counts is not None:
+        appeal_until_ms = appeals_until(
+            connection, counts.received_ms, admitted.course.appeal_window_h
+        )
+    return {
+        "lab": admitted.lab,
+        "submission": submission,
+        "receipt": receipt(connection, submission.id),
+        "standing": now,
+        "place": place(connection, admitted.now_ms, submission.id),
+        "counts": counts,
+        "results": all_results,
+        "appeals": own_appeals,
+        "may_appeal": counts is not None
+        and admitted.viewer.person in submission.members
+        and admitted.now_ms <= appeal_until_ms
+        and all(appeal.job != counts.job for appeal in own_appeals),
+        "appeal_until_ms": appeal_until_ms,
+        "is_own": admitted.viewer.person in submission.members,
+        "decides": may_decide_work(admitted.viewer, sections),
+        "author": people.get(submission.person),
+        "team": [people[one] for one in submission.members if one in people],
+        "history": [(one, standing(connection, one.id)) for one in reversed(work)],
+    }

@@ -1,0 +1,217 @@
+"""Pages with which instructors run a course."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any
+
+from warpbook_hub import audit
+from warpbook_hub.course.courses import members
+from warpbook_hub.course.publications import extensions, publications
+from warpbook_hub.course.windows import window_of
+from warpbook_hub.errors import NotFound
+from warpbook_hub.queue.enqueuing import has_gpu
+from warpbook_hub.rules.lateness import HOUR_MS
+from warpbook_hub.rules.points import MEASURES, PointScheme
+from warpbook_hub.rules.visibility import may_decide_work
+from warpbook_hub.service.admitted import Admitted
+from warpbook_hub.service.lab_texts import lab_of, labs
+from warpbook_hub.service.parameters import LabQuery, LogQuery, Nothing, PairQuery
+from warpbook_hub.service.service import Service
+from warpbook_hub.work.decisions import appeals, overrides
+from warpbook_hub.work.marks import marks_of
+from warpbook_hub.work.results import standing
+from warpbook_hub.work.submissions import sections_of, submission, submissions_of
+
+_WEEK_MS = 7 * 24 * HOUR_MS
+_ENTRIES = 200
+
+
+def people_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show the roster."""
+    everybody = members(admitted.connection, admitted.course.id)
+    return {
+        "members": everybody,
+        "sections": sorted({one.section for one in everybody}),
+    }
+
+
+def person_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show one learner: marks, dates, submissions, and what can be decided."""
+    connection, person = admitted.connection, admitted.person
+    everybody = members(connection, admitted.course.id)
+    shown = next((one for one in everybody if one.person == person), None)
+    if shown is None:
+        raise NotFound("There is no such person in this course.")
+    of_labs = {lab.id: lab for lab in publications(connection, admitted.course.id)}
+    work = []
+    for mark in marks_of(connection, admitted.course.id, person):
+        handed_in = submissions_of(connection, mark.publication, person)
+        work.append(
+            {
+                "lab": of_labs[mark.publication],
+                "mark": mark,
+                "window": window_of(connection, mark.publication, person),
+                "overrides": overrides(connection, mark.publication, person),
+                "extension": next(
+                    (
+                        one
+                        for one in extensions(connection, mark.publication)
+                        if one.person == person
+                    ),
+                    None,
+                ),
+                "submissions": [
+                    (one, standing(connection, one.id)) for one in reversed(handed_in)
+                ],
+            }
+        )
+    names = {one.person: one.username for one in everybody}
+    return {"member": shown, "work": work, "names": names}
+
+
+def catalogue_page(admitted: Admitted, given: LabQuery) -> dict[str, Any]:
+    """Show a form for a lab that is published anew, or all that can be."""
+    published = {
+        lab.lab for lab in publications(admitted.connection, admitted.course.id)
+    }
+    chosen = lab_of(given.catalogue) if given.catalogue else None
+    return {
+        "catalogue": labs(),
+        "published": published,
+        "chosen": chosen,
+        "lab": None,
+        "scheme": PointScheme(),
+        "windows": [
+            (
+                "",
+                admitted.now_ms,
+                admitted.now_ms + _WEEK_MS,
+                admitted.now_ms + _WEEK_MS,
+            )
+        ],
+        **_form(admitted),
+    }
+
+
+def settings_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show a form for how a lab is published."""
+    lab = admitted.lab
+    return {
+        "catalogue": [],
+        "published": set(),
+        "chosen": lab_of(lab.lab),
+        "lab": lab,
+        "scheme": lab.scheme,
+        "windows": [
+            (name, window.opens_ms, window.due_ms, window.closes_ms)
+            for name, window in sorted(lab.windows.items())
+        ],
+        **_form(admitted),
+    }
+
+
+def appeals_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show the appeals that somebody may answer."""
+    connection = admitted.connection
+    everybody = {one.person: one for one in members(connection, admitted.course.id)}
+    of_course = appeals(connection, admitted.course.id)
+    sections = sections_of(connection, [appeal.submission for appeal in of_course])
+    # the same rule as for answering
+    shown = [
+        appeal
+        for appeal in of_course
+        if appeal.person in everybody
+        and may_decide_work(admitted.viewer, sections[appeal.submission])
+    ]
+    return {
+        "open": [appeal for appeal in shown if not appeal.decision],
+        "answered": [appeal for appeal in reversed(shown) if appeal.decision],
+        "people": everybody,
+    }
+
+
+def similarity_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show the last ranking of a lab, which comes after."""
+    connection = admitted.connection
+    authors = {one.person: one for one in members(connection, admitted.course.id)}
+    return {
+        "labs": publications(connection, admitted.course.id),
+        "lab": admitted.lab,
+        "authors": authors,
+    }
+
+
+async def with_ranking(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+    """Add the ranking that was made last, with whose submissions it names."""
+    ranking = service.rankings.of(values["lab"].id)
+    named = {
+        name
+        for pair in (ranking.pairs if ranking else ())
+        for name in (pair.first, pair.second)
+    }
+
+    def authors(connection: Any) -> dict[str, str]:
+        return {name: submission(connection, name).person for name in named}
+
+    by_submission = await service.read(authors) if named else {}
+    return {**values, "ranking": ranking, "by_submission": by_submission}
+
+
+def pair_page(admitted: Admitted, given: PairQuery) -> dict[str, Any]:
+    """Show two submissions of a lab side by side."""
+    connection = admitted.connection
+    pair = [submission(connection, name) for name in (given.first, given.second)]
+    if any(one.publication != admitted.lab.id for one in pair):
+        raise NotFound("There is no such submission of this lab.")
+    authors = {one.person: one for one in members(connection, admitted.course.id)}
+    return {"lab": admitted.lab, "pair": pair, "authors": authors}
+
+
+async def with_lines(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+    """Add which lines are alike."""
+    ranking = service.rankings.of(values["lab"].id)
+    names = tuple(one.id for one in values["pair"])
+    alike: tuple[set[int], set[int]] = set(), set()
+    for pair in ranking.pairs if ranking else ():
+        if (pair.first, pair.second) == names:
+            alike = set(pair.first_lines), set(pair.second_lines)
+    return {**values, "alike": alike, "zip_longest": zip_longest}
+
+
+def log_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
+    """Show the audit log, the newest first."""
+    connection, course = admitted.connection, admitted.course.id
+    names = {one.person: one.username for one in members(connection, course)}
+    return {**entries_before(admitted, given, course), "names": names}
+
+
+def entries_before(admitted: Admitted, given: LogQuery, course: str) -> dict[str, Any]:
+    """Give entries of the log, of a course or of the hub, with where older ones are."""
+    connection = admitted.connection
+    before = given.before or audit.last_number(connection) + 1
+    after = max(0, before - _ENTRIES - 1)
+    entries = [
+        entry
+        for entry in audit.entries(connection, after, _ENTRIES, given.subject, course)
+        if entry.number < before
+    ]
+    return {
+        "entries": entries[::-1],
+        "older": after + 1 if after else 0,
+        "subject": given.subject,
+    }
+
+
+def data_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show exports and the course's settings."""
+    return {"settings": admitted.course}
+
+
+def _form(admitted: Admitted) -> dict[str, Any]:
+    everybody = members(admitted.connection, admitted.course.id)
+    return {
+        "sections": sorted({one.section for one in everybody}),
+        "measures": MEASURES,
+        "has_gpu": has_gpu(admitted.connection),
+    }

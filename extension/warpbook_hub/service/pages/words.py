@@ -1,0 +1,171 @@
+"""How pages say things: times, points, states.
+
+What gives HTML escapes what it is given.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from html import escape
+
+import msgspec
+from msgspec import Struct, structs
+
+from warpbook_hub.queue.listing import Place
+from warpbook_hub.rules.lateness import MINUTE_MS, Window
+from warpbook_hub.work.submissions import SubmissionReceipt
+from warpbook_labs.cards.html import card_html
+from warpbook_labs.cards.model import PRACTICE, Card, CardText
+from warpbook_labs.lab.languages.names import LANGUAGE_NAMES
+from warpbook_labs.lab.spec import LanguageName
+from warpbook_monitors.plain_text import bounded, printable
+
+STATES = {
+    "waits": "waits in the queue",
+    "runs": "is being graded",
+    "graded": "graded",
+    "parked": "parked: a person has to look at it",
+    "replaced": "replaced by a newer one, not graded",
+    "cancelled": "cancelled",
+}
+STAGES = {"cpu": "correctness, on a CPU", "gpu": "speed, on a GPU"}
+VERDICTS = {
+    "right": "✓ right",
+    "wrong": "✗ not right yet",
+    "undecided": "? the checker can't tell",
+    "too busy": "? the GPU was too busy to time it",
+}
+MEASURES = {
+    "right": "share of cases right",
+    "of_baseline": "speed, against the baseline",
+    "of_limit": "speed, of the GPU's measured limit",
+}
+
+
+_PRACTICE = CardText(PRACTICE, "quiet")
+
+
+class _Evidence(Struct):
+    card: Card | None = None
+
+
+_decode_evidence = msgspec.json.Decoder(_Evidence).decode
+
+
+def language(name: LanguageName) -> str:
+    """Name the language of a lab."""
+    return LANGUAGE_NAMES[name]
+
+
+def when(time_ms: int | None, otherwise: str = "") -> str:
+    """Write a time as HTML; a page shows it in the reader's own zone."""
+    if time_ms is None:
+        return escape(otherwise)
+    return _time(time_ms, f"{_utc(time_ms):%H:%M}")
+
+
+def moment(time_ms: int) -> str:
+    """Write a time that decides: as exactly as it is judged."""
+    shown = "minutes" if time_ms % MINUTE_MS == 0 else "milliseconds"
+    if time_ms % MINUTE_MS and time_ms % 1000 == 0:
+        shown = "seconds"
+    return _time(time_ms, _utc(time_ms).time().isoformat(shown))
+
+
+def due(window: Window) -> str:
+    """Say when something is due, and why later than an instructor said."""
+    words = moment(window.due_ms)
+    if window.extended_ms:
+        words += f" ({later(window.extended_ms)})"
+    return words
+
+
+def later(extended_ms: int) -> str:
+    """Say by how much an outage has moved a date."""
+    return f"{max(1, round(extended_ms / MINUTE_MS))} min later: the hub was away"
+
+
+def _utc(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+
+
+def _time(time_ms: int, clock: str) -> str:
+    at = _utc(time_ms)
+    return (
+        f'<time datetime="{at.isoformat(timespec="milliseconds")}" '
+        f'data-length="{len(clock)}">{at:%Y-%m-%d} {clock} UTC</time>'
+    )
+
+
+def points(value: float) -> str:
+    """Write points without zeros that say nothing."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def share(value: float) -> str:
+    """Write a share."""
+    return f"{100 * value:.0f} %"
+
+
+def duration(seconds: float) -> str:
+    """Write about how long something takes."""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"about {round(seconds / 60)} min"
+    return f"about {seconds / 3600:.1f} h"
+
+
+def place_words(place: Place | None) -> str:
+    """Say where a submission is in the queue."""
+    if place is None:
+        return ""
+    ahead = (
+        "next in the queue"
+        if place.before == 0
+        else f"{place.before} before it in the queue"
+    )
+    if place.eta_s is None:
+        return f"{ahead}; no grader takes jobs now"
+    return f"{ahead}; done in {duration(place.eta_s)}"
+
+
+def one_line(text: object, most: int = 300) -> str:
+    """Make somebody else's text fit for a line; the template escapes it."""
+    return bounded(str(text), most)
+
+
+def lines(source: str) -> list[str]:
+    """Split a source into lines that can be shown."""
+    return [printable(line.expandtabs(4)) for line in source.split("\n")]
+
+
+def card(evidence: str) -> str:
+    """Draw the card of a result as HTML; empty where it has none that can be read."""
+    try:
+        kept = _decode_evidence(evidence).card
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return ""
+    if kept is None:
+        return ""
+    # a submission is no practice, which a card without a number says
+    sections = tuple(
+        structs.replace(
+            section, parts=tuple(part for part in section.parts if part != _PRACTICE)
+        )
+        for section in kept.sections
+    )
+    return card_html(structs.replace(kept, sections=sections), style="")
+
+
+def receipt_text(receipt: SubmissionReceipt) -> str:
+    """Write a receipt so that it can be kept, and checked later."""
+    return msgspec.json.format(msgspec.json.encode(receipt), indent=1).decode()
+
+
+def json_lines(evidence: str) -> str:
+    """Write evidence so that a person can read it; the template escapes it."""
+    try:
+        return msgspec.json.format(evidence, indent=2)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return evidence

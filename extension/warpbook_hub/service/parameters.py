@@ -1,0 +1,266 @@
+"""What a request may hold: each route declares it, and it is checked here only."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.json import Decoder
+
+from warpbook_hub.competition.finals import USUAL_ROUNDS
+from warpbook_hub.errors import BadRequest
+from warpbook_monitors.budget import NotJson, decode_json
+from warpbook_monitors.plain_text import bounded
+
+#: what a body has at most, unless its route says more
+MOST_BODY_BYTES = 64 << 10
+Name = Annotated[str, Meta(max_length=100)]
+Note = Annotated[str, Meta(max_length=8_000)]
+TimeMs = Annotated[int, Meta(ge=0, le=7_258_118_400_000)]
+Reason = Annotated[str, Meta(max_length=8_000)]
+Id = Annotated[str, Meta(max_length=64)]
+Whole = Annotated[int, Meta(ge=0, le=1_000_000)]
+Number = Annotated[float, Meta(ge=0, le=1_000_000)]
+
+Value = TypeVar("Value", bound=Struct)
+
+
+class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of a route that takes nothing."""
+
+
+class WithReason(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why something is changed."""
+
+    reason: Reason
+
+
+class ClassQuery(Struct, frozen=True):
+    """Which part of the class is shown."""
+
+    lab: Id = ""
+    section: Name = ""
+
+
+class LogQuery(Struct, frozen=True):
+    """Which entries of the audit log are shown."""
+
+    before: Whole = 0
+    subject: Id = ""
+
+
+class PairQuery(Struct, frozen=True):
+    """Which two submissions are compared."""
+
+    first: Id
+    second: Id
+
+
+class LabQuery(Struct, frozen=True):
+    """Which lab of the catalogue is meant; "" is none."""
+
+    catalogue: Annotated[str, Meta(max_length=41)] = ""
+
+
+class HandIn(Struct, frozen=True, forbid_unknown_fields=True):
+    """A submission."""
+
+    source: Annotated[str, Meta(max_length=200_000)]
+    #: drawn by the client: the same one again gives the same receipt
+    request: Id = ""
+    #: put it in the place of one that waits
+    replace: bool = False
+
+
+class AppealNote(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a learner says of a result."""
+
+    note: Note
+
+
+class AppealAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """What staff say to it."""
+
+    decision: Literal["upheld", "dismissed"]
+    answer: Note
+
+
+class ShownReceipt(Struct, frozen=True, forbid_unknown_fields=True):
+    """A receipt that somebody shows, as text."""
+
+    username: Name
+    receipt: Annotated[str, Meta(max_length=4_000)]
+
+
+class RosterText(Struct, frozen=True, forbid_unknown_fields=True):
+    """A roster, as CSV."""
+
+    csv: Annotated[str, Meta(max_length=2 << 20)]
+    #: the column with the user names; empty if it is called so
+    username_column: Name = ""
+    is_preview: bool = False
+
+
+class RosterGroup(Struct, frozen=True, forbid_unknown_fields=True):
+    """A group of the hub, as a roster."""
+
+    group: Name
+    section: Name = ""
+    is_preview: bool = False
+
+
+class StaffMember(Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody who becomes staff."""
+
+    username: Name
+    role: Literal["assistant", "instructor"]
+    section: Name = "main"
+
+
+class CourseSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """A course's settings."""
+
+    title: Name
+    late_budget_h: Whole
+    timed_runs_per_hour: Whole
+    appeal_window_h: Whole
+
+
+class WindowOf(Struct, frozen=True, forbid_unknown_fields=True):
+    """When a lab takes submissions; of all sections that are not named, if ""."""
+
+    opens_ms: TimeMs
+    due_ms: TimeMs
+    closes_ms: TimeMs
+    section: Name = ""
+
+
+class Level(Struct, frozen=True, forbid_unknown_fields=True):
+    """A threshold with its points."""
+
+    measure: Literal["right", "of_baseline", "of_limit"]
+    least: Number
+    points: Number
+
+
+class LabToPublish(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a lab is published."""
+
+    lab: Annotated[str, Meta(max_length=41)]
+    title: Name
+    windows: Annotated[tuple[WindowOf, ...], Meta(max_length=100)]
+    thresholds: Annotated[tuple[Level, ...], Meta(max_length=30)]
+    is_team_work: bool = False
+    late_percent_per_day: Number = 100.0
+    #: 0: as many as one likes
+    most_attempts: Whole = 0
+    lab_digest: Id = ""
+
+
+class ExtensionFor(Struct, frozen=True, forbid_unknown_fields=True):
+    """Other dates of one learner."""
+
+    due_ms: TimeMs
+    closes_ms: TimeMs
+    reason: Reason
+
+
+class PointsFor(Struct, frozen=True, forbid_unknown_fields=True):
+    """Points that are set; None takes them back."""
+
+    points: Number | None
+    reason: Reason
+
+
+class GraderName(Struct, frozen=True, forbid_unknown_fields=True):
+    """A grader that is made known."""
+
+    name: Name
+
+
+class LeaseFor(Struct, frozen=True, forbid_unknown_fields=True):
+    """A GPU that somebody asks for."""
+
+    minutes: Annotated[int, Meta(ge=10, le=30)]
+    #: the name of a GPU; empty for any
+    model: Name = ""
+
+
+class LeaseLonger(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long a lease is to last from now on."""
+
+    minutes: Annotated[int, Meta(ge=10, le=30)]
+
+
+class SessionToReserve(Struct, frozen=True, forbid_unknown_fields=True):
+    """GPUs that a course is to have for a time."""
+
+    title: Name
+    gpus: Annotated[int, Meta(ge=1, le=1000)]
+    starts_ms: TimeMs
+    ends_ms: TimeMs
+
+
+class CompetitionToOpen(Struct, frozen=True, forbid_unknown_fields=True):
+    """When the board of a competition is frozen; None: a day before the lab is due."""
+
+    freezes_ms: TimeMs | None = None
+
+
+class Pseudonym(Struct, frozen=True, forbid_unknown_fields=True):
+    """How somebody wants to be called on a board."""
+
+    pseudonym: Name
+
+
+class FinalToStart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where everybody's best is measured again, and how often."""
+
+    grader: Id
+    #: the UUID of its GPU; of several at once, theirs with commas
+    device: Annotated[str, Meta(max_length=4_000)]
+    rounds: Whole = USUAL_ROUNDS
+
+
+class SessionToCancel(Struct, frozen=True, forbid_unknown_fields=True):
+    """A session that does not take place."""
+
+    session: Id
+
+
+def read_query(arguments: dict[str, list[bytes]], kind: type[Value]) -> Value:
+    """Read a query; what is not declared is passed over.
+
+    Raises:
+        BadRequest: with what is wrong.
+    """
+    texts: dict[str, str] = {}
+    for name in kind.__struct_encode_fields__:
+        values = arguments.get(name, [])
+        if len(values) > 1:
+            raise BadRequest(f"{name} is given more than once.")
+        if values:
+            try:
+                texts[name] = values[0].decode()
+            except UnicodeDecodeError:
+                raise BadRequest(f"{name} is not UTF-8.") from None
+    try:
+        return msgspec.convert(texts, kind, strict=False)
+    except msgspec.ValidationError as problem:
+        words = bounded(str(problem), 300)
+        raise BadRequest(f"The query can't be used: {words}.") from None
+
+
+def read_body(body: bytes | str, kind: type[Value]) -> Value:
+    """Read a body of JSON; an empty one is an empty object.
+
+    Raises:
+        BadRequest: with what is wrong.
+    """
+    try:
+        return decode_json(body or b"{}", Decoder(kind))
+    except NotJson as problem:
+        # it may quote a name of the sender's choice
+        words = bounded(str(problem), 300)
+        raise BadRequest(f"The request can't be used: {words}.") from None

@@ -1,0 +1,160 @@
+"""What all routes share: the database, its one writer, the clock, the open pages."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from warpbook_hub.clock import HubClock
+from warpbook_hub.database.group_commit import Writer
+from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.errors import HubError, TooManyRequests
+from warpbook_hub.outages import note_return
+from warpbook_hub.queue import leasing
+from warpbook_hub.service.heartbeat import Heartbeat
+from warpbook_hub.service.in_progress import InProgress
+from warpbook_hub.service.live_feed import LiveFeed
+from warpbook_hub.service.rankings import Rankings
+from warpbook_hub.service.tickets import Tickets
+
+DATABASE = "hub.db"
+BACKUPS = "backups"
+_SECRET = "cookie_secret"
+_SECRET_BYTES = 32
+_READERS = 4
+#: of one person at a time: more would only wait, and let all others wait behind it
+_MOST_REQUESTS, _MOST_SOCKETS = 24, 60
+Value = TypeVar("Value")
+
+
+class Closing(HubError):
+    """The service ends."""
+
+    http_status = 503
+
+
+class Service:
+    """One course service: the only process that opens its database."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the database of a folder, and prolong the leases that were held.
+
+        Args:
+            folder: of the database.
+
+        Raises:
+            DatabaseUnfit: it can't be opened.
+        """
+        self.folder = folder
+        self.clock = HubClock()
+        self.database = HubDatabase(folder / DATABASE)
+        with self.database.write() as connection:
+            # graders could reach nobody for a while, nor could people
+            leasing.grace(connection, self.clock.now_ms())
+            note_return(connection, self.clock.now_ms())
+        self.heartbeat = Heartbeat(self.clock)
+        self.cookie_secret = _secret(folder / _SECRET)
+        self.tickets = Tickets()
+        self.requests = InProgress(
+            _MOST_REQUESTS, "You ask for too much at once. Wait for what you asked."
+        )
+        self.sockets = InProgress(
+            _MOST_SOCKETS, "Too many pages of yours are open. Close some of them."
+        )
+        self.rankings = Rankings()
+        self.live = LiveFeed(self.clock)
+        #: when the last backup was begun, by the monotonic clock
+        self.backed_up_s = -math.inf
+        self._writer = Writer(self.database)
+        self._readers = ThreadPoolExecutor(_READERS, "warpbook-hub-reader")
+        self._is_closed = self._is_at_it = False
+        #: counts writes that pages are told of, for whoever asks what has changed
+        self.changes = 0
+
+    async def write(
+        self,
+        change: Callable[[Connection], Value],
+        tells_pages: bool = True,
+        is_machine: bool = False,
+    ) -> Value:
+        """Write, and give what came of it once that is on the disk.
+
+        Args:
+            change: what writes.
+            tells_pages: it may change what open pages are told.
+            is_machine: no person asks for it; what people ask for goes first.
+        """
+        if self._is_closed:
+            raise Closing("The service ends. Try again in a moment.")
+        value = await asyncio.wrap_future(self._writer.submit(change, is_machine))
+        if tells_pages:
+            self.changes += 1
+            self.live.note_change()
+        return value
+
+    async def read(self, ask: Callable[[Connection], Value]) -> Value:
+        """Read one moment of the database, on a thread."""
+        return await self.apart(lambda: self._read(ask))
+
+    async def apart(self, work: Callable[[], Value]) -> Value:
+        """Do on a thread what takes a while."""
+        if self._is_closed:
+            raise Closing("The service ends. Try again in a moment.")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, work)
+
+    @contextlib.contextmanager
+    def one_at_a_time(self) -> Iterator[None]:
+        """Do what takes a core, or reads all of the database, while nothing else does.
+
+        Raises:
+            TooManyRequests: something else does.
+        """
+        if self._is_at_it:
+            raise TooManyRequests(
+                "A backup, an export or a comparison is being made. Try again when it "
+                "is done."
+            )
+        self._is_at_it = True
+        try:
+            yield
+        finally:
+            self._is_at_it = False
+
+    def close(self) -> None:
+        """Write what was asked for, and let go of the database."""
+        self._is_closed = True
+        self._writer.close()
+        self._readers.shutdown()
+        self.database.close()
+
+    def _read(self, ask: Callable[[Connection], Value]) -> Value:
+        with self.database.read() as connection:
+            return ask(connection)
+
+
+def _secret(path: Path) -> bytes:
+    """Give what cookies are signed with: the same after a restart."""
+    try:
+        kept = path.read_bytes()
+        if len(kept) == _SECRET_BYTES:
+            return kept
+    except FileNotFoundError:
+        pass
+    drawn = secrets.token_bytes(_SECRET_BYTES)
+    unfinished = path.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)
+    descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(drawn)
+    unfinished.replace(path)
+    return drawn

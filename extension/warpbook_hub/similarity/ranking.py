@@ -1,0 +1,163 @@
+"""Which submissions of a lab have most in common, for a person to look at.
+
+A ranking, and no verdict: solutions of one short kernel are alike by nature, so no
+number is a threshold. What most of the class has in common counts little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from statistics import median
+
+from msgspec import Struct
+
+from warpbook_hub.similarity.tokens import Token, structure_tokens, wording_tokens
+from warpbook_hub.similarity.winnowing import fingerprints
+
+#: with fewer, what most have in common tells, too
+SMALL_CLASS = 8
+_MOST_LINES = 400
+
+
+class Work(Struct, frozen=True):
+    """A source, and whose it is."""
+
+    submission: str
+    party: str
+    source: str
+
+
+class Pair(Struct, frozen=True):
+    """Two submissions of different parties."""
+
+    first: str
+    second: str
+    #: in the order of `structure`, 1 is the most alike
+    rank: int
+    #: what they share, where names and spaces do not count: 0 to 1
+    structure: float
+    #: in the order of `wording`
+    wording_rank: int
+    #: the same, where names and comments count
+    wording: float
+    #: lines of the first, and of the second, that are alike
+    first_lines: tuple[int, ...]
+    second_lines: tuple[int, ...]
+
+
+def rank(
+    works: Sequence[Work], boilerplate: Sequence[str] = (), most: int = 200
+) -> list[Pair]:
+    """Rank pairs by what they have in common, the most alike first.
+
+    Args:
+        works: of one lab.
+        boilerplate: what everybody was given: starter, given files.
+        most: so many pairs are told.
+    """
+    structure = _Comparison(works, boilerplate, structure_tokens)
+    wording = _Comparison(works, boilerplate, wording_tokens)
+    # of two parties with several submissions the pair that is most alike
+    best: dict[tuple[str, str], tuple[float, int, int]] = {}
+    for (first, second), score in structure.scores.items():
+        parties = (works[first].party, works[second].party)
+        key = (min(parties), max(parties))
+        if key not in best or score > best[key][0]:
+            best[key] = score, first, second
+    chosen = sorted(
+        best.values(),
+        key=lambda pair: (-pair[0], works[pair[1]].submission),
+    )
+    by_wording = sorted(
+        (wording.scores.get((first, second), 0.0) for _, first, second in chosen),
+        reverse=True,
+    )
+    pairs: list[Pair] = []
+    for place, (score, first, second) in enumerate(chosen[:most], 1):
+        worded = wording.scores.get((first, second), 0.0)
+        first_lines, second_lines = structure.shared_lines(first, second)
+        pairs.append(
+            Pair(
+                works[first].submission,
+                works[second].submission,
+                place,
+                round(score, 4),
+                by_wording.index(worded) + 1,
+                round(worded, 4),
+                first_lines,
+                second_lines,
+            )
+        )
+    return pairs
+
+
+class _Comparison:
+    """All pairs of sources, by one way to see them."""
+
+    def __init__(
+        self,
+        works: Sequence[Work],
+        boilerplate: Sequence[str],
+        split: Callable[[str], list[Token]],
+    ) -> None:
+        given: set[int] = set()
+        for text in boilerplate:
+            given |= fingerprints(split(text)).keys()
+        self._prints = [
+            {
+                value: lines
+                for value, lines in fingerprints(split(work.source)).items()
+                if value not in given
+            }
+            for work in works
+        ]
+        holders: dict[int, list[int]] = {}
+        for index, prints in enumerate(self._prints):
+            for value in prints:
+                holders.setdefault(value, []).append(index)
+        parties = len({work.party for work in works})
+        #: how much a fingerprint tells: that of few much, that of most nothing
+        self._weights: dict[int, float] = {}
+        for value, indices in holders.items():
+            count = len({works[index].party for index in indices})
+            if parties < SMALL_CLASS or 2 * count <= parties:
+                self._weights[value] = math.log((parties + 1) / count)
+        totals = [
+            sum(self._weights.get(value, 0.0) for value in prints)
+            for prints in self._prints
+        ]
+        shared: dict[tuple[int, int], float] = {}
+        for value, weight in self._weights.items():
+            for first, second in combinations(holders[value], 2):
+                if works[first].party != works[second].party:
+                    key = (first, second)
+                    shared[key] = shared.get(key, 0.0) + weight
+        # of the shorter one, so that lines which do nothing hide no copy; a source of
+        # few lines is in many others by chance
+        least = median(totals) if totals else 0.0
+        #: 0 to 1, of pairs that have anything in common
+        self.scores = {
+            (first, second): weight / max(min(totals[first], totals[second]), least)
+            for (first, second), weight in shared.items()
+            if weight > 0
+        }
+
+    def shared_lines(
+        self, first: int, second: int
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Give the lines of two sources that are alike, and that not most have."""
+        ours, theirs = self._prints[first], self._prints[second]
+        common = [value for value in ours if value in theirs and value in self._weights]
+        return _lines(ours, common), _lines(theirs, common)
+
+
+def _lines(
+    prints: Mapping[int, tuple[int, int]], values: Iterable[int]
+) -> tuple[int, ...]:
+    lines: set[int] = set()
+    for value in values:
+        begin, end = prints[value]
+        lines.update(range(begin, min(end, begin + _MOST_LINES) + 1))
+    return tuple(sorted(lines)[:_MOST_LINES])

@@ -1,0 +1,220 @@
+"""Results of submissions, as graders gave them; those of a final are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Connection, Select, select
+
+from warpbook_hub.database.competition_tables import FINAL_JOBS, outside_finals
+from warpbook_hub.database.tables import (
+    JOBS,
+    PUBLICATIONS,
+    RESULTS,
+    SUBMISSION_MEMBERS,
+    SUBMISSIONS,
+)
+from warpbook_hub.errors import NotFound
+from warpbook_hub.grader_protocol import GradedFacts
+from warpbook_hub.queue.enqueuing import has_gpu
+from warpbook_hub.rules.points import Points, PointScheme, points_of
+
+#: "waits" and "runs" in stage "cpu" or "gpu"; "parked": a person has to look
+State = Literal["waits", "runs", "graded", "parked", "replaced", "cancelled"]
+
+_STATES: dict[str, State] = {
+    "queued": "waits",
+    "leased": "runs",
+    "done": "graded",
+    "parked": "parked",
+    "replaced": "replaced",
+    "cancelled": "cancelled",
+}
+#: of a job that has not ended
+_OPEN = ("queued", "leased", "parked")
+_decode_facts = msgspec.json.Decoder(GradedFacts).decode
+_decode_scheme = msgspec.json.Decoder(PointScheme).decode
+
+
+class Result(Struct, frozen=True):
+    """An accepted result of one stage."""
+
+    job: str
+    submission: str
+    run: int
+    stage: str
+    received_ms: int
+    facts: GradedFacts
+    points: Points
+    lab_digest: str
+    #: JSON for people; hostile, as it quotes the source
+    evidence: str
+    gpu_ms: int
+    energy_mj: int | None
+
+
+class Standing(Struct, frozen=True):
+    """How it stands with a submission."""
+
+    submission: str
+    state: State
+    #: where it waits or runs
+    stage: str
+    #: the newest that counts: of the last run that came to an end; None before
+    result: Result | None
+    #: there is a result, and a GPU has yet to judge its speed
+    is_provisional: bool
+
+
+def standing(connection: Connection, submission_id: str) -> Standing:
+    """Tell how it stands with a submission.
+
+    Raises:
+        NotFound: there is none.
+    """
+    by_submission = standings(connection, SUBMISSIONS.c.id == submission_id)
+    if submission_id not in by_submission:
+        raise NotFound("There is no such submission.")
+    return by_submission[submission_id]
+
+
+def standings(
+    connection: Connection, which: ColumnElement[bool]
+) -> dict[str, Standing]:
+    """Tell how it stands with some submissions, by their ids; without evidence.
+
+    Args:
+        connection: of a transaction.
+        which: a condition on `SUBMISSIONS`.
+    """
+    jobs = connection.execute(
+        select(
+            JOBS.c.id,
+            JOBS.c.submission,
+            JOBS.c.run,
+            JOBS.c.stage,
+            JOBS.c.state,
+            SUBMISSIONS.c.replaced_ms,
+        )
+        .join(SUBMISSIONS, SUBMISSIONS.c.id == JOBS.c.submission)
+        .where(which, outside_finals())
+        # "cpu" comes before "gpu"
+        .order_by(JOBS.c.submission, JOBS.c.run, JOBS.c.stage)
+    ).all()
+    by_job = {result.job: result for result in _results(connection, which, False)}
+    by_submission: dict[str, list[Any]] = {}
+    for job in jobs:
+        by_submission.setdefault(job.submission, []).append(job)
+    return {
+        submission: _standing(submission, of, by_job)
+        for submission, of in by_submission.items()
+    }
+
+
+def passed_labs(connection: Connection, course_id: str, person: str) -> set[str]:
+    """Give the publications of a course of which a submission of theirs is right."""
+    of_person = select(SUBMISSION_MEMBERS.c.submission).where(
+        SUBMISSION_MEMBERS.c.person == person
+    )
+    of_course = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
+    theirs = SUBMISSIONS.c.id.in_(of_person) & SUBMISSIONS.c.publication.in_(of_course)
+    right = [
+        submission
+        for submission, stands in standings(connection, theirs).items()
+        if stands.result is not None and stands.result.facts.verdict == "right"
+    ]
+    query = select(SUBMISSIONS.c.publication).where(SUBMISSIONS.c.id.in_(right))
+    return set(connection.execute(query).scalars())
+
+
+def timed_publications(
+    connection: Connection, asked_about: Select[tuple[str]]
+) -> set[str]:
+    """Give the publications of which a GPU has judged a submission, or may.
+
+    Args:
+        connection: of a transaction.
+        asked_about: their ids.
+    """
+    query = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.id.in_(asked_about))
+    if not has_gpu(connection):
+        of = SUBMISSIONS.alias()
+        judged = select(RESULTS.c.job).join(of, of.c.id == RESULTS.c.submission)
+        judged = judged.where(of.c.publication == PUBLICATIONS.c.id)
+        query = query.where(judged.where(RESULTS.c.stage == "gpu").exists())
+    return set(connection.execute(query).scalars())
+
+
+def results(connection: Connection, submission_id: str) -> list[Result]:
+    """Give all results of a submission, regrades included, the first first."""
+    return _results(connection, SUBMISSIONS.c.id == submission_id, True)
+
+
+def _standing(
+    submission: str, jobs: Sequence[Any], by_job: Mapping[str, Result]
+) -> Standing:
+    last = jobs[-1]
+    counts: Result | None = None
+    is_provisional = False
+    for run, of_run in groupby(jobs, key=lambda job: job.run):
+        stages = list(of_run)
+        done = [by_job[job.id] for job in stages if job.id in by_job]
+        is_open = stages[-1].state in _OPEN
+        is_whole = stages[-1].state == "done"
+        # a regrade counts once it has ended by itself: half of one is no result
+        if done and (is_whole or counts is None):
+            counts, is_provisional = done[-1], is_open and run == last.run
+    state = _STATES[last.state]
+    if last.replaced_ms is not None:
+        state = "replaced"
+    elif last.state in ("replaced", "cancelled") and counts is not None:
+        state = "graded"
+    return Standing(submission, state, last.stage, counts, is_provisional)
+
+
+def _results(
+    connection: Connection, which: ColumnElement[bool], with_evidence: bool
+) -> list[Result]:
+    columns = [
+        RESULTS.c[name]
+        for name in Result.__struct_fields__
+        if name in RESULTS.c and name != "evidence"
+    ]
+    columns += [PUBLICATIONS.c.scheme, SUBMISSIONS.c.publication]
+    if with_evidence:
+        columns.append(RESULTS.c.evidence)
+    rows = connection.execute(
+        select(*columns)
+        .join(SUBMISSIONS, SUBMISSIONS.c.id == RESULTS.c.submission)
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == SUBMISSIONS.c.publication)
+        .where(which, RESULTS.c.job.not_in(select(FINAL_JOBS.c.job)))
+        .order_by(RESULTS.c.run, RESULTS.c.stage)
+    ).all()
+    asked_about = select(SUBMISSIONS.c.publication).where(which)
+    timed = timed_publications(connection, asked_about)
+    schemes: dict[str, PointScheme] = {}
+    accepted: list[Result] = []
+    for row in rows:
+        if row.scheme not in schemes:
+            schemes[row.scheme] = _decode_scheme(row.scheme)
+        facts = _decode_facts(row.facts)
+        accepted.append(
+            Result(
+                row.job,
+                row.submission,
+                row.run,
+                row.stage,
+                row.received_ms,
+                facts,
+                points_of(schemes[row.scheme], facts, row.publication in timed),
+                row.lab_digest,
+                row.evidence if with_evidence else "",
+                row.gpu_ms,
+                row.energy_mj,
+            )
+        )
+    return accepted

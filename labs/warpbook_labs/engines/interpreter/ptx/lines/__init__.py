@@ -1,0 +1,4 @@
+"""Which source lines computed what memory holds.
+
+Imports `memory` and `text`.
+"""

@@ -1,0 +1,4 @@
+"""A GPU for one program: launches of its kernels.
+
+The top of the interpreter.
+"""

@@ -1,0 +1,215 @@
+"""What the instructions of a running kernel share."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import Lanes
+from warpbook_labs.engines.interpreter.ptx.memory.causality import Causality
+from warpbook_labs.engines.interpreter.ptx.memory.clocks import Clock, joined
+from warpbook_labs.engines.interpreter.ptx.memory.copies import Copies
+from warpbook_labs.engines.interpreter.ptx.memory.races import Race, Tracker, Who
+from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
+    GLOBAL_BASE,
+    Memory,
+    Space,
+)
+from warpbook_labs.engines.interpreter.ptx.text.link import Linked
+from warpbook_labs.engines.interpreter.ptx.text.polling import Polling
+from warpbook_labs.engines.interpreter.ptx.text.program import Register
+from warpbook_labs.engines.interpreter.ptx.text.values import Bools
+from warpbook_labs.results.findings import Finding, Report
+
+if TYPE_CHECKING:
+    from warpbook_labs.engines.interpreter.ptx.lines.origins import Origins
+
+
+@dataclass
+class Phases:
+    """A barrier in shared memory: arrivals that it waits for, and its phase."""
+
+    count: int
+    left: int
+    phase: int = 0
+    #: what those told who arrived in this phase, and all who did in those before
+    arriving: list[Clock | None] = field(default_factory=list)
+    arrived: Clock | None = None
+
+    def arrive(self, threads: int) -> bool:
+        """Have so many arrive; the last of them ends the phase, which is told."""
+        self.left -= threads
+        if self.left > 0:
+            return False
+        self.phase, self.left = self.phase + 1, self.count
+        return True
+
+    def tell(self, clock: Clock, is_last: bool) -> None:
+        """Note what arrivals told, of which one may have ended the phase."""
+        self.arriving.append(clock)
+        if is_last:
+            self.arrived = joined((self.arrived, *self.arriving))
+            self.arriving.clear()
+
+
+@dataclass
+class State:
+    """One launch: its program, its threads and all of their memory."""
+
+    linked: Linked
+    lanes: Lanes
+    memory: Memory
+    #: of all slots, and of all lanes, one after the other
+    shared: Space
+    local: Space
+    #: bytes of each slot, and of each lane
+    shared_stride: int
+    local_stride: int
+    report: Report
+    #: bytes of a cell that is watched for races
+    global_cell_bytes: int
+    shared_cell_bytes: int
+    global_tracker: Tracker
+    shared_tracker: Tracker
+    #: by name: what the kernel was given
+    parameters: dict[str, bytes]
+    #: where the program's own global variables are
+    variables: dict[str, int]
+    #: where constant memory begins and ends
+    constants: tuple[int, int]
+    #: registers that some instruction reads
+    read_registers: frozenset[str]
+    #: what waits for other threads
+    polling: Polling
+    #: what comes before what, beside what the trackers of memory know
+    causality: Causality
+    #: the blocks that come last in the grid have begun first
+    is_reversed: bool = False
+    #: the line of a barrier at which more threads of a block waited than it counts
+    crowded_line: int | None = None
+    #: follows where values come from, if that is asked
+    origins: Origins | None = None
+    #: what is mixed into a number that a shuffle takes from a thread that gives none
+    poison: int = 0
+    #: the first shuffle that did so, if it matters
+    from_nobody: Finding | None = None
+    #: asynchronous ones
+    copies: Copies = field(init=False)
+    #: by their bytes of shared memory
+    mbarriers: dict[int, Phases] = field(default_factory=dict)
+    #: threads that have not ended
+    alive: Bools = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start without any threads."""
+        self.copies = Copies(self.lanes.count)
+        self.alive = np.zeros(self.lanes.count, np.bool_)
+
+    def line(self, pc: int) -> int | None:
+        """Give the line of the source."""
+        return self.linked.code[pc].line
+
+    def who(self, chosen: NDArray[np.int64], pc: int, strength: int) -> Who:
+        """Give the threads of an access."""
+        causality = self.causality
+        return Who(
+            chosen,
+            self.lanes.thread[chosen],
+            causality.block_epoch[chosen],
+            causality.warp_epoch[chosen],
+            causality.time[chosen],
+            pc,
+            strength,
+        )
+
+    def active(self, mask: Bools | None) -> Bools:
+        """Give the lanes that are meant; None is all."""
+        return np.ones(self.lanes.count, np.bool_) if mask is None else mask
+
+    def chosen(self, mask: Bools | None) -> NDArray[np.int64]:
+        """Give the positions of the lanes that are meant."""
+        if mask is None:
+            return np.arange(self.lanes.count)
+        return np.flatnonzero(mask)
+
+    def is_read(self, operand: object) -> bool:
+        """Tell whether anything reads what an instruction gives."""
+        return isinstance(operand, Register) and operand.name in self.read_registers
+
+    def read_from_nobody(self, lane: int, sources: NDArray[np.int64], pc: int) -> None:
+        """Note that a lane shuffles a number from one that does not take part."""
+        if self.from_nobody is not None:
+            return
+        line, source = self.line(pc), int(sources[lane])
+        self.from_nobody = Finding(
+            "inactive lane",
+            f"{self.lanes.name_of(int(self.lanes.thread[lane]))} takes by a shuffle"
+            f"{_on(line)} the number of lane {source} of its warp, which does not take "
+            "part: it has ended, does not exist or is not in the mask. What it gets is "
+            "undefined, and the result depends on it.",
+            line,
+        )
+
+    def tell_race(self, race: Race, is_shared: bool) -> None:
+        """List two accesses without an order."""
+        words = {True: "writes", False: "reads"}
+        if is_shared:
+            place = self.shared_place(race.cell * self.shared_cell_bytes)
+        else:
+            at = GLOBAL_BASE + race.cell * self.global_cell_bytes
+            place = self.memory.place(at)
+        name = self.lanes.name_of
+        first, second = self.line(race.first_pc), self.line(race.second_pc)
+        self.report.add(
+            Finding(
+                "race",
+                f"{name(race.second_thread)} {words[race.second_wrote]} {place}"
+                f"{_on(second)}, and {name(race.first_thread)} "
+                f"{words[race.first_wrote]} it{_on(first)}: nothing says who comes "
+                f"first.{_WHY[race.why]}{self._crowded()}",
+                second,
+            )
+        )
+
+    def _crowded(self) -> str:
+        if self.crowded_line is None:
+            return ""
+        return (
+            f" At the barrier on line {self.crowded_line} more threads wait than it "
+            "counts: which of them it lets go together is open."
+        )
+
+    def shared_place(self, at: int) -> str:
+        """Say in words which byte of shared memory this is."""
+        inside = at % self.shared_stride
+        for name, placed in self.linked.shared.items():
+            size = placed.variable.size_bytes or self.shared_stride - placed.offset
+            if placed.offset <= inside < placed.offset + size:
+                plain = plain_name(name)
+                return f"byte {inside - placed.offset:,} of the shared `{plain}`"
+        return f"byte {inside:,} of shared memory"
+
+
+_WHY = {
+    "": "",
+    "volatile": " `volatile` does not: it has the compiler read and write anew, and "
+    "puts no threads in an order.",
+    "no fence": " The second has seen a flag, but does no `__threadfence()` after it.",
+    "scope": " An atomic operation is one for its block alone (`_block`).",
+}
+
+
+def plain_name(name: str) -> str:
+    """Give the name that a variable has in the source, of one within a function."""
+    mangled = re.search(r"^_ZZ.*E(\d+)(.*?)(?:_\d+)?$", name.split("/")[0])
+    if mangled is None:
+        return name.split("/")[0]
+    return mangled[2][: int(mangled[1])]
+
+
+def _on(line: int | None) -> str:
+    return "" if line is None else f" on line {line}"

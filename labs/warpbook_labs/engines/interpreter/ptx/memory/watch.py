@@ -1,0 +1,170 @@
+"""Watches accesses: races, reads of what nobody wrote, and what they cost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from warpbook_labs.engines.interpreter.ptx.memory.races import (
+    ATOMIC_IN_BLOCK,
+    Who,
+    clashes_within,
+)
+from warpbook_labs.engines.interpreter.ptx.memory.reach import Ints, Place
+from warpbook_labs.engines.interpreter.ptx.memory.spaces import GLOBAL_BASE
+from warpbook_labs.engines.interpreter.ptx.memory.state import State
+from warpbook_labs.engines.interpreter.ptx.memory.traffic import (
+    global_traffic,
+    shared_traffic,
+)
+from warpbook_labs.engines.interpreter.ptx.text.values import Bools, Values
+from warpbook_labs.results.findings import Counts, Finding
+
+
+def _cells(place: Place, width: int, state: State) -> Iterator[tuple[Ints, int]]:
+    """Give the cells of an access, with the bytes from its start."""
+    size = (
+        state.shared_cell_bytes if place.name == "shared" else state.global_cell_bytes
+    )
+    for offset in range(0, width, size):
+        yield (place.at + offset) // size, offset
+
+
+def count_traffic(place: Place, width: int, pc: int, state: State) -> None:
+    """Count what an access asks of the memory."""
+    if place.name not in ("global", "shared"):
+        return
+    active = np.zeros(state.lanes.count, np.bool_)
+    active[place.chosen] = True
+    at = np.zeros(state.lanes.count, np.int64)
+    at[place.chosen] = place.at
+    counts = Counts()
+    if place.name == "global":
+        counts.global_requests, counts.global_sectors, counts.least_global_sectors = (
+            global_traffic(at, active, width)
+        )
+    else:
+        counts.shared_requests, counts.bank_conflicts = shared_traffic(
+            at, active, width
+        )
+    line = state.line(pc)
+    state.report.counts.add(counts)
+    if line is not None:
+        state.report.lines.setdefault(line, Counts()).add(counts)
+
+
+def tell_unwritten(place: Place, width: int, pc: int, state: State) -> None:
+    """Tell of a read that meets what nobody has written."""
+    written = place.space.is_written(place.at, width)
+    if written.all():
+        return
+    at = int(np.flatnonzero(~written)[0])
+    chosen = int(place.chosen[at])
+    if place.name == "global":
+        where = state.memory.place(GLOBAL_BASE + int(place.at[at]))
+    elif place.name == "shared":
+        where = f"byte {int(place.at[at]) % state.shared_stride:,} of shared memory"
+    else:
+        where = "a variable of its own"
+    line = state.line(pc)
+    on = "" if line is None else f" on line {line}"
+    state.report.add(
+        Finding(
+            "uninitialised read",
+            f"{state.lanes.name_of(int(state.lanes.thread[chosen]))} reads "
+            f"{where}{on}, which nobody has written.",
+            line,
+        )
+    )
+
+
+def _tell_early(place: Place, width: int, pc: int, state: State) -> None:
+    """Tell of an access to shared memory into which something is being copied."""
+    early = state.copies.meets(place.at, width)
+    if early is None:
+        return
+    line, other, name = state.line(pc), state.line(early.pc), state.lanes.name_of
+    threads = (int(place.chosen[early.number]), early.copier)
+    first, second = (name(int(state.lanes.thread[thread])) for thread in threads)
+    on = ["" if number is None else f" on line {number}" for number in (line, other)]
+    where = state.shared_place(int(place.at[early.number]))
+    state.report.add(
+        Finding(
+            "unfinished copy",
+            f"{first} uses {where}{on[0]}, into which {second} copies by `cp.async`"
+            f"{on[1]} without having waited for it (`cp.async.wait_group`).",
+            line,
+        )
+    )
+
+
+def watch_read(place: Place, width: int, pc: int, state: State, strength: int) -> None:
+    """Watch a read; the strength is one of `races.py`."""
+    tracker = state.shared_tracker if place.name == "shared" else state.global_tracker
+    who = state.who(place.chosen, pc, strength)
+    is_shared = place.name == "shared"
+    if is_shared:
+        _tell_early(place, width, pc, state)
+    for number, (cells, _) in enumerate(_cells(place, width, state)):
+        if strength and not number:
+            state.causality.read(place.chosen, is_shared, cells)
+        for race in tracker.read(cells, who):
+            state.tell_race(race, is_shared)
+
+
+def tell_flags(place: Place, state: State, wrote: Bools | None = None) -> None:
+    """Note a strong write, which may be a flag for others, after it is done.
+
+    Args:
+        place: where it wrote.
+        state: of the launch.
+        wrote: of an atomic operation: for which threads it did.
+    """
+    is_shared = place.name == "shared"
+    size = state.shared_cell_bytes if is_shared else state.global_cell_bytes
+    chosen, cells = place.chosen, place.at // size
+    if wrote is not None:
+        state.causality.read(chosen, is_shared, cells)
+        chosen, cells = chosen[wrote], cells[wrote]
+    state.causality.wrote(chosen, is_shared, cells, wrote is not None)
+
+
+def _tell_within(
+    cells: Ints, values: Values, who: Who, place: Place, state: State
+) -> None:
+    why: Literal["", "volatile", "scope"] = ""
+    if who.strength:
+        why = "scope" if who.strength == ATOMIC_IN_BLOCK else "volatile"
+    within = clashes_within(cells, values, who, why)
+    if within is not None:
+        state.tell_race(within, place.name == "shared")
+
+
+def watch_write(
+    place: Place, values: list[Values], pc: int, state: State, strength: int
+) -> None:
+    """Watch a write, before it is done."""
+    tracker = state.shared_tracker if place.name == "shared" else state.global_tracker
+    who = state.who(place.chosen, pc, strength)
+    if strength:
+        # who reads a flag knows of it, and not only of what was before its fence
+        who = dataclasses.replace(who, time=state.causality.as_flag(place.chosen))
+    item = values[0].itemsize
+    if place.name == "shared":
+        _tell_early(place, item * len(values), pc, state)
+    for cells, offset in _cells(place, item * len(values), state):
+        part = values[offset // item]
+        changes = np.ones(len(cells), np.bool_)
+        if strength == ATOMIC_IN_BLOCK and place.name == "global":
+            # at the same time they disturb each other if they are of other blocks
+            _tell_within(cells, who.thread // state.lanes.per_block, who, place, state)
+        elif strength < ATOMIC_IN_BLOCK:
+            _tell_within(cells, part, who, place, state)
+            old = place.space.read(place.at + offset // item * item, part.dtype)
+            bits = f"u{item}"
+            changes = old.view(bits) != part.view(bits)
+        for race in tracker.write(cells, who, changes):
+            state.tell_race(race, place.name == "shared")

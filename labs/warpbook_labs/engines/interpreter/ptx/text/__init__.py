@@ -1,0 +1,4 @@
+"""PTX as text: its parts, linked programs, loops, and the types of its numbers.
+
+Imports no other room of the interpreter.
+"""

@@ -1,1 +1,0 @@
-"""The bare run of a profiled cell: its trace replayed without the profiler's part."""

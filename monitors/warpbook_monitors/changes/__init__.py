@@ -1,1 +1,0 @@
-"""What a person may change in a profiled cell, and what each change would give."""

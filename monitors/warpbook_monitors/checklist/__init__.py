@@ -1,1 +1,0 @@
-"""The optimisation checklist: what a profiled window uses of it, and what it misses."""

@@ -1,1 +1,0 @@
-"""How each item of the checklist is judged."""

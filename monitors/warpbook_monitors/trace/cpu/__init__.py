@@ -1,1 +1,0 @@
-"""What held a program back that put no work on a GPU."""

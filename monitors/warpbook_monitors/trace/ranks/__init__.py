@@ -1,1 +1,0 @@
-"""The traces of several ranks of one job, beside one another."""

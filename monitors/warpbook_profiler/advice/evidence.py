@@ -1,0 +1,91 @@
+"""All that a rule may look at: the trace, its bare run, the chip and the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.chip import Chip
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.events.columns import NONE, Bools, Category, Columns, Int64s
+from warpbook_profiler.events.run import Run
+from warpbook_profiler.facts.calls import Calls
+from warpbook_profiler.model.bare_run import BareRun
+from warpbook_profiler.model.figures import Metrics
+from warpbook_profiler.replay.estimate import Bare
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One profiled window."""
+
+    events: Columns
+    run: Run
+    calls: Calls
+    #: the replay without the profiler, and its figures
+    bare: Bare
+    bare_run: BareRun
+    #: of the bare run
+    metrics: Metrics
+
+    @cached_property
+    def operators(self) -> Operators:
+        """Give the operators of the window."""
+        return Operators(self.events, self.calls, self.run)
+
+    @property
+    def gpu(self) -> Columns:
+        """Give the events on the GPU; rules name them by their position."""
+        return self.operators.gpu
+
+    @cached_property
+    def is_kernel(self) -> Bools:
+        """Choose the kernels among the events on the GPU."""
+        return self.gpu.is_in(Category.KERNEL)
+
+    @cached_property
+    def chip(self) -> Chip | None:
+        """Give the GPU; None where no ceilings of it are known."""
+        return Chip.of(self.run)
+
+    @cached_property
+    def code(self) -> CellCode:
+        """Give the cell's source as far as it is known."""
+        return CellCode(self.run.source)
+
+    @property
+    def busy_ns(self) -> int:
+        """Give how long the GPU was busy."""
+        return self.bare_run.gpu_busy_ns
+
+    def time_ns(self, events: Int64s) -> int:
+        """Add up the time of events on the GPU."""
+        return int(self.gpu.duration_ns[events].sum())
+
+    def share(self, time_ns: float) -> float:
+        """Give a time as a share of the bare run."""
+        return time_ns / max(self.bare_run.time_ns, 1)
+
+    def host_position(self, calls: Int64s) -> Int64s:
+        """Give where the replay's host has these calls; those in no lane are out."""
+        positions: Int64s = self._host_positions[calls]
+        inside: Int64s = positions[positions != NONE]
+        return inside
+
+    @cached_property
+    def _host_positions(self) -> Int64s:
+        # by call; the last is that of NONE
+        positions = np.full(len(self.calls.api) + 1, NONE, np.int64)
+        row = self.bare.program.host.row
+        positions[row] = np.arange(len(row))
+        return positions
+
+    def line_at(self, start_ns: int) -> int | None:
+        """Give the line at which the host was, where lines were asked for."""
+        if self.run.marks is None:
+            return None
+        line = int(self.run.marks.line_at(np.array([start_ns]))[0])
+        return None if line == NONE else line

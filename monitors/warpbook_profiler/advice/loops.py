@@ -1,0 +1,188 @@
+"""Loops of a cell's source that go through a tensor row by row.
+
+A loop in which one turn needs what the turn before it gave is none of them, and
+neither is one that trains.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from warpbook_profiler.advice.cell_code import CellCode, written
+
+_TRAINS = frozenset("backward step zero_grad".split())
+#: calls whose arguments are still gone through in order
+_IN_ORDER = frozenset("enumerate zip reversed unbind".split())
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
+
+
+class RowLoop(NamedTuple):
+    """A loop each turn of which takes a row."""
+
+    line: int
+    last_line: int
+    #: what is gone through, "x"
+    rows: str
+    #: what is taken of it in a turn, "x[i]" or "row"
+    row: str
+    #: one statement that does it with all rows; empty where the loop has more
+    whole: str
+
+
+def row_loops(code: CellCode) -> Iterator[RowLoop]:
+    """Find them in the order of the source."""
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.For):
+            if not _is_carried(node) and not _trains_or_ends(node):
+                yield from _loop(node, node.target, node.iter, node.body)
+        elif isinstance(node, _COMPREHENSIONS) and len(node.generators) == 1:
+            made = node.generators[0]
+            yield from _loop(node, made.target, made.iter, [node.elt])
+
+
+def _loop(
+    node: ast.For | ast.ListComp | ast.GeneratorExp,
+    target: ast.expr,
+    source: ast.expr,
+    body: list[ast.stmt] | list[ast.expr],
+) -> Iterator[RowLoop]:
+    names = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
+    taken = _indexed(body, names) or _run_through(target, source)
+    if taken is None:
+        return
+    rows, row = taken
+    whole = _whole(body[0], names, rows) if len(body) == 1 else ""
+    yield RowLoop(node.lineno, node.end_lineno or node.lineno, rows, row, whole)
+
+
+class _WithAll(ast.NodeTransformer):
+    """Writes the whole tensor where code has one of its rows."""
+
+    def __init__(self, names: set[str], rows: str) -> None:
+        self._names, self._rows = names, rows
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        index = node.slice
+        places = index.elts if isinstance(index, ast.Tuple) else [index]
+        is_row = any(_is_one(place, self._names) for place in places)
+        return node.value if is_row else node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        name = node.id
+        if self._rows and name in self._names:
+            return ast.parse(self._rows, mode="eval").body
+        return node
+
+
+def _whole(statement: ast.AST, names: set[str], rows: str) -> str:
+    """Write what a turn does for all rows at once."""
+    copied = ast.parse(ast.unparse(statement)).body[0]
+    is_indexed = _indexed([copied], names) is not None
+    by_name = "" if is_indexed or len(names) > 1 else rows
+    changed = _WithAll(names, by_name).visit(copied)
+    call = changed.value if isinstance(changed, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        if call.func.attr == "append" and len(call.args) == 1:
+            return f"{written(call.func.value)} = {written(call.args[0])}"
+    return written(changed)
+
+
+def _indexed(
+    body: list[ast.stmt] | list[ast.expr], names: set[str]
+) -> tuple[str, str] | None:
+    """Find `x[i]`, `x[i, …]` or `x[i:i+1]` that is read."""
+    for statement in body:
+        for part in ast.walk(statement):
+            if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
+                index = part.slice
+                places = index.elts if isinstance(index, ast.Tuple) else [index]
+                if any(_is_one(place, names) for place in places):
+                    return written(part.value), written(part)
+    return None
+
+
+def _is_one(place: ast.expr, names: set[str]) -> bool:
+    if isinstance(place, ast.Name):
+        return place.id in names
+    if not isinstance(place, ast.Slice) or not isinstance(place.lower, ast.Name):
+        return False
+    lower, upper = place.lower.id, place.upper
+    return (
+        lower in names
+        and upper is not None
+        and ast.unparse(upper).replace(" ", "") in (f"{lower}+1", f"1+{lower}")
+    )
+
+
+def _run_through(target: ast.expr, source: ast.expr) -> tuple[str, str] | None:
+    """Find what `for row in x` goes through."""
+    while isinstance(source, ast.Call):
+        function = source.func
+        name = function.attr if isinstance(function, ast.Attribute) else ""
+        if isinstance(function, ast.Name):
+            name = function.id
+        if name not in _IN_ORDER:
+            return None
+        inner = source.args[0] if source.args else None
+        if name == "unbind" and isinstance(function, ast.Attribute):
+            inner = function.value
+        if inner is None:
+            return None
+        source = inner
+    if not isinstance(source, ast.Name | ast.Attribute | ast.Subscript):
+        return None
+    return written(source), written(target)
+
+
+def _is_carried(loop: ast.For) -> bool:
+    """Tell whether a turn may need what an earlier one gave."""
+    given = {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
+    known, stored, read_first = set(given), set(), set()
+    for statement in loop.body:
+        parts = list(ast.walk(statement))
+        read = {
+            part.id
+            for part in parts
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
+        }
+        kept = {
+            name.id
+            for part in parts
+            if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store)
+            for name in [part.value]
+            if isinstance(name, ast.Name)
+        }
+        read_in_place = {
+            name.id
+            for part in parts
+            if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load)
+            for name in [part.value]
+            if isinstance(name, ast.Name)
+        }
+        if kept & read_in_place:
+            return True
+        read_first |= read - known
+        if not isinstance(statement, ast.AugAssign):
+            now = {
+                part.id
+                for part in parts
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            }
+            stored |= now - given
+            known |= now
+    return bool(stored & read_first)
+
+
+def _trains_or_ends(loop: ast.For) -> bool:
+    return any(
+        isinstance(part, ast.Break | ast.While)
+        or (
+            isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Attribute)
+            and part.func.attr in _TRAINS
+        )
+        for part in ast.walk(loop)
+    )

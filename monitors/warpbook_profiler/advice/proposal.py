@@ -1,0 +1,37 @@
+"""What a rule proposes: a change in words, and the edits that stand for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.model.figures import Topic
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A change before its time is known; see `Change` for what fields mean.
+
+    Its time is a range, unless `is_bound`: then how much more new host code or unknown
+    work takes, nobody knows. Without `ways` nothing is known. `reason` says why.
+    """
+
+    name: str
+    title: str
+    evidence: str
+    ways: Ways | None
+    is_bound: bool = False
+    reason: str = ""
+    operator: str | None = None
+    line: int | None = None
+    sketch: str = ""
+    topic: Topic | None = None
+    #: shown even where it gains nothing, since a person would expect a gain of it
+    is_shown_without_gain: bool = False
+    #: why it gains nothing, where another reason is known than the replay's
+    no_gain: str = ""
+
+
+Rule = Callable[[Evidence], Iterator[Proposal]]

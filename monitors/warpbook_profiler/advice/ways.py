@@ -1,0 +1,126 @@
+"""A change's edits at its best, as usual, and at its worst, made together.
+
+What a change takes off the GPU is gone in all of them. What it takes off the host is
+gone at best and as usual; at worst other code of the host takes as long.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.edits import Edit
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.events.columns import Int64s
+
+#: between two operators that become one
+_OTHER_WORK_NS = 500_000
+
+
+class Ways:
+    """Three edits of one window's program.
+
+    What operators and spans of the host are taken away is gathered first, and taken
+    away at once by `edits`: a window may have many thousands of them.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        """Begin without a change."""
+        self._evidence = evidence
+        program, origin_ns = evidence.bare.program, evidence.run.start_ns
+        self.best = Edit(program, origin_ns)
+        self.usual = Edit(program, origin_ns)
+        self.worst = Edit(program, origin_ns)
+        self._operators: list[Int64s] = []
+        #: by thread: spans, and whether they are gone at worst, too
+        self._spans: dict[int, list[tuple[Int64s, Int64s, bool]]] = {}
+
+    def edits(self) -> tuple[Edit, Edit, Edit]:
+        """Give the best, the usual and the worst; nothing is changed after it."""
+        self._take_operators()
+        for thread, spans in self._spans.items():
+            for edit in self._all:
+                some = [span for span in spans if span[2] or edit is not self.worst]
+                if not some:
+                    continue
+                start_ns = np.concatenate([span[0] for span in some])
+                end_ns = np.concatenate([span[1] for span in some])
+                order = np.argsort(start_ns, kind="stable")
+                edit.drop_host(thread, start_ns[order], end_ns[order])
+        self._spans.clear()
+        return self._all
+
+    @property
+    def _all(self) -> tuple[Edit, Edit, Edit]:
+        return self.best, self.usual, self.worst
+
+    def resize(self, events: Int64s, span: Span) -> None:
+        """Have events of the GPU take a time together, each its share of it."""
+        old_ns = self._evidence.gpu.duration_ns[events]
+        total_ns = max(int(old_ns.sum()), 1)
+        for edit, new_ns in zip(self._all, span, strict=True):
+            edit.resize(events, old_ns, old_ns.astype(np.float64) * new_ns / total_ns)
+
+    def drop(self, events: Int64s) -> None:
+        """Take events off the GPU, with their launches."""
+        for edit in self._all:
+            edit.drop(events, self._evidence.gpu.duration_ns[events])
+
+    def drop_operators(self, positions: Int64s) -> None:
+        """Take operators away: their work on the GPU, and their time on the host."""
+        self._operators.append(positions)
+
+    def join_operators(self, positions: Int64s) -> None:
+        """Have the first of these do the work of all, with the Python in between.
+
+        What takes long in between is other work, and stays.
+        """
+        if len(positions) < 2:
+            return
+        self.drop_operators(positions[1:])
+        table = self._evidence.operators.table
+        before = positions[:-1]
+        ends = table.start_ns[before] + table.duration_ns[before]
+        starts = table.start_ns[positions[1:]]
+        is_near = (starts >= ends) & (starts - ends < _OTHER_WORK_NS)
+        is_near &= table.track[before] == table.track[positions[1:]]
+        if is_near.any():
+            thread = int(table.track[positions[0]])
+            self.drop_host(thread, ends[is_near], starts[is_near])
+
+    def drop_host(
+        self, thread: int, start_ns: Int64s, end_ns: Int64s, in_worst: bool = False
+    ) -> None:
+        """Take away what a thread does in spans of the trace's time; see `Edit`."""
+        spans = self._spans.setdefault(thread, [])
+        spans.append((start_ns, end_ns, in_worst))
+
+    def drop_calls(self, calls: Int64s, in_worst: bool = True) -> None:
+        """Take calls, by position in `Calls.api`, away; their work stays."""
+        positions = self._evidence.host_position(calls)
+        for edit in self._all if in_worst else (self.best, self.usual):
+            edit.drop_calls(positions)
+
+    def add_host(self, calls: Int64s, span: Span) -> None:
+        """Have the host take so long before each of these calls."""
+        positions = self._evidence.host_position(calls)
+        for edit, time_ns in zip(self._all, span, strict=True):
+            edit.add_host(positions, time_ns)
+
+    def stop_waiting(self, calls: Int64s) -> None:
+        """Have calls, by position in `Calls.api`, wait for nothing."""
+        positions = self._evidence.host_position(calls)
+        for edit in self._all:
+            edit.stop_waiting(positions)
+
+    def _take_operators(self) -> None:
+        if not self._operators:
+            return
+        positions = np.unique(np.concatenate(self._operators))
+        self._operators.clear()
+        operators = self._evidence.operators
+        self.drop(operators.launched_within(positions))
+        table = operators.table
+        for thread in np.unique(table.track[positions]).tolist():
+            mine = positions[table.track[positions] == thread]
+            self.drop_host(int(thread), table.start_ns[mine], table.end_ns[mine])

@@ -1,0 +1,56 @@
+"""The time after a change, in the words that every view shows."""
+
+from __future__ import annotations
+
+from warpbook_monitors import units
+from warpbook_profiler.model.bare_run import BareRun
+from warpbook_profiler.model.bare_words import took
+from warpbook_profiler.model.change import Change
+
+
+def sentence(change: Change, bare: BareRun) -> str:
+    """Say how long the cell takes after a change, beside what it takes now."""
+    before = took(bare)
+    if change.low_ns is None:
+        return _joined("What it gives is not known before it is tried.", change.reason)
+    low = _ns(change.low_ns)
+    if change.time_ns is None or change.high_ns is None:
+        return _joined(
+            f"Not below {low}, the GPU's part, instead of {before}.", change.reason
+        )
+    if change.gains_nothing:
+        return _joined(f"No gain: {before}, as before.", change.reason)
+    about = f"About {_ns(change.time_ns)} ({low} to {_ns(change.high_ns)})"
+    return _joined(f"{about} instead of {before}{_speeds(change)}.", change.reason)
+
+
+def heading(change: Change) -> str:
+    """Write a change's title, with the line that it is about and its name."""
+    line = "" if change.line is None else f" (line {change.line})"
+    return f"{change.title}{line} [{change.name}]"
+
+
+def _speeds(change: Change) -> str:
+    """Write how many times as fast it is, where that is a range worth a word."""
+    if change.speed_low is None or change.speed_high is None:
+        return ""
+    low, high = _times(change.speed_low), _times(change.speed_high)
+    return f", {low if low == high else f'{low} to {high}'} times as fast"
+
+
+def _times(ratio: float) -> str:
+    return (
+        f"{ratio:.2f}"
+        if ratio < 2
+        else f"{ratio:.1f}"
+        if ratio < 10
+        else f"{ratio:.0f}"
+    )
+
+
+def _ns(nanoseconds: int) -> str:
+    return units.duration_ns(nanoseconds)
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))

@@ -1,0 +1,4 @@
+"""How each item of the checklist is judged.
+
+Imports `checklist.facts`.
+"""

@@ -1,0 +1,4 @@
+"""What follows from events alone: calls, kernels, idle time, work, paths, steps.
+
+Imports `events` and `model`.
+"""

@@ -1,0 +1,71 @@
+"""What the launch of somebody's own kernel tells: one of Triton, Numba or CUDA C++.
+
+A kernel that passes over arrays once holds what it reads in registers, needs next to no
+shared memory, and is over when as much has been moved. A product of tiles in Triton
+stages its operands in much shared memory and adds up in many registers. What is
+neither, a loop in each thread or a grid that strides, stays unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from warpbook_profiler.events.columns import KernelShape
+from warpbook_profiler.events.run import GpuLimits
+from warpbook_profiler.model.ceilings import ceilings
+
+#: a reduction among the warps of a block needs no more
+_LITTLE_SHARED_BYTES = 2048
+#: of a register; one that a thread fills from memory once
+_REGISTER_BYTES = 4
+#: threads of a GPU with fewer have not begun at about the same time
+_LEAST_BLOCKS_PER_SM = 2
+_TILES_SHARED_BYTES, _TILES_REGISTERS = 24 << 10, 64
+#: what people call products that they write in Triton, whose kernels are plain names
+_TILES = re.compile(r"\w*(matmul|gemm|attn|attention|flash|mha)\w*$")
+
+
+class Launched(NamedTuple):
+    """Kernels of one name and one launch shape."""
+
+    name: str
+    shape: KernelShape | None
+    gpu: GpuLimits | None
+    #: the mean of them
+    time_ns: float
+
+
+def passes_once(kernel: Launched) -> bool:
+    """Tell whether a kernel takes as long as one pass over what its threads can hold.
+
+    At the GPU's ceiling of memory its threads move no more in its time than fits into
+    their registers. Who computes long with each number, or loops, takes longer.
+    """
+    shape, gpu = kernel.shape, kernel.gpu
+    if shape is None or gpu is None or not gpu.sm_count:
+        return False
+    best = ceilings(gpu.name) or gpu.measured
+    threads = shape.blocks * shape.threads_per_block
+    if best is None or not threads:
+        return False
+    if shape.shared_memory_bytes > _LITTLE_SHARED_BYTES:
+        return False
+    if shape.blocks < _LEAST_BLOCKS_PER_SM * gpu.sm_count:
+        return False
+    moved_bytes = kernel.time_ns * 1e-9 * best.memory_bytes_per_s / threads
+    return moved_bytes <= _REGISTER_BYTES * shape.registers_per_thread
+
+
+def computes_tiles(kernel: Launched) -> bool:
+    """Tell whether a kernel is a product of tiles, by its name and its launch."""
+    shape = kernel.shape
+    if shape is None or not _TILES.match(kernel.name):
+        return False
+    # Triton's blocks are whole warps in one dimension
+    _, block_y, block_z = shape.block
+    return (
+        block_y == block_z == 1
+        and shape.shared_memory_bytes >= _TILES_SHARED_BYTES
+        and shape.registers_per_thread >= _TILES_REGISTERS
+    )

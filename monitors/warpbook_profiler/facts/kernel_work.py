@@ -1,0 +1,251 @@
+"""What limits the kernels themselves: memory, a compute unit, or their own smallness.
+
+Where an operator's shapes were recorded, its arithmetic and least traffic are held
+against the GPU's datasheet (a roofline for each kernel). Where they were not, names of
+libraries and compilers tell, and of a kernel of somebody's own its launch does; it is
+"unknown" only where neither says anything.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_profiler.events.columns import NONE, Columns, groups
+from warpbook_profiler.events.run import GpuLimits, Run
+from warpbook_profiler.facts.kernel_launch import Launched, computes_tiles, passes_once
+from warpbook_profiler.facts.kernels import communicates, only_moves, uses_tensor_cores
+from warpbook_profiler.facts.library_names import has_few_rows, multiplies
+from warpbook_profiler.facts.roofline import Called, called
+from warpbook_profiler.model.ceilings import Ceilings, ceilings
+from warpbook_profiler.model.figures import KernelWork
+
+MEMORY, TENSOR, TENSOR_8_BIT, FP32, FP64, SMALL, UNKNOWN = (
+    "memory",
+    "tensor cores",
+    "tensor cores in 8 bits",
+    "FP32 cores",
+    "FP64 units",
+    "too small",
+    "unknown",
+)
+#: of the roof, from which it is what limits an operator, whatever else may
+_NEAR_ROOF = 0.3
+#: blocks for each multiprocessor, below which a kernel leaves most of the chip idle
+_SMALL_BLOCKS_PER_SM = 0.25
+#: a launch and the gap after it take as long; what is longer has work of its own
+_SHORT_NS = 10_000
+_FP64 = re.compile(r"(?<![a-z])d(gemm|884)|dmma|f64|\bdouble\b", re.I)
+_8_BIT = re.compile(r"(?<![a-z0-9])[sui]8|e4m3|e5m2|i8816|i16832|imma|qmma", re.I)
+_8_BIT_DTYPES = ("signed char", "c10::Float8_e4m3fn", "c10::Float8_e5m2")
+_OF_NUMBERS = {"8 bits": TENSOR_8_BIT, "half": TENSOR, "single": FP32, "double": FP64}
+_FP32_GEMM = re.compile(r"ffma|simt|sgemm|f32f32_f32f32", re.I)
+
+
+class _Limited(NamedTuple):
+    bound: str
+    #: of the datasheet's ceiling, and of the one that was measured here
+    of_ceiling: float | None = None
+    of_measured: float | None = None
+    #: of kernels with too few blocks: how many there are, and how many had work
+    multiprocessors: int | None = None
+    multiprocessors_used: float | None = None
+
+
+class _Sums:
+    """All kernels with the same limit."""
+
+    def __init__(self) -> None:
+        self.time_ns, self.kernels = 0.0, 0
+        self.names: set[str] = set()
+        self._least = [0.0, 0.0]
+        self._known = [0.0, 0.0]
+        self._multiprocessors: int | None = None
+        self._used_by_time = 0.0
+
+    def add(self, limited: _Limited, name: str, time_ns: float, kernels: int) -> None:
+        """Add kernels that are alike."""
+        self.names.add(name)
+        self.time_ns += time_ns
+        self.kernels += kernels
+        for at, share in enumerate((limited.of_ceiling, limited.of_measured)):
+            if share is not None:
+                self._least[at] += share * time_ns
+                self._known[at] += time_ns
+        if limited.multiprocessors_used is not None:
+            self._multiprocessors = limited.multiprocessors
+            self._used_by_time += limited.multiprocessors_used * time_ns
+
+    def multiprocessors(self) -> tuple[int | None, float | None]:
+        """Give how many there are, and how many had work, where that is the limit."""
+        if self._multiprocessors is None:
+            return None, None
+        return self._multiprocessors, self._used_by_time / self.time_ns
+
+    def ratios(self) -> tuple[float | None, float | None]:
+        """Time at the ceiling over time taken: the datasheet's, and the measured."""
+        sheet, measured = (
+            least / known if known else None
+            for least, known in zip(self._least, self._known, strict=True)
+        )
+        return sheet, measured
+
+
+def kernel_work(
+    events: Columns, kernels: Columns, run: Run, compute_ns: int
+) -> tuple[KernelWork, ...]:
+    """Sort the kernels' time by what limits it, the longest first.
+
+    Args:
+        compute_ns: the union of these kernels; the groups share it by their time.
+    """
+    kernels = kernels.where(~communicates(events, kernels))
+    operators, operator = called(events, kernels)
+    gpus = dict(enumerate(run.gpus))
+    roofs = [
+        _under_roof(called_operator, gpus.get(called_operator.device))
+        for called_operator in operators
+    ]
+    first, group = groups(kernels.name, kernels.shape, kernels.device, operator)
+    times = np.bincount(group, kernels.duration_ns, minlength=len(first))
+    counts = np.bincount(group, minlength=len(first))
+    limits: dict[str, _Sums] = {}
+    for row, time_ns, count in zip(first, times, counts, strict=True):
+        by = operator[row]
+        launched = Launched(
+            kernels.names[kernels.name[row]],
+            kernels.shapes[at] if (at := kernels.shape[row]) != NONE else None,
+            gpus.get(int(kernels.device[row])),
+            float(time_ns / count),
+        )
+        limit = _limit(launched, roofs[by] if by != NONE else None)
+        sums = limits.setdefault(limit.bound, _Sums())
+        sums.add(limit, launched.name, float(time_ns), int(count))
+    total = sum(sums.time_ns for sums in limits.values())
+    work = [
+        KernelWork(
+            bound,
+            round(sums.time_ns * compute_ns / total),
+            sums.kernels,
+            *sums.ratios(),
+            *sums.multiprocessors(),
+            len(sums.names),
+        )
+        for bound, sums in limits.items()
+        if total
+    ]
+    return tuple(sorted(work, key=lambda row: -row.time_ns))
+
+
+class _UnderRoof(NamedTuple):
+    """Where an operator's calls stand, all their kernels together."""
+
+    #: memory, or the unit of the main kernel
+    limit: _Limited
+    main: str
+    has_formula: bool
+
+
+def _under_roof(operator: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
+    """Hold an operator's need against its time; None where either is not known."""
+    need = operator.need
+    if gpu is None or need is None or not operator.time_ns:
+        return None
+    sheet, measured = ceilings(gpu.name), gpu.measured
+    # a chip that no datasheet here is of may have been measured
+    best = sheet or measured
+    if best is None:
+        return None
+
+    def share(of: Ceilings | None) -> float | None:
+        least_ns = None if of is None else need.least_ns(of)
+        return None if least_ns is None else min(least_ns / operator.time_ns, 1.0)
+
+    memory_ns, compute_ns = need.memory_ns(best), need.compute_ns(best)
+    bound = _unit(operator.main, need.dtype)
+    if memory_ns is not None and compute_ns is not None and memory_ns > compute_ns:
+        bound = MEMORY
+    return _UnderRoof(
+        _Limited(bound, share(sheet), share(measured)),
+        operator.main,
+        need.flops is not None,
+    )
+
+
+def _unit(main: str, dtype: str | None) -> str:
+    on_tensor = uses_tensor_cores(main)
+    if on_tensor is None:
+        return UNKNOWN
+    if dtype == "double":
+        # its tensor cores, where a chip has them, are as fast as FP32
+        return FP64
+    if not on_tensor:
+        return FP32
+    return TENSOR_8_BIT if dtype in _8_BIT_DTYPES else TENSOR
+
+
+def _few(kernel: Launched) -> _Limited | None:
+    """Tell kernels that can't fill the GPU: short ones, and those of few blocks."""
+    shape, gpu = kernel.shape, kernel.gpu
+    sm_count = None if gpu is None else gpu.sm_count
+    if shape is None or not sm_count:
+        return None
+    if shape.blocks >= _SMALL_BLOCKS_PER_SM * sm_count:
+        return None
+    if kernel.time_ns < _SHORT_NS:
+        return _Limited(SMALL)
+    return _Limited(
+        # GPUs that differ are told apart
+        f"too few blocks for {sm_count} multiprocessors",
+        multiprocessors=sm_count,
+        multiprocessors_used=shape.blocks,
+    )
+
+
+def _limit(kernel: Launched, roof: _UnderRoof | None) -> _Limited:
+    name, few = kernel.name, _few(kernel)
+    if roof is None:
+        return few or _Limited(_alone(kernel))
+    limit = roof.limit
+    share = limit.of_measured if limit.of_ceiling is None else limit.of_ceiling
+    is_near = share is not None and share >= _NEAR_ROOF
+    if few is not None and not is_near:
+        return few
+    if not is_near and not roof.has_formula:
+        return _Limited(_alone(kernel))
+    if roof.limit.bound == MEMORY or name == roof.main:
+        return roof.limit
+    # the roof is the main kernel's; what a helper beside it needs is not known
+    if only_moves(name):
+        return _Limited(MEMORY)
+    is_alike = uses_tensor_cores(name) == uses_tensor_cores(roof.main)
+    return roof.limit if is_alike else _Limited(UNKNOWN)
+
+
+def _alone(kernel: Launched) -> str:
+    """Tell what limits a kernel of which no operator says anything."""
+    named = _by_name(kernel.name)
+    if named != UNKNOWN:
+        return named
+    if passes_once(kernel):
+        return MEMORY
+    return TENSOR if computes_tiles(kernel) else UNKNOWN
+
+
+def _by_name(name: str) -> str:
+    if only_moves(name):
+        return MEMORY
+    numbers = multiplies(name)
+    if has_few_rows(name):
+        return MEMORY
+    if numbers is not None:
+        return _OF_NUMBERS[numbers]
+    if re.search(r"gemm|conv", name, re.I) and _FP64.search(name):
+        return FP64
+    if _FP32_GEMM.search(name):
+        return FP32
+    if uses_tensor_cores(name):
+        return TENSOR_8_BIT if _8_BIT.search(name) else TENSOR
+    return UNKNOWN

@@ -1,0 +1,51 @@
+"""A change that is advised, as it travels to every view; nothing is computed here."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from warpbook_profiler.model.figures import Topic
+
+#: "predicted": a range; "not below": new host code decides how much more it takes;
+#: "unknown": nothing can be said before it is tried
+Basis = Literal["predicted", "not below", "unknown"]
+
+
+class Change(Struct, frozen=True):
+    """One change, with the time of the cell after it; names are the program's."""
+
+    #: what `--try` and documents call it, "channels-last"
+    name: str
+    #: what to do, in one sentence
+    title: str
+    #: what in the trace shows it, with figures
+    evidence: str
+    basis: Basis
+    #: the bare run after the change, as usual, and the ends of the range; of a bound
+    #: only the low end is known, and of what is unknown nothing
+    time_ns: int | None
+    low_ns: int | None
+    high_ns: int | None
+    #: how many times as fast, at least and at most; known better than times where the
+    #: host decides how long the bare run takes
+    speed_low: float | None
+    speed_high: float | None
+    #: what decides where there is no range, or what the range rests on; may be empty
+    reason: str
+    #: the time after it and what decides it, in words
+    sentence: str
+    #: the outermost operator that it is about
+    operator: str | None = None
+    #: of the cell's source
+    line: int | None = None
+    #: a few lines of code, in the cell's own names where they are known
+    sketch: str = ""
+    #: the technique; None where it is none of these
+    topic: Topic | None = None
+
+    @property
+    def gains_nothing(self) -> bool:
+        """Tell whether it is named only to say that it would not help."""
+        return self.speed_high == 1.0

@@ -1,0 +1,58 @@
+"""The verdict of a rank that waits for another one, which its own trace can't know.
+
+A collective that begins early lasts until the last rank comes, so the time of the late
+rank counts as communication on all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warpbook_monitors import units
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.model.figures import CellVerdict
+from warpbook_profiler.ranks.figures import Alignment
+
+#: of the communication, what the late rank must explain
+_MOSTLY_SHARE = 0.5
+#: changes of how gradients travel
+_OF_GRADIENTS = "gradient-"
+
+
+def judge_waiting(
+    verdict: CellVerdict,
+    changes: Sequence[Change],
+    rank: int | None,
+    exposed_ns: int,
+    alignment: Alignment,
+) -> tuple[CellVerdict, tuple[Change, ...]]:
+    """Judge a rank anew beside the one that comes last.
+
+    Args:
+        verdict: of its trace alone.
+        changes: of its trace alone.
+        rank: its number.
+        exposed_ns: its communication with nothing computed beside it.
+        alignment: of all ranks.
+    """
+    late = next(
+        (one for one in alignment.arrivals if one.rank == alignment.straggler), None
+    )
+    if (
+        late is None
+        or rank == late.rank
+        or verdict.kind != "communication-bound"
+        or late.late_ns < _MOSTLY_SHARE * exposed_ns
+    ):
+        return verdict, tuple(changes)
+    cause = (
+        f"It waits for rank {late.rank}, which comes "
+        f"{units.duration_ns(late.late_ns)} later to the collectives in all: "
+        f"{units.duration_ns(exposed_ns)} of communication have nothing computed "
+        "beside them."
+    )
+    change = (
+        f"Make rank {late.rank} as fast as the others: the links are not the cause."
+    )
+    kept = [one for one in changes if not one.name.startswith(_OF_GRADIENTS)]
+    return CellVerdict(verdict.kind, f"{cause} {change}", change), tuple(kept)

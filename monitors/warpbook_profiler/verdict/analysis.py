@@ -1,0 +1,288 @@
+"""What a cell's events add up to: a function of columns, nothing else.
+
+Nothing here walks events one by one in Python: 100,000 of them take some ten
+milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import structs
+
+from warpbook_profiler.events.columns import (
+    NONE,
+    ON_GPU,
+    Bools,
+    Category,
+    Columns,
+    Int64s,
+    rows_by,
+)
+from warpbook_profiler.events.intervals import nesting, union_ns
+from warpbook_profiler.events.run import Run
+from warpbook_profiler.facts.annotations import annotated_parts
+from warpbook_profiler.facts.autograd import autograd_nodes
+from warpbook_profiler.facts.call_tree import CallTree
+from warpbook_profiler.facts.calls import Calls, find_calls
+from warpbook_profiler.facts.lanes import LaneEvents, make_lanes
+from warpbook_profiler.facts.memory_curves import memory_curves
+from warpbook_profiler.facts.paths import Paths, steps_as_one
+from warpbook_profiler.facts.roofline import roofline, roofs
+from warpbook_profiler.facts.steps import step_rows
+from warpbook_profiler.model.cell_profile import (
+    CellProfile,
+    CopyRow,
+    KernelRow,
+    OperatorRow,
+    PathRow,
+)
+from warpbook_profiler.model.figures import CellVerdict, Finding, Metrics
+from warpbook_profiler.verdict.bare_judging import judge_bare
+from warpbook_profiler.verdict.completeness import examine, profiler_cost, saw_nothing
+from warpbook_profiler.verdict.cpu.judging import judge_cpu
+from warpbook_profiler.verdict.findings import find, judge
+from warpbook_profiler.verdict.metrics import measure
+
+#: Rows of a table beyond these are added up into one.
+MAX_ROWS = 50
+_PATH_STEP = " > "
+#: deep recursion is cut
+_MAX_PATH_LENGTH = 600
+
+
+def analyse(events: Columns, run: Run) -> CellProfile:
+    """Add up the events of one run of a cell."""
+    on_gpu = events.only(*ON_GPU)
+    kernels = events.only(Category.KERNEL)
+    copies = events.only(Category.COPY, Category.MEMSET)
+    calls = find_calls(events, on_gpu, run)
+    launches = int(calls.launches.sum())
+    blind = saw_nothing(events, on_gpu, run)
+    whole = examine(events, on_gpu, calls, run)
+    whole = structs.replace(whole, warnings=(*whole.warnings, *run.notes))
+    seen = _gpu_was_recorded(events, on_gpu, launches, run)
+    paths = Paths(events)
+    metrics = measure(events, run, calls, paths) if seen else None
+    findings: tuple[Finding, ...] = ()
+    judged = None
+    if metrics is not None and not whole.refusal and run.gpu_name is not None:
+        if len(on_gpu) and run.is_torch:
+            judged = judge_bare(events, run, calls, metrics)
+        findings = find(metrics, run.gpus) if judged is None else judged.findings
+    on_cpu = None
+    if not len(on_gpu) and not launches and not blind and not run.other_device:
+        on_cpu = judge_cpu(events, run)
+        findings = on_cpu.findings
+        warnings = (*whole.warnings, *on_cpu.warnings)
+        whole = structs.replace(whole, warnings=warnings)
+    bare = None if judged is None else judged.bare
+    measured_ns = None if run.bare is None else run.bare.median_ns
+    bare_ns = measured_ns if bare is None else bare.time_ns
+    cost = profiler_cost(run, bare_ns)
+    whole = structs.replace(whole, warnings=(*whole.warnings, *cost))
+    concluded = on_cpu if judged is None else judged
+    operators, outermost = _operators(events, run)
+    recorded = seen and not blind
+    tree = CallTree(events, on_gpu, calls, gpu_recorded=recorded)
+    names, lanes, omitted = make_lanes(
+        LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),
+        run.start_ns,
+    )
+    return CellProfile(
+        verdict=_verdict(metrics, findings, whole.refusal, run)
+        if concluded is None
+        else concluded.verdict,
+        findings=findings,
+        metrics=metrics,
+        wall_ns=run.end_ns - run.start_ns,
+        profiler_ns=run.profiler_ns,
+        first_start_ns=None if run.set_up is None else run.set_up.start_ns,
+        set_up=run.set_up,
+        gpu_name=run.gpu_name,
+        gpu_busy_ns=union_ns(on_gpu.start_ns, on_gpu.end_ns) if seen else None,
+        kernel_calls=len(kernels) if seen else None,
+        kernel_time_ns=int(kernels.duration_ns.sum()) if seen else None,
+        copy_time_ns=int(copies.duration_ns.sum()) if seen else None,
+        launches=None if blind else launches,
+        launch_api_ns=None
+        if blind
+        else _total_ns(calls.api, calls.launches & ~calls.waits),
+        synchronizations=None if blind else int(calls.waits.sum()),
+        synchronization_ns=None if blind else _total_ns(calls.api, calls.waits),
+        peak_allocated_bytes=run.peak_allocated_bytes,
+        peak_reserved_bytes=run.peak_reserved_bytes,
+        kernels=_kernel_rows(kernels),
+        copies=_copy_rows(copies),
+        operators=operators,
+        names=names,
+        lanes=lanes,
+        completeness=structs.replace(whole, lanes_omitted=omitted),
+        memory=run.memory,
+        paths=_path_rows(paths, on_gpu, calls),
+        roofline=roofline(events, run),
+        roofs=roofs(events, run),
+        memory_curves=memory_curves(run),
+        bare=bare,
+        call_tree=tree.nodes(),
+        modules=tree.modules(),
+        functions=tree.functions(),
+        steps=step_rows(events, run, gpu_recorded=recorded),
+        changes=() if concluded is None else concluded.changes,
+        cpu=None if on_cpu is None else on_cpu.time,
+        annotations=annotated_parts(events, on_gpu, calls, run, recorded),
+        autograd_nodes=autograd_nodes(events, run),
+    )
+
+
+def _verdict(
+    metrics: Metrics | None, findings: tuple[Finding, ...], refusal: str, run: Run
+) -> CellVerdict | None:
+    if run.gpu_name is None:
+        return None
+    if metrics is None:
+        return CellVerdict(
+            "unknown", "The profiler recorded nothing of the GPU: no conclusion."
+        )
+    if refusal:
+        return CellVerdict("unknown", refusal)
+    return judge(metrics, findings, run.gpu_name)
+
+
+def _total_ns(events: Columns, chosen: Bools) -> int:
+    return int(events.duration_ns[chosen].sum())
+
+
+def _gpu_was_recorded(
+    events: Columns, on_gpu: Columns, launches: int, run: Run
+) -> bool:
+    """Tell "the GPU did nothing" from "the profiler saw nothing of it"."""
+    if run.gpu_name is None:
+        return False
+    if len(on_gpu):
+        return True
+    traced = bool(events.is_in(Category.API).any())
+    return launches == 0 and (traced or not run.cuda_used)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """All events of one name."""
+
+    name: str
+    calls: int
+    time_ns: int
+    size_bytes: int | None
+
+
+def _groups(events: Columns, time_ns: Int64s) -> list[_Group]:
+    """Add up by name, the longest first; the rest beyond MAX_ROWS becomes one."""
+    count = len(events.names)
+    calls = np.bincount(events.name, minlength=count)
+    # float64 sums of nanoseconds are exact up to 104 days
+    time = np.bincount(events.name, time_ns, minlength=count)
+    sizes = np.bincount(events.name, np.maximum(events.size_bytes, 0), minlength=count)
+    unsized = np.bincount(events.name, events.size_bytes == NONE, minlength=count) > 0
+    order = np.argsort(-time, kind="stable")
+    order = order[calls[order] > 0]
+
+    def group(name: str, rows: Int64s) -> _Group:
+        return _Group(
+            name,
+            int(calls[rows].sum()),
+            round(time[rows].sum()),
+            None if unsized[rows].any() else int(sizes[rows].sum()),
+        )
+
+    if len(order) <= MAX_ROWS:
+        return [group(events.names[row], order[[n]]) for n, row in enumerate(order)]
+    kept, rest = order[: MAX_ROWS - 1], order[MAX_ROWS - 1 :]
+    return [group(events.names[row], kept[[n]]) for n, row in enumerate(kept)] + [
+        group(f"({len(rest):,} others)", rest)
+    ]
+
+
+def _kernel_rows(kernels: Columns) -> tuple[KernelRow, ...]:
+    total_ns = int(kernels.duration_ns.sum())
+    return tuple(
+        KernelRow(
+            group.name,
+            group.calls,
+            group.time_ns,
+            group.time_ns / total_ns if total_ns else 0.0,
+        )
+        for group in _groups(kernels, kernels.duration_ns)
+    )
+
+
+def _copy_rows(copies: Columns) -> tuple[CopyRow, ...]:
+    return tuple(
+        CopyRow(
+            group.name.removeprefix("Memcpy "),
+            group.calls,
+            group.size_bytes,
+            group.time_ns,
+        )
+        for group in _groups(copies, copies.duration_ns)
+    )
+
+
+def _path_rows(paths: Paths, on_gpu: Columns, calls: Calls) -> tuple[PathRow, ...]:
+    known = np.flatnonzero(calls.launch != NONE)
+    row = calls.launch[known]
+    path = paths.at(calls.api.track[row], calls.api.start_ns[row])
+    distinct, group = np.unique(path, return_inverse=True)
+    count = np.bincount(group, minlength=len(distinct))
+    time_ns = np.bincount(group, on_gpu.duration_ns[known], minlength=len(distinct))
+    names = [_PATH_STEP.join(paths.names(int(number))) for number in distinct]
+    rows = [
+        PathRow(name[:_MAX_PATH_LENGTH] or "(no operator)", int(calls), round(time))
+        for name, calls, time in zip(names, count, time_ns, strict=True)
+    ]
+    rows.sort(key=lambda path_row: (-path_row.time_ns, path_row.path))
+    if len(rows) > MAX_ROWS:
+        rest = rows[MAX_ROWS - 1 :]
+        rows[MAX_ROWS - 1 :] = [
+            PathRow(
+                f"({len(rest):,} others)",
+                sum(path_row.calls for path_row in rest),
+                sum(path_row.time_ns for path_row in rest),
+            )
+        ]
+    return tuple(rows)
+
+
+def _operators(events: Columns, run: Run) -> tuple[tuple[OperatorRow, ...], Columns]:
+    """Give the operators' rows, and those operators that no other encloses."""
+    is_operator = events.is_in(Category.OPERATOR)
+    is_host = is_operator | events.is_in(Category.OVERHEAD)
+    rows = np.flatnonzero(is_host & (events.start_ns < run.code_end_ns))
+    start_ns, end_ns = events.start_ns[rows], events.end_ns[rows]
+    is_operator = is_operator[rows]
+    thread = events.track[rows]
+    thread[~is_operator] = _threads_calling_at(events, end_ns[~is_operator])
+    self_ns = np.zeros(len(rows), np.int64)
+    outermost = np.zeros(len(rows), np.bool_)
+    for mine in rows_by(thread):
+        self_ns[mine], outermost[mine] = nesting(start_ns[mine], end_ns[mine])
+    operators = events.only(Category.OPERATOR)
+    operators = operators.where(operators.start_ns < run.code_end_ns)
+    named = steps_as_one(operators)
+    operator_rows = tuple(
+        OperatorRow(group.name, group.calls, group.time_ns)
+        for group in _groups(named, self_ns[is_operator])
+    )
+    return operator_rows, operators.where(outermost[is_operator])
+
+
+def _threads_calling_at(events: Columns, at_ns: Int64s) -> Int64s | int:
+    """Say whose time the profiler took: the thread that makes the next CUDA call.
+
+    The profiler works inside that call's callback and doesn't name the thread.
+    """
+    api = events.only(Category.API)
+    if not len(api):
+        return NONE
+    following = np.searchsorted(api.start_ns, at_ns)
+    return api.track[np.minimum(following, len(api) - 1)]

@@ -1,0 +1,250 @@
+"""Judges a cell by its bare run: the causes that are left when the profiler is gone.
+
+The verdict is that of the replayed window. Where a time was only estimated it has to
+hold at both ends of the range; if it does not, the report says between which two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import structs
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.events.columns import Bools, Category, Columns, rows_by
+from warpbook_profiler.events.run import Run
+from warpbook_profiler.facts.calls import Calls
+from warpbook_profiler.model.bare_run import BareRun, BareTimes, Limit
+from warpbook_profiler.model.bare_words import longer, sentence, took
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.model.figures import CellVerdict, Finding, Metrics
+from warpbook_profiler.replay.estimate import SPREAD_RATIO, Bare, bare
+from warpbook_profiler.replay.retiming import Retiming
+from warpbook_profiler.replay.simulation import Replayed
+from warpbook_profiler.techniques.registry import advise
+from warpbook_profiler.verdict.findings import find, judge
+from warpbook_profiler.verdict.leading_cause import (
+    Shares,
+    first_of_host,
+    in_words,
+    nearly_leading,
+    shares_by_kind,
+)
+from warpbook_profiler.verdict.metrics import measure
+
+#: of the window, what the GPU is busy if the GPU limits it
+_GPU_SHARE = 0.5
+#: the profiler makes nothing faster; runs differ by less
+_SLOWER = 1.1
+#: of the GPU's work, what another clock leaves at least
+_LEAST_BUSY = 0.25
+#: ends that are so near each other are judged alike
+_NEAR = 0.05
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is concluded of the bare run."""
+
+    bare: BareRun
+    #: its figures
+    metrics: Metrics
+    findings: tuple[Finding, ...]
+    verdict: CellVerdict
+    #: what to change, the one that gains most first
+    changes: tuple[Change, ...]
+
+
+def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Judged:
+    """Replay the window without the profiler's part, and judge that.
+
+    Args:
+        events: those of the trace.
+        run: its window, and what was measured without the profiler.
+        calls: of these events.
+        recorded: the figures of the window as it was recorded.
+    """
+    measured, caution = _usable(run, recorded.gpu_busy_ns)
+    measured_ns = None if measured is None else measured.median_ns
+    estimate = bare(events, calls, run, measured_ns)
+
+    retiming = Retiming(events.where(_outline(events)), run, estimate.program)
+
+    def at(
+        replayed: Replayed, like: Metrics, in_detail: bool = False
+    ) -> tuple[Metrics, tuple[Finding, ...]]:
+        moved, window = retiming.at(replayed)
+        metrics = measure(moved, window, like=like, in_detail=in_detail)
+        return metrics, find(metrics, run.gpus)
+
+    middle = metrics, findings = at(estimate.middle, recorded, in_detail=True)
+    ends = [middle]
+    if measured is None and estimate.high_ns - estimate.low_ns > _rest(estimate):
+        ends = [at(estimate.low, metrics), at(estimate.high, metrics)]
+    verdicts = [judge(*end, run.gpu_name) for end in ends]
+    shares = shares_by_kind(findings)
+    kinds = tuple(dict.fromkeys(judged.kind for judged in verdicts))
+    depends_on_host = len(kinds) > 1
+    if not depends_on_host and kinds != ("unknown",):
+        kinds = nearly_leading(shares)
+    result = _bare_run(estimate, run, measured, [end for end, _ in (*ends, middle)])
+    result = structs.replace(result, cautions=(*result.cautions, *caution))
+    of_host = first_of_host(kinds)
+    if len(kinds) > 1 and of_host is None:
+        result = structs.replace(result, between=kinds)
+    result = structs.replace(result, sentence=sentence(result))
+    findings = _promised(findings, ends[0][1], result, metrics)
+    changes = advise(Evidence(events, run, calls, estimate, result, metrics))
+    verdict = judge(metrics, findings, run.gpu_name, took(result), changes, of_host)
+    findings = _without_general_advice(findings, verdict, changes)
+    if result.between:
+        verdict = _between(result, findings, None if depends_on_host else shares)
+    return Judged(result, metrics, findings, verdict, changes)
+
+
+def _outline(events: Columns) -> Bools:
+    """Leave out operators within operators: places are named by the outermost."""
+    kept = ~events.is_in(Category.OPERATOR)
+    rows = np.flatnonzero(~kept)
+    is_operator = np.array(["::" in name for name in events.names], np.bool_)
+    of_library = is_operator[events.name[rows]]
+    kept[rows[~of_library]] = True
+    rows = rows[of_library]
+    for mine in rows_by(events.track[rows]):
+        own = rows[mine]
+        outermost = np.ones(len(own), np.bool_)
+        ended = np.maximum.accumulate(events.end_ns[own])
+        outermost[1:] = events.start_ns[own[1:]] >= ended[:-1]
+        kept[own[outermost]] = True
+    return kept
+
+
+def _rest(estimate: Bare) -> float:
+    """Give how far the ends lie apart where only what varies between runs does it."""
+    return (_NEAR + 2 * SPREAD_RATIO) * estimate.middle_ns
+
+
+def _usable(run: Run, busy_ns: int) -> tuple[BareTimes | None, tuple[str, ...]]:
+    """Leave a measured time out that is of something else; say why."""
+    measured = run.bare
+    if measured is None:
+        return None, ()
+    profiled_ns = run.end_ns - run.start_ns
+    if measured.median_ns > _SLOWER * profiled_ns:
+        return None, (longer(measured),)
+    if measured.median_ns < _LEAST_BUSY * busy_ns:
+        return None, (
+            f"Without the profiler the cell took {duration_ns(measured.median_ns)}, "
+            f"and the GPU worked {duration_ns(busy_ns)} in the profiled run: it did "
+            "something else then (other data). Run it once more without the profiler.",
+        )
+    if measured.source == "first execution":
+        return measured, (
+            "The bare time is that of the cell's first run, in which things are loaded "
+            "and compiled: run it once more without the profiler.",
+        )
+    return measured, ()
+
+
+def _bare_run(
+    estimate: Bare, run: Run, measured: BareTimes | None, replays: list[Metrics]
+) -> BareRun:
+    """Put the result together; of the replays the last is the one in the middle."""
+    *ends, metrics = replays
+    if measured is None:
+        time_ns, low_ns, high_ns = estimate.middle_ns, estimate.low_ns, estimate.high_ns
+    else:
+        time_ns, low_ns = measured.median_ns, measured.least_ns
+        high_ns = measured.most_ns
+    busy = {end.gpu_busy_ns >= _GPU_SHARE * max(end.window_ns, 1) for end in ends}
+    limit: Limit = "between" if len(busy) > 1 else "GPU" if True in busy else "host"
+    return BareRun(
+        basis="estimated" if measured is None else "measured",
+        time_ns=round(time_ns),
+        low_ns=round(low_ns),
+        high_ns=round(high_ns),
+        limit=limit,
+        gpu_busy_ns=metrics.gpu_busy_ns,
+        idle=metrics.idle,
+        profiled_ns=run.end_ns - run.start_ns,
+        runs=0 if measured is None else measured.runs,
+        source=None if measured is None else measured.source,
+        host_share=estimate.host_share,
+        cautions=estimate.cautions,
+    )
+
+
+def _promised(
+    findings: tuple[Finding, ...],
+    at_low: tuple[Finding, ...],
+    bare_run: BareRun,
+    metrics: Metrics,
+) -> tuple[Finding, ...]:
+    """Promise no time above what the cell takes anyway, at its fastest.
+
+    A replay that misses a measured time misses what it promises in proportion.
+    """
+    ratio = min(bare_run.time_ns / max(metrics.window_ns, 1), 1.0)
+    lowest = {
+        (finding.kind, finding.topic, finding.change): finding.bound_ns
+        for finding in reversed(at_low)
+        if finding.bound_ns is not None
+    }
+    return tuple(
+        finding
+        if finding.bound_ns is None
+        else structs.replace(
+            finding,
+            bound_ns=round(
+                min(
+                    finding.bound_ns * ratio,
+                    lowest.get(
+                        (finding.kind, finding.topic, finding.change), finding.bound_ns
+                    )
+                    * ratio,
+                    bare_run.low_ns,
+                )
+            ),
+        )
+        for finding in findings
+    )
+
+
+def _without_general_advice(
+    findings: tuple[Finding, ...], verdict: CellVerdict, changes: tuple[Change, ...]
+) -> tuple[Finding, ...]:
+    """Leave out what may help with the verdict's cause where a change is named."""
+    if not changes:
+        return findings
+    return tuple(
+        structs.replace(finding, change="") if finding.kind == verdict.kind else finding
+        for finding in findings
+    )
+
+
+def _between(
+    bare_run: BareRun, findings: tuple[Finding, ...], shares: Shares | None
+) -> CellVerdict:
+    """Say between which verdicts it is.
+
+    Args:
+        bare_run: with the two.
+        findings: half-way.
+        shares: of these findings, where they are too near to one another.
+    """
+    one, other = (
+        "no one cause" if kind == "mixed" else kind for kind in bare_run.between
+    )
+    evidence = " ".join(finding.evidence for finding in findings[:2])
+    if shares is not None:
+        return CellVerdict(
+            "mixed", f"Between {one} and {other}: {in_words(shares)}. {evidence}"
+        )
+    return CellVerdict(
+        "mixed",
+        f"Between {one} and {other}: the profiler slowed the host down, and how much "
+        f"of it decides. Run the cell once without the profiler, then profile it "
+        f"again. Half-way: {evidence}",
+    )

@@ -1,0 +1,217 @@
+"""What no GPU can do: a trace that says so lacks work, or its times are wrong.
+
+Each check counts pieces of work whose times contradict something else in the trace.
+Clocks and hosts that are a little late contradict nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.events.columns import (
+    NONE,
+    Bools,
+    Category,
+    Columns,
+    Int64s,
+    rows_by,
+)
+from warpbook_profiler.events.intervals import Coverage, union_ns
+from warpbook_profiler.events.run import GpuLimits, Run
+from warpbook_profiler.facts.calls import Calls, named
+
+#: the clocks of GPU and host agree to a few microseconds
+_CLOCK_TOLERANCE_NS = 20_000
+#: some versions wrote whole microseconds
+_ROUNDED_NS = 2_000
+#: so much longer than its work a wait takes until its thread runs again; the profiler's
+#: own at the end, in which it asks for what it has recorded
+_WAKE_NS, _LAST_WAKE_NS = 100_000, 1_000_000
+#: Hopper and later begin a kernel before the one ahead of it ended, if it was launched
+#: so (programmatic dependent launch); any other launch of theirs overlaps by less
+_EARLY_LAUNCH = re.compile(r"(cuda|cu)(LaunchKernelEx|GraphLaunch)")
+_EARLY_SINCE, _EARLY_NS = (9, 0), 10_000
+_DEVICE_WAIT = re.compile(r"(cuda|hip)DeviceSynchronize|cuCtxSynchronize")
+_WAIT = re.compile(r"(cuda|cu|hip)\w*Synchronize")
+#: Below this share nobody would draw another conclusion ...
+_TOLERATED_SHARE = 0.05
+#: ... nor with so much of the window in waits for what was not recorded; of the second
+#: nobody is told
+_MOST_UNSEEN_SHARE, _TOLERATED_UNSEEN_SHARE = 0.2, 0.02
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """One kind of state that can't be, in words."""
+
+    sentence: str
+    #: of all work on the GPU, the pieces whose own times are wrong
+    pieces: int
+    #: nothing can be concluded
+    is_grave: bool
+    #: no time is wrong, and something was not recorded
+    is_gap: bool = False
+
+
+def contradictions(
+    events: Columns,
+    on_gpu: Columns,
+    calls: Calls,
+    run: Run,
+    profiler: tuple[Int64s, Int64s],
+) -> Iterator[Contradiction]:
+    """Give every contradiction of a trace.
+
+    Args:
+        events: those of the trace.
+        on_gpu: of these, all work on GPUs.
+        calls: those of the same trace, up to the end of its code.
+        run: its window.
+        profiler: when the profiler was at work within the program, sorted by start.
+    """
+    if not len(on_gpu):
+        return
+    yield from _early(on_gpu, calls)
+    yield from _late(events, on_gpu, calls)
+    yield from _instant(on_gpu)
+    if not run.other_device:
+        # other makers' queues need not be in order
+        yield from _out_of_order(on_gpu, calls, run.gpus)
+    yield from _unseen(events, on_gpu, calls, run, profiler)
+
+
+def _counted(chosen: Bools, words: str, of: int) -> Iterator[Contradiction]:
+    count = int(np.count_nonzero(chosen))
+    if count:
+        yield Contradiction(
+            f"{words}: {count:,}.", count, count > _TOLERATED_SHARE * of
+        )
+
+
+def _early(on_gpu: Columns, calls: Calls) -> Iterator[Contradiction]:
+    known = calls.launch != NONE
+    launch_ns = calls.api.start_ns[calls.launch[known]]
+    yield from _counted(
+        on_gpu.start_ns[known] < launch_ns - _CLOCK_TOLERANCE_NS,
+        "Kernels or copies that start before the call that launched them, so that "
+        "their times are wrong",
+        len(on_gpu),
+    )
+
+
+def _late(events: Columns, on_gpu: Columns, calls: Calls) -> Iterator[Contradiction]:
+    """Find work that goes on after the host has waited for all of its device."""
+    api = events.only(Category.API)
+    waits = api.where(named(api, _DEVICE_WAIT))
+    if not len(waits) or np.ptp(on_gpu.device):
+        return
+    known = calls.launch != NONE
+    place = np.searchsorted(waits.start_ns, calls.api.end_ns[calls.launch[known]])
+    waited_ns = np.append(waits.end_ns, np.iinfo(np.int64).max)
+    yield from _counted(
+        on_gpu.end_ns[known] - _CLOCK_TOLERANCE_NS > waited_ns[place],
+        "Kernels or copies that end after the host had waited for them (device "
+        "synchronization), so that their ends are wrong",
+        len(on_gpu),
+    )
+
+
+def _instant(on_gpu: Columns) -> Iterator[Contradiction]:
+    """Find kernels that take no time at all, as where a profiler has no times."""
+    kernels = on_gpu.is_in(Category.KERNEL)
+    yield from _counted(
+        kernels & (on_gpu.duration_ns == 0),
+        "Kernels that end as they begin, so that their times are not known",
+        int(np.count_nonzero(kernels)),
+    )
+
+
+def _out_of_order(
+    on_gpu: Columns, calls: Calls, gpus: Sequence[GpuLimits]
+) -> Iterator[Contradiction]:
+    """Find work that begins before what is ahead of it in its stream ended."""
+    over = np.zeros(len(on_gpu), np.int64)
+    ahead = np.full(len(on_gpu), NONE, np.int64)
+    for rows in rows_by(on_gpu.device, on_gpu.track):
+        ended = np.maximum.accumulate(on_gpu.end_ns[rows])
+        over[rows[1:]] = ended[:-1] - on_gpu.start_ns[rows[1:]]
+        ahead[rows[1:]] = rows[:-1]
+    wrong = over > _ROUNDED_NS
+    if not wrong.any():
+        return
+    # branches of one graph have no order
+    wrong &= (calls.launch == NONE) | (calls.launch != calls.launch[ahead])
+    wrong &= ~_may_begin_early(on_gpu, calls, over, gpus)
+    begin = on_gpu.start_ns[wrong]
+    both_ns = union_ns(begin, begin + over[wrong])
+    busy_ns = max(union_ns(on_gpu.start_ns, on_gpu.end_ns), 1)
+    for one in _counted(
+        wrong,
+        "Ends of kernels or copies contradict the order of their stream (pieces that "
+        "begin before the one ahead of them ended)",
+        len(on_gpu),
+    ):
+        is_long = both_ns > _TOLERATED_SHARE * busy_ns
+        # of two that overlap nobody knows which one is wrong
+        yield Contradiction(one.sentence, 0, one.is_grave or is_long)
+
+
+def _may_begin_early(
+    on_gpu: Columns, calls: Calls, over_ns: Int64s, gpus: Sequence[GpuLimits]
+) -> Bools:
+    """Choose the kernels that may overlap the one ahead, by GPU and launch."""
+    able = [
+        not gpu.name
+        if gpu.compute_capability is None
+        else gpu.compute_capability >= _EARLY_SINCE
+        for gpu in gpus
+    ]
+    # of a GPU that the trace does not describe nobody knows
+    device = np.where(on_gpu.device < len(able), on_gpu.device, NONE)
+    so_launched = np.append(named(calls.api, _EARLY_LAUNCH), True)[calls.launch]
+    may: Bools = on_gpu.is_in(Category.KERNEL) & np.array([*able, True])[device]
+    return may & (so_launched | (over_ns <= _EARLY_NS))
+
+
+def _unseen(
+    events: Columns,
+    on_gpu: Columns,
+    calls: Calls,
+    run: Run,
+    profiler: tuple[Int64s, Int64s],
+) -> Iterator[Contradiction]:
+    """Find waits for the GPU while it, as far as was recorded, did nothing."""
+    api = events.only(Category.API)
+    waits = api.where(named(api, _WAIT))
+    launches_ns = calls.api.start_ns[calls.launches]
+    # before anything was launched, somebody waits for what came before the trace
+    waits = waits.where(waits.start_ns >= launches_ns.min(initial=run.end_ns))
+    spans = Coverage(waits.start_ns, waits.end_ns).spans
+    seen = _together((on_gpu.start_ns, on_gpu.end_ns), profiler)
+    idle_ns = spans[1] - spans[0] - seen.within_ns(*spans)
+    unseen = idle_ns > np.where(spans[0] < run.code_end_ns, _WAKE_NS, _LAST_WAKE_NS)
+    unseen_ns = int(idle_ns[unseen].sum())
+    window_ns = max(run.end_ns - run.start_ns, 1)
+    if unseen_ns > _TOLERATED_UNSEEN_SHARE * window_ns:
+        waited_ns = int((spans[1] - spans[0])[unseen].sum())
+        yield Contradiction(
+            f"The host waited {units.duration_ns(waited_ns)} for the GPU, and the "
+            f"trace holds {units.duration_ns(waited_ns - unseen_ns)} of work in that "
+            "time: work is missing (such as that of a graph with a while node, or of "
+            "another process).",
+            0,
+            unseen_ns > _MOST_UNSEEN_SHARE * window_ns,
+            is_gap=True,
+        )
+
+
+def _together(*spans: tuple[Int64s, Int64s]) -> Coverage:
+    start_ns = np.concatenate([one[0] for one in spans])
+    end_ns = np.concatenate([one[1] for one in spans])
+    order = np.argsort(start_ns, kind="stable")
+    return Coverage(start_ns[order], end_ns[order])

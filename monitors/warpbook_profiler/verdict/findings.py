@@ -1,0 +1,402 @@
+"""What held a trace's window back: every cause with its time, and one verdict.
+
+Each finding says how much of the window it explains, what shows it, what to change
+and what the window would be without it. Rules look at causes (who waited for whom,
+what the hardware had to move or compute), never at the names of a user's kernels.
+The profiler's own doing belongs to nobody and is taken from the window first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from warpbook_monitors import units
+from warpbook_monitors.verdict_kinds import Kind
+from warpbook_profiler.events.run import GpuLimits
+from warpbook_profiler.facts.kernel_work import MEMORY, SMALL, UNKNOWN
+from warpbook_profiler.model.bare_words import at_best
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.model.figures import (
+    CellVerdict,
+    Finding,
+    Metrics,
+    SyncTotal,
+    Topic,
+)
+from warpbook_profiler.verdict.advice import (
+    computed_better,
+    copied_better,
+    moved_better,
+)
+from warpbook_profiler.verdict.leading_cause import (
+    CLEAR_SHARE,
+    in_words,
+    leading,
+    leads_alone,
+    shares_by_kind,
+)
+
+_LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
+_MOVE_OFF = (
+    "Move that work off the path: load data in workers, prepare the next batch while "
+    "the GPU works, or warm up what is compiled or set up once."
+)
+_WARM_UP = (
+    "Warm up before you measure if these are first calls, in which CUDA loads and sets "
+    "things up; else make them once, outside the loop."
+)
+#: drivers of some years ago left the maker out
+_OF_NVIDIA = re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN")
+_UNITS = (("h", 3.6e12), ("min", 6e10), ("s", 1e9), ("ms", 1e6), ("µs", 1e3))
+_FUSE = "Fuse them (torch.compile) or work on larger batches."
+#: a cause that explains less than this of the window is not told
+_LEAST_SHARE = 0.02
+
+
+def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...]:
+    """Give all causes, the one that explains most first.
+
+    Args:
+        metrics: of the window.
+        gpus: what it ran on, as far as known.
+    """
+    window_ns = metrics.window_ns - metrics.idle.profiler_ns
+    if window_ns <= 0:
+        return ()
+    findings = [
+        Finding(
+            kind,
+            explains_ns,
+            explains_ns / window_ns,
+            evidence,
+            change,
+            None if gain_ns is None else max(window_ns - gain_ns, 0),
+            topic,
+        )
+        for kind, topic, explains_ns, gain_ns, evidence, change in _causes(
+            metrics, window_ns, _has_fp8(gpus)
+        )
+        if explains_ns >= _LEAST_SHARE * window_ns
+    ]
+    return tuple(sorted(findings, key=lambda finding: -finding.explains_ns))
+
+
+def _has_fp8(gpus: Sequence[GpuLimits]) -> bool:
+    """Tell whether all are known to take FP8; AMD counts its generations otherwise."""
+    return bool(gpus) and all(
+        _OF_NVIDIA.match(gpu.name) and gpu.has_fp8 for gpu in gpus
+    )
+
+
+def judge(
+    metrics: Metrics,
+    findings: tuple[Finding, ...],
+    gpu_name: str | None = None,
+    took: str | None = None,
+    changes: Sequence[Change] = (),
+    kind: Kind | None = None,
+) -> CellVerdict:
+    """Say in one sentence what holds the window back.
+
+    Args:
+        metrics: of the window.
+        findings: of these metrics.
+        gpu_name: what it ran on.
+        took: the window's time in words, where it is not that of the metrics.
+        changes: what to change, the one that gains most first.
+        kind: the cause to name; without one, that which leads.
+    """
+    if not metrics.gpu_busy_ns:
+        return CellVerdict("unknown", "Nothing ran on the GPU in this window.")
+    shares = shares_by_kind(findings)
+    advice = _advice(changes)
+    untold = _untold_share(metrics)
+    if untold >= CLEAR_SHARE and untold > max(shares.values(), default=0.0):
+        tool = ""
+        if _OF_NVIDIA.match(gpu_name or ""):
+            tool = ": look at the longest with Nsight Compute"
+        return CellVerdict(
+            "unknown",
+            f"Kernels took {units.share(untold)} of the time of which neither "
+            f"operator nor launch tells what limits them{tool}.{advice}",
+            advice.strip(),
+        )
+    if kind not in shares:
+        kind = leading(shares)
+    if kind == "mixed":
+        return CellVerdict(
+            "mixed",
+            f"No one cause stands out: {in_words(shares) or 'none was found'}. "
+            + " ".join(finding.evidence for finding in findings[:2])
+            + advice,
+            advice.strip(),
+        )
+    findings = tuple(finding for finding in findings if finding.kind == kind)
+    first = findings[0]
+    if not leads_alone(kind, shares):
+        change = advice or f" {first.change}"
+        host = f"The host decides: {in_words(shares)}."
+        return CellVerdict(kind, f"{host} {first.evidence}{change}", change.strip())
+    if advice:
+        return CellVerdict(first.kind, f"{first.evidence}{advice}", advice.strip())
+    window = _time(metrics.window_ns - metrics.idle.profiler_ns)
+    gain = "" if first.bound_ns is None else f" {at_best(first, took or window)}"
+    change = f"{first.change}{gain}"
+    return CellVerdict(first.kind, f"{first.evidence} {change}", change.strip())
+
+
+def _advice(changes: Sequence[Change]) -> str:
+    """Say the change that gains most, as far as that is known."""
+    best = next((change for change in changes if not change.gains_nothing), None)
+    if best is None:
+        return ""
+    return f" {best.title} {best.sentence}"
+
+
+def _untold_share(metrics: Metrics) -> float:
+    """Give the part of the window in kernels whose limit is not known."""
+    window_ns = metrics.window_ns - metrics.idle.profiler_ns
+    untold_ns = sum(w.time_ns for w in metrics.kernel_work if w.bound == UNKNOWN)
+    return untold_ns / window_ns if window_ns > 0 else 0.0
+
+
+def _time(nanoseconds: int) -> str:
+    """Write three digits of a time, with the unit that suits it."""
+    for unit, size in _UNITS:
+        # rounded first: 999.9 µs are 1.00 ms
+        value = float(f"{nanoseconds / size:.3g}")
+        if value >= 1:
+            places = 2 if value < 10 else 1 if value < 100 else 0
+            return f"{value:,.{places}f} {unit}"
+    return f"{nanoseconds} ns"
+
+
+#: kind, technique, explained, what could be gained (None: not known), evidence, change
+Cause = tuple[Kind, Topic | None, int, int | None, str, str]
+
+
+def _causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
+    yield from _host_causes(metrics, window_ns)
+    yield from _untold_idle(metrics, window_ns)
+    yield from _traffic_causes(metrics, window_ns)
+    yield from _kernel_causes(metrics, window_ns, has_fp8)
+
+
+def _of_window(ratio: float) -> str:
+    return f"{units.share(ratio)} of the time"
+
+
+def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+    if not metrics.launches:
+        return
+    idle = metrics.idle
+    sync = max(metrics.sync_points, key=lambda point: point.stall_ns, default=None)
+    if sync is not None and idle.host_synchronize_ns:
+        yield (
+            "sync-bound",
+            "host-waits",
+            idle.host_synchronize_ns,
+            # who waits no more still has to do what it did beside
+            min(
+                idle.host_synchronize_ns,
+                sum(point.time_ns for point in metrics.sync_points),
+            ),
+            f"The GPU idled {_of_window(idle.host_synchronize_ns / window_ns)} "
+            f"because the host had waited for it, mostly in {_place(sync)}, and had "
+            "nothing queued.",
+            "Wait less often: keep results on the GPU and read them once at the end.",
+        )
+    yield (
+        "launch-bound",
+        "graphs",
+        idle.host_launching_ns,
+        idle.host_launching_ns,
+        f"The GPU idled {_of_window(idle.host_launching_ns / window_ns)} while the "
+        f"host launched {metrics.launches:,} "
+        f"piece{'s' if metrics.launches != 1 else ''} of work one by one, "
+        f"{_time(round(metrics.launch.cost_median_ns or 0))} a launch"
+        f"{_mostly(metrics, 'launching')}.",
+        _LAUNCH_LESS,
+    )
+    pieces = metrics.kernels + sum(copy.calls for copy in metrics.copies)
+    # in a CUDA graph they are launched as one already
+    are_launched_as_one = pieces > 2 * metrics.launches
+    yield (
+        "launch-bound",
+        None if are_launched_as_one else "graphs",
+        idle.kernel_wait_ns,
+        idle.kernel_wait_ns,
+        f"The GPU idled {_of_window(idle.kernel_wait_ns / window_ns)} going from one "
+        f"piece of work to the next, {pieces:,} of them close behind one another.",
+        _FUSE if are_launched_as_one else _LAUNCH_LESS,
+    )
+    other = idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns
+    parts = {
+        "in operators": idle.host_operator_ns,
+        "in CUDA calls that do more than launch": idle.host_api_ns,
+        "in Python or other code": idle.host_python_ns,
+    }
+    where = max(parts, key=lambda name: parts[name])
+    yield (
+        "host-bound",
+        "host-waits",
+        other,
+        other,
+        f"The GPU idled {_of_window(other / window_ns)} while the host did other "
+        f"work, most of it {where} ({_time(parts[where])})"
+        f"{_mostly(metrics, 'other')}.",
+        _WARM_UP if parts[where] == idle.host_api_ns else _MOVE_OFF,
+    )
+
+
+def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+    idle = metrics.idle
+    idle_ns = idle.other_ns - idle.profiler_ns
+    if not metrics.launches:
+        idle_ns += idle.host_wait_ns + idle.kernel_wait_ns
+        yield (
+            "unknown",
+            None,
+            idle_ns,
+            None,
+            f"The GPU idled {_of_window(idle_ns / window_ns)}, and no launch in the "
+            "trace tells why.",
+            "Record CUDA's calls too.",
+        )
+        return
+    yield (
+        "unknown",
+        None,
+        idle_ns,
+        None,
+        # a launch that was not recorded counts here, too
+        f"The GPU idled {units.share(idle_ns / window_ns)} of the time although, as "
+        "far as is known, its next work was queued or being launched: it waited for an "
+        "event of another stream, a host function, memory or the launching call.",
+        "See in the timeline what else ends where these gaps end.",
+    )
+
+
+def _mostly(metrics: Metrics, cause: str) -> str:
+    """Name the place where most of it was, if there is one."""
+    places = [place for place in metrics.idle_places if place.cause == cause]
+    if not places:
+        return ""
+    first = places[0]
+    if first.time_ns < CLEAR_SHARE * sum(place.time_ns for place in places):
+        return ""
+    operator = "" if first.operator is None else f" in {first.operator}"
+    line = "" if first.line is None else f" on line {first.line}"
+    return f", mostly{operator}{line}" if operator or line else ""
+
+
+def _place(sync: SyncTotal) -> str:
+    calls = f"{sync.calls:,} calls" if sync.calls != 1 else "1 call"
+    line = "" if sync.line is None else f" on line {sync.line}"
+    if sync.operator is None:
+        return f"{sync.name}{line} ({calls})"
+    return f"{sync.operator}{line} ({calls} of {sync.name})"
+
+
+def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+    host = [copy for copy in metrics.copies if copy.direction in ("HtoD", "DtoH")]
+    time_ns = sum(row.time_ns for row in host)
+    exposed_ns = metrics.exposed_host_copy_ns or 0
+    if time_ns:
+        slow = max(host, key=lambda row: row.time_ns)
+        rate = f" at {slow.gb_per_s:.1f} GB/s" if slow.gb_per_s else ""
+        topic, change = copied_better(slow)
+        yield (
+            "transfer-bound",
+            topic,
+            exposed_ns,
+            exposed_ns,
+            f"Copies between host and GPU took {units.share(exposed_ns / window_ns)} "
+            f"of the time with no compute kernel beside them, mostly "
+            f"{slow.direction} ({slow.host_memory or 'unknown'} memory){rate}.",
+            change,
+        )
+    device_ns = metrics.exposed_copy_ns - exposed_ns
+    yield (
+        "memory-bound",
+        "memory-traffic",
+        device_ns,
+        device_ns,
+        f"Copies within device memory took {units.share(device_ns / window_ns)} of the "
+        "window with no compute kernel beside them.",
+        "Copy less: avoid .clone(), .contiguous() and concatenation in a loop.",
+    )
+    yield (
+        "communication-bound",
+        "communication",
+        metrics.exposed_communication_ns,
+        metrics.exposed_communication_ns,
+        f"Communication between GPUs took "
+        f"{units.share(metrics.exposed_communication_ns / window_ns)} of the time "
+        f"with nothing computed beside it ({_time(metrics.communication_ns)} in all).",
+        "Overlap it with the backward pass, send larger buckets, or send less (bf16).",
+    )
+
+
+def _kernel_causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
+    for work in metrics.kernel_work:
+        share = _of_window(work.time_ns / window_ns)
+        gain_ns, rate = None, ""
+        # what was reached here is a better bound than what a datasheet promises
+        reachable = work.of_ceiling if work.of_measured is None else work.of_measured
+        if reachable is not None:
+            gain_ns = round(work.time_ns * (1 - reachable))
+        parts = []
+        if work.of_ceiling is not None:
+            parts.append(f"{units.share(work.of_ceiling)} of the datasheet's ceiling")
+        if work.of_measured is not None:
+            parts.append(
+                f"{units.share(work.of_measured)} of what this GPU was measured to "
+                "reach"
+            )
+        if parts:
+            rate = f", at {', '.join(parts)}"
+        if work.bound == SMALL:
+            yield (
+                "launch-bound",
+                None,
+                work.time_ns,
+                work.time_ns,
+                f"{work.kernels:,} kernel{'s' if work.kernels != 1 else ''} too small "
+                f"to fill the GPU took {share}.",
+                _FUSE if work.kernels != 1 else _FUSE.replace("them", "it"),
+            )
+        elif work.multiprocessors and work.multiprocessors_used is not None:
+            used = work.multiprocessors_used
+            yield (
+                "compute-bound",
+                None,
+                work.time_ns,
+                round(work.time_ns * (1 - used / work.multiprocessors)),
+                f"{work.kernels:,} long kernel{'s' if work.kernels != 1 else ''} with "
+                f"{work.bound} took {share}: at most {max(round(used), 1)} of "
+                f"{work.multiprocessors} had work"
+                f"{', on average' if work.kernels != 1 else ''}.",
+                "Split the work into more blocks, at least one for each "
+                "multiprocessor, or run other kernels beside it on another stream.",
+            )
+        elif work.bound == MEMORY:
+            yield (
+                "memory-bound",
+                "memory-traffic",
+                work.time_ns,
+                gain_ns,
+                f"Kernels limited by device memory took {share}{rate}.",
+                moved_better(work, metrics.kernel_work),
+            )
+        elif work.bound != UNKNOWN:
+            topic, change = computed_better(work.bound, has_fp8)
+            yield (
+                "compute-bound",
+                topic,
+                work.time_ns,
+                gain_ns,
+                f"Kernels that compute on the {work.bound} took {share}{rate}.",
+                change,
+            )

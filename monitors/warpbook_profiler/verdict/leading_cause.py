@@ -1,0 +1,103 @@
+"""Which of a window's causes its verdict names, or that none stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from warpbook_monitors import units
+from warpbook_monitors.verdict_kinds import Kind
+from warpbook_profiler.model.figures import Finding
+
+#: the first cause is the verdict if it explains so much of the window ...
+CLEAR_SHARE = 0.4
+#: ... and the second explains no more than this part of it; else both are named
+CLOSE_SHARE = 0.8
+#: shares vary so much from run to run, as a part of themselves
+_MARGIN = 0.06
+#: what the host does, which counts together beside the GPU's causes; of those that are
+#: close the first one here is named, as it is nearer to a change: who waits less has
+#: less to launch again
+HOST_KINDS: tuple[Kind, ...] = ("sync-bound", "launch-bound", "host-bound")
+#: two of them are close if the smaller is this part of the larger
+_CLOSE_OF_HOST = 0.6
+
+Shares = Mapping[Kind, float]
+
+
+def shares_by_kind(findings: Iterable[Finding]) -> dict[Kind, float]:
+    """Add up the shares of each kind, the largest first."""
+    shares: dict[Kind, float] = {}
+    for finding in findings:
+        shares[finding.kind] = shares.get(finding.kind, 0.0) + finding.share
+    return dict(sorted(shares.items(), key=lambda pair: -pair[1]))
+
+
+def leading(shares: Shares) -> Kind:
+    """Name the cause that leads, or "mixed" where none does."""
+    return _leading(shares, CLOSE_SHARE, CLEAR_SHARE)
+
+
+def nearly_leading(shares: Shares) -> tuple[Kind, ...]:
+    """Name what leads if the first share were a little larger, or smaller."""
+    less, more = 1 - _MARGIN, 1 + _MARGIN
+    ends = (
+        _leading(shares, CLOSE_SHARE * more, CLEAR_SHARE * less),
+        _leading(shares, CLOSE_SHARE * less, CLEAR_SHARE * more),
+    )
+    if "unknown" in ends:
+        # that nothing is known of most of the time is no verdict to be near to
+        return (leading(shares),)
+    return tuple(dict.fromkeys(ends))
+
+
+def first_of_host(kinds: Iterable[Kind]) -> Kind | None:
+    """Choose among causes of the host; None where others are among them."""
+    named = set(kinds)
+    if not named or not named <= set(HOST_KINDS):
+        return None
+    return next(kind for kind in HOST_KINDS if kind in named)
+
+
+def leads_alone(kind: Kind, shares: Shares) -> bool:
+    """Tell whether a leading cause leads without other causes of the host."""
+    of_host = {other: shares[other] for other in HOST_KINDS if other in shares}
+    if kind not in of_host:
+        return True
+    first = max(of_host.values())
+    close = [share for share in of_host.values() if share >= _CLOSE_OF_HOST * first]
+    return len(close) == 1 and of_host[kind] == first >= CLEAR_SHARE
+
+
+def in_words(shares: Shares) -> str:
+    """Name the three largest with their shares."""
+    return ", ".join(
+        f"{kind} ({units.share(share)})" for kind, share in [*shares.items()][:3]
+    )
+
+
+def _leading(shares: Shares, close: float, clear: float) -> Kind:
+    together = _of_host_together(shares)
+    first = max(together, key=lambda kind: together[kind], default=None)
+    of_host = next((kind for kind in together if kind in HOST_KINDS), None)
+    if first == "unknown" and of_host and together[of_host] > close * together[first]:
+        first = of_host
+    if first is None or together[first] < clear:
+        return "mixed"
+    # what nobody knows of the host's time is beside what is known of it
+    rivals = [
+        share
+        for kind, share in together.items()
+        if kind != first and not (first in HOST_KINDS and kind == "unknown")
+    ]
+    return "mixed" if max(rivals, default=0.0) > close * together[first] else first
+
+
+def _of_host_together(shares: Shares) -> dict[Kind, float]:
+    """Give the host's causes together to the one of them that is named."""
+    of_host = {kind: shares[kind] for kind in HOST_KINDS if kind in shares}
+    together = {kind: share for kind, share in shares.items() if kind not in of_host}
+    if of_host:
+        least = _CLOSE_OF_HOST * max(of_host.values())
+        named = next(kind for kind, share in of_host.items() if share >= least)
+        together[named] = sum(of_host.values())
+    return together

@@ -1,0 +1,318 @@
+"""All figures of one trace. Times are in ns, sizes in bytes; None is "not known"."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import structs
+
+from warpbook_profiler.events.columns import (
+    NONE,
+    ON_GPU,
+    Category,
+    Columns,
+    groups,
+    rows_by,
+)
+from warpbook_profiler.events.intervals import intersection_ns, union_ns
+from warpbook_profiler.events.run import Run
+from warpbook_profiler.facts.calls import Calls, find_calls, named
+from warpbook_profiler.facts.flops import model
+from warpbook_profiler.facts.idle import (
+    Gaps,
+    HostWait,
+    StreamGaps,
+    device_gaps,
+    host_wait_causes,
+    stream_gaps,
+)
+from warpbook_profiler.facts.kernel_work import kernel_work
+from warpbook_profiler.facts.kernels import (
+    communicates,
+    occupancy_ratio,
+    uses_tensor_cores,
+)
+from warpbook_profiler.facts.launch_times import launch_times
+from warpbook_profiler.facts.paths import Paths
+from warpbook_profiler.facts.places import Places
+from warpbook_profiler.model.figures import (
+    CopyTotal,
+    IdleSplit,
+    KernelWork,
+    Metrics,
+    StreamIdle,
+)
+
+_COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
+#: a copy that is communication: from one GPU to another
+_BETWEEN_GPUS = re.compile(r"Memcpy PtoP")
+_WITH_HOST = re.compile(r"(Memcpy )?(HtoD|DtoH) |Copy(HostToDevice|DeviceToHost)$")
+_HIP_COPY = re.compile(r"Copy(Host|Device)To(Host|Device)$")
+
+
+def measure(
+    events: Columns,
+    run: Run,
+    calls: Calls | None = None,
+    paths: Paths | None = None,
+    like: Metrics | None = None,
+    in_detail: bool = True,
+) -> Metrics:
+    """Compute every figure of a trace.
+
+    Args:
+        events: those of the trace.
+        run: its window.
+        calls: those of these events, if they are known already.
+        paths: the same.
+        like: figures of the same work at other times: what does not depend on when
+            it ran is taken from there.
+        in_detail: else places, streams and launches are taken from there, too.
+    """
+    on_gpu = events.only(*ON_GPU)
+    calls = calls or find_calls(events, on_gpu, run)
+    launch = calls.launch
+    is_kernel = on_gpu.is_in(Category.KERNEL)
+    between = named(on_gpu, _BETWEEN_GPUS)
+    is_communication = (communicates(events, on_gpu) & is_kernel) | between
+    compute = on_gpu.where(is_kernel & ~is_communication)
+    communication = on_gpu.where(is_communication)
+    copies = on_gpu.where(on_gpu.is_in(Category.COPY) & ~between)
+    kernels = events.only(Category.KERNEL)
+    window_ns = run.end_ns - run.start_ns
+    in_compute = (compute.start_ns, compute.end_ns)
+    both_comm = intersection_ns(
+        in_compute, (communication.start_ns, communication.end_ns)
+    )
+    both_copy = intersection_ns(in_compute, (copies.start_ns, copies.end_ns))
+    with_host = copies.where(named(copies, _WITH_HOST))
+    in_host_copies = (with_host.start_ns, with_host.end_ns)
+    communication_ns = union_ns(communication.start_ns, communication.end_ns)
+    copy_ns = union_ns(copies.start_ns, copies.end_ns)
+    gaps = device_gaps(events, on_gpu, launch, calls, run)
+    causes = host_wait_causes(events, gaps, calls, run)
+    detail = None if in_detail else like
+    if detail is None:
+        places = Places(gaps, causes, calls, run.marks, paths or Paths(events))
+        sync_points, idle_places = places.sync_points(), places.idle_places()
+        streams = _streams(stream_gaps(on_gpu, launch, calls))
+        launch_figures = launch_times(on_gpu, launch, calls)
+    else:
+        sync_points, idle_places = detail.sync_points, detail.idle_places
+        streams, launch_figures = detail.streams, detail.launch
+    compute_ns = union_ns(*in_compute)
+    if like is None:
+        kernel_figures = _of_kernels(events, kernels, run, compute_ns)
+    else:
+        kernel_figures = _of_same_kernels(like, compute_ns)
+    plain_waits = calls.waits & ~calls.blocking_copies
+    return Metrics(
+        exposed_host_copy_ns=union_ns(*in_host_copies)
+        - intersection_ns(in_compute, in_host_copies),
+        window_ns=window_ns,
+        gpu_span_ns=_span(on_gpu),
+        gpu_busy_ns=union_ns(on_gpu.start_ns, on_gpu.end_ns),
+        compute_ns=compute_ns,
+        copy_ns=copy_ns,
+        communication_ns=communication_ns,
+        communication_compute_overlap_ns=both_comm,
+        copy_compute_overlap_ns=both_copy,
+        exposed_communication_ns=communication_ns - both_comm,
+        exposed_copy_ns=copy_ns - both_copy,
+        idle=_idle(gaps, causes.total),
+        streams=streams,
+        launches=int(calls.launches.sum()),
+        launch=launch_figures,
+        kernels=len(kernels),
+        kernel_time_ns=kernel_figures.time_ns,
+        tensor_core_ns=kernel_figures.tensor_ns,
+        tensor_core_unknown_ns=kernel_figures.unknown_ns,
+        tensor_core_share=kernel_figures.tensor_ns / kernel_figures.time_ns
+        if kernel_figures.time_ns
+        else None,
+        occupancy_share=kernel_figures.occupancy_share,
+        synchronizations=int(plain_waits.sum()),
+        synchronization_ns=int(calls.api.duration_ns[plain_waits].sum()),
+        sync_points=sync_points,
+        idle_places=idle_places,
+        copies=like.copies if like else _copies(events.only(Category.COPY)),
+        kernel_work=kernel_figures.work,
+        flops=kernel_figures.flops,
+        modelled_bytes=kernel_figures.modelled_bytes,
+        modelled_share=kernel_figures.modelled_share,
+    )
+
+
+class _OfKernels(NamedTuple):
+    """What the kernels are, whenever they ran."""
+
+    time_ns: int
+    tensor_ns: int
+    unknown_ns: int
+    occupancy_share: float | None
+    work: tuple[KernelWork, ...]
+    flops: int | None
+    modelled_bytes: int | None
+    modelled_share: float | None
+
+
+def _of_kernels(
+    events: Columns, kernels: Columns, run: Run, compute_ns: int
+) -> _OfKernels:
+    tensor_ns, unknown_ns = _tensor_core_time(kernels)
+    flops, modelled_bytes, modelled_share = _modelled(events, kernels)
+    return _OfKernels(
+        int(kernels.duration_ns.sum()),
+        tensor_ns,
+        unknown_ns,
+        _occupancy(kernels, run),
+        kernel_work(events, kernels, run, compute_ns),
+        flops,
+        modelled_bytes,
+        modelled_share,
+    )
+
+
+def _of_same_kernels(like: Metrics, compute_ns: int) -> _OfKernels:
+    """Take over the figures; groups of kernels share the union by their time."""
+    ratio = compute_ns / like.compute_ns if like.compute_ns else 1.0
+    return _OfKernels(
+        like.kernel_time_ns,
+        like.tensor_core_ns,
+        like.tensor_core_unknown_ns,
+        like.occupancy_share,
+        tuple(
+            structs.replace(work, time_ns=round(work.time_ns * ratio))
+            for work in like.kernel_work
+        ),
+        like.flops,
+        like.modelled_bytes,
+        like.modelled_share,
+    )
+
+
+def _streams(gaps: list[StreamGaps]) -> tuple[StreamIdle, ...]:
+    return tuple(
+        StreamIdle(
+            gap.device,
+            gap.stream,
+            gap.host_wait_ns,
+            gap.kernel_wait_ns,
+            gap.other_ns,
+        )
+        for gap in gaps
+    )
+
+
+def _span(on_gpu: Columns) -> int:
+    return int(on_gpu.end_ns.max() - on_gpu.start_ns[0]) if len(on_gpu) else 0
+
+
+def _idle(gaps: Gaps, causes: HostWait) -> IdleSplit:
+    waits = gaps.host_wait_ns()
+    length = gaps.length_ns
+    # the profiler's part of a gap is nobody's wait, whichever kind the gap is
+    kernel_wait = np.where(gaps.kernel_wait, length - gaps.profiler_ns, 0)
+    host_wait_ns, kernel_wait_ns = int(waits.sum()), int(kernel_wait.sum())
+    return IdleSplit(
+        host_wait_ns=host_wait_ns,
+        kernel_wait_ns=kernel_wait_ns,
+        other_ns=int(length.sum()) - host_wait_ns - kernel_wait_ns,
+        profiler_ns=int(gaps.profiler_ns.sum()),
+        host_synchronize_ns=causes.synchronize_ns,
+        host_launching_ns=causes.launching_ns,
+        host_operator_ns=causes.operator_ns,
+        host_api_ns=causes.api_ns,
+        host_python_ns=causes.python_ns,
+    )
+
+
+def _tensor_core_time(kernels: Columns) -> tuple[int, int]:
+    by_name = np.bincount(
+        kernels.name, kernels.duration_ns, minlength=len(kernels.names)
+    )
+    tensor = unknown = 0.0
+    for name, time_ns in zip(kernels.names, by_name, strict=True):
+        if time_ns:
+            uses_cores = uses_tensor_cores(name)
+            tensor += time_ns if uses_cores else 0
+            unknown += time_ns if uses_cores is None else 0
+    return int(tensor), int(unknown)
+
+
+def _occupancy(kernels: Columns, run: Run) -> float | None:
+    known = kernels.where(kernels.shape != NONE)
+    weighted = total = 0.0
+    first, group = groups(known.device, known.shape)
+    times = np.bincount(group, known.duration_ns, minlength=len(first))
+    for row, time_ns in zip(first, times, strict=True):
+        device = known.device[row]
+        if not 0 <= device < len(run.gpus):
+            continue
+        ratio = occupancy_ratio(known.shapes[known.shape[row]], run.gpus[device])
+        if ratio is not None:
+            weighted += ratio * time_ns
+            total += time_ns
+    return float(weighted / total) if total else None
+
+
+def _copies(copies: Columns) -> tuple[CopyTotal, ...]:
+    totals = []
+    for rows in rows_by(copies.name):
+        name = copies.names[copies.name[rows[0]]]
+        parts = _COPY.match(name)
+        of_hip = _HIP_COPY.match(name)
+        if of_hip:
+            direction = f"{of_hip[1][0]}to{of_hip[2][0]}"
+        else:
+            direction = parts[1] if parts else name
+        sides = {parts[2].lower(), parts[3].lower()} if parts else set()
+        memory = next((kind for kind in ("pinned", "pageable") if kind in sides), "")
+        time_ns = int(copies.duration_ns[rows].sum())
+        sizes = copies.size_bytes[rows]
+        # of millions of copies no sum of 64 bits can be trusted
+        size_bytes = int(sizes.sum(dtype=float)) if (sizes != NONE).all() else None
+        totals.append(
+            CopyTotal(
+                direction,
+                memory,
+                len(rows),
+                time_ns,
+                size_bytes,
+                size_bytes / time_ns if size_bytes is not None and time_ns else None,
+            )
+        )
+    totals.sort(key=lambda total: -total.time_ns)
+    return tuple(totals)
+
+
+def _modelled(
+    events: Columns, kernels: Columns
+) -> tuple[int | None, int | None, float | None]:
+    """Add up the operators that put kernels on the GPU: FLOPs, bytes, their share."""
+    operators = events.only(Category.OPERATOR)
+    linked = operators.where(
+        (operators.operand != NONE)
+        & (operators.external != NONE)
+        & np.isin(operators.external, kernels.external)
+    )
+    if not len(linked):
+        return None, None, None
+    flops, size_bytes, modelled = 0, 0, []
+    first, group = groups(linked.name, linked.operand)
+    calls = np.bincount(group, minlength=len(first))
+    for number, row in enumerate(first):
+        name, operand = linked.name[row], linked.operand[row]
+        work = model(linked.names[name], linked.operands[operand])
+        if work is None:
+            continue
+        flops += int(calls[number]) * work.flops
+        size_bytes += int(calls[number]) * (work.size_bytes or 0)
+        modelled.append(number)
+    if not modelled:
+        return None, None, 0.0
+    chosen = linked.external[np.isin(group, modelled)]
+    covered = int(kernels.duration_ns[np.isin(kernels.external, chosen)].sum())
+    return flops, size_bytes, covered / max(int(kernels.duration_ns.sum()), 1)

@@ -1,0 +1,148 @@
+"""A chain of a trace in a cell's source, written as one compiled function."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.profiler.advice.exam_changes import change_of
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.fused_code import fused_code
+
+
+def written(source: str, *chain: str, line: int | None = None) -> str | None:
+    fused = fused_code(CellCode(source), chain, line, "torch.compile")
+    if fused is None:
+        return None
+    ast.parse(fused.sketch)
+    return fused.sketch.replace("@torch.compile\n", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "call"),
+    [
+        (
+            "gelu_by_hand",
+            "def fused(x):\n    return 0.5 * x * (1 + torch.tanh(",
+            "y = fused(x)",
+        ),
+        (
+            "swiglu_by_hand",
+            "def fused(gate, up):\n    return gate * torch.sigmoid(gate) * up",
+            "y = fused(gate, up)",
+        ),
+        (
+            "layernorm_by_hand",
+            "def fused(x, weight, bias):\n    mean = x.mean(-1, keepdim=True)\n",
+            "y = fused(x, weight, bias)",
+        ),
+        (
+            "dropout_and_residual",
+            "def fused(x, h, bias, scale):\n    return x + F.dropout(",
+            "y = fused(x, h, bias, scale)",
+        ),
+        (
+            "masked_attention_by_hand",
+            "def fused(q, k, future, v):\n    scores = q @ k.transpose(-1, -2) / 8\n",
+            "y = fused(q, k, future, v)",
+        ),
+        (
+            "attention_by_hand_in_fp32",
+            "def fused(q, k):\n    return torch.softmax(q @ k.transpose(-1, -2)",
+            "y = fused(q, k) @ v",
+        ),
+    ],
+)
+def test_a_chain_is_written_in_the_names_of_its_cell(
+    name: str, function: str, call: str
+) -> None:
+    change = change_of(name, "fuse")
+    ast.parse(change.sketch)
+    assert f"@torch.compile\n{function}" in change.sketch
+    assert call in change.sketch.splitlines()
+    assert change.line == 1
+
+
+def test_a_chain_in_a_loop_has_its_line() -> None:
+    change = change_of("item_before_work_of_the_host", "fuse")
+    assert change.line == 4
+    assert "total += fused(y).item()" in change.sketch.splitlines()
+
+
+def test_a_chain_of_the_library_keeps_the_general_sketch() -> None:
+    change = change_of("sdpa_by_the_math_backend", "fuse")
+    assert "the chain, unchanged" in change.sketch and change.line is None
+
+
+@pytest.mark.parametrize(
+    ("source", "chain"),
+    [
+        ("y = 1 - x.exp()", ("exp", "sub")),
+        ("y = 1 / (1 + torch.exp(-x))", ("neg", "exp", "add", "reciprocal", "mul")),
+        ("y = (x * (2 / math.sqrt(64))).square()", ("mul", "pow")),
+        ("y = x[0].float().tanh().mul_(2)", ("aten::tanh", "aten::mul_")),
+        ("y = x[0].float().tanh().mul_(2)", ("copy_", "tanh", "mul_")),
+    ],
+)
+def test_operators_follow_one_another_as_python_calls_them(
+    source: str, chain: tuple[str, ...]
+) -> None:
+    sketch = written(source, *chain)
+    assert sketch is not None and sketch.endswith("\n\ny = fused(x)")
+
+
+def test_names_that_are_read_later_are_given_back() -> None:
+    sketch = written(
+        "a = x * 2\nb = a + 1\nz = b.tanh()\nprint(b)", "mul", "add", "tanh"
+    )
+    assert sketch is not None
+    assert "    return b, b.tanh()\n\nb, z = fused(x)\n" in sketch
+    assert "only the function has a" in sketch
+
+
+def test_a_value_of_the_turn_before_is_given_back() -> None:
+    sketch = written("for _ in range(9):\n    x = x * 2\n    y = x + 1", "mul", "add")
+    assert sketch is not None and sketch.endswith("x, y = fused(x)")
+
+
+def test_a_function_of_the_cell_is_compiled_itself() -> None:
+    source = "def scaled(x, by=2):\n    y = x * by\n    return y.tanh()\nscaled(data)"
+    sketch = written(source, "mul", "tanh")
+    assert sketch == "def scaled(x, by=2):\n    ...  # unchanged"
+
+
+def test_a_model_that_does_all_is_compiled() -> None:
+    assert written("for x in xs:\n    y = m(x)", "mul", "add") == "m = torch.compile(m)"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # which of the two it is
+        "y = x * 2 + 1\nz = (a * b).sum()\nw = a * 3 + 1",
+        # it may be in the model
+        "y = m(x) * 2 + 1",
+        "x = m(x)\ny = x * 2 + 1",
+        # not one after the other
+        "y = (x * 2).tanh() + 1",
+        "y = x * 2\nfor _ in z:\n    y = y + 1",
+        # not one value of names
+        "y[0] = x * 2\nz = y + 1",
+        "y = [x * 2 + 1 for x in xs]",
+        "def parts(x):\n    yield x * 2 + 1",
+        "y = (",
+        "y = " + "(" * 80 + "x * 2" + ")" * 80,
+        "y = x" + " + x" * 3_000,
+    ],
+)
+def test_what_is_not_sure_is_not_written(source: str) -> None:
+    assert written(source, "mul", "add") is None
+
+
+def test_a_recorded_line_tells_which_chain_it_is() -> None:
+    source = "y = m(x)\nz = x * 2 + 1\nw = y * 3 + 1"
+    assert written(source, "mul", "add", line=3) == (
+        "def fused(y):\n    return y * 3 + 1\n\nw = fused(y)"
+    )
+    assert written(source, "mul", "add", line=1) is None

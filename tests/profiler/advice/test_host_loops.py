@@ -1,0 +1,322 @@
+"""Rules for loops of Python: rows, growing tensors, cells of networks, prints."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.profiler.advice.program import Cell, changes_of
+from warpbook_profiler.techniques.cell_by_cell import cell_by_cell
+from warpbook_profiler.techniques.growing_cat import growing_cat
+from warpbook_profiler.techniques.printing import printing
+from warpbook_profiler.techniques.row_by_row import row_by_row
+
+ROWS = "y = torch.empty_like(x)\nfor i in range(64):\n    y[i] = x[i] * 2\n"
+
+
+def rows(source: str | None, count: int = 64, took: int = 2_000) -> Cell:
+    cell = Cell(source)
+    cell.call("aten::empty_like")
+    for _ in range(count):
+        cell.views("aten::select")
+        cell.call("aten::mul", took, dims=([4096], []))
+        cell.views("aten::select")
+        cell.call("aten::copy_", took, dims=([4096], [4096], []))
+        cell.python(2_000)
+    cell.wait()
+    return cell
+
+
+def test_rows_become_one_operation(tmp_path: Path) -> None:
+    cell, fixed = rows(ROWS), Cell()
+    fixed.call("aten::mul", 3_000, dims=([64, 4096], []))
+    fixed.wait()
+    changes = changes_of(row_by_row, cell.evidence(tmp_path))
+    change = changes["whole-tensor"]
+    assert (change.basis, change.line) == ("not below", 2)
+    assert change.sketch.startswith("y = x * 2  # all of x in place of x[i]")
+    assert change.low_ns is not None
+    assert change.low_ns <= fixed.window_ns < cell.window_ns / 20
+    assert "64 rows" in change.evidence
+    assert "128 kernels" in change.evidence
+
+
+def test_rows_of_an_unbound_tensor(tmp_path: Path) -> None:
+    cell = Cell("norms = [row.norm() for row in x]")
+    with cell.operator("aten::unbind"):
+        cell.views(*["aten::select"] * 40)
+    for _ in range(40):
+        cell.call("aten::linalg_vector_norm", 2_000, dims=([512], [], [], [], []))
+    cell.item()
+    changes = changes_of(row_by_row, cell.evidence(tmp_path))
+    assert changes["whole-tensor"].sketch.startswith("x.norm()")
+
+
+def test_rows_without_a_source(tmp_path: Path) -> None:
+    cell = rows(None)
+    change = changes_of(row_by_row, cell.evidence(tmp_path))["whole-tensor"]
+    assert change.line is None
+    assert "f(x)" in change.sketch
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # one step needs the one before it
+        "for i in range(1, 64):\n    y[i] = x[i] * y[i - 1]\n",
+        "for i in range(64):\n    h = x[i] * h\n    y[i] = h\n",
+        # rows of nothing
+        "for layer in layers:\n    x = layer(x)\n",
+        # a loop that trains
+        "for i in range(64):\n    loss = model(x[i])\n    loss.backward()\n",
+        # many rows at a time
+        "for i in range(0, n, 256):\n    y[i : i + 256] = f(x[i : i + 256])\n",
+    ],
+)
+def test_other_loops_are_no_rows(tmp_path: Path, source: str) -> None:
+    assert not changes_of(row_by_row, rows(source).evidence(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        rows(ROWS, count=6),
+        # large work by itself
+        rows(ROWS, took=200_000),
+    ],
+)
+def test_few_rows_and_large_ones_are_let_be(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(row_by_row, cell.evidence(tmp_path))
+
+
+def test_a_recurrence_without_a_source_is_let_be(tmp_path: Path) -> None:
+    cell = Cell()
+    for _ in range(64):
+        cell.views("aten::select")
+        cell.call("aten::mul", 2_000)
+        cell.call("aten::add", 2_000)
+    cell.wait()
+    assert not changes_of(row_by_row, cell.evidence(tmp_path))
+
+
+def test_a_stack_of_layers_is_let_be(tmp_path: Path) -> None:
+    cell = Cell("losses = [loss[i] for i in range(9)]\ny = model(x)")
+    for _ in range(12):
+        cell.call("aten::layer_norm", 2_000)
+        cell.views("aten::select", "aten::slice")
+        cell.call("aten::linear", 4_000)
+        cell.call("aten::add", 2_000)
+    cell.wait()
+    assert not changes_of(row_by_row, cell.evidence(tmp_path))
+
+
+GROWS = (
+    "out = torch.empty(0, 1024)\n"
+    "for part in parts:\n"
+    "    part = part * 2\n"
+    "    out = torch.cat([out, part])\n"
+)
+
+
+def grows(source: str | None, is_read: bool = False, count: int = 40) -> Cell:
+    cell = Cell(source)
+    for number in range(count):
+        cell.call("aten::mul", 4_000, dims=([4096, 1024], []))
+        dims = [[[4096 * number, 1024], [4096, 1024]], []]
+        cell.call("aten::cat", 10_000 * (number + 1), dims=dims)
+        if is_read:
+            size = [4096 * (number + 1), 1024]
+            cell.call("aten::mm", 60_000, dims=(size, [1024, 8]))
+    cell.wait()
+    return cell
+
+
+def test_a_growing_tensor_is_joined_once(tmp_path: Path) -> None:
+    cell, fixed = grows(GROWS), Cell()
+    for _ in range(40):
+        fixed.call("aten::mul", 4_000)
+    fixed.call("aten::cat", 430_000)
+    fixed.wait()
+    change = changes_of(growing_cat, cell.evidence(tmp_path))["cat-once"]
+    # how the loop gathers the parts is new code of the host
+    assert (change.basis, change.line) == ("not below", 4)
+    assert change.low_ns is not None
+    assert change.low_ns <= fixed.window_ns < cell.window_ns / 4
+    assert change.sketch.endswith("out = torch.cat(parts)")
+    assert "40 times" in change.evidence
+
+
+def test_a_growing_tensor_that_is_read_is_allocated_once(tmp_path: Path) -> None:
+    source = f"{GROWS}    y = out @ weight\n"
+    cell, fixed = grows(source, is_read=True), Cell()
+    for _ in range(40):
+        fixed.call("aten::mul", 4_000)
+        fixed.call("aten::copy_", 3_000)
+        fixed.call("aten::mm", 60_000)
+    fixed.wait()
+    changes = changes_of(growing_cat, cell.evidence(tmp_path))
+    change = changes.pop("allocate-once")
+    assert not changes
+    assert change.low_ns is not None
+    assert change.high_ns is not None
+    assert change.low_ns <= fixed.window_ns <= change.high_ns
+    # a cache of keys in a library is nobody's to change here
+    assert not changes_of(growing_cat, grows(None, is_read=True).evidence(tmp_path))
+
+
+def test_tensors_that_grow_side_by_side(tmp_path: Path) -> None:
+    cell = Cell()
+    for number in range(20):
+        for _ in range(2):
+            dims = [[[64 * number, 64], [64, 64]], []]
+            cell.call("aten::cat", 20_000 * (number + 1), dims=dims)
+    cell.wait()
+    change = changes_of(growing_cat, cell.evidence(tmp_path))["cat-once"]
+    assert "40 times" in change.evidence
+
+
+def test_joins_of_fixed_sizes_are_let_be(tmp_path: Path) -> None:
+    cell = Cell("for x in batches:\n    y = torch.cat([x, x])\n")
+    for _ in range(40):
+        cell.call("aten::cat", 80_000, dims=[[[64, 64], [64, 64]], []])
+    cell.wait()
+    assert not changes_of(growing_cat, cell.evidence(tmp_path))
+    few = grows(GROWS, count=6)
+    assert not changes_of(growing_cat, few.evidence(tmp_path))
+
+
+def test_a_growing_tensor_that_is_not_in_the_source_is_let_be(tmp_path: Path) -> None:
+    cell = grows("text = model.generate(tokens)")
+    assert not changes_of(growing_cat, cell.evidence(tmp_path))
+
+
+STEPS = (
+    "cell = torch.nn.LSTMCell(256, 512).cuda()\n"
+    "for t in range(64):\n"
+    "    h, c = cell(x[:, t], (h, c))\n"
+)
+
+
+def steps(operator: str, source: str | None, between: str = "") -> Cell:
+    cell = Cell(source)
+    for _ in range(64):
+        cell.views("aten::slice", "aten::select")
+        if between:
+            cell.call(between, 4_000)
+        with cell.operator(operator):
+            for _ in range(2):
+                with cell.operator("aten::linear"):
+                    cell.call("aten::addmm", 6_000)
+            cell.call("aten::_thnn_fused_lstm_cell", 4_000)
+    cell.wait()
+    return cell
+
+
+def test_cells_become_a_network_over_the_sequence(tmp_path: Path) -> None:
+    cell, fixed = steps("aten::lstm_cell", STEPS), Cell()
+    with fixed.operator("aten::lstm"):
+        fixed.call("aten::_cudnn_rnn", 260_000)
+    fixed.wait()
+    change = changes_of(cell_by_cell, cell.evidence(tmp_path))["whole-lstm"]
+    assert (change.basis, change.line) == ("not below", 3)
+    assert change.low_ns is not None
+    assert change.low_ns <= fixed.window_ns < cell.window_ns
+    assert "torch.nn.LSTM(" in change.sketch
+    assert "64 times" in change.evidence
+    assert "3 kernels" in change.evidence
+
+
+def test_a_sequence_of_each_step_of_training(tmp_path: Path) -> None:
+    cell = Cell()
+    for _ in range(3):
+        for _ in range(16):
+            cell.call("aten::gru_cell", 6_000, 6_000, 4_000)
+        cell.call("aten::mm", 10_000)
+        for name in ("ThnnFusedGruCellBackward0", "AddmmBackward0") * 16:
+            name = f"autograd::engine::evaluate_function: {name}"
+            cell.call(name, 6_000, 6_000, thread=77)
+    cell.wait()
+    change = changes_of(cell_by_cell, cell.evidence(tmp_path))["whole-gru"]
+    assert "48 times" in change.evidence
+    assert change.low_ns is not None
+    assert change.low_ns < cell.window_ns / 5
+
+
+def test_other_cells_have_networks_of_their_own(tmp_path: Path) -> None:
+    for operator, name in (
+        ("aten::gru_cell", "whole-gru"),
+        ("aten::rnn_tanh_cell", "whole-rnn"),
+    ):
+        cell = steps(operator, None, between="aten::mul")
+        assert name in changes_of(cell_by_cell, cell.evidence(tmp_path))
+
+
+@pytest.mark.parametrize("between", ["aten::embedding", "aten::argmax", "aten::mm"])
+def test_a_decoder_needs_its_cells(tmp_path: Path, between: str) -> None:
+    cell = steps("aten::lstm_cell", STEPS, between)
+    assert not changes_of(cell_by_cell, cell.evidence(tmp_path))
+
+
+def shows(cell: Cell) -> None:
+    """Print a tensor, as torch formats one of floats."""
+    cell.views("aten::reshape")
+    cell.call("aten::isfinite", 1_500, 1_500)
+    cell.call("aten::ne", 1_500)
+    cell.call("aten::__and__", 1_500)
+    with cell.operator("aten::masked_select"):
+        cell.call("aten::sum", 1_500)
+        cell.item()
+    for name in ("aten::abs", "aten::to", "aten::min", "aten::max"):
+        cell.call(name, 1_500)
+    for name in ("aten::ceil", "aten::ne", "aten::div", "aten::gt"):
+        cell.call(name, 1_500)
+        with cell.operator("aten::is_nonzero"):
+            cell.item()
+    cell.item()
+
+
+PRINTS = "for step in range(20):\n    loss = f(x)\n    print(step, loss)\n"
+
+
+def prints(source: str | None, count: int) -> Cell:
+    cell = Cell(source)
+    for _ in range(20):
+        cell.call("aten::mm", 40_000)
+        if count > 0:
+            shows(cell)
+        count -= 1
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize("source", [PRINTS, None])
+def test_prints_are_gathered(tmp_path: Path, source: str | None) -> None:
+    cell, fixed = prints(source, 20), prints(source, 0)
+    shows(fixed)
+    change = changes_of(printing, cell.evidence(tmp_path))["print-once"]
+    assert change.basis == "not below"
+    assert change.line == (3 if source else None)
+    assert change.low_ns is not None
+    assert change.low_ns <= fixed.window_ns < cell.window_ns / 2
+    assert "20 times" in change.evidence
+    assert ("kept.append(loss" in change.sketch) == bool(source)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        prints(PRINTS, 1),
+        # not in a loop, nor in this cell
+        prints("print(a)\nprint(b)\nprint(c)", 3),
+        prints("run()", 20),
+    ],
+)
+def test_a_few_prints_are_let_be(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(printing, cell.evidence(tmp_path))
+
+
+def test_numbers_that_are_read_are_no_prints(tmp_path: Path) -> None:
+    cell = Cell(PRINTS)
+    for _ in range(20):
+        cell.call("aten::mm", 40_000)
+        cell.item()
+    assert not changes_of(printing, cell.evidence(tmp_path))

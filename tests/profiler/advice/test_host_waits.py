@@ -1,0 +1,335 @@
+"""Rules for what holds the host up: loading, memory, copies, masks, settings."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.profiler.advice.program import Cell, changes_of
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.techniques.allocation import allocation
+from warpbook_profiler.techniques.loading import loading
+from warpbook_profiler.techniques.masks import masks
+from warpbook_profiler.techniques.pinning import pinning
+from warpbook_profiler.techniques.round_trip import round_trip
+
+ALONE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+LOADS = (
+    "loader = DataLoader(data, batch_size=64, shuffle=True)\n"
+    "for x, y in loader:\n    step(x.cuda())\n"
+)
+
+
+def holds(change: Change, time_ns: int) -> bool:
+    """Tell whether a range holds the time of the changed cell."""
+    assert change.low_ns is not None
+    assert change.high_ns is not None
+    return change.low_ns <= time_ns <= change.high_ns
+
+
+def loads(source: str | None, iterator: str, took: int, count: int = 12) -> Cell:
+    cell = Cell(source)
+    for _ in range(count):
+        if took:
+            with cell.operator(iterator, category="user_annotation"):
+                for _ in range(8):
+                    cell.views("aten::select")
+                    cell.python(took // 8)
+                cell.views("aten::stack")
+        with cell.operator("aten::to"):
+            cell.copy("HtoD", 100_000)
+        cell.call("aten::addmm", 300_000)
+    cell.wait()
+    return cell
+
+
+def test_workers_load_for_the_main_process(tmp_path: Path) -> None:
+    cell, fixed = loads(LOADS, ALONE, 800_000), loads(None, "", 0)
+    change = changes_of(loading, cell.evidence(tmp_path))["workers"]
+    assert (change.basis, change.line) == ("not below", 1)
+    assert change.low_ns is not None
+    assert 0.8 * fixed.window_ns < change.low_ns <= fixed.window_ns
+    assert change.sketch == (
+        "DataLoader(data, batch_size=64, shuffle=True, num_workers=4, "
+        "persistent_workers=True, pin_memory=True)"
+    )
+    assert "12 batches" in change.evidence
+
+
+def test_more_workers_load_faster(tmp_path: Path) -> None:
+    cell = loads(None, WORKERS, 800_000)
+    change = changes_of(loading, cell.evidence(tmp_path))["more-workers"]
+    assert "11 times" in change.evidence
+    assert "num_workers=8" in change.sketch
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # batches that come in time
+        loads(LOADS, WORKERS, 8_000),
+        # and one batch
+        loads(LOADS, ALONE, 800_000, count=1),
+        loads(LOADS, "enumerate(batches)", 800_000),
+    ],
+)
+def test_loading_that_takes_no_time_is_let_be(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(loading, cell.evidence(tmp_path))
+
+
+EMPTIES = "for batch in batches:\n    step(batch)\n    torch.cuda.empty_cache()\n"
+
+
+def allocates(
+    source: str | None, *calls: str, took: int = 250_000, steps: int = 10
+) -> Cell:
+    cell = Cell(source)
+    for _ in range(steps):
+        with cell.operator("aten::mm"):
+            for name in calls:
+                if name != "cudaFree":
+                    cell.api(name, took)
+            cell.kernel(300_000)
+        if "cudaFree" in calls:
+            # it waits for the GPU first
+            cell.api("cudaFree", max(cell.window_ns - cell.host, 0) + took)
+    cell.wait()
+    return cell
+
+
+def test_a_cache_is_not_emptied(tmp_path: Path) -> None:
+    cell = allocates(EMPTIES, "cudaMalloc", "cudaFree")
+    fixed = allocates(None)
+    change = changes_of(allocation, cell.evidence(tmp_path))["empty-cache"]
+    assert (change.basis, change.line) == ("predicted", 3)
+    assert holds(change, fixed.window_ns + 250_000)
+    assert "10 times" in change.evidence
+
+
+def test_memory_that_runs_out(tmp_path: Path) -> None:
+    cell = allocates("train()", "cudaMalloc", "cudaFree")
+    changes = changes_of(allocation, cell.evidence(tmp_path))
+    assert list(changes) == ["expandable-segments"]
+    assert changes["expandable-segments"].basis == "not below"
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "sketch"),
+    [
+        (
+            "torch.cuda.caching_allocator_enable(False)\ntrain()",
+            1,
+            "# torch.cuda.caching_allocator_enable(False)",
+        ),
+        (
+            'import os\nos.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"\ntrain()',
+            2,
+            "# os.environ['PYTORCH_NO_CUDA_MEMORY_CACHING'] = '1'",
+        ),
+    ],
+)
+def test_the_caching_allocator_is_left_on(
+    tmp_path: Path, source: str, line: int, sketch: str
+) -> None:
+    cell, fixed = allocates(source, "cudaMalloc", "cudaFree"), allocates(None)
+    changes = changes_of(allocation, cell.evidence(tmp_path))
+    assert list(changes) == ["caching-allocator"]
+    change = changes["caching-allocator"]
+    assert (change.basis, change.line) == ("predicted", line)
+    assert holds(change, fixed.window_ns)
+    assert change.sketch.startswith(sketch)
+    assert "taken from the driver 10 times" in change.evidence
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "torch.cuda.caching_allocator_enable(True)\ntrain()",
+        'os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "0"\ntrain()',
+    ],
+)
+def test_an_allocator_that_is_on_is_no_cause(tmp_path: Path, source: str) -> None:
+    cell = allocates(source, "cudaMalloc", "cudaFree")
+    changes = changes_of(allocation, cell.evidence(tmp_path))
+    assert list(changes) == ["expandable-segments"]
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("cudaMalloc", "warm-memory"),
+        ("hipMalloc", "warm-memory"),
+        ("cuMemCreate", "warm-memory"),
+        ("cudaHostAlloc", "pin-once"),
+        ("hipHostMalloc", "pin-once"),
+    ],
+)
+def test_first_allocations_and_pinned_ones(
+    tmp_path: Path, call: str, name: str
+) -> None:
+    cell, fixed = allocates(None, call, took=500_000), allocates(None)
+    evidence = cell.evidence(tmp_path)
+    changes = changes_of(allocation, evidence) | changes_of(pinning, evidence)
+    assert list(changes) == [name]
+    assert holds(changes[name], fixed.window_ns)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # in the stream's order, or hidden behind the GPU
+        allocates(None, "cudaMallocAsync"),
+        allocates(None, "cudaMallocFromPoolAsync"),
+        allocates(None, "cudaFreeAsync"),
+        allocates(EMPTIES, "cudaMalloc", took=20_000),
+        allocates(EMPTIES, "cudaLaunchHostFunc"),
+    ],
+)
+def test_other_calls_of_memory_are_let_be(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(allocation, cell.evidence(tmp_path))
+
+
+TRIP = "for _ in range(8):\n    y = f(x)\n    y = torch.tanh(y.cpu()).cuda()\n"
+SIZE = 4 << 20
+
+
+def trips(
+    source: str | None,
+    between: str = "aten::tanh",
+    back: int = SIZE,
+    took: int = 0,
+    waits: bool = False,
+) -> Cell:
+    cell = Cell(source)
+    for _ in range(8):
+        cell.call("aten::mm", 100_000)
+        with cell.operator("aten::to"), cell.operator("aten::copy_"):
+            cell.copy("DtoH", SIZE)
+        if between:
+            with cell.operator(between):
+                cell.python(took or 700_000)
+        with cell.operator("aten::to"), cell.operator("aten::copy_"):
+            cell.copy("HtoD", back)
+            if waits:
+                cell.wait()
+    cell.wait()
+    return cell
+
+
+def test_passes_stay_on_the_gpu(tmp_path: Path) -> None:
+    cell, fixed = trips(TRIP), Cell()
+    for _ in range(8):
+        fixed.call("aten::mm", 100_000)
+        fixed.call("aten::tanh", 4_000)
+    fixed.wait()
+    change = changes_of(round_trip, cell.evidence(tmp_path))["stay-on-gpu"]
+    assert (change.basis, change.line) == ("predicted", 3)
+    assert holds(change, fixed.window_ns)
+    assert "y.cpu()" in change.sketch
+    assert "tanh" in change.evidence
+
+
+def test_a_copy_back_that_the_host_waits_for_waits_no_more(tmp_path: Path) -> None:
+    """Pageable memory is copied by `aten::copy_`, which waits before it returns."""
+    at_once, waited = (
+        changes_of(round_trip, trips(TRIP, waits=waits).evidence(tmp_path))
+        for waits in (False, True)
+    )
+    time_ns = at_once["stay-on-gpu"].time_ns
+    assert time_ns is not None
+    assert waited["stay-on-gpu"].time_ns == pytest.approx(time_ns, rel=0.02)
+
+
+def test_other_work_of_the_cpu_has_only_a_bound(tmp_path: Path) -> None:
+    sorted_trip = TRIP.replace("tanh", "sort")
+    cell = trips(sorted_trip, "aten::sort")
+    change = changes_of(round_trip, cell.evidence(tmp_path))["stay-on-gpu"]
+    assert change.basis == "not below"
+    by_numpy = (
+        "for _ in range(8):\n    a = f(x).cpu().numpy()\n"
+        "    a = np.sort(a)\n    x = torch.from_numpy(a).to(device)\n"
+    )
+    cell = trips(by_numpy, "aten::lift_fresh")
+    change = changes_of(round_trip, cell.evidence(tmp_path))["stay-on-gpu"]
+    assert (change.basis, change.line) == ("not below", 2)
+    assert change.low_ns is not None
+    assert change.low_ns < cell.window_ns / 4
+
+
+def test_a_round_trip_without_a_source(tmp_path: Path) -> None:
+    changes = changes_of(round_trip, trips(None).evidence(tmp_path))
+    assert changes["stay-on-gpu"].basis == "predicted"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # results that are kept, while the next inputs come
+        trips("for x in data:\n    kept.append(model(x.cuda()).cpu())\n"),
+        trips(TRIP, back=SIZE // 2),
+        # nothing is computed in between
+        trips(None, between="aten::view"),
+        trips(None, between=""),
+    ],
+)
+def test_copies_that_are_no_round_trip(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(round_trip, cell.evidence(tmp_path))
+
+
+def chooses(source: str | None, operator: str, inner: str = "aten::nonzero") -> Cell:
+    cell = Cell(source)
+    for _ in range(20):
+        cell.call("aten::mm", 50_000)
+        cell.call("aten::gt", 4_000)
+        with cell.operator(operator):
+            with cell.operator(inner):
+                cell.kernel(3_000)
+                cell.copy("DtoH", 8)
+                cell.kernel(3_000)
+            cell.kernel(5_000)
+        for _ in range(4):
+            cell.call("aten::sum", 4_000)
+    cell.wait()
+    return cell
+
+
+CHOOSES = "for x in data:\n    y = f(x)\n    loss = y[y > 0].mean()\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "operator", "line"),
+    [
+        (CHOOSES, "aten::index", 3),
+        ("keep = y > 0\nz = y[keep]\n", "aten::index", 2),
+        ("z = torch.masked_select(y, y > 0)", "aten::masked_select", 1),
+        (None, "aten::index_put_", None),
+    ],
+)
+def test_masks_are_kept(
+    tmp_path: Path, source: str | None, operator: str, line: int | None
+) -> None:
+    cell = chooses(source, operator)
+    change = changes_of(masks, cell.evidence(tmp_path))["keep-mask"]
+    assert (change.basis, change.line, change.operator) == ("not below", line, operator)
+    assert "20 times" in change.evidence
+    assert change.low_ns is not None
+    assert change.low_ns < 0.9 * cell.window_ns
+    assert ("torch.where(y > 0, y, 0)" in change.sketch) == (
+        source is not None and "keep" not in source
+    )
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # places that are known, and a mask that only fills
+        chooses(CHOOSES, "aten::index", "aten::select"),
+        chooses(CHOOSES, "aten::index_put_", "aten::masked_fill_"),
+        # that is what was asked for
+        chooses("where = torch.nonzero(y)", "aten::nonzero", "aten::empty"),
+        # it is not in this cell
+        chooses("boxes = detector(images)", "aten::index"),
+    ],
+)
+def test_other_ways_to_choose_are_let_be(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(masks, cell.evidence(tmp_path))

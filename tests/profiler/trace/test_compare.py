@@ -1,0 +1,139 @@
+"""What a comparison of two profiles says, on traces recorded on a real H200."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from warpbook_monitors.history.span import DeviceSpan, MetricSpan
+from warpbook_monitors.verdicts.health import Condition
+from warpbook_profiler.compare.compare import Clocks, clocks_of, compare
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.cell_profile import CellProfile, KernelRow, Repeats
+from warpbook_profiler.verdict.analysis import analyse
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+COOL = Clocks(1980.0, 45.0, (), is_throttled=False)
+HOT = Clocks(1200.0, 88.0, ("thermal slowdown",), is_throttled=True)
+
+
+def profile(trace: str, *bare_ms: float) -> CellProfile:
+    figures = analyse(*read_chrome_trace(str(TRACES / f"{trace}.json.gz")))
+    bare_ns = tuple(round(time_ms * 1e6) for time_ms in bare_ms)
+    repeats = Repeats(0, bare_ns, bare_ns) if bare_ns else None
+    return msgspec.structs.replace(figures, repeats=repeats)
+
+
+def test_the_same_work_in_a_graph_took_less_idle_time() -> None:
+    difference = compare(profile("tiny_kernels"), profile("graph_replay"))
+    assert difference.sentence.startswith("82 % less time: 1.66 ms instead of 9.23 ms.")
+    assert "Most of it: GPU idle: the host launched (-8.15 ms)" in difference.sentence
+    assert difference.causes[0].change_ns == pytest.approx(-8_150_000, abs=10_000)
+    # both kernels are in both, 400 times each
+    assert [(row.before_calls, row.after_calls) for row in difference.kernels] == [
+        (400, 400),
+        (400, 400),
+    ]
+    only_before = {row.name: row for row in difference.paths}["aten::add"]
+    assert (only_before.before_calls, only_before.after_calls) == (400, None)
+    total = sum(row.change_ns for row in difference.causes)
+    assert total == difference.wall.change_ns
+
+
+def test_the_largest_change_comes_first() -> None:
+    a = msgspec.structs.replace(
+        profile("tiny_kernels"),
+        kernels=(KernelRow("x", 1, 5000, 0.5), KernelRow("y", 1, 5000, 0.5)),
+    )
+    b = msgspec.structs.replace(
+        a, kernels=(KernelRow("z", 3, 1000, 0.1), KernelRow("y", 1, 9000, 0.9))
+    )
+    changes = [(row.name, row.change_ns) for row in compare(a, b).kernels]
+    assert changes == [("x", -5000), ("y", 4000), ("z", 1000)]
+
+
+def test_what_explains_little_is_not_called_the_most_of_it() -> None:
+    a = msgspec.structs.replace(profile("tiny_kernels"), metrics=None)
+    row = a.operators[0]
+    less = msgspec.structs.replace(row, self_ns=row.self_ns - 1000)
+    b = msgspec.structs.replace(
+        a, wall_ns=a.wall_ns // 2, operators=(less, *a.operators[1:])
+    )
+    assert "Most of it" not in compare(a, b).sentence
+
+
+def test_a_profile_against_itself_is_the_same() -> None:
+    difference = compare(profile("train_fp32"), profile("train_fp32"))
+    assert difference.is_same and difference.sentence.startswith("About the same")
+    assert "Too few runs" in difference.notes[0]
+    assert {row.change_ns for row in difference.kernels} == {0}
+
+
+def test_repeats_tell_a_change_from_chance() -> None:
+    slow = profile("tiny_kernels", 2.0, 2.1, 2.2, 2.3, 2.15)
+    fast = profile("tiny_kernels", 1.0, 1.1, 1.2, 1.3, 1.15)
+    difference = compare(slow, fast)
+    assert difference.chance is not None and difference.chance < 0.02
+    assert difference.sentence.startswith("47 % less time: 1.15 ms instead of 2.15 ms")
+    assert "the difference is more than chance" in difference.notes[0]
+    # the exact two-sided value for five against five that do not overlap is 2 of 252
+    assert difference.chance == pytest.approx(2 / 252, abs=0.005)
+    noisy = profile("tiny_kernels", 1.0, 9.0, 2.0, 2.4, 2.2)
+    alike = compare(slow, noisy)
+    assert alike.is_same and "may be chance" in alike.notes[0]
+
+
+def test_what_is_not_proven_different_is_not_called_the_same() -> None:
+    noisy = profile("tiny_kernels", 40.0, 60.0, 9.0, 46.0, 50.0)
+    difference = compare(noisy, profile("tiny_kernels", 10.0, 55.0, 10.7, 44.0, 9.0))
+    assert difference.is_same
+    assert (
+        difference.sentence == "Can't be told from chance: 10.7 ms instead of 46.0 ms."
+    )
+    steady = profile("tiny_kernels", 2.0, 2.01, 2.02, 1.99, 2.0)
+    difference = compare(steady, profile("tiny_kernels", 2.01, 2.0, 2.02, 2.0, 1.98))
+    assert difference.sentence == "About the same: 2.00 ms instead of 2.00 ms."
+
+
+def test_three_runs_of_each_are_too_few() -> None:
+    difference = compare(
+        profile("tiny_kernels", 1.0, 1.1, 1.2), profile("tiny_kernels", 2.0, 2.1, 2.2)
+    )
+    assert difference.chance is None and "repeat both with -r 5" in difference.notes[0]
+
+
+def test_a_throttled_run_is_no_regression() -> None:
+    a, b = profile("tiny_kernels", *[1.0, 1.1] * 3), profile("tiny_kernels", *[2.0] * 6)
+    difference = compare(a, b, (COOL, HOT))
+    assert difference.cautions == (
+        "The GPU itself ran slower (thermal slowdown): the code need not have.",
+    )
+    assert "88 °C, 45; SM clock 1,200 MHz, 1,980" in difference.notes[1]
+    lower = Clocks(1500.0, 50.0, ("power cap",), is_throttled=False)
+    (caution,) = compare(a, b, (COOL, lower)).cautions
+    assert "SM clock 1,500 instead of 1,980 MHz" in caution
+    assert compare(a, b, (COOL, COOL)).cautions == ()
+    assert compare(b, a, (COOL, HOT)).cautions == ()
+    (caution,) = compare(b, a, (HOT, COOL)).cautions
+    assert "ran faster" in caution
+
+
+def test_unknown_clocks_are_said() -> None:
+    difference = compare(profile("tiny_kernels"), profile("graph_replay"), (COOL, None))
+    assert "are not known" in difference.notes[1] and difference.cautions == ()
+    half = Clocks(None, 40.0, (), is_throttled=False)
+    difference = compare(profile("tiny_kernels"), profile("graph_replay"), (COOL, half))
+    assert "40 °C, 45;" in difference.notes[1] and "MHz" not in difference.notes[1]
+
+
+def test_clocks_are_those_of_the_gpus_that_worked() -> None:
+    def span(device: str, mhz: float | None, *conditions: Condition) -> DeviceSpan:
+        metric = MetricSpan(mhz, mhz, mhz, 1.0)
+        return DeviceSpan(device, {"sm_clock_mhz": metric}, None, None, conditions)
+
+    hot = Condition("thermal slowdown", "warning", 0.5, "hot")
+    spans = [span("gpu:a", 1900.0), span("gpu:b", 1200.0, hot), span("gpu:c", None)]
+    assert clocks_of(spans, ["gpu:a"]) == Clocks(1900.0, None, (), is_throttled=False)
+    both = clocks_of(spans, ["gpu:a", "gpu:b"])
+    assert both == Clocks(1200.0, None, ("thermal slowdown",), is_throttled=True)
+    assert clocks_of(spans, ["gpu:c"]) is clocks_of(spans, []) is None
