@@ -26,7 +26,7 @@ from warpbook.server.labs.labs_routes import (
     LabsHandler,
     LabSolutionHandler,
 )
-from warpbook.server.memory.holders import HolderWatch
+from warpbook.server.memory.holders import HoldersHandler, HolderWatch
 from warpbook.server.past.export import ExportHandler
 from warpbook.server.past.history import Past
 from warpbook.server.past.history_route import (
@@ -38,7 +38,6 @@ from warpbook.server.records.records import Records
 from warpbook.server.records.reports import Reports
 from warpbook.server.records.rest import (
     CapabilitiesHandler,
-    HoldersHandler,
     StateHandler,
 )
 from warpbook.server.records.timelines import Timelines

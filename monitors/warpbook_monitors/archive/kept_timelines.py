@@ -7,7 +7,6 @@ import zlib
 
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.limits import Limits
-from warpbook_profiler.model.timeline_answers import MAX_BODY_BYTES
 
 
 def pack_timeline(body: bytes) -> bytes:
@@ -55,8 +54,10 @@ def drop_old_timelines(connection: sqlite3.Connection, limits: Limits) -> bool:
     return bool(rows)
 
 
-def timeline_of(connection: sqlite3.Connection, report_id: str) -> bytes | None:
-    """Give the events of a report's run; None where they are not kept."""
+def timeline_of(
+    connection: sqlite3.Connection, report_id: str, most_bytes: int
+) -> bytes | None:
+    """The events of a report's run; None where they are not kept, or larger."""
     row = connection.execute(
         "SELECT body FROM timeline WHERE report_id = ?", (report_id,)
     ).fetchone()
@@ -64,7 +65,7 @@ def timeline_of(connection: sqlite3.Connection, report_id: str) -> bytes | None:
         return None
     unpacker = zlib.decompressobj()
     try:
-        body = unpacker.decompress(row[0], MAX_BODY_BYTES + 1)
+        body = unpacker.decompress(row[0], most_bytes + 1)
     except UNREADABLE:
         return None
     return body if unpacker.eof else None

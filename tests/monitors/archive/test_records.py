@@ -125,8 +125,8 @@ def test_the_oldest_make_room_by_age_number_and_size(connection) -> None:
     month_ms = NOW_MS + 30 * DAY_MS
     assert drop_old_records(connection, Limits(), month_ms + 8)
     assert names(connection) == ["9", "8"]
-    assert timeline_of(connection, "5") is None, "nobody could find it any more"
-    assert timeline_of(connection, "9") == b"of 9"
+    assert timeline_of(connection, "5", 10**6) is None, "nobody could find it any more"
+    assert timeline_of(connection, "9", 10**6) == b"of 9"
     assert not drop_old_records(connection, Limits(), month_ms + 8)
 
 
@@ -138,9 +138,9 @@ def test_timelines_are_bounded_and_a_bomb_is_none(connection) -> None:
     kept = connection.execute("SELECT report_id FROM timeline").fetchall()
     assert kept == [("2",), ("3",)]
     put_timeline(connection, "large", bytes(40_000), 9.0, limits)
-    assert timeline_of(connection, "large") is None
+    assert timeline_of(connection, "large", 10**6) is None
     put_timeline(connection, "bomb", pack_timeline(bytes(10**8)), 10.0, Limits())
-    assert timeline_of(connection, "bomb") is None
+    assert timeline_of(connection, "bomb", 10**6) is None
     keep(connection, record("a"))
     connection.execute("UPDATE record SET body = ?", (pack_timeline(bytes(10**8)),))
     assert message_of(connection, "report", "a") is None

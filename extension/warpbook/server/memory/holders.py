@@ -8,7 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
+from jupyter_server.auth.decorator import authorized
 from msgspec.structs import replace
+from tornado import web
 
 from warpbook.protocol import (
     Allocator,
@@ -19,11 +21,14 @@ from warpbook.protocol import (
     StateNow,
 )
 from warpbook.server.memory.attribution import Attribution, with_allocators
+from warpbook.server.records.reports import Reports
+from warpbook.server.records.rest import Handler
 from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.demand import ALERT_RULES, PAGES
 from warpbook.server.stream.kernels import RunningKernel
 from warpbook.server.stream.selection import encode
 from warpbook.server.stream.stream_part import StreamPart
+from warpbook.server.web.parameters import NoQuery
 from warpbook_monitors.attempt import Attempt
 from warpbook_monitors.errors import MonitorError, NoReading, Unavailable
 from warpbook_monitors.nvml.processes import read_processes
@@ -197,3 +202,25 @@ class HolderWatch(StreamPart):
 def _log_failure(reading: asyncio.Task[Holders]) -> None:
     if not reading.cancelled() and (error := reading.exception()) is not None:
         _log.error("Finding out who holds memory failed.", exc_info=error)
+
+
+class HoldersHandler(Handler):
+    """`GET api/v1/holders`.
+
+    Cost: one look at the processes, which all who ask meanwhile share.
+    """
+
+    query_type = NoQuery
+
+    def initialize(  # type: ignore[override]
+        self, broadcaster: Broadcaster, reports: Reports, holders: HolderWatch
+    ) -> None:
+        """Take who knows the holders."""
+        super().initialize(broadcaster, reports)
+        self._holders = holders
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """Tell who holds the memory of each GPU now."""
+        self.finish_json(encode(await self._holders.read()))

@@ -30,6 +30,7 @@ from warpbook_monitors.archive.records import (
     newest_messages,
     put,
 )
+from warpbook_profiler.model.timeline_answers import MAX_BODY_BYTES
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -167,7 +168,7 @@ class Records:
             ArchiveError: the archive can't be read.
         """
         return await self._read(
-            lambda connection: timeline_of(connection, report_id), None
+            lambda connection: timeline_of(connection, report_id, MAX_BODY_BYTES), None
         )
 
     async def find(self, search: Search) -> RecordList:

@@ -11,7 +11,6 @@ from tornado import web
 
 from warpbook._version import __version__
 from warpbook.protocol import PROTOCOL_VERSION, Capabilities, CellReport, Device
-from warpbook.server.memory.holders import HolderWatch
 from warpbook.server.records.reports import Reports
 from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.selection import MIN_RATE_HZ, encode
@@ -109,25 +108,3 @@ class StateHandler(Handler):
     async def get(self) -> None:
         """Give the newest frame; asking counts as watching for a few seconds."""
         self.finish_json(encode(await self._broadcaster.state()))
-
-
-class HoldersHandler(Handler):
-    """`GET api/v1/holders`.
-
-    Cost: one look at the processes, which all who ask meanwhile share.
-    """
-
-    query_type = NoQuery
-
-    def initialize(  # type: ignore[override]
-        self, broadcaster: Broadcaster, reports: Reports, holders: HolderWatch
-    ) -> None:
-        """Take who knows the holders."""
-        super().initialize(broadcaster, reports)
-        self._holders = holders
-
-    @web.authenticated
-    @authorized
-    async def get(self) -> None:
-        """Tell who holds the memory of each GPU now."""
-        self.finish_json(encode(await self._holders.read()))

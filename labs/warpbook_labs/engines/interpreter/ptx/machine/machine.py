@@ -198,10 +198,8 @@ class Machine:
         def launch(poison: int) -> State:
             state = self._launched(linked, grid, block, arguments, dynamic_shared_bytes)
             state.poison = poison
-            if not poison:
-                state.origins = self.origins
-            budget = Budget(max_steps, is_over)
-            _run(state, blocks, budget)
+            origins = None if poison else self.origins
+            _run(state, blocks, Budget(max_steps, is_over), origins)
             return state
 
         state = launch(0)
@@ -301,11 +299,11 @@ class Machine:
         )
 
 
-def _run(state: State, blocks: int, budget: Budget) -> Report:
+def _run(state: State, blocks: int, budget: Budget, origins: Origins | None) -> Report:
     report, lanes = state.report, state.lanes
     code = make_code(state)
-    if state.origins is not None:
-        state.origins.attach(code, state)
+    if origins is not None:
+        origins.attach(code, state)
     endless = EndlessLoops(state.linked, lanes)
     try:
         with np.errstate(all="ignore"):
@@ -314,6 +312,8 @@ def _run(state: State, blocks: int, budget: Budget) -> Report:
                 state.causality.begin()
                 if number:
                     _clear(state)
+                    if origins is not None:
+                        origins.forget()
                 Schedule(code, state, budget, works, endless).run()
     except Fault as fault:
         report.stopped = True
@@ -376,8 +376,6 @@ def _clear(state: State) -> None:
     state.shared_tracker.forget()
     state.copies.forget()
     state.mbarriers.clear()
-    if state.origins is not None:
-        state.origins.forget()
 
 
 def _smallest(linked: Linked, space: str) -> int:

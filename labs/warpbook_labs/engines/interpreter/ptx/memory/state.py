@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,6 @@ from warpbook_labs.engines.interpreter.ptx.text.polling import Polling
 from warpbook_labs.engines.interpreter.ptx.text.program import Register
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools
 from warpbook_labs.results.findings import Finding, Report
-
-if TYPE_CHECKING:
-    from warpbook_labs.engines.interpreter.ptx.lines.origins import Origins
 
 
 @dataclass
@@ -91,8 +87,6 @@ class State:
     is_reversed: bool = False
     #: the line of a barrier at which more threads of a block waited than it counts
     crowded_line: int | None = None
-    #: follows where values come from, if that is asked
-    origins: Origins | None = None
     #: what is mixed into a number that a shuffle takes from a thread that gives none
     poison: int = 0
     #: the first shuffle that did so, if it matters
