@@ -26,7 +26,6 @@ from warpbook.cli.archive_checks import archive_checks
 from warpbook.cli.check import Check, shown
 from warpbook.cli.neighbours import neighbour_check
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
-from warpbook_hub.cli.checks import hub_checks
 from warpbook_monitors.agent import DISTRIBUTION
 from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
 from warpbook_monitors.errors import RulesError
@@ -39,6 +38,8 @@ from warpbook_monitors.sampling.sampler import Sampler
 _BROKEN_REASONS = {"driver_not_loaded", "version_mismatch", "no_permission", "lost"}
 #: importing torch from a cold disk takes tens of seconds
 _CHILD_TIMEOUT_S = 120
+#: entry points: what other distributions look at, each a function like these
+_GROUP = "warpbook.checks"
 
 
 def all_checks() -> Iterator[Check]:
@@ -52,7 +53,8 @@ def all_checks() -> Iterator[Check]:
     yield _bokeh()
     yield _alert_rules()
     yield from archive_checks()
-    yield from hub_checks()
+    for point in metadata.entry_points(group=_GROUP):
+        yield from point.load()()
     yield from neighbour_check()
     yield _torch()
     yield from _kernels()

@@ -7,8 +7,8 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
 
 from warpbook import __version__
 from warpbook.cli.errors import CommandError
@@ -16,10 +16,11 @@ from warpbook_monitors.budget import EXCEEDED, TRACES
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.plain_text import printable
 
-#: each a module of this package
+AddCommand = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None]
+
+#: in the order of the help; those of other distributions follow
 _COMMANDS = (
     "up",
-    "hub",
     "doctor",
     "record",
     "agent",
@@ -32,37 +33,82 @@ _COMMANDS = (
     "backup",
     "restore",
 )
+#: entry points: a command's name, and what adds it to the parser
+_GROUP = "warpbook.commands"
+#: commands that another distribution brings
+_ELSEWHERE = {"hub": "warpbook-hub"}
 #: why what is written to goes no further
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-def make_parser(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
-    """Describe every command and option; the docs are tested against this."""
+def make_parser(names: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Describe some commands, or all of them; the docs are tested against this.
+
+    Raises:
+        CommandError: A named command is of a distribution that is not installed.
+    """
     parser = argparse.ArgumentParser(
         prog="warpbook", description="A GPU lab inside JupyterLab."
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="command", required=True)
-    for name in names:
-        import_module(f"warpbook.cli.{name}").add_command(commands)
+    for name in names or _COMMANDS:
+        if name in _COMMANDS:
+            _own(name)(commands)
+    if not names or not set(names) <= set(_COMMANDS):
+        for point in entry_points(group=_GROUP):
+            if not names or point.name in names:
+                point.load()(commands)
+    for name in set(names) - set(commands.choices):
+        raise CommandError(f"`{name}` needs one package more: {_ELSEWHERE[name]}.")
     return parser
+
+
+def _own(name: str) -> AddCommand:
+    """What adds a command; only its module is imported."""
+    match name:
+        case "up":
+            from warpbook.cli.up import add_command
+        case "doctor":
+            from warpbook.cli.doctor import add_command
+        case "record":
+            from warpbook.cli.record import add_command
+        case "agent":
+            from warpbook.cli.agent import add_command
+        case "analyze":
+            from warpbook.cli.analyze import add_command
+        case "advise":
+            from warpbook.cli.advise import add_command
+        case "gpulease":
+            from warpbook.cli.gpulease import add_command
+        case "limits":
+            from warpbook.cli.limits import add_command
+        case "memory":
+            from warpbook.cli.memory import add_command
+        case "labs":
+            from warpbook.cli.labs import add_command
+        case "backup":
+            from warpbook.cli.backup import add_command
+        case _:
+            from warpbook.cli.restore import add_command
+    return add_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 is success, 1 a failure, 2 a wrong command line."""
     given = sys.argv[1:] if arguments is None else arguments
     # what only other commands import takes half a second
-    named = [name for name in _COMMANDS if name in given[:1]]
+    named = [name for name in (*_COMMANDS, *_ELSEWHERE) if name in given[:1]]
     if arguments is None and named in (["analyze"], ["advise"]):
         # it multiplies no matrices: NumPy's threads for that would only spin at first
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    options = make_parser(named or _COMMANDS).parse_args(given)
-    #: then it may limit itself
-    options.is_own_process = arguments is None
     if isinstance(sys.stdout, io.TextIOWrapper):
         # a terminal may have no sign for what a trace holds
         sys.stdout.reconfigure(errors="replace")
     try:
+        options = make_parser(named).parse_args(given)
+        # then it may limit itself
+        options.is_own_process = arguments is None
         status: int = options.run(options)
         if sys.stdout is not None:
             # else Python does it at its exit, and can only complain
