@@ -30,27 +30,27 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.history import BEGIN_MS, HOUR_S, RATE_HZ, devices, frames  # noqa: E402
-from benchmarks.report import ask, tell  # noqa: E402
-from warpbook_monitors.archive.database import (  # noqa: E402
+from benchmarks.history import BEGIN_MS, HOUR_S, RATE_HZ, devices, frames
+from benchmarks.report import ask, tell
+from warpbook_monitors.archive.database import (
     connect,
     size_bytes,
     transaction,
 )
-from warpbook_monitors.archive.lookup import read_archive  # noqa: E402
-from warpbook_monitors.archive.segments import next_merge  # noqa: E402
-from warpbook_monitors.archive.steps import fitting_step_ms  # noqa: E402
-from warpbook_monitors.archive.table import (  # noqa: E402
+from warpbook_monitors.archive.lookup import read_archive
+from warpbook_monitors.archive.segments import next_merge
+from warpbook_monitors.archive.steps import fitting_step_ms
+from warpbook_monitors.archive.table import (
     FROM_MS,
     TO_MS,
     Table,
     pack,
     unpack,
 )
-from warpbook_monitors.archive.tail import Tail  # noqa: E402
-from warpbook_monitors.frames import Frame  # noqa: E402
-from warpbook_monitors.history.detail import in_steps  # noqa: E402
-from warpbook_monitors.history.readings import read_frames  # noqa: E402
+from warpbook_monitors.archive.tail import Tail
+from warpbook_monitors.frames import Frame
+from warpbook_monitors.history.detail import in_steps
+from warpbook_monitors.history.readings import read_frames
 
 HEADING = "An archive of a day"
 _ROUNDS = 3
@@ -175,8 +175,8 @@ def plain(folder: Path, whole: Sequence[Frame]) -> tuple[float, float, float]:
 
 def parquet(folder: Path, whole: Sequence[Frame]) -> tuple[float, float, float]:
     """The same as Parquet files; the newest seconds would need a log beside them."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     begun_s = time.process_time()
     paths = []

@@ -20,10 +20,10 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import ask, interval, spread, tell  # noqa: E402
-from benchmarks.server import Server  # noqa: E402
-from benchmarks.stream import WARM_UP_S, WARPBOOK, probe, viewing  # noqa: E402
-from tests.stub_nvml import StubNvml, build  # noqa: E402
+from benchmarks.report import ask, interval, spread, tell
+from benchmarks.server import Server
+from benchmarks.stream import WARM_UP_S, WARPBOOK, probe, viewing
+from tests.stub_nvml import StubNvml, build
 
 GPUS = 8
 HEADING = "A request while history is kept"

@@ -23,17 +23,17 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.browser import GPUS, VIEWS, WINDOW  # noqa: E402
-from benchmarks.report import ask, spread, tell  # noqa: E402
-from benchmarks.server import Server  # noqa: E402
-from benchmarks.stream import WARPBOOK, viewing  # noqa: E402
-from tests.programs import program  # noqa: E402
-from tests.stub_nvml import StubNvml, build  # noqa: E402
-from warpbook_monitors.archive.archive import FILE_NAME  # noqa: E402
-from warpbook_monitors.archive.database import connect, transaction  # noqa: E402
-from warpbook_monitors.archive.segments import next_merge  # noqa: E402
-from warpbook_monitors.archive.tail import Tail, unpack_messages  # noqa: E402
-from warpbook_monitors.frames import Device, Devices, Frame  # noqa: E402
+from benchmarks.browser import GPUS, VIEWS, WINDOW
+from benchmarks.report import ask, spread, tell
+from benchmarks.server import Server
+from benchmarks.stream import WARPBOOK, viewing
+from tests.programs import program
+from tests.stub_nvml import StubNvml, build
+from warpbook_monitors.archive.archive import FILE_NAME
+from warpbook_monitors.archive.database import connect, transaction
+from warpbook_monitors.archive.segments import next_merge
+from warpbook_monitors.archive.tail import Tail, unpack_messages
+from warpbook_monitors.frames import Device, Devices, Frame
 
 _DAY_S = 86_400
 _SAMPLED_S = 6.0

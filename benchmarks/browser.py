@@ -31,11 +31,11 @@ from playwright.sync_api import Page, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import ask, spread, tell  # noqa: E402
-from benchmarks.server import Server  # noqa: E402
-from benchmarks.stream import contenders as servers  # noqa: E402
-from tests.programs import program  # noqa: E402
-from tests.stub_nvml import StubNvml, build  # noqa: E402
+from benchmarks.report import ask, spread, tell
+from benchmarks.server import Server
+from benchmarks.stream import contenders as servers
+from tests.programs import program
+from tests.stub_nvml import StubNvml, build
 
 GPUS = 8
 PEER_WIDGETS = (

@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from benchmarks.report import ask, spread, tell  # noqa: E402
+from benchmarks.report import ask, spread, tell
 
 #: the last commit in which each check of kernels started processes of its own
 BEFORE = "9de9b35"

@@ -24,12 +24,12 @@ from statistics import median, quantiles
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
 
-from benchmarks.machine import describe_machine  # noqa: E402
-from benchmarks.ray_placement import read_placement  # noqa: E402
-from benchmarks.simulated_class import MINUTE_MS, Size  # noqa: E402
-from benchmarks.simulated_hub import SimulatedHub  # noqa: E402
-from tests.hub.core.course import classroom  # noqa: E402
-from tests.hub.postgres import PostgresServer, remove  # noqa: E402
+from benchmarks.machine import describe_machine
+from benchmarks.ray_placement import read_placement
+from benchmarks.simulated_class import MINUTE_MS, Size
+from benchmarks.simulated_hub import SimulatedHub
+from tests.hub.core.course import classroom
+from tests.hub.postgres import PostgresServer, remove
 
 
 def main() -> int:

@@ -25,10 +25,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.machine import describe_machine  # noqa: E402
-from benchmarks.report import interval  # noqa: E402
-from benchmarks.server import Server  # noqa: E402
-from benchmarks.stream import WARPBOOK, viewing  # noqa: E402
+from benchmarks.machine import describe_machine
+from benchmarks.report import interval
+from benchmarks.server import Server
+from benchmarks.stream import WARPBOOK, viewing
 
 VIEWERS = (1, 64)
 UNSUBSCRIBE = json.dumps({"type": "unsubscribe"})

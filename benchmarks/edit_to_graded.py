@@ -21,11 +21,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
 
-from torch.utils.cpp_extension import load_inline  # noqa: E402
+from torch.utils.cpp_extension import load_inline
 
-from benchmarks.report import ask, spread, tell  # noqa: E402
-from warpbook_labs.course.session import check_public, find, submit  # noqa: E402
-from warpbook_labs.course.store import Store  # noqa: E402
+from benchmarks.report import ask, spread, tell
+from warpbook_labs.course.session import check_public, find, submit
+from warpbook_labs.course.store import Store
 
 _KERNEL = re.compile(
     r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(([^)]*)\)"

@@ -28,9 +28,9 @@ from jupyter_client.blocking import BlockingKernelClient
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import ask, spread, tell  # noqa: E402
-from benchmarks.server import Server  # noqa: E402
-from tests.stub_nvml import StubNvml, build  # noqa: E402
+from benchmarks.report import ask, spread, tell
+from benchmarks.server import Server
+from tests.stub_nvml import StubNvml, build
 
 TIMEOUT_S = 120
 #: nobody runs cells faster by hand
@@ -197,7 +197,7 @@ def report(results: dict[str, list[Result]]) -> str:
 def main() -> None:
     """Measure every case that this machine has."""
     options = ask(__doc__, cells=200, repeats=3)
-    import torch  # noqa: PLC0415
+    import torch
 
     cases = dict(CASES)
     if not torch.cuda.is_available():

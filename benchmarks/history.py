@@ -29,18 +29,18 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import put_section  # noqa: E402
-from warpbook.server.stream.selection import Pace, Selection, encode  # noqa: E402
-from warpbook.server.stream_socket import pack  # noqa: E402
-from warpbook_monitors.frames import Device, Frame, Reading  # noqa: E402
-from warpbook_monitors.history.detail import in_steps  # noqa: E402
-from warpbook_monitors.history.export import to_csv  # noqa: E402
-from warpbook_monitors.history.history import History  # noqa: E402
-from warpbook_monitors.history.readings import read_frames, read_seconds  # noqa: E402
-from warpbook_monitors.history.seconds import Seconds  # noqa: E402
-from warpbook_monitors.history.span_statistics import device_span  # noqa: E402
-from warpbook_monitors.recordings.recording import read_recording  # noqa: E402
-from warpbook_monitors.recordings.replay import SHIPPED  # noqa: E402
+from benchmarks.report import put_section
+from warpbook.server.stream.selection import Pace, Selection, encode
+from warpbook.server.stream_socket import pack
+from warpbook_monitors.frames import Device, Frame, Reading
+from warpbook_monitors.history.detail import in_steps
+from warpbook_monitors.history.export import to_csv
+from warpbook_monitors.history.history import History
+from warpbook_monitors.history.readings import read_frames, read_seconds
+from warpbook_monitors.history.seconds import Seconds
+from warpbook_monitors.history.span_statistics import device_span
+from warpbook_monitors.recordings.recording import read_recording
+from warpbook_monitors.recordings.replay import SHIPPED
 
 GPUS = 8
 METRICS = 60

@@ -23,15 +23,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
 
-from benchmarks.report import ask, tell  # noqa: E402
-from tests.labs.host.small_lab import write_lab  # noqa: E402
-from warpbook_labs.cases.sampling import public_cases  # noqa: E402
-from warpbook_labs.engines.host.jobs import HostRequest  # noqa: E402
-from warpbook_labs.engines.host.layout import laid_out  # noqa: E402
-from warpbook_labs.engines.host.messages import Prepare  # noqa: E402
-from warpbook_labs.engines.host.session import Session  # noqa: E402
-from warpbook_labs.gpu.driver import Device  # noqa: E402
-from warpbook_labs.gpu.errors import DriverError  # noqa: E402
+from benchmarks.report import ask, tell
+from tests.labs.host.small_lab import write_lab
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.engines.host.jobs import HostRequest
+from warpbook_labs.engines.host.layout import laid_out
+from warpbook_labs.engines.host.messages import Prepare
+from warpbook_labs.engines.host.session import Session
+from warpbook_labs.gpu.driver import Device
+from warpbook_labs.gpu.errors import DriverError
 
 #: numbers of a unit's output, each a float32
 SIZE = 1 << 20
@@ -118,7 +118,7 @@ def _answer(requests: Any, answers: Any) -> None:
 
 def queue_us(units: int) -> list[float]:
     """Go and done through `torch.multiprocessing`'s queues."""
-    import torch.multiprocessing as processes  # noqa: PLC0415 - only where it is
+    import torch.multiprocessing as processes
 
     context = processes.get_context("spawn")
     requests, answers = context.Queue(), context.Queue()

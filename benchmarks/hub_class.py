@@ -24,11 +24,11 @@ from urllib.parse import urlencode
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
 
-import requests  # noqa: E402
-from tornado.httpclient import AsyncHTTPClient, HTTPRequest  # noqa: E402
-from tornado.websocket import websocket_connect  # noqa: E402
+import requests
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+from tornado.websocket import websocket_connect
 
-from tests.hub.service.class_hub import (  # noqa: E402
+from tests.hub.service.class_hub import (
     COURSE,
     ClassHub,
     Visitor,

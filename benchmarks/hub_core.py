@@ -22,9 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
 
-from sqlalchemy import Connection  # noqa: E402
+from sqlalchemy import Connection
 
-from tests.hub.core.course import (  # noqa: E402
+from tests.hub.core.course import (
     FOREVER,
     LAB_DIGEST,
     START_MS,
@@ -33,21 +33,21 @@ from tests.hub.core.course import (  # noqa: E402
     facts,
     publish_lab,
 )
-from tests.hub.postgres import PostgresServer, remove  # noqa: E402
-from warpbook_hub.class_view import class_rows  # noqa: E402
-from warpbook_hub.course.roster import import_roster  # noqa: E402
-from warpbook_hub.course.roster_csv import read_roster  # noqa: E402
-from warpbook_hub.database.group_commit import Writer  # noqa: E402
-from warpbook_hub.database.tables import PEOPLE  # noqa: E402
-from warpbook_hub.exports.grades import grades_csv  # noqa: E402
+from tests.hub.postgres import PostgresServer, remove
+from warpbook_hub.class_view import class_rows
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.database.group_commit import Writer
+from warpbook_hub.database.tables import PEOPLE
+from warpbook_hub.exports.grades import grades_csv
 from warpbook_hub.grader_protocol import JobResult, LeaseName, WorkRequest
 from warpbook_hub.queue import (
-    finishing,  # noqa: E402
-    leasing,  # noqa: E402
-    listing,  # noqa: E402
+    finishing,
+    leasing,
+    listing,
 )
-from warpbook_hub.work.marks import marks_of  # noqa: E402
-from warpbook_hub.work.submissions import receive  # noqa: E402
+from warpbook_hub.work.marks import marks_of
+from warpbook_hub.work.submissions import receive
 
 TIMES = 7
 

@@ -29,20 +29,20 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
 
-import psutil  # noqa: E402
-from tornado.httpclient import AsyncHTTPClient, HTTPClientError  # noqa: E402
-from tornado.websocket import WebSocketError  # noqa: E402
+import psutil
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError
+from tornado.websocket import WebSocketError
 
-from benchmarks.hub_class import ask, opened  # noqa: E402
-from tests.hub.core.kills import STUB, Restarted  # noqa: E402
-from tests.hub.service.class_hub import (  # noqa: E402
+from benchmarks.hub_class import ask, opened
+from tests.hub.core.kills import STUB, Restarted
+from tests.hub.service.class_hub import (
     COURSE,
     ClassHub,
     Visitor,
     class_hub,
     publish,
 )
-from warpbook_hub.database.opening import HubDatabase  # noqa: E402
+from warpbook_hub.database.opening import HubDatabase
 from warpbook_hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS, SUBMISSIONS
 
 GRADERS, CPU_SLOTS, CPU_S, GPU_S = 2, 2, 2.5, 5.0

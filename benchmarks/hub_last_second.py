@@ -33,19 +33,19 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
 
-import psutil  # noqa: E402
+import psutil
 
-from benchmarks.hub_class import cookies  # noqa: E402
-from tests.hub.service.class_hub import (  # noqa: E402
+from benchmarks.hub_class import cookies
+from tests.hub.service.class_hub import (
     COURSE,
     HOUR_MS,
     ClassHub,
     Visitor,
     class_hub,
 )
-from warpbook.class_hub import ANSWER_MARK  # noqa: E402
-from warpbook_hub.database.opening import HubDatabase  # noqa: E402
-from warpbook_hub.work.submissions import receipt  # noqa: E402
+from warpbook.class_hub import ANSWER_MARK
+from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.work.submissions import receipt
 
 LABS = ("vector-add", "area-codes", "reduction-and-scan", "thread-and-block")
 _BEFORE_S = 12.0

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "labs")]
 
-from benchmarks.report import ask, spread, tell  # noqa: E402
+from benchmarks.report import ask, spread, tell
 
 PEER = ("numba==0.68.1", "numpy<2.5")
 KERNELS = {

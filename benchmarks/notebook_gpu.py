@@ -30,7 +30,7 @@ ROOTS = [
 ]
 sys.path[:0] = ROOTS
 
-from benchmarks.report import ask, interval, spread, tell  # noqa: E402
+from benchmarks.report import ask, interval, spread, tell
 
 _PATIENCE_S = 240
 #: the peer with the same activities

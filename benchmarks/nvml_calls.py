@@ -17,10 +17,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import ask, spread, tell  # noqa: E402
-from benchmarks.server import Server  # noqa: E402
-from benchmarks.stream import WARPBOOK, viewing  # noqa: E402
-from tests.stub_nvml import StubNvml, build  # noqa: E402
+from benchmarks.report import ask, spread, tell
+from benchmarks.server import Server
+from benchmarks.stream import WARPBOOK, viewing
+from tests.stub_nvml import StubNvml, build
 
 GPUS = 8
 VIEWERS = (0, 1, 64)

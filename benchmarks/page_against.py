@@ -29,12 +29,12 @@ from playwright.sync_api import Playwright, expect, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.page_checkout import Checkout, two_versions  # noqa: E402
-from benchmarks.report import put_section, spread  # noqa: E402
-from tests.e2e.lab import Lab  # noqa: E402
-from tests.e2e.lab_page import TIMEOUT_MS, LabPage  # noqa: E402
-from tests.programs import program  # noqa: E402
-from warpbook_monitors.recordings.replay import SHIPPED  # noqa: E402
+from benchmarks.page_checkout import Checkout, two_versions
+from benchmarks.report import put_section, spread
+from tests.e2e.lab import Lab
+from tests.e2e.lab_page import TIMEOUT_MS, LabPage
+from tests.programs import program
+from warpbook_monitors.recordings.replay import SHIPPED
 
 HEADING = "The page, beside an older version"
 WINDOW = {"width": 1500, "height": 1000}

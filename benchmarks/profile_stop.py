@@ -29,10 +29,10 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import put_section, spread  # noqa: E402
-from warpbook.kernel.runs.profile import Profile  # noqa: E402
-from warpbook_profiler.capture.kineto import Capture  # noqa: E402
-from warpbook_profiler.verdict.analysis import analyse  # noqa: E402
+from benchmarks.report import put_section, spread
+from warpbook.kernel.runs.profile import Profile
+from warpbook_profiler.capture.kineto import Capture
+from warpbook_profiler.verdict.analysis import analyse
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 STOP = "torch's own stop"

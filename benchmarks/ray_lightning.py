@@ -23,14 +23,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
 
-import lightning.pytorch as pl  # noqa: E402
-import ray  # noqa: E402
-import torch  # noqa: E402
-from ray.train import FailureConfig, RunConfig, ScalingConfig  # noqa: E402
-from ray.train.torch import TorchTrainer  # noqa: E402
+import lightning.pytorch as pl
+import ray
+import torch
+from ray.train import FailureConfig, RunConfig, ScalingConfig
+from ray.train.torch import TorchTrainer
 
-from benchmarks.machine import describe_machine  # noqa: E402
-from benchmarks.passages import run_passage  # noqa: E402
+from benchmarks.machine import describe_machine
+from benchmarks.passages import run_passage
 
 LAB, BEGIN = "tune-on-a-budget", "import os\n\nimport lightning"
 WORKERS, BATCH = 2, 32

@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
 
-import msgspec  # noqa: E402
-from msgspec import Struct  # noqa: E402
+import msgspec
+from msgspec import Struct
 
-from benchmarks.machine import describe_machine  # noqa: E402
-from tests.hub.core.engine_conformance import order, wait_for_ends  # noqa: E402
-from tests.hub.core.kills import STUB, begin, service_command  # noqa: E402
-from tests.hub.core.started_hub import started  # noqa: E402
-from tests.hub.ray.cluster import Cluster, clean_environment, cluster  # noqa: E402
-from tests.programs import free_port, wait_for  # noqa: E402
-from warpbook_hub.grader.client import HubAway, HubClient  # noqa: E402
-from warpbook_hub.grader.cluster import settings  # noqa: E402
-from warpbook_hub.grader.job_run import Bounds  # noqa: E402
-from warpbook_hub.grader_protocol import Heartbeat, Hello, Welcome  # noqa: E402
+from benchmarks.machine import describe_machine
+from tests.hub.core.engine_conformance import order, wait_for_ends
+from tests.hub.core.kills import STUB, begin, service_command
+from tests.hub.core.started_hub import started
+from tests.hub.ray.cluster import Cluster, clean_environment, cluster
+from tests.programs import free_port, wait_for
+from warpbook_hub.grader.client import HubAway, HubClient
+from warpbook_hub.grader.cluster import settings
+from warpbook_hub.grader.job_run import Bounds
+from warpbook_hub.grader_protocol import Heartbeat, Hello, Welcome
 
 if TYPE_CHECKING:
     from warpbook_hub.grader.cluster.pool import RayPool

@@ -25,8 +25,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
 
-from benchmarks.lab_modules import module  # noqa: E402
-from benchmarks.machine import describe_machine  # noqa: E402
+from benchmarks.lab_modules import module
+from benchmarks.machine import describe_machine
 
 Numbers = dict[str, Any]
 LAB = ROOT / "labs" / "catalogue" / "serving" / "dynamic_batching"

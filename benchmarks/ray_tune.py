@@ -24,11 +24,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
 
-import msgspec  # noqa: E402
-import numpy as np  # noqa: E402
+import msgspec
+import numpy as np
 
-from benchmarks.lab_modules import module  # noqa: E402
-from benchmarks.machine import describe_machine  # noqa: E402
+from benchmarks.lab_modules import module
+from benchmarks.machine import describe_machine
 
 LAB = ROOT / "labs" / "catalogue" / "training" / "tune_on_a_budget"
 Numbers = dict[str, Any]

@@ -22,8 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import ask, spread, tell  # noqa: E402
-from tests.stub_nvml import StubNvml, build  # noqa: E402
+from benchmarks.report import ask, spread, tell
+from tests.stub_nvml import StubNvml, build
 
 GPUS = 8
 PEERS = ("nvitop==1.7.2", "gpustat==1.1.1")

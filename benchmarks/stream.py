@@ -27,10 +27,10 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.counting import counting  # noqa: E402
-from benchmarks.report import ask, spread, tell  # noqa: E402
-from benchmarks.server import Server  # noqa: E402
-from tests.stub_nvml import StubNvml, build  # noqa: E402
+from benchmarks.counting import counting
+from benchmarks.report import ask, spread, tell
+from benchmarks.server import Server
+from tests.stub_nvml import StubNvml, build
 
 VIEWERS = (1, 8, 64)
 GPUS = (1, 8)

@@ -36,13 +36,13 @@ from playwright.sync_api import Page, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import put_section, spread  # noqa: E402
-from tests.e2e.lab import Lab  # noqa: E402
-from tests.e2e.lab_page import LabPage  # noqa: E402
-from tests.many_events import simulated  # noqa: E402
-from tests.programs import program  # noqa: E402
-from warpbook_profiler.timeline.timeline import Timeline  # noqa: E402
-from warpbook_profiler.timeline.timeline_body import pack, unpack  # noqa: E402
+from benchmarks.report import put_section, spread
+from tests.e2e.lab import Lab
+from tests.e2e.lab_page import LabPage
+from tests.many_events import simulated
+from tests.programs import program
+from warpbook_profiler.timeline.timeline import Timeline
+from warpbook_profiler.timeline.timeline_body import pack, unpack
 
 WINDOW = {"width": 1500, "height": 1000}
 DRAG_S = 4.0

@@ -23,8 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import ask, spread, tell  # noqa: E402
-from benchmarks.trace_file import write_trace  # noqa: E402
+from benchmarks.report import ask, spread, tell
+from benchmarks.trace_file import write_trace
 
 #: the packages of each peer's environment; HTA fails with a newer pandas
 PEERS = {

@@ -5,7 +5,6 @@
 `seconds` is from the file to the finished report or tables, without imports.
 """
 # each contender is in an environment of its own, so only one can be imported
-# ruff: noqa: PLC0415
 
 import contextlib
 import json

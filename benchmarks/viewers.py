@@ -27,11 +27,11 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.counting import counting  # noqa: E402
-from benchmarks.report import ask, spread, tell  # noqa: E402
-from benchmarks.server import Server  # noqa: E402
-from benchmarks.stream import RATE_HZ, WARPBOOK, probe  # noqa: E402
-from tests.stub_nvml import StubNvml, build  # noqa: E402
+from benchmarks.counting import counting
+from benchmarks.report import ask, spread, tell
+from benchmarks.server import Server
+from benchmarks.stream import RATE_HZ, WARPBOOK, probe
+from tests.stub_nvml import StubNvml, build
 
 GPUS = 8
 VIEWERS = (64, 512, 1000)

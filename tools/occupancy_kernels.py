@@ -14,8 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "labs"), str(ROOT / "monitors")]
 
-from warpbook_labs.compiler import nvrtc  # noqa: E402 - the roots come first
-from warpbook_labs.results.occupancy import read_log  # noqa: E402
+from warpbook_labs.compiler import nvrtc
+from warpbook_labs.results.occupancy import read_log
 
 LAB = ROOT / "labs/catalogue/memory/occupancy"
 ARCHITECTURES = ("sm_80", "sm_90", "sm_120")

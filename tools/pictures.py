@@ -25,19 +25,19 @@ from urllib.parse import urlsplit
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in (".", "extension", "labs", "monitors")]
 
-from PIL import Image  # noqa: E402
-from playwright.sync_api import Browser, Locator, expect, sync_playwright  # noqa: E402
-from terminal_picture import terminal_svg  # noqa: E402
+from PIL import Image
+from playwright.sync_api import Browser, Locator, expect, sync_playwright
+from terminal_picture import terminal_svg
 
-from tests.e2e.lab import BASE_URL, TOUR, Lab  # noqa: E402
-from tests.e2e.lab_page import TIMEOUT_MS, LabPage  # noqa: E402
-from tests.hub.service.class_hub import (  # noqa: E402
+from tests.e2e.lab import BASE_URL, TOUR, Lab
+from tests.e2e.lab_page import TIMEOUT_MS, LabPage
+from tests.hub.service.class_hub import (
     COURSE,
     Visitor,
     class_hub,
     publish,
 )
-from tests.programs import program, wait_for  # noqa: E402
+from tests.programs import program, wait_for
 
 SIZE = {"width": 1440, "height": 900}
 MOST_BYTES = 150_000

@@ -18,13 +18,13 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("extension", "labs", "monitors")]
 
-import protocol_shapes  # noqa: E402
+import protocol_shapes
 
-from warpbook import alert_rules_protocol, lab_protocol, protocol  # noqa: E402
-from warpbook_labs.cards import model  # noqa: E402
-from warpbook_labs.lab.languages.names import LANGUAGE_NAMES  # noqa: E402
-from warpbook_monitors import frames, verdict_kinds  # noqa: E402
-from warpbook_profiler.checklist import answers  # noqa: E402
+from warpbook import alert_rules_protocol, lab_protocol, protocol
+from warpbook_labs.cards import model
+from warpbook_labs.lab.languages.names import LANGUAGE_NAMES
+from warpbook_monitors import frames, verdict_kinds
+from warpbook_profiler.checklist import answers
 
 SOURCES = ROOT / "frontend" / "src"
 HEADER = "// Generated from extension/warpbook/*protocol.py. Do not edit."

@@ -20,19 +20,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / part) for part in (".", "extension", "labs", "monitors")]
 
-from pictures import (  # noqa: E402
+from pictures import (
     CLOSE_DASHBOARD,
     LAB_SOLUTIONS,
     TRACE,
     TRACE_FILE,
     opened,
 )
-from PIL import Image  # noqa: E402
-from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.e2e.lab import TOUR, Lab  # noqa: E402
-from tests.e2e.lab_page import TIMEOUT_MS  # noqa: E402
-from tests.programs import program  # noqa: E402
+from tests.e2e.lab import TOUR, Lab
+from tests.e2e.lab_page import TIMEOUT_MS
+from tests.programs import program
 
 WIDTH = 960
 MOST_BYTES = 600_000

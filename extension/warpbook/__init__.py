@@ -3,7 +3,6 @@
 `import warpbook` loads nothing but the version: a kernel never imports the server
 part, a server never the kernel part, and each part comes when it is used.
 """
-# ruff: noqa: PLC0415
 
 from __future__ import annotations
 

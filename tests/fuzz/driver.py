@@ -261,7 +261,7 @@ def files(seed: int, count: int, folder: Path) -> list[Surface]:
 
 
 def gunzipped(path: Path) -> bytes:
-    import gzip  # noqa: PLC0415
+    import gzip
 
     return gzip.decompress(path.read_bytes())
 

@@ -38,7 +38,7 @@ LOST_S = 2.0
 
 def work(stop: threading.Event) -> None:
     """Keep the GPU busy with what changes: products, copies, and nothing."""
-    import torch  # noqa: PLC0415 - only where there is a GPU
+    import torch
 
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     host = torch.empty(2**28, dtype=torch.uint8, pin_memory=True)

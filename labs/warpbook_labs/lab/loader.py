@@ -195,7 +195,7 @@ def _shown(folder: Path, lab: Lab) -> Cases:
         )
 
     # the server loads this file, and no NumPy
-    from warpbook_labs.lab.shown_cases import shown_functions  # noqa: PLC0415
+    from warpbook_labs.lab.shown_cases import shown_functions
 
     try:
         functions = shown_functions(folder, lab)

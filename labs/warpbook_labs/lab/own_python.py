@@ -76,7 +76,7 @@ def jailed_cases(file: Path, functions: tuple[str, ...]) -> Cases:
         BadPython: it is no Python, or a function is missing.
     """
     # the server loads this file, and no NumPy
-    from warpbook_labs.lab.lab_process import LabProcess  # noqa: PLC0415
+    from warpbook_labs.lab.lab_process import LabProcess
 
     process = LabProcess(file.name, _source(file, functions))
 

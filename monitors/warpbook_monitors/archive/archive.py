@@ -182,7 +182,7 @@ class Archive:
 
     def _run(self) -> None:
         # numpy takes a tenth of a second to import, which is not the event loop's
-        from warpbook_monitors.archive.historian import (  # noqa: PLC0415
+        from warpbook_monitors.archive.historian import (
             Historian,
         )
 

@@ -189,7 +189,7 @@ def _profiled(before: CellProfile, after: CellProfile) -> Pair:
 def _chance(before: Sequence[float], after: Sequence[float]) -> float:
     """Shuffle who is who, and count how often the mean ranks are as far apart."""
     # the magics need the records above, and must not wait for NumPy
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     times = np.array([*before, *after])
     _, group, counts = np.unique(times, return_inverse=True, return_counts=True)

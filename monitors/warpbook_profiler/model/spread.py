@@ -25,7 +25,7 @@ class Shift(NamedTuple):
 def shift(before: Sequence[float], after: Sequence[float]) -> Shift:
     """Give how much more the times of `after` are; neither may be empty."""
     # the magics import who imports this, and must not wait for NumPy
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     differences = np.sort(np.subtract.outer(after, before).ravel())
     spread = _DEVIATIONS * math.sqrt(

@@ -79,7 +79,7 @@ class LabList:
 
 def _progress() -> dict[str, SoFar]:
     # it needs SQLAlchemy, which may not be there
-    from warpbook_labs.course.store import Store  # noqa: PLC0415
+    from warpbook_labs.course.store import Store
 
     return so_far(Store().progress())
 

@@ -54,7 +54,7 @@ def change_rule(path: Path, change: AlertRuleChange) -> AlertRules:
             "now; make your change again."
         )
     # 30 ms, and most servers never need it
-    from warpbook_monitors.alerts.rules_edit import with_rule  # noqa: PLC0415
+    from warpbook_monitors.alerts.rules_edit import with_rule
 
     try:
         text = with_rule(content.decode(), change.name, change.is_own, change.settings)

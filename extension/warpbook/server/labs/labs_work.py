@@ -136,7 +136,7 @@ def solution(lab: str) -> LabSolution:
 def cards(lab: str) -> LabCards:
     """Give how the last submissions went."""
     # it takes NumPy, like the store
-    from warpbook_labs.cards.card import card_of  # noqa: PLC0415
+    from warpbook_labs.cards.card import card_of
 
     _folder(lab)
     store = _store()
@@ -220,7 +220,7 @@ def _folder(lab: str) -> Path:
 def _store() -> Store:
     try:
         # it may not be installed, and takes half a second to load
-        from warpbook_labs.course.store import Store  # noqa: PLC0415
+        from warpbook_labs.course.store import Store
     except ImportError as problem:
         raise LabsProblem(
             f"The server's Python lacks what labs need ({problem}): "
@@ -239,7 +239,7 @@ def _told() -> Iterator[None]:
 
 
 def _mark(grading: Grading, number: int) -> LabMark:
-    from warpbook_labs.cards.words import failure_text  # noqa: PLC0415
+    from warpbook_labs.cards.words import failure_text
 
     result = grading.result
     failed = next((case for case in result.cases if not case.passed), None)

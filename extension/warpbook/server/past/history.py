@@ -128,7 +128,7 @@ class Past(StreamPart):
 
         def read() -> dict[int, Readings]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.history.readings import joined, narrowed  # noqa: PLC0415
+            from warpbook_monitors.history.readings import joined, narrowed
 
             past = read_memory()
             if metrics is not None:
@@ -159,7 +159,7 @@ class Past(StreamPart):
 
         def read() -> dict[int, Readings]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.history.readings import (  # noqa: PLC0415
+            from warpbook_monitors.history.readings import (
                 read_frames,
                 read_seconds,
             )
@@ -183,8 +183,8 @@ class Past(StreamPart):
 
         def tell() -> tuple[DeviceSpan, ...]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.history.readings import joined  # noqa: PLC0415
-            from warpbook_monitors.history.span_statistics import device_span  # noqa: PLC0415
+            from warpbook_monitors.history.readings import joined
+            from warpbook_monitors.history.span_statistics import device_span
 
             readings = counters = read()
             if by_seconds:
@@ -270,7 +270,7 @@ def _read_archive(
     row_ms: int,
 ) -> dict[int, Readings]:
     # numpy must not be imported on the event loop
-    from warpbook_monitors.archive.lookup import read_archive  # noqa: PLC0415
+    from warpbook_monitors.archive.lookup import read_archive
 
     from_ms, to_ms = span
     with archive.reading() as connection:
@@ -285,7 +285,7 @@ def _archived(
     archive: Archive, from_ms: float, to_ms: float, devices: Sequence[Device]
 ) -> Iterator[Frame | Gap | Event]:
     # numpy must not be imported on the event loop
-    from warpbook_monitors.archive.lookup import archived_messages  # noqa: PLC0415
+    from warpbook_monitors.archive.lookup import archived_messages
 
     from_ms = max(from_ms, archive.keeping.from_ms or to_ms)
     while from_ms < to_ms:

@@ -87,7 +87,7 @@ class HistoryFigureHandler(PastHandler):
 
         def draw(theme: str) -> str:
             # bokeh must not be imported on the event loop
-            from warpbook.figures.history import history_item  # noqa: PLC0415
+            from warpbook.figures.history import history_item
 
             label = replay.name if replay and device.origin == "replay" else None
             return history_item(device, read()[position], theme, label)
@@ -138,7 +138,7 @@ class DetailHandler(PastHandler):
 
         def tell() -> bytes:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.history.detail import in_steps, rounded  # noqa: PLC0415
+            from warpbook_monitors.history.detail import in_steps, rounded
 
             chosen = range(len(columns))
             steps = in_steps(read()[position], chosen, from_ms, step_ms, count)

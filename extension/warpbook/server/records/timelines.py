@@ -152,7 +152,7 @@ class Timelines:
 
 def _make(body: bytes) -> Timeline:
     # numpy must not be imported on the event loop
-    from warpbook_profiler.timeline.timeline import Timeline  # noqa: PLC0415
-    from warpbook_profiler.timeline.timeline_body import unpack  # noqa: PLC0415
+    from warpbook_profiler.timeline.timeline import Timeline
+    from warpbook_profiler.timeline.timeline_body import unpack
 
     return Timeline(unpack(body))

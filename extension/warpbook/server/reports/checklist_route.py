@@ -39,7 +39,7 @@ def checklist_of(report: CellReport) -> Checklist:
     answers = report.checklist
     if answers is None:
         # it needs numpy, which must not be imported on the event loop
-        from warpbook_profiler.checklist.judging import checklist  # noqa: PLC0415
+        from warpbook_profiler.checklist.judging import checklist
 
         return checklist(report.profile, CHECKLIST_LABS)
     # an older warpbook, or a newer one, may have had other labs

@@ -50,7 +50,7 @@ class ReportFigureHandler(PastHandler):
 
         def draw(theme: str) -> str:
             # bokeh must not be imported on the event loop
-            from warpbook.figures.item import figure_item, link_time  # noqa: PLC0415
+            from warpbook.figures.item import figure_item, link_time
 
             figure = make()
             if kind != "roofline":
@@ -67,7 +67,7 @@ class ReportFigureHandler(PastHandler):
         replay = self._broadcaster.sampler.replay
 
         def make() -> Model:
-            from warpbook.figures.axis import Window, axis_figure  # noqa: PLC0415
+            from warpbook.figures.axis import Window, axis_figure
 
             past = read()
             return axis_figure(
@@ -93,9 +93,9 @@ class ReportFigureHandler(PastHandler):
 
 def _of_profile(report: CellReport, kind: str) -> Callable[[], Model]:
     def make() -> Model:
-        from warpbook.figures.memory import memory_figure  # noqa: PLC0415
-        from warpbook.figures.roofline import roofline_figure  # noqa: PLC0415
-        from warpbook.figures.timeline import timeline  # noqa: PLC0415
+        from warpbook.figures.memory import memory_figure
+        from warpbook.figures.roofline import roofline_figure
+        from warpbook.figures.timeline import timeline
 
         if kind == "roofline":
             return roofline_figure(report.profile)

@@ -206,8 +206,8 @@ class FigureHandler(TimelineHandler):
 
         def draw(theme: str) -> str:
             # bokeh must not be imported on the event loop
-            from warpbook.figures.item import figure_item, link_time  # noqa: PLC0415
-            from warpbook.figures.timeline import explorer  # noqa: PLC0415
+            from warpbook.figures.item import figure_item, link_time
+            from warpbook.figures.timeline import explorer
 
             figure = explorer(tuple(timeline.rows), report.profile.wall_ns)
             link_time(figure, report.id)
