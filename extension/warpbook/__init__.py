@@ -46,9 +46,9 @@ def __getattr__(name: str) -> Any:
 
         return analyze
     if name == "labs":
-        from importlib import import_module
+        import warpbook.labs as labs
 
-        return import_module("warpbook.labs")
+        return labs
     if name == "memory":
         from warpbook.kernel.telemetry.memory_calculator import memory
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from warpbook.kernel.runs.profile import Notice
@@ -59,14 +58,17 @@ class NoLab:
 def parts() -> Any:
     """Give the module that does the work, or a notice of what to install."""
     try:
-        return importlib.import_module("warpbook.kernel.labs.lab")
+        from warpbook.kernel.labs import lab
     except ImportError as problem:
         return Notice(_MISSING.format(problem))
+    return lab
 
 
 def list() -> Any:
     """List all labs by track: what each needs, whether it can be done here."""
-    return importlib.import_module("warpbook.kernel.labs.lab_list").LabList()
+    from warpbook.kernel.labs.lab_list import LabList
+
+    return LabList()
 
 
 def open(lab: str, folder: str | None = None) -> Any:

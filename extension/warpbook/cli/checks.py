@@ -21,7 +21,7 @@ from jupyter_core.paths import (
 from jupyter_server.extension.config import ExtensionConfigManager
 from jupyter_server.extension.manager import ExtensionPackage
 
-from warpbook import __version__
+from warpbook._version import __version__
 from warpbook.cli.archive_checks import archive_checks
 from warpbook.cli.check import Check, shown
 from warpbook.cli.neighbours import neighbour_check

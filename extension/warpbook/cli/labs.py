@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import msgspec
 
 from warpbook_labs.errors import LabError
 from warpbook_labs.lab.languages.table import LANGUAGES
-
-#: what is printed without loading what grades, by the action
-_WITHOUT_GRADING = {
-    "list": "warpbook.cli.labs_list",
-}
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -139,12 +133,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def run(options: argparse.Namespace) -> int:
     """Do what was asked; what it takes may not be installed."""
     if options.action == "submit" and options.hub is not None:
-        status: int = import_module("warpbook.cli.labs_hub").submit_to_hub(options)
-        return status
+        from warpbook.cli.labs_hub import submit_to_hub
+
+        return submit_to_hub(options)
     try:
-        if options.action in _WITHOUT_GRADING:
+        if options.action == "list":
             return _listed(options)
-        commands = import_module("warpbook.cli.labs_commands")
+        from warpbook.cli import labs_commands as commands
     except ImportError as problem:
         return _failed(
             options,
@@ -152,13 +147,12 @@ def run(options: argparse.Namespace) -> int:
             "pip install 'warpbook[labs]'",
         )
     try:
-        status = commands.ACTIONS[options.action](options)
+        return commands.ACTIONS[options.action](options)
     except BrokenPipeError:
         # of the terminal, and no problem of a lab
         raise
     except commands.PROBLEMS as problem:
         return _failed(options, str(problem))
-    return status
 
 
 def _add_hub(submit: argparse.ArgumentParser) -> None:
@@ -186,14 +180,15 @@ def _add_hub(submit: argparse.ArgumentParser) -> None:
 
 
 def _listed(options: argparse.Namespace) -> int:
-    listing = import_module(_WITHOUT_GRADING[options.action])
+    # without loading what grades
+    from warpbook.cli.labs_list import show
+
     try:
-        status: int = listing.show(options)
+        return show(options)
     except BrokenPipeError:
         raise
     except (LabError, OSError) as problem:
         return _failed(options, str(problem))
-    return status
 
 
 def _failed(options: argparse.Namespace, message: str) -> int:

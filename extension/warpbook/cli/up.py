@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
-from warpbook import __version__
+from warpbook._version import __version__
 from warpbook.cli.errors import CommandError
 from warpbook_labs.lab.files import TOUR as NOTEBOOKS
 from warpbook_monitors.open_sources import default_sources, replay_sources

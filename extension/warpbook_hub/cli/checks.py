@@ -12,7 +12,6 @@ import pwd
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +34,8 @@ ADDRESS = "database.url"
 
 def hub_checks() -> Iterator[Check]:
     """Look at the hub of this person, or at the one that started this server."""
-    plans = import_module("warpbook_hub.running.plan")
+    from warpbook_hub.running import plan as plans
+
     folder = Path(os.environ.get(FOLDER) or plans.default_folder())
     file = folder / plans.FILE
     try:
@@ -78,7 +78,8 @@ def _isolation(plan: HubPlan, file: Path) -> Check:
             capture_output=True,
             timeout=_TRIAL_S,
         )
-        isolation = import_module("warpbook_hub.running.isolation")
+        from warpbook_hub.running import isolation
+
         trial = msgspec.json.decode(done.stdout, type=isolation.Trial)
     except (subprocess.TimeoutExpired, OSError, msgspec.MsgspecError) as problem:
         return Check(what, "broken", f"It could not be tried: {problem}.")
@@ -116,8 +117,9 @@ def _isolation(plan: HubPlan, file: Path) -> Check:
 def database_check(plan: HubPlan) -> Check:
     """Say where the course's database is, without a password."""
     what = "Hub database"
-    addresses = import_module("warpbook_hub.database.address")
-    errors = import_module("warpbook_hub.errors")
+    from warpbook_hub import errors
+    from warpbook_hub.database import address as addresses
+
     try:
         address = addresses.read_address(plan.course_folder)
     except errors.DatabaseUnfit as problem:

@@ -8,7 +8,6 @@ import os
 import pwd
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,10 +61,12 @@ def cluster_of(options: argparse.Namespace, grader_user: str) -> dict[str, str]:
             "--cpu-slots and --no-gpu are of this machine. With --engine ray each node "
             "has its own."
         )
-    addresses = import_module("warpbook_hub.grader.cluster.address")
+    from warpbook_hub.grader.cluster import address as addresses
+
     if not addresses.is_address(address):
         raise CommandError("--ray-address is HOST:PORT, such as 10.0.0.1:6379.")
-    settings = import_module("warpbook_hub.grader.cluster.settings")
+    from warpbook_hub.grader.cluster import settings
+
     if importlib.util.find_spec("ray") is None:
         raise CommandError(f"There is no Ray here. {settings.EXTRA}")
     try:
@@ -83,7 +84,8 @@ def cluster_of(options: argparse.Namespace, grader_user: str) -> dict[str, str]:
 
 def head_warning(plan: HubPlan) -> str:
     """Say that submissions wait, if no head answers; else nothing."""
-    addresses = import_module("warpbook_hub.grader.cluster.address")
+    from warpbook_hub.grader.cluster import address as addresses
+
     if addresses.answers(plan.ray_address):
         return ""
     how = addresses.how_to_start_head(plan.ray_address)
@@ -96,8 +98,9 @@ def cluster_check(plan: HubPlan) -> Check:
     token_file = Path(plan.ray_token_file)
     if os.geteuid() != 0 and not os.access(token_file, os.R_OK):
         return Check(what, "absent", "Only who runs the hub can look at it.")
-    trials = import_module("warpbook_hub.grader.cluster.trial")
-    accounts = import_module("warpbook_hub.running.accounts")
+    from warpbook_hub.grader.cluster import trial as trials
+    from warpbook_hub.running import accounts
+
     command = [sys.executable, "-m", "warpbook_hub.grader.cluster.trial"]
     try:
         done = subprocess.run(

@@ -7,7 +7,6 @@ import pwd
 import re
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,7 +116,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def run(options: argparse.Namespace) -> int:
     """Write the files, all of them or none."""
     site = _site(options)
-    texts = import_module("warpbook_hub.spawners.site_files").site_files(site)
+    from warpbook_hub.spawners.site_files import site_files
+
+    texts = site_files(site)
     files = {options.output / name: text for name, text in texts.items()}
     for file in files:
         if file.exists() or file.is_symlink():
@@ -171,7 +172,8 @@ def _site(options: argparse.Namespace) -> Site:
             f"{python_folder}: jobs run this Python, and its folder has characters "
             "that a script would not take as they are. Install it elsewhere."
         )
-    files = import_module("warpbook_hub.spawners.site_files")
+    from warpbook_hub.spawners import site_files as files
+
     readers = {"kube": _profile_of(files.MIG), "slurm": _type_of, "systemd": _nodes_of}
     site: Site = files.Site(
         spawner,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,9 +28,10 @@ def move(plan: HubPlan, address: str) -> str:
     Raises:
         CommandError: it was not moved; the message says why and what to do.
     """
-    addresses = import_module("warpbook_hub.database.address")
-    accounts = import_module("warpbook_hub.running.accounts")
-    moving = import_module("warpbook_hub.keeping.moving")
+    from warpbook_hub.database import address as addresses
+    from warpbook_hub.keeping import moving
+    from warpbook_hub.running import accounts
+
     if address == _FROM_ENVIRONMENT:
         address = os.environ.get(addresses.VARIABLE, "")
         if not address:

@@ -11,7 +11,6 @@ import re
 import socket
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,7 +150,8 @@ def run(options: argparse.Namespace) -> int:
             f"A hub needs {', '.join(missing)}, which this Python has not. "
             f"Run: {sys.executable} -m pip install 'warpbook[hub]'"
         )
-    holding = import_module("warpbook_hub.running.holding")
+    from warpbook_hub.running import holding
+
     plan = _plan(options)
     with contextlib.ExitStack() as stack:
         try:
@@ -166,7 +166,8 @@ def run(options: argparse.Namespace) -> int:
         except OSError as problem:
             raise CommandError(f"{problem.filename}: {problem.strerror}.") from None
         if options.move_database:
-            database = import_module("warpbook_hub.cli.database")
+            from warpbook_hub.cli import database
+
             _make_folders(plan)
             say(database.move(plan, options.move_database))
         else:
@@ -176,8 +177,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_held(plan: HubPlan, restore: Path | None) -> None:
     """Run a hub whose folder is held."""
-    supervisor = import_module("warpbook_hub.running.supervisor")
-    plans = import_module("warpbook_hub.running.plan")
+    from warpbook_hub.running import plan as plans
+    from warpbook_hub.running import supervisor
+
     _check_ports(plan)
     _make_folders(plan)
     file = plans.write_plan(plan)
@@ -193,8 +195,9 @@ def _run_held(plan: HubPlan, restore: Path | None) -> None:
 
 
 def _plan(options: argparse.Namespace) -> HubPlan:
-    plans = import_module("warpbook_hub.running.plan")
-    proxies = import_module("warpbook_hub.running.proxy")
+    from warpbook_hub.running import plan as plans
+    from warpbook_hub.running import proxy as proxies
+
     folder = (options.folder or plans.default_folder()).absolute()
     lease_gpus = _lease_gpus(options)
     if re.fullmatch(r"/|/[A-Za-z0-9._~/-]*/", options.base_url) is None:
@@ -276,7 +279,8 @@ def _platform(file: Path) -> LtiPlatform:
             f"--lti needs {', '.join(missing)}, which this Python has not. "
             f"Run: {sys.executable} -m pip install 'warpbook[hub,lti]'"
         )
-    platforms = import_module("warpbook_hub.lti.platform")
+    from warpbook_hub.lti import platform as platforms
+
     try:
         platform: LtiPlatform = platforms.read_platform(file)
     except platforms.BadPlatform as problem:

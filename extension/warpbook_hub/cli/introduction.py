@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import sys
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -52,7 +51,9 @@ def introduce(plan: HubPlan) -> None:
     if plan.ray_address:
         say(f"  Graded on the Ray cluster of {plan.ray_address}{head_warning(plan)}")
     elif plan.use_gpu and plan.cpu_slots:
-        if not import_module("warpbook_hub.grader.gpus").devices():
+        from warpbook_hub.grader.gpus import devices
+
+        if not devices():
             say("  No GPU here: correctness is graded, speed is not")
         elif not plan.notebooks_use_gpu:
             say("  GPUs grade, and notebooks don't see them (--notebooks-use-gpu)")
@@ -63,7 +64,9 @@ def introduce(plan: HubPlan) -> None:
                 say(f"  Not graded here: {labs}. To grade them: {install}")
     for check in neighbour_check():
         say(f"  NEIGHBOURS. {check.message} {check.remedy}")
-    if not import_module("warpbook_hub.service.script").has_script():
+    from warpbook_hub.service.script import has_script
+
+    if not has_script():
         say(_NO_SCRIPT)
     if plan.platform is not None:
         say(_PLATFORM.format(issuer=plan.platform.issuer, url=plan.url))
@@ -78,7 +81,8 @@ def introduce(plan: HubPlan) -> None:
     say(_DEMO.format(account=pwd.getpwuid(os.getuid()).pw_name))
     if plan.platform is not None:
         return
-    login = import_module("warpbook_hub.running.login")
+    from warpbook_hub.running import login
+
     passwords = login.passwords_of(plan.hub_folder)
     say(f"  Password of learners: {passwords.learners}")
     say(f"  Password of instructors: {passwords.staff}")

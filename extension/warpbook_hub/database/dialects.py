@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
@@ -76,7 +75,7 @@ def dialect_of(path: Path) -> Dialect:
     if address is None:
         return SqliteDialect(path)
     try:
-        postgres = import_module("warpbook_hub.database.postgres")
+        from warpbook_hub.database import postgres
     except ImportError:
         raise DatabaseUnfit(
             "PostgreSQL needs its driver, which this Python has not. "

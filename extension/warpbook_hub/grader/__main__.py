@@ -8,7 +8,6 @@ import os
 import signal
 import stat
 import sys
-from importlib import import_module
 from pathlib import Path
 
 from warpbook_hub.grader.client import HubClient, HubRefused
@@ -83,7 +82,7 @@ def _on_ray(options: argparse.Namespace, bounds: Bounds) -> Engine:
     settings.use(options.ray_token_file)
     try:
         # the driver alone has it
-        pools = import_module("warpbook_hub.grader.cluster.pool")
+        from warpbook_hub.grader.cluster import pool as pools
     except ImportError:
         raise CantBegin(f"There is no Ray here. {settings.EXTRA}") from None
     try:

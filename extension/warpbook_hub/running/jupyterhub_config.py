@@ -4,7 +4,6 @@ import ctypes
 import os
 import signal
 import sys
-from importlib import import_module
 from pathlib import Path
 
 from warpbook_hub.running.lease_spawner import LeaseSpawner
@@ -62,7 +61,8 @@ else:
     c.JupyterHub.spawner_class = "simple"
     c.SimpleLocalProcessSpawner.home_dir_template = f"{plan.homes}/{{username}}"
 if plan.platform is not None:
-    launches = import_module("warpbook_hub.running.lti_login")
+    from warpbook_hub.running import lti_login as launches
+
     launches.configure(c, plan)
 c.Authenticator.allow_all = True
 c.JupyterHub.allow_named_servers = True

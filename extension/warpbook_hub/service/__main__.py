@@ -13,7 +13,6 @@ import logging
 import os
 import signal
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -101,7 +100,8 @@ def _hub_link(folder: Path) -> HubLink | None:
     if not text:
         return None
     # what it takes is an extra
-    links = import_module("warpbook_hub.lti.hub_link")
+    from warpbook_hub.lti import hub_link as links
+
     link: HubLink = links.HubLink(msgspec.json.decode(text, type=LtiPlatform), folder)
     return link
 

@@ -4,7 +4,6 @@
 # mypy: disallow-untyped-decorators=False
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
@@ -45,7 +44,8 @@ def lab(line: str, cell: str) -> None:
 
 def _keep(parts: Any, name: str, cell: str) -> tuple[Any, str]:
     """Write the file; give it, and what is said of that."""
-    sources = importlib.import_module("warpbook.kernel.labs.lab_sources")
+    from warpbook.kernel.labs import lab_sources as sources
+
     file, aside = sources.keep_source(parts.find(name), cell)
     lines = len(cell.splitlines())
     words = f"Kept in {file}: {lines:,} line{'' if lines == 1 else 's'}."

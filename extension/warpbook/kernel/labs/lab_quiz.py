@@ -4,7 +4,6 @@
 # mypy: disallow-untyped-decorators=False
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -118,7 +117,8 @@ def _shown(words: Sequence[str], text: str) -> ShownQuiz | ShownMarks | Notice:
     if not words:
         return ShownQuiz(questions, left_out, text)
     answers = read_answers(words, questions)
-    grading = importlib.import_module("warpbook_labs.course.quiz_grading")
+    from warpbook_labs.course import quiz_grading as grading
+
     marks = tuple(grading.mark_answers(questions, answers))
     if text:
         return ShownMarks(marks, marks_words(marks))

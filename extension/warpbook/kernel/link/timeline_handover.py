@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import queue
 import threading
 import time
@@ -37,9 +36,11 @@ class TimelineHandover:
 
     def count(self, events: Columns, run: Run) -> int | None:
         """Count the events that would be handed over; None if they can't be."""
-        body = importlib.import_module("warpbook_profiler.timeline.timeline_body")
+        from warpbook_profiler.model.timeline_answers import MAX_EVENTS
+        from warpbook_profiler.timeline import timeline_body as body
+
         count = int(body.drawn(events, run).sum())
-        too_many = count > body.MAX_EVENTS or len(events.names) > body.MAX_NAMES
+        too_many = count > MAX_EVENTS or len(events.names) > body.MAX_NAMES
         return None if too_many or self._waiting.full() else count
 
     def hand_over(
@@ -55,7 +56,8 @@ class TimelineHandover:
             self._thread.start()
 
     def _work(self) -> None:
-        body = importlib.import_module("warpbook_profiler.timeline.timeline_body")
+        from warpbook_profiler.timeline import timeline_body as body
+
         while True:
             link, report_id, events, run = self._waiting.get()
             time.sleep(_AFTER_S)

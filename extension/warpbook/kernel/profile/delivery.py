@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -118,7 +117,8 @@ class Delivery:
     def begin_live(self, options: Options, title: str, cell_id: str | None) -> LiveCell:
         """Begin to profile a code that runs for minutes."""
         # it needs NumPy, which takes long to import
-        live_cell = importlib.import_module("warpbook.kernel.live.live_cell")
+        from warpbook.kernel.live import live_cell
+
         live: LiveCell = live_cell.LiveCell(
             self._shell,
             self._link,

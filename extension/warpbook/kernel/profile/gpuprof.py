@@ -16,7 +16,6 @@ import ast
 import builtins
 import contextlib
 import functools
-import importlib
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -303,7 +302,8 @@ class CellProfiler:
 
         def try_changes(profile: CellProfile) -> tuple[Trial, ...]:
             # it needs torch
-            trying = importlib.import_module("warpbook.kernel.trying.trials")
+            from warpbook.kernel.trying import trials as trying
+
             seconds = session.options.try_seconds
             trials: tuple[Trial, ...] = trying.try_changes(
                 self._shell, session.code, name, seconds, profile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import msgspec
@@ -95,7 +94,8 @@ class Profile:
     def advise(self) -> Advice:
         """Go through the optimisation checklist with what was measured."""
         # it needs NumPy, which takes long to import
-        judging = importlib.import_module("warpbook_profiler.checklist.judging")
+        from warpbook_profiler.checklist import judging
+
         answers: Checklist = judging.checklist(
             self.figures, CHECKLIST_LABS, self.code, self.process
         )

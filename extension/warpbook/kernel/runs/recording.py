@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,9 @@ class Recording:
             CaptureFailed: there is no torch.
         """
         began_ns = time.perf_counter_ns()
-        self._capture: Any = _with_torch("kineto").Capture(memory, shapes)
+        with _torch_or_remedy():
+            from warpbook_profiler.capture.kineto import Capture
+        self._capture = Capture(memory, shapes)
         self._import_ns = time.perf_counter_ns() - began_ns
         self.notes = LineNotes()
 
@@ -83,7 +85,8 @@ class Recording:
             set_up = msgspec.structs.replace(run.set_up, imports_ns=self._import_ns)
             run = replace(run, set_up=set_up)
         if self.notes.lines:
-            marking = importlib.import_module("warpbook_profiler.events.marks")
+            from warpbook_profiler.events import marks as marking
+
             marks = marking.make_marks(self.notes.lines, self.notes.times_ns)
             run = replace(run, marks=marks)
         return Recorded(events, run, self._capture)
@@ -108,11 +111,13 @@ class Recorded:
 
     def figures(self, source: Sequence[str]) -> CellProfile:
         """Add the events up; the source is shown beside its lines."""
-        analysis = importlib.import_module("warpbook_profiler.verdict.analysis")
+        from warpbook_profiler.verdict import analysis
+
         figures: CellProfile = analysis.analyse(self.events, self.run)
         if self.run.marks is None:
             return figures
-        lines = importlib.import_module("warpbook_profiler.facts.lines")
+        from warpbook_profiler.facts import lines
+
         return msgspec.structs.replace(
             figures,
             lines=lines.by_line(self.events, self.run, source),
@@ -143,13 +148,16 @@ def wait_for_gpu() -> None:
     Raises:
         CaptureFailed: there is no torch, or the GPU is in no state to be waited for.
     """
-    _with_torch("torch_gpus").wait_for_gpu()
+    with _torch_or_remedy():
+        from warpbook_profiler.capture import torch_gpus
+    torch_gpus.wait_for_gpu()
 
 
-def _with_torch(module: str) -> Any:
-    # torch takes long to import, and may not be there
+@contextlib.contextmanager
+def _torch_or_remedy() -> Iterator[None]:
+    """Around an import of torch, which takes long and may not be there."""
     try:
-        return importlib.import_module(f"warpbook_profiler.{module}")
+        yield
     except (ImportError, OSError) as problem:
         raise CaptureFailed(
             f"%%gpuprof needs PyTorch in this kernel's environment ({sys.prefix}), "

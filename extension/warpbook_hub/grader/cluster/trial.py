@@ -6,7 +6,6 @@ It joins a cluster as a grader does, and leaves it. It prints what it found as J
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,7 +33,8 @@ def tried(address: str, token_file: Path) -> ClusterTrial:
     except (OSError, ValueError) as problem:
         return ClusterTrial(str(problem))
     # Ray reads its settings as it is imported
-    pools = import_module("warpbook_hub.grader.cluster.pool")
+    from warpbook_hub.grader.cluster import pool as pools
+
     try:
         pool = pools.RayPool(address)
     except pools.NoCluster as problem:

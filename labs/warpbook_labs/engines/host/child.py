@@ -181,7 +181,8 @@ class Child:
             self._synchronize()
 
     def _record(self, command: Record) -> Reply:
-        kineto: Any = importlib.import_module("warpbook_profiler.capture.kineto")
+        from warpbook_profiler.capture import kineto
+
         capture = kineto.Capture()
         self._run(command.run)
         capture.start()
@@ -252,7 +253,10 @@ def _begun(setup: Setup) -> tuple[Child | None, Reply]:
         torch: Any = importlib.import_module("torch")
         torch.set_num_threads(1)
         if setup.is_traced:
-            importlib.import_module("warpbook_profiler.capture.kineto")
+            # loaded before files are out of reach
+            from warpbook_profiler.capture import kineto
+
+            del kineto
     except (ImportError, OSError) as problem:
         words = f"PyTorch can't be loaded ({problem}): pip install 'warpbook[torch]'"
         return None, Failed("no torch", words)

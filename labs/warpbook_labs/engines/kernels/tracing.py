@@ -8,7 +8,6 @@ never when it is timed. Both files open as any others: `warpbook analyze`, and
 from __future__ import annotations
 
 import gzip
-import importlib
 import shutil
 import sys
 import time
@@ -115,16 +114,17 @@ def _record(request: _Asked) -> None:
 
 def _capture() -> Any:
     try:
-        kineto: Any = importlib.import_module("warpbook_profiler.capture.kineto")
+        import torch
+
+        from warpbook_profiler.capture import kineto
     except ImportError as problem:
         raise NoTrace(
             "There is no trace without PyTorch, whose profiler records it "
             f"({problem}): pip install 'warpbook[torch]'"
         ) from None
-    if not kineto.torch.cuda.is_available():
+    if not torch.cuda.is_available():
         raise NoTrace(
-            f"PyTorch {kineto.torch.__version__} can't use the GPU here, so there is "
-            "no trace."
+            f"PyTorch {torch.__version__} can't use the GPU here, so there is no trace."
         )
     return kineto.Capture()
 
@@ -155,7 +155,8 @@ def _runner(device: Device, request: _Asked) -> Callable[[], None]:
 
 def _traced(capture: Any, run: Callable[[], None], trace: Path) -> None:
     plain = trace.with_suffix(".tmp")
-    errors = importlib.import_module("warpbook_profiler.model.errors")
+    from warpbook_profiler.model import errors
+
     try:
         capture.start()
         for _ in range(RUNS):

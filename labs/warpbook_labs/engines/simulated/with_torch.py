@@ -83,17 +83,22 @@ def prepare() -> None:
         words = f"PyTorch can't be loaded ({problem}): {INSTALL_TORCH}"
         raise NotInstalled(words) from None
     # these load PyTorch, so they are loaded here only
-    accelerator = _module("engines.simulated.pytorch.accelerator")
+    from warpbook_labs.engines.simulated.pytorch import accelerator
+
     try:
         # even its parts may not be there in another version
-        _module("engines.simulated.pytorch.install").install()
+        from warpbook_labs.engines.simulated.pytorch.install import install
+
+        install()
     except accelerator.NotSupported as problem:
         raise NotInstalled(str(problem)) from None
     except Exception as problem:
         raise NotInstalled(_NOT_KNOWN.format(problem)) from problem
-    session = _module("engines.simulated.pytorch.session")
+    from warpbook_labs.engines.simulated.judged import judged
+    from warpbook_labs.engines.simulated.pytorch import session
+
     _session, _writes_of = session.Session, session.writes_of
-    _judged = _module("engines.simulated.judged").judged
+    _judged = judged
     _rehearse()
 
 
@@ -169,7 +174,3 @@ def _run(load: Load, case: HostCase) -> Left:
                     raise NotFit(f"It writes `{buffer.name}`, which is an input.")
             outputs.append({e.name: held[e.name] for e in case.buffers if e.is_written})
     return Left(tuple(outputs))
-
-
-def _module(name: str) -> Any:
-    return importlib.import_module(f"warpbook_labs.{name}")
