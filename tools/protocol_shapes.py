@@ -1,6 +1,6 @@
 """Write frontend/src/shapes/*.ts: for each message and answer, a check of its shape.
 
-They come of the same JSON Schema as protocol.ts, and use frontend/src/checks.ts:
+They come of the same JSON Schema as protocol.ts, and use frontend/src/shapes/checks.ts:
 
 - a field that has a default in Python may be left out by an older server: the page
   fills it in;
@@ -26,9 +26,9 @@ Schema = dict[str, Any]
 HEADER = """\
 // Generated from extension/warpbook/*protocol.py. Do not edit.
 
-import type { Check, Shape } from '../checks';
-import * as check from '../checks';
-import type * as types from '../protocol';
+import type { Check, Shape } from './checks';
+import * as check from './checks';
+import type * as types from './protocol';
 """
 
 STREAM_MESSAGES = get_args(protocol.ServerMessage)

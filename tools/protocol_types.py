@@ -1,6 +1,6 @@
 """Write what the page knows of protocol.py and lab_protocol.py of warpbook.
 
-That is frontend/src/protocol.ts, the types, frontend/src/shapes/, their checks (see
+That is frontend/src/shapes/protocol.ts, the types, frontend/src/shapes/, their checks (see
 protocol_shapes.py), and frontend/src/labs/languages.ts, the names of languages.
 `python tools/protocol_types.py` writes; with `--check` it only compares, and exits with
 1 when a file is not what the Python sources say.
@@ -176,7 +176,7 @@ def languages() -> str:
     )
     return (
         "// Generated from labs/warpbook_labs/lab/languages/names.py. Do not edit.\n\n"
-        "import { mark } from '../translation';\n\n"
+        "import { mark } from '../core/translation';\n\n"
         + doc("What people call the languages of labs, before translation.")
         + f"export const LANGUAGES: Record<string, string> = {{\n{rows}\n}};\n"
     )
@@ -186,7 +186,7 @@ def files() -> dict[Path, str]:
     """Give the text of each file that is generated."""
     shapes = protocol_shapes.generate()
     return {
-        SOURCES / "protocol.ts": generate(),
+        SOURCES / "shapes" / "protocol.ts": generate(),
         SOURCES / "labs" / "languages.ts": languages(),
     } | {SOURCES / "shapes" / f"{name}.ts": text for name, text in shapes.items()}
 

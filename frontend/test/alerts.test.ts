@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ActiveAlerts, AlertNews } from '../src/alerts';
-import type { Band } from '../src/bands';
-import { LongCells } from '../src/longcells';
-import type { Alert, Alerts } from '../src/protocol';
+import { ActiveAlerts, AlertNews } from '../src/server/alerts';
+import type { Band } from '../src/notebook/bands';
+import { LongCells } from '../src/notebook/longcells';
+import type { Alert, Alerts } from '../src/shapes/protocol';
 
 const HOT: Alert = {
   id: 'temperature/gpu:a/1000',

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChartSpec } from '../src/chart/chart';
 import { ticksFor, timeLabels } from '../src/chart/scales';
-import type { Kept } from '../src/dashboard/arrangement';
-import { Arrangement } from '../src/dashboard/arrangement';
-import { heat, heatBackground } from '../src/dashboard/heat';
-import { unbroken } from '../src/format';
-import { Store } from '../src/store';
+import type { Kept } from '../src/dashboard/tiles/arrangement';
+import { Arrangement } from '../src/dashboard/tiles/arrangement';
+import { heat, heatBackground } from '../src/dashboard/tiles/heat';
+import { unbroken } from '../src/core/format';
+import { Store } from '../src/core/store';
 import { frame, HELLO } from './fixtures';
 
 function keeper(kept: unknown) {

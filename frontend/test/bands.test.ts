@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { INotebookTracker } from '@jupyterlab/notebook';
-import { Bands, titleOf } from '../src/bands';
+import { Bands, titleOf } from '../src/notebook/bands';
 
 type Slot = (sender: unknown, message: object) => void;
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { labCard } from '../src/labs/card';
 import { cellText } from '../src/labs/card_cells';
 import { isCard } from '../src/shapes/labs';
-import type { Card, CardStatus, Part } from '../src/protocol';
+import type { Card, CardStatus, Part } from '../src/shapes/protocol';
 import type { FakeNode } from './fake_dom';
 import { fakeDocument } from './fake_dom';
 

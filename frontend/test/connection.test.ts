@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import type { Endpoint } from '../src/connection';
-import { Connection } from '../src/connection';
-import { PROTOCOL_VERSION } from '../src/protocol';
+import type { Endpoint } from '../src/core/connection';
+import { Connection } from '../src/core/connection';
+import { PROTOCOL_VERSION } from '../src/shapes/protocol';
 
 const HELLO = {
   type: 'hello',

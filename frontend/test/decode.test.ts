@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decode } from '../src/decode';
-import { PROTOCOL_VERSION } from '../src/protocol';
+import { decode } from '../src/core/decode';
+import { PROTOCOL_VERSION } from '../src/shapes/protocol';
 
 const HELLO = {
   type: 'hello',

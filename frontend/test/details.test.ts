@@ -3,11 +3,11 @@ import type { TestContext } from 'node:test';
 import { test } from 'node:test';
 import { Details } from '../src/chart/details';
 import { DrawLoop } from '../src/chart/loop';
-import { Viewport } from '../src/chart/viewport';
-import { History } from '../src/history';
-import type { Detail } from '../src/protocol';
-import { HttpError } from '../src/reading';
-import type { Store } from '../src/store';
+import { Viewport } from '../src/core/viewport';
+import { History } from '../src/server/history';
+import type { Detail } from '../src/shapes/protocol';
+import { HttpError } from '../src/core/reading';
+import type { Store } from '../src/core/store';
 import { fakeConnection, fakeTimers } from './fake_page';
 
 const SPAN = { fromMs: 0, toMs: 3_600_000 };

@@ -1,7 +1,7 @@
 /** A page's timers and stream, both moved on by hand. */
 
 import type { TestContext } from 'node:test';
-import type { Listener } from '../src/connection';
+import type { Listener } from '../src/core/connection';
 
 /** Let the page have such timers; returns how to let milliseconds pass. */
 export function fakeTimers(

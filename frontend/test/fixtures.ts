@@ -1,7 +1,7 @@
 /** A server with one GPU that tells power and SM activity. */
 
-import { PROTOCOL_VERSION } from '../src/protocol';
-import type { Device, Frame, Hello } from '../src/protocol';
+import { PROTOCOL_VERSION } from '../src/shapes/protocol';
+import type { Device, Frame, Hello } from '../src/shapes/protocol';
 
 export const GPU: Device = {
   id: 'gpu:a',

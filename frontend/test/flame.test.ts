@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { layout, wholeNs } from '../src/dashboard/flame_layout';
-import type { CallNode } from '../src/protocol';
+import { layout, wholeNs } from '../src/dashboard/reports/flame_layout';
+import type { CallNode } from '../src/shapes/protocol';
 
 const call = (name: string, parent: number, host: number, gpu: number) => ({
   name,

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { roundTop, tickLabels, timeTicks } from '../src/chart/scales';
-import { clip, duration, durationNs, text, usedOfTotal } from '../src/format';
+import {
+  clip,
+  duration,
+  durationNs,
+  text,
+  usedOfTotal
+} from '../src/core/format';
 
 /** No-break spaces as people see them. */
 const seen = (value: string) => value.replaceAll('\u00a0', ' ');

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { ALL, fits, languageName } from '../src/labs/filters';
 import { unrunLabs, unrunWords } from '../src/labs/unrun';
 import { blocks, marked } from '../src/labs/words';
-import type { LabEntry } from '../src/protocol';
+import type { LabEntry } from '../src/shapes/protocol';
 import type { FakeNode } from './fake_dom';
 import { fakeDocument } from './fake_dom';
 

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Figure } from '../src/bokeh';
-import { LinkedRanges } from '../src/linked';
+import type { Figure } from '../src/core/bokeh';
+import { LinkedRanges } from '../src/core/linked';
 
 class Range {
   readonly properties = { start: 'start', end: 'end' };

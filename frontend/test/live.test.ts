@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { statusWords, wallNs } from '../src/dashboard/live';
-import { busyRatio, stepNs } from '../src/dashboard/live_chart';
-import type { CellReport, LiveWindow } from '../src/protocol';
+import { statusWords, wallNs } from '../src/dashboard/reports/live';
+import { busyRatio, stepNs } from '../src/dashboard/reports/live_chart';
+import type { CellReport, LiveWindow } from '../src/shapes/protocol';
 
 const report = (fields: object) =>
   ({ status: 'running', ended_ms: 100_000, ...fields }) as CellReport;

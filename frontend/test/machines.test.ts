@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { INotebookTracker } from '@jupyterlab/notebook';
-import { Machines } from '../src/machines';
+import { Machines } from '../src/notebook/machines';
 
 /** What the other side of a comm has heard, and how it speaks and ends. */
 class FakeComm {

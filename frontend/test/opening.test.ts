@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
-import type { BokehLoader } from '../src/bokeh';
-import type { CellReport } from '../src/protocol';
-import { HttpError } from '../src/reading';
+import type { BokehLoader } from '../src/core/bokeh';
+import type { CellReport } from '../src/shapes/protocol';
+import { HttpError } from '../src/core/reading';
 import { TimelineView } from '../src/timeline/view';
 import { FakeNode, fakeDocument } from './fake_dom';
 import { fakeConnection, fakeTimers } from './fake_page';

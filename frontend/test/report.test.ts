@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checklistNodes } from '../src/dashboard/report_checklist';
+import { checklistNodes } from '../src/dashboard/reports/report_checklist';
 import {
   causeNodes,
   changeNodes,
   trialNodes,
   verdictNodes
-} from '../src/dashboard/report_parts';
-import { count, duration, share } from '../src/format';
-import type { ReportView } from '../src/protocol';
+} from '../src/dashboard/reports/report_parts';
+import { count, duration, share } from '../src/core/format';
+import type { ReportView } from '../src/shapes/protocol';
 import type { FakeNode } from './fake_dom';
 import { fakeDocument } from './fake_dom';
 

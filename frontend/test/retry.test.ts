@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
-import { HttpError, isFinal, UnknownForm } from '../src/reading';
-import { Retry } from '../src/retry';
+import { HttpError, isFinal, UnknownForm } from '../src/core/reading';
+import { Retry } from '../src/core/retry';
 import { fakeConnection, fakeTimers } from './fake_page';
 
 const LOST = new Error('Failed to fetch');

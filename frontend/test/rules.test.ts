@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Draft } from '../src/dashboard/rule_draft';
+import type { Draft } from '../src/dashboard/rules/rule_draft';
 import {
   draftOf,
   metricsOf,
   NEW,
   problemsOf,
   settingsOf
-} from '../src/dashboard/rule_draft';
+} from '../src/dashboard/rules/rule_draft';
 import { GPU } from './fixtures';
 
 const METRICS = metricsOf([GPU, GPU]);

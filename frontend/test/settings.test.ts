@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
-import { Settings } from '../src/settings';
+import { Settings } from '../src/core/settings';
 
 interface Property {
   readonly default: unknown;

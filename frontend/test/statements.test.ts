@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Event, Receipt } from '../src/protocol';
-import { Statements } from '../src/statements';
-import { Store } from '../src/store';
+import type { Event, Receipt } from '../src/shapes/protocol';
+import { Statements } from '../src/core/statements';
+import { Store } from '../src/core/store';
 import { frame, GPU, HELLO } from './fixtures';
 
 const CAP = {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { BokehLoader } from '../src/bokeh';
-import { ContentView } from '../src/dashboard/content';
+import type { BokehLoader } from '../src/core/bokeh';
+import { ContentView } from '../src/dashboard/parts/content';
 import type { Controls } from '../src/dashboard/controls';
 import { Header } from '../src/dashboard/header';
-import { Notices } from '../src/dashboard/notices';
-import { checklistPart } from '../src/dashboard/report_checklist';
-import { h } from '../src/dom';
-import type { Stream } from '../src/shared';
-import { keepLines, StatusLine } from '../src/status';
+import { Notices } from '../src/dashboard/find/notices';
+import { checklistPart } from '../src/dashboard/reports/report_checklist';
+import { h } from '../src/core/dom';
+import type { Stream } from '../src/core/shared';
+import { keepLines, StatusLine } from '../src/core/status';
 import { FakeNode, fakeDocument } from './fake_dom';
 import { fakeTimers } from './fake_page';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Store } from '../src/store';
+import { Store } from '../src/core/store';
 import { frame, GPU, HELLO } from './fixtures';
 
 function column(store: Store, metric: string): number[] {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { layout } from '../src/dashboard/tiles';
-import type { Device, Metric } from '../src/protocol';
+import { layout } from '../src/dashboard/tiles/tiles';
+import type { Device, Metric } from '../src/shapes/protocol';
 import { GPU } from './fixtures';
 
 const NO_GPM = 'GPM needs a Hopper GPU or a newer one.';

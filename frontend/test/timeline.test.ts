@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { TimelineDetails, TimelineWindow } from '../src/protocol';
+import type { TimelineDetails, TimelineWindow } from '../src/shapes/protocol';
 import type { Columns } from '../src/timeline/bars';
 import { barColumns, foundColumns } from '../src/timeline/bars';
 import { detailRows } from '../src/timeline/details';

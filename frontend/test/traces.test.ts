@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { perfettoPart } from '../src/dashboard/perfetto';
-import { whose } from '../src/dashboard/whose';
-import { comparePart } from '../src/dashboard/report_difference';
-import type { CellReport } from '../src/protocol';
-import { TraceFiles } from '../src/traces';
+import { perfettoPart } from '../src/dashboard/reports/perfetto';
+import { whose } from '../src/dashboard/reports/whose';
+import { comparePart } from '../src/dashboard/reports/report_difference';
+import type { CellReport } from '../src/shapes/protocol';
+import { TraceFiles } from '../src/server/traces';
 import type { FakeNode } from './fake_dom';
 import { fakeDocument } from './fake_dom';
 

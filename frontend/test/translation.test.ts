@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ITranslator } from '@jupyterlab/translation';
 import { TranslationManager } from '@jupyterlab/translation/lib/manager';
-import { ending, word } from '../src/dashboard/worded';
-import { phrase, setTranslator, trans } from '../src/translation';
-import { verdictName } from '../src/words';
+import { ending, word } from '../src/dashboard/parts/worded';
+import { phrase, setTranslator, trans } from '../src/core/translation';
+import { verdictName } from '../src/core/words';
 
 /** As a language pack has it, and JupyterLab reads it. */
 const CATALOGUE = {

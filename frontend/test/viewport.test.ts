@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Viewport } from '../src/chart/viewport';
+import { Viewport } from '../src/core/viewport';
 
 const HOUR = 3_600_000;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Store } from '../src/store';
+import { Store } from '../src/core/store';
 import type { Feed } from '../src/widget/feed';
 import { Monitor } from '../src/widget/view';
 import type { FakeNode } from './fake_dom';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
-import type { TimelineWindow } from '../src/protocol';
-import { HttpError } from '../src/reading';
+import type { TimelineWindow } from '../src/shapes/protocol';
+import { HttpError } from '../src/core/reading';
 import { TimelineSource } from '../src/timeline/source';
 import { Windows } from '../src/timeline/windows';
 import { fakeConnection, fakeTimers } from './fake_page';

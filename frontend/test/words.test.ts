@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { gpusAndInstances } from '../src/instances';
-import type { Device } from '../src/protocol';
+import { gpusAndInstances } from '../src/core/instances';
+import type { Device } from '../src/shapes/protocol';
 import {
   deviceHeading,
   deviceLabel,
   isUnread,
   verdictName
-} from '../src/words';
+} from '../src/core/words';
 import { GPU } from './fixtures';
 
 test('only a device that nobody has read yet is passed over in silence', () => {

@@ -1,6 +1,6 @@
 """Which lines stand together when a span is explored: those of the live charts.
 
-The live charts' own table is `frontend/src/dashboard/tiles.ts`, their colours are in
+The live charts' own table is `frontend/src/dashboard/tiles/tiles.ts`, their colours are in
 `frontend/style/chart.css`; a test holds these against both.
 """
 

@@ -1,12 +1,12 @@
 /** One chart: title, legend with present values, lines over time, what is pointed at. */
 
 import type uPlot from 'uplot';
-import { h, setText } from '../dom';
-import { clock, text } from '../format';
-import type { Device, Unit } from '../protocol';
-import type { Store } from '../store';
-import type { Colors } from '../theme';
-import { readColors } from '../theme';
+import { h, setText } from '../core/dom';
+import { clock, text } from '../core/format';
+import type { Device, Unit } from '../shapes/protocol';
+import type { Store } from '../core/store';
+import type { Colors } from '../core/theme';
+import { readColors } from '../core/theme';
 import type { Envelope } from './envelope';
 import { drawEnvelopes } from './envelope';
 import type { Gestures } from './gestures';

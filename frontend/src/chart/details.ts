@@ -5,12 +5,12 @@
  * with each draw; a request goes out when they have settled, one for each device.
  */
 
-import type { Connection } from '../connection';
-import type { History } from '../history';
-import { Retry } from '../retry';
+import type { Connection } from '../core/connection';
+import type { History } from '../server/history';
+import { Retry } from '../core/retry';
 import type { Samples } from './samples';
 import { detailSamples } from './samples';
-import type { Span } from './viewport';
+import type { Span } from '../core/viewport';
 
 /** About one for each second pixel of a wide chart. */
 const MOST_STEPS = 600;

@@ -1,7 +1,7 @@
 /** What hands do on a chart: drag, wheel, click, keys; the view says what follows. */
 
 import type uPlot from 'uplot';
-import type { Span } from './viewport';
+import type { Span } from '../core/viewport';
 
 export interface Gestures {
   /** Whether a plain drag selects, as one with shift does. */

@@ -1,7 +1,7 @@
 /** A chart's legend: which line is which, its value now; a click hides a line. */
 
-import { h, setText } from '../dom';
-import { text } from '../format';
+import { h, setText } from '../core/dom';
+import { text } from '../core/format';
 import type { ChartSpec } from './chart';
 
 /** Which lines of a chart are hidden. */

@@ -1,10 +1,10 @@
 /** When to draw: all charts in one animation frame, none that nobody sees. */
 
-import type { Store } from '../store';
+import type { Store } from '../core/store';
 import type { Details } from './details';
 import type { Samples } from './samples';
 import { storedSamples } from './samples';
-import type { Span, Viewport } from './viewport';
+import type { Span, Viewport } from '../core/viewport';
 
 /** What all charts of one view show now. */
 export interface View extends Span {

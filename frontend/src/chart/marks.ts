@@ -1,7 +1,7 @@
 /** What lies behind the lines: executed cells, a selection, and what a gap was. */
 
 import type uPlot from 'uplot';
-import type { Colors } from '../theme';
+import type { Colors } from '../core/theme';
 
 /** A span of time with a name. */
 export interface Mark {

@@ -1,13 +1,13 @@
 /** Cells that ran before this page was open, as marks: the server keeps them. */
 
-import type { Connection } from '../connection';
-import { duration, clip } from '../format';
-import type { KeptRecord } from '../protocol';
-import type { Records } from '../records';
-import { ANYTHING } from '../records';
-import { Retry } from '../retry';
+import type { Connection } from '../core/connection';
+import { duration, clip } from '../core/format';
+import type { KeptRecord } from '../shapes/protocol';
+import type { Records } from '../server/records';
+import { ANYTHING } from '../server/records';
+import { Retry } from '../core/retry';
 import type { Mark } from './marks';
-import type { Span } from './viewport';
+import type { Span } from '../core/viewport';
 
 /** As many as a list may have. */
 const MOST = 200;

@@ -1,8 +1,8 @@
 /** How uPlot is set up for one of our charts; what it shows is in `chart.ts`. */
 
 import uPlot from 'uplot';
-import type { Unit } from '../protocol';
-import type { Colors } from '../theme';
+import type { Unit } from '../shapes/protocol';
+import type { Colors } from '../core/theme';
 import { tickLabels, ticksFor, timeLabels, valueTicks } from './scales';
 
 const AXIS_FONT = '10px system-ui, sans-serif';

@@ -2,7 +2,7 @@
 
 import type uPlot from 'uplot';
 import type { Gestures } from './gestures';
-import type { Span } from './viewport';
+import type { Span } from '../core/viewport';
 
 /** From one end to the other in this many steps, or in single samples. */
 const STEPS = 100;

@@ -1,8 +1,8 @@
 /** What a chart draws of one device: rows of the store, or steps that sum rows up. */
 
-import type { Detail } from '../protocol';
-import type { Store } from '../store';
-import type { Span } from './viewport';
+import type { Detail } from '../shapes/protocol';
+import type { Store } from '../core/store';
+import type { Span } from '../core/viewport';
 
 /** One metric at the times of its samples; NaN where there is no reading. */
 export interface Column {

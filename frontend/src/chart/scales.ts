@@ -1,7 +1,7 @@
 /** Where an axis ends and where its ticks are: calm, round and the same everywhere. */
 
-import { clock, date, quantity } from '../format';
-import type { Unit } from '../protocol';
+import { clock, date, quantity } from '../core/format';
+import type { Unit } from '../shapes/protocol';
 
 /** The next of 1, 2, 5 times a power of the unit's base at or above a value. */
 export function roundTop(value: number, unit: Unit): number {

@@ -1,15 +1,15 @@
 /** The controls of the history: how much, which part, what to do with it. */
 
 import { STORED_MS } from '../chart/loop';
-import { HOUR_MS, MONTH_MS } from '../chart/viewport';
-import type { Viewport } from '../chart/viewport';
-import { h, setText } from '../dom';
-import { clip, duration, when } from '../format';
-import type { ExportFormat, History } from '../history';
-import type { Keeping } from '../protocol';
-import { keyList } from './keys';
-import { FORMATS, save } from './save';
-import { mark, trans } from '../translation';
+import { HOUR_MS, MONTH_MS } from '../core/viewport';
+import type { Viewport } from '../core/viewport';
+import { h, setText } from '../core/dom';
+import { clip, duration, when } from '../core/format';
+import type { ExportFormat, History } from '../server/history';
+import type { Keeping } from '../shapes/protocol';
+import { keyList } from './parts/keys';
+import { FORMATS, save } from './parts/save';
+import { mark, trans } from '../core/translation';
 
 const WINDOWS: readonly (readonly [number, string])[] = [
   [30, '30 s'],

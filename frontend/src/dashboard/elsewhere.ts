@@ -1,10 +1,10 @@
 /** The dashboard's part for GPUs of machines where kernels run, but not the server. */
 
-import { notebookName } from '../bands';
-import { h } from '../dom';
-import type { Machines, RemoteMachine } from '../machines';
-import { Store } from '../store';
-import { trans } from '../translation';
+import { notebookName } from '../notebook/bands';
+import { h } from '../core/dom';
+import type { Machines, RemoteMachine } from '../notebook/machines';
+import { Store } from '../core/store';
+import { trans } from '../core/translation';
 import { KernelConnection } from '../widget/kernel';
 import type { Options } from '../widget/view';
 import { Monitor } from '../widget/view';

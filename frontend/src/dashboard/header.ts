@@ -1,13 +1,13 @@
 /** The top of the dashboard: where the data comes from, and what is missing. */
 
-import type { Bands } from '../bands';
-import { notebookName } from '../bands';
-import { h, setText } from '../dom';
-import { clip } from '../format';
-import type { Stream } from '../shared';
-import { absenceWords, replayWords } from '../words';
+import type { Bands } from '../notebook/bands';
+import { notebookName } from '../notebook/bands';
+import { h, setText } from '../core/dom';
+import { clip } from '../core/format';
+import type { Stream } from '../core/shared';
+import { absenceWords, replayWords } from '../core/words';
 import type { Controls } from './controls';
-import { trans } from '../translation';
+import { trans } from '../core/translation';
 
 /** More notebooks than this share the legend's last words. */
 const LEGEND_MOST = 8;

@@ -1,6 +1,6 @@
 /** Parts of a page that are drawn anew by the service when something has changed. */
 
-import { keepLines } from '../status';
+import { keepLines } from '../core/status';
 import { fillTimes } from './forms';
 import { pageNow } from './page';
 import { showTimes } from './times';

@@ -2,15 +2,20 @@
 
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
-import { h, setText } from '../dom';
-import { clip } from '../format';
-import type { CourseList, LabEntry, LabList, TextEntry } from '../protocol';
+import { h, setText } from '../core/dom';
+import { clip } from '../core/format';
+import type {
+  CourseList,
+  LabEntry,
+  LabList,
+  TextEntry
+} from '../shapes/protocol';
 import { courseSection } from './course';
 import { fits, LabFilters } from './filters';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
 import { textSections } from './texts';
-import { trans } from '../translation';
+import { trans } from '../core/translation';
 
 /** A row of a lab that is not filtered out; texts are not filtered. */
 const SHOWN_LAB = '.wb-lab:not([hidden]):not([data-text])';

@@ -3,8 +3,8 @@
  * `warpbook_labs.cards`; here it is only laid out, as text nodes.
  */
 
-import { h, svg } from '../dom';
-import { clip, durationNs } from '../format';
+import { h, svg } from '../core/dom';
+import { clip, durationNs } from '../core/format';
 import type {
   Card,
   CardBar,
@@ -13,7 +13,7 @@ import type {
   CardTimeline,
   Cell,
   Part
-} from '../protocol';
+} from '../shapes/protocol';
 import { cellText, heading, isFigure } from './card_cells';
 import { marked, safe } from './words';
 

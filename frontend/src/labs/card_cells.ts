@@ -1,7 +1,7 @@
 /** Cells of a lab's card as text; what is somebody else's is not escaped yet. */
 
-import { count, durationNs, rate, share, text } from '../format';
-import type { Card, CardStatus, Cell, RatioCell } from '../protocol';
+import { count, durationNs, rate, share, text } from '../core/format';
+import type { Card, CardStatus, Cell, RatioCell } from '../shapes/protocol';
 
 const MARKS: Record<CardStatus, string> = {
   passed: '✓',

@@ -1,9 +1,9 @@
 /** A course of the hub in the lab browser: its published labs, and its pages. */
 
-import { h } from '../dom';
-import { clip } from '../format';
-import type { CourseLab, OwnCourse } from '../protocol';
-import { mark, trans } from '../translation';
+import { h } from '../core/dom';
+import { clip } from '../core/format';
+import type { CourseLab, OwnCourse } from '../shapes/protocol';
+import { mark, trans } from '../core/translation';
 
 /** Pages of a course that only its staff may open, by their paths. */
 const STAFF_PAGES: readonly (readonly [string, string])[] = [

@@ -1,9 +1,9 @@
 /** Which labs of the list are shown: by track, language, length and state. */
 
-import { h, setText } from '../dom';
-import { clip } from '../format';
-import type { LabEntry } from '../protocol';
-import { mark, trans } from '../translation';
+import { h, setText } from '../core/dom';
+import { clip } from '../core/format';
+import type { LabEntry } from '../shapes/protocol';
+import { mark, trans } from '../core/translation';
 import { LANGUAGES } from './languages';
 
 /** What is chosen; an empty string is no choice. */

@@ -1,6 +1,6 @@
 // Generated from labs/warpbook_labs/lab/languages/names.py. Do not edit.
 
-import { mark } from '../translation';
+import { mark } from '../core/translation';
 
 /** What people call the languages of labs, before translation. */
 export const LANGUAGES: Record<string, string> = {

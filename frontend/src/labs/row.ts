@@ -1,14 +1,14 @@
 /** One lab in the browser: what it is, whether it can be done here, and how far one is. */
 
-import { h, setText } from '../dom';
-import { clip } from '../format';
-import type { LabEntry, LabHints, LabMark, SoFar } from '../protocol';
-import { StatusLine } from '../status';
+import { h, setText } from '../core/dom';
+import { clip } from '../core/format';
+import type { LabEntry, LabHints, LabMark, SoFar } from '../shapes/protocol';
+import { StatusLine } from '../core/status';
 import { labCard } from './card';
 import { languageName } from './filters';
 import type { LabsServer } from './server';
 import { blocks, marked } from './words';
-import { mark, trans } from '../translation';
+import { mark, trans } from '../core/translation';
 
 const STATES: Record<string, string> = {
   new: mark('not begun'),

@@ -2,8 +2,8 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
-import type { Shape } from '../checks';
-import { record, text } from '../checks';
+import type { Shape } from '../shapes/checks';
+import { record, text } from '../shapes/checks';
 import type {
   CourseList,
   LabCards,
@@ -11,7 +11,7 @@ import type {
   LabList,
   LabOpened,
   LabSolution
-} from '../protocol';
+} from '../shapes/protocol';
 import {
   isCourseList,
   isLabCards,

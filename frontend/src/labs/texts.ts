@@ -1,9 +1,9 @@
 /** Texts in the lab browser: what a lab can't run, to read and to answer questions on. */
 
-import { h } from '../dom';
-import { clip } from '../format';
-import type { TextEntry } from '../protocol';
-import { trans } from '../translation';
+import { h } from '../core/dom';
+import { clip } from '../core/format';
+import type { TextEntry } from '../shapes/protocol';
+import { trans } from '../core/translation';
 
 /**
  * Make the section of the texts; none without texts.

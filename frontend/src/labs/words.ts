@@ -1,7 +1,7 @@
 /** Somebody else's words: bounded, without control characters, code marked as code. */
 
-import { h } from '../dom';
-import { clip } from '../format';
+import { h } from '../core/dom';
+import { clip } from '../core/format';
 
 const MOST_WORDS = 600;
 const MOST_PARAGRAPH = 2000;

@@ -1,11 +1,11 @@
 /** One GPU, or one instance of a GPU, in a few lines. */
 
-import { activityOf } from '../activity';
-import { Badge } from '../dashboard/badge';
-import { h, setText } from '../dom';
-import { clip, text, unbroken, usedOfTotal } from '../format';
-import type { Device } from '../protocol';
-import type { Stream } from '../shared';
+import { activityOf } from '../core/activity';
+import { Badge } from '../dashboard/tiles/badge';
+import { h, setText } from '../core/dom';
+import { clip, text, unbroken, usedOfTotal } from '../core/format';
+import type { Device } from '../shapes/protocol';
+import type { Stream } from '../core/shared';
 import {
   deviceHeading,
   deviceLabel,
@@ -13,8 +13,8 @@ import {
   missingWords,
   stateName,
   verdictName
-} from '../words';
-import { trans } from '../translation';
+} from '../core/words';
+import { trans } from '../core/translation';
 
 export class Card {
   readonly node: HTMLElement;

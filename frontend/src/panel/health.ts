@@ -1,14 +1,14 @@
 /** "Health": alerts that hold, what slowed the GPUs, and what they told themselves. */
 
-import type { ActiveAlerts } from '../alerts';
-import { h, setText } from '../dom';
-import { clip, clock } from '../format';
-import type { Alert, Event, Severity } from '../protocol';
-import type { Stream } from '../shared';
-import { deviceLabel } from '../words';
+import type { ActiveAlerts } from '../server/alerts';
+import { h, setText } from '../core/dom';
+import { clip, clock } from '../core/format';
+import type { Alert, Event, Severity } from '../shapes/protocol';
+import type { Stream } from '../core/shared';
+import { deviceLabel } from '../core/words';
 import type { Row } from './keyed';
 import { KeyedList } from './keyed';
-import { mark, trans } from '../translation';
+import { mark, trans } from '../core/translation';
 
 const MOST_EVENTS = 10;
 

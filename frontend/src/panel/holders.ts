@@ -1,15 +1,15 @@
 /** "Who holds memory": for each GPU the kernels, programs and other users. */
 
-import { notebookName } from '../bands';
-import { h, setText } from '../dom';
-import { clip, text } from '../format';
-import type { Device, Holder } from '../protocol';
-import type { Stream } from '../shared';
-import { deviceLabel } from '../words';
+import { notebookName } from '../notebook/bands';
+import { h, setText } from '../core/dom';
+import { clip, text } from '../core/format';
+import type { Device, Holder } from '../shapes/protocol';
+import type { Stream } from '../core/shared';
+import { deviceLabel } from '../core/words';
 import type { Row } from './keyed';
 import { KeyedList } from './keyed';
 import type { Kernels } from './kernels';
-import { trans } from '../translation';
+import { trans } from '../core/translation';
 
 /** More holders than this share one line. */
 const MOST_HOLDERS = 30;

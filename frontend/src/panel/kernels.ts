@@ -4,9 +4,9 @@ import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { ServiceManager } from '@jupyterlab/services';
 import { KernelAPI } from '@jupyterlab/services';
-import { clip, text } from '../format';
-import type { Holder } from '../protocol';
-import { trans } from '../translation';
+import { clip, text } from '../core/format';
+import type { Holder } from '../shapes/protocol';
+import { trans } from '../core/translation';
 
 /** What the person is told of the kernel. */
 type Held = Pick<Holder, 'name' | 'used_bytes'>;

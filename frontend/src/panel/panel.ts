@@ -2,16 +2,16 @@
 
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
-import type { ActiveAlerts } from '../alerts';
-import { h, setText } from '../dom';
-import { gpusAndInstances } from '../instances';
-import type { Stream } from '../shared';
-import { absenceWords, replayWords } from '../words';
+import type { ActiveAlerts } from '../server/alerts';
+import { h, setText } from '../core/dom';
+import { gpusAndInstances } from '../core/instances';
+import type { Stream } from '../core/shared';
+import { absenceWords, replayWords } from '../core/words';
 import { Card } from './card';
 import { HealthList } from './health';
 import { HoldersOfDevice } from './holders';
 import type { Kernels } from './kernels';
-import { trans } from '../translation';
+import { trans } from '../core/translation';
 
 /** Often enough to be live, seldom enough to be read. */
 const PERIOD_MS = 500;

@@ -6,14 +6,14 @@ import type {
 } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
-import { AlertNews, topicOf } from '../alerts';
-import type { Band, Bands } from '../bands';
-import { notebookName } from '../bands';
-import { duration } from '../format';
-import { LongCells } from '../longcells';
+import { AlertNews, topicOf } from '../server/alerts';
+import type { Band, Bands } from '../notebook/bands';
+import { notebookName } from '../notebook/bands';
+import { duration } from '../core/format';
+import { LongCells } from '../notebook/longcells';
 import { Kernels } from '../panel/kernels';
-import type { Alert, Alerts } from '../protocol';
-import type { Settings } from '../settings';
+import type { Alert, Alerts } from '../shapes/protocol';
+import type { Settings } from '../core/settings';
 import {
   CATEGORY,
   DASHBOARD_ID,
@@ -21,8 +21,8 @@ import {
   IWarpbook,
   NOTIFY_LONG_CELLS,
   OPEN_DASHBOARD
-} from '../tokens';
-import { trans } from '../translation';
+} from './tokens';
+import { trans } from '../core/translation';
 
 /** How long a toast stays; a fault stays until it is closed. */
 const WARNING_MS = 15_000;

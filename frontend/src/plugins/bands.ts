@@ -7,10 +7,10 @@ import type {
 import { URLExt } from '@jupyterlab/coreutils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ServerConnection } from '@jupyterlab/services';
-import { Bands } from '../bands';
-import { Handover, Refused } from '../handover';
-import type { CellBand } from '../protocol';
-import { IBands, IWarpbook } from '../tokens';
+import { Bands } from '../notebook/bands';
+import { Handover, Refused } from '../notebook/handover';
+import type { CellBand } from '../shapes/protocol';
+import { IBands, IWarpbook } from './tokens';
 
 export const bandsPlugin: JupyterFrontEndPlugin<Bands> = {
   id: 'warpbook:bands',

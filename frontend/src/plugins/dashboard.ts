@@ -14,13 +14,13 @@ import { PageConfig } from '@jupyterlab/coreutils';
 import { IStateDB } from '@jupyterlab/statedb';
 import type { ReadonlyJSONValue } from '@lumino/coreutils';
 import type { Widget } from '@lumino/widgets';
-import { rulesServer } from '../alert_rules';
-import type { Bands } from '../bands';
-import type { Keeper } from '../dashboard/arrangement';
-import { Arrangement } from '../dashboard/arrangement';
+import { rulesServer } from '../server/alert_rules';
+import type { Bands } from '../notebook/bands';
+import type { Keeper } from '../dashboard/tiles/arrangement';
+import { Arrangement } from '../dashboard/tiles/arrangement';
 import { Dashboard } from '../dashboard/dashboard';
-import { gpuIcon } from '../icon';
-import type { Machines } from '../machines';
+import { gpuIcon } from '../core/icon';
+import type { Machines } from '../notebook/machines';
 import {
   CATEGORY,
   DASHBOARD_ID,
@@ -29,8 +29,8 @@ import {
   IWarpbook,
   OPEN_DASHBOARD,
   OPEN_REPORT
-} from '../tokens';
-import { trans } from '../translation';
+} from './tokens';
+import { trans } from '../core/translation';
 
 /** How long a first document may take; one named in the URL is sure to come. */
 const FIRST_DOCUMENT_MS = 5_000;

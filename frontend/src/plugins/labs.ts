@@ -16,15 +16,15 @@ import { ILauncher } from '@jupyterlab/launcher';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { Notebook } from '@jupyterlab/notebook';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
-import { gpuIcon } from '../icon';
+import { gpuIcon } from '../core/icon';
 import { ASK_FOR_LAB } from '../labs/asking';
 import { LabBrowser } from '../labs/browser';
 import { colourSources } from '../labs/colours';
 import { ITranslator } from '@jupyterlab/translation';
 import { LabsServer } from '../labs/server';
 import { unrunLabs, unrunWords } from '../labs/unrun';
-import { CATEGORY, OPEN_LABS } from '../tokens';
-import { setTranslator, trans } from '../translation';
+import { CATEGORY, OPEN_LABS } from './tokens';
+import { setTranslator, trans } from '../core/translation';
 
 const ID = 'warpbook-labs';
 const UNRUN_SHOWN_MS = 10_000;

@@ -8,9 +8,9 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { PageConfig } from '@jupyterlab/coreutils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { ITranslator } from '@jupyterlab/translation';
-import { gpuIcon } from '../icon';
-import { CATEGORY, OPEN_DASHBOARD, OPEN_TOUR } from '../tokens';
-import { setTranslator, trans } from '../translation';
+import { gpuIcon } from '../core/icon';
+import { CATEGORY, OPEN_DASHBOARD, OPEN_TOUR } from './tokens';
+import { setTranslator, trans } from '../core/translation';
 
 /** Where `warpbook up` puts it. */
 const TOUR = 'warpbook-tour.ipynb';

@@ -5,9 +5,9 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { INotebookTracker } from '@jupyterlab/notebook';
-import { Machines } from '../machines';
-import type { Capabilities } from '../protocol';
-import { IMachines, IWarpbook } from '../tokens';
+import { Machines } from '../notebook/machines';
+import type { Capabilities } from '../shapes/protocol';
+import { IMachines, IWarpbook } from './tokens';
 
 /** Between asking a server that does not answer; then it has no warpbook. */
 const WAITS_MS = [1_000, 5_000, 30_000];

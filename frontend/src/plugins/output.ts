@@ -4,10 +4,10 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
-import { BokehLoader } from '../bokeh';
-import { showPictures } from '../monitor_picture';
-import { ReportOutput } from '../output';
-import { IWarpbook } from '../tokens';
+import { BokehLoader } from '../core/bokeh';
+import { showPictures } from '../notebook/monitor_picture';
+import { ReportOutput } from '../dashboard/reports/output';
+import { IWarpbook } from './tokens';
 
 const MIME = 'application/vnd.warpbook.report+json';
 /** Before HTML, which stands beside it and is shown by it. */

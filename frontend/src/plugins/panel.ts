@@ -7,11 +7,11 @@ import type {
 import { ILayoutRestorer } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
-import { gpuIcon } from '../icon';
+import { gpuIcon } from '../core/icon';
 import { Kernels } from '../panel/kernels';
 import { Panel } from '../panel/panel';
-import { CATEGORY, IWarpbook, OPEN_DASHBOARD, OPEN_PANEL } from '../tokens';
-import { trans } from '../translation';
+import { CATEGORY, IWarpbook, OPEN_DASHBOARD, OPEN_PANEL } from './tokens';
+import { trans } from '../core/translation';
 
 export const panelPlugin: JupyterFrontEndPlugin<void> = {
   id: 'warpbook:panel',

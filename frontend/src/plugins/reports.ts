@@ -16,17 +16,17 @@ import {
 } from '@jupyterlab/docregistry';
 import { FileDialog } from '@jupyterlab/filebrowser';
 import type { Contents } from '@jupyterlab/services';
-import { whose } from '../dashboard/whose';
-import { ReportTab } from '../dashboard/report_tab';
-import { h } from '../dom';
-import { clip } from '../format';
-import { gpuIcon } from '../icon';
-import type { CellReport } from '../protocol';
-import { Records } from '../records';
-import type { Stream } from '../shared';
-import { IWarpbook, OPEN_REPORT } from '../tokens';
-import { TraceFiles } from '../traces';
-import { trans } from '../translation';
+import { whose } from '../dashboard/reports/whose';
+import { ReportTab } from '../dashboard/reports/report_tab';
+import { h } from '../core/dom';
+import { clip } from '../core/format';
+import { gpuIcon } from '../core/icon';
+import type { CellReport } from '../shapes/protocol';
+import { Records } from '../server/records';
+import type { Stream } from '../core/shared';
+import { IWarpbook, OPEN_REPORT } from './tokens';
+import { TraceFiles } from '../server/traces';
+import { trans } from '../core/translation';
 
 const FACTORY = 'warpbook report';
 const FILE_TYPE = 'warpbook-trace';

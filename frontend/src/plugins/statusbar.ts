@@ -5,8 +5,8 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { IStatusBar } from '@jupyterlab/statusbar';
-import { StatusItem } from '../statusbar';
-import { IWarpbook, OPEN_DASHBOARD } from '../tokens';
+import { StatusItem } from '../panel/statusbar';
+import { IWarpbook, OPEN_DASHBOARD } from './tokens';
 
 export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'warpbook:statusbar',

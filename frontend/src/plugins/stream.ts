@@ -8,12 +8,12 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator } from '@jupyterlab/translation';
-import { ActiveAlerts } from '../alerts';
-import type { Endpoint } from '../connection';
-import { Settings } from '../settings';
-import { sharedStream } from '../shared';
-import { IWarpbook } from '../tokens';
-import { setTranslator } from '../translation';
+import { ActiveAlerts } from '../server/alerts';
+import type { Endpoint } from '../core/connection';
+import { Settings } from '../core/settings';
+import { sharedStream } from '../core/shared';
+import { IWarpbook } from './tokens';
+import { setTranslator } from '../core/translation';
 
 /** The schema in schema/plugin.json belongs to the plugin of this name. */
 const ID = 'warpbook:plugin';

@@ -1,8 +1,8 @@
 // Generated from extension/warpbook/*protocol.py. Do not edit.
 
-import type { Shape } from '../checks';
-import * as check from '../checks';
-import type * as types from '../protocol';
+import type { Shape } from './checks';
+import * as check from './checks';
+import type * as types from './protocol';
 
 export const isAlertRule: Shape<types.AlertRule> = check.record<types.AlertRule>({
   name: check.text,

@@ -1,8 +1,8 @@
 // Generated from extension/warpbook/*protocol.py. Do not edit.
 
-import type { Check, Shape } from '../checks';
-import * as check from '../checks';
-import type * as types from '../protocol';
+import type { Check, Shape } from './checks';
+import * as check from './checks';
+import type * as types from './protocol';
 
 export const isAbsence: Shape<types.Absence> = check.record<types.Absence>({
   what: check.text,

@@ -1,6 +1,6 @@
 /** Arrows from launches to the work that they put on a GPU, in pixels. */
 
-import type { TimelineDetails, TimelineEvent } from '../protocol';
+import type { TimelineDetails, TimelineEvent } from '../shapes/protocol';
 import type { Layout } from './lanes';
 import type { FrameSize } from './names';
 import type { Part } from './reach';

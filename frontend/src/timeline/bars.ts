@@ -1,6 +1,6 @@
 /** A window of a timeline as the columns that Bokeh draws. */
 
-import type { TimelineWindow } from '../protocol';
+import type { TimelineWindow } from '../shapes/protocol';
 import type { Layout } from './lanes';
 
 const NS_PER_MS = 1e6;

@@ -1,6 +1,6 @@
 /** What a person can have a timeline do: by buttons, and by keys. */
 
-import { h } from '../dom';
+import { h } from '../core/dom';
 
 const ZOOM = 2;
 const PAN = 0.25;

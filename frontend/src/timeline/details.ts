@@ -1,9 +1,9 @@
 /** All that is known about the pinned event of a timeline. */
 
-import { figures } from '../dashboard/table';
-import { h } from '../dom';
-import { clip, count, durationNs, share, text } from '../format';
-import type { TimelineDetails, TimelineEvent } from '../protocol';
+import { figures } from '../dashboard/parts/table';
+import { h } from '../core/dom';
+import { clip, count, durationNs, share, text } from '../core/format';
+import type { TimelineDetails, TimelineEvent } from '../shapes/protocol';
 
 const NS_PER_MS = 1e6;
 const LONGEST_NAME = 300;

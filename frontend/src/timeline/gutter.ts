@@ -1,7 +1,7 @@
 /** The labels of lanes, to the left of their rows; a click collapses a lane. */
 
-import { h } from '../dom';
-import { clip } from '../format';
+import { h } from '../core/dom';
+import { clip } from '../core/format';
 import type { Lane, Layout } from './lanes';
 import { laneName } from './lanes';
 import type { Frame } from './plot';

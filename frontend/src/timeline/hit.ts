@@ -1,6 +1,6 @@
 /** What of a window lies at a place. */
 
-import type { TimelineWindow } from '../protocol';
+import type { TimelineWindow } from '../shapes/protocol';
 import { lastBefore } from './names';
 
 export interface Hit {

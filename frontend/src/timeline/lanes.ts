@@ -1,6 +1,6 @@
 /** Where the rows of a timeline are drawn: lanes, one below the other. */
 
-import type { TimelineRow } from '../protocol';
+import type { TimelineRow } from '../shapes/protocol';
 
 /** Rows of one track, in units of a row's usual height. */
 export interface Lane {

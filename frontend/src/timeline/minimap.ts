@@ -1,7 +1,7 @@
 /** The whole run in a strip, with a frame around the part that is seen. */
 
-import { h } from '../dom';
-import type { TimelineWindow } from '../protocol';
+import { h } from '../core/dom';
+import type { TimelineWindow } from '../shapes/protocol';
 import type { Layout } from './lanes';
 import type { Part } from './reach';
 

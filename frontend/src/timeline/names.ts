@@ -1,6 +1,6 @@
 /** Names in slices: of those that are seen and wide enough. */
 
-import type { TimelineWindow } from '../protocol';
+import type { TimelineWindow } from '../shapes/protocol';
 import type { Layout } from './lanes';
 import type { Part } from './reach';
 

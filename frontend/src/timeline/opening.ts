@@ -1,9 +1,9 @@
 /** Asks for what a timeline is drawn from at first, and again in another theme. */
 
-import type { BokehLoader } from '../bokeh';
-import type { TimelineWindow } from '../protocol';
-import { Retry } from '../retry';
-import { isDark } from '../theme';
+import type { BokehLoader } from '../core/bokeh';
+import type { TimelineWindow } from '../shapes/protocol';
+import { Retry } from '../core/retry';
+import { isDark } from '../core/theme';
 import type { Wanted } from './reach';
 import type { TimelineSource } from './source';
 import { LONGEST_RETRY_MS, RETRY_MS } from './windows';

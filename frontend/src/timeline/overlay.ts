@@ -1,7 +1,7 @@
 /** What is drawn over the bars of a timeline, on a canvas of its own. */
 
-import { h } from '../dom';
-import type { TimelineDetails, TimelineWindow } from '../protocol';
+import { h } from '../core/dom';
+import type { TimelineDetails, TimelineWindow } from '../shapes/protocol';
 import type { Arrow, Box } from './arrows';
 import { arrowsOf, boxOf } from './arrows';
 import { COLOURS } from './bars';

@@ -1,7 +1,7 @@
 /** The pinned event of a timeline: its details, and what they link to. */
 
-import { h } from '../dom';
-import type { TimelineDetails, TimelineEvent } from '../protocol';
+import { h } from '../core/dom';
+import type { TimelineDetails, TimelineEvent } from '../shapes/protocol';
 import { detailsNodes } from './details';
 import type { TimelineSource } from './source';
 

@@ -1,6 +1,6 @@
 /** The Bokeh figure of a timeline: what the page reads of it and writes into it. */
 
-import type { Figure } from '../bokeh';
+import type { Figure } from '../core/bokeh';
 import type { Columns } from './bars';
 import type { Part } from './reach';
 

@@ -1,8 +1,8 @@
 /** The search field of a timeline: how much a name takes, and a step to each match. */
 
-import { h, setText } from '../dom';
-import { clip, count, durationNs } from '../format';
-import type { TimelineEvent, TimelineMatches } from '../protocol';
+import { h, setText } from '../core/dom';
+import { clip, count, durationNs } from '../core/format';
+import type { TimelineEvent, TimelineMatches } from '../shapes/protocol';
 import type { TimelineSource } from './source';
 
 /** A person types on. */

@@ -1,9 +1,9 @@
 /** A selected part of a timeline in figures. */
 
-import { figures, table } from '../dashboard/table';
-import { h } from '../dom';
-import { clip, count, durationNs, NONE, text } from '../format';
-import type { TimelineStatistics, TimelineUse } from '../protocol';
+import { figures, table } from '../dashboard/parts/table';
+import { h } from '../core/dom';
+import { clip, count, durationNs, NONE, text } from '../core/format';
+import type { TimelineStatistics, TimelineUse } from '../shapes/protocol';
 import type { Part } from './reach';
 
 const NS_PER_MS = 1e6;

@@ -1,7 +1,7 @@
 /** What the server answers about one report's timeline. */
 
-import type { Connection } from '../connection';
-import { readJson } from '../reading';
+import type { Connection } from '../core/connection';
+import { readJson } from '../core/reading';
 import {
   isTimelineDetails,
   isTimelineMatches,
@@ -13,7 +13,7 @@ import type {
   TimelineMatches,
   TimelineStatistics,
   TimelineWindow
-} from '../protocol';
+} from '../shapes/protocol';
 import type { Part, Wanted } from './reach';
 
 export class TimelineSource {

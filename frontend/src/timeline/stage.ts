@@ -1,7 +1,7 @@
 /** What stands over and beside the figure: lanes, names, arrows, tooltip, minimap. */
 
-import { h } from '../dom';
-import type { TimelineWindow } from '../protocol';
+import { h } from '../core/dom';
+import type { TimelineWindow } from '../shapes/protocol';
 import { barColumns, foundColumns } from './bars';
 import { Gutter } from './gutter';
 import type { Hit } from './hit';

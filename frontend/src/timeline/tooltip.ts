@@ -1,7 +1,7 @@
 /** One small tooltip for whatever is under the mouse. */
 
-import { h } from '../dom';
-import { clip, count, durationNs, text } from '../format';
+import { h } from '../core/dom';
+import { clip, count, durationNs, text } from '../core/format';
 import type { Hit } from './hit';
 
 /** From the mouse, and from the edges of the window, in pixels. */

@@ -6,13 +6,17 @@
  * for; a screen more on either side is at hand, so that moving draws at once.
  */
 
-import type { BokehLoader, Figure } from '../bokeh';
-import { Picture } from '../dashboard/picture';
-import { h } from '../dom';
-import { saveFile } from '../download';
-import { count } from '../format';
-import type { CellReport, TimelineEvent, TimelineWindow } from '../protocol';
-import { StatusLine } from '../status';
+import type { BokehLoader, Figure } from '../core/bokeh';
+import { Picture } from '../dashboard/parts/picture';
+import { h } from '../core/dom';
+import { saveFile } from '../core/download';
+import { count } from '../core/format';
+import type {
+  CellReport,
+  TimelineEvent,
+  TimelineWindow
+} from '../shapes/protocol';
+import { StatusLine } from '../core/status';
 import type { Controlled } from './controls';
 import { KEY_WORDS, pressed, toolbar } from './controls';
 import type { Parts } from './opening';

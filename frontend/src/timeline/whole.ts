@@ -1,8 +1,8 @@
 /** Asks for all of a run, which the minimap shows: once, and again where it was lost. */
 
-import type { Connection } from '../connection';
-import type { TimelineWindow } from '../protocol';
-import { Retry } from '../retry';
+import type { Connection } from '../core/connection';
+import type { TimelineWindow } from '../shapes/protocol';
+import { Retry } from '../core/retry';
 import { MINIMAP_STEPS } from './minimap';
 import type { TimelineSource } from './source';
 import { LONGEST_RETRY_MS, RETRY_MS } from './windows';

@@ -1,8 +1,8 @@
 /** Asks for what is seen of a timeline and not at hand, one request at a time. */
 
-import type { Connection } from '../connection';
-import type { TimelineWindow } from '../protocol';
-import { Retry } from '../retry';
+import type { Connection } from '../core/connection';
+import type { TimelineWindow } from '../shapes/protocol';
+import { Retry } from '../core/retry';
 import type { AtHand, Part } from './reach';
 import { wanted } from './reach';
 import type { TimelineSource } from './source';

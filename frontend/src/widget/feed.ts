@@ -1,8 +1,8 @@
 /** Where a widget's figures come from: the page's server, else the kernel. */
 
-import type { Connection, Endpoint } from '../connection';
-import { sharedStream } from '../shared';
-import { Store } from '../store';
+import type { Connection, Endpoint } from '../core/connection';
+import { sharedStream } from '../core/shared';
+import { Store } from '../core/store';
 import type { Comm } from './kernel';
 import { KernelConnection } from './kernel';
 import { pageEndpoint } from './page';

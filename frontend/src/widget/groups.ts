@@ -1,8 +1,8 @@
 /** Which charts a Monitor shows: the metrics asked for, one chart for each unit. */
 
 import type { ChartSpec } from '../chart/chart';
-import type { Device, Metric, Unit } from '../protocol';
-import { because, deviceLabel } from '../words';
+import type { Device, Metric, Unit } from '../shapes/protocol';
+import { because, deviceLabel } from '../core/words';
 
 export const DEFAULT_METRICS = [
   'gpu_utilization_ratio',

@@ -5,10 +5,10 @@
  * server's stream would say, over the widget's comm.
  */
 
-import type { Demand, Listener, Status } from '../connection';
-import { decode } from '../decode';
-import { PROTOCOL_VERSION } from '../protocol';
-import { longestSilenceMs } from '../silence';
+import type { Demand, Listener, Status } from '../core/connection';
+import { decode } from '../core/decode';
+import { PROTOCOL_VERSION } from '../shapes/protocol';
+import { longestSilenceMs } from '../core/silence';
 
 /** The part of anywidget's model through which page and kernel speak. */
 export interface Comm {

@@ -1,6 +1,6 @@
 /** Finds the Jupyter server of this page from a module that can import nothing. */
 
-import type { Endpoint } from '../connection';
+import type { Endpoint } from '../core/connection';
 
 interface PageConfig {
   baseUrl?: string;

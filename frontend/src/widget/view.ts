@@ -2,11 +2,11 @@
 
 import { Chart } from '../chart/chart';
 import { DrawLoop } from '../chart/loop';
-import { Viewport } from '../chart/viewport';
-import { h, setText } from '../dom';
-import { clip } from '../format';
-import { StatusLine } from '../status';
-import { onThemeChange } from '../theme';
+import { Viewport } from '../core/viewport';
+import { h, setText } from '../core/dom';
+import { clip } from '../core/format';
+import { StatusLine } from '../core/status';
+import { onThemeChange } from '../core/theme';
 import {
   absenceWords,
   deviceHeading,
@@ -14,7 +14,7 @@ import {
   isUnread,
   replayWords,
   stateName
-} from '../words';
+} from '../core/words';
 import type { Feed } from './feed';
 import type { Group } from './groups';
 import { groups } from './groups';

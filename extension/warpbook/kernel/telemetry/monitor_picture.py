@@ -1,7 +1,7 @@
 """What stays of a Monitor in a saved notebook: its figures when its cell ran.
 
 The live charts need the widget's model, which ends with its kernel. JupyterLab then
-shows this HTML in their place (`frontend/src/monitor_picture.ts`), and so does what
+shows this HTML in their place (`frontend/src/notebook/monitor_picture.ts`), and so does what
 shows notebooks without widgets.
 """
 

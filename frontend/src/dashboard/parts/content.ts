@@ -1,0 +1,134 @@
+/** A title and its parts, drawn in an element: what the drawer and a tab share. */
+
+import type { BokehLoader } from '../../core/bokeh';
+import { h } from '../../core/dom';
+import { StatusLine } from '../../core/status';
+import type { Drawing } from './picture';
+import { Picture } from './picture';
+import { trans } from '../../core/translation';
+
+export interface Content {
+  readonly title: string;
+  readonly parts: readonly Part[];
+  /** Opens the same in a tab of the main area; null where there is no such tab. */
+  readonly openTab?: (() => void) | null;
+}
+
+/** Something that is drawn, and drawn again in another theme. */
+export interface Drawn {
+  readonly node: HTMLElement;
+  restyle(): void;
+  clear(): void;
+}
+
+export type Figure = Drawing | ((bokeh: BokehLoader) => Drawn);
+export type Part = Node | Figure;
+
+/** Begin to draw a figure. */
+export function drawn(figure: Figure, bokeh: BokehLoader): Drawn {
+  return typeof figure === 'function'
+    ? figure(bokeh)
+    : new Picture(bokeh, figure);
+}
+
+/** A card without a figure. */
+export function card(title: string, ...parts: Node[]): Content {
+  return { title, parts };
+}
+
+export class ContentView {
+  /**
+   * @param node - is filled
+   * @param bokeh - draws figures
+   * @param buttons - stand beside the title
+   */
+  constructor(
+    readonly node: HTMLElement,
+    private readonly bokeh: BokehLoader,
+    private readonly buttons: (content: Content) => (Node | null)[]
+  ) {}
+
+  /**
+   * Show what has to be asked for first.
+   * @param title - what it is called meanwhile
+   * @param load - asks for it
+   * @param instead - what a person may do where it fails, beside trying again
+   */
+  async showLater(
+    title: string,
+    load: () => Promise<Content>,
+    instead: () => Node[] = () => []
+  ): Promise<void> {
+    const asking = card(
+      title,
+      new StatusLine(trans.__('Asking the server…')).node
+    );
+    this.show(asking);
+    let content: Content;
+    try {
+      content = await load();
+    } catch (error) {
+      const again = () => void this.showLater(title, load, instead);
+      content = card(
+        title,
+        h(
+          'p',
+          { class: 'wb-warning', role: 'alert' },
+          (error as Error).message
+        ),
+        h(
+          'div',
+          { class: 'wb-controls' },
+          h(
+            'button',
+            { class: 'wb-button', click: again },
+            trans.__('Try again')
+          ),
+          ...instead()
+        )
+      );
+    }
+    if (this.content === asking) {
+      this.show(content);
+    }
+  }
+
+  show(content: Content): void {
+    this.clear();
+    this.content = content;
+    this.node.replaceChildren(
+      h(
+        'header',
+        {},
+        h('h3', {}, content.title),
+        h('div', { class: 'wb-controls' }, ...this.buttons(content))
+      ),
+      ...content.parts.map(part => this.nodeOf(part))
+    );
+    this.node.scrollTop = 0;
+  }
+
+  /** Draw the figures again, in the colours of the theme that holds now. */
+  restyle(): void {
+    this.pictures.forEach(picture => picture.restyle());
+  }
+
+  clear(): void {
+    this.content = null;
+    this.pictures.forEach(picture => picture.clear());
+    this.pictures = [];
+    this.node.replaceChildren();
+  }
+
+  private nodeOf(part: Part): Node {
+    if (part instanceof Node) {
+      return part;
+    }
+    const picture = drawn(part, this.bokeh);
+    this.pictures.push(picture);
+    return picture.node;
+  }
+
+  private content: Content | null = null;
+  private pictures: Drawn[] = [];
+}

@@ -1,0 +1,170 @@
+/** One cell's report in the drawer: the verdict first, then what it rests upon. */
+
+import type { BokehLoader } from '../../core/bokeh';
+import { h } from '../../core/dom';
+import { clip, when } from '../../core/format';
+import type {
+  CellProfile,
+  CellReport,
+  ChecklistView,
+  ReportView
+} from '../../shapes/protocol';
+import { TimelineView } from '../../timeline/view';
+import type { Content, Drawn, Part } from '../parts/content';
+import { drawn } from '../parts/content';
+import { FlameGraph } from './flame';
+import type { LiveActions } from './live';
+import { LiveView } from './live';
+import { perfettoPart } from './perfetto';
+import { checklistPart } from './report_checklist';
+import type { DifferenceActions } from './report_difference';
+import { comparePart, differencePart } from './report_difference';
+import {
+  causeNodes,
+  changeNodes,
+  groupNodes,
+  headlineFigures,
+  lineTable,
+  tableNodes,
+  trialNodes,
+  verdictNodes
+} from './report_parts';
+import { memoryPart, rooflinePart, telemetryPart } from './report_pictures';
+import { saveButton } from '../parts/save_button';
+import { Tabs } from '../parts/tabs';
+import { whose } from './whose';
+
+export interface ReportActions extends DifferenceActions {
+  readonly live: LiveActions;
+  /** Opens it in a tab of its own; null where it is in one. */
+  readonly openTab: (() => void) | null;
+  /** Asks for its answers to the optimisation checklist. */
+  readonly checklist: () => Promise<ChecklistView>;
+  /** Saves it as one HTML file. */
+  readonly savePage: () => Promise<void>;
+  /** Saves its trace as a file; null where there is none. */
+  readonly download: (() => Promise<void>) | null;
+}
+
+/**
+ * The card of a report.
+ * @param report - of a cell or a trace file
+ * @param actions - what a person can do with it
+ * @param isDocument - it fills a tab, so what it is compared with is chosen at its top
+ */
+export function reportContent(
+  report: CellReport,
+  actions: ReportActions,
+  isDocument = false
+): Content {
+  const { profile, view } = report;
+  const isFile = typeof report.file === 'string';
+  const status = report.status === 'ok' ? '' : ` · ${report.status}`;
+  const live =
+    report.live === null ? null : () => new LiveView(report, actions.live);
+  const parts = [
+    h(
+      'p',
+      { class: 'wb-note' },
+      `${clip(profile.gpu_name ?? 'No GPU in this profile', 80)} · ` +
+        `${isFile ? 'saved ' : ''}${when(report.started_ms)}${status}`
+    ),
+    live,
+    // while it runs there is only what grows
+    ...(report.status === 'running' || view === null
+      ? []
+      : [
+          isDocument ? comparePart(report, actions) : null,
+          ...profileParts(report, view, actions, isDocument)
+        ])
+  ];
+  return {
+    title: isFile
+      ? clip(report.title, 80)
+      : `${whose(report)}: ${clip(report.title, 80)}`,
+    parts: parts.filter(part => part !== null),
+    openTab: actions.openTab
+  };
+}
+
+/** What the profile says, and what it is compared with. */
+function profileParts(
+  report: CellReport,
+  view: ReportView,
+  actions: ReportActions,
+  isDocument: boolean
+): (Part | null)[] {
+  // what the windows of a long cell add up to stands above
+  const notes = report.live === null ? report.notes : report.notes.slice(-1);
+  const tabs: [string, (Part | null)[]][] = [
+    [
+      'Causes',
+      [
+        ...changeNodes(view),
+        ...trialNodes(view),
+        ...causeNodes(view),
+        lineTable(view)
+      ]
+    ],
+    [
+      'Kernels and operators',
+      [
+        flamePart(report.profile),
+        rooflinePart(report),
+        ...view.sections.map(({ tables }) => tableNodes(tables))
+      ]
+    ],
+    [
+      'Timeline',
+      [
+        ...timelineParts(report),
+        actions.download === null ? null : perfettoPart(actions.download)
+      ]
+    ],
+    ['Figures', [groupNodes(view)]]
+  ];
+  return [
+    ...verdictNodes(view),
+    ...notes.map(words => h('p', {}, clip(words, 1000))),
+    headlineFigures(view),
+    tabsOf(tabs),
+    checklistPart(actions.checklist),
+    saveButton('Save as HTML', actions.savePage),
+    differencePart(report, isDocument ? null : actions)
+  ];
+}
+
+/** Tabs of what there is; null where there is nothing. */
+function tabsOf(tabs: readonly [string, (Part | null)[]][]): Part | null {
+  const filled = tabs
+    .map(([name, parts]) => ({
+      name,
+      parts: parts.filter(part => part !== null)
+    }))
+    .filter(({ parts }) => parts.length > 0);
+  return filled.length === 0
+    ? null
+    : bokeh => new Tabs(bokeh, 'Parts of the report', filled);
+}
+
+/** Who called whom; null where no call was recorded. */
+function flamePart({ call_tree: nodes }: CellProfile): Part | null {
+  return nodes.length === 0 ? null : () => new FlameGraph(nodes);
+}
+
+/** What of a report is drawn over time. */
+function timelineParts(report: CellReport): Part[] {
+  const parts = [
+    (bokeh: BokehLoader) => new TimelineView(bokeh, report),
+    telemetryPart(report),
+    memoryPart(report)
+  ];
+  return parts.filter(part => part !== null);
+}
+
+/** The figures of a report without its card. */
+export function reportFigures(report: CellReport, bokeh: BokehLoader): Drawn[] {
+  return [...timelineParts(report), rooflinePart(report, 'Roofline')].flatMap(
+    part => (part === null || part instanceof Node ? [] : [drawn(part, bokeh)])
+  );
+}

@@ -1,0 +1,231 @@
+/** The parts of a report, drawn as the server has worded them. */
+
+import { h } from '../../core/dom';
+import { clip } from '../../core/format';
+import { ASK_FOR_LAB } from '../../labs/asking';
+import type {
+  CauseView,
+  FigureGroup,
+  Headline,
+  LabelledFigure,
+  ReportTable,
+  ReportView,
+  TimeBar
+} from '../../shapes/protocol';
+import { bar, sortableTable } from './sortable';
+import { figures } from '../parts/table';
+
+/** More would push the figures out of sight. */
+const MOST_WARNINGS = 20;
+const MOST_WORDS = 800;
+
+/** The verdict, where the time goes, and how far to believe it. */
+export function verdictNodes(view: ReportView): Node[] {
+  return [
+    ...(view.headline === null ? [] : headlineNodes(view.headline)),
+    ...(view.time === null ? [] : [timeBar(view.time)]),
+    ...view.warnings
+      .slice(0, MOST_WARNINGS)
+      .map(words => h('p', { class: 'wb-warning' }, clip(words, 400)))
+  ];
+}
+
+/** The badge with the cause, and what to change below. */
+function headlineNodes({ kind, cause, change }: Headline): Node[] {
+  return [
+    h(
+      'p',
+      { class: 'wb-cell-verdict' },
+      pill(kind),
+      ' ',
+      h('strong', {}, clip(cause, MOST_WORDS))
+    ),
+    ...(change === ''
+      ? []
+      : [h('p', { class: 'wb-cell-change' }, clip(change, MOST_WORDS))])
+  ];
+}
+
+/** One bar of where the time goes, with its parts in words below. */
+function timeBar({ title, parts }: TimeBar): HTMLElement {
+  const segment = (ratio: number, kind: string | null, label: string) => {
+    const node = h('span', {
+      class: 'wb-time-part',
+      'data-kind': kind ?? '',
+      title: clip(label, 100)
+    });
+    node.style.width = `${(Math.min(Math.max(ratio, 0), 1) * 100).toFixed(1)}%`;
+    return node;
+  };
+  return h(
+    'figure',
+    { class: 'wb-time-bar' },
+    h('figcaption', { class: 'wb-note' }, clip(title, 200)),
+    h(
+      'div',
+      { class: 'wb-time-parts', 'aria-hidden': 'true' },
+      ...parts.map(({ kind, label, ratio }) => segment(ratio, kind, label))
+    ),
+    h(
+      'ul',
+      { class: 'wb-time-legend', 'aria-label': clip(title, 200) },
+      ...parts.map(({ kind, label }) =>
+        h('li', { 'data-kind': kind ?? '' }, clip(label, 100))
+      )
+    )
+  );
+}
+
+/** The figures to read first. */
+export function headlineFigures(view: ReportView): HTMLElement {
+  return figures(pairs(view.figures));
+}
+
+/** What to change, with the time of the cell after it. */
+export function changeNodes({ changes }: Pick<ReportView, 'changes'>): Node[] {
+  if (changes.length === 0) {
+    return [];
+  }
+  const rows = changes.map(change =>
+    h(
+      'li',
+      { 'data-change': clip(change.name, 40) },
+      h('strong', {}, clip(change.heading, MOST_WORDS)),
+      ' ',
+      clip(change.sentence, MOST_WORDS),
+      ' ',
+      h('span', { class: 'wb-note' }, clip(change.evidence, MOST_WORDS)),
+      ...teacher(change.lab),
+      ...(change.sketch === ''
+        ? []
+        : [h('pre', { class: 'wb-sketch' }, clip(change.sketch, MOST_WORDS))])
+    )
+  );
+  return [
+    h('h4', {}, 'What to change'),
+    h('ol', { class: 'wb-changes', 'aria-label': 'What to change' }, ...rows)
+  ];
+}
+
+/** What changes gave that were measured on copies of the cell's state. */
+export function trialNodes({ trials }: Pick<ReportView, 'trials'>): Node[] {
+  if (trials.length === 0) {
+    return [];
+  }
+  const rows = trials.map(({ name, outcome, sentence }) =>
+    h(
+      'li',
+      { 'data-outcome': clip(outcome, 40) },
+      h('strong', {}, clip(name, 80)),
+      ' ',
+      clip(sentence, MOST_WORDS)
+    )
+  );
+  return [
+    h('h4', {}, 'Tried on copies'),
+    h('ul', { class: 'wb-trials', 'aria-label': 'Tried on copies' }, ...rows)
+  ];
+}
+
+/** Every cause with its share, the one that explains most first. */
+export function causeNodes({ causes }: Pick<ReportView, 'causes'>): Node[] {
+  if (causes.length === 0) {
+    return [];
+  }
+  return [
+    h('h4', {}, 'What explains the time'),
+    h(
+      'ol',
+      { class: 'wb-findings', 'aria-label': 'What explains the time' },
+      ...causes.map(causeRow)
+    )
+  ];
+}
+
+function causeRow(cause: CauseView): HTMLElement {
+  return h(
+    'li',
+    {},
+    h(
+      'div',
+      { class: 'wb-finding-share' },
+      h('span', {}, clip(cause.share, 20)),
+      bar(cause.share_ratio)
+    ),
+    h(
+      'div',
+      {},
+      pill(cause.kind),
+      ' ',
+      clip(cause.evidence, MOST_WORDS),
+      ' ',
+      h('em', {}, clip(cause.advice, MOST_WORDS), ...teacher(cause.lab))
+    )
+  );
+}
+
+/** What each line of the cell took, beside its code; null if nobody asked. */
+export function lineTable({
+  lines
+}: Pick<ReportView, 'lines'>): HTMLElement | null {
+  return lines === null
+    ? null
+    : h('div', { class: 'wb-scroll' }, sortableTable(lines));
+}
+
+/** Tables side by side where there is room. */
+export function tableNodes(tables: readonly ReportTable[]): HTMLElement {
+  return h('div', { class: 'wb-tables' }, ...tables.map(sortableTable));
+}
+
+/** The figures behind the verdict, in groups; null where there are none. */
+export function groupNodes({
+  groups
+}: Pick<ReportView, 'groups'>): HTMLElement | null {
+  return groups.length === 0
+    ? null
+    : h('div', { class: 'wb-groups' }, ...groups.map(groupNode));
+}
+
+function groupNode(group: FigureGroup): HTMLElement {
+  const title = clip(group.title, 80);
+  return h(
+    'section',
+    { 'aria-label': title },
+    h('h4', {}, title),
+    h(
+      'dl',
+      {},
+      ...pairs(group.figures).flatMap(([label, value]) => [
+        h('dt', {}, label),
+        h('dd', {}, value)
+      ])
+    )
+  );
+}
+
+/** A verdict's kind, coloured. */
+export function pill(kind: string): HTMLElement {
+  return h('span', { class: 'wb-pill', 'data-kind': kind }, clip(kind, 40));
+}
+
+/** The lab that teaches the change; who hears of it opens it. */
+export function teacher(lab: string | null): (Node | string)[] {
+  if (lab === null) {
+    return [];
+  }
+  const open = ({ currentTarget }: Event): void => {
+    currentTarget?.dispatchEvent(
+      new CustomEvent(ASK_FOR_LAB, { bubbles: true, detail: lab })
+    );
+  };
+  return [
+    ' Lab: ',
+    h('button', { class: 'wb-link', click: open }, clip(lab, 80)),
+    '.'
+  ];
+}
+
+function pairs(rows: readonly LabelledFigure[]): [string, string][] {
+  return rows.map(({ label, value }) => [clip(label, 100), clip(value, 400)]);
+}

@@ -1,0 +1,126 @@
+/** The list of cell reports on the dashboard; each opens in the drawer. */
+
+import { h } from '../../core/dom';
+import { clip, when, durationNs, NONE, share } from '../../core/format';
+import type { CellProfile, CellReport } from '../../shapes/protocol';
+import type { Statements } from '../../core/statements';
+import { statusWords, wallNs } from './live';
+import type { Pressed } from '../parts/pressed';
+import { whose } from './whose';
+import { table } from '../parts/table';
+import { phrase, trans } from '../../core/translation';
+import { cellTitle } from '../parts/worded';
+
+export class ReportList {
+  /** Scrolls by itself, so that every report that is kept can be opened. */
+  private readonly list = h('div', { class: 'wb-report-list' });
+  readonly node = h(
+    'section',
+    { class: 'wb-reports', 'aria-label': trans.__('Cell reports') },
+    h('h3', {}, trans.__('Cell reports')),
+    this.list
+  );
+
+  constructor(
+    private readonly statements: Statements,
+    private readonly now: () => number,
+    private readonly pressed: Pressed,
+    private readonly open: (report: CellReport) => void
+  ) {
+    this.update();
+  }
+
+  update(): void {
+    if (this.pressed.isDown) {
+      return;
+    }
+    const reports = [...this.statements.reports.values()].sort(
+      (one, other) => other.started_ms - one.started_ms
+    );
+    // a report may come again, with more in it
+    const state = JSON.stringify(
+      reports.map(report => [report.id, this.status(report), report.ended_ms])
+    );
+    if (this.shown === state) {
+      return;
+    }
+    this.shown = state;
+    const body =
+      reports.length === 0
+        ? h(
+            'p',
+            { class: 'wb-note' },
+            ...phrase(
+              'No cell has been profiled yet. Run %1 once, then put %2 on the first ' +
+                'line of a cell.',
+              h('code', {}, '%load_ext warpbook'),
+              h('code', {}, '%%gpuprof')
+            )
+          )
+        : table(
+            trans.__('Profiled cells: %1', reports.length),
+            [
+              trans.__('Cell'),
+              trans.__('Notebook'),
+              trans.__('Verdict'),
+              trans.__('Started'),
+              trans.__('GPU busy'),
+              trans.__('Duration')
+            ],
+            reports.map(report => [
+              this.opener(report),
+              whose(report),
+              clip((report.live ?? report.profile).verdict?.kind ?? NONE, 40),
+              when(report.started_ms),
+              busyShare(report.profile),
+              durationNs(wallNs(report))
+            ]),
+            reports.length
+          );
+    const focused = this.list.contains(document.activeElement)
+      ? (document.activeElement as HTMLElement).dataset['report']
+      : undefined;
+    this.list.replaceChildren(body);
+    if (focused !== undefined) {
+      this.list
+        .querySelector<HTMLElement>(`[data-report="${CSS.escape(focused)}"]`)
+        ?.focus();
+    }
+  }
+
+  /** The button that opens a report, with how its cell stands if it runs. */
+  private opener(report: CellReport): HTMLElement {
+    const title = cellTitle(report.title);
+    return h(
+      'span',
+      {},
+      h(
+        'button',
+        {
+          class: 'wb-link',
+          'data-report': report.id,
+          click: () =>
+            this.open(this.statements.reports.get(report.id) ?? report)
+        },
+        title
+      ),
+      ...(report.status === 'running'
+        ? [
+            ' ',
+            h('span', { class: 'wb-badge wb-badge-live' }, this.status(report))
+          ]
+        : [])
+    );
+  }
+
+  private status(report: CellReport): string {
+    return statusWords(report, this.now());
+  }
+
+  private shown: string | null = null;
+}
+
+function busyShare(profile: CellProfile): string {
+  const { gpu_busy_ns: busy, wall_ns: wall } = profile;
+  return busy === null || !(wall > 0) ? NONE : share(busy / wall);
+}
