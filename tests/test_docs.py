@@ -16,7 +16,7 @@ from traitlets.config import Config
 import warpbook
 from warpbook import protocol
 from warpbook.class_hub import HubReceipt, HubState
-from warpbook.cli.check import Check
+from warpbook.cli.doctor.check import Check
 from warpbook.cli.main import make_parser
 from warpbook.reports.labs import CHECKLIST_LABS, LABS
 from warpbook.server.app import WarpbookApp

@@ -1,7 +1,7 @@
 """Write what the page knows of protocol.py and lab_protocol.py of warpbook.
 
-That is frontend/src/shapes/protocol.ts, the types, frontend/src/shapes/, their checks (see
-protocol_shapes.py), and frontend/src/labs/languages.ts, the names of languages.
+That is frontend/src/shapes/protocol.ts, the types, frontend/src/shapes/, their checks
+(see protocol_shapes.py), and frontend/src/labs/languages.ts, the names of languages.
 `python tools/protocol_types.py` writes; with `--check` it only compares, and exits with
 1 when a file is not what the Python sources say.
 """

@@ -149,7 +149,7 @@ BEFORE = {
     ),
     "recurses": ("def f(): f()\nf()", "RecursionError"),
     "imports the judge": (
-        "import warpbook_labs.lab.questions",
+        "import warpbook_labs.lab.python.questions",
         "ModuleNotFoundError|PermissionError",
     ),
     "imports the calculator": (
@@ -200,7 +200,7 @@ raise ValueError(SEEN[0])  # SECRETS
     for secret in (
         "warpbook_labs.engines.answers.checking",
         "warpbook_labs.lab.loader",
-        "warpbook_labs.lab.questions",
+        "warpbook_labs.lab.python.questions",
         "warpbook_profiler.facts.occupancy",
         "warpbook_profiler.facts.flops",
     ):

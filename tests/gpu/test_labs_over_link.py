@@ -17,7 +17,7 @@ import pytest
 
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.host.lane import run_on_gpu
-from warpbook_labs.engines.simulated.judging import rates
+from warpbook_labs.engines.simulated.judging.calls import rates
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from tests.labs.simulated.judging.writing import Writer, rows
-from warpbook_labs.engines.simulated.judging import rates
+from warpbook_labs.engines.simulated.judging.calls import rates
 from warpbook_labs.engines.simulated.program import Place
 
 pytestmark = pytest.mark.gpu

@@ -16,7 +16,7 @@ from tests.labs.answers import module_of
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.answers.checking import check_plan
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 RANKS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 16, 17)
 PORT = 1e9, 1e-6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
-from warpbook_labs.engines.simulated.judging.rates import PINNED_BYTES_PER_S
+from warpbook_labs.engines.simulated.judging.calls.rates import PINNED_BYTES_PER_S
 from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab

@@ -32,7 +32,7 @@ arguments = [{ name = "said", about = "what was said of the last guess" }]
 """
 #: in the jail, as any lab of somebody else's
 CASES = """
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 
 def questions(chance):

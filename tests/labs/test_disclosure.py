@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from warpbook.cli.labs_card import card_lines
+from warpbook.cli.labs.card import card_lines
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from warpbook.cli.labs_card import card_lines
+from warpbook.cli.labs.card import card_lines
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.cases.comparison import InputValue, WrongElement
 from warpbook_labs.cases.inputs_at import with_inputs

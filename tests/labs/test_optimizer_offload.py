@@ -11,7 +11,7 @@ import pytest
 
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 #: of the text's picture
 MACHINE: dict[str, Any] = {

@@ -11,7 +11,7 @@ import pytest
 from warpbook_labs.course.session import find as find_lab
 from warpbook_labs.engines.answers.checking import check_plan
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 Work = tuple[str, int, int]
 MODEL = {

@@ -12,7 +12,7 @@ import pytest
 from tests.labs.answers import module_of
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 
 @pytest.fixture(scope="module")

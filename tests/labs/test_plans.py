@@ -41,7 +41,7 @@ share = 0.75
 arguments = [{ name = "x", about = "a number" }]
 """
 CASES = """
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 
 def questions(chance):

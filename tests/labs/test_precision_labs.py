@@ -10,7 +10,7 @@ import torch
 
 from warpbook_labs.cases.preparation import OwnPython
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.engines.simulated.judging import convolution
+from warpbook_labs.engines.simulated.judging.calls import convolution
 from warpbook_labs.engines.simulated.program import Launch, View
 from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.loaded import LoadedLab

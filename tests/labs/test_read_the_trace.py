@@ -19,7 +19,7 @@ from warpbook_labs.engines.simulated.cell import SIDE, Cell
 from warpbook_labs.engines.simulated.checking import check_host
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.verdict_kinds import GpuKind
 from warpbook_profiler.files.chrome import read_chrome_trace

@@ -16,7 +16,7 @@ from tests.labs.answers import module_of
 from warpbook.reports.labs import LABS
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.verdict.analysis import analyse
 

@@ -70,7 +70,7 @@ def _own(name: str) -> AddCommand:
         case "up":
             from warpbook.cli.up import add_command
         case "doctor":
-            from warpbook.cli.doctor import add_command
+            from warpbook.cli.doctor.command import add_command
         case "record":
             from warpbook.cli.record import add_command
         case "agent":
@@ -86,7 +86,7 @@ def _own(name: str) -> AddCommand:
         case "memory":
             from warpbook.cli.memory import add_command
         case "labs":
-            from warpbook.cli.labs import add_command
+            from warpbook.cli.labs.command import add_command
         case "backup":
             from warpbook.cli.backup import add_command
         case _:

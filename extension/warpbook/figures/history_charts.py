@@ -1,7 +1,7 @@
 """Which lines stand together when a span is explored: those of the live charts.
 
-The live charts' own table is `frontend/src/dashboard/tiles/tiles.ts`, their colours are in
-`frontend/style/chart.css`; a test holds these against both.
+The live charts' own table is `frontend/src/dashboard/tiles/tiles.ts`, their colours
+are in `frontend/style/chart.css`; a test holds these against both.
 """
 
 from __future__ import annotations

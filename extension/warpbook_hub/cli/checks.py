@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from warpbook.cli.check import Check, shown
+from warpbook.cli.doctor.check import Check, shown
 from warpbook_hub.cli.cluster import cluster_check
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.vault import SHOWN

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from warpbook.cli.check import Check, shown
+from warpbook.cli.doctor.check import Check, shown
 from warpbook.cli.errors import CommandError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from warpbook.cli.neighbours import neighbour_check
+from warpbook.cli.doctor.neighbours import neighbour_check
 from warpbook_hub.cli.cluster import head_warning
 from warpbook_monitors.plain_text import printable
 

@@ -9,13 +9,13 @@ from jupyterhub.services.auth import HubOAuthCallbackHandler
 from tornado.web import Application, HTTPError, StaticFileHandler
 
 from warpbook_hub.service.api.routes import API_ROUTES
-from warpbook_hub.service.api_handler import ApiHandler, TicketHandler
 from warpbook_hub.service.files import CardStyle, Health, LabPicture
-from warpbook_hub.service.grader_handler import GraderHandler
 from warpbook_hub.service.handler import PlainHandler, ServiceHandler, log_request
-from warpbook_hub.service.keeper_handler import KeeperHandler
-from warpbook_hub.service.live_socket import LiveSocket
-from warpbook_hub.service.lti_handlers import (
+from warpbook_hub.service.handlers.api_handler import ApiHandler, TicketHandler
+from warpbook_hub.service.handlers.grader_handler import GraderHandler
+from warpbook_hub.service.handlers.keeper_handler import KeeperHandler
+from warpbook_hub.service.handlers.live_socket import LiveSocket
+from warpbook_hub.service.handlers.lti_handlers import (
     ENTER,
     KEY_SET,
     LAUNCH,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 
 def questions(chance: random.Random) -> list[Question]:

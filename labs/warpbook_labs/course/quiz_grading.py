@@ -10,7 +10,7 @@ from warpbook_labs.course.quiz import UNKNOWN, Choice, Marked, QuizQuestion
 from warpbook_labs.course.session import check_public, find
 from warpbook_labs.errors import BadQuiz
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 from warpbook_labs.results.check import CaseResult
 
 #: places in a source within a sentence, and sentences about them alone

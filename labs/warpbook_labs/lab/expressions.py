@@ -9,7 +9,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 
-from warpbook_labs.lab.syntax import parse_expression
+from warpbook_labs.lab.python.syntax import parse_expression
 
 _MOST_CHARACTERS = 200
 _MOST = 1 << 62

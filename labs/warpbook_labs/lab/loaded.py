@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpbook_labs.lab.own_python import Cases
+from warpbook_labs.lab.python.own_python import Cases
 from warpbook_labs.lab.spec import Lab
 
 #: what a lab on host code gives to import

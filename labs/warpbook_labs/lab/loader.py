@@ -16,8 +16,13 @@ from warpbook_labs.lab.edits import BadEdit, read_edited
 from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import GIVEN, LoadedLab
-from warpbook_labs.lab.own_python import BadPython, Cases, imported_cases, jailed_cases
 from warpbook_labs.lab.prerequisites import cycles
+from warpbook_labs.lab.python.own_python import (
+    BadPython,
+    Cases,
+    imported_cases,
+    jailed_cases,
+)
 from warpbook_labs.lab.spec import Lab
 from warpbook_labs.lab.texts import figures
 from warpbook_labs.lab.vault import VAULT, private_folder

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from warpbook.cli import labs_progress
+from warpbook.cli.labs import progress as labs_progress
 from warpbook_labs.course import check_progress
 from warpbook_labs.course.store import Store
 from warpbook_labs.lab.files import CATALOGUE

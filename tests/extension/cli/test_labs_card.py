@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.extension.lab_results import rich_card, words_of
-from warpbook.cli.labs_card import card_lines
+from warpbook.cli.labs.card import card_lines
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.course.session import check_public, find
 from warpbook_labs.results.check import CaseResult, CheckResult

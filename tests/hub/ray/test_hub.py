@@ -22,7 +22,7 @@ from tests.hub.service.class_hub import (
     publish,
 )
 from tests.programs import wait_for
-from warpbook.cli.check import Check
+from warpbook.cli.doctor.check import Check
 from warpbook_hub.cli.cluster import cluster_check
 from warpbook_hub.running.plan import FILE, read_plan
 

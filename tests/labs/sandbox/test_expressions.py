@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from warpbook_labs.sandbox.statements import Statement, statements_of
+from warpbook_labs.sandbox.lines.statements import Statement, statements_of
 
 
 def statement(source: str) -> Statement:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from warpbook_labs.sandbox.following import MOST_LINES, Follower
-from warpbook_labs.sandbox.line_distances import in_order
+from warpbook_labs.sandbox.lines.following import MOST_LINES, Follower
+from warpbook_labs.sandbox.lines.line_distances import in_order
 
 FILE = "solution.py"
 

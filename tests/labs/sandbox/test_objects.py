@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from warpbook_labs.sandbox.objects import Objects, part_of, version_of
+from warpbook_labs.sandbox.lines.objects import Objects, part_of, version_of
 
 
 class Holder:

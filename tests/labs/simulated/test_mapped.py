@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.labs.simulated.learner_file import Done, Failed, judged_file, kinds
-from warpbook_labs.engines.simulated.judging import rates
+from warpbook_labs.engines.simulated.judging.calls import rates
 from warpbook_labs.engines.simulated.program import Place
 
 ROWS, WIDTH = 512, 64

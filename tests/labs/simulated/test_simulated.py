@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.labs.simulated.sample_lab import write_lab
-from warpbook.cli.labs_card import card_lines
+from warpbook.cli.labs.card import card_lines
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.cards.html import card_html
 from warpbook_labs.cases.sampling import hidden_cases, public_cases

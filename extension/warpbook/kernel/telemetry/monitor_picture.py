@@ -1,8 +1,8 @@
 """What stays of a Monitor in a saved notebook: its figures when its cell ran.
 
 The live charts need the widget's model, which ends with its kernel. JupyterLab then
-shows this HTML in their place (`frontend/src/notebook/monitor_picture.ts`), and so does what
-shows notebooks without widgets.
+shows this HTML in their place (`frontend/src/notebook/monitor_picture.ts`), and so
+does what shows notebooks without widgets.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from warpbook_hub.exports.sources import write_sources
 from warpbook_hub.keeping.backup import back_up
 from warpbook_hub.keeping.erasing import Erased, erase
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.api_handler import Download
+from warpbook_hub.service.handlers.api_handler import Download
 from warpbook_hub.service.lab_texts import starters
 from warpbook_hub.service.parameters import Nothing, WithReason
 from warpbook_hub.service.rankings import Ranking

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 Call = dict[str, Any]
 

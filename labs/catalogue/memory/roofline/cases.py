@@ -9,7 +9,7 @@ import math
 import random
 from typing import Any
 
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 from warpbook_profiler.events.columns import Operands
 from warpbook_profiler.facts.flops import model
 from warpbook_profiler.facts.traffic import least_bytes

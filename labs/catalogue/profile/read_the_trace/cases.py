@@ -11,7 +11,7 @@ import msgspec
 
 from warpbook_labs.engines.simulated.cell import SIDE
 from warpbook_labs.engines.simulated.cell_script import POINTWISE, Script
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 from warpbook_profiler.model.figures import Metrics
 from warpbook_profiler.verdict.findings import find
 from warpbook_profiler.verdict.findings import judge as verdict_of

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 Numbers = dict[str, Any]
 #: a model of 8 billion parameters in 16 bits, with 128 KiB of cache for a token, on a

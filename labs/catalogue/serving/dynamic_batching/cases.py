@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 Numbers = dict[str, Any]
 #: so many of a model's requests may be late, beside those that are with our batcher

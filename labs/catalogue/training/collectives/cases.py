@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 Cluster = dict[str, Any]
 Schedule = list[list[int]]

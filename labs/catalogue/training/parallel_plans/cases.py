@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 from warpbook_monitors.model_memory.description import Block, Model
 from warpbook_monitors.model_memory.layers import (
     Attention,

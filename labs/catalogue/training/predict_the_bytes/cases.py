@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 from warpbook_monitors.model_memory.description import Model
 from warpbook_monitors.model_memory.hugging_face import blocks_of_config
 from warpbook_monitors.model_memory.inference import inference_memory

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 
 Numbers = dict[str, Any]
 _TRIALS = 162

@@ -12,7 +12,7 @@ from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.errors import BadLab, BadSource, TooBusy
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.plan_spec import PLAN_LIMITS, Plan
-from warpbook_labs.lab.questions import (
+from warpbook_labs.lab.python.questions import (
     BadQuestion,
     call_code,
     call_words,

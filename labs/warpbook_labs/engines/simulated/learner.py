@@ -24,7 +24,6 @@ from warpbook_labs.engines.simulated.messages import (
     RunTorch,
 )
 from warpbook_labs.errors import SourceProblem
-from warpbook_labs.sandbox.following import Follower
 from warpbook_labs.sandbox.learner_code import (
     MODULES,
     Printed,
@@ -32,8 +31,9 @@ from warpbook_labs.sandbox.learner_code import (
     within,
     words_of,
 )
-from warpbook_labs.sandbox.line_distances import merge
-from warpbook_labs.sandbox.objects import VersionOf, version_of
+from warpbook_labs.sandbox.lines.following import Follower
+from warpbook_labs.sandbox.lines.line_distances import merge
+from warpbook_labs.sandbox.lines.objects import VersionOf, version_of
 from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Refused, Status
 

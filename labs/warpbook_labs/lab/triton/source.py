@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from warpbook_labs.lab.syntax import parse
+from warpbook_labs.lab.python.syntax import parse
 from warpbook_labs.lab.triton import language
 from warpbook_labs.lab.triton.body import (
     BadTriton,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers, rows
-from warpbook_labs.engines.simulated.judging import rates
+from warpbook_labs.engines.simulated.judging.calls import rates
 from warpbook_labs.engines.simulated.judging.judge import MOST_BARS, NO_BOUND_PERCENT
 from warpbook_labs.engines.simulated.judging.timeline import Timeline
 

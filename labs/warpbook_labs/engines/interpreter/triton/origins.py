@@ -13,8 +13,8 @@ import numpy as np
 from warpbook_labs.cases.execution import Memory
 from warpbook_labs.engines.interpreter.jobs import Asked, Origin
 from warpbook_labs.results.findings import Report
-from warpbook_labs.sandbox.following import MOST_LINES, Follower
-from warpbook_labs.sandbox.line_distances import in_order
+from warpbook_labs.sandbox.lines.following import MOST_LINES, Follower
+from warpbook_labs.sandbox.lines.line_distances import in_order
 
 
 def origin_of(

@@ -36,8 +36,8 @@ from warpbook_labs.lab.remedies import INSTALL_TRITON
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.lab.triton.source import translated
 from warpbook_labs.results.findings import Finding, Report
-from warpbook_labs.sandbox.following import Follower
 from warpbook_labs.sandbox.learner_code import TooLong, line_of, load_modules, within
+from warpbook_labs.sandbox.lines.following import Follower
 from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Status
 

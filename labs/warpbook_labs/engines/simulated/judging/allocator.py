@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .accesses import Access, Accesses
-from .memory import Storage
-from .order import Lane, Lanes
+from warpbook_labs.engines.simulated.judging.accesses import Access, Accesses
+from warpbook_labs.engines.simulated.judging.memory import Storage
+from warpbook_labs.engines.simulated.judging.order import Lane, Lanes
 
 #: sizes are rounded up to this
 _ROUND_BYTES = 512

@@ -7,14 +7,30 @@ import time
 
 import numpy as np
 
+from warpbook_labs.engines.simulated.judging.calls import (
+    aten,
+    effort,
+    operations,
+    rates,
+)
+from warpbook_labs.engines.simulated.judging.calls.operations import (
+    Amount,
+    Operation,
+    moved_bytes,
+)
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.graphs import Kernel
+from warpbook_labs.engines.simulated.judging.memory import (
+    CARRIED,
+    CONSTANT,
+    GARBAGE,
+    UNWRITTEN,
+    Bytes,
+    Origin,
+    Span,
+)
+from warpbook_labs.engines.simulated.judging.wording import short
 from warpbook_labs.engines.simulated.program import Launch
-
-from . import aten, effort, operations, rates
-from .errors import ProgramRefused
-from .graphs import Kernel
-from .memory import CARRIED, CONSTANT, GARBAGE, UNWRITTEN, Bytes, Origin, Span
-from .operations import Amount, Operation, moved_bytes
-from .wording import short
 
 #: of one program, each replay of a graph again
 MOST_BYTES = 8 << 30

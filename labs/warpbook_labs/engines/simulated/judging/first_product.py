@@ -8,9 +8,9 @@ PyTorch's allocator, which a capture allows.
 
 from __future__ import annotations
 
-from .allowed import OF_CUBLAS, base_of
-from .graphs import Capture, Kernel
-from .watch import Watch
+from warpbook_labs.engines.simulated.judging.calls.allowed import OF_CUBLAS, base_of
+from warpbook_labs.engines.simulated.judging.graphs import Capture, Kernel
+from warpbook_labs.engines.simulated.judging.watch import Watch
 
 
 class FirstProduct:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from warpbook_labs.engines.simulated.judging.memory import Span, Storage, span_of
+from warpbook_labs.engines.simulated.judging.order import Lane, Lanes, Mark
 from warpbook_labs.engines.simulated.program import HOST, Copy, Launch, View
-
-from .memory import Span, Storage, span_of
-from .order import Lane, Lanes, Mark
 
 
 @dataclass(frozen=True, eq=False)

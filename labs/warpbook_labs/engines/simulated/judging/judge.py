@@ -14,18 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.engines.simulated.judging.calls import rates
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.findings import Finding
+from warpbook_labs.engines.simulated.judging.machine import Machine
+from warpbook_labs.engines.simulated.judging.memory import (
+    CARRIED,
+    FIRST_CALL,
+    MOST_CALLS,
+    UNWRITTEN,
+    Storage,
+    span_of,
+)
+from warpbook_labs.engines.simulated.judging.timeline import thinned
 from warpbook_labs.engines.simulated.messages import Buffer
 from warpbook_labs.engines.simulated.program import BeginCall, Program, View
 from warpbook_labs.results.bars import Bar
 from warpbook_labs.results.host_counts import HostCounts
-from warpbook_labs.sandbox.line_distances import in_order
-
-from . import rates
-from .errors import ProgramRefused
-from .findings import Finding
-from .machine import Machine
-from .memory import CARRIED, FIRST_CALL, MOST_CALLS, UNWRITTEN, Storage, span_of
-from .timeline import thinned
+from warpbook_labs.sandbox.lines.line_distances import in_order
 
 MOST_INSTRUCTIONS = 100_000
 MOST_BARS = 400

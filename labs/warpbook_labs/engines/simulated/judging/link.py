@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.simulated.dtypes import item_bytes
+from warpbook_labs.engines.simulated.judging.calls import rates
+from warpbook_labs.engines.simulated.judging.calls.allowed import (
+    CHOOSING,
+    PUTTING,
+    base_of,
+)
+from warpbook_labs.engines.simulated.judging.calls.aten import indices_of
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.graphs import Kernel
 from warpbook_labs.engines.simulated.program import View
-
-from . import rates
-from .allowed import CHOOSING, PUTTING, base_of
-from .aten import indices_of
-from .errors import ProgramRefused
-from .graphs import Kernel
 
 #: numbers that are counted at once, so that memory stays bounded
 _AT_ONCE = 1 << 22

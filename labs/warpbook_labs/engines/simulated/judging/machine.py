@@ -10,24 +10,38 @@ from collections.abc import Callable
 from typing import Any
 
 from warpbook_labs.engines.simulated import program as recorded
+from warpbook_labs.engines.simulated.judging import wording
+from warpbook_labs.engines.simulated.judging.accesses import Accesses
+from warpbook_labs.engines.simulated.judging.allocator import Allocator
+from warpbook_labs.engines.simulated.judging.calls import rates
+from warpbook_labs.engines.simulated.judging.calls.convolution import Tuner
+from warpbook_labs.engines.simulated.judging.calls.counting import Counting
+from warpbook_labs.engines.simulated.judging.computing import host_ns
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.first_product import FirstProduct
+from warpbook_labs.engines.simulated.judging.graphs import (
+    Capture,
+    Event,
+    Graph,
+    Kernel,
+    Tenure,
+    Transfer,
+    as_captured,
+)
+from warpbook_labs.engines.simulated.judging.memory import (
+    FIRST_CALL,
+    Memory,
+    Span,
+    Storage,
+    can_be_written,
+)
+from warpbook_labs.engines.simulated.judging.order import Lanes, Mark
+from warpbook_labs.engines.simulated.judging.replaying import Replayer
+from warpbook_labs.engines.simulated.judging.running import Runner
+from warpbook_labs.engines.simulated.judging.timeline import Timeline
+from warpbook_labs.engines.simulated.judging.watch import Watch
 from warpbook_labs.engines.simulated.program import HOST, View
 from warpbook_labs.results.host_counts import HostCounts
-
-from . import rates, wording
-from .accesses import Accesses
-from .allocator import Allocator
-from .computing import host_ns
-from .convolution import Tuner
-from .counting import Counting
-from .errors import ProgramRefused
-from .first_product import FirstProduct
-from .graphs import Capture, Event, Graph, Kernel, Tenure, Transfer, as_captured
-from .memory import FIRST_CALL, Memory, Span, Storage, can_be_written
-from .order import Lanes, Mark
-from .replaying import Replayer
-from .running import Runner
-from .timeline import Timeline
-from .watch import Watch
 
 #: of one launch; numbers of the host among them cross the link uncounted
 MOST_OPERANDS = 10_000

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.simulated.dtypes import DTYPES
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.writers import Writers
 from warpbook_labs.engines.simulated.program import HOST, Place, View
-
-from .errors import ProgramRefused
-from .writers import Writers
 
 Bytes = NDArray[np.uint8]
 

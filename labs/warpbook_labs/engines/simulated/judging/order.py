@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.program import DEFAULT_STREAM, HOST
-
-from .errors import ProgramRefused
 
 #: PyTorch has 32 streams of each priority, beside the default one
 MOST_STREAM = 64

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from warpbook_labs.engines.simulated.judging.allocator import Allocator
+from warpbook_labs.engines.simulated.judging.graphs import (
+    Graph,
+    Kernel,
+    Replayed,
+    Tenure,
+    Transfer,
+)
+from warpbook_labs.engines.simulated.judging.order import Lane, Lanes, Mark
+from warpbook_labs.engines.simulated.judging.running import Runner
 from warpbook_labs.engines.simulated.program import Replay
-
-from .allocator import Allocator
-from .graphs import Graph, Kernel, Replayed, Tenure, Transfer
-from .order import Lane, Lanes, Mark
-from .running import Runner
 
 
 class Replayer:

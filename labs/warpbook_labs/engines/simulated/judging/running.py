@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warpbook_labs.engines.simulated.judging.calls import rates
+from warpbook_labs.engines.simulated.judging.calls.counting import Counting
+from warpbook_labs.engines.simulated.judging.computing import Computer, kernel_ns
+from warpbook_labs.engines.simulated.judging.graphs import Kernel, Replayed, Transfer
+from warpbook_labs.engines.simulated.judging.link import over_link_of
+from warpbook_labs.engines.simulated.judging.memory import Span
+from warpbook_labs.engines.simulated.judging.order import Lane, Mark
+from warpbook_labs.engines.simulated.judging.timeline import Timeline
+from warpbook_labs.engines.simulated.judging.watch import Watch
+from warpbook_labs.engines.simulated.judging.wording import short
 from warpbook_labs.results.bars import Engine
-from warpbook_labs.sandbox.line_distances import Lines, merge
-
-from . import rates
-from .computing import Computer, kernel_ns
-from .counting import Counting
-from .graphs import Kernel, Replayed, Transfer
-from .link import over_link_of
-from .memory import Span
-from .order import Lane, Mark
-from .timeline import Timeline
-from .watch import Watch
-from .wording import short
+from warpbook_labs.sandbox.lines.line_distances import Lines, merge
 
 #: pieces of work that a lane may wait for before they are drawn together
 _MOST_AWAITED = 64

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Literal, get_args
 
+from warpbook_labs.engines.simulated.judging.calls import rates
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.results.bars import Bar, Engine
-
-from . import rates
-from .errors import ProgramRefused
 
 #: of one call, each node of a graph at each replay
 MOST_WORK = 200_000

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import wording
-from .accesses import Access, Accesses, seen_from_outside
-from .findings import Findings, Kind, at
-from .graphs import Capture, Graph, Replayed
-from .memory import CARRIED, FIRST_CALL, GARBAGE, Origin, Span, Storage
-from .order import Lane
+from warpbook_labs.engines.simulated.judging import wording
+from warpbook_labs.engines.simulated.judging.accesses import (
+    Access,
+    Accesses,
+    seen_from_outside,
+)
+from warpbook_labs.engines.simulated.judging.findings import Findings, Kind, at
+from warpbook_labs.engines.simulated.judging.graphs import Capture, Graph, Replayed
+from warpbook_labs.engines.simulated.judging.memory import (
+    CARRIED,
+    FIRST_CALL,
+    GARBAGE,
+    Origin,
+    Span,
+    Storage,
+)
+from warpbook_labs.engines.simulated.judging.order import Lane
 
 
 class Watch:

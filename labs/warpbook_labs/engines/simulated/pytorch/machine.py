@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from warpbook_labs.engines.simulated.judging.allowed import base_of
+from warpbook_labs.engines.simulated.judging.calls.allowed import base_of
 from warpbook_labs.engines.simulated.program import (
     DEFAULT_STREAM,
     HOST,

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from warpbook_labs.sandbox.expressions import base_names, note
+from warpbook_labs.sandbox.lines.expressions import base_names, note
 
 _JUMPS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 #: `with` has what is within it done otherwise, as by another stream or type

@@ -16,20 +16,15 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from warpbook_labs.sandbox.line_distances import (
-    Lines,
-    in_order,
-    merge,
-    nearest,
-)
-from warpbook_labs.sandbox.objects import (
+from warpbook_labs.sandbox.lines.line_distances import Lines, in_order, merge, nearest
+from warpbook_labs.sandbox.lines.objects import (
     Objects,
     VersionOf,
     is_plain,
     part_of,
     version_of,
 )
-from warpbook_labs.sandbox.statements import Statement, statements_of
+from warpbook_labs.sandbox.lines.statements import Statement, statements_of
 
 _WITHIN = frozenset({"<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>"})
 #: that a message names, and of these, assignments that nothing has read

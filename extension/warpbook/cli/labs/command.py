@@ -133,13 +133,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def run(options: argparse.Namespace) -> int:
     """Do what was asked; what it takes may not be installed."""
     if options.action == "submit" and options.hub is not None:
-        from warpbook.cli.labs_hub import submit_to_hub
+        from warpbook.cli.labs.hub import submit_to_hub
 
         return submit_to_hub(options)
     try:
         if options.action == "list":
             return _listed(options)
-        from warpbook.cli import labs_commands as commands
+        from warpbook.cli.labs import actions as commands
     except ImportError as problem:
         return _failed(
             options,
@@ -181,7 +181,7 @@ def _add_hub(submit: argparse.ArgumentParser) -> None:
 
 def _listed(options: argparse.Namespace) -> int:
     # without loading what grades
-    from warpbook.cli.labs_list import show
+    from warpbook.cli.labs.listing import show
 
     try:
         return show(options)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
-from warpbook.cli.labs_card import card_lines
-from warpbook.cli.labs_progress import shown_progress
-from warpbook.cli.labs_quiz import quiz
-from warpbook.cli.labs_solution import next_sections, solution, target
+from warpbook.cli.labs.card import card_lines
+from warpbook.cli.labs.progress import shown_progress
+from warpbook.cli.labs.quiz import quiz
+from warpbook.cli.labs.solution import next_sections, solution, target
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
 from warpbook_labs.course.new_lab import new_lab

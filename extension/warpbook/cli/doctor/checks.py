@@ -22,9 +22,9 @@ from jupyter_server.extension.config import ExtensionConfigManager
 from jupyter_server.extension.manager import ExtensionPackage
 
 from warpbook._version import __version__
-from warpbook.cli.archive_checks import archive_checks
-from warpbook.cli.check import Check, shown
-from warpbook.cli.neighbours import neighbour_check
+from warpbook.cli.doctor.archive_checks import archive_checks
+from warpbook.cli.doctor.check import Check, shown
+from warpbook.cli.doctor.neighbours import neighbour_check
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
 from warpbook_monitors.agent import DISTRIBUTION
 from warpbook_monitors.alerts.rules import FILE_NAME, read_rules

@@ -25,7 +25,9 @@ class LabProcess:
     def __init__(self, file_name: str, source: str, limits: Limits = LIMITS) -> None:
         """Keep the source; nothing is started before the first call."""
         first = encode([file_name, source])
-        self._process = KeptProcess("warpbook_labs.lab.lab_python", first, limits)
+        self._process = KeptProcess(
+            "warpbook_labs.lab.python.lab_python", first, limits
+        )
         self._lock = threading.Lock()
 
     def call(self, function: str, *arguments: Any) -> Any:

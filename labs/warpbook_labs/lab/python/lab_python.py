@@ -1,6 +1,6 @@
 """The process in the jail that runs a foreign lab's own Python, call after call.
 
-    python -m warpbook_labs.lab.lab_python LIMITS EMPTY_FOLDER
+    python -m warpbook_labs.lab.python.lab_python LIMITS EMPTY_FOLDER
 
 The first message is the source, each later one a call; each is answered, in `values`.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from warpbook_labs.lab.questions import Question
+from warpbook_labs.lab.python.questions import Question
 from warpbook_labs.sandbox.confinement import confine
 from warpbook_labs.sandbox.frames import read_message, write_message
 from warpbook_labs.sandbox.limits import Limits

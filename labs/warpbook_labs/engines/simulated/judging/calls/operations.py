@@ -16,9 +16,8 @@ from typing import Any, Literal
 import torch
 
 from warpbook_labs.engines.simulated.dtypes import item_bytes
+from warpbook_labs.engines.simulated.judging.calls import allowed, aten, convolution
 from warpbook_labs.engines.simulated.program import Launch, View
-
-from . import allowed, aten, convolution
 
 Views = Sequence[View]
 Numbers = tuple[float, ...]

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.lab.files import UnfitFile, read_file
-from warpbook_labs.lab.questions import Advance, Draw, Judge, Question
-from warpbook_labs.lab.syntax import parse
+from warpbook_labs.lab.python.questions import Advance, Draw, Judge, Question
+from warpbook_labs.lab.python.syntax import parse
 
 #: what `cases.py` has to offer, of kernels and of plans
 _FUNCTIONS = ("inputs", "expected", "tolerance")
@@ -76,7 +76,7 @@ def jailed_cases(file: Path, functions: tuple[str, ...]) -> Cases:
         BadPython: it is no Python, or a function is missing.
     """
     # the server loads this file, and no NumPy
-    from warpbook_labs.lab.lab_process import LabProcess
+    from warpbook_labs.lab.python.lab_process import LabProcess
 
     process = LabProcess(file.name, _source(file, functions))
 

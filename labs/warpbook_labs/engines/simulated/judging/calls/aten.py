@@ -16,10 +16,14 @@ from typing import Any, NamedTuple
 import torch
 from numpy.typing import NDArray
 
+from warpbook_labs.engines.simulated.judging.calls.allowed import (
+    MOVING,
+    PRODUCTS,
+    RANDOM,
+    base_of,
+)
+from warpbook_labs.engines.simulated.judging.calls.operands import fit
 from warpbook_labs.engines.simulated.program import Launch, View
-
-from .allowed import MOVING, PRODUCTS, RANDOM, base_of
-from .operands import fit
 
 _MOST_DEPTH, _MOST_CALL = 4, 200_000
 _KINDS = (

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import psutil
 
-from warpbook.cli.check import Check
+from warpbook.cli.doctor.check import Check
 from warpbook_monitors.plain_text import bounded
 
 _LISTENS = "0A"

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from warpbook_labs.lab.data_words import argument_code, data_words
 from warpbook_labs.lab.plan_spec import RESULTS, ROWS, Function, Plan
+from warpbook_labs.lab.python.data_words import argument_code, data_words
 
 _MOST_QUESTIONS = 200
 _MOST_SHOWN = 280

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 
+from warpbook_labs.engines.simulated.judging.calls.allowed import base_of
+from warpbook_labs.engines.simulated.judging.calls.operations import Operation
 from warpbook_labs.engines.simulated.program import Launch
-
-from .allowed import base_of
-from .operations import Operation
 
 #: ns for an element; measured, where it is slowest: float64 too large for float16
 _ELEMENT_NS = 100.0

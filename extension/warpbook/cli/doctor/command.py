@@ -7,8 +7,8 @@ import sys
 
 import msgspec
 
-from warpbook.cli.check import Check
-from warpbook.cli.checks import all_checks
+from warpbook.cli.doctor.check import Check
+from warpbook.cli.doctor.checks import all_checks
 from warpbook_monitors.plain_text import printable
 
 _MARKS = {"ok": "ok     ", "absent": "absent ", "broken": "BROKEN "}

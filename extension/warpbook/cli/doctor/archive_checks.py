@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from warpbook.cli.check import Check, shown
+from warpbook.cli.doctor.check import Check, shown
 from warpbook_labs.course import store_format
 from warpbook_monitors.archive.database import FILE_NAME, SCHEMA_VERSION, size_bytes
 from warpbook_monitors.archive.historian import CLOCK_FILE

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from warpbook_labs.sandbox.line_distances import Lines, merge, nearest
+from warpbook_labs.sandbox.lines.line_distances import Lines, merge, nearest
 
 #: counts how often a tensor was changed; None where that is not known
 VersionOf = Callable[[Any], int | None]

@@ -1,0 +1,4 @@
+"""What tornado calls: the API, pages of live changes, graders, keepers, platforms.
+
+The top of the service below `application`.
+"""
