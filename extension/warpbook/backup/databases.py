@@ -81,8 +81,6 @@ def renew_labs(path: Path) -> None:
 
 
 def _renew(path: Path, form: int, begin: Callable[[sqlite3.Connection], None]) -> None:
-    if not form:
-        raise BackupError("it is not what it should be: it has no format")
     fresh = path.with_name(f"{path.name}.fresh")
     try:
         with _opened(fresh, "rwc") as written:
@@ -92,6 +90,8 @@ def _renew(path: Path, form: int, begin: Callable[[sqlite3.Connection], None]) -
             copy_rows(path, written)
     except ForeignDatabase as error:
         raise BackupError(str(error)) from None
+    if not form:
+        raise BackupError("it is not what it should be: there is nothing in it")
     os.replace(fresh, path)
 
 

@@ -373,23 +373,19 @@ def sharing(folder: Path) -> Path:
         (one_file(RULES_FILE, size_bytes=2**40), "would come out of it"),
         (one_file("data/labs.db", size_bytes=2**40), "would come out of it"),
         (one_file("data/labs.db"), "not a database"),
+        (one_database(LABS), "there is nothing in it"),
         (one_database("data/labs.db", "PRAGMA user_version = 2"), "Update warpbook"),
         (
             one_database("data/labs.db", "CREATE TABLE t (a)"),
             "not what it should be",
         ),
         (
-            one_database(
-                "data/labs.db",
-                "PRAGMA user_version = 1",
-                "CREATE VIEW hints AS SELECT 1 AS lab",
-            ),
+            one_database("data/labs.db", "CREATE VIEW hints AS SELECT 1 AS lab"),
             "no database of ours has",
         ),
         (
             one_database(
                 "data/labs.db",
-                "PRAGMA user_version = 1",
                 "CREATE TABLE hints (lab, opened)",
                 "CREATE TRIGGER t AFTER INSERT ON hints BEGIN SELECT 1; END",
             ),
