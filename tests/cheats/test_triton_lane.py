@@ -125,13 +125,13 @@ def test_a_program_that_would_write_what_is_right_by_pythons_means_is_no_pass(
         )
     )
     right = lab.reference
-    told: list[Struct] = []
-    listen(monkeypatch, lambda job, _: told.append(job))
+    jobs: list[Struct] = []
+    listen(monkeypatch, lambda job, _: jobs.append(job))
     monkeypatch.setattr(
         TritonFrontEnd, "program", lambda _self, source, compiled: forged
     )
     result = check(lab, right, [case], Limits())
-    assert any(isinstance(job, InterpretTriton) for job in told)
+    assert any(isinstance(job, InterpretTriton) for job in jobs)
     assert result.status == "failed" and result.right == 0
     assert "`is` asks for None only" in result.cases[0].message
 
