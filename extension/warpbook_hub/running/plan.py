@@ -36,10 +36,10 @@ class HubPlan(Struct, frozen=True):
     title: str
     #: whom this start adds to the course, where it does not know them
     instructors: tuple[str, ...]
-    #: of the hub
-    operators: tuple[str, ...]
     #: Node's own binary, and the program that it runs
     proxy: tuple[str, str]
+    #: of the hub
+    operators: tuple[str, ...] = ()
     #: accounts; empty: that which started the hub
     service_user: str = ""
     grader_user: str = ""

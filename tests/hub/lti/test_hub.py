@@ -305,7 +305,7 @@ def person(grace: Visitor, name: str) -> str:
 def system_plan(folder: Path) -> HubPlan:
     return HubPlan(
         *(str(folder), "system", "127.0.0.1", 8000, "/", COURSE, "GPUs"),
-        *(("grace",), ("node", "proxy"), "daemon", "games"),
+        *(("grace",), ("node", "proxy"), ("grace",), "daemon", "games"),
     )
 
 

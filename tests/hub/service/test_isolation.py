@@ -25,7 +25,6 @@ def planned(folder: Path, users: Users = "system") -> HubPlan:
         "gpu",
         "GPU programming",
         ("grace",),
-        ("grace",),
         ("node", "proxy"),
     )
     for secret in SECRETS:

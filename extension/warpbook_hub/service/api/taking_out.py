@@ -112,6 +112,7 @@ def note_backup(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "backup asked",
         "hub",
         {"file": name},
+        course="",
     )
     return {"file": name}
 
