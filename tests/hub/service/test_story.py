@@ -206,6 +206,7 @@ def export(grace: Tab) -> None:
     text = Path(started.value.path()).read_text()
     rows = {row["student_id"]: row for row in csv.DictReader(io.StringIO(text))}
     assert [float(rows[name]["score"]) for name in ("ada", "bob")] == [12, 0]
+    page.get_by_role("link", name="operate").click()
     page.get_by_role("button", name="Make a backup").click()
     expect(page.get_by_text(re.compile(r"\.db$"))).to_be_visible()
 
@@ -216,7 +217,7 @@ def look_through(tab: Tab, submission: str) -> None:
     paths = ["", f"/submissions/{submission}"]
     if is_staff:
         paths += ["/gpus", "/class", "/queue", "/people", "/appeals", "/log", "/data"]
-        paths += ["/publish", "/publish?catalogue=matmul"]
+        paths += ["/publish", "/publish?catalogue=matmul", "/../../hub"]
     for path in paths:
         assert serious(tab.open(path)) == [], path
 
