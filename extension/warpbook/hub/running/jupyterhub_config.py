@@ -7,12 +7,14 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from warpbook.guarded_server import GuardedServer
 from warpbook.hub.running.lease_spawner import LeaseSpawner
 from warpbook.hub.running.login import ClassPassword, passwords_of
 from warpbook.hub.running.plan import PLAN, read_plan
 from warpbook.hub.scopes import CUSTOM_SCOPES, LOGIN, ROLES, SERVICE
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
+GuardedServer.be_the_default()
 plan = read_plan(Path(os.environ[PLAN]))
 
 # whoever started the hub watches it, and starts it anew
