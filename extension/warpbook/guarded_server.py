@@ -64,7 +64,7 @@ class GuardedServer(HTTPServer):
 
     @classmethod
     def be_the_default(cls) -> None:
-        """Have servers that are made from now on be such ones, as Jupyter's own.
+        """Have servers that are made from now on be such ones: Jupyter's, the hub's.
 
         Its handlers read a body before they ask who sends it, and people upload.
         """

@@ -81,7 +81,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[int, subprocess.Pop
         process.kill()
 
 
-def asked(port: int) -> str:
+def answer(port: int) -> str:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
         connection.request("GET", "/")
@@ -98,7 +98,7 @@ def test_who_asks_is_answered_however_many_do_not(server, begun: bytes) -> None:
             strangers.append(held.enter_context(stranger))
             with contextlib.suppress(OSError):
                 stranger.sendall(begun)
-        assert [asked(port) for _ in range(3)] == ["open"] * 3
+        assert [answer(port) for _ in range(3)] == ["open"] * 3
     process.kill()
     assert process.stderr.read().count("\n") <= 1
 
@@ -109,13 +109,13 @@ def test_a_known_sender_keeps_the_place(server) -> None:
         known = held.enter_context(socket.create_connection(("127.0.0.1", port)))
         known.sendall(KNOWN + b"a")
         # the answer tells that the first is let in, too
-        assert asked(port) == "open"
+        assert answer(port) == "open"
         for _ in range(60):
             stranger = socket.create_connection(("127.0.0.1", port))
             held.enter_context(stranger)
             with contextlib.suppress(OSError):
                 stranger.sendall(UNFINISHED)
-        assert asked(port) == "open"
+        assert answer(port) == "open"
         known.sendall(b"b")
         assert select.select([known], [], [], 60)[0]
         assert b"200 OK" in known.recv(1000)

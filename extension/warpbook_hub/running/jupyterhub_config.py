@@ -6,12 +6,14 @@ import signal
 import sys
 from pathlib import Path
 
+from warpbook.guarded_server import GuardedServer
 from warpbook_hub.running.lease_spawner import LeaseSpawner
 from warpbook_hub.running.login import ClassPassword, passwords_of
 from warpbook_hub.running.plan import PLAN, read_plan
 from warpbook_hub.scopes import CUSTOM_SCOPES, LOGIN, ROLES, SERVICE
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
+GuardedServer.be_the_default()
 plan = read_plan(Path(os.environ[PLAN]))
 
 # whoever started the hub watches it, and starts it anew

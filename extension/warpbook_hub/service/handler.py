@@ -130,6 +130,8 @@ class ServiceHandler(PlainHandler):
             await self.let_in()
         except (HubError, HTTPError) as refusal:
             self._refusal = refusal
+            # a stranger's body, which may never end, holds nothing up
+            self.service.heartbeat.unanswered.pop(self, None)
             self._bound_connection(_MOST_THROWN_AWAY_BYTES)
         else:
             # what is open to everybody has no body
