@@ -32,7 +32,7 @@ from tests.stub_nvml import StubNvml, build
 from warpbook_monitors.archive.archive import FILE_NAME
 from warpbook_monitors.archive.database import connect, transaction
 from warpbook_monitors.archive.segments import next_merge
-from warpbook_monitors.archive.tail import Tail, unpack_messages
+from warpbook_monitors.archive.tail import Tail, unpack_rows
 from warpbook_monitors.frames import Device, Devices, Frame
 
 _DAY_S = 86_400
@@ -74,7 +74,9 @@ def sample(folder: Path, stub: StubNvml) -> tuple[tuple[Device, ...], list[Frame
     with contextlib.closing(connect(folder / "sample" / FILE_NAME)) as connection:
         rows = connection.execute("SELECT messages FROM recent ORDER BY number")
         messages = [
-            message for (packed,) in rows for message in unpack_messages(packed)
+            message
+            for messages in unpack_rows(packed for (packed,) in rows)
+            for message in messages
         ]
     devices = next(
         message.devices for message in messages if isinstance(message, Devices)

@@ -45,7 +45,29 @@ ASKS = {
     "a text": (
         "#define TEXT_(x) #x\n#define TEXT(x) TEXT_(x)",
         "if (TEXT(__CUDA_ARCH__)[0] != '9') return;",
-        0,
+        7,
+    ),
+    "a text of any length": (
+        "#define TEXT_(...) #__VA_ARGS__\n#define TEXT(...) TEXT_(__VA_ARGS__)",
+        "if (TEXT(__CUDA_ARCH__)[0] == '8') return;",
+        7,
+    ),
+    "a name that only the check could know": (
+        "",
+        "\n#ifndef __CUDA_ARCH___of_headers\n#if __CUDA_ARCH__ != 900\n"
+        f"{WRONG} return;\n#endif\n#line 12\n#endif",
+        8,
+    ),
+    "what only the check defines": (
+        "",
+        "\n#ifndef __nvvm_\\\nreflect\n#if __CUDA_ARCH__ != 900\n"
+        f"{WRONG} return;\n#endif\n#line 13\n#endif",
+        7,
+    ),
+    "a header's own mark": (
+        "#include <cooperative_groups.h>",
+        f"\n#ifndef _CG_HAS_CLUSTER_GROUP\n{WRONG} return;\n#endif",
+        7,
     ),
     "a template": (
         "template <int N> __device__ int f() { return N; }",

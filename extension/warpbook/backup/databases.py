@@ -51,6 +51,9 @@ def renew_archive(path: Path) -> None:
         archive_file.migrate(fresh, form)
 
     _renew(path, form, begin)
+    with _opened(path, "rw") as written:
+        # what else the file says would stop or delete all that comes
+        written.execute("UPDATE record SET body_bytes = length(body)")
     try:
         archive_file.connect(path).close()
     except ArchiveError as error:

@@ -13,6 +13,8 @@ from warpbook_monitors.frames import Device, Frame, Reading
 
 #: whole numbers beyond it are not exact
 _MOST_SEQ = 2.0**53
+#: of a table: five times those of sixteen GPUs in five minutes at 10 Hz
+_MOST_VALUES = 2**24
 SEQ, LABEL, STATE, WHY = "seq", "label", "state", "why"
 _STATES = ("ok", "stale", "lost", "no_permission", "not_supported", "unavailable")
 
@@ -22,12 +24,17 @@ class FrameTable:
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self.devices = devices
+        self._width = 3 + sum(2 + len(device.metrics) for device in devices)
         self._blocks: list[tuple[Floats, list[Floats]]] = []
         self._places: dict[str, dict[str, int]] = {}
         self.rows = 0
 
     def append(self, frames: Sequence[Frame]) -> None:
-        """Take frames, about a second of them: each block is made at once."""
+        """Take frames, about a second of them: each block is made at once.
+
+        Of a hostile file that has far more than there ever are, the first are taken.
+        """
+        frames = frames[: max(_MOST_VALUES // self._width - self.rows, 0)]
         heads = np.array(
             [
                 (frame.time_ms, frame.seq, self._place(LABEL, frame.label))

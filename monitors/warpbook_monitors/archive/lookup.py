@@ -23,7 +23,7 @@ from warpbook_monitors.archive.table import (
     unpack,
     unpack_or_leave_out,
 )
-from warpbook_monitors.archive.tail import unpack_messages
+from warpbook_monitors.archive.tail import unpack_rows
 from warpbook_monitors.frames import Device, Devices, Event, Frame, Gap, end_ms
 from warpbook_monitors.history.readings import Readings, reason_shares, windows
 from warpbook_monitors.verdicts.health import REASON_BITS
@@ -136,10 +136,10 @@ def _recent(
     rows = connection.execute(
         "SELECT to_ms < ? OR from_ms > ?, messages FROM recent ORDER BY number",
         (from_ms, to_ms),
-    )
+    ).fetchall()
     table: FrameTable | None = None
-    for is_outside, packed in rows:
-        messages = unpack_messages(packed)
+    messages_of_rows = unpack_rows(packed for _, packed in rows)
+    for (is_outside, _), messages in zip(rows, messages_of_rows, strict=True):
         for message in messages:
             if isinstance(message, Devices):
                 if table is not None and table.rows:

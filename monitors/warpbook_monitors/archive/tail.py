@@ -10,7 +10,7 @@ import itertools
 import logging
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -23,8 +23,8 @@ from warpbook_monitors.history.history import Message
 
 _log = logging.getLogger(__name__)
 
-#: one row of `recent`, of a second of eight GPUs; more is damage
-_MOST_ROW_BYTES = 64 * 2**20
+#: of all rows of `recent` together, as JSON: five minutes of eight GPUs are 12 MB
+_MOST_BYTES = 64 * 2**20
 _LEVEL = 1
 
 _encode = msgspec.json.Encoder().encode
@@ -50,9 +50,12 @@ class Tail:
         devices: tuple[Device, ...] = ()
         count = 0
         with transaction(connection):
-            for number, from_ms, packed in rows:
+            messages_of_rows = unpack_rows(packed for _, _, packed in rows)
+            for (number, from_ms, _), messages in zip(
+                rows, messages_of_rows, strict=True
+            ):
                 frames = []
-                for message in unpack_messages(packed):
+                for message in messages:
                     if isinstance(message, Devices):
                         devices = message.devices
                     elif isinstance(message, Frame):
@@ -139,15 +142,21 @@ class Tail:
         self._rows.append((int(cursor.lastrowid or 0), from_ms))
 
 
-def unpack_messages(packed: bytes) -> list[Message]:
-    """Give the messages of a row of `recent`; of a damaged one, those that are good."""
-    messages: list[Message] = []
-    try:
-        lines = zlib.decompressobj().decompress(packed, _MOST_ROW_BYTES)
-        messages.extend(map(_decode, lines.splitlines()))
-    except UNREADABLE as error:
-        _log.warning("A second of the archive is damaged: %s", error)
-    return messages
+def unpack_rows(rows: Iterable[bytes]) -> Iterator[list[Message]]:
+    """Give the messages of each row of `recent`; of a damaged one, those that are good.
+
+    Of a file that holds far more than five minutes, it gives the first.
+    """
+    left_bytes = _MOST_BYTES
+    for packed in rows:
+        messages: list[Message] = []
+        try:
+            lines = zlib.decompressobj().decompress(packed, max(left_bytes, 1))
+            left_bytes -= len(lines)
+            messages.extend(map(_decode, lines.splitlines()))
+        except UNREADABLE as error:
+            _log.warning("A second of the archive is damaged: %s", error)
+        yield messages
 
 
 def _pack_messages(messages: Sequence[Message]) -> bytes:

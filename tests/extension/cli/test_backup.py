@@ -14,15 +14,21 @@ from collections.abc import Callable
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
+from zlib import compress
 
+import psutil
 import pytest
+from msgspec.json import encode
 
 from tests.extension.cli.conftest import COMMAND
 from tests.extension.server.test_ingest import report
 from tests.extension.server.test_records_survive import now_ms, whose
+from tests.programs import wait_for
 from tests.server_process import server
 from warpbook_labs.course.store import Store
 from warpbook_monitors.archive.database import connect
+from warpbook_monitors.archive.place import default_folder
+from warpbook_monitors.frames import Device, Devices, Frame, Metric
 
 LABS, RULES_FILE = "data/labs.db", "config/warpbook-alerts.toml"
 RULES = "[built_in.temperature]\nfor_s = 1\n"
@@ -517,6 +523,50 @@ def test_only_known_things_come_from_a_backup(
     assert "at line 1" in left_out and left_out.count("data/hub: ") == 1
     for name in ("data/notes.txt", "config/jupyter_server_config.py", ARCHIVE):
         assert name in left_out
+
+
+def test_what_an_archive_says_of_itself_stops_no_server(
+    warpbook, home: Path, data: Path, tmp_path: Path
+) -> None:
+    """Sizes whose sum is too large, times that are none, and a tail without an end."""
+    path = tmp_path / "mine.db"
+    connect(path).close()
+    frames = b"".join(encode(Frame(n, 1.0, (), None)) + b"\n" for n in range(100_000))
+    metric = Metric("x", "1", "x")
+    gpu = Device("gpu:x", "gpu", "x", 0, "live", (metric,) * 2_000)
+    tail, devices = compress(frames), compress(encode(Devices(0.0, (gpu,))))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        for name in ("one", "two", "three"):
+            body = compress(encode(report(name, started_ms=1e300, ended_ms=1e300)))
+            row = ("report", name, 1.0, 2.0, "t", "ok", "s", 0, body, 2**62)
+            connection.execute(
+                "INSERT INTO record (kind, id, started_ms, ended_ms, title, status, "
+                f"sentence, is_replay, body, body_bytes) VALUES ({'?, ' * 9}?)",
+                row,
+            )
+        rows = [(1.0, 1.0, body) for body in (devices, *[tail] * 9)]
+        connection.executemany(
+            "INSERT INTO recent (from_ms, to_ms, messages) VALUES (?, ?, ?)", rows
+        )
+    body = path.read_bytes()
+    name = f"data/archive/{default_folder().name}/archive.db"
+    backup = hostile(tmp_path / "b", [entry(name, body)], [body])
+    done = warpbook("restore", str(backup))
+    assert done.returncode == 0, done.stderr
+    with server(home) as running:
+        running.start_kernel()
+        times = {"started_ms": now_ms(), "ended_ms": now_ms()}
+        kept = report("mine", **times, **whose(running))
+        # acknowledged: it is on the disk
+        wait_for("room", lambda: running.ingest("/v1/reports", kept).ok)
+        bad = {**kept, "id": "bad", "started_ms": 1e300}
+        assert running.ingest("/v1/reports", bad).status_code == 400
+        page = running.get("warpbook/api/v1/reports/one/page")
+        assert page.status_code == 404
+        assert running.get("warpbook/api/v1/reports/mine/page").ok
+        used = psutil.Process(running.process.pid).memory_info().rss
+    assert used < 1 << 30
 
 
 def test_no_word_of_another_schema_survives(

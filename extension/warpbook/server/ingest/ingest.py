@@ -27,6 +27,7 @@ from warpbook.protocol import (
 from warpbook.server.cells.receipts import MAX_CELL_BYTES, NotYours, check_times
 from warpbook.server.ingest.ingest_handler import IngestHandler, IngestParts
 from warpbook.server.ingest.timeline_ingest import TimelineHandler
+from warpbook.server.records.record_forms import check_report
 from warpbook.server.stream.kernel_watch import UnknownKernel
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import BadBody, Span, read_json
@@ -105,7 +106,9 @@ class _ReportHandler(IngestHandler):
             if self.is_refused():
                 return
             report = read_json(bytes(self.body), _REPORT)
-            _check(report)
+            if report.file is not None:
+                raise ValueError("A kernel's report is of a cell and of no file.")
+            check_report(report)
         except ValueError as error:
             self.refuse(400, f"Not a cell report: {error}")
             return
@@ -246,22 +249,6 @@ class _Watch(msgspec.Struct, forbid_unknown_fields=True):
     protocol: int
     kernel_id: str
     on: bool
-
-
-def _check(report: CellReport) -> None:
-    """Refuse what the views could not draw, and what a kernel has no say in."""
-    if report.file is not None:
-        raise ValueError("A kernel's report is of a cell and of no file.")
-    names = len(report.profile.names)
-    for lane in report.profile.lanes:
-        if not len(lane.starts_ns) == len(lane.durations_ns) == len(lane.names):
-            raise ValueError("A lane's columns differ in length.")
-        if any(not 0 <= name < names for name in lane.names):
-            raise ValueError("A lane names an event that there is not.")
-    for curve in report.profile.memory_curves:
-        columns = (curve.times_ns, curve.allocated_bytes, curve.reserved_bytes)
-        if not len(columns[0]) == len(columns[1]) == len(columns[2]) > 0:
-            raise ValueError("A memory curve's columns differ in length.")
 
 
 def _log_nothing(handler: web.RequestHandler) -> None:

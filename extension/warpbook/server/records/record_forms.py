@@ -19,6 +19,7 @@ from warpbook.protocol import (
 from warpbook.server.stream.selection import encode
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.plain_text import bounded
+from warpbook_monitors.recordings.recording import MAX_TIME_MS
 
 #: of texts that come from kernels and pages
 _MAX_NAME = 1000
@@ -30,6 +31,28 @@ decode_report = msgspec.json.Decoder(CellReport).decode
 decode_receipt = msgspec.json.Decoder(Receipt).decode
 decode_alert = msgspec.json.Decoder(Alert).decode
 decode_band = msgspec.json.Decoder(CellBand).decode
+
+
+def check_report(report: CellReport) -> None:
+    """Refuse what the views could not draw, of a kernel as of a file from elsewhere.
+
+    Raises:
+        ValueError: with the reason.
+    """
+    # a clock that is set while a cell runs has it end before it starts
+    for time_ms in (report.started_ms, report.ended_ms):
+        if not 0 <= time_ms <= MAX_TIME_MS:
+            raise ValueError("A time of the cell is no time.")
+    names = len(report.profile.names)
+    for lane in report.profile.lanes:
+        if not len(lane.starts_ns) == len(lane.durations_ns) == len(lane.names):
+            raise ValueError("A lane's columns differ in length.")
+        if any(not 0 <= name < names for name in lane.names):
+            raise ValueError("A lane names an event that there is not.")
+    for curve in report.profile.memory_curves:
+        columns = (curve.times_ns, curve.allocated_bytes, curve.reserved_bytes)
+        if not len(columns[0]) == len(columns[1]) == len(columns[2]) > 0:
+            raise ValueError("A memory curve's columns differ in length.")
 
 
 def report_record(report: CellReport) -> KeptRecord:

@@ -10,7 +10,11 @@ from msgspec.structs import replace
 
 from warpbook.protocol import CellReport
 from warpbook.reports.labs import LABS
-from warpbook.server.records.record_forms import decode_report, report_record
+from warpbook.server.records.record_forms import (
+    check_report,
+    decode_report,
+    report_record,
+)
 from warpbook.server.records.records import Records
 from warpbook.server.stream.selection import encode
 from warpbook.server.stream.stream_part import StreamPart
@@ -132,8 +136,10 @@ def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
     for message in messages:
         try:
             # an older version wrote fewer fields than a view looks for
-            report = _with_view(decode_report(message))
-        except (*UNREADABLE, OverflowError):
+            report = decode_report(message)
+            check_report(report)
+            report = _with_view(report)
+        except (*UNREADABLE, ValueError, OverflowError):
             continue
         decoded.append((report, for_views(report)))
     return decoded
