@@ -50,7 +50,7 @@ class PublishedLab(Struct, frozen=True):
     is_open: bool
 
 
-class HubReceipt(Struct, frozen=True):
+class HubReceipt(Struct, frozen=True, omit_defaults=True):
     """What the hub says of a submission that it has kept."""
 
     submission: str

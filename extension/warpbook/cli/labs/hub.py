@@ -95,7 +95,7 @@ def _token(options: argparse.Namespace) -> str:
         except OSError as problem:
             raise CommandError(f"{options.token_file}: {problem.strerror}.") from None
     token = token.strip()
-    if not token or not token.isprintable():
+    if not token or not (token.isascii() and token.isprintable()):
         raise CommandError(
             "There is no token. Ask the hub for one, on its page `Token`, with the "
             f"scope custom:warpbook:submit, and put it into a file for your eyes only "
