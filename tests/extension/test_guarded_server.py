@@ -129,7 +129,7 @@ def test_jupyters_own_server_and_the_ingest_have_room(tmp_path: Path) -> None:
         log = tmp_path / "server.log"
         size_bytes = log.stat().st_size
         with contextlib.ExitStack() as held:
-            for url in (running.url, running._ingest[0]) * 300:
+            for url in (running.url, running.secrets[0]) * 300:
                 address = urlsplit(url)
                 stranger = socket.create_connection((address.hostname, address.port))
                 held.enter_context(stranger)

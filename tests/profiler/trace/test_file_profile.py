@@ -28,11 +28,12 @@ from warpbook_profiler.timeline.timeline_body import unpack
 TRACE = ROOT / "tests" / "data" / "traces" / "tiny_kernels.json.gz"
 
 
-def told_apart(path: Path, memory_bytes: int = 64 << 30) -> Told:
-    """Ask the process, which may have so much address space."""
+def told_apart(path: Path, memory_bytes: int = 64 << 30, cpu_s: int = 3600) -> Told:
+    """Ask the process, which may have so much address space and CPU time."""
 
     def give_up_more() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 5))
         # root could raise it again
         drop_capabilities()
 
@@ -58,6 +59,15 @@ def test_the_process_tells_the_profile_and_all_events() -> None:
 def test_a_process_that_may_have_less_reads_with_that() -> None:
     """A container or a batch system often sets a hard limit."""
     assert told_apart(TRACE, 3 << 30).profile == read_profile(str(TRACE)).profile
+
+
+def test_a_file_that_takes_more_cpu_time_than_there_is_says_so(tmp_path: Path) -> None:
+    event = b'{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1},'
+    block = gzip.compress(event * 100_000)
+    path = tmp_path / "long.json.gz"
+    path.write_bytes(gzip.compress(b'{"traceEvents": [') + block * 99)
+    answer = told_apart(path, cpu_s=3)
+    assert (answer.fault, "s of CPU" in answer.problem) == ("too_large", True)
 
 
 @pytest.mark.parametrize(
