@@ -150,6 +150,8 @@ RIGHT = [
     "for k in tl.static_range(0, 4, step=4):\n        v += k",
     "for k in range(3, 0, -3):\n        v += k - 3",
     "v = v if n > 0 and SIZE > 1 else 0.0 * v",
+    "v += ((1 if n > 0 else 2) // -2).to(tl.float32)",
+    "v += (1 if SIZE > 0 else 2) // -2 + 1",
     "v = tl.where((i < n) & (n > 0), v, 0.0)",
     "v = tl.where(not n > 0, 0.0, v)",
     "v = v + 0 if None is None else v",

@@ -195,8 +195,10 @@ class Body:
             case ast.Compare():
                 return self._compared(node)
             case ast.IfExp():
-                test = self._call("truth", self._value(node.test))
-                return ast.IfExp(test, self._value(node.body), self._value(node.orelse))
+                kept, test = self._kept(self._value(node.test))
+                values = (self._value(part) for part in (node.body, node.orelse))
+                chosen = (self._call("chosen", test, value) for value in values)
+                return ast.IfExp(self._call("truth", kept), *chosen)
             case ast.Subscript():
                 value, at = self._value(node.value), self._value(node.slice)
                 return self._call("item", value, at)
@@ -230,13 +232,17 @@ class Body:
         which = _text(type(node.op).__name__)
         first, *others = [self._value(part) for part in node.values]
         for other in others:
-            self._temporaries += 1
-            name = f".{self._temporaries}"
-            kept = ast.NamedExpr(ast.Name(name, ast.Store()), first)
+            kept, value = self._kept(first)
             goes_on = self._call("goes_on", which, kept)
-            value = ast.Name(name, ast.Load())
             first = ast.IfExp(goes_on, self._call("joined", which, value, other), value)
         return first
+
+    def _kept(self, value: ast.expr) -> tuple[ast.expr, ast.expr]:
+        """Give an expression that names a value, and one that has it again."""
+        self._temporaries += 1
+        name = f".{self._temporaries}"
+        kept = ast.NamedExpr(ast.Name(name, ast.Store()), value)
+        return kept, ast.Name(name, ast.Load())
 
     def _compared(self, node: ast.Compare) -> ast.expr:
         parts: list[ast.expr] = [self._value(node.left)]

@@ -62,8 +62,15 @@ class Operations:
         """Give what a translated body finds among its global names."""
         known = (
             *(self.assigned, self.attribute, self.binary, self.builtin, self.called),
-            *(self.compared, self.constant, self.goes_on, self.item, self.joined),
-            *(self.method, self.rounds, self.triton, self.truth, self.unary),
+            *(self.chosen, self.compared, self.constant, self.goes_on, self.item),
+            *(
+                self.joined,
+                self.method,
+                self.rounds,
+                self.triton,
+                self.truth,
+                self.unary,
+            ),
             self.value,
         )
         return {f".{way.__name__}": way for way in known} | {".slice": slice}
@@ -154,6 +161,11 @@ class Operations:
                 return operand.__not__()
             return not operand
         return _UNARY[name](self._number(operand))
+
+    def chosen(self, test: Any, value: Any) -> Any:
+        """Give what `value if test else ...` comes to, where a tensor may decide."""
+        is_known = not isinstance(self._plain(test), self._tensor)
+        return value if is_known else self._semantic.to_tensor(value)
 
     def compared(self, left: Any, *parts: Any) -> Any:
         """Compare in a row; `parts` are an operator's name and a value, by turns."""
