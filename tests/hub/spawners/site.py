@@ -26,7 +26,8 @@ from warpbook.cli.main import main
 from warpbook_hub.spawners.site_files import CONFIG, PORT
 
 HUB_URL = "https://hub.example.org/j/"
-COMMON = ("--hub-url", HUB_URL, "--instructor", "grace", "--course", "gpu101")
+COMMON = ("--hub-url", HUB_URL, "--course", "gpu101")
+COMMON += ("--instructor", "grace", "--operator", "grace")
 KUBE = ("--spawner", "kube", "--image", "r.example/gpu:1", "--namespace", "jhub")
 SLURM = ("--spawner", "slurm", "--partition", "debug", "--time-limit", "0:30:00")
 SLURM = (*SLURM, "--memory-gib", "1", "--cpus", "1")
