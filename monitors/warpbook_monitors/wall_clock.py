@@ -88,7 +88,9 @@ def agreement(kept: bytes | str, now_ms: float, set_ms: float = 0.0) -> Agreemen
     """Look at the clock; `kept` is the agreement of before as JSON, or anything."""
     try:
         before = msgspec.json.decode(kept, type=Agreement)
-    except msgspec.DecodeError:
+        if before.since_ms > before.seen_ms:
+            raise ValueError("it began after it was seen")
+    except (msgspec.DecodeError, ValueError, RecursionError):
         reason = "This machine's clock was not looked at before."
         return Agreement(now_ms, now_ms, reason)
     return before.then(now_ms, set_ms)

@@ -168,6 +168,18 @@ RIGHT = [
     "if 0 < n <= 100_000:\n        v = plus(b=v, a=0.0)\n    else:\n        v = -v",
     "v = tl.associative_scan(v, 0, plus) * 0 + v if SIZE == 1 else v",
     "v += (x.dtype.element_ty != tl.float32) + (v.dtype == tl.int8)",
+    # a GPU gives the nearest whole number that there is
+    *(
+        f"t = tl.full((SIZE,), {given}, tl.float32).to(tl.{dtype})\n"
+        f"    v = tl.where(t == {whole}, v, 0.0)"
+        for given, dtype, whole in (
+            ("1e20", "int32", 2**31 - 1),
+            ("-1e20", "int64", "-9223372036854775807 - 1"),
+            ("float('nan')", "int32", 0),
+            ("-5.0", "uint32", 0),
+            ("float('inf')", "uint64", "0xFFFFFFFFFFFFFFFF"),
+        )
+    ),
 ]
 
 

@@ -66,7 +66,8 @@ class Watchdog:
         with contextlib.suppress(OSError):
             stat = Path(f"/proc/{self._pid}/stat").read_text()
             ready_s = sum(ran_and_delayed_s(self._pid))
-            if stat.rpartition(")")[2].split()[0] in ("S", "T"):
+            # where the first thread has ended, the others are not heard of
+            if stat.rpartition(")")[2].split()[0] in ("S", "T", "Z"):
                 # a look that comes late, since we had no core, charges no more
                 self._left_s -= max(0.0, _LOOK_S - (ready_s - self._ready_s))
             self._ready_s = ready_s

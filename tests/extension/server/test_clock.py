@@ -6,12 +6,15 @@ import time
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.extension.server.test_ingest import report
 from tests.programs import ROOT, environment, python_path, wait_for
 from tests.server_process import ServerProcess, server
 from tests.shifted_clock import ShiftedClock
 from warpbook.protocol import PROTOCOL_VERSION
 from warpbook_monitors.archive.historian import CLOCK_FILE
+from warpbook_monitors.wall_clock import agreement
 
 YEARS_S = 10 * 365 * 86_400
 DAY_S = 86_400
@@ -89,3 +92,15 @@ def test_a_clock_that_was_set_deletes_nothing_and_a_day_later_it_is_believed(
             tidy(folder)
         # of the wrong stamps none is taken for an age
         wait_for("the old", lambda: names(running) == kept - {"old"} or None)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        b'{"x":' + b"[" * 100_000,
+        b'{"since_ms":1,"seen_ms":2,"reason":"\xff"}',
+        b'{"since_ms":2e12,"seen_ms":1.7e12,"reason":"later than itself"}',
+    ],
+)
+def test_a_damaged_note_of_the_clock_is_none(kept: bytes) -> None:
+    assert agreement(kept, 1.7e12) == agreement(b"", 1.7e12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,21 @@ def test_what_sleeps_for_ever_is_the_learners(name: str) -> None:
     result = check_public(lab, source, Limits(asleep_s=1.0), use_gpu=False).result
     assert result.status == "timed out"
     assert result.message == "Timed out: it slept for 1 s."
+
+
+def test_who_ends_its_first_thread_is_not_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "_MOST_S", 60.0)
+    program = (
+        "import ctypes, platform, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(1e4,)).start()\n"
+        "ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as child:
+        try:
+            dog = watchdog.Watchdog(child.pid, 1.0)
+            assert dog.wait(time.sleep)
+        finally:
+            child.kill()
 
 
 @pytest.mark.parametrize("name", LABS)

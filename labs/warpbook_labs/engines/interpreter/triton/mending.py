@@ -138,12 +138,30 @@ def _mend_casts(builder: Any, handle: Any, language: Any) -> None:
             given = handle(widened(given.data), language.float32)
         if wanted.scalar == language.bfloat16:
             return handle(narrowed(given.data), language.bfloat16)
+        if given.data.dtype.kind == "f" and wanted.scalar.is_int():
+            whole = handle(_whole(given.data, wanted.scalar), wanted.scalar)
+            return plain(self, whole, wanted)
         return plain(self, given, wanted)
 
     def get_bf16(self: Any, value: float) -> Any:
         return handle(narrowed(np.array([value])), language.bfloat16)
 
     builder.cast_impl, builder.get_bf16 = cast_impl, get_bf16
+
+
+def _whole(numbers: Numbers, kind: Any) -> Numbers:
+    """Give what `cvt.rzi` makes of numbers: the nearest that there is, and 0 of NaN."""
+    bits = max(kind.int_bitwidth, 32)
+    dtype = np.dtype(f"{'i' if kind.is_int_signed() else 'u'}{bits // 8}")
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    is_wide = bits == 64 or numbers.dtype == np.float64
+    of_nan = np.array(1 << (bits - 1) if is_wide else 0, f"u{bits // 8}").view(dtype)
+    # of the largest as a float, it is the next one already
+    is_large, is_small = numbers >= float(most), numbers <= float(least)
+    is_fit = ~(is_large | is_small | np.isnan(numbers))
+    whole = np.where(is_fit, numbers, 0).astype(dtype)
+    limits = [dtype.type(most), dtype.type(least), of_nan]
+    return np.select([is_large, is_small, np.isnan(numbers)], limits, whole)
 
 
 def _mend_reductions(operations: Any, language: Any) -> None:
