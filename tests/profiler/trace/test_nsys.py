@@ -16,6 +16,7 @@ from tests.profiler.trace.nsys_file import (
     share_one_value,
     write_nsys,
 )
+from warpbook_monitors.python_path import own_path
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.files.file_profile import read_profile
 from warpbook_profiler.files.nsight import database as limits
@@ -241,6 +242,7 @@ def test_rows_that_share_a_large_value_take_no_memory(
     ended = subprocess.run(
         [sys.executable, "-m", "warpbook.cli.main", "analyze", str(path)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29)),
+        env={"PYTHONPATH": own_path()},
         capture_output=True,
         text=True,
     )
