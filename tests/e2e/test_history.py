@@ -162,7 +162,8 @@ def test_a_span_has_statistics_and_can_be_saved(
     page.page.screenshot(path=screenshots / "span.png")
 
     for button, start in (
-        ("CSV", "time_ms"),
+        # a mark tells spreadsheets that it is UTF-8
+        ("CSV", "\ufefftime_ms"),
         ("JSONL", '{"type":"hello"'),
         ("Chrome trace", "{"),
     ):
