@@ -21,7 +21,10 @@ UNREADABLE = (
 )
 
 #: what SQLite says of a file that is broken, or has lost tables of its format
-_DAMAGE = ("malformed", "not a database", "no such table", "no such column")
+_DAMAGE = (
+    *("malformed", "not a database", "unsupported file format"),
+    *("no such table", "no such column"),
+)
 
 
 class ArchiveError(MonitorError):

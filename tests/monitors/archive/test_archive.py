@@ -203,7 +203,7 @@ def test_another_programs_file_is_refused(folder: Path) -> None:
             archive.write(lambda connection: None).result(PATIENCE_S)
 
 
-@pytest.mark.parametrize("damage", ["cut off", "overwritten", "no database"])
+@pytest.mark.parametrize("damage", ["cut off", "overwritten", "no database", "header"])
 def test_a_damaged_file_is_put_aside_and_what_is_good_is_kept(
     folder: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -217,6 +217,9 @@ def test_a_damaged_file_is_put_aside_and_what_is_good_is_kept(
         path.write_bytes(content[:half])
     elif damage == "overwritten":
         path.write_bytes(content[:half] + b"\xa5" * 2**17 + content[half + 2**17 :])
+    elif damage == "header":
+        # the number of the schema's format
+        path.write_bytes(content[:47] + b"\xa5" + content[48:])
     else:
         path.write_bytes(b"\xa5" * len(content))
     with opened(folder) as archive:
@@ -229,7 +232,7 @@ def test_a_damaged_file_is_put_aside_and_what_is_good_is_kept(
         wait_for(lambda: archive.keeping.state == "on")
     assert "was damaged" in caplog.text
     assert any("damaged" in file.name for file in folder.iterdir())
-    if damage != "no database":
+    if damage in ("cut off", "overwritten"):
         assert len(kept) > 50, "what could be read is kept"
 
 
