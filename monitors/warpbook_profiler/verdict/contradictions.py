@@ -32,6 +32,8 @@ _ROUNDED_NS = 2_000
 #: so much longer than its work a wait takes until its thread runs again; the profiler's
 #: own at the end, in which it asks for what it has recorded
 _WAKE_NS, _LAST_WAKE_NS = 100_000, 1_000_000
+#: at most between two pieces of queued work, which nothing is missing from
+_GAP_NS = 10_000
 #: Hopper and later begin a kernel before the one ahead of it ended, if it was launched
 #: so (programmatic dependent launch); any other launch of theirs overlaps by less
 _EARLY_LAUNCH = re.compile(r"(cuda|cu)(LaunchKernelEx|GraphLaunch)")
@@ -194,7 +196,10 @@ def _unseen(
     spans = Coverage(waits.start_ns, waits.end_ns).spans
     seen = _together((on_gpu.start_ns, on_gpu.end_ns), profiler)
     idle_ns = spans[1] - spans[0] - seen.within_ns(*spans)
-    unseen = idle_ns > np.where(spans[0] < run.code_end_ns, _WAKE_NS, _LAST_WAKE_NS)
+    begun_ns = np.sort(on_gpu.start_ns)
+    pieces = np.searchsorted(begun_ns, spans[1]) - np.searchsorted(begun_ns, spans[0])
+    wake_ns = np.where(spans[0] < run.code_end_ns, _WAKE_NS, _LAST_WAKE_NS)
+    unseen = idle_ns > wake_ns + pieces * _GAP_NS
     unseen_ns = int(idle_ns[unseen].sum())
     window_ns = max(run.end_ns - run.start_ns, 1)
     if unseen_ns > _TOLERATED_UNSEEN_SHARE * window_ns:
