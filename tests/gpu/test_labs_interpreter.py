@@ -30,6 +30,7 @@ from warpbook_labs.compiler.nvrtc import Compiled, compile_to_ptx
 from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
 from warpbook_labs.engines.interpreter.ptx.machine import running
 from warpbook_labs.lab.launch_rule import read_rule
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.results.findings import Counts
 
@@ -58,10 +59,15 @@ TELLING = (
 
 
 @cache
+def labs() -> dict[str, LoadedLab]:
+    return load_all()
+
+
+@cache
 def sources() -> dict[str, tuple[str, str]]:
     """Give labs and sources by name: all that are right, and those that count much."""
     by_name = {}
-    for name, loaded in load_all().items():
+    for name, loaded in labs().items():
         if loaded.lab.language == "cuda":
             by_name[f"{name}/reference.cu"] = (name, loaded.reference)
             for file, text in {**loaded.correct, **loaded.wrong}.items():
@@ -84,7 +90,7 @@ def built(text: str) -> Compiled:
 
 def prepared(name: str, case: DrawnCase) -> Prepared:
     lab, text = sources()[name]
-    return Prepared(load_all()[lab], read_rule(text), case)
+    return Prepared(labs()[lab], read_rule(text), case)
 
 
 def interpreted(name: str, run: execution.Run) -> Ran:
@@ -126,8 +132,8 @@ def test_every_result_is_the_gpus_to_the_last_bit(tmp_path: Path) -> None:
         (name, case)
         for name, (lab, _) in sources().items()
         for case in (
-            *public_cases(load_all()[lab].lab),
-            *hidden_cases(load_all()[lab].lab, SEED)[:6],
+            *public_cases(labs()[lab].lab),
+            *hidden_cases(labs()[lab].lab, SEED)[:6],
         )
     ]
     work = [
@@ -187,8 +193,7 @@ def ncu(folder: Path, work: list[Work], metrics: list[str]) -> list[dict[str, in
 
 def test_counts_are_those_of_ncu(tmp_path: Path) -> None:
     cases = {
-        name: public_cases(load_all()[lab].lab)[1]
-        for name, (lab, _) in sources().items()
+        name: public_cases(labs()[lab].lab)[1] for name, (lab, _) in sources().items()
     }
     work = [
         Work(built(sources()[name][1]).cubin, prepared(name, case).run)

@@ -98,14 +98,17 @@ class Body:
         self._temporaries = 0
 
     def made(self) -> list[ast.stmt]:
-        """Give statements of ours, each with the line of what it stands for."""
+        """Give statements of ours, each with the line of what it stands for.
+
+        Parts of them have none yet: `ast.fix_missing_locations` gives it, once for all.
+        """
         return self._block(self._function.body)
 
     def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         made = []
         for statement in statements:
             ours = self._statement(statement)
-            made.append(ast.fix_missing_locations(ast.copy_location(ours, statement)))
+            made.append(ast.copy_location(ours, statement))
         return made or [ast.Pass()]
 
     def _statement(self, node: ast.stmt) -> ast.stmt:
@@ -172,7 +175,7 @@ class Body:
 
     def _value(self, node: ast.expr) -> ast.expr:
         ours = self._expression(node)
-        return ast.fix_missing_locations(ast.copy_location(ours, node))
+        return ast.copy_location(ours, node)
 
     def _expression(self, node: ast.expr) -> ast.expr:
         match node:

@@ -14,12 +14,12 @@ import torch
 
 from warpbook_labs.engines.simulated.pytorch import current
 
-#: of an NVIDIA H200, by NVIDIA's data sheet and `cudaGetDeviceProperties`
+#: as `torch.cuda.get_device_properties` gives them of an NVIDIA H200, driver 580.159.04
 _PROPERTIES = SimpleNamespace(
     name="simulated H200",
     major=9,
     minor=0,
-    total_memory=150_754_820_096,
+    total_memory=150_109_880_320,
     multi_processor_count=132,
     warp_size=32,
     max_threads_per_block=1024,
@@ -29,7 +29,7 @@ _PROPERTIES = SimpleNamespace(
     shared_memory_per_block_optin=232_448,
     shared_memory_per_multiprocessor=233_472,
     L2_cache_size=62_914_560,
-    memory_bus_width=6144,
+    memory_bus_width=6016,
     is_integrated=0,
     is_multi_gpu_board=0,
     gcnArchName="simulated H200",
