@@ -30,7 +30,7 @@ _WAIT_S = 30.0
 _MOST_BYTES = 8 << 20
 #: between two tries of a request that did not reach the service
 _AGAIN_S, _MOST_AGAIN_S = 1.0, 8.0
-#: for so long it is tried: of who is told of it, and of who is not
+#: longest time of all tries, where the person sees progress and where not
 _PATIENCE_S, _SILENT_S = 90.0, 7.0
 #: with this the course service marks its answers; a gateway before it does not
 ANSWER_MARK = "Warpbook-Service"

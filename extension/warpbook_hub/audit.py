@@ -112,7 +112,7 @@ def entries(
 
 
 def forget(connection: Connection, subjects: Sequence[str]) -> None:
-    """Erase what is told of some entries; the entries stay."""
+    """Erase the details of some entries; the entries stay."""
     of_them = select(AUDIT.c.number).where(AUDIT.c.subject.in_(subjects))
     which = AUDIT_DETAILS.c.number.in_(of_them)
     connection.execute(delete(AUDIT_DETAILS).where(which))

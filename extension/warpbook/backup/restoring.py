@@ -197,7 +197,7 @@ def _checked(members: list[_Member], reasons: dict[str, None]) -> list[_Member]:
             member.known.check(member.staged)
             fit.append(member)
         except BackupError as error:
-            # the copy has a name that nobody knows
+            # the message names the copy, and a person knows the member's name
             why = str(error).replace(f"{member.staged}: ", "").rstrip(".")
             reasons[f"{member.name}: {why}"] = None
     return fit

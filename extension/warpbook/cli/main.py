@@ -35,8 +35,8 @@ _COMMANDS = (
 )
 #: entry points: a command's name, and what adds it to the parser
 _GROUP = "warpbook.commands"
-#: commands that another distribution brings
-_ELSEWHERE = {"hub": "warpbook-hub"}
+#: commands that come by an entry point
+_BY_ENTRY_POINT = ("hub",)
 #: why what is written to goes no further
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -45,7 +45,7 @@ def make_parser(names: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Describe some commands, or all of them; the docs are tested against this.
 
     Raises:
-        CommandError: A named command is of a distribution that is not installed.
+        CommandError: a named command's entry point is not installed.
     """
     parser = argparse.ArgumentParser(
         prog="warpbook", description="A GPU lab inside JupyterLab."
@@ -60,7 +60,10 @@ def make_parser(names: Sequence[str] = ()) -> argparse.ArgumentParser:
             if not names or point.name in names:
                 point.load()(commands)
     for name in set(names) - set(commands.choices):
-        raise CommandError(f"`{name}` needs one package more: {_ELSEWHERE[name]}.")
+        raise CommandError(
+            f"`{name}` is not installed here, or by an older version. Install warpbook "
+            "anew (in a clone: make setup)."
+        )
     return parser
 
 
@@ -98,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 is success, 1 a failure, 2 a wrong command line."""
     given = sys.argv[1:] if arguments is None else arguments
     # what only other commands import takes half a second
-    named = [name for name in (*_COMMANDS, *_ELSEWHERE) if name in given[:1]]
+    named = [name for name in (*_COMMANDS, *_BY_ENTRY_POINT) if name in given[:1]]
     if arguments is None and named in (["analyze"], ["advise"]):
         # it multiplies no matrices: NumPy's threads for that would only spin at first
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -76,7 +76,7 @@ class Service:
         self.backed_up_s = -math.inf
         self._writer = Writer(self.database)
         self._readers = ThreadPoolExecutor(_READERS, "warpbook-hub-reader")
-        self._is_closed = self._is_at_it = False
+        self._is_closed = self._is_busy = False
         #: counts writes that pages are told of, for whoever asks what has changed
         self.changes = 0
 
@@ -119,16 +119,16 @@ class Service:
         Raises:
             TooManyRequests: something else does.
         """
-        if self._is_at_it:
+        if self._is_busy:
             raise TooManyRequests(
                 "A backup, an export or a comparison is being made. Try again when it "
                 "is done."
             )
-        self._is_at_it = True
+        self._is_busy = True
         try:
             yield
         finally:
-            self._is_at_it = False
+            self._is_busy = False
 
     def close(self) -> None:
         """Write what was asked for, and let go of the database."""

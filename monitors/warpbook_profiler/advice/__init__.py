@@ -1,4 +1,4 @@
 """What a change would give: evidence, edits of the bare run, predictions, sketches.
 
-Imports `verdict` and what is below; techniques are registered in `registry`.
+Imports `replay` and what is below; `techniques.registry` orders the changes.
 """

@@ -1,4 +1,4 @@
 """Two runs beside one another: whether they can be compared, and what differs.
 
-Imports `model` and `facts`.
+Imports `verdict` and what is below.
 """

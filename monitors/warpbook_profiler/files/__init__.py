@@ -1,4 +1,4 @@
 """Trace files of Chrome's format, and which reader a file is for.
 
-The top of the package beside `checklist`.
+Imports `verdict`, `timeline` and what is below; `report` and `checklist` import it.
 """

@@ -1,4 +1,4 @@
 """The traces of several ranks of one job, beside one another.
 
-Imports `facts` and what is below.
+Imports `verdict` and what is below.
 """

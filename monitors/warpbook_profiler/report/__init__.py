@@ -1,4 +1,4 @@
 """A profile in words, once: titles, tables and sentences of every view.
 
-Imports `verdict`, `compare` and `ranks`.
+Imports `files`, `ranks` and what is below.
 """

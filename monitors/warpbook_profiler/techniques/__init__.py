@@ -1,4 +1,4 @@
 """One module for each kind of change: what shows it, and what it edits.
 
-Imports `advice`; only its registry imports this room.
+Imports `advice` and what is below; `registry` lists the modules.
 """

@@ -1,4 +1,4 @@
 """Causes with the time that each explains, and the one that leads.
 
-Imports `replay`, `facts` and what is below.
+Imports `techniques`, `replay` and what is below.
 """

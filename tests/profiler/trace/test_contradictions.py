@@ -111,6 +111,17 @@ def test_a_wait_for_more_than_was_recorded_concludes_nothing(
     assert "work is missing" in one.verdict.sentence
 
 
+def test_gaps_between_small_kernels_are_no_work_that_is_missing(tmp_path: Path) -> None:
+    """Launched ahead of the GPU, which takes some µs from one to the next."""
+    events = []
+    for at in range(400):
+        events.append(call(at + 1, 2.0 * at, dur=1.5))
+        events.append(kernel(at + 1, 20.0 + 6.0 * at, dur=2.0))
+    events.append(call(900, 800.0, name="cudaDeviceSynchronize", dur=1630.0))
+    one = report_of(tmp_path, *events)
+    assert "work is missing" not in one.verdict.sentence + warnings(one)
+
+
 def test_work_after_the_host_has_waited_for_it_concludes_nothing(
     tmp_path: Path,
 ) -> None:

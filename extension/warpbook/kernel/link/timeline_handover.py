@@ -67,7 +67,7 @@ class TimelineHandover:
             except NotKept as problem:
                 unkept.hold(problem)
             except LinkError:
-                # the page that asks for the events is told
+                # the server tells the page that asks for the events
                 pass
             # else they would stay in memory until the next run
             del events, run, packed

@@ -1,4 +1,4 @@
 """The magics and functions that profile: their options, source and delivery.
 
-Imports `live`, `runs` and `link`.
+Imports `trying`, `live`, `runs` and `link`.
 """

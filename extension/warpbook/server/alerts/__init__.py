@@ -1,4 +1,4 @@
 """Alert rules: judged once a second, shown, and changed by a form.
 
-Imports `records` and what is below.
+Imports `records`, `stream` and `web`.
 """

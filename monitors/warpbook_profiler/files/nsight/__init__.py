@@ -1,4 +1,4 @@
 """What NVIDIA's Nsight Systems and Nsight Compute export.
 
-Imports `report` and what is below.
+Imports `capture`, `events` and `model`.
 """

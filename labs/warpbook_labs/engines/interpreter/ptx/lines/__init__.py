@@ -1,4 +1,4 @@
 """Which source lines computed what memory holds.
 
-Imports `memory` and `text`.
+Imports `threads` and what is below.
 """
