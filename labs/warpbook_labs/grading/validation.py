@@ -25,7 +25,7 @@ from warpbook_labs.results.check import CaseResult, CheckResult
 #: hidden cases are drawn once for each; any would do
 SEEDS = (11, 22, 33)
 #: what a starter may not end in
-_NOT_RUN = ("compile error", "bad launch rule")
+_NOT_RUN = ("compile error", "bad launch rule", "unsupported")
 
 
 class Verdict(Struct, frozen=True):

@@ -13,6 +13,7 @@ from tests.extension.server.test_ingest import report
 from tests.extension.server.test_timelines import packed
 from tests.programs import wait_for
 from tests.server_process import ServerProcess, server
+from warpbook.guarded_server import CONNECTIONS
 from warpbook.protocol import (
     ENV_INGEST_SECRET,
     ENV_INGEST_URL,
@@ -92,8 +93,8 @@ class TestBeforeABody:
 
     @pytest.fixture
     def jp_server_config(self, jp_server_config, monkeypatch) -> dict:
-        for name in ("_IDLE_S", "_BODY_S"):
-            monkeypatch.setattr(f"warpbook.server.ingest.ingest.{name}", 1.0)
+        short = CONNECTIONS._replace(header_s=1.0, body_s=1.0, known_body_s=1.0)
+        monkeypatch.setattr("warpbook.guarded_server.CONNECTIONS", short)
         monkeypatch.setattr("warpbook.server.ingest.ingest._MOST_CONNECTIONS", 5)
         return jp_server_config
 

@@ -34,7 +34,7 @@ def test_pages_say_that_their_script_is_missing(tmp_path: Path) -> None:
             # what the page shows by itself is there
             assert '<main id="main"' in page and "<h1>" in page, path
             assert "<script" not in page
-        script = extension / "warpbook" / "hub" / "service" / "static" / "hub.js"
+        script = extension / "warpbook_hub" / "service" / "static" / "hub.js"
         script.write_text("// built meanwhile")
         page = grace.page(f"courses/{COURSE}").text
         assert WORDS not in page and 'static/hub.js"></script>' in page
