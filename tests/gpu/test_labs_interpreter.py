@@ -56,6 +56,8 @@ TELLING = (
     "tiled-transpose/writes_down_columns.cu",
     "matmul/naive.cu",
 )
+#: how often a thread of a hash table probes depends on the order of the atomics
+ORDERED_BY_ATOMICS = ("groupby-join",)
 
 
 @cache
@@ -222,7 +224,8 @@ def test_counts_are_those_of_ncu(tmp_path: Path) -> None:
         ]
         cells = [f"{ours:,} | {theirs:,}" for ours, theirs in pairs]
         print(f"| {name} | {' | '.join(cells)} |")
-        if any(ours != theirs for ours, theirs in pairs):
+        off = 0.05 if sources()[name][0] in ORDERED_BY_ATOMICS else 0.0
+        if any(abs(ours - theirs) > off * theirs for ours, theirs in pairs):
             wrong.append(f"{name}: {pairs}")
     assert not by_launch, "ncu saw more launches"
     assert wrong == []

@@ -205,3 +205,18 @@ def test_usual_heads_of_kernels_change_nothing(lab: LoadedLab) -> None:
         tried = head.join(source.rsplit("@triton.jit", 1))
         result = check(lab, tried, public_cases(lab.lab), Limits())
         assert result.status == "passed", (head, result.message, result.log)
+
+
+def test_usual_heads_of_files_are_what_the_compiler_makes_of_them(
+    lab: LoadedLab,
+) -> None:
+    """Plain numbers stand there for defaults; a kernel itself reads none of them."""
+    source = KERNEL.replace(
+        "import triton.language as tl\n",
+        "from triton import language as tl\n\nZERO: tl.constexpr = 0\nWIDE = -512\n",
+    )
+    source = source.replace("def plus(a, b):", "def plus(a, b=ZERO, c=WIDE, d=ONE):")
+    line = "v = plus(v)\n    a, (b, c) = v, (n, 0)\n    a += c\n    v = max(a, a - 1)"
+    source = source.replace("return a + b", "return a + b + (c + 512) + (d - 1)")
+    result = check(lab, source.replace("LINE", line), public_cases(lab.lab), Limits())
+    assert result.status == "passed", (result.message, result.log)

@@ -42,9 +42,16 @@ def test_kernels_are_found_with_their_parameters() -> None:
         ("import os", "imports only `import triton`"),
         ("from triton import jit", "imports only"),
         ("import triton.language", "imports only"),
+        ("from triton import language", "imports only"),
+        ("from triton import language as tl, jit", "imports only"),
+        ("from triton import language as core", "imports only"),
         ("print('here')", "outside of kernels stand only constants"),
-        ("N = 4", r"a constant is written NAME = tl.constexpr\(128\)"),
-        ("N: tl.constexpr = 4", "outside of kernels stand only constants"),
+        ("N = 2 * 4", r"a constant is written NAME = tl.constexpr\(128\)"),
+        ("N: print() = 4", "outside of kernels stand only constants"),
+        ("N: tl.constexpr = open('/etc/passwd')", "a constant is written"),
+        ("N: tl.constexpr", "outside of kernels stand only constants"),
+        ("tl: tl.constexpr = 4", "`tl` can't be the name"),
+        ("LIMIT.x = 4", "outside of kernels stand only constants"),
         ("N = tl.constexpr(open('/etc/passwd'))", "a constant is written"),
         ("tl = tl.constexpr(1)", "`tl` can't be the name"),
         ("x, y = 1, 2", "outside of kernels stand only constants"),
@@ -59,6 +66,8 @@ def test_kernels_are_found_with_their_parameters() -> None:
         ("@triton.jit\ndef __f(x): pass", "names begin with a letter"),
         ("@triton.jit\ndef f(*x): pass", "parameters are plain names"),
         ("@triton.jit\ndef f(x=print()): pass", "a default must be a plain number"),
+        ("@triton.jit\ndef f(x=helper): pass", "a default must be a plain number"),
+        ("@triton.jit\ndef f(x=N): pass\nN = 4", "a default must be a plain number"),
         ("@triton.jit\ndef f(x: print()): pass", "only `tl.constexpr` may stand"),
         ("x = = 3", "invalid syntax"),
     ],
@@ -88,6 +97,10 @@ def test_what_stands_outside_of_kernels_is_refused(line: str, words: str) -> Non
         ("tl.load = total", "`tl.load` is not for kernels"),
         ("tl = x", "`tl` can't be the name of a value"),
         ("range = x", "`range` can't be the name of a value"),
+        ("total = PLAIN", r"no plain number from outside: write PLAIN = tl.constexpr"),
+        ("total = NOTED", r"no plain number from outside: write NOTED = tl.constexpr"),
+        ("total = abs(total)", r"no `abs` in a kernel: write tl.abs"),
+        ("total = other = n", "Triton has no `a = b = value`"),
         ("global n", "`global` is no Triton"),
         ("try:\n        pass\n    except: pass", "`try` is no Triton"),
         ("def inner(): pass", "A function inside another is no Triton"),
@@ -98,7 +111,8 @@ def test_what_stands_outside_of_kernels_is_refused(line: str, words: str) -> Non
 def test_what_is_no_triton_is_refused_in_a_kernel(line: str, words: str) -> None:
     at = "    tl.store(out"
     with pytest.raises(BadSource, match=words) as refused:
-        read_kernels(SOURCE.replace(at, f"    {line}\n{at}"))
+        constants = "PLAIN = 4\nNOTED: tl.constexpr = 4\n"
+        read_kernels(SOURCE.replace(at, f"    {line}\n{at}") + constants)
     assert str(refused.value).startswith("Line ")
 
 

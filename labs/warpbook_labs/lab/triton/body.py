@@ -10,7 +10,7 @@ it is given (`engines/interpreter/triton/operations.py`). What is not known is r
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from warpbook_labs.errors import BadSource, NotHere
@@ -41,6 +41,7 @@ _WORDS: dict[str, str] = {
     ),
     **{name: f"`{name.lower()}` is no Triton" for name in _KEYWORDS},
     "Delete": "`del` is no Triton",
+    "Assign": "one `=` gives a value: Triton has no `a = b = value`",
 }
 
 
@@ -87,10 +88,13 @@ def refuse_own(name: str, node: ast.AST) -> None:
 class Body:
     """Makes the body of one kernel; what is no Triton raises BadTriton or NotHere."""
 
-    def __init__(self, function: ast.FunctionDef, names: set[str]) -> None:
-        """Take a kernel, and the names of the file."""
+    def __init__(
+        self, function: ast.FunctionDef, names: set[str], plain: Collection[str]
+    ) -> None:
+        """Take a kernel, the names of the file, and of its plain numbers."""
         self._function = function
         self._names = names | {argument.arg for argument in function.args.args}
+        self._plain = plain
         for node in ast.walk(function):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self._names.add(node.id)
@@ -221,6 +225,11 @@ class Body:
         if node.id in _OWN_NAMES:
             refuse(node, f"`{node.id}` is no value by itself")
         if node.id not in self._names:
+            if node.id in self._plain:
+                why = "a kernel reads no plain number from outside"
+                refuse(node, f"{why}: write {node.id} = tl.constexpr(...)")
+            if node.id == "abs":
+                refuse(node, "there is no `abs` in a kernel: write tl.abs(...)")
             refuse(node, f"there is no `{node.id}` in a kernel")
         return ast.Name(node.id, ast.Load())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ from warpbook_labs.lab.triton.body import (
 #: more would be no kernel that a person wrote
 _MOST_NODES = 20_000
 _IMPORTS = ("import triton", "import triton.language as tl")
+_SAME_IMPORT = "from triton import language as tl"
+_Number = bool | int | float
 
 
 @dataclass(frozen=True)
@@ -67,46 +70,53 @@ def translated(source: str) -> Translation:
 
 def _translated(tree: ast.Module) -> Translation:
     kernels: dict[str, Kernel] = {}
-    names: set[str] = set()
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef):
-            kernel = _kernel(statement)
-            if kernel.name in names:
-                refuse(statement, f"there is another `{kernel.name}` above")
-            kernels[kernel.name] = kernel
-            names.add(kernel.name)
-        else:
-            names |= _top_level(statement)
-    if not kernels:
-        raise BadTriton("There is no kernel: a function with @triton.jit above it.")
+    functions: list[tuple[ast.FunctionDef, ast.arguments]] = []
+    constants: dict[str, _Number] = {}
+    plain: dict[str, _Number] = {}
     module = ast.Module([], [])
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef):
-            made: ast.stmt = ast.FunctionDef(
-                statement.name,
-                _parameters(statement),
-                Body(statement, names).made(),
-                [],
-            )
-        elif isinstance(statement, ast.Assign) and isinstance(
-            statement.value, ast.Call
-        ):
-            (target,) = statement.targets
-            assert isinstance(target, ast.Name)
-            number = ast.literal_eval(statement.value.args[0])
-            made = ast.Assign([ast.Name(target.id, ast.Store())], ast.Constant(number))
-        else:
-            continue
-        module.body.append(
-            ast.fix_missing_locations(ast.copy_location(made, statement))
-        )
+            kernel = _kernel(statement)
+            if kernel.name in kernels or kernel.name in constants | plain:
+                refuse(statement, f"there is another `{kernel.name}` above")
+            kernels[kernel.name] = kernel
+            functions.append((statement, _parameters(statement, constants | plain)))
+        elif not _is_no_work(statement):
+            name, number, is_constexpr = _constant(statement)
+            if name in kernels:
+                refuse(statement, f"there is another `{name}` above")
+            constants.pop(name, None)
+            plain.pop(name, None)
+            (constants if is_constexpr else plain)[name] = number
+    if not kernels:
+        raise BadTriton("There is no kernel: a function with @triton.jit above it.")
+    for name, number in constants.items():
+        made: ast.stmt = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(number))
+        _append(module, made, tree.body[0])
+    for function, parameters in functions:
+        body = Body(function, kernels.keys() | constants.keys(), plain).made()
+        made = ast.FunctionDef(function.name, parameters, body, [])
+        _append(module, made, function)
     return Translation(kernels, module)
 
 
-def _parameters(function: ast.FunctionDef) -> ast.arguments:
+def _append(module: ast.Module, made: ast.stmt, stands_for: ast.stmt) -> None:
+    module.body.append(ast.fix_missing_locations(ast.copy_location(made, stands_for)))
+
+
+def _parameters(
+    function: ast.FunctionDef, numbers: Mapping[str, _Number]
+) -> ast.arguments:
+    """Return parameters with defaults, which are numbers or constants from above."""
     names = [ast.arg(argument.arg) for argument in function.args.args]
     defaults: list[ast.expr] = []
-    defaults += [ast.Constant(ast.literal_eval(one)) for one in function.args.defaults]
+    for default in function.args.defaults:
+        if isinstance(default, ast.Name) and default.id in numbers:
+            defaults.append(ast.Constant(numbers[default.id]))
+        elif _is_number(default):
+            defaults.append(ast.Constant(ast.literal_eval(default)))
+        else:
+            refuse(function, f"`{function.name}`: a default must be a plain number")
     return ast.arguments([], names, None, [], [], None, defaults)
 
 
@@ -130,32 +140,48 @@ def parsed(source: str) -> ast.Module:
     return tree
 
 
-def _top_level(statement: ast.stmt) -> set[str]:
-    """Check what stands outside of functions; give the names that it makes."""
+def _is_no_work(statement: ast.stmt) -> bool:
+    """Return whether it is an import or a text, of which nothing is made."""
     match statement:
         case ast.Import() | ast.ImportFrom():
             refuse_elsewhere(getattr(statement, "module", None) or "", statement)
-            if ast.unparse(statement) not in _IMPORTS:
+            if ast.unparse(statement) not in (*_IMPORTS, _SAME_IMPORT):
                 wanted = " and ".join(f"`{line}`" for line in _IMPORTS)
                 refuse(statement, f"a kernel's file imports only {wanted}")
-            return set()
+            return True
         case ast.Expr(value=ast.Constant()):
-            return set()
-        case ast.Assign(targets=[ast.Name() as target]):
-            refuse_own(target.id, target)
-            match statement.value:
-                case ast.Call(args=[number], keywords=[]) as call:
-                    if dotted(call.func) == "tl.constexpr" and _is_constant(number):
-                        return {target.id}
-            # a plain number could change, and Triton takes none from outside
-            refuse(statement, "a constant is written NAME = tl.constexpr(128)")
-    refuse(
-        statement,
-        "outside of kernels stand only constants, as NAME = tl.constexpr(128)",
-    )
+            return True
+    return False
 
 
-def _is_constant(value: ast.expr) -> bool:
+def _constant(statement: ast.stmt) -> tuple[str, _Number, bool]:
+    """Return the name and number of a constant, and whether kernels may read it.
+
+    Of a plain number, annotated or not, Triton's kernels read nothing but defaults.
+    """
+    match statement:
+        case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value) if (
+            dotted(statement.annotation) == "tl.constexpr"
+        ):
+            pass
+        case ast.Assign(targets=[ast.Name() as target], value=value):
+            pass
+        case _:
+            refuse(
+                statement,
+                "outside of kernels stand only constants, as NAME = tl.constexpr(128)",
+            )
+    refuse_own(target.id, target)
+    match value:
+        case ast.Call(args=[number], keywords=[]) if _is_number(number):
+            if dotted(value.func) == "tl.constexpr":
+                return target.id, ast.literal_eval(number), True
+    if not _is_number(value):
+        refuse(statement, "a constant is written NAME = tl.constexpr(128)")
+    return target.id, ast.literal_eval(value), False
+
+
+def _is_number(value: ast.expr) -> bool:
     match value:
         case ast.Constant(value=bool() | int() | float()):
             return True
@@ -181,9 +207,6 @@ def _kernel(function: ast.FunctionDef) -> Kernel:
     given = function.args
     if given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg:
         refuse(function, f"`{function.name}`: parameters are plain names")
-    for default in given.defaults:
-        if not _is_constant(default):
-            refuse(function, f"`{function.name}`: a default must be a plain number")
     annotations = [argument.annotation for argument in given.args]
     for annotation in (*annotations, function.returns):
         if annotation is not None and _named(annotation) not in language.ANNOTATIONS:
