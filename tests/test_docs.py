@@ -41,10 +41,11 @@ from warpbook_profiler.report.report import JobReport
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOLDERS = ("extension", "frontend", "labs", "monitors", "tests")
-REFERENCE = (ROOT / "docs" / "reference.md").read_text()
-PROTOCOL = (ROOT / "docs" / "protocol.md").read_text()
-API = (ROOT / "docs" / "api.md").read_text()
-JSON = (ROOT / "docs" / "json.md").read_text()
+TEXT = "\n".join(page.read_text() for page in PAGES)
+PROTOCOL, API, JSON, NOTEBOOK, SETTINGS, VERDICTS = (
+    (ROOT / "docs" / "reference" / f"{name}.md").read_text()
+    for name in ("protocol", "api", "json", "notebook", "settings", "verdicts")
+)
 SCHEMA = json.loads((ROOT / "frontend" / "schema" / "plugin.json").read_text())
 #: what commands print with --json, and `to_dict()` gives
 JSON_OBJECTS = (
@@ -133,45 +134,42 @@ def shell() -> InteractiveShell:
 
 @pytest.mark.parametrize(("command", "word"), sorted(set(commands())))
 def test_every_command_and_option_is_documented(command: str, word: str) -> None:
-    text = section(REFERENCE, f"### `warpbook {command}`")
-    assert word in text
+    assert word in TEXT
 
 
 def test_every_magic_and_its_options_are_documented(shell: InteractiveShell) -> None:
     magics = shell.magics_manager.magics
     before = {kind: set(names) for kind, names in magics.items()}
     warpbook.load_ipython_extension(shell)
-    text = section(REFERENCE, "## In a notebook")
     for kind, names in magics.items():
         for name in set(names) - before[kind]:
             written = f"{'%%' if kind == 'cell' else '%'}{name}"
-            assert f"`{written}`" in text
+            assert f"`{written}`" in NOTEBOOK
             for action in names[name].parser._actions:
                 for option in action.option_strings:
-                    assert re.search(rf"`({written} )?{option}\b", text), option
+                    assert re.search(rf"`({written} )?{option}\b", TEXT), option
     warpbook.unload_ipython_extension(shell)
 
 
 @pytest.mark.parametrize("name", warpbook.__all__)
 def test_all_that_the_package_offers_is_documented(name: str) -> None:
-    assert f"`warpbook.{name}" in section(REFERENCE, "## In a notebook")
+    assert f"`warpbook.{name}" in NOTEBOOK
 
 
 @pytest.mark.parametrize("name", inspect.signature(warpbook.Monitor).parameters)
 def test_every_argument_of_the_widget_is_documented(name: str) -> None:
-    assert f"| `{name}` |" in section(REFERENCE, "## In a notebook")
+    assert f"| `{name}` |" in NOTEBOOK
 
 
 @pytest.mark.parametrize("name", sorted(WarpbookApp.class_own_traits(config=True)))
 def test_every_setting_of_the_server_is_documented(name: str) -> None:
-    assert f"`WarpbookApp.{name}`" in section(REFERENCE, "## Settings of the server")
+    assert f"`WarpbookApp.{name}`" in SETTINGS
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMA["properties"]))
 def test_every_setting_of_the_page_is_documented_with_its_default(name: str) -> None:
-    text = section(REFERENCE, "## In JupyterLab")
     default = json.dumps(SCHEMA["properties"][name]["default"]).strip('"')
-    assert re.search(rf"^\| `{name}` \| `?{re.escape(default)}`? \|", text, re.M)
+    assert re.search(rf"^\| `{name}` \| `?{re.escape(default)}`? \|", TEXT, re.M)
 
 
 @pytest.mark.parametrize("struct", json_structs(), ids=lambda kind: kind.__name__)
@@ -188,17 +186,18 @@ def test_all_that_the_package_offers_is_in_the_api(name: str) -> None:
 
 
 def test_the_keys_that_the_reference_names_are_there() -> None:
-    text = section(REFERENCE, "#### Slower than before")
+    text = (ROOT / "docs" / "how-to" / "compare-runs.md").read_text()
     for field in msgspec.structs.fields(Versus):
         assert re.search(rf"`{field.encode_name}[`.]", text), field.name
 
 
+STATUS_PAGE = (ROOT / "docs" / "reference" / "statuses.md").read_text()
 STATUSES = {
-    Status: "#### What became of it",
-    SpeedStatus: "#### How its speed is judged",
-    State: "#### Where it is in a class",
-    Verdict: "#### What a class's marks go by",
-    msgspec.structs.fields(SoFar)[0].type: "#### How far you are with a lab",
+    Status: "## What became of it",
+    SpeedStatus: "## How its speed is judged",
+    State: "## Where it is in a class",
+    Verdict: "## What a class's marks go by",
+    msgspec.structs.fields(SoFar)[0].type: "## How far you are with a lab",
 }
 
 
@@ -211,7 +210,7 @@ STATUSES = {
     ],
 )
 def test_every_status_of_a_submission_is_documented(heading: str, status: str) -> None:
-    assert re.search(rf"^\| `{status}` \|", section(REFERENCE, heading), re.MULTILINE)
+    assert re.search(rf"^\| `{status}` \|", section(STATUS_PAGE, heading), re.MULTILINE)
 
 
 @pytest.mark.parametrize("message", list(messages()), ids=lambda kind: kind.__name__)
@@ -231,7 +230,7 @@ def test_every_close_code_is_documented() -> None:
 
 
 def test_every_metric_is_documented_with_its_meaning() -> None:
-    text = section(REFERENCE, "## Metrics")
+    text = TEXT
     for table in (metrics.NVML, metrics.GPM, metrics.HOST, metrics.MONITOR):
         for kind in table.values():
             assert f"| `{kind.name}` | {kind.unit} | {kind.meaning} |" in text
@@ -256,8 +255,7 @@ PICTURES = sorted((ROOT / "docs" / "pictures").iterdir())
 def test_every_picture_is_small_and_on_a_page_in_words_too(picture: Path) -> None:
     is_film = picture.name.startswith("recording-")
     assert picture.stat().st_size <= (600_000 if is_film else 150_000)
-    text = "".join(page.read_text() for page in PAGES)
-    assert re.search(rf"!\[.{{10,}}\]\((docs/)?pictures/{picture.name}\)", text)
+    assert re.search(rf"!\[.{{10,}}\]\([./docs]*/pictures/{picture.name}\)", TEXT)
 
 
 def test_what_contributing_says_to_change_is_there() -> None:
@@ -276,18 +274,18 @@ def test_python_floor_is_the_same_everywhere() -> None:
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_every_verdict_has_its_rule_an_example_and_a_lab(kind: str) -> None:
-    text = section(REFERENCE, "## Verdicts of a trace")
+    text = VERDICTS
     (row,) = re.findall(rf"^\| `{kind}` \|(.*)\|$", text, re.MULTILINE)
     assert len([cell for cell in row.split(" | ") if cell.strip()]) == 3
 
 
 @pytest.mark.parametrize("lab", sorted(LABS.values()))
 def test_every_lab_that_a_finding_names_is_told(lab: str) -> None:
-    assert f"`{lab}`" in section(REFERENCE, "## Verdicts of a trace")
+    assert f"`{lab}`" in VERDICTS
 
 
 def test_every_item_of_the_checklist_is_documented_and_its_lab_is_there() -> None:
-    text = section(REFERENCE, "### `warpbook advise`")
+    text = (ROOT / "docs" / "how-to" / "use-the-checklist.md").read_text()
     names = [item.name for item in ITEMS]
     assert re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)[-len(names) :] == names
     assert set(CHECKLIST_LABS) <= set(names)

@@ -20,12 +20,12 @@ from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.prerequisites import cycles
 
 LABS, _ = overview(Here("13.3", "", True, True, 0), {"area-codes": SoFar("passed")})
+PAGE = ROOT / "docs" / "tutorials" / "learning-paths.md"
 #: of each path of the page, its labs
 PATHS = {
-    title: re.findall(r"\[([\w-]+)\]\(\.\./labs/catalogue/", path)
+    title: re.findall(r"\[([\w-]+)\]\(\.\./\.\./labs/catalogue/", path)
     for title, path in (
-        section.split("\n", 1)
-        for section in (ROOT / "docs" / "learning-paths.md").read_text().split("\n## ")
+        section.split("\n", 1) for section in PAGE.read_text().split("\n## ")
     )
     if not title.startswith("#")
 }
@@ -41,7 +41,7 @@ def test_a_path_has_each_lab_once_and_behind_what_it_needs(title: str) -> None:
 
 def test_a_term_has_every_lab_of_the_catalogue() -> None:
     missing = {lab.id for lab in LABS} - set(PATHS["A term"])
-    assert not missing, f"put them into docs/learning-paths.md: {sorted(missing)}"
+    assert not missing, f"put them into {PAGE.name}: {sorted(missing)}"
 
 
 def test_labs_that_wait_for_one_another_are_found_and_refused(tmp_path: Path) -> None:

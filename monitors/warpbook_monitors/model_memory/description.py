@@ -121,7 +121,7 @@ def read_model(name: str) -> Model:
         what = "it is nested too deeply" if _is_deep(problem) else str(problem)
         raise ModelError(
             f"{bounded(name)} describes no model: {bounded(what, 300)} "
-            "(docs/reference.md, warpbook memory, has the form)"
+            "(docs/how-to/compute-memory.md has the form)"
         ) from None
 
 

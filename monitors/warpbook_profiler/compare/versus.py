@@ -32,7 +32,7 @@ from warpbook_profiler.verdict.analysis import analyse
 #: of what `--json` prints; it grows by one when a key's meaning changes or a key goes
 SCHEMA_VERSION = 1
 #: Two profiles of one code differ by no more: kernels by 1 % on an H100, all else,
-#: which the profiler stretches, by half (docs/reference.md says of what).
+#: which the profiler stretches, by half (docs/how-to/compare-runs.md says of what).
 BUSY_NOISE, REST_NOISE = 0.02, 0.5
 #: so many steps, evenly chosen, are enough to tell two medians apart
 _MOST_STEPS = 500

@@ -33,7 +33,7 @@ from warpbook_hub.running.plan import HubPlan
 
 GRACE = Member("s-grace", "grace", (TEACHER,))
 ADA, BOB = Member("s-ada", "ada"), Member("s-bob", "bob")
-DOCS = (Path(__file__).parents[3] / "docs/hub.md").read_text()
+DOCS = (Path(__file__).parents[3] / "docs/how-to/connect-a-learning-platform.md").read_text()
 
 
 @pytest.fixture(scope="module")

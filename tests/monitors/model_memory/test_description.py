@@ -134,8 +134,8 @@ def test_a_file_of_ones_own_in_the_same_form(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_reference(tmp_path: Path) -> None:
-    reference = Path(__file__).parents[3] / "docs" / "reference.md"
-    text = reference.read_text().partition("### `warpbook memory`")[2]
+    reference = Path(__file__).parents[3] / "docs/how-to/compute-memory.md"
+    text = reference.read_text()
     path = tmp_path / "small.toml"
     path.write_text(text.partition("```toml\n")[2].partition("```")[0])
     attention = 2 * 512 * (512 + 128)

@@ -8,7 +8,7 @@ import type { Settings } from './rule_draft';
 import { draftOf, metricsOf, scaleOf } from './rule_draft';
 import { RuleForm } from './rule_form';
 
-/** What the built-in rules watch; docs/reference.md says it at length. */
+/** What the built-in rules watch; docs/how-to/set-alerts.md says it at length. */
 const BUILT_IN = new Map([
   ['xid', 'The driver reports an XID error.'],
   ['ecc_uncorrected', 'ECC found errors that it could not correct.'],
