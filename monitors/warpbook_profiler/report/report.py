@@ -31,7 +31,7 @@ from warpbook_profiler.ranks.waiting import judge_waiting
 from warpbook_profiler.verdict.analysis import analyse
 from warpbook_profiler.verdict.metrics import measure
 
-#: of what `warpbook analyze --json` prints; see `docs/reference/json.md` for when it grows
+#: of what `warpbook analyze --json` prints; docs/reference/json.md: when it grows
 SCHEMA_VERSION = 1
 
 

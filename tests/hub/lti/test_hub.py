@@ -33,7 +33,8 @@ from warpbook_hub.running.plan import HubPlan
 
 GRACE = Member("s-grace", "grace", (TEACHER,))
 ADA, BOB = Member("s-ada", "ada"), Member("s-bob", "bob")
-DOCS = (Path(__file__).parents[3] / "docs/how-to/connect-a-learning-platform.md").read_text()
+PAGE = Path(__file__).parents[3] / "docs/how-to/connect-a-learning-platform.md"
+DOCS = PAGE.read_text()
 
 
 @pytest.fixture(scope="module")
