@@ -30,6 +30,11 @@ def device_label(device: Device, devices: Sequence[Device]) -> str:
     return f"{label}/{device.facts.get('compute_instance_id', '?')}"
 
 
+def full_name(gpu: Device) -> str:
+    """Name a GPU with its chip: "GPU 0 NVIDIA H200"; without an index by its name."""
+    return gpu.name if gpu.index is None else f"GPU {gpu.index} {gpu.name}"
+
+
 def _is_beside(one: Device, other: Device) -> bool:
     """Whether two compute instances are parts of one GPU instance."""
     return one.id != other.id and all(

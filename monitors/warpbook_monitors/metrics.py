@@ -278,6 +278,9 @@ GPM = _table(
     ),
 )
 
+#: What a GPU of any maker may have.
+GPU = {**NVML, **GPM}
+
 #: What a MIG instance has for itself: its memory, and what GPM says of its part of
 #: the chip; links, clocks, power and temperature belong to the whole GPU.
 MIG = {
@@ -357,6 +360,19 @@ MONITOR = _table(
         "Frames that slow viewers did not get, since the server started.",
     ),
 )
+
+#: What no GPU can mean is more: NVML fills what it does not know with all bits set.
+MOST: dict[Unit, float] = {
+    "ratio": 1.05,
+    "bytes": 2.0**50,
+    "bytes_per_s": 1e13,
+    "watts": 1e5,
+    "celsius": 200.0,
+    "mhz": 1e5,
+    "joules": 1e15,
+    "count": 2.0**32 - 2,
+    "flags": 2.0**53,
+}
 
 #: Why the two kinds of "utilization" differ, for every view that shows both.
 UTILIZATION_NOTE = (

@@ -15,7 +15,7 @@ from tests.gpu.used_gpu import used_handle, used_position
 from warpbook_monitors.history.readings import read_frames
 from warpbook_monitors.history.span_statistics import device_span
 from warpbook_monitors.nvml import gate as nvml
-from warpbook_monitors.open_sources import default_sources
+from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.sampling.sampler import Message, Sampler
 
 pytestmark = pytest.mark.gpu
@@ -42,7 +42,7 @@ def test_the_joules_of_a_span_are_those_of_the_counter() -> None:
         return float(nvml.call("nvmlDeviceGetTotalEnergyConsumption", gpu)) / 1000
 
     taken: list[Message] = []
-    sampler = Sampler(default_sources())
+    sampler = Sampler(live_sources())
     sampler.listen(taken.append)
     sampler.open()
     try:

@@ -15,6 +15,7 @@ from types import FrameType
 from warpbook._version import __version__
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
+from warpbook_monitors.labels import full_name
 from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.plain_text import joined
 from warpbook_monitors.recordings.recording import RecordingWriter
@@ -85,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         ) from error
     finally:
         sampler.close()
-    what = ", ".join(f"GPU {gpu.index} {gpu.name}" for gpu in gpus) or "the host alone"
+    what = ", ".join(full_name(gpu) for gpu in gpus) or "the host alone"
     size_kb = options.file.stat().st_size / 1000
     print(joined([f"Recorded {frames} frames in {seconds:.1f} s of {what}."]))
     print(f"{options.file}: {size_kb:.0f} kB")

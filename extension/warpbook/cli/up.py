@@ -21,7 +21,12 @@ from jupyter_core.paths import jupyter_runtime_dir
 from warpbook._version import __version__
 from warpbook.cli.errors import CommandError
 from warpbook_labs.lab.files import TOUR as NOTEBOOKS
-from warpbook_monitors.open_sources import default_sources, replay_sources
+from warpbook_monitors.labels import device_label
+from warpbook_monitors.open_sources import (
+    SHIPPED_RECORDING,
+    live_sources,
+    replay_sources,
+)
 from warpbook_monitors.plain_text import printable
 from warpbook_monitors.recordings.replay import ReplaySource
 from warpbook_monitors.sampling.sampler import Sampler
@@ -92,7 +97,10 @@ def _put_tour(folder: Path) -> Path:
 
 def _what_is_here(replay: Path | None) -> list[str]:
     """Tell which GPU will be shown, or why none and what is played instead."""
-    sampler = Sampler(replay_sources(replay) if replay else default_sources())
+    if replay:
+        sampler = Sampler(replay_sources(replay))
+    else:
+        sampler = Sampler(live_sources(), stand_in=SHIPPED_RECORDING)
     sampler.open()
     sampler.close()
     gpus = [device for device in sampler.devices if device.kind == "gpu"]
@@ -107,7 +115,7 @@ def _what_is_here(replay: Path | None) -> list[str]:
             "CPU and memory are this machine's own."
         )
     else:
-        lines += [f"  GPU {gpu.index}: {gpu.name}, live" for gpu in gpus]
+        lines += [f"  {device_label(gpu, gpus)}: {gpu.name}, live" for gpu in gpus]
     return lines
 
 

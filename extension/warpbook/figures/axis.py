@@ -23,6 +23,7 @@ from bokeh.plotting import figure
 from warpbook.figures.item import add_title, fit_narrow_place, words
 from warpbook_monitors.frames import Device
 from warpbook_monitors.history.readings import Floats, Readings
+from warpbook_monitors.labels import full_name
 
 #: with fewer samples within the cell there is no course to see
 LEAST_SAMPLES = 3
@@ -78,7 +79,7 @@ def _of_one(
     shared: Range1d,
     replay_name: str | None,
 ) -> Model:
-    name = device.name if device.index is None else f"GPU {device.index} {device.name}"
+    name = full_name(device)
     if device.origin == "replay":
         name = f"REPLAY {replay_name}: {name}"
     # a reading stands for the time before it

@@ -44,7 +44,11 @@ from warpbook_monitors.archive.limits import DAY_MS, Limits
 from warpbook_monitors.archive.place import default_folder
 from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
 from warpbook_monitors.history.history import MAX_BYTES, History
-from warpbook_monitors.open_sources import default_sources, replay_sources
+from warpbook_monitors.open_sources import (
+    SHIPPED_RECORDING,
+    live_sources,
+    replay_sources,
+)
 from warpbook_monitors.sampling.backoff import MOST_CPU_RATIO
 from warpbook_monitors.sampling.own_cost import Costs, OwnCostSource
 from warpbook_monitors.sampling.sampler import BASE_RATE_HZ, Sampler
@@ -194,13 +198,14 @@ class WarpbookApp(ExtensionApp):
         sources = (
             replay_sources(Path(self.replay_file))
             if self.replay_file
-            else default_sources()
+            else live_sources()
         )
         sampler = Sampler(
             [*sources, OwnCostSource(costs)],
             self.rate_hz,
             costs,
             self.max_sampler_cpu_ratio,
+            stand_in=None if self.replay_file else SHIPPED_RECORDING,
         )
         history = History(
             self.history_seconds, self.rate_hz, self.history_megabytes << 20

@@ -260,7 +260,7 @@ def _labels(device: Device, by_id: Mapping[str, Device]) -> dict[str, str] | Non
             "GPU_I_ID": str(device.facts.get("gpu_instance_id", "")),
         }
         return {**(_labels(parent, by_id) or {}), **part}
-    if device.kind != "gpu":
+    if device.index is None:
         return None
     return {
         "gpu": str(device.index),

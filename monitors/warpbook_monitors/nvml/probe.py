@@ -17,7 +17,7 @@ from typing import Any
 from warpbook_monitors.attempt import Attempt
 from warpbook_monitors.errors import DeviceLost, MonitorError, Unavailable
 from warpbook_monitors.frames import Absence, AbsenceReason, Device, Metric, State
-from warpbook_monitors.metrics import MIG
+from warpbook_monitors.metrics import GPU, MIG
 from warpbook_monitors.nvml import gate as nvml
 from warpbook_monitors.nvml.contact import Contact, handle_of
 from warpbook_monitors.nvml.events import WAIT_MS, Events, Ringer, event_kinds
@@ -26,7 +26,7 @@ from warpbook_monitors.nvml.gate import NvmlError, call
 from warpbook_monitors.nvml.gpm import CHIP_NAMES, GpmWindow
 from warpbook_monitors.nvml.links import Links
 from warpbook_monitors.nvml.mig import Instances, MigProbe
-from warpbook_monitors.nvml.questions import METRICS, RETRY_NS
+from warpbook_monitors.nvml.questions import RETRY_NS
 from warpbook_monitors.nvml.ways import gpu_sheet
 from warpbook_monitors.source import Opened
 
@@ -150,7 +150,7 @@ class NvmlProbe:
         """NVLink's, where there is none: asking would only cost time."""
         if self._facts.get("nvlink_count") != 0:
             return []
-        return [name for name in METRICS if name.startswith("nvlink_")]
+        return [name for name in GPU if name.startswith("nvlink_")]
 
     def _describe(self) -> Device:
         self._changed = False
@@ -160,12 +160,12 @@ class NvmlProbe:
             name=self._name,
             index=self._index,
             origin="live",
-            metrics=tuple(self._metric(name) for name in METRICS),
+            metrics=tuple(self._metric(name) for name in GPU),
             facts=self._facts,
         )
 
     def _metric(self, name: str) -> Metric:
-        kind = METRICS[name]
+        kind = GPU[name]
         state, why = self._sheet.state(name)
         if state == "not_supported" and self._has_mig and name in MIG_HIDES:
             return kind.on_device("not_supported", _MIG_IS_ON)

@@ -63,6 +63,11 @@ class DeviceProcesses:
     is_listed: bool = True
 
 
+_NOT_NVMLS = DeviceProcesses(
+    (), None, ("The source of this GPU does not list processes.",), is_listed=False
+)
+
+
 @dataclass(frozen=True)
 class SystemProcess:
     """A process, as the system tells it. The name is the process's own choice."""
@@ -87,6 +92,8 @@ def read_processes(device: Device) -> DeviceProcesses:
         DeviceLost: the GPU is gone.
         NvmlError: NVML does not give the device, or no list at all.
     """
+    if device.kind == "gpu" and device.index is None:
+        return _NOT_NVMLS
     gpu = _handle(device)
     notes: list[str] = []
     by_key: dict[tuple[int | None, int | None, int | None], GpuProcess] = {}

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from warpbook_monitors.frames import State, Unit
-from warpbook_monitors.metrics import GPM, NVML
+from warpbook_monitors.frames import State
+from warpbook_monitors.metrics import GPU, MOST
 from warpbook_monitors.nvml.gate import FunctionMissing, NotSupported, NvmlError
-
-#: of every kind of NVIDIA device
-METRICS = {**NVML, **GPM}
 
 #: a call that NVML refused is made again after this
 RETRY_NS = 10_000_000_000
 #: unexplained failures in a row until a metric is said to be unavailable
 _PATIENCE = 3
-
-#: what no device can mean: NVML fills what it does not know with all bits set
-_MOST: dict[Unit, float] = {
-    "ratio": 1.05,
-    "bytes": 2.0**50,
-    "bytes_per_s": 1e13,
-    "watts": 1e5,
-    "celsius": 200.0,
-    "mhz": 1e5,
-    "joules": 1e15,
-    "count": 2.0**32 - 2,
-    "flags": 2.0**53,
-}
 
 Handle = Any
 Values = tuple[float | None, ...]
@@ -52,7 +35,7 @@ class Question:
         self.why = ""
         self.due_ns = 0
         self.values: Values = (None,) * len(names)
-        self._most = tuple(_MOST[METRICS[name].unit] for name in names)
+        self._most = tuple(MOST[GPU[name].unit] for name in names)
         self._ways = list(ways)
         self._period_ns = period_ns
         self._not_supported = not_supported
@@ -94,7 +77,7 @@ class Question:
         for name, value, most in zip(self.names, values, self._most, strict=True):
             if value is None:
                 continue
-            if not math.isfinite(value) or not 0 <= value <= most:
+            if not 0 <= value <= most:
                 raise NvmlError(f"The driver gave {value:g} for {name}: no such thing.")
 
     def _fail(self, error: NvmlError, now_ns: int) -> bool:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from warpbook_monitors.metrics import GPU
 from warpbook_monitors.nvml import gate as nvml
 from warpbook_monitors.nvml.gate import NvmlError, call
 from warpbook_monitors.nvml.gpm import GpmWindow
 from warpbook_monitors.nvml.links import Links
-from warpbook_monitors.nvml.questions import METRICS, Question, Sheet, Values, Way
+from warpbook_monitors.nvml.questions import Question, Sheet, Values, Way
 
 #: energy takes 2.8 ms (measured on an H200); a process list is long where many share
 SLOW_PERIOD_NS = 1_000_000_000
@@ -137,7 +138,7 @@ def gpu_sheet(window: GpmWindow, links: Links | None = None) -> Sheet:
             names of the chip alone.
     """
     return Sheet(
-        METRICS,
+        GPU,
         [
             # first, because a window is as regular as the moments of its samples
             Question(window.names, window.read),

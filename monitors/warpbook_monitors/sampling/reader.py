@@ -14,6 +14,8 @@ from warpbook_monitors.source import Probe
 
 _log = logging.getLogger(__name__)
 
+#: why a device that was not read yet has no values
+UNREAD = "Not read yet."
 _REST = -1
 _STOP = -2
 
@@ -35,7 +37,7 @@ class Reader:
         self._costs = costs
         self._orders: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._told_device = probe.device
-        self._unread = Reading(position, "unavailable", why="Not read yet.")
+        self._unread = Reading(position, "unavailable", why=UNREAD)
         self._reading = self._unread
         self._asked_ns: int | None = None
         self._thread = threading.Thread(

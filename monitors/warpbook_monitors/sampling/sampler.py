@@ -58,12 +58,15 @@ class Sampler:
         rate_hz: float = BASE_RATE_HZ,
         costs: Costs | None = None,
         most_cpu_ratio: float = MOST_CPU_RATIO,
+        stand_in: Source | None = None,
     ) -> None:
+        """Read nothing yet; `stand_in` is opened where no other source has a GPU."""
         self.rate_hz = rate_hz
         self.replay: Replay | None = None
         #: written into every frame; what the machine is doing, if one knows
         self.label: str | None = None
-        self._sources = sources
+        self._sources = list(sources)
+        self._stand_in = stand_in
         self._costs = costs or Costs()
         self._back_off = BackOff(rate_hz, most_cpu_ratio)
         self._openings: list[tuple[Source, Attempt[Opened]]] = []
@@ -90,17 +93,18 @@ class Sampler:
 
         What can't be opened is in `absences`; this never raises for it.
         """
-        self._openings = [
-            (source, Attempt(source.open, "warpbook-open")) for source in self._sources
-        ]
-        deadline_s = time.monotonic() + OPEN_TIMEOUT_S
-        for source, attempt in self._openings:
-            while attempt.is_running and time.monotonic() < deadline_s:
-                if self._closed:
-                    break
-                attempt.wait(_LOOK_S)
-            opened = _opened(source, attempt)
-            self._opened.append(opened)
+        self._opened = self._open(self._sources)
+        has_gpus = any(
+            probe.device.kind == "gpu"
+            for opened in self._opened
+            for probe in opened.probes
+        )
+        # a source that is still looking may have some, and views know it as live
+        may_come = any(opened.later for opened in self._opened)
+        if self._stand_in is not None and not (has_gpus or may_come):
+            self._sources.append(self._stand_in)
+            self._opened = [*self._open([self._stand_in]), *self._opened]
+        for opened in self._opened:
             self.replay = self.replay or opened.replay
             self._label_at = self._label_at or opened.label_at
             self._add_readers(opened)
@@ -108,6 +112,19 @@ class Sampler:
             target=self._run, name="warpbook-clock", daemon=True
         )
         self._clock.start()
+
+    def _open(self, sources: Sequence[Source]) -> list[Opened]:
+        openings = [
+            (source, Attempt(source.open, "warpbook-open")) for source in sources
+        ]
+        self._openings += openings
+        deadline_s = time.monotonic() + OPEN_TIMEOUT_S
+        for _, attempt in openings:
+            while attempt.is_running and time.monotonic() < deadline_s:
+                if self._closed:
+                    break
+                attempt.wait(_LOOK_S)
+        return [_opened(source, attempt) for source, attempt in openings]
 
     def abandon(self) -> None:
         """Let `open` on another thread end soon, with what is open by then."""

@@ -11,8 +11,7 @@ from tests.stub_nvml import LOST, NO_PERMISSION, StubNvml
 from warpbook_monitors.errors import Unavailable
 from warpbook_monitors.frames import Devices, Frame
 from warpbook_monitors.nvml.probe import NvmlProbe, NvmlSource
-from warpbook_monitors.open_sources import GpusOrRecording
-from warpbook_monitors.recordings.replay import SHIPPED, ReplaySource
+from warpbook_monitors.open_sources import SHIPPED_RECORDING
 from warpbook_monitors.sampling.sampler import Message, Sampler
 
 MakeStub = Callable[..., StubNvml]
@@ -94,7 +93,7 @@ def test_while_every_gpu_hangs_nothing_is_played_in_their_place(
     monkeypatch.setattr("warpbook_monitors.nvml.probe.GPU_OPEN_TIMEOUT_S", 0.3)
     stub = make_stub_nvml("h200", "a100")
     stub.fault("nvmlDeviceGetPowerUsage", delay_ms=600_000)
-    sampler = Sampler([GpusOrRecording(NvmlSource(), ReplaySource(SHIPPED))])
+    sampler = Sampler([NvmlSource()], stand_in=SHIPPED_RECORDING)
     messages: queue.Queue[Message] = queue.Queue()
     sampler.listen(messages.put)
     sampler.open()

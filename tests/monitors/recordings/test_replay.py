@@ -14,7 +14,6 @@ from warpbook_monitors.frames import (
     Metric,
     Reading,
 )
-from warpbook_monitors.open_sources import GpusOrRecording
 from warpbook_monitors.recordings.recording import RecordingWriter, read_recording
 from warpbook_monitors.recordings.replay import SHIPPED, ReplaySource
 from warpbook_monitors.sampling.sampler import Sampler
@@ -152,9 +151,11 @@ def test_without_a_gpu_the_recording_is_played_and_the_reason_is_told(path) -> N
         def close(self):
             pass
 
-    opened = GpusOrRecording(NoGpus(), ReplaySource(path)).open()
-    assert opened.replay is not None
-    assert opened.absences[0].reason == "driver_not_loaded"
+    sampler = Sampler([NoGpus()], stand_in=ReplaySource(path))
+    sampler.open()
+    sampler.close()
+    assert sampler.replay is not None
+    assert sampler.absences[0].reason == "driver_not_loaded"
 
 
 def test_the_shipped_recording_is_whole_and_shows_what_utilization_hides() -> None:

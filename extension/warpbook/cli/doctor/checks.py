@@ -30,6 +30,7 @@ from warpbook_monitors.agent import DISTRIBUTION
 from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
 from warpbook_monitors.errors import RulesError
 from warpbook_monitors.frames import Absence, Device
+from warpbook_monitors.labels import device_label
 from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.python_path import NOWHERE
 from warpbook_monitors.sampling.sampler import Sampler
@@ -107,14 +108,17 @@ def _gpu(device: Device) -> Check:
     else:
         why = counters[0].why if counters else "this GPU has none"
         gpm = f"without GPM: {why}"
+    what = device_label(device, [device])
+    if device.index is None:
+        return Check(what, "ok", f"read by another package's source, as {device.id}")
     if all(metric.state != "ok" for metric in device.metrics):
         return Check(
-            f"GPU {device.index}",
+            what,
             "absent",
             f"{device.name}: no figure of this GPU can be read here, {gpm}",
             "Its driver tells nothing through NVML; on a Jetson, see tegrastats.",
         )
-    return Check(f"GPU {device.index}", "ok", f"{device.name}, {gpm}")
+    return Check(what, "ok", f"{device.name}, {gpm}")
 
 
 def _server_extension() -> Check:

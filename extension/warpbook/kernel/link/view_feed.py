@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 from IPython.core.getipython import get_ipython
 
 from warpbook._version import __version__
 from warpbook.protocol import PROTOCOL_VERSION, Hello
-from warpbook_monitors.open_sources import default_sources, live_sources
+from warpbook_monitors.open_sources import SHIPPED_RECORDING, live_sources
 from warpbook_monitors.sampling.sampler import Message, Sampler
 from warpbook_monitors.source import Source
 
@@ -81,17 +81,19 @@ class ViewFeed:
 
 
 class _KernelSampler:
-    """This kernel's one sampler of some sources, for all of its widgets."""
+    """This kernel's one sampler, for all of its widgets."""
 
-    def __init__(self, sources: Callable[[], Sequence[Source]]) -> None:
-        self._sources = sources
+    def __init__(self, stand_in: Source | None) -> None:
+        self._stand_in = stand_in
         self._lock = threading.Lock()
         self._sampler: Sampler | None = None
 
     def open(self) -> Sampler:
         with self._lock:
             if self._sampler is None:
-                self._sampler = Sampler(self._sources(), RATE_HZ)
+                self._sampler = Sampler(
+                    live_sources(), RATE_HZ, stand_in=self._stand_in
+                )
                 self._sampler.open()
             return self._sampler
 
@@ -125,8 +127,8 @@ class _Cells:
         self._idle_since_s = time.monotonic()
 
 
-_playing_sampler = _KernelSampler(default_sources)
-_live_sampler = _KernelSampler(live_sources)
+_playing_sampler = _KernelSampler(SHIPPED_RECORDING)
+_live_sampler = _KernelSampler(None)
 _cells = _Cells()
 
 

@@ -4,8 +4,8 @@
 # mypy: disallow-untyped-decorators=False
 from __future__ import annotations
 
+import queue
 import time
-from collections.abc import Sequence
 
 from IPython.core.magic_arguments import magic_arguments, parse_argstring
 from IPython.display import display
@@ -14,13 +14,15 @@ from warpbook._version import __version__
 from warpbook.kernel.link.server_link import LinkError, ServerLink
 from warpbook.kernel.telemetry.state_text import state_html, state_text
 from warpbook.protocol import PROTOCOL_VERSION, StateNow
-from warpbook_monitors.errors import DeviceLost, Unavailable
-from warpbook_monitors.frames import Absence, Device, Frame, Reading
+from warpbook_monitors.frames import Frame
 from warpbook_monitors.open_sources import live_sources
-from warpbook_monitors.source import Probe, Source
+from warpbook_monitors.sampling.reader import UNREAD
+from warpbook_monitors.sampling.sampler import Sampler
 
-#: GPM needs two samples at least 100 ms apart.
-_BETWEEN_READS_S = 0.12
+#: GPM needs two samples at least 100 ms apart
+_LEAST_FRAMES = 3
+#: a device that has given nothing by then is shown without figures
+_READ_TIMEOUT_S = 2.0
 
 
 class Gpu:
@@ -45,43 +47,27 @@ class Gpu:
 
 
 def read_here() -> StateNow:
-    """Read this machine's devices once, without a server."""
-    absences: list[Absence] = []
-    probes: list[Probe] = []
-    opened: list[Source] = []
+    """Return what this machine's devices do now, read without a server."""
+    sampler = Sampler(live_sources())
+    frames: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+    sampler.listen(lambda it: frames.put(it) if isinstance(it, Frame) else None)
+    sampler.open()
     try:
-        for source in live_sources():
-            opened.append(source)
-            try:
-                here = source.open()
-            except Unavailable as problem:
-                absences.append(problem.absence)
-                continue
-            probes += here.probes
-            absences += here.absences
-        _read(probes)
-        time.sleep(_BETWEEN_READS_S)
-        readings = _read(probes)
-        devices: Sequence[Device] = [probe.device for probe in probes]
+        deadline_s = time.monotonic() + _READ_TIMEOUT_S
+        with sampler.watch("%gpu"):
+            for _ in range(_LEAST_FRAMES):
+                frame = frames.get()
+            while UNREAD in {it.why for it in frame.readings}:
+                if time.monotonic() > deadline_s:
+                    break
+                frame = frames.get()
     finally:
-        for source in opened:
-            source.close()
+        sampler.close()
     return StateNow(
         protocol=PROTOCOL_VERSION,
         version=__version__,
-        devices=tuple(devices),
-        absences=tuple(absences),
+        devices=sampler.devices,
+        absences=sampler.absences,
         replay=None,
-        frame=Frame(0, time.time() * 1e3, readings),
+        frame=frame,
     )
-
-
-def _read(probes: Sequence[Probe]) -> tuple[Reading, ...]:
-    now_ns = time.monotonic_ns()
-    readings = []
-    for position, probe in enumerate(probes):
-        try:
-            readings.append(Reading(position, "ok", probe.read(now_ns)))
-        except DeviceLost as problem:
-            readings.append(Reading(position, "lost", why=str(problem)))
-    return tuple(readings)

@@ -42,7 +42,7 @@ class LabsHandler(Handler):
         """List the labs; no Python of theirs runs."""
         await self._broadcaster.ready()
         sampler = self._broadcaster.sampler
-        gpus = sum(device.kind == "gpu" for device in sampler.devices)
+        gpus = sum(it.index is not None for it in sampler.devices)
         listing = await _done(labs, gpus if sampler.replay is None else 0)
         self.finish_json(encode(listing))
 
