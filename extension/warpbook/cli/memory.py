@@ -62,7 +62,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="sequences or images of a micro-batch on a GPU; 1 if left out",
     )
     parser.add_argument(
-        "--sequence", type=_length, metavar="N", help="tokens of a sequence"
+        "--sequence",
+        type=_length,
+        metavar="N",
+        help="tokens; the model's own if left out",
     )
     parser.add_argument("--image", type=_length, metavar="N", help="side in pixels")
     parser.add_argument(
@@ -95,7 +98,9 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         help="mixed: 16 bits with fp32 master weights; autocast: fp32 with torch.amp; "
         "bf16: all of it; fp32",
     )
-    group.add_argument("--optimizer", choices=_values("optimizer"), default="adam")
+    group.add_argument(
+        "--optimizer", choices=_values("optimizer"), default="adam", help="with states"
+    )
     group.add_argument(
         "--fused", action="store_true", help="an optimizer without temporaries"
     )
@@ -118,9 +123,9 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 def _add_parallel(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("several GPUs")
     for option, words in (
-        ("--tp", "of tensor parallelism"),
-        ("--pp", "stages of a pipeline"),
-        ("--dp", "of data parallelism"),
+        ("--tp", "GPUs of tensor parallelism"),
+        ("--pp", "stages of a pipeline with the schedule 1F1B"),
+        ("--dp", "GPUs of data parallelism"),
     ):
         group.add_argument(option, type=_count, default=1, metavar="N", help=words)
     group.add_argument(

@@ -93,7 +93,7 @@ class WarpbookApp(ExtensionApp):
         min=1,
         max=65_536,
         help="For all events of the newest cell reports, to zoom into; the oldest are "
-        "dropped first. A million events take about 30.",
+        "dropped first. A million events take about 45.",
     ).tag(config=True)
     trace_megabytes = Int(
         1024,

@@ -53,12 +53,17 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a magic these options; to be put below `@magic_arguments()`."""
     for decorator in reversed(
         (
-            argument("-q", "--quiet", action="store_true", help="Show no report."),
+            argument(
+                "-q",
+                "--quiet",
+                action="store_true",
+                help="Show no report; the dashboard gets it all the same.",
+            ),
             argument(
                 "-o",
                 "--output",
                 metavar="NAME",
-                help="Keep the profile in this variable.",
+                help="Keep the profile in this variable, whose name is the title.",
             ),
             argument(
                 "-r",
@@ -81,13 +86,13 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
             argument(
                 "--memory",
                 action="store_true",
-                help="Record each allocation of torch: peaks, change, fragmentation.",
+                help="Record each allocation of torch, some microseconds each.",
             ),
             argument(
                 "--lines",
                 action="store_true",
-                help="Tell what each line of the cell took; a fraction of a "
-                "microsecond for each statement that runs.",
+                help="Of %%gpuprof: tell what each line of the cell took; a fraction "
+                "of a microsecond for each statement that runs.",
             ),
             argument(
                 "--no-shapes",
@@ -98,7 +103,7 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
             argument(
                 "--save",
                 metavar="PATH",
-                help="Write the run's Chrome trace to this .json file.",
+                help="Write the run's Chrome trace to this .json file, also over one.",
             ),
             argument(
                 "--vs",
@@ -116,8 +121,8 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
                 metavar="RATIO",
                 type=float,
                 default=None,
-                help="What the windows of --live may take of the time; 0.05 if left "
-                "out.",
+                help="What the windows of --live may take of the time, up to 0.5; "
+                "0.05 if left out.",
             ),
             argument(
                 "--try",

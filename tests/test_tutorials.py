@@ -1,0 +1,103 @@
+"""The tutorials' commands are run, and show what the tutorials say."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+import warpbook
+from tests.programs import ROOT
+
+TUTORIALS = ROOT / "docs" / "tutorials"
+TEMPLATES = ROOT / "extension" / "warpbook_hub" / "service" / "templates"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: figures differ from run to run, and so do their units
+FIGURE = re.compile(r"\d[\d,.]*\d|\d")
+UNIT = re.compile(r"# (ns|µs|ms|s)\b")
+
+
+def blocks(name: str) -> list[tuple[str, str]]:
+    return BLOCK.findall((TUTORIALS / name).read_text(encoding="utf-8"))
+
+
+def plain(text: str) -> str:
+    """Return a text without figures, with single spaces."""
+    return UNIT.sub("# s", FIGURE.sub("#", re.sub(r"\s+", " ", text.strip())))
+
+
+def shows(output: str, shortened: str) -> None:
+    """Assert that each line stands in an output; `...` is what a line leaves out."""
+    lines = [plain(line) for line in output.splitlines()]
+    for line in shortened.splitlines():
+        parts = [re.escape(part) for part in map(plain, line.split("..."))]
+        pattern = re.compile(".*".join(parts))
+        assert any(map(pattern.search, lines)), f"{line!r} is not in\n{output}"
+
+
+def test_a_first_lab_is_opened_mended_and_handed_in(tmp_path: Path) -> None:
+    environment = os.environ | {
+        "HOME": str(tmp_path),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    commands = 0
+    for language, text in blocks("first-lab.md"):
+        if language == "cuda":
+            (tmp_path / "vector-add" / "kernel.cu").write_text(text)
+        if language == "console":
+            first, shortened = text.split("\n", 1)
+            words = shlex.split(first.removeprefix("$ "))
+            if words[2] in ("check", "submit"):
+                words.append("--no-gpu")
+            done = subprocess.run(
+                words,
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            shows(done.stdout + done.stderr, shortened)
+            commands += 1
+    assert commands >= 5
+
+
+@pytest.fixture
+def shell() -> Iterator[InteractiveShell]:
+    shell = InteractiveShell(config=Config(HistoryManager={"enabled": False}))
+    yield shell
+    warpbook.unload_ipython_extension(shell)
+
+
+def test_a_first_profile_shows_the_verdicts_that_the_tutorial_has(
+    shell: InteractiveShell,
+) -> None:
+    output, cells = "", 0
+    for language, text in blocks("first-profile.md"):
+        if language == "python":
+            with capture_output() as captured:
+                result = shell.run_cell(text)
+            result.raise_error()
+            shown = (out.data.get("text/plain", "") for out in captured.outputs)
+            output = "\n".join([captured.stdout, *shown])
+            cells += 1
+        if language == "text":
+            shows(output, text)
+    assert cells >= 4
+
+
+def test_what_a_first_class_presses_is_on_the_pages_of_the_hub() -> None:
+    pages = "".join(page.read_text("utf-8") for page in TEMPLATES.glob("*.html"))
+    pressed = re.findall(r"\*\*(.+?)\*\*", (TUTORIALS / "first-class.md").read_text())
+    assert len(pressed) > 8
+    assert [words for words in pressed if words not in pages] == []
