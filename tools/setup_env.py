@@ -96,7 +96,7 @@ def torch() -> None:
     )
     say(
         f"installing {pinned}: PyPI's build for Linux brings CUDA, 2.7 GB. Ctrl-C and "
-        "`make up TORCH=no` leave it out; docs/how-to/install.md names a smaller CPU build"
+        "`make up TORCH=no` leave it out; docs/how-to/install.md has a build of 0.2 GB"
     )
     run(PYTHON, "-m", "pip", "install", "-q", pinned)
 
