@@ -34,13 +34,13 @@ from tests.hub.core.course import (
     publish_lab,
 )
 from tests.hub.postgres import PostgresServer, remove
+from warpbook.hub_protocol import JobResult, LeaseName, WorkRequest
 from warpbook_hub.class_view import class_rows
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.database.group_commit import Writer
 from warpbook_hub.database.tables import PEOPLE
 from warpbook_hub.exports.grades import grades_csv
-from warpbook_hub.grader_protocol import JobResult, LeaseName, WorkRequest
 from warpbook_hub.queue import (
     finishing,
     leasing,

@@ -43,7 +43,7 @@ from tests.hub.service.class_hub import (
     Visitor,
     class_hub,
 )
-from warpbook.class_hub import ANSWER_MARK
+from warpbook.hub_protocol import ANSWER_MARK
 from warpbook_hub.database.opening import HubDatabase
 from warpbook_hub.work.submissions import receipt
 

@@ -32,10 +32,10 @@ from tests.hub.core.kills import STUB, begin, service_command
 from tests.hub.core.started_hub import started
 from tests.hub.ray.cluster import Cluster, clean_environment, cluster
 from tests.programs import free_port, wait_for
-from warpbook_hub.grader.client import HubAway, HubClient
+from warpbook.hub_client import HubAway, HubClient
+from warpbook.hub_protocol import GRADERS, Heartbeat, HeartbeatAnswer, Hello, Welcome
 from warpbook_hub.grader.cluster import settings
 from warpbook_hub.grader.job_run import Bounds
-from warpbook_hub.grader_protocol import Heartbeat, Hello, Welcome
 
 if TYPE_CHECKING:
     from warpbook_hub.grader.cluster.pool import RayPool
@@ -140,18 +140,18 @@ def request_times_ms(folder: Path) -> tuple[float, ...]:
     room, [token] = begin(folder, 1, 1)
     port = free_port()
     with started(service_command(room, port), folder / "service.log"):
-        client = HubClient(f"http://127.0.0.1:{port}", token)
+        client = HubClient(f"http://127.0.0.1:{port}", token, GRADERS)
 
         def greeted() -> Welcome | None:
             with contextlib.suppress(HubAway):
-                return client.hello(Hello(1))
+                return client.ask("hello", Welcome, Hello(1))
             return None
 
         wait_for("the service", greeted)
         times_ms = []
         for _ in range(REQUESTS):
             begun_s = time.perf_counter()
-            client.heartbeat(Heartbeat(()))
+            client.ask("heartbeat", HeartbeatAnswer, Heartbeat(()))
             times_ms.append(round((time.perf_counter() - begun_s) * 1000, 2))
     room.database.close()
     return tuple(times_ms)

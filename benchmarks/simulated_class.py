@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpbook_hub.grader_protocol import JobOrder
+from warpbook.hub_protocol import JobOrder
 
 MINUTE_MS = 60_000
 #: of each course; a roster has 5,000 at most

@@ -43,11 +43,7 @@ from tests.hub.core.course import (
     facts,
     publish_lab,
 )
-from warpbook_hub.course.courses import Course, create_course
-from warpbook_hub.course.roster import import_roster
-from warpbook_hub.course.roster_csv import read_roster
-from warpbook_hub.database.tables import PEOPLE
-from warpbook_hub.grader_protocol import (
+from warpbook.hub_protocol import (
     Device,
     Heartbeat,
     Hello,
@@ -57,6 +53,10 @@ from warpbook_hub.grader_protocol import (
     Release,
     WorkRequest,
 )
+from warpbook_hub.course.courses import Course, create_course
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.database.tables import PEOPLE
 from warpbook_hub.queue import finishing, graders, leasing
 from warpbook_hub.work.submissions import receive
 

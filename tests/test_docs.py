@@ -17,11 +17,10 @@ from traitlets.config import Config
 
 import warpbook
 from warpbook import protocol
-from warpbook.class_hub import HubReceipt, HubState
 from warpbook.cli.doctor.check import Check
 from warpbook.cli.main import make_parser
+from warpbook.hub_protocol import SubmissionReceipt, SubmissionState, Verdict
 from warpbook.reports.labs import CHECKLIST_LABS, LABS
-from warpbook_hub.grader_protocol import Verdict
 from warpbook_hub.work.results import State
 from warpbook_labs.course.quiz import Placement
 from warpbook_labs.course.session import Graded
@@ -61,8 +60,8 @@ JSON_OBJECTS = (
     Placement,
     TextEntry,
     validation.Verdict,
-    HubReceipt,
-    HubState,
+    SubmissionReceipt,
+    SubmissionState,
 )
 
 

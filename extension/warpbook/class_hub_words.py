@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from warpbook.class_hub import HubReceipt, HubState
+from warpbook.hub_protocol import SubmissionReceipt, SubmissionState
 from warpbook_monitors.plain_text import bounded
 
 _MOST_WORDS = 300
 
 
-def receipt_rows(receipt: HubReceipt, state: HubState | None) -> list[tuple[str, str]]:
+def receipt_rows(
+    receipt: SubmissionReceipt, state: SubmissionState | None
+) -> list[tuple[str, str]]:
     """Say what was taken, and how it stands with it."""
     at = datetime.fromtimestamp(receipt.received_ms / 1000).astimezone()
     late = f", {receipt.late_hours} h late" if receipt.late_hours else ", in time"
@@ -25,7 +27,7 @@ def receipt_rows(receipt: HubReceipt, state: HubState | None) -> list[tuple[str,
     ]
 
 
-def state_words(state: HubState | None) -> str:
+def state_words(state: SubmissionState | None) -> str:
     """Say how it stands with a submission."""
     if state is None:
         return "the hub does not answer; the receipt holds"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import time
 
-from warpbook.class_hub import ClassHub, HubLease, HubProblem, hub_here
+from warpbook.class_hub import ClassHub, hub_here
+from warpbook.hub_client import HubProblem
+from warpbook.hub_protocol import LeaseFor, OwnLease
 
 ACTIONS = ("status", "take", "extend", "return")
 _POLL_S = 1.0
@@ -28,7 +30,7 @@ def add_options(described: argparse.ArgumentParser) -> None:
     )
 
 
-def do(options: argparse.Namespace) -> HubLease:
+def do(options: argparse.Namespace) -> OwnLease:
     """Do what was asked for.
 
     Raises:
@@ -39,18 +41,18 @@ def do(options: argparse.Namespace) -> HubLease:
         raise HubProblem("GPUs are leased on a class hub: this server is of none.")
     course = _course(hub, options.course)
     if options.action == "take":
-        lease = hub.lease(course, "take", minutes=options.minutes, model=options.gpu)
+        lease = hub.lease(course, "take", LeaseFor(options.minutes, options.gpu))
         end_s = time.monotonic() + _FREE_S
         while lease.state == "waiting" and (options.wait or time.monotonic() < end_s):
             time.sleep(_POLL_S)
             lease = hub.lease(course)
         return lease
     if options.action == "extend":
-        return hub.lease(course, "extend", minutes=options.minutes)
+        return hub.lease(course, "extend", LeaseFor(options.minutes))
     return hub.lease(course, "return" if options.action == "return" else "")
 
 
-def words(lease: HubLease) -> str:
+def words(lease: OwnLease) -> str:
     """Say how it stands."""
     note = f" {lease.note}" if lease.note else ""
     if lease.state == "held":

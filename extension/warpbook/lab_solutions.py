@@ -10,7 +10,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from warpbook.class_hub import HubProblem, NotPublished, hub_here
+from warpbook.class_hub import NotPublished, hub_here
+from warpbook.hub_client import HubProblem
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.solution import Solution, read_solution, refuse_before_pass
 from warpbook_labs.errors import BadLab, KeptApart, NotPassed

@@ -31,6 +31,14 @@ from tests.hub.service.test_every_route import BODIES
 from tests.profiler.trace.nsys_file import SCHEMA, write_nsys
 from tests.profiler.trace.test_ncu import DETAILS, RAW, TEXT
 from tests.profiler.trace.written import program, trace
+from warpbook.hub_protocol import (
+    Heartbeat,
+    Hello,
+    JobResult,
+    Report,
+    ServerRequest,
+    WorkRequest,
+)
 from warpbook.protocol import (
     PROTOCOL_VERSION,
     CellBand,
@@ -42,8 +50,6 @@ from warpbook.protocol import (
 from warpbook.server.web import parameters
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.errors import HubError
-from warpbook_hub.grader_protocol import Heartbeat, Hello, JobResult, WorkRequest
-from warpbook_hub.lease_protocol import Report, ServerRequest
 from warpbook_hub.lti.platform import Launch, LtiPlatform, launch_of
 from warpbook_hub.service import parameters as hub_parameters
 from warpbook_hub.service.api.routes import API_ROUTES

@@ -15,12 +15,12 @@ from typing import NamedTuple
 from tests.hub.core.course import FOREVER, classroom, publish_lab
 from tests.hub.core.started_hub import Hub
 from tests.programs import free_port
+from warpbook.hub_protocol import GradedFacts, JobOrder, Ratio
 from warpbook_hub.course.courses import Course, person_of
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.database.tables import SUBMISSIONS
 from warpbook_hub.grader import labs
-from warpbook_hub.grader_protocol import GradedFacts, JobOrder, Ratio
 from warpbook_hub.work.results import Standing
 from warpbook_hub.work.submissions import receive
 from warpbook_labs.lab.files import CATALOGUE

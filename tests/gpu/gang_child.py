@@ -15,8 +15,8 @@ from hashlib import sha256
 
 import msgspec
 
+from warpbook.hub_protocol import GradedFacts, JobOrder
 from warpbook_hub.grader.engine import Graded
-from warpbook_hub.grader_protocol import GradedFacts, JobOrder
 
 RANK = """
 import os, sys, torch, torch.distributed as dist

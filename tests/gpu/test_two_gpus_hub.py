@@ -28,9 +28,9 @@ from tests.hub.core.grading_progress import wait_until_graded
 from tests.hub.core.started_hub import Hub
 from tests.hub.ray.cluster import Cluster, cluster
 from tests.programs import ROOT
+from warpbook.hub_protocol import GradedFacts
 from warpbook_hub.database.tables import RESULTS
 from warpbook_hub.grader.gpus import devices
-from warpbook_hub.grader_protocol import GradedFacts
 
 pytestmark = [pytest.mark.two_gpus, pytest.mark.timeout(0)]
 

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from warpbook import lab_solutions
-from warpbook.class_hub import HubProblem, NotPublished
+from warpbook.class_hub import NotPublished
+from warpbook.hub_client import HubProblem
 from warpbook.lab_solutions import solution_of
 from warpbook_labs.course.next_lab import next_lab, skipped_words
 from warpbook_labs.course.overview import overview

@@ -8,8 +8,8 @@ import sys
 import msgspec
 
 from warpbook import gpu_lease
-from warpbook.class_hub import HubProblem
 from warpbook.cli.errors import CommandError
+from warpbook.hub_client import HubProblem
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

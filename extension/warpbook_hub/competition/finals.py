@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, func, insert, select
 
+from warpbook.hub_protocol import GradedFacts, Ratio
 from warpbook_hub import audit
 from warpbook_hub.competition.contests import require_settled
 from warpbook_hub.competition.entries import competitors
@@ -19,7 +20,6 @@ from warpbook_hub.course.publications import Publication
 from warpbook_hub.database.competition_tables import FINAL_JOBS, FINALS
 from warpbook_hub.database.tables import JOBS, RESULTS, SUBMISSION_MEMBERS
 from warpbook_hub.errors import BadRequest, Conflict
-from warpbook_hub.grader_protocol import GradedFacts, Ratio
 from warpbook_hub.ids import new_id
 from warpbook_hub.queue.enqueuing import REGRADE_LANE, enqueue
 from warpbook_hub.queue.finals import cancel_finals

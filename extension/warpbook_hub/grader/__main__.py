@@ -10,14 +10,14 @@ import stat
 import sys
 from pathlib import Path
 
-from warpbook_hub.grader.client import HubClient, HubRefused
+from warpbook.hub_client import HubClient, HubRefused
+from warpbook.hub_protocol import GRADERS, REFUSED_STATUS, Device
 from warpbook_hub.grader.cluster import settings
 from warpbook_hub.grader.engine import Engine, Places
 from warpbook_hub.grader.gpus import devices, gangs
 from warpbook_hub.grader.job_run import Bounds
 from warpbook_hub.grader.local_pool import LocalPool
 from warpbook_hub.grader.work_loop import WorkLoop
-from warpbook_hub.grader_protocol import REFUSED_STATUS, Device
 from warpbook_monitors.cores import usable_cores
 from warpbook_monitors.plain_text import printable
 
@@ -40,7 +40,7 @@ def main() -> int:
     except (CantBegin, OSError, ValueError) as problem:
         _say(str(problem))
         return 2
-    loop = WorkLoop(HubClient(options.url, token), engine, _say, options.stay)
+    loop = WorkLoop(HubClient(options.url, token, GRADERS), engine, _say, options.stay)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: loop.stop())
     places = engine.places()

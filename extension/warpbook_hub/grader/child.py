@@ -13,9 +13,9 @@ import sys
 
 import msgspec
 
+from warpbook.hub_protocol import GRADER_MESSAGE_BYTES, JobOrder
 from warpbook_hub.grader.engine import NotGraded
 from warpbook_hub.grader.labs import CantGrade, get_ready, grade
-from warpbook_hub.grader_protocol import MOST_MESSAGE_BYTES, JobOrder
 from warpbook_labs.errors import TooBusy
 
 _PR_SET_PDEATHSIG = 1
@@ -33,7 +33,7 @@ def main() -> None:
     if len(sys.argv) > 1:
         get_ready(sys.argv[1])
     order = msgspec.json.decode(
-        sys.stdin.buffer.read(MOST_MESSAGE_BYTES), type=JobOrder
+        sys.stdin.buffer.read(GRADER_MESSAGE_BYTES), type=JobOrder
     )
     try:
         outcome = msgspec.json.encode(grade(order))

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from warpbook_hub.grader_protocol import Device, GradedFacts, JobOrder, LeaseName
+from warpbook.hub_protocol import Device, GradedFacts, JobOrder, LeaseName
 
 
 class Graded(Struct, frozen=True, tag="graded"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpbook_hub.grader_protocol import Device
+from warpbook.hub_protocol import Device
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml.gate import call
 from warpbook_monitors.nvml.visible import visible_gpus

@@ -15,9 +15,9 @@ import msgspec
 import psutil
 from msgspec import Struct
 
+from warpbook.hub_protocol import GRADER_MESSAGE_BYTES, JobOrder, LeaseName
 from warpbook_hub.grader.engine import Ended, Graded, How, NotGraded
 from warpbook_hub.grader.processes import end_tree, started
-from warpbook_hub.grader_protocol import MOST_MESSAGE_BYTES, JobOrder, LeaseName
 from warpbook_monitors.plain_text import bounded
 
 #: how often a job is looked at, and its memory, which takes longer
@@ -83,7 +83,7 @@ class JobRun:
         if self._is_cancelled.is_set() and self._spare is None:
             return "cancelled", "", None
         with self._spare or self._started() as child:
-            output = _Kept(child.stdout, MOST_MESSAGE_BYTES + 1)
+            output = _Kept(child.stdout, GRADER_MESSAGE_BYTES + 1)
             errors = _Kept(child.stderr, _MOST_STDERR_BYTES)
             try:
                 _give(child.stdin, msgspec.json.encode(self.order))

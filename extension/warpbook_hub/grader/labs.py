@@ -14,15 +14,15 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook_hub.grader.engine import Graded
-from warpbook_hub.grader.gpus import energy_mj
-from warpbook_hub.grader_protocol import (
+from warpbook.hub_protocol import (
     MOST_EVIDENCE_BYTES,
     GradedFacts,
     JobOrder,
     Ratio,
     Verdict,
 )
+from warpbook_hub.grader.engine import Graded
+from warpbook_hub.grader.gpus import energy_mj
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.errors import BadLab, NotInstalled
 from warpbook_labs.grading.table import grader_of

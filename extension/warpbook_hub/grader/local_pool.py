@@ -7,10 +7,10 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 
+from warpbook.hub_protocol import JobOrder
 from warpbook_hub.grader.engine import Ended, Places
 from warpbook_hub.grader.job_run import COMMAND, Bounds, JobRun
 from warpbook_hub.grader.processes import Spares
-from warpbook_hub.grader_protocol import JobOrder
 
 
 class LocalPool:

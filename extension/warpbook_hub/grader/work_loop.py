@@ -6,20 +6,24 @@ import threading
 import time
 from collections.abc import Callable
 
-from warpbook_hub.grader.client import HubAway, HubClient, HubRefused
-from warpbook_hub.grader.engine import Ended, Engine, Graded, NotGraded
-from warpbook_hub.grader_protocol import (
+from warpbook.hub_client import HubAway, HubClient, HubRefused
+from warpbook.hub_protocol import (
     Device,
     Heartbeat,
+    HeartbeatAnswer,
     Hello,
     JobOrder,
     JobResult,
     LeaseName,
+    Receipt,
     Release,
+    Released,
     ReleaseReason,
     Welcome,
+    Work,
     WorkRequest,
 )
+from warpbook_hub.grader.engine import Ended, Engine, Graded, NotGraded
 
 #: between tries while the hub is away
 _AGAIN_S = 1.0
@@ -84,7 +88,7 @@ class WorkLoop:
         while not self._is_stopped.is_set():
             try:
                 hello = self._what_it_has()
-                welcome = self._client.hello(hello)
+                welcome = self._client.ask("hello", Welcome, hello)
             except HubAway as problem:
                 self._say(f"The hub does not answer ({problem}).")
                 self._is_stopped.wait(_AGAIN_S)
@@ -128,7 +132,7 @@ class WorkLoop:
         request = WorkRequest(max(0, places.cpu_slots - len(running)), free)
         if self._is_draining or not (request.free_cpu_slots or free):
             return 0
-        work = self._client.lease(request)
+        work = self._client.ask("lease", Work, request)
         self._is_draining = work.is_draining
         for order in work.jobs:
             self._orders[order.job] = order
@@ -139,7 +143,7 @@ class WorkLoop:
         orders = list(self._orders.values())
         names = tuple(LeaseName(order.job, order.fence) for order in orders)
         has = None if now == self._has_said else now
-        answer = self._client.heartbeat(Heartbeat(names, has))
+        answer = self._client.ask("heartbeat", HeartbeatAnswer, Heartbeat(names, has))
         self._has_said = now
         self._is_draining = answer.is_draining
         for job in answer.lost:
@@ -152,11 +156,11 @@ class WorkLoop:
             job = lease.job
             try:
                 if isinstance(message, JobResult):
-                    receipt = self._client.result(message)
+                    receipt = self._client.ask("result", Receipt, message)
                     if not receipt.is_accepted:
                         self._say(f"Job {job}: not accepted, {receipt.reason}.")
                 else:
-                    self._client.release(message)
+                    self._client.ask("release", Released, message)
             except HubRefused as problem:
                 # that of this job; the next heartbeat says if it is of all
                 self._say(f"Job {job}: {problem}")

@@ -17,12 +17,15 @@ import threading
 import time
 from types import FrameType
 
-from warpbook_hub.keeper.client import HubAway, HubRefused, KeeperClient
+from warpbook.hub_client import HubAway, HubClient, HubRefused
+from warpbook.hub_protocol import KEEPER, Orders
 from warpbook_hub.keeper.loop import Keeper
 from warpbook_monitors.plain_text import printable
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _POLL_S = 1.0
+#: for an answer
+_WAIT_S = 5.0
 _MOST_TOKEN_BYTES = 1_000
 
 
@@ -47,14 +50,14 @@ def main() -> int:
     keeper = Keeper(
         socket.gethostname(), options.devices, options.idle_end_s, spared, _say
     )
-    client = KeeperClient(options.url, token)
+    client = HubClient(options.url, token, KEEPER, _WAIT_S)
     _say(f"{len(options.devices)} devices, for {options.url}")
     last = ""
     try:
         while not ended.is_set():
             begun_s = time.monotonic()
             try:
-                keeper.apply(client.report(keeper.look()), begun_s)
+                keeper.apply(client.ask("report", Orders, keeper.look()), begun_s)
                 last = ""
             except HubAway as problem:
                 # what was granted goes on to its end, and no further

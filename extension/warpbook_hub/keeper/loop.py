@@ -7,9 +7,9 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
+from warpbook.hub_protocol import Grant, KeptGpu, Orders, Report
 from warpbook_hub.keeper import acl, holders
 from warpbook_hub.keeper.gpus import Gpu, energy_mj, gpu_of, is_busy, problem_of
-from warpbook_hub.lease_protocol import Grant, KeptGpu, Orders, Report
 
 #: from the signal that asks a process to end to the one that ends it
 PATIENCE_S = 5.0

@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
+from warpbook.hub_protocol import OwnLease
 from warpbook_hub.database.lease_tables import GPU_LEASES, LEASE_GPUS
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.ids import new_id
-from warpbook_hub.lease_protocol import OwnLease
 from warpbook_hub.leases import granting
 from warpbook_hub.leases.calendar import (
     HEARD_MS,

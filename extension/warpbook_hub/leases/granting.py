@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, or_, select, update
 
+from warpbook.hub_protocol import Grant, KeptGpu, Orders, Report
 from warpbook_hub.database import settings
 from warpbook_hub.database.lease_tables import GPU_LEASES, LEASE_GPUS
 from warpbook_hub.database.tables import JOBS, MEMBERSHIPS, PEOPLE
 from warpbook_hub.errors import Forbidden
-from warpbook_hub.lease_protocol import Grant, KeptGpu, Orders, Report
 from warpbook_hub.leases.calendar import (
     LEAST_MINUTES,
     MINUTE_MS,

@@ -86,6 +86,12 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     lab: Text
 
 
+class LaunchedPerson(Struct, frozen=True):
+    """The answer to a launch: the user name with which the person is logged in."""
+
+    username: str
+
+
 class PlatformMember(Struct, frozen=True):
     """Somebody of the platform's course."""
 

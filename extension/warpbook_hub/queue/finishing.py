@@ -7,6 +7,14 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, insert, select, update
 
+from warpbook.hub_protocol import (
+    MOST_EVIDENCE_BYTES,
+    JobResult,
+    LeaseName,
+    Receipt,
+    Release,
+    Released,
+)
 from warpbook_hub import audit
 from warpbook_hub.database.tables import (
     JOBS,
@@ -14,14 +22,6 @@ from warpbook_hub.database.tables import (
     REFUSED_RESULTS,
     RESULTS,
     SUBMISSIONS,
-)
-from warpbook_hub.grader_protocol import (
-    MOST_EVIDENCE_BYTES,
-    JobResult,
-    LeaseName,
-    Receipt,
-    Release,
-    Released,
 )
 from warpbook_hub.ids import new_id
 from warpbook_hub.queue.enqueuing import LATER_TURN, enqueue, has_gpu

@@ -12,9 +12,8 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from warpbook_hub.errors import BadRequest, Forbidden, HubError, NotFound
-from warpbook_hub.grader_protocol import (
-    MOST_MESSAGE_BYTES,
+from warpbook.hub_protocol import (
+    GRADER_MESSAGE_BYTES,
     Heartbeat,
     Hello,
     JobResult,
@@ -22,6 +21,7 @@ from warpbook_hub.grader_protocol import (
     Release,
     WorkRequest,
 )
+from warpbook_hub.errors import BadRequest, Forbidden, HubError, NotFound
 from warpbook_hub.queue import finishing, graders, leasing
 from warpbook_monitors.budget import NotJson, decode_json
 from warpbook_monitors.plain_text import bounded
@@ -42,10 +42,10 @@ def answer(
     Args:
         connection: of a transaction that the caller commits before it answers.
         now_ms: the server's time.
-        what: the path behind `grader_protocol.PREFIX`: `hello`, `lease`, `heartbeat`,
+        what: the path behind `hub_protocol.GRADERS`: `hello`, `lease`, `heartbeat`,
             `result` or `release`.
         authorization: the header of that name.
-        body: JSON; a service bounds it by `grader_protocol.MOST_MESSAGE_BYTES`.
+        body: JSON; a service bounds it by `hub_protocol.GRADER_MESSAGE_BYTES`.
 
     Returns:
         Also what is refused, as a `Problem`; nothing of it was written then.
@@ -57,7 +57,7 @@ def answer(
     try:
         if scheme.lower() not in ("bearer", "token"):
             raise Forbidden("Say who you are: `Authorization: Bearer <token>`.")
-        if len(body) > MOST_MESSAGE_BYTES:
+        if len(body) > GRADER_MESSAGE_BYTES:
             raise BadRequest("The message is too large.")
         grader = graders.authenticate(connection, token.strip())
         try:

@@ -8,16 +8,16 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, insert, select, update
 
-from warpbook_hub import audit
-from warpbook_hub.database.tables import GRADERS, JOBS
-from warpbook_hub.errors import BadRequest, Conflict, Forbidden, NotFound
-from warpbook_hub.grader_protocol import (
+from warpbook.hub_protocol import (
     Device,
     Heartbeat,
     HeartbeatAnswer,
     Hello,
     Welcome,
 )
+from warpbook_hub import audit
+from warpbook_hub.database.tables import GRADERS, JOBS
+from warpbook_hub.errors import BadRequest, Conflict, Forbidden, NotFound
 from warpbook_hub.ids import new_id
 from warpbook_hub.queue import leasing
 from warpbook_hub.queue.enqueuing import has_gpu

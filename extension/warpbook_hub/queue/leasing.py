@@ -16,6 +16,14 @@ from sqlalchemy import (
     update,
 )
 
+from warpbook.hub_protocol import (
+    Heartbeat,
+    HeartbeatAnswer,
+    JobOrder,
+    Stage,
+    Work,
+    WorkRequest,
+)
 from warpbook_hub import audit
 from warpbook_hub.database import settings
 from warpbook_hub.database.competition_tables import outside_finals
@@ -26,14 +34,6 @@ from warpbook_hub.database.tables import (
     PUBLICATIONS,
     SUBMISSIONS,
     TURNS,
-)
-from warpbook_hub.grader_protocol import (
-    Heartbeat,
-    HeartbeatAnswer,
-    JobOrder,
-    Stage,
-    Work,
-    WorkRequest,
 )
 from warpbook_hub.leases.granting import leased_gpus
 from warpbook_hub.queue.enqueuing import LEARNER_LANE

@@ -8,10 +8,10 @@ from typing import Any, get_args
 from msgspec import Struct
 from sqlalchemy import Connection, Row, select
 
+from warpbook.hub_protocol import Place, Stage
 from warpbook_hub.database import settings
 from warpbook_hub.database.competition_tables import outside_finals
 from warpbook_hub.database.tables import JOBS, PEOPLE, PUBLICATIONS, SUBMISSIONS
-from warpbook_hub.grader_protocol import Stage
 from warpbook_hub.queue.finals import of_paused_courses
 from warpbook_hub.queue.graders import graders
 from warpbook_hub.queue.leasing import queue_order, with_turns
@@ -22,16 +22,6 @@ OTHERWISE_S = {"cpu": 5.0, "gpu": 10.0}
 _IN_QUEUE = ("queued", "leased")
 _MOST_DURATIONS = 500
 _MOST_RECENT = 20
-
-
-class Place(Struct, frozen=True):
-    """Where a submission is in the queue."""
-
-    stage: str
-    #: jobs that are before it; 0: it runs, or is next
-    before: int
-    #: None where no grader could take it now
-    eta_s: float | None
 
 
 class QueuedJob(Struct, frozen=True):

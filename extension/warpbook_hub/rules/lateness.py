@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from warpbook.hub_protocol import LabWindow
+
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 DAY_H = 24
@@ -47,14 +49,8 @@ def extended_ms(date_ms: int, outages: Sequence[Outage]) -> int:
     return date_ms
 
 
-class Window(Struct, frozen=True):
-    """When a lab takes submissions of a person, their extension included."""
-
-    opens_ms: int
-    due_ms: int
-    closes_ms: int
-    #: by how much outages of the hub have moved the due date
-    extended_ms: int = 0
+class Window(LabWindow, frozen=True):
+    """When a lab takes submissions of a person, asked about a moment."""
 
     def is_open(self, now_ms: int) -> bool:
         """Whether it takes a submission now; the last millisecond counts."""

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from warpbook.hub_protocol import GradedFacts, Points, Ratio
 from warpbook_hub.errors import BadRequest
-from warpbook_hub.grader_protocol import GradedFacts, Ratio
 
 #: "right": the share of cases that are right, 0 to 1; "of_baseline" and "of_limit": the
 #: lower end of the interval of a measured ratio, of a source that is right
@@ -31,16 +31,6 @@ class PointScheme(Struct, frozen=True):
     """What results are worth: of each measure the best threshold that is reached."""
 
     thresholds: tuple[Threshold, ...] = (Threshold("right", 1.0, 10.0),)
-
-
-class Points(Struct, frozen=True):
-    """What a result is worth."""
-
-    points: float
-    #: what could be had where it was graded: without a GPU, nothing for speed
-    of: float
-    #: what could be had with a GPU
-    of_all: float
 
 
 def points_of(scheme: PointScheme, facts: GradedFacts, has_gpu: bool = True) -> Points:

@@ -7,7 +7,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from warpbook_hub.grader_protocol import Ratio
+from warpbook.hub_protocol import Ratio
 
 
 class Placed(Struct, frozen=True):

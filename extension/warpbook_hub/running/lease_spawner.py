@@ -11,8 +11,8 @@ from typing import Any
 from jupyterhub.spawner import LocalProcessSpawner
 from traitlets import Unicode
 
-from warpbook_hub.keeper.client import HubAway, HubRefused, KeeperClient
-from warpbook_hub.lease_protocol import OwnLease, ServerRequest
+from warpbook.hub_client import HubClient, HubProblem
+from warpbook.hub_protocol import KEEPER, OwnLease, ServerRequest
 from warpbook_hub.leases.calendar import LEAST_MINUTES, MOST_MINUTES
 from warpbook_hub.spawners.choice import NotGiven
 
@@ -77,14 +77,16 @@ class LeaseSpawner(LocalProcessSpawner):  # type: ignore[misc]
 
     async def _leased(self, minutes: int) -> str:
         token = Path(self.keeper_token_file).read_text().strip()
-        client = KeeperClient(self.service_url, token)
+        client = HubClient(self.service_url, token, KEEPER)
         request = ServerRequest(self.lease_course, self.user.name, minutes)
         loop = asyncio.get_running_loop()
         end_s = time.monotonic() + _FREE_S
         while True:
             try:
-                lease = await loop.run_in_executor(None, client.server, request)
-            except (HubAway, HubRefused) as problem:
+                lease = await loop.run_in_executor(
+                    None, client.ask, "server", OwnLease, request
+                )
+            except HubProblem as problem:
                 raise NotGiven(f"No GPU: {problem}") from None
             if lease.state == "held":
                 return lease.gpu

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import grp
-import json
 import os
 import posixpath
 import pwd
@@ -20,11 +20,18 @@ from ltiauthenticator.lti13.handlers import (
     LTI13CallbackHandler,
     LTI13LoginInitHandler,
 )
-from tornado.httpclient import AsyncHTTPClient, HTTPClientError
 from tornado.web import HTTPError
 from traitlets import Instance
 
-from warpbook_hub.lti.platform import DEPLOYMENT, launch_of, username_in
+from warpbook.hub_client import HubAway, HubClient, HubRefused
+from warpbook.hub_protocol import LTI
+from warpbook_hub.lti.platform import (
+    DEPLOYMENT,
+    Launch,
+    LaunchedPerson,
+    launch_of,
+    username_in,
+)
 from warpbook_hub.running.bounded_threads import BoundedThreads, Busy
 from warpbook_hub.running.plan import HubPlan
 from warpbook_monitors.plain_text import bounded
@@ -131,28 +138,21 @@ class PlatformLaunch(LTI13Authenticator):  # type: ignore[misc]
             launch = launch_of(claims, plan.platform, plan.course, name)
         except msgspec.ValidationError as problem:
             raise HTTPError(400, f"The launch can't be used: {problem}.") from None
-        return await self._noted(msgspec.json.encode(launch))
+        return await self._noted(launch)
 
-    async def _noted(self, launch: bytes) -> str:
-        """Have the course service note it; give the name that it says."""
+    async def _noted(self, launch: Launch) -> str:
+        """Have the course service note it; return the name that it gives."""
         token = self.plan.token_file.read_text().strip()
+        client = HubClient(self.plan.service_url, token, LTI, _WAIT_S)
         try:
-            response = await AsyncHTTPClient().fetch(
-                f"{self.plan.service_url}lti/launch",
-                method="POST",
-                headers={"Authorization": f"token {token}"},
-                body=launch,
-                request_timeout=_WAIT_S,
-                raise_error=False,
+            person = await asyncio.get_running_loop().run_in_executor(
+                None, client.ask, "launch", LaunchedPerson, launch
             )
-            answer = json.loads(response.body or b"{}")
-        except (HTTPClientError, OSError, ValueError):
+        except HubRefused as problem:
+            raise HTTPError(403, bounded(str(problem), 300)) from None
+        except HubAway:
             raise HTTPError(503, _AWAY) from None
-        if response.code == 200:
-            return checked_account(self.plan, str(answer["username"]))
-        if response.code in (400, 403, 409):
-            raise HTTPError(403, bounded(str(answer.get("error")), 300))
-        raise HTTPError(503, _AWAY)
+        return checked_account(self.plan, person.username)
 
 
 def checked_account(plan: HubPlan, name: str) -> str:

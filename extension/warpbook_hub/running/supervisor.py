@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from warpbook_hub.grader_protocol import REFUSED_STATUS
+from warpbook.hub_protocol import REFUSED_STATUS
 from warpbook_hub.lti.platform import PLATFORM
 from warpbook_hub.running.accounts import as_user
 from warpbook_hub.running.begin import RESTORE, Begun

@@ -29,7 +29,8 @@ from warpbook_hub.service.route import ApiRoute, pattern
 from warpbook_hub.service.service import Service
 
 if TYPE_CHECKING:
-    from warpbook_hub.lti.hub_link import HubLink
+    from warpbook.hub_protocol import GRADERS, KEEPER, LEARNERS
+from warpbook_hub.lti.hub_link import HubLink
 
 STATIC = Path(__file__).with_name("static")
 _MOST_SOCKET_BYTES = 1 << 10
@@ -78,10 +79,10 @@ def application(
     handlers: list[Any] = [
         (f"{prefix}health", Health),
         (f"{prefix}oauth_callback", LogInCallback),
-        (f"{prefix}grader/v1/([a-z]{{1,20}})", GraderHandler),
-        (f"{prefix}keeper/v1/([a-z]{{1,20}})", KeeperHandler),
+        (f"{prefix}{GRADERS}([a-z]{{1,20}})", GraderHandler),
+        (f"{prefix}{KEEPER}([a-z]{{1,20}})", KeeperHandler),
         (f"{prefix}live", LiveSocket),
-        (f"{prefix}api/v1/ticket", TicketHandler),
+        (f"{prefix}{LEARNERS}ticket", TicketHandler),
         (f"{prefix}static/card.css", CardStyle),
         (f"{prefix}static/({_FILE})", StaticFile, {"path": str(STATIC)}),
         (
@@ -98,7 +99,7 @@ def application(
             (prefix + ENTER, Enter),
         ]
     handlers += [
-        (f"{prefix}api/v1/{pattern(path)}", ApiHandler, {"routes": routes})
+        (f"{prefix}{LEARNERS}{pattern(path)}", ApiHandler, {"routes": routes})
         for path, routes in by_path.items()
     ]
     for page in PAGE_ROUTES:

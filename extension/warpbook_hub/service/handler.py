@@ -12,8 +12,8 @@ from tornado.http1connection import HTTP1Connection
 from tornado.httputil import HTTPServerRequest
 from tornado.web import HTTPError, RequestHandler, stream_request_body
 
-from warpbook.class_hub import ANSWER_MARK
 from warpbook.guarded_server import let_in
+from warpbook.hub_protocol import ANSWER_MARK
 from warpbook_hub.errors import BadRoster, DatabaseBusy, DatabaseUnfit, HubError
 from warpbook_hub.service.service import Service
 

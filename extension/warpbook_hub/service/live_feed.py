@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, or_, select
 
+from warpbook.hub_protocol import Place
 from warpbook_hub.class_view import ClassRow, class_rows
 from warpbook_hub.clock import HubClock
 from warpbook_hub.course.courses import staff_members
 from warpbook_hub.database.tables import JOBS, PUBLICATIONS, SUBMISSION_MEMBERS
 from warpbook_hub.errors import HubError
-from warpbook_hub.queue.listing import Place, places
+from warpbook_hub.queue.listing import places
 from warpbook_hub.service.row_view import row_view
 
 if TYPE_CHECKING:

@@ -26,10 +26,6 @@ Number = Annotated[float, Meta(ge=0, le=1_000_000)]
 Value = TypeVar("Value", bound=Struct)
 
 
-class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a route that takes nothing."""
-
-
 class WithReason(Struct, frozen=True, forbid_unknown_fields=True):
     """Why something is changed."""
 
@@ -61,16 +57,6 @@ class LabQuery(Struct, frozen=True):
     """Which lab of the catalogue is meant; "" is none."""
 
     catalogue: Annotated[str, Meta(max_length=41)] = ""
-
-
-class HandIn(Struct, frozen=True, forbid_unknown_fields=True):
-    """A submission."""
-
-    source: Annotated[str, Meta(max_length=200_000)]
-    #: drawn by the client: the same one again gives the same receipt
-    request: Id = ""
-    #: put it in the place of one that waits
-    replace: bool = False
 
 
 class AppealNote(Struct, frozen=True, forbid_unknown_fields=True):
@@ -177,20 +163,6 @@ class GraderName(Struct, frozen=True, forbid_unknown_fields=True):
     """A grader that is made known."""
 
     name: Name
-
-
-class LeaseFor(Struct, frozen=True, forbid_unknown_fields=True):
-    """A GPU that somebody asks for."""
-
-    minutes: Annotated[int, Meta(ge=10, le=30)]
-    #: the name of a GPU; empty for any
-    model: Name = ""
-
-
-class LeaseLonger(Struct, frozen=True, forbid_unknown_fields=True):
-    """How long a lease is to last from now on."""
-
-    minutes: Annotated[int, Meta(ge=10, le=30)]
 
 
 class SessionToReserve(Struct, frozen=True, forbid_unknown_fields=True):

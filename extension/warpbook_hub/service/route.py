@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub.service.access import Level
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import MOST_BODY_BYTES, Nothing
+from warpbook_hub.service.parameters import MOST_BODY_BYTES
 
 if TYPE_CHECKING:
     from warpbook_hub.service.service import Service

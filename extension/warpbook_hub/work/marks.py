@@ -8,6 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
+from warpbook.hub_protocol import GradedFacts, Points
 from warpbook_hub.course.courses import course, members
 from warpbook_hub.course.publications import Publication, publications
 from warpbook_hub.course.windows import windows_of
@@ -19,9 +20,8 @@ from warpbook_hub.database.tables import (
     SUBMISSIONS,
 )
 from warpbook_hub.errors import NotFound
-from warpbook_hub.grader_protocol import GradedFacts
 from warpbook_hub.rules.lateness import LatePolicy, Window, late_hours
-from warpbook_hub.rules.points import Points, points_of
+from warpbook_hub.rules.points import points_of
 from warpbook_hub.rules.standing import Attempt, LabAttempts, LabMark, marks
 from warpbook_hub.work.results import standings, timed_publications
 

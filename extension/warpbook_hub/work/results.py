@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Select, select
 
+from warpbook.hub_protocol import GradedFacts, Points
 from warpbook_hub.database.competition_tables import FINAL_JOBS, outside_finals
 from warpbook_hub.database.tables import (
     JOBS,
@@ -19,9 +20,8 @@ from warpbook_hub.database.tables import (
     SUBMISSIONS,
 )
 from warpbook_hub.errors import NotFound
-from warpbook_hub.grader_protocol import GradedFacts
 from warpbook_hub.queue.enqueuing import has_gpu
-from warpbook_hub.rules.points import Points, PointScheme, points_of
+from warpbook_hub.rules.points import PointScheme, points_of
 
 #: "waits" and "runs" in stage "cpu" or "gpu"; "parked": a person has to look
 State = Literal["waits", "runs", "graded", "parked", "replaced", "cancelled"]

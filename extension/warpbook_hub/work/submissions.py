@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
 
+from warpbook.hub_protocol import SubmissionReceipt
 from warpbook_hub.course.publications import Publication, publication
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.database import settings
@@ -49,26 +50,6 @@ MOST_PER_HOUR = 60
 MOST_BYTES_PER_DAY = 8 << 20
 #: whole numbers of a database have 64 bits with a sign
 SEED_BITS = 62
-
-
-class SubmissionReceipt(Struct, frozen=True, omit_defaults=True):
-    """What a learner gets for a submission; it is on the disk by then."""
-
-    submission: str
-    publication: str
-    #: 1, 2, ... of this learner or team
-    number: int
-    #: when it arrived, by the server's clock: this decides lateness
-    received_ms: int
-    #: SHA-256 of the source in UTF-8
-    source_digest: str
-    #: hours after the learner's own due date that have begun
-    late_hours: int
-    #: of the hub, over all of this and whose it is: it can be proven after the
-    #: database is lost
-    signature: str
-    #: by how much outages of the hub have moved the due date
-    extended_ms: int = 0
 
 
 class Submission(Struct, frozen=True):

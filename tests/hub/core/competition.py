@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.hub.core.course import DUE_MS, Classroom, timed
+from warpbook.hub_protocol import JobOrder
 from warpbook_hub.competition import contests, entries, finals
 from warpbook_hub.competition.board import Board, board
 from warpbook_hub.course.courses import viewer
 from warpbook_hub.course.publications import publication
-from warpbook_hub.grader_protocol import JobOrder
 from warpbook_hub.rules.lateness import HOUR_MS
 
 FREEZE_MS = DUE_MS - 24 * HOUR_MS

@@ -7,12 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from warpbook_hub.course.courses import Course, add_staff, create_course, person_of
-from warpbook_hub.course.publications import Publication, publish
-from warpbook_hub.course.roster import import_roster
-from warpbook_hub.course.roster_csv import read_roster
-from warpbook_hub.database.opening import HubDatabase
-from warpbook_hub.grader_protocol import (
+from warpbook.hub_protocol import (
     Device,
     GradedFacts,
     Hello,
@@ -21,12 +16,18 @@ from warpbook_hub.grader_protocol import (
     LeaseName,
     Ratio,
     Receipt,
+    SubmissionReceipt,
     Verdict,
     WorkRequest,
 )
+from warpbook_hub.course.courses import Course, add_staff, create_course, person_of
+from warpbook_hub.course.publications import Publication, publish
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.database.opening import HubDatabase
 from warpbook_hub.queue import finishing, graders, leasing
 from warpbook_hub.rules.lateness import HOUR_MS, Window
-from warpbook_hub.work.submissions import SubmissionReceipt, receive
+from warpbook_hub.work.submissions import receive
 
 START_MS = 1_790_000_000_000
 DUE_MS = START_MS + 100 * HOUR_MS

@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 
 from tests.programs import wait_for
+from warpbook.hub_protocol import JobOrder, Stage
 from warpbook_hub.grader.engine import Ended, Engine, Graded, NotGraded
-from warpbook_hub.grader_protocol import JobOrder, Stage
 
 #: so that no other test's sleepers are taken for those of this one
 NAP_S = f"611.{os.getpid()}"

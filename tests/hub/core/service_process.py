@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 from tornado.web import Application, RequestHandler
 
+from warpbook.hub_protocol import ANSWER_MARK, GRADERS
 from warpbook_hub.clock import HubClock
 from warpbook_hub.database.group_commit import Writer
 from warpbook_hub.database.opening import HubDatabase
 from warpbook_hub.errors import HubError
-from warpbook_hub.grader_protocol import PREFIX
 from warpbook_hub.queue import graders, leasing
 from warpbook_hub.queue.grader_api import answer
 from warpbook_hub.work.submissions import receive
@@ -34,6 +34,9 @@ class HandIn(msgspec.Struct):
 
 
 class Graders(RequestHandler):
+    def set_default_headers(self) -> None:
+        self.set_header(ANSWER_MARK, "1")
+
     async def post(self, what: str) -> None:
         writer, clock = self.settings["writer"], self.settings["clock"]
         authorization = self.request.headers.get("Authorization", "")
@@ -81,7 +84,7 @@ async def main() -> None:
     clock = HubClock()
     with database.write() as connection:
         leasing.grace(connection, clock.now_ms(), lease_s)
-    routes = [(f"{PREFIX}(.*)", Graders), ("/submissions", Submissions)]
+    routes = [(f"/{GRADERS}(.*)", Graders), ("/submissions", Submissions)]
     application = Application(routes, writer=Writer(database), clock=clock)
     application.listen(int(sys.argv[2]), "127.0.0.1")
     await asyncio.Event().wait()

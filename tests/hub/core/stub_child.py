@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from warpbook.hub_protocol import GradedFacts, JobOrder
 from warpbook_hub.grader.engine import Graded, NotGraded
-from warpbook_hub.grader_protocol import GradedFacts, JobOrder
 
 LAB_DIGEST = "ab" * 32
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.hub.core.course import Classroom, classroom, facts
+from warpbook.hub_protocol import GradedFacts, JobOrder, Ratio
 from warpbook_hub.database.tables import JOBS
-from warpbook_hub.grader_protocol import GradedFacts, JobOrder, Ratio
 from warpbook_hub.queue import control
 from warpbook_hub.rules.points import PointScheme, Threshold
 from warpbook_hub.work.decisions import regrade

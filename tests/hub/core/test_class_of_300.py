@@ -14,11 +14,7 @@ from tests.hub.core.course import (
     classroom,
     facts,
 )
-from warpbook_hub.course.courses import Course
-from warpbook_hub.course.roster import import_roster
-from warpbook_hub.course.roster_csv import read_roster
-from warpbook_hub.database.tables import JOBS, PEOPLE, RESULTS, SUBMISSIONS
-from warpbook_hub.grader_protocol import (
+from warpbook.hub_protocol import (
     Device,
     Heartbeat,
     Hello,
@@ -27,6 +23,10 @@ from warpbook_hub.grader_protocol import (
     LeaseName,
     WorkRequest,
 )
+from warpbook_hub.course.courses import Course
+from warpbook_hub.course.roster import import_roster
+from warpbook_hub.course.roster_csv import read_roster
+from warpbook_hub.database.tables import JOBS, PEOPLE, RESULTS, SUBMISSIONS
 from warpbook_hub.queue import finishing, graders, leasing, listing
 from warpbook_hub.work.submissions import receive
 

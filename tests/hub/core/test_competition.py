@@ -23,12 +23,12 @@ from tests.hub.core.competition import (
     start_final,
 )
 from tests.hub.core.course import DUE_MS, Classroom, facts, timed
+from warpbook.hub_protocol import Ratio
 from warpbook_hub.competition import contests, entries
 from warpbook_hub.course.courses import add_staff
 from warpbook_hub.course.publications import extend, publication
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.exports.records import json_lines
-from warpbook_hub.grader_protocol import Ratio
 from warpbook_hub.keeping.erasing import erase
 from warpbook_hub.rules.lateness import HOUR_MS
 from warpbook_hub.rules.ranks import of_rounds, ranked

@@ -19,13 +19,13 @@ from tests.hub.core.course import FOREVER, classroom, publish_lab
 from tests.hub.core.kills import STUB
 from tests.hub.core.started_hub import Hub, started
 from tests.programs import free_port, wait_for
+from warpbook.hub_client import HubClient
+from warpbook.hub_protocol import GRADERS, REFUSED_STATUS, Device, JobOrder
 from warpbook_hub.database.tables import JOBS, RESULTS
-from warpbook_hub.grader.client import HubClient
 from warpbook_hub.grader.engine import Graded, Places
 from warpbook_hub.grader.labs import OWN_LABS, CantGrade, grade
 from warpbook_hub.grader.local_pool import LocalPool
 from warpbook_hub.grader.work_loop import WorkLoop
-from warpbook_hub.grader_protocol import REFUSED_STATUS, Device, JobOrder
 from warpbook_hub.lab_facts import digest_of
 from warpbook_hub.queue import control, graders
 from warpbook_labs.course.separation import part
@@ -129,7 +129,7 @@ def test_a_gpu_that_comes_judges_what_is_leased_at_that_moment(hub: Hub) -> None
     with hub.room.database.write() as connection:
         token = graders.register(connection, hub.room.now_ms, "hub", "one")
     engine = Growing(command=(sys.executable, str(STUB)))
-    loop = WorkLoop(HubClient(hub.url, token), engine)
+    loop = WorkLoop(HubClient(hub.url, token, GRADERS), engine)
     # the next heartbeat that is due comes after the result
     with hub.service(LONG_S), ThreadPoolExecutor(1) as pool:
         running = pool.submit(loop.run)

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.hub.core.course import LAB_DIGEST, Classroom, facts
-from warpbook_hub.database.tables import GRADERS, JOBS, RESULTS
-from warpbook_hub.grader_protocol import (
+from warpbook.hub_protocol import (
+    GRADER_MESSAGE_BYTES,
     MOST_EVIDENCE_BYTES,
-    MOST_MESSAGE_BYTES,
     Device,
     Heartbeat,
     HeartbeatAnswer,
@@ -25,6 +24,7 @@ from warpbook_hub.grader_protocol import (
     Work,
     WorkRequest,
 )
+from warpbook_hub.database.tables import GRADERS, JOBS, RESULTS
 from warpbook_hub.queue.grader_api import answer
 
 DATABASES = ("sqlite", "postgres")
@@ -157,7 +157,7 @@ def test_numbers_that_no_database_holds_are_refused(room: Classroom) -> None:
 
 def test_a_message_that_is_too_large_is_refused(room: Classroom) -> None:
     token = room.tokens[room.grader()]
-    body = b" " * (MOST_MESSAGE_BYTES + 1)
+    body = b" " * (GRADER_MESSAGE_BYTES + 1)
     assert ask(room, "lease", body, token)[0] == 400
     assert ask(room, "hello", Hello(10_000), token)[0] == 400
     assert ask(room, "lease", b'{"free_cpu_slots": "many"}', token)[0] == 400

@@ -16,10 +16,10 @@ import pytest
 
 from tests.programs import environment, wait_for
 from tests.stub_nvml import StubNvml
+from warpbook.hub_protocol import Grant, KeptGpu, Orders
 from warpbook_hub.keeper import acl, holders, loop
 from warpbook_hub.keeper.gpus import Gpu, gpu_of, problem_of
 from warpbook_hub.keeper.loop import Keeper
-from warpbook_hub.lease_protocol import Grant, KeptGpu, Orders
 
 #: accounts that each system has, and that run nothing
 HOLDER, OTHER = "games", "news"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.hub.core.course import Classroom
+from warpbook.hub_protocol import KeptGpu, OwnLease, Report
 from warpbook_hub.course.courses import Course, create_course
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden
 from warpbook_hub.keeping.erasing import erase
-from warpbook_hub.lease_protocol import KeptGpu, OwnLease, Report
 from warpbook_hub.leases import asking, board, calendar, granting
 from warpbook_hub.leases.calendar import MINUTE_MS, GpuSession
 

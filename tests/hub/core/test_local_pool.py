@@ -15,10 +15,10 @@ from tests.hub.core.engine_conformance import (
     wait_for_ends,
 )
 from tests.programs import ROOT, wait_for
+from warpbook.hub_protocol import Device, JobOrder
 from warpbook_hub.grader.engine import Ended, Places
 from warpbook_hub.grader.job_run import Bounds
 from warpbook_hub.grader.local_pool import LocalPool
-from warpbook_hub.grader_protocol import Device, JobOrder
 
 STUB = (sys.executable, str(ROOT / "tests" / "hub" / "core" / "stub_child.py"))
 

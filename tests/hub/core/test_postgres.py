@@ -14,6 +14,7 @@ from tests.hub.core.course import START_MS, Classroom, classroom
 from tests.hub.core.kills import Tally, run_class
 from tests.hub.postgres import PostgresServer
 from warpbook.cli.errors import CommandError
+from warpbook.hub_protocol import WorkRequest
 from warpbook_hub.cli import checks as hub_checks
 from warpbook_hub.cli import database as hub_database
 from warpbook_hub.course.courses import courses
@@ -28,7 +29,6 @@ from warpbook_hub.database.opening import HubDatabase
 from warpbook_hub.database.schema import TABLES
 from warpbook_hub.database.tables import JOBS
 from warpbook_hub.errors import Conflict, DatabaseBusy, DatabaseUnfit
-from warpbook_hub.grader_protocol import WorkRequest
 from warpbook_hub.keeping.copying import digests
 from warpbook_hub.keeping.moving import move
 from warpbook_hub.queue import graders, leasing

@@ -14,10 +14,10 @@ from tests.hub.core.course import (
     facts,
     publish_lab,
 )
+from warpbook.hub_protocol import Heartbeat, LeaseName, Release
 from warpbook_hub.course.courses import Course
 from warpbook_hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS
 from warpbook_hub.errors import Conflict, NoAttemptLeft, NotOpen, StillPending
-from warpbook_hub.grader_protocol import Heartbeat, LeaseName, Release
 from warpbook_hub.queue import control, finishing, graders, leasing, listing
 from warpbook_hub.rules.lateness import HOUR_MS
 from warpbook_hub.work.decisions import regrade

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from warpbook.hub_protocol import GradedFacts, Ratio
 from warpbook_hub.errors import BadRequest
-from warpbook_hub.grader_protocol import GradedFacts, Ratio
 from warpbook_hub.rules.eta import expected_s, finish_times_s
 from warpbook_hub.rules.lateness import (
     HOUR_MS,

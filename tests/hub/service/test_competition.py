@@ -17,14 +17,17 @@ from tests.hub.service.class_hub import (
     publish,
 )
 from tests.programs import wait_for
-from warpbook_hub.grader.client import HubAway, HubClient
-from warpbook_hub.grader_protocol import (
+from warpbook.hub_client import HubAway, HubClient
+from warpbook.hub_protocol import (
+    GRADERS,
     Device,
     Hello,
     JobOrder,
     JobResult,
     LeaseName,
     Receipt,
+    Welcome,
+    Work,
     WorkRequest,
 )
 
@@ -36,12 +39,12 @@ class Racer:
     """A grader that says how fast a source is, and asks again while the hub is away."""
 
     def __init__(self, hub: ClassHub, token: str) -> None:
-        self._client = HubClient(hub.inner_url, token)
-        self._client.hello(Hello(0, (Device(GPU, "H100"),)))
+        self._client = HubClient(hub.inner_url, token, GRADERS)
+        self._client.ask("hello", Welcome, Hello(0, (Device(GPU, "H100"),)))
 
     def lease(self) -> JobOrder:
         def leased() -> JobOrder | None:
-            jobs = self._client.lease(WorkRequest(0, (GPU,))).jobs
+            jobs = self._client.ask("lease", Work, WorkRequest(0, (GPU,))).jobs
             return jobs[0] if jobs else None
 
         return wait_for("a job on the GPU", lambda: _answered(leased))
@@ -57,7 +60,7 @@ class Racer:
         )
 
         def handed_over() -> Receipt:
-            return self._client.result(result)
+            return self._client.ask("result", Receipt, result)
 
         receipt = wait_for("the hub", lambda: _answered(handed_over))
         assert receipt.is_accepted, receipt.reason

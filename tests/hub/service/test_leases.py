@@ -38,8 +38,8 @@ from tests.programs import (
     running,
     wait_for,
 )
-from warpbook_hub.keeper.client import KeeperClient
-from warpbook_hub.lease_protocol import KeptGpu, Report
+from warpbook.hub_client import HubClient
+from warpbook.hub_protocol import KEEPER, KeptGpu, Orders, Report
 from warpbook_hub.running.plan import read_plan
 from warpbook_hub.running.supervisor import Supervisor
 
@@ -85,7 +85,8 @@ def keeper(hub: ClassHub, device: str) -> Iterator[subprocess.Popen[bytes]]:
 def report(hub: ClassHub, *gpus: KeptGpu) -> None:
     """Report once, as a keeper of GPUs that a test says things of."""
     token = (hub.folder / "hub" / "keeper_token").read_text()
-    KeeperClient(hub.inner_url, token).report(Report("node7", gpus, 600_000))
+    client = HubClient(hub.inner_url, token, KEEPER)
+    client.ask("report", Orders, Report("node7", gpus, 600_000))
 
 
 def a_gpu_is_leased(visitor: Visitor) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from warpbook.hub_protocol import LeaseName, Release
 from warpbook_hub.grader.engine import Ended, NotGraded
 from warpbook_hub.grader.work_loop import _message_of
-from warpbook_hub.grader_protocol import LeaseName, Release
 from warpbook_labs.course.session import check_public, find, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.errors import TooBusy

@@ -10,18 +10,12 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from warpbook.class_hub import (
-    OWN_TOKEN,
-    SERVER_TOKEN,
-    URL,
-    ClassHub,
-    HubProblem,
-    HubState,
-    PublishedLab,
-)
+from warpbook.class_hub import OWN_TOKEN, SERVER_TOKEN, URL, ClassHub, PublishedLab
 from warpbook.class_hub_words import receipt_rows, state_words
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
+from warpbook.hub_client import HubProblem
+from warpbook.hub_protocol import SubmissionState
 from warpbook_labs.errors import BadSource
 from warpbook_labs.lab.languages.table import LANGUAGES
 from warpbook_labs.lab.sources import read_source
@@ -57,7 +51,9 @@ def submit_to_hub(options: argparse.Namespace) -> int:
     return 1 if options.wait and is_wrong else 0
 
 
-def _awaited(hub: ClassHub, lab: PublishedLab, state: HubState) -> HubState:
+def _awaited(
+    hub: ClassHub, lab: PublishedLab, state: SubmissionState
+) -> SubmissionState:
     while state.state in ("waits", "runs"):
         time.sleep(_LOOK_S)
         state = hub.state(lab, state.receipt.submission)

@@ -12,7 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from warpbook.class_hub import ClassHub, HubProblem, NotPublished, hub_here
+from warpbook.class_hub import ClassHub, NotPublished, hub_here
+from warpbook.hub_client import HubProblem
 from warpbook.kernel.labs.lab_handed_in import HandedIn
 from warpbook.kernel.labs.lab_outputs import (
     Hint,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
-from warpbook.class_hub import ClassHub, HubProblem, HubReceipt, HubState, PublishedLab
+from warpbook.class_hub import ClassHub, PublishedLab
 from warpbook.class_hub_words import receipt_rows
+from warpbook.hub_client import HubProblem
+from warpbook.hub_protocol import SubmissionReceipt, SubmissionState
 from warpbook_labs.cards.html import STYLE, figures, words_html
 from warpbook_monitors.plain_text import printable
 
@@ -20,14 +22,18 @@ class HandedIn:
     """A receipt, and how it stands with the submission whenever it is shown."""
 
     def __init__(
-        self, hub: ClassHub, lab: PublishedLab, receipt: HubReceipt, source_words: str
+        self,
+        hub: ClassHub,
+        lab: PublishedLab,
+        receipt: SubmissionReceipt,
+        source_words: str,
     ) -> None:
         """Keep what was handed in, and which version of the file that was."""
         self._hub, self._lab = hub, lab
         self.receipt = receipt
         self._source_words = source_words
 
-    def state(self) -> HubState | None:
+    def state(self) -> SubmissionState | None:
         """Ask how it stands; None where the hub does not say."""
         try:
             return self._hub.state(self._lab, self.receipt.submission)

@@ -12,7 +12,8 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import display
 
 from warpbook import gpu_lease
-from warpbook.class_hub import HubLease, HubProblem
+from warpbook.hub_client import HubProblem
+from warpbook.hub_protocol import OwnLease
 from warpbook.kernel.runs.profile import Notice
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -35,7 +36,7 @@ def gpulease(line: str) -> None:
     display(Notice(f"{gpu_lease.words(lease)}{_shown(lease)}"))
 
 
-def _shown(lease: HubLease) -> str:
+def _shown(lease: OwnLease) -> str:
     """Have this kernel's CUDA see the leased GPU alone; say where it is too late."""
     before = os.environ.get(_VARIABLE)
     if lease.state != "held" or before == lease.gpu:

@@ -9,7 +9,8 @@ from urllib.parse import quote
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from warpbook.class_hub import ClassHub, HubProblem, hub_here
+from warpbook.class_hub import ClassHub, hub_here
+from warpbook.hub_client import HubProblem
 from warpbook.lab_protocol import CourseLab, CourseList, OwnCourse
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.selection import encode

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from warpbook.hub_protocol import Device
 from warpbook_hub.grader.cluster.address import WORKER_PORTS, answers, is_address
 from warpbook_hub.grader.cluster.folder import private_folder
 from warpbook_hub.grader.cluster.settings import (
@@ -30,7 +31,6 @@ from warpbook_hub.grader.cluster.settings import (
 )
 from warpbook_hub.grader.cluster.task import GRADED_USER
 from warpbook_hub.grader.gpus import devices
-from warpbook_hub.grader_protocol import Device
 from warpbook_monitors.cores import usable_cores
 from warpbook_monitors.plain_text import printable
 

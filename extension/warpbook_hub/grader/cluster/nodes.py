@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from warpbook.hub_protocol import Device
 from warpbook_hub.grader.cluster.settings import GPU_NAME, GPU_RESOURCE
 from warpbook_hub.grader.engine import Places
 from warpbook_hub.grader.gpus import gangs
-from warpbook_hub.grader_protocol import Device
 
 #: of one grader, by the hub's rules
 _MOST_SLOTS = 256

@@ -21,13 +21,13 @@ import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from warpbook.hub_protocol import JobOrder, LeaseName
 from warpbook_hub.grader.cluster.address import answers, how_to_start_head
 from warpbook_hub.grader.cluster.nodes import Node, nodes_of, places_of
 from warpbook_hub.grader.cluster.settings import GPU_RESOURCE
 from warpbook_hub.grader.cluster.task import run_job
 from warpbook_hub.grader.engine import Ended, How, Places
 from warpbook_hub.grader.job_run import COMMAND, Bounds
-from warpbook_hub.grader_protocol import JobOrder, LeaseName
 from warpbook_monitors.plain_text import bounded
 
 _LOOK_S, _LOOK_AT_NODES_S = 0.1, 0.5

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from warpbook.hub_protocol import JobOrder
 from warpbook_hub.grader.engine import Ended
 from warpbook_hub.grader.job_run import Bounds, JobRun
-from warpbook_hub.grader_protocol import JobOrder
 
 #: names, on a node, the account that grades there; empty: the node's own
 GRADED_USER = "WARPBOOK_HUB_GRADED_USER"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub.competition import contests, entries, finals
 from warpbook_hub.competition.board import Board, board
 from warpbook_hub.competition.contests import Competition
 from warpbook_hub.competition.finals import Final
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import (
-    CompetitionToOpen,
-    FinalToStart,
-    Nothing,
-    Pseudonym,
-)
+from warpbook_hub.service.parameters import CompetitionToOpen, FinalToStart, Pseudonym
 
 
 def lab_board(request: Admitted, _: Nothing) -> Board | None:

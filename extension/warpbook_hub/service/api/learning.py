@@ -8,6 +8,16 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from warpbook.hub_protocol import (
+    HandIn,
+    Nothing,
+    OwnCourse,
+    OwnLab,
+    Reference,
+    ResultView,
+    SubmissionReceipt,
+    SubmissionState,
+)
 from warpbook_hub.course.courses import courses, viewer
 from warpbook_hub.course.publications import (
     Publication,
@@ -17,81 +27,15 @@ from warpbook_hub.course.publications import (
 )
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.errors import Forbidden, NotFound
-from warpbook_hub.grader_protocol import GradedFacts
-from warpbook_hub.queue.listing import Place, place
+from warpbook_hub.queue.listing import place
 from warpbook_hub.rules.lateness import Window
-from warpbook_hub.rules.points import Points
 from warpbook_hub.rules.visibility import may_see_lab, may_see_reference
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import AppealNote, HandIn, Nothing
+from warpbook_hub.service.parameters import AppealNote
 from warpbook_hub.work.decisions import appeal
 from warpbook_hub.work.marks import marks_of
 from warpbook_hub.work.results import Result, passed_labs, results, standing
-from warpbook_hub.work.submissions import (
-    Submission,
-    SubmissionReceipt,
-    receipt,
-    receive,
-    submissions_of,
-)
-
-
-class OwnCourse(Struct, frozen=True):
-    """A course that somebody is of."""
-
-    id: str
-    title: str
-    role: str
-
-
-class OwnLab(Struct, frozen=True):
-    """A published lab, for one person."""
-
-    id: str
-    lab: str
-    title: str
-    language: str
-    #: None for staff without a section of theirs
-    window: Window | None
-    is_open: bool
-    #: a result of a submission of theirs is right
-    is_passed: bool
-    is_withdrawn: bool
-    is_team_work: bool
-    late_percent_per_day: float
-    #: None: as many as one likes
-    attempts_left: int | None
-    attempts: int
-    points: float
-    most_points: float
-    #: points that were set by hand
-    is_override: bool
-    #: the submission that counts
-    counts: str | None
-    late_hours: int
-    penalty: float
-
-
-class ResultView(Struct, frozen=True):
-    """A result, as its own learner sees it."""
-
-    job: str
-    run: int
-    stage: str
-    received_ms: int
-    facts: GradedFacts
-    points: Points
-
-
-class SubmissionState(Struct, frozen=True):
-    """How it stands with a submission."""
-
-    receipt: SubmissionReceipt
-    state: str
-    stage: str
-    is_provisional: bool
-    place: Place | None
-    result: ResultView | None
+from warpbook_hub.work.submissions import Submission, receipt, receive, submissions_of
 
 
 def own_courses(admitted: Admitted, _: Nothing) -> list[OwnCourse]:
@@ -224,12 +168,12 @@ def evidence(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     }
 
 
-def lab_reference(admitted: Admitted, _: Nothing) -> dict[str, str]:
+def lab_reference(admitted: Admitted, _: Nothing) -> Reference:
     """Give the reference, once nobody gains by it."""
     from_ms = reference_from(admitted.connection, admitted.lab.id)
     if not may_see_reference(admitted.viewer, from_ms, admitted.now_ms):
         raise Forbidden("The reference is shown once nobody can hand in any more.")
-    return {"reference": reference(admitted.connection, admitted.lab.id)}
+    return Reference(reference(admitted.connection, admitted.lab.id))
 
 
 def make_appeal(admitted: Admitted, given: AppealNote) -> dict[str, str]:

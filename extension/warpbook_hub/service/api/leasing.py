@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from warpbook.hub_protocol import LeaseFor, Nothing, OwnLease
 from warpbook_hub.errors import Forbidden
-from warpbook_hub.lease_protocol import OwnLease
 from warpbook_hub.leases import asking, calendar
 from warpbook_hub.leases.calendar import GpuSession
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import (
-    LeaseFor,
-    LeaseLonger,
-    Nothing,
-    SessionToCancel,
-    SessionToReserve,
-)
+from warpbook_hub.service.parameters import SessionToCancel, SessionToReserve
 
 
 def own_lease(admitted: Admitted, _: Nothing) -> OwnLease:
@@ -35,7 +29,7 @@ def take(admitted: Admitted, given: LeaseFor) -> OwnLease:
     )
 
 
-def extend(admitted: Admitted, given: LeaseLonger) -> OwnLease:
+def extend(admitted: Admitted, given: LeaseFor) -> OwnLease:
     """Have a lease last longer."""
     return asking.extend(
         admitted.connection, admitted.now_ms, admitted.actor, given.minutes

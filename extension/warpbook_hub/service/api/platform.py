@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub.lti.ledger import Ledger, ledger, send_again
 from warpbook_hub.lti.links import ask_again, bound_context, unbind
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import Nothing
 
 
 def scores(request: Admitted, _: Nothing) -> Ledger:

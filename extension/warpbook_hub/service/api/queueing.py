@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub.queue import control, graders
 from warpbook_hub.queue.listing import QueuedJob, queue
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import GraderName, Nothing, WithReason
+from warpbook_hub.service.parameters import GraderName, WithReason
 
 
 def queue_list(admitted: Admitted, _: Nothing) -> list[QueuedJob]:

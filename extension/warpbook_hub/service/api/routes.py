@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpbook.hub_protocol import HandIn, LeaseFor
 from warpbook_hub.service.api import (
     competing,
     learning,
@@ -19,10 +20,7 @@ from warpbook_hub.service.parameters import (
     ExtensionFor,
     FinalToStart,
     GraderName,
-    HandIn,
     LabToPublish,
-    LeaseFor,
-    LeaseLonger,
     PointsFor,
     Pseudonym,
     RosterGroup,
@@ -141,7 +139,7 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("POST", f"{L}/competition/end", "instructor", competing.end_competition),
     ApiRoute("GET", f"{C}/gpus", "member", leasing.own_lease),
     ApiRoute("POST", f"{C}/gpus/take", "member", leasing.take, LeaseFor),
-    ApiRoute("POST", f"{C}/gpus/extend", "member", leasing.extend, LeaseLonger),
+    ApiRoute("POST", f"{C}/gpus/extend", "member", leasing.extend, LeaseFor),
     ApiRoute("POST", f"{C}/gpus/return", "member", leasing.give_back),
     ApiRoute("POST", f"{C}/gpus/sessions", "staff", leasing.reserve, SessionToReserve),
     ApiRoute(

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, cast
 from msgspec import Struct
 from sqlalchemy import select
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub import audit
 from warpbook_hub.database.tables import MEMBERSHIPS
 from warpbook_hub.errors import Forbidden, TooManyRequests
@@ -22,7 +23,7 @@ from warpbook_hub.keeping.erasing import Erased, erase
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.handlers.api_handler import Download
 from warpbook_hub.service.lab_texts import starters
-from warpbook_hub.service.parameters import Nothing, WithReason
+from warpbook_hub.service.parameters import WithReason
 from warpbook_hub.service.rankings import Ranking
 from warpbook_hub.service.service import BACKUPS, Service
 from warpbook_hub.similarity.process import rank_apart, works_of

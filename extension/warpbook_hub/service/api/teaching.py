@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 from msgspec.json import Decoder
 
+from warpbook.hub_protocol import Nothing, SubmissionReceipt
 from warpbook_hub.course.courses import (
     Course,
     add_staff,
@@ -33,7 +34,6 @@ from warpbook_hub.service.parameters import (
     CourseSettings,
     ExtensionFor,
     LabToPublish,
-    Nothing,
     PointsFor,
     RosterText,
     ShownReceipt,
@@ -42,12 +42,7 @@ from warpbook_hub.service.parameters import (
 )
 from warpbook_hub.service.roster_group import NamesOfGroup
 from warpbook_hub.work.decisions import answer_appeal, override, regrade
-from warpbook_hub.work.submissions import (
-    SubmissionReceipt,
-    is_genuine,
-    sections_of,
-    submission,
-)
+from warpbook_hub.work.submissions import is_genuine, sections_of, submission
 from warpbook_monitors.budget import NotJson, decode_json
 
 

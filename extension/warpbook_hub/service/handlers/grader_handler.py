@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook_hub.grader_protocol import MOST_MESSAGE_BYTES
+from warpbook.hub_protocol import GRADER_MESSAGE_BYTES
 from warpbook_hub.queue.grader_api import answer
 from warpbook_hub.queue.graders import authenticate
 from warpbook_hub.service.handler import ServiceHandler
@@ -13,7 +13,7 @@ class GraderHandler(ServiceHandler):
 
     async def let_in(self) -> None:
         """Read a body only of who is a grader."""
-        self.bound_body(MOST_MESSAGE_BYTES)
+        self.bound_body(GRADER_MESSAGE_BYTES)
         _, _, token = self.request.headers.get("Authorization", "").partition(" ")
         grader = await self.service.read(lambda c: authenticate(c, token.strip()))
         self.count(f"grader {grader}")

@@ -6,14 +6,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from warpbook_hub.course.courses import viewer
-from warpbook_hub.errors import Forbidden, NotFound
-from warpbook_hub.lease_protocol import (
-    MOST_MESSAGE_BYTES,
+from warpbook.hub_protocol import (
+    KEEPER_MESSAGE_BYTES,
     OwnLease,
     Report,
     ServerRequest,
 )
+from warpbook_hub.course.courses import viewer
+from warpbook_hub.errors import Forbidden, NotFound
 from warpbook_hub.leases.asking import own_lease, take
 from warpbook_hub.leases.granting import check_keeper, report
 from warpbook_hub.service.handler import ServiceHandler
@@ -25,7 +25,7 @@ class KeeperHandler(ServiceHandler):
 
     async def let_in(self) -> None:
         """Read a body only of who is the keeper."""
-        self.bound_body(MOST_MESSAGE_BYTES)
+        self.bound_body(KEEPER_MESSAGE_BYTES)
         _, _, token = self.request.headers.get("Authorization", "").partition(" ")
         await self.service.read(lambda c: check_keeper(c, token.strip()))
         self.count("the keeper")

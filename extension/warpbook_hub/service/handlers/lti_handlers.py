@@ -7,15 +7,16 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
+from warpbook.hub_protocol import LTI
 from warpbook_hub.errors import Forbidden
 from warpbook_hub.lti.links import record_launch
-from warpbook_hub.lti.platform import Launch
+from warpbook_hub.lti.platform import Launch, LaunchedPerson
 from warpbook_hub.service.handler import ServiceHandler
 from warpbook_hub.service.login import hub_login
 from warpbook_hub.service.parameters import read_body
 
 #: below the prefix of the service
-KEY_SET, LAUNCH, ENTER = "lti/jwks.json", "lti/launch", "lti/enter"
+KEY_SET, LAUNCH, ENTER = f"{LTI}jwks.json", f"{LTI}launch", f"{LTI}enter"
 _MOST_LAUNCH_BYTES = 64 << 10
 _URL = re.compile(r"(/(?![/\\])|https?://(?!/))[\x21-\x5b\x5d-\x7e]*")
 
@@ -41,7 +42,7 @@ class LaunchNote(ServiceHandler):
         """Believe the hub alone: it has the token that the service has at it."""
         self.bound_body(_MOST_LAUNCH_BYTES)
         given = self.request.headers.get("Authorization", "")
-        wanted = f"token {hub_login().api_token}"
+        wanted = f"Bearer {hub_login().api_token}"
         if not hmac.compare_digest(given.encode(), wanted.encode()):
             raise Forbidden("Only the hub's log-in sends launches.")
 
@@ -52,7 +53,7 @@ class LaunchNote(ServiceHandler):
         name = await self.service.write(
             lambda c: record_launch(c, self.arrived_ms, launch)
         )
-        self.finish_json({"username": name})
+        self.finish_json(LaunchedPerson(name))
 
 
 class Enter(ServiceHandler):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import Publication, publications
 from warpbook_hub.queue import control
 from warpbook_hub.queue.graders import graders
 from warpbook_hub.queue.listing import queue
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import ClassQuery, Nothing
+from warpbook_hub.service.parameters import ClassQuery
 from warpbook_hub.service.row_view import STATES, row_view
 from warpbook_hub.service.service import Service
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub.competition import contests
 from warpbook_hub.competition.entries import MOST_PSEUDONYM, pseudonym_of
 from warpbook_hub.competition.finals import LEAST_ROUNDS, MOST_ROUNDS, USUAL_ROUNDS
 from warpbook_hub.queue.graders import graders
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.api.competing import lab_board
-from warpbook_hub.service.parameters import Nothing
 
 
 def competition_card(request: Admitted) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub.leases import asking, board, calendar, granting
 from warpbook_hub.leases.calendar import LEAST_MINUTES, MOST_MINUTES
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import Nothing
 
 _WEEK_MS = 7 * 24 * 3_600_000
 STATES = {

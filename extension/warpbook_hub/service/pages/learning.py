@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import extensions, reference, reference_from
 from warpbook_hub.course.windows import window_of
@@ -13,7 +14,6 @@ from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.api.learning import own_courses, own_labs
 from warpbook_hub.service.lab_texts import hint_count, lab_of, starter, text_html
 from warpbook_hub.service.pages.competing import competition_card
-from warpbook_hub.service.parameters import Nothing
 from warpbook_hub.work.decisions import appeals, appeals_until
 from warpbook_hub.work.results import results, standing
 from warpbook_hub.work.submissions import receipt, sections_of, submissions_of

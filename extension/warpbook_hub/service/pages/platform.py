@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub.lti.ledger import ledger
 from warpbook_hub.lti.links import context_of
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import Nothing
 
 
 def platform_page(request: Admitted, _: Nothing) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
+from warpbook.hub_protocol import Nothing
 from warpbook_hub import audit
 from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import extensions, publications
@@ -16,7 +17,7 @@ from warpbook_hub.rules.points import MEASURES, PointScheme
 from warpbook_hub.rules.visibility import may_decide_work
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.lab_texts import lab_of, labs
-from warpbook_hub.service.parameters import LabQuery, LogQuery, Nothing, PairQuery
+from warpbook_hub.service.parameters import LabQuery, LogQuery, PairQuery
 from warpbook_hub.service.service import Service
 from warpbook_hub.work.decisions import appeals, overrides
 from warpbook_hub.work.marks import marks_of

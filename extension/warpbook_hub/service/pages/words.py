@@ -11,9 +11,8 @@ from html import escape
 import msgspec
 from msgspec import Struct, structs
 
-from warpbook_hub.queue.listing import Place
+from warpbook.hub_protocol import Place, SubmissionReceipt
 from warpbook_hub.rules.lateness import MINUTE_MS, Window
-from warpbook_hub.work.submissions import SubmissionReceipt
 from warpbook_labs.cards.html import card_html
 from warpbook_labs.cards.model import PRACTICE, Card, CardText
 from warpbook_labs.lab.languages.names import LANGUAGE_NAMES

@@ -1,0 +1,400 @@
+"""What the course service and its clients tell one another: JSON over HTTP.
+
+Clients ask, each with its own token; the service calls nobody. A result is made by the
+grader's own code: nothing of a learner's process reaches the service. What the keeper
+is answered is all that is to be so, so that either may begin anew.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+#: parts of the service's API, below its own address
+LEARNERS, GRADERS, KEEPER, LTI = "api/v1/", "grader/v1/", "keeper/v1/", "lti/"
+#: with this header the service marks its answers; a gateway before it does not
+ANSWER_MARK = "Warpbook-Service"
+#: more than any message of a grader, or of the keeper, has
+GRADER_MESSAGE_BYTES = 8 << 20
+KEEPER_MESSAGE_BYTES = 256 << 10
+#: the exit status of a grader that the hub does not know, or not any more
+REFUSED_STATUS = 3
+#: more than any evidence of a result has
+MOST_EVIDENCE_BYTES = 4 << 20
+Stage = Literal["cpu", "gpu"]
+#: what a database and a page can hold
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Id = Annotated[str, Meta(max_length=64)]
+#: how a stage of grading ended: "right" goes on to a GPU, where speed is graded;
+#: "undecided" is neither right nor wrong, because the checker could not tell
+Verdict = Literal["right", "wrong", "undecided", "too busy"]
+Text = Annotated[str, Meta(max_length=300)]
+Minutes = Annotated[int, Meta(ge=10, le=30)]
+
+
+class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of a route that takes nothing."""
+
+
+class Problem(Struct, frozen=True):
+    """Why a request was refused."""
+
+    error: str
+
+
+class Ratio(Struct, frozen=True):
+    """A ratio that was measured, with the ends of its interval."""
+
+    low: float
+    middle: float
+    high: float
+
+
+class GradedFacts(Struct, frozen=True):
+    """What marks are computed from."""
+
+    verdict: Verdict
+    #: the grader's own word for it, such as "passed" or "compile error"
+    status: str
+    #: in one sentence, for the learner
+    message: str
+    #: cases that are right, of how many
+    right: Count
+    of: Count
+    #: what kind of mistake it is: equal kinds are equal mistakes; empty if none
+    error_kind: str = ""
+    is_speed_graded: bool = False
+    #: time of the baseline over time taken
+    of_baseline: Ratio | None = None
+    #: time at the measured limit of the GPU over time taken
+    of_limit: Ratio | None = None
+    not_graded: tuple[str, ...] = ()
+    #: for a person to look at; they take no points
+    flags: tuple[str, ...] = ()
+
+
+class Points(Struct, frozen=True):
+    """What a result is worth."""
+
+    points: float
+    #: what could be had where it was graded: without a GPU, nothing for speed
+    of: float
+    #: what could be had with a GPU
+    of_all: float
+
+
+class OwnCourse(Struct, frozen=True):
+    """A course that somebody is of."""
+
+    id: str
+    title: str
+    role: str
+
+
+class LabWindow(Struct, frozen=True):
+    """When a lab takes submissions of a person, their extension included."""
+
+    opens_ms: int
+    due_ms: int
+    closes_ms: int
+    #: by how much outages of the hub have moved the due date
+    extended_ms: int = 0
+
+
+class OwnLab(Struct, frozen=True):
+    """A published lab, for one person."""
+
+    id: str
+    lab: str
+    title: str
+    language: str
+    #: None for staff without a section of theirs
+    window: LabWindow | None
+    is_open: bool
+    is_passed: bool
+    is_withdrawn: bool
+    is_team_work: bool
+    late_percent_per_day: float
+    #: None: as many as one likes
+    attempts_left: int | None
+    attempts: int
+    points: float
+    most_points: float
+    #: points that were set by hand
+    is_override: bool
+    #: id of the submission that does
+    counts: str | None
+    late_hours: int
+    penalty: float
+
+
+class HandIn(Struct, frozen=True, forbid_unknown_fields=True):
+    """A submission."""
+
+    source: Annotated[str, Meta(max_length=200_000)]
+    #: drawn by the client: the same one again gives the same receipt
+    request: Id = ""
+    #: put it in the place of one that waits
+    replace: bool = False
+
+
+class SubmissionReceipt(Struct, frozen=True, omit_defaults=True):
+    """What a learner gets for a submission; it is on the disk by then."""
+
+    submission: str
+    publication: str
+    #: from 1, of this learner or team
+    number: int
+    #: when it arrived, by the server's clock: this decides lateness
+    received_ms: int
+    #: SHA-256 of the source in UTF-8
+    source_digest: str
+    #: hours after the learner's own due date that have begun
+    late_hours: int
+    #: of the hub, over all of this and whose it is: proves it without the database
+    signature: str
+    #: by how much outages of the hub have moved the due date
+    extended_ms: int = 0
+
+
+class Place(Struct, frozen=True):
+    """Where a submission is in the queue."""
+
+    stage: str
+    #: jobs that are before it; 0: it runs, or is next
+    before: int
+    #: None where no grader could take it now
+    eta_s: float | None
+
+
+class ResultView(Struct, frozen=True):
+    """A result, as its own learner sees it."""
+
+    job: str
+    run: int
+    stage: str
+    received_ms: int
+    facts: GradedFacts
+    points: Points
+
+
+class SubmissionState(Struct, frozen=True):
+    """How it stands with a submission."""
+
+    receipt: SubmissionReceipt
+    state: str
+    stage: str
+    is_provisional: bool
+    place: Place | None
+    result: ResultView | None
+
+
+class Reference(Struct, frozen=True):
+    """The reference of a lab; empty where the hub has none yet."""
+
+    reference: str
+
+
+class OwnLease(Struct, frozen=True):
+    """How it stands with somebody's lease."""
+
+    #: "none", "waiting", "held", "ending"
+    state: str
+    gpu: str = ""
+    name: str = ""
+    left_s: int = 0
+    #: in the line, from 1; 0 if not waiting
+    place: int = 0
+    #: None: nobody can tell
+    eta_s: int | None = None
+    #: what the holder should know now, or how the last lease ended
+    note: str = ""
+
+
+class LeaseFor(Struct, frozen=True, forbid_unknown_fields=True):
+    """A lease of a GPU that somebody asks for, or how long theirs is to go on."""
+
+    minutes: Minutes
+    #: the name of a GPU; empty for any, or to go on
+    model: Annotated[str, Meta(max_length=100)] = ""
+
+
+class Device(Struct, frozen=True):
+    """A GPU that a grader has for itself, or several that a job has at once."""
+
+    #: of several: theirs, with commas
+    uuid: str
+    name: str
+
+
+class Hello(Struct, frozen=True):
+    """What a grader has; as its first message also that it holds no lease."""
+
+    cpu_slots: Count
+    devices: tuple[Device, ...] = ()
+
+
+class Welcome(Struct, frozen=True):
+    """How the hub wants to be asked."""
+
+    grader: str
+    #: a lease ends so long after the last heartbeat
+    lease_s: float
+    heartbeat_s: float
+    #: between two requests for work
+    poll_s: float
+
+
+class WorkRequest(Struct, frozen=True):
+    """What a grader has room for."""
+
+    free_cpu_slots: Count
+    #: UUIDs
+    free_devices: tuple[str, ...] = ()
+
+
+class JobOrder(Struct, frozen=True):
+    """One job that the grader now has a lease of."""
+
+    job: str
+    fence: int
+    stage: Stage
+    lab: str
+    #: what the result must be of; empty if any will do
+    lab_digest: str
+    source: str
+    source_digest: str
+    seed: int
+    #: UUID of the GPU that it has for itself; empty in the stage "cpu"
+    device: str = ""
+    #: the hub has no reference of this lab yet
+    wants_reference: bool = False
+    #: in the queue, until this lease
+    waited_ms: Count = 0
+
+
+class Work(Struct, frozen=True):
+    """The jobs that the grader is given."""
+
+    jobs: tuple[JobOrder, ...] = ()
+    #: it shall finish what it has, and ends then
+    is_draining: bool = False
+
+
+class LeaseName(Struct, frozen=True):
+    """A lease: the job, and which of its leases."""
+
+    job: Id
+    fence: Count
+
+
+class Heartbeat(Struct, frozen=True):
+    """All that the grader works on."""
+
+    leases: tuple[LeaseName, ...]
+    #: where that is not what it said last
+    has: Hello | None = None
+
+
+class HeartbeatAnswer(Struct, frozen=True):
+    """What became of these."""
+
+    #: cancelled, replaced, or given to another grader: work on them is to end
+    lost: tuple[str, ...] = ()
+    is_draining: bool = False
+
+
+class JobResult(Struct, frozen=True):
+    """A job was done."""
+
+    lease: LeaseName
+    facts: GradedFacts
+    #: SHA-256 of what decides a grade of the lab, as the grader has it
+    lab_digest: str
+    #: SHA-256 of the source that was graded
+    source_digest: str
+    took_ms: Count
+    #: JSON for people: the card, the whole result
+    evidence: str = "{}"
+    #: how long it had a GPU, and what that took
+    gpu_ms: Count = 0
+    energy_mj: Count | None = None
+    #: the lab's reference, where the order wants it
+    reference: str = ""
+
+
+class Receipt(Struct, frozen=True):
+    """Whether a result counts."""
+
+    is_accepted: bool
+    reason: str = ""
+
+
+#: the first three are of the process that graded, and count towards parking; "can't
+#: grade" parks at once, since no other try would change it
+ReleaseReason = Literal[
+    "crashed", "timed out", "out of memory", "returned", "can't grade"
+]
+
+
+class Release(Struct, frozen=True):
+    """A job is given back."""
+
+    lease: LeaseName
+    reason: ReleaseReason
+    message: str = ""
+
+
+class Released(Struct, frozen=True):
+    """A job given back: queued again, parked for a person, or another's meanwhile."""
+
+    state: Literal["queued", "parked", "lost"]
+
+
+class KeptGpu(Struct, frozen=True, forbid_unknown_fields=True):
+    """A GPU as the keeper finds it."""
+
+    #: its UUID, or the path of a device that NVML does not know
+    gpu: Text
+    name: Text
+    #: why it can't be leased; empty if it can
+    problem: Text
+    #: nobody who leases GPUs may open it, or has it open
+    is_clear: bool
+    #: the holder's processes work on it; None where the driver does not tell
+    is_busy: bool | None
+    #: since the driver was loaded, in millijoules
+    energy_mj: Count | None
+
+
+class Report(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the keeper finds."""
+
+    node: Text
+    gpus: Annotated[tuple[KeptGpu, ...], Meta(max_length=64)]
+    #: without work for so long a lease ends
+    idle_end_ms: Count
+
+
+class Grant(Struct, frozen=True):
+    """Who may open a GPU, and for how long."""
+
+    lease: str
+    gpu: str
+    username: str
+    left_ms: int
+
+
+class Orders(Struct, frozen=True):
+    """All grants there are; any other is to be revoked."""
+
+    grants: tuple[Grant, ...]
+
+
+class ServerRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """JupyterHub starts a server that asks for a GPU."""
+
+    course: Text
+    username: Text
+    minutes: Minutes
