@@ -28,7 +28,7 @@ from warpbook_hub.service.service import Service
 from warpbook_monitors.budget import raise_descriptors
 
 if TYPE_CHECKING:
-    from warpbook_hub.lti.hub_link import HubLink
+    from warpbook_hub.service.score_sender import PlatformLink
 
 #: names the folder with the database
 DATA = "WARPBOOK_HUB_DATA"
@@ -60,7 +60,7 @@ def main() -> int:
 async def _serve(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     service = Service(folder)
-    link = _hub_link(folder)
+    link = _platform_link(folder)
     prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/warpbook/")
     # on another host where each server has its own
     host = os.environ.get("JUPYTERHUB_HOST", "")
@@ -94,16 +94,15 @@ async def _serve(folder: Path) -> None:
         service.close()
 
 
-def _hub_link(folder: Path) -> HubLink | None:
+def _platform_link(folder: Path) -> PlatformLink | None:
     """Give the link to the platform that the hub belongs to, if to any."""
     text = os.environ.get(PLATFORM)
     if not text:
         return None
     # what it takes is an extra
-    from warpbook_hub.lti import hub_link as links
+    from warpbook_hub.service.score_sender import PlatformLink
 
-    link: HubLink = links.HubLink(msgspec.json.decode(text, type=LtiPlatform), folder)
-    return link
+    return PlatformLink(msgspec.json.decode(text, type=LtiPlatform), folder)
 
 
 def _ends_with_parent() -> bool:

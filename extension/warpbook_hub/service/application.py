@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jupyterhub.services.auth import HubOAuthCallbackHandler
 from tornado.web import Application, HTTPError, StaticFileHandler
 
+from warpbook.hub_protocol import GRADERS, KEEPER, LEARNERS
 from warpbook_hub.service.api.routes import API_ROUTES
 from warpbook_hub.service.files import CardStyle, Health, LabPicture
 from warpbook_hub.service.handler import PlainHandler, ServiceHandler, log_request
@@ -29,8 +30,7 @@ from warpbook_hub.service.route import ApiRoute, pattern
 from warpbook_hub.service.service import Service
 
 if TYPE_CHECKING:
-    from warpbook.hub_protocol import GRADERS, KEEPER, LEARNERS
-from warpbook_hub.lti.hub_link import HubLink
+    from warpbook_hub.service.score_sender import PlatformLink
 
 STATIC = Path(__file__).with_name("static")
 _MOST_SOCKET_BYTES = 1 << 10
@@ -63,7 +63,7 @@ class NoSuchPath(ServiceHandler):
 
 
 def application(
-    service: Service, prefix: str, hub_prefix: str, link: HubLink | None = None
+    service: Service, prefix: str, hub_prefix: str, link: PlatformLink | None = None
 ) -> Application:
     """Make the application.
 

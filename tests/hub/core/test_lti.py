@@ -18,8 +18,8 @@ from warpbook_hub.course.courses import members as members_of
 from warpbook_hub.keeping.backup import back_up, restore
 from warpbook_hub.lti import ledger, links
 from warpbook_hub.lti.platform import BadPlatform, read_platform
-from warpbook_hub.lti.sender import Sender
 from warpbook_hub.lti.tool_key import FILE, BadKey, ToolKey
+from warpbook_hub.service.score_sender import Sender
 from warpbook_hub.service.service import Service
 
 DATABASES = ("sqlite", "postgres")

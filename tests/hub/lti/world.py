@@ -18,8 +18,8 @@ from warpbook_hub.database.lti_tables import LTI_SCORES
 from warpbook_hub.lti import ledger, links
 from warpbook_hub.lti.client import PlatformClient
 from warpbook_hub.lti.platform import Launch, LtiPlatform
-from warpbook_hub.lti.sender import Sender
 from warpbook_hub.lti.tool_key import ToolKey
+from warpbook_hub.service.score_sender import Sender
 from warpbook_hub.service.service import Service
 from warpbook_hub.work.decisions import override
 

@@ -6,23 +6,33 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
 from warpbook_hub.errors import HubError
 from warpbook_hub.lti import ledger, links
 from warpbook_hub.lti.client import PlatformClient, PlatformRefused, ScoreToSend
-
-if TYPE_CHECKING:
-    from warpbook_hub.lti.platform import LtiPlatform
-    from warpbook_hub.service.service import Service
+from warpbook_hub.lti.platform import LtiPlatform
+from warpbook_hub.lti.tool_key import ToolKey
+from warpbook_hub.service.service import Service
 
 _LOG = logging.getLogger("warpbook_hub")
 _POLL_S = 3.0
 _ROSTER_MS = 3_600_000
 _MOST_TOGETHER = 50
 Value = TypeVar("Value")
+
+
+class PlatformLink:
+    """The platform of a service: its description, the hub's key, the sender."""
+
+    def __init__(self, platform: LtiPlatform, folder: Path) -> None:
+        """Begin; the key is drawn if the folder has none."""
+        self.platform = platform
+        self.key = ToolKey(folder)
+        self.sender = Sender(platform, PlatformClient(platform, self.key))
 
 
 class Sender:
