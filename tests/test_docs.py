@@ -20,7 +20,7 @@ from warpbook import protocol
 from warpbook.cli.doctor.check import Check
 from warpbook.cli.main import make_parser
 from warpbook.hub_protocol import SubmissionReceipt, SubmissionState, Verdict
-from warpbook.reports.labs import CHECKLIST_LABS, LABS
+from warpbook.reports.labs import LABS
 from warpbook_hub.work.results import State
 from warpbook_labs.course.quiz import Placement
 from warpbook_labs.course.session import Graded
@@ -32,10 +32,10 @@ from warpbook_monitors.model_memory.report import ModelMemory
 from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.capture.limits import Limits
 from warpbook_profiler.checklist.answers import Checklist
-from warpbook_profiler.checklist.items import ITEMS
 from warpbook_profiler.compare.versus import Versus
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.report.report import JobReport
+from warpbook_profiler.techniques.registry import questions, techniques
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -253,9 +253,11 @@ def test_every_lab_that_a_finding_names_is_told(lab: str) -> None:
 
 def test_every_item_of_the_checklist_is_documented_and_its_lab_is_there() -> None:
     text = (ROOT / "docs" / "how-to" / "use-the-checklist.md").read_text()
-    names = [item.name for item in ITEMS]
+    items = questions()
+    names = [item.name for item in items]
     assert re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)[-len(names) :] == names
-    assert set(CHECKLIST_LABS) <= set(names)
     labs = (ROOT / "labs" / "catalogue").glob("*/*/lab.toml")
     ids = {re.findall(r'^id = "(.*)"', lab.read_text())[0] for lab in labs}
-    assert set(CHECKLIST_LABS.values()) <= ids
+    assert {item.lab for item in items} - {None} <= ids
+    changed = {lab for technique in techniques() for lab in technique.lab_of.values()}
+    assert changed - {None} <= ids

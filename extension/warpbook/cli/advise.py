@@ -15,16 +15,15 @@ from warpbook.cli.json_output import print_json
 from warpbook.cli.script_process import run_script
 from warpbook.cli.terminal import terminal_width
 from warpbook.reports.checklist import checklist_lines
-from warpbook.reports.labs import CHECKLIST_LABS
 from warpbook_monitors.budget import TRACES, hold
 from warpbook_monitors.plain_text import fitted, printable
 from warpbook_profiler.advice.cell_code import MOST_CHARACTERS
 from warpbook_profiler.checklist.answers import Checklist
-from warpbook_profiler.checklist.judging import checklist
 from warpbook_profiler.files.file_profile import profile_of
 from warpbook_profiler.files.nsight.ncu import looks_like_ncu
 from warpbook_profiler.files.read_trace import read_trace
 from warpbook_profiler.ranks.files import trace_files
+from warpbook_profiler.techniques.registry import checklist
 
 _DEFAULT_TIMEOUT_S = 300.0
 _MOST_TIMEOUT_S = 86_400.0
@@ -105,7 +104,7 @@ def _of_script(options: argparse.Namespace) -> Checklist:
         options.subject, options.args or [], timeout_s
     )
     source = _read_source(options.subject)
-    answers = checklist(profile, CHECKLIST_LABS, source, process)
+    answers = checklist(profile, source, process)
     if not has_gpu:
         return structs.replace(answers, warnings=(_WITHOUT_GPU, *answers.warnings))
     return answers
@@ -124,7 +123,7 @@ def _of_traces(options: argparse.Namespace) -> dict[str, Checklist]:
             )
         events, run_of_trace = read_trace(str(path))
         profile = profile_of(events, replace(run_of_trace, source=source)).profile
-        checklists[path.name] = checklist(profile, CHECKLIST_LABS, source)
+        checklists[path.name] = checklist(profile, source)
     return checklists
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpbook.cli.errors import CommandError
-from warpbook.reports.labs import CHECKLIST_LABS
 from warpbook.reports.page import report_page
-from warpbook_profiler.checklist.judging import checklist
 from warpbook_profiler.files.file_profile import FileProfile
+from warpbook_profiler.techniques.registry import checklist
 
 
 def write(read: FileProfile, trace: Path, target: Path) -> int:
@@ -17,7 +16,7 @@ def write(read: FileProfile, trace: Path, target: Path) -> int:
     Raises:
         CommandError: it can't be written.
     """
-    answers = checklist(read.profile, CHECKLIST_LABS, read.run.source)
+    answers = checklist(read.profile, read.run.source)
     page = report_page(read.profile, answers, trace.name, f"Trace file {trace.name}.")
     try:
         target.write_bytes(page.encode("utf-8", "replace"))

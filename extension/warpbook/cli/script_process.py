@@ -17,10 +17,10 @@ import msgspec
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.python_path import NOWHERE, own_path
 from warpbook_profiler.checklist.process import ProcessState
-from warpbook_profiler.checklist.script_answer import ScriptAnswer
+from warpbook_profiler.files.script_answer import ScriptAnswer
 from warpbook_profiler.model.cell_profile import CellProfile
 
-_MODULE = "warpbook_profiler.checklist.script_run"
+_MODULE = "warpbook_profiler.files.script_run"
 _STDERR = 2
 #: of variables that must be there before torch is imported
 _EARLY = ("CUDA_", "NVIDIA_", "PYTORCH_", "TORCH", "OMP_", "MKL_")

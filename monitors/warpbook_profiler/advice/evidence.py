@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,9 +14,20 @@ from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.events.columns import NONE, Bools, Category, Columns, Int64s
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.calls import Calls
+from warpbook_profiler.facts.roofline import Called, Need, called
 from warpbook_profiler.model.bare_run import BareRun
 from warpbook_profiler.model.figures import Metrics
 from warpbook_profiler.replay.estimate import Bare
+
+
+class Product(NamedTuple):
+    """Calls of one operator with the same operands that multiply."""
+
+    by: Called
+    need: Need
+    flops: int
+    #: positions among the events on the GPU
+    events: Int64s
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,17 @@ class Evidence:
     def code(self) -> CellCode:
         """Give the cell's source as far as it is known."""
         return CellCode(self.run.source)
+
+    @cached_property
+    def products(self) -> tuple[Product, ...]:
+        """Return the products whose FLOPs are known, calls that are alike together."""
+        groups, place = called(self.events, self.events.only(Category.KERNEL))
+        at = np.flatnonzero(self.is_kernel)
+        return tuple(
+            Product(by, need, need.flops, at[np.flatnonzero(place == number)])
+            for number, by in enumerate(groups)
+            if (need := by.need) is not None and need.flops
+        )
 
     @property
     def busy_ns(self) -> int:

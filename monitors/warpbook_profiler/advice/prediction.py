@@ -92,7 +92,6 @@ class Prediction:
             operator=proposal.operator,
             line=proposal.line,
             sketch=proposal.sketch,
-            topic=proposal.topic,
         )
         bare_run = self._evidence.bare_run
         return structs.replace(change, sentence=sentence(change, bare_run))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.model.figures import Topic
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,6 @@ class Proposal:
     operator: str | None = None
     line: int | None = None
     sketch: str = ""
-    topic: Topic | None = None
     #: shown even where it gains nothing, since a person would expect a gain of it
     is_shown_without_gain: bool = False
     #: why it gains nothing, where another reason is known than the replay's

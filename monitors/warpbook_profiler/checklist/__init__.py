@@ -1,4 +1,4 @@
-"""The optimisation checklist: what a profiled window uses of it, and what it misses.
+"""The optimisation checklist: what a question is, and how its answers are judged.
 
-Imports `files`, `techniques` and what is below.
+The questions are in `techniques`. Imports `advice`, `facts` and `model`.
 """

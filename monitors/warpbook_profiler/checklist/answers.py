@@ -5,7 +5,6 @@ Texts are ready to show. Names in them are the profiled program's: views escape 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Struct
@@ -19,9 +18,6 @@ Part = Literal["any work", "training", "inference"]
 
 #: more are no checklist
 MOST_LINES = 100
-
-#: id of the lab that teaches an item, by the item's name
-Labs = Mapping[str, str]
 
 
 class Judgement(NamedTuple):

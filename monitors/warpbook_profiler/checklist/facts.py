@@ -1,15 +1,15 @@
-"""All that a rule of the checklist may look at: profile, source and process."""
+"""A question of the checklist, and what it may look at: profile, source, process."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from warpbook_monitors import units
 from warpbook_monitors.verdict_kinds import Kind
-from warpbook_profiler.checklist.answers import Judgement
+from warpbook_profiler.checklist.answers import Judgement, Part
 from warpbook_profiler.checklist.code_settings import CodeSettings
 from warpbook_profiler.checklist.process import ProcessState
 from warpbook_profiler.facts.kernels import (
@@ -18,10 +18,9 @@ from warpbook_profiler.facts.kernels import (
     uses_tensor_cores,
 )
 from warpbook_profiler.model.cell_profile import AnnotationRow, CellProfile, KernelRow
-from warpbook_profiler.model.change import Change
+from warpbook_profiler.model.change import MOST_CHANGES, Change
 from warpbook_profiler.model.figures import Metrics
 from warpbook_profiler.model.pictures import RooflinePoint
-from warpbook_profiler.techniques.registry import MOST_CHANGES
 
 _BACKWARD = re.compile(r"autograd::engine|\w*Backward\d*$|Optimizer\.step#")
 _PRODUCT = re.compile(
@@ -37,12 +36,32 @@ class NoGpuWork(LookupError):
 
 
 @dataclass(frozen=True)
+class Question:
+    """One question of the checklist."""
+
+    #: what documents call it
+    name: str
+    text: str
+    judge: Callable[[Facts], Judgement]
+    #: of the documents: where the answer is "no"
+    no_where: str
+    #: id of the lab that teaches it
+    lab: str | None
+    #: of what work it is
+    part: Part = "any work"
+    #: nothing can be said of it where no work of a GPU was recorded
+    is_of_gpu: bool = True
+
+
+@dataclass(frozen=True)
 class Facts:
     """One profiled window, with what is known of its code and process."""
 
     profile: CellProfile
     code: CodeSettings
     process: ProcessState
+    #: by the name of a question, the names of the changes that answer it
+    answering: Mapping[str, tuple[str, ...]]
 
     @property
     def metrics(self) -> Metrics:
@@ -144,6 +163,10 @@ class Facts:
     def changes(self, *names: str) -> list[Change]:
         """Give the changes with these names, the one that gains most first."""
         return [change for change in self.profile.changes if change.name in names]
+
+    def advised(self, question: Question) -> Judgement | None:
+        """Answer by the change for this question that gains most, if any is advised."""
+        return self.by_change(*self.answering[question.name])
 
     def by_change(self, *names: str) -> Judgement | None:
         """Answer by the change with one of these names that gains most, if any is.

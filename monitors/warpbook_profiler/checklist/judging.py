@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from warpbook_profiler.checklist.answers import (
-    ANSWERS,
-    Checklist,
-    Judgement,
-    Labs,
-    Line,
+from warpbook_profiler.checklist.answers import ANSWERS, Checklist, Judgement, Line
+from warpbook_profiler.checklist.facts import Facts, Question
+
+_AGAIN = (
+    "Record some steps after the first ones with torch.profiler, or profile a cell by "
+    "%%gpuprof, and ask again."
 )
-from warpbook_profiler.checklist.code_settings import CodeSettings
-from warpbook_profiler.checklist.facts import Facts
-from warpbook_profiler.checklist.items import ITEMS, Item
-from warpbook_profiler.checklist.process import ProcessState
-from warpbook_profiler.model.cell_profile import CellProfile
-
 _NO_GPU = Judgement(
     "unknown",
     "Nothing of a GPU is in the profile.",
@@ -29,56 +24,65 @@ _NO_PHASE = Judgement(
 )
 
 
-def checklist(
-    profile: CellProfile,
-    labs: Labs,
-    source: str | None = None,
-    process: ProcessState | None = None,
-) -> Checklist:
-    """Answer each item.
+def _profile_first(facts: Facts) -> Judgement:
+    profile = facts.profile
+    if profile.completeness.refusal:
+        return Judgement("no", profile.completeness.refusal, _AGAIN)
+    verdict = profile.verdict
+    if verdict is None or verdict.kind == "unknown":
+        said = verdict.cause if verdict is not None else "No verdict is possible."
+        return Judgement("no", said, _AGAIN)
+    return Judgement("yes", f"{verdict.kind}: {verdict.sentence}")
 
-    Args:
-        profile: of what ran.
-        labs: which lab teaches an item.
-        source: the code that ran, which is parsed and never run; None if not known.
-        process: settings of the process that ran it, as far as they are known.
-    """
-    facts = Facts(profile, CodeSettings(source), process or ProcessState())
-    lines = tuple(_line(item, facts, labs) for item in ITEMS)
+
+#: of no technique: the others rest on it
+PROFILE_FIRST = Question(
+    name="profile-first",
+    text="Is it measured what holds the code back?",
+    judge=_profile_first,
+    no_where="no verdict is possible",
+    lab="read-the-trace",
+    is_of_gpu=False,
+)
+
+
+def judge(facts: Facts, questions: Sequence[Question]) -> Checklist:
+    """Return the answer to each question, in their order."""
+    lines = tuple(_line(question, facts) for question in questions)
     counts = Counter(line.answer for line in lines)
     return Checklist(
         lines,
         ", ".join(f"{counts[answer]} {answer}" for answer in ANSWERS) + ".",
-        profile.completeness.warnings,
+        facts.profile.completeness.warnings,
     )
 
 
-def _line(item: Item, facts: Facts, labs: Labs) -> Line:
-    judgement = _judgement(item, facts)
+def _line(question: Question, facts: Facts) -> Line:
+    judgement = _judgement(question, facts)
     return Line(
-        item.name,
-        item.part,
-        item.question,
+        question.name,
+        question.part,
+        question.text,
         judgement.answer,
         judgement.evidence,
         judgement.advice,
-        labs.get(item.name),
+        question.lab,
     )
 
 
-def _judgement(item: Item, facts: Facts) -> Judgement:
-    if item.part != "any work" and not facts.host_names:
+def _judgement(question: Question, facts: Facts) -> Judgement:
+    if question.part != "any work" and not facts.host_names:
         return _NO_PHASE
-    if item.part == "training" and not facts.trains:
+    if question.part == "training" and not facts.trains:
         return Judgement("not applicable", "No backward pass is in this window.")
-    if item.part == "inference" and facts.trains:
+    if question.part == "inference" and facts.trains:
         return Judgement("not applicable", "The window trains.")
-    if item.part == "inference" and not facts.has_layers:
+    if question.part == "inference" and not facts.has_layers:
         return Judgement("not applicable", "No layer of a model is in this window.")
-    if item.is_of_gpu:
+    if question.is_of_gpu:
         if not facts.has_gpu_work:
             return _NO_GPU
         refusal = facts.profile.completeness.refusal
         if refusal:
             return Judgement("unknown", refusal, "Record it again.")
-    return item.rule(facts)
+    return question.judge(facts)

@@ -42,8 +42,12 @@ _GENERATED_PRODUCT = re.compile(r"triton_tem_")
 _MOVING = re.compile(
     _OWN + r"(at::|cub::|thrust::|Memcpy|Memset"
     r"|(?<=namespace\)::)(softmax_warp|elementwise_kernel)_"
-    r"|cudnn::(ops::|bn_(fw|bw))|nchwToNhwc|nhwcToNchw|splitKreduce_kernel"
+    r"|cudnn::(ops::|bn_(fw|bw))|splitKreduce_kernel"
     r"|vllm::(\w+_)?rms_norm)"
+)
+# cuDNN's and others' copies of a tensor from one layout of its axes to another
+_LAYOUT = re.compile(
+    r"nchwToNhwc|nhwcToNchw|cudnn::\S*convertTensor|nchw2nhwc|nhwc2nchw|batched_transpose_"
 )
 # single-precision and other plain arithmetic, whatever library it is from
 _PLAIN = re.compile(
@@ -95,7 +99,14 @@ def only_moves(name: str) -> bool:
     """Tell whether a library's kernel does little with each number that it reads."""
     if _GENERATED.match(name) and not moves(name):
         return bool(_GENERATED_MOVING.match(name))
-    return bool(_MOVING.match(name) or _BESIDE_ATTENTION.search(name) or moves(name))
+    if _MOVING.match(name) or _BESIDE_ATTENTION.search(name):
+        return True
+    return copies_layout(name) or moves(name)
+
+
+def copies_layout(name: str) -> bool:
+    """Return whether a kernel copies a tensor to another layout of its axes."""
+    return bool(_LAYOUT.search(name))
 
 
 def uses_tensor_cores(name: str) -> bool | None:

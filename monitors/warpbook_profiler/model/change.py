@@ -6,11 +6,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpbook_profiler.model.figures import Topic
-
 #: "predicted": a range; "not below": new host code decides how much more it takes;
 #: "unknown": nothing can be said before it is tried
 Basis = Literal["predicted", "not below", "unknown"]
+
+#: nobody tries more of one window
+MOST_CHANGES = 6
 
 
 class Change(Struct, frozen=True):
@@ -42,8 +43,8 @@ class Change(Struct, frozen=True):
     line: int | None = None
     #: a few lines of code, in the cell's own names where they are known
     sketch: str = ""
-    #: the technique; None where it is none of these
-    topic: Topic | None = None
+    #: id of the lab that teaches it, where one does
+    lab: str | None = None
 
     @property
     def gains_nothing(self) -> bool:

@@ -46,7 +46,7 @@ def view_of(profile: CellProfile, labs: Labs) -> ReportView:
         time=time_bar(profile.findings, profile.bare),
         figures=figure_groups.labelled_figures(headline_figures(profile)),
         warnings=_warnings(profile),
-        changes=change_views(profile.changes, labs),
+        changes=change_views(profile.changes),
         trials=tuple(
             TrialView(trial.name, trial.outcome, trial.sentence)
             for trial in profile.trials
@@ -107,7 +107,7 @@ def _time_title(bare: BareRun | None) -> str:
     return f"Where the {took(bare)} without the profiler go"
 
 
-def change_views(changes: Sequence[Change], labs: Labs) -> tuple[ChangeView, ...]:
+def change_views(changes: Sequence[Change]) -> tuple[ChangeView, ...]:
     """Word the changes, in their order."""
     return tuple(
         ChangeView(
@@ -116,7 +116,7 @@ def change_views(changes: Sequence[Change], labs: Labs) -> tuple[ChangeView, ...
             change.sentence,
             change.evidence,
             change.sketch,
-            labs.get(change.topic),
+            change.lab,
         )
         for change in changes
     )

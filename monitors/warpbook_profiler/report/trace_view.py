@@ -38,7 +38,7 @@ def view_of_trace(report: TraceReport, labs: Labs) -> ReportView:
         time=time_bar(report.findings, report.bare),
         figures=figure_groups.labelled_figures(_figures(report)),
         warnings=(*report.completeness.warnings, *cautions),
-        changes=change_views(report.changes, labs),
+        changes=change_views(report.changes),
         trials=(),
         lines=None,
         causes=cause_views(report.findings, labs),

@@ -1,4 +1,6 @@
-"""One module for each kind of change: what shows it, and what it edits.
+"""One file a technique: its pattern, edit, question, trial, lab and documents.
 
-Imports `advice` and what is below; `registry` lists the modules.
+`technique.py` says what a technique is, `registry.py` lists them and makes the views.
+`host/` has those of the host's time, `gpu/` those of the GPU's. Imports `checklist`,
+`advice` and what is below; torch in functions of experiments alone.
 """

@@ -1,55 +1,48 @@
-"""Every kind of change that there is, and the ones that a window gets."""
+"""All techniques, and the views of them: advice, checklist, trials, names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from itertools import chain
+
+from msgspec import structs
 
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.prediction import Prediction
-from warpbook_profiler.advice.proposal import Rule
-from warpbook_profiler.model.change import Change
-from warpbook_profiler.techniques.allocation import allocation
-from warpbook_profiler.techniques.attention import attention
-from warpbook_profiler.techniques.cell_by_cell import cell_by_cell
-from warpbook_profiler.techniques.contention import contention
-from warpbook_profiler.techniques.debug_settings import debug_settings
-from warpbook_profiler.techniques.gradients import gradients
-from warpbook_profiler.techniques.growing_cat import growing_cat
-from warpbook_profiler.techniques.launches import launches
-from warpbook_profiler.techniques.layout import layout
-from warpbook_profiler.techniques.library_chains import library_chains
-from warpbook_profiler.techniques.loading import loading
-from warpbook_profiler.techniques.masks import masks
-from warpbook_profiler.techniques.optimizer import optimizer
-from warpbook_profiler.techniques.pinning import pinning
-from warpbook_profiler.techniques.pointwise import pointwise
-from warpbook_profiler.techniques.printing import printing
-from warpbook_profiler.techniques.products import products
-from warpbook_profiler.techniques.read_back import read_back
-from warpbook_profiler.techniques.round_trip import round_trip
-from warpbook_profiler.techniques.row_by_row import row_by_row
-from warpbook_profiler.techniques.streams import streams
-from warpbook_profiler.techniques.transfers import transfers
-from warpbook_profiler.techniques.waits import waits
-
-RULES: tuple[Rule, ...] = (
-    allocation,
+from warpbook_profiler.checklist.answers import Checklist
+from warpbook_profiler.checklist.code_settings import CodeSettings
+from warpbook_profiler.checklist.facts import Facts, Question
+from warpbook_profiler.checklist.judging import PROFILE_FIRST, judge
+from warpbook_profiler.checklist.process import ProcessState
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.change import MOST_CHANGES, Change
+from warpbook_profiler.techniques.gpu import (
     attention,
-    cell_by_cell,
+    checkpointing,
     contention,
-    debug_settings,
+    cudnn_search,
     gradients,
-    growing_cat,
-    launches,
     layout,
     library_chains,
+    low_precision,
+    padding,
+    pointwise,
+    precision,
+)
+from warpbook_profiler.techniques.host import (
+    allocation,
+    batches,
+    cell_by_cell,
+    debug_settings,
+    growing_cat,
+    inference,
+    launches,
     loading,
     masks,
     optimizer,
     pinning,
-    pointwise,
     printing,
-    products,
     read_back,
     round_trip,
     row_by_row,
@@ -57,25 +50,98 @@ RULES: tuple[Rule, ...] = (
     transfers,
     waits,
 )
-#: nobody tries more
-MOST_CHANGES = 6
+from warpbook_profiler.techniques.technique import Experiment, Technique
+
+#: those of this package, in the order in which the checklist goes through them
+OWN: tuple[Technique, ...] = tuple(
+    module.TECHNIQUE
+    for module in (
+        *(debug_settings, loading, transfers, pinning, allocation, waits, read_back),
+        *(printing, masks, round_trip, streams, growing_cat, row_by_row, batches),
+        *(launches, pointwise, attention, library_chains, cell_by_cell, precision),
+        *(padding, cudnn_search, layout, contention, gradients, checkpointing),
+        *(optimizer, inference, low_precision),
+    )
+)
 #: how much of a bound's gain counts beside a range's, which is surer
 _BOUND_WEIGHT = 0.8
 
 
 def advise(evidence: Evidence) -> tuple[Change, ...]:
-    """Give the changes that apply, the one that gains most first."""
-    changes = sorted(_found(evidence), key=lambda change: -_gain_ns(change, evidence))
+    """Return the changes that apply, the one that gains most first."""
+    changes = sorted(_changes(evidence), key=lambda change: -_gain_ns(change, evidence))
     return tuple(changes[:MOST_CHANGES])
 
 
-def _found(evidence: Evidence) -> Iterator[Change]:
+def checklist(
+    profile: CellProfile,
+    source: str | None = None,
+    process: ProcessState | None = None,
+) -> Checklist:
+    """Return the answer to each question.
+
+    Args:
+        profile: of what ran.
+        source: the code that ran, which is parsed and never run; None if not known.
+        process: settings of the process that ran it, as far as they are known.
+    """
+    facts = Facts(
+        profile, CodeSettings(source), process or ProcessState(), _answering()
+    )
+    return judge(facts, questions())
+
+
+def questions() -> tuple[Question, ...]:
+    """Return the questions of the checklist, in its order."""
+    of_techniques = (technique.questions for technique in techniques())
+    return (PROFILE_FIRST, *chain.from_iterable(of_techniques))
+
+
+def experiments() -> tuple[type[Experiment], ...]:
+    """Return the changes that `--try` measures, the cheapest first."""
+    return tuple(
+        sorted(
+            (kind for technique in techniques() for kind in technique.experiments),
+            key=lambda kind: kind.cost,
+        )
+    )
+
+
+def technique_of(name: str) -> Technique | None:
+    """Return the technique that has a change or an experiment of this name."""
+    for technique in techniques():
+        tried = [experiment.name for experiment in technique.experiments]
+        if name in (*technique.names, *tried):
+            return technique
+    return None
+
+
+def techniques() -> tuple[Technique, ...]:
+    """Return all techniques."""
+    return OWN
+
+
+@cache
+def _answering() -> dict[str, tuple[str, ...]]:
+    """Return the names of the changes that answer a question, by its name."""
+    kinds = [kind for technique in techniques() for kind in technique.changes]
+    return {
+        question.name: tuple(
+            name for kind in kinds if kind.answers is question for name in kind.names
+        )
+        for question in questions()
+    }
+
+
+def _changes(evidence: Evidence) -> Iterator[Change]:
     prediction = Prediction(evidence)
-    for rule in RULES:
-        for proposal in rule(evidence):
+    for technique in techniques():
+        if technique.rule is None:
+            continue
+        for proposal in technique.rule(evidence):
             change = prediction.of(proposal)
             if change is not None:
-                yield change
+                yield structs.replace(change, lab=technique.lab_of[change.name])
 
 
 def _gain_ns(change: Change, evidence: Evidence) -> float:

@@ -12,10 +12,10 @@ from IPython.core.error import UsageError
 
 from tests.extension.kernel.state_digest import digest
 from warpbook.kernel.trying import guard, trials, turns
-from warpbook.kernel.trying.changes.registry import CHANGES
-from warpbook.kernel.trying.names import CHANGE_NAMES
 from warpbook.kernel.trying.saved_tensors import SavedTensors
+from warpbook_profiler.techniques.registry import experiments
 
+NAMES = [kind.name for kind in experiments()]
 SETUP = """
 import random, numpy as np, torch
 from torch import nn
@@ -85,10 +85,6 @@ def assert_unchanged(states: list[tuple[dict, dict]]) -> None:
         assert [key for key in before if before[key] != after[key]] == []
 
 
-def test_every_name_has_its_change() -> None:
-    assert tuple(make().name for make in CHANGES) == CHANGE_NAMES
-
-
 # what torch.compile imports warns
 @pytest.mark.filterwarnings("ignore")
 def test_what_applies_is_measured_and_nothing_of_the_state_is_changed(
@@ -97,7 +93,7 @@ def test_what_applies_is_measured_and_nothing_of_the_state_is_changed(
     shell.run_cell(SETUP)
     by_change = tried(shell, "--try-seconds 600", TRAINING)
     assert_unchanged(states)
-    assert list(by_change) == list(CHANGE_NAMES)
+    assert list(by_change) == NAMES
     for name in ("bf16", "fused-optimizer", "channels-last", "compile"):
         trial = by_change[name]
         assert trial.refused is None, trial.sentence
@@ -118,7 +114,7 @@ def test_what_applies_is_measured_and_nothing_of_the_state_is_changed(
         assert "Tried on copies" in words
         assert "Not tried: the cell computes nothing on a GPU." in words
     (report,) = ingest.reports
-    assert [trial.name for trial in report.profile.trials] == list(CHANGE_NAMES)
+    assert [trial.name for trial in report.profile.trials] == NAMES
     assert shell.user_ns["p"].to_dict()["trials"][1]["name"] == "bf16"
 
 
@@ -343,7 +339,7 @@ def test_the_line_magic_tries_its_expression(
     assert result.success
     assert [trial.name for trial in shell.user_ns["p"].trials] == ["bf16"]
     shell.run_cell("b = %gpuprof -o p --try a @ a")
-    assert len(shell.user_ns["p"].trials) == len(CHANGE_NAMES)
+    assert len(shell.user_ns["p"].trials) == len(NAMES)
     assert_unchanged(states)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.profiler.replay.exam import TIMES_MS, read
-from warpbook.kernel.trying.promises import promise_of
+from warpbook.kernel.trying.trials import promise_of
 from warpbook_profiler.verdict.analysis import analyse
 
 

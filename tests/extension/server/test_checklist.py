@@ -8,10 +8,9 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from tests.extension.server.test_difference import profiled
-from warpbook.reports.labs import CHECKLIST_LABS
-from warpbook_profiler.checklist.judging import checklist
 from warpbook_profiler.checklist.view import view_of_checklist
 from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.techniques.registry import checklist
 
 PAGE = Path(__file__).parents[3] / "frontend" / "src" / "dashboard"
 
@@ -33,7 +32,7 @@ def profile_of(report: dict) -> CellProfile:
 
 def plain(profile: CellProfile, source: str | None = None) -> dict:
     """What the command line draws, too."""
-    view = view_of_checklist(checklist(profile, CHECKLIST_LABS, source))
+    view = view_of_checklist(checklist(profile, source))
     return json.loads(msgspec.json.encode(view))
 
 
@@ -66,7 +65,9 @@ async def test_what_the_kernel_answered_is_kept_and_not_in_the_stream(
     await client.next("hello")
     report = profiled("r-1", "train_fp32", 1_000.0)
     source = "loss = model(x)\nopt.zero_grad(set_to_none=False)\n"
-    known = checklist(profile_of(report), {"mixed-precision": "gone"}, source)
+    known = checklist(profile_of(report), source)
+    gone = [msgspec.structs.replace(line, lab="gone") for line in known.lines]
+    known = msgspec.structs.replace(known, lines=tuple(gone))
     report["checklist"] = json.loads(msgspec.json.encode(known))
     await ingest("/v1/reports", report)
     assert await answers("r-1") == plain(profile_of(report), source)
@@ -79,7 +80,7 @@ async def test_answers_of_a_kernel_are_text_and_no_more_than_a_list(
     ingest, jp_fetch
 ) -> None:
     report = profiled("r-1", "train_fp32", 1_000.0)
-    known = checklist(profile_of(report), {})
+    known = checklist(profile_of(report))
     attack = "<script>alert(1)</script>"
     lying = msgspec.structs.replace(known.lines[0], question=attack, evidence=attack)
     lines = [json.loads(msgspec.json.encode(lying))]

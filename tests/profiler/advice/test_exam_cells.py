@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import re
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -26,8 +24,7 @@ from tests.gpu.exam.results import (
 from tests.gpu.exam.running import Kernels, profile_figures, run_cell
 from tests.gpu.exam.table import line, table
 from tests.profiler.replay.exam import read
-from warpbook.kernel.trying.names import CHANGE_NAMES
-from warpbook_profiler import techniques as rules
+from warpbook_profiler.techniques.registry import experiments, techniques
 from warpbook_profiler.verdict.analysis import analyse
 
 CELLS = load_cells()
@@ -42,21 +39,6 @@ FIRST_CELLS = {
     "resnet18_one_image",
     "wait_on_side_stream",
 }
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-
-
-def names_in_rules() -> set[str]:
-    """Give the texts in the rules' modules that may be the name of a change."""
-    folder = Path(rules.__file__).parent
-    names = {
-        node.value
-        for path in folder.glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if _NAME.fullmatch(node.value)
-    }
-    # made of an operator's name
-    return names | {"whole-lstm"}
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
@@ -74,9 +56,9 @@ def test_the_exam_is_large_and_has_the_first_cells() -> None:
 
 def test_changes_have_names_of_the_product() -> None:
     used = {name for cell in CELLS for name in cell.changes}
-    assert used <= names_in_rules()
+    assert used <= {name for technique in techniques() for name in technique.names}
     tried = {cell.try_name for cell in CELLS} - {None}
-    assert tried <= set(CHANGE_NAMES)
+    assert tried <= {kind.name for kind in experiments()}
 
 
 @pytest.mark.parametrize(

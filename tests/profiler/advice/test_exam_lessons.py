@@ -11,9 +11,9 @@ from tests.profiler.advice.programs import Written
 from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.facts.kernels import uses_tensor_cores
 from warpbook_profiler.model.figures import Finding
-from warpbook_profiler.techniques.growing_cat import growing_cat
-from warpbook_profiler.techniques.masks import masks
-from warpbook_profiler.techniques.pinning import pinning
+from warpbook_profiler.techniques.host.growing_cat import growing_cat
+from warpbook_profiler.techniques.host.masks import masks
+from warpbook_profiler.techniques.host.pinning import pinning
 from warpbook_profiler.verdict.findings import judge
 from warpbook_profiler.verdict.metrics import Metrics
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.profiler.advice.program import Cell, changes_of
-from warpbook_profiler.techniques.cell_by_cell import cell_by_cell
-from warpbook_profiler.techniques.growing_cat import growing_cat
-from warpbook_profiler.techniques.printing import printing
-from warpbook_profiler.techniques.row_by_row import row_by_row
+from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
+from warpbook_profiler.techniques.host.growing_cat import growing_cat
+from warpbook_profiler.techniques.host.printing import printing
+from warpbook_profiler.techniques.host.row_by_row import row_by_row
 
 ROWS = "y = torch.empty_like(x)\nfor i in range(64):\n    y[i] = x[i] * 2\n"
 

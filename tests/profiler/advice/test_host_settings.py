@@ -12,15 +12,15 @@ from warpbook_profiler.advice.host_flow import round_trips
 from warpbook_profiler.advice.loops import row_loops
 from warpbook_profiler.advice.proposal import Rule
 from warpbook_profiler.files.chrome import read_chrome_trace
-from warpbook_profiler.techniques.allocation import allocation
-from warpbook_profiler.techniques.cell_by_cell import cell_by_cell
-from warpbook_profiler.techniques.debug_settings import debug_settings
-from warpbook_profiler.techniques.growing_cat import growing_cat
-from warpbook_profiler.techniques.loading import loading
-from warpbook_profiler.techniques.masks import masks
-from warpbook_profiler.techniques.printing import printing
-from warpbook_profiler.techniques.round_trip import round_trip
-from warpbook_profiler.techniques.row_by_row import row_by_row
+from warpbook_profiler.techniques.host.allocation import allocation
+from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
+from warpbook_profiler.techniques.host.debug_settings import debug_settings
+from warpbook_profiler.techniques.host.growing_cat import growing_cat
+from warpbook_profiler.techniques.host.loading import loading
+from warpbook_profiler.techniques.host.masks import masks
+from warpbook_profiler.techniques.host.printing import printing
+from warpbook_profiler.techniques.host.round_trip import round_trip
+from warpbook_profiler.techniques.host.row_by_row import row_by_row
 
 RULES: tuple[Rule, ...] = (
     allocation,

@@ -6,11 +6,11 @@ import pytest
 
 from tests.profiler.advice.program import Cell, changes_of
 from warpbook_profiler.model.change import Change
-from warpbook_profiler.techniques.allocation import allocation
-from warpbook_profiler.techniques.loading import loading
-from warpbook_profiler.techniques.masks import masks
-from warpbook_profiler.techniques.pinning import pinning
-from warpbook_profiler.techniques.round_trip import round_trip
+from warpbook_profiler.techniques.host.allocation import allocation
+from warpbook_profiler.techniques.host.loading import loading
+from warpbook_profiler.techniques.host.masks import masks
+from warpbook_profiler.techniques.host.pinning import pinning
+from warpbook_profiler.techniques.host.round_trip import round_trip
 
 ALONE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"

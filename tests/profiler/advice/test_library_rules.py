@@ -223,7 +223,7 @@ def trained(reduces: int, time_us: float, beside: bool = False) -> Written:
 def test_gradients_that_nothing_hides_are_named(program: Written, name: str) -> None:
     change: Change = program.changes()[name]
     assert (change.basis, change.high_ns) == ("not below", None)
-    assert change.topic == "communication"
+    assert change.lab == "parallelism-by-hand"
     assert change.low_ns is not None
     # twenty products of 200 µs are computed in any case
     assert 3_700_000 <= change.low_ns <= 4_300_000

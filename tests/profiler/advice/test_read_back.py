@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.profiler.advice.program import Cell, changes_of
-from warpbook_profiler.techniques.read_back import read_back
+from warpbook_profiler.techniques.host.read_back import read_back
 
 LARGE, SMALL = 16 << 20, 40 << 10
 READS = "for x in xs:\n    kept.append(model(x).cpu())\n"

@@ -10,7 +10,7 @@ import pytest
 from tests.profiler.advice.exam_changes import change_of, changes_of
 from tests.profiler.advice.program import Cell
 from tests.profiler.advice.program import changes_of as changes_by
-from warpbook_profiler.techniques.waits import waits
+from warpbook_profiler.techniques.host.waits import waits
 
 LISTED = "kept = []\nfor x in xs:\n    kept.append({})"
 

@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from warpbook.reports.labs import CHECKLIST_LABS
 from warpbook_profiler.checklist.answers import Checklist, Line
-from warpbook_profiler.checklist.items import ITEMS
-from warpbook_profiler.checklist.judging import checklist
 from warpbook_profiler.checklist.process import ProcessState
 from warpbook_profiler.files.file_profile import read_profile
 from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.techniques.registry import checklist, questions
 
 DATA = Path(__file__).parents[2] / "data"
 TRACES = [
@@ -33,7 +31,7 @@ def profile_of(trace: str) -> CellProfile:
 
 
 def answers(trace: str, **known: object) -> dict[str, Line]:
-    judged: Checklist = checklist(profile_of(trace), CHECKLIST_LABS, **known)  # type: ignore[arg-type]
+    judged: Checklist = checklist(profile_of(trace), **known)  # type: ignore[arg-type]
     return {line.name: line for line in judged.lines}
 
 
@@ -113,8 +111,9 @@ def test_an_expert_would_agree(trace: str, expected: dict[str, str]) -> None:
 @pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.name.split(".")[0])
 def test_each_answer_has_evidence_and_no_number_is_made_up(trace: Path) -> None:
     profile = profile_of(str(trace.relative_to(DATA)).removesuffix(".json.gz"))
-    judged = checklist(profile, CHECKLIST_LABS)
-    assert [line.name for line in judged.lines] == [item.name for item in ITEMS]
+    judged = checklist(profile)
+    names = [question.name for question in questions()]
+    assert [line.name for line in judged.lines] == names
     predicted = [change.sentence for change in profile.changes]
     for line in judged.lines:
         assert line.evidence
@@ -190,7 +189,7 @@ def test_autograd_is_judged_by_what_ran_and_not_by_what_the_code_mentions(
         profile_of("exam_h100/resnet18_one_image"), autograd_nodes=nodes
     )
     source = "with torch.no_grad():\n    pass\nmodel(x)\n"
-    judged = checklist(profile, CHECKLIST_LABS, source)
+    judged = checklist(profile, source)
     (line,) = (line for line in judged.lines if line.name == "no-autograd")
     assert line.answer == answer and evidence in line.evidence
 
@@ -227,7 +226,7 @@ def test_checkpoints_are_for_a_memory_that_is_full(
         profile_of("traces/train_fp32"), peak_reserved_bytes=peak_bytes
     )
     state = ProcessState(gpu_memory_bytes=80 << 30)
-    judged = checklist(profile, CHECKLIST_LABS, process=state)
+    judged = checklist(profile, process=state)
     (line,) = (line for line in judged.lines if line.name == "checkpointing")
     assert line.answer == answer
 
@@ -239,12 +238,12 @@ def test_images_need_no_sizes_of_eight(tmp_path: Path) -> None:
     assert sized != text
     path = tmp_path / "t.json"
     path.write_text(sized)
-    judged = checklist(read_profile(str(path)).profile, CHECKLIST_LABS)
+    judged = checklist(read_profile(str(path)).profile)
     (line,) = (line for line in judged.lines if line.name == "alignment")
     assert line.answer == YES
     # channels do
     path.write_text(re.sub(r"\b256\b(?=[, \d]*\])", "255", sized))
-    judged = checklist(read_profile(str(path)).profile, CHECKLIST_LABS)
+    judged = checklist(read_profile(str(path)).profile)
     (line,) = (line for line in judged.lines if line.name == "alignment")
     assert line.answer == NO and "pad 255 to 256" in line.advice
 
@@ -258,5 +257,5 @@ def test_clipping_many_gradients_at_once_is_no_optimizer_that_does() -> None:
     )
     assert any(row.name == clipping for row in kernels)
     clipped = structs.replace(profile, kernels=kernels)
-    lines = {line.name: line for line in checklist(clipped, CHECKLIST_LABS).lines}
+    lines = {line.name: line for line in checklist(clipped).lines}
     assert lines["fused-optimizer"].answer != YES

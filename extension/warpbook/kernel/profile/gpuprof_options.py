@@ -14,7 +14,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument
 
 from warpbook.kernel.runs.profile import Profile, profile_in
-from warpbook.kernel.trying.names import ALL, CHANGE_NAMES, DEFAULT_TRY_SECONDS
+from warpbook.kernel.trying import ALL, DEFAULT_TRY_SECONDS
 
 #: more runs than this are a mistake
 _MOST_RUNS = 1000
@@ -131,9 +131,9 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
                 nargs="?",
                 const=ALL,
                 default=None,
-                choices=(*CHANGE_NAMES, ALL),
-                help="Measure a change on copies of the cell's state, or all that fit: "
-                f"{', '.join(CHANGE_NAMES)}.",
+                type=_experiment,
+                help="Measure a change on copies of the cell's state, as tf32 or "
+                "compile, or all that fit.",
             ),
             argument(
                 "--try-seconds",
@@ -146,6 +146,25 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     ):
         function = decorator(function)
     return function
+
+
+def _experiment(name: str) -> str:
+    """Return the name of a change that can be tried, or of all.
+
+    Raises:
+        ArgumentTypeError: it is none; which there are follows.
+    """
+    # it needs NumPy, which takes long to import
+    from warpbook_profiler.techniques.registry import experiments, technique_of
+
+    names = [ALL, *(kind.name for kind in experiments())]
+    if name in names:
+        return name
+    technique = technique_of(name)
+    why = "" if technique is None else f" {technique.untried}"
+    raise argparse.ArgumentTypeError(
+        f"{name[:60]!r} can't be tried.{why} These can: {', '.join(names)}."
+    )
 
 
 def checked(options: argparse.Namespace, variables: Mapping[str, Any]) -> Options:

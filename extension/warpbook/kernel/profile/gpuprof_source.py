@@ -128,10 +128,21 @@ def split_line(line: str, actions: Sequence[argparse.Action]) -> tuple[str, str]
         if action is None or action.nargs == 0:
             continue
         is_optional = action.nargs == "?"
-        if not is_optional or _next_word(rest)[0] in (action.choices or ()):
+        if not is_optional or _is_value(action, _next_word(rest)[0]):
             value, rest = _next_word(rest)
             options.append(value)
     return " ".join(options), rest
+
+
+def _is_value(action: argparse.Action, word: str) -> bool:
+    """Return whether an option that may stand alone takes this word."""
+    if not callable(action.type):
+        return word in (action.choices or ())
+    try:
+        action.type(word)
+    except argparse.ArgumentTypeError:
+        return False
+    return True
 
 
 def with_values_apart(options: str) -> str:

@@ -10,7 +10,7 @@ from warpbook.kernel.link.server_link import LinkError, ServerLink
 from warpbook.kernel.runs.comparison import Difference
 from warpbook.reports.checklist import checklist_html, checklist_lines
 from warpbook.reports.html import notice_html, report_html
-from warpbook.reports.labs import CHECKLIST_LABS, LABS
+from warpbook.reports.labs import LABS
 from warpbook.reports.text import report_text
 from warpbook_monitors.plain_text import joined
 from warpbook_profiler.checklist.answers import Checklist
@@ -94,12 +94,9 @@ class Profile:
     def advise(self) -> Advice:
         """Go through the optimisation checklist with what was measured."""
         # it needs NumPy, which takes long to import
-        from warpbook_profiler.checklist import judging
+        from warpbook_profiler.techniques.registry import checklist
 
-        answers: Checklist = judging.checklist(
-            self.figures, CHECKLIST_LABS, self.code, self.process
-        )
-        return Advice(answers, self.title)
+        return Advice(checklist(self.figures, self.code, self.process), self.title)
 
     def __repr__(self) -> str:
         """Write the report as text."""

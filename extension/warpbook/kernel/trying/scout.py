@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,52 +15,18 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from warpbook_profiler.techniques.technique import CellActs
+
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward")
 #: what waits for the GPU, so that a graph can't hold it
 _WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "unique")
 _COPYING = ("_to_copy", "copy_", "_copy_from")
 
 
-@dataclass
-class Facts:
-    """What a run of the cell's body did."""
-
-    #: types of the devices that computed
-    devices: set[str] = field(default_factory=set)
-    #: matrix products and convolutions by device and dtype of their operands
-    products: dict[tuple[str, torch.dtype], int] = field(default_factory=dict)
-    #: the cell turned autocast on itself
-    has_autocast: bool = False
-    #: operators that wait for the GPU
-    waits: set[str] = field(default_factory=set)
-    #: operators on more than one number in the host's memory
-    on_host: set[str] = field(default_factory=set)
-    #: between host and GPU
-    copies: int = 0
-    #: memory of the host that was copied to a GPU and is not pinned, by its address
-    pageable: set[int] = field(default_factory=set)
-    #: those that were called by no other, in order
-    modules: list[torch.nn.Module] = field(default_factory=list)
-    #: all that ran, also within others
-    convolutions: list[torch.nn.Conv2d] = field(default_factory=list)
-    optimizers: list[torch.optim.Optimizer] = field(default_factory=list)
-    #: memory of four-dimensional tensors that modules were called with, by address
-    images: set[int] = field(default_factory=set)
-
-    def product_dtypes(self, device: str) -> set[torch.dtype]:
-        """Give the dtypes that were multiplied on a device."""
-        return {dtype for where, dtype in self.products if where == device}
-
-    @property
-    def device(self) -> str:
-        """Give the type of device that did the work."""
-        return "cuda" if "cuda" in self.devices else "cpu"
-
-
 @contextlib.contextmanager
-def scouting() -> Iterator[Facts]:
+def scouting() -> Iterator[CellActs]:
     """Note what the code within the block does."""
-    facts = Facts()
+    facts = CellActs()
     depth = [0]
 
     def begins(module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
@@ -101,7 +66,7 @@ def _has(listed: list[Any], value: object) -> bool:
 class _NotingAutocast(TorchFunctionMode):  # type: ignore[misc]
     """Sees each call of torch, where autocast has not yet done its part."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: CellActs) -> None:
         super().__init__()
         self._facts = facts
 
@@ -116,7 +81,7 @@ class _NotingAutocast(TorchFunctionMode):  # type: ignore[misc]
 class _Noting(TorchDispatchMode):  # type: ignore[misc]
     """Sees each operator."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: CellActs) -> None:
         super().__init__()
         self._facts = facts
 

@@ -10,15 +10,13 @@ from typing import Any
 
 import torch
 
-from warpbook.kernel.trying.changes.change import Applied, Change, TriedCell
-from warpbook.kernel.trying.changes.registry import asked_for
+from warpbook.kernel.trying import ALL
+from warpbook.kernel.trying.cell import CopiedCell
 from warpbook.kernel.trying.guard import guarded
-from warpbook.kernel.trying.names import ALL
 from warpbook.kernel.trying.outputs import Outputs, collect, compare
-from warpbook.kernel.trying.promises import promise_of
 from warpbook.kernel.trying.reach import Reached, reach
 from warpbook.kernel.trying.refusals import NotIsolated, Refused, StateLost
-from warpbook.kernel.trying.scout import Facts, scouting
+from warpbook.kernel.trying.scout import scouting
 from warpbook.kernel.trying.side_effects import check
 from warpbook.kernel.trying.snapshot import Snapshot
 from warpbook.kernel.trying.source import Body, read_body
@@ -26,7 +24,9 @@ from warpbook.kernel.trying.turns import planned_pairs, run_once, take_turns
 from warpbook_profiler.capture.torch_gpus import used_devices
 from warpbook_profiler.compare.paired_ratio import speed_ratio
 from warpbook_profiler.model.cell_profile import CellProfile
-from warpbook_profiler.model.trials import Trial, measured, refused
+from warpbook_profiler.model.trials import Promise, Trial, measured, refused
+from warpbook_profiler.techniques.registry import experiments, technique_of
+from warpbook_profiler.techniques.technique import Applied, CellActs, Experiment
 
 #: stands for all changes where the cell itself is refused
 EVERY_CHANGE = "every change"
@@ -77,11 +77,38 @@ def _try_changes(
     trials = _Trials(body, namespace, reached, snapshot, profile)
     try:
         with _restored(snapshot):
-            return tuple(trials.measure(asked_for(name), deadline_s))
+            return tuple(trials.measure(_chosen(name), deadline_s))
     except Refused as problem:
         return (refused(shown_name, str(problem)),)
     except KeyboardInterrupt:
         return (*trials.done, refused(shown_name, "it was interrupted."))
+
+
+def promise_of(profile: CellProfile, name: str) -> Promise | None:
+    """Return how many times as fast the cell should be, at least and at most.
+
+    Of a bound only the most is known. None where the report does not advise the change,
+    nor another of its technique, or can't say what it gives.
+    """
+    technique = technique_of(name)
+    names = (name,) if technique is None else technique.names
+    advised = [change for change in profile.changes if change.name in names]
+    # its own comes first
+    for change in sorted(advised, key=lambda change: change.name != name):
+        if change.speed_high is not None:
+            return Promise(
+                (change.speed_low or 1.0, change.speed_high),
+                profile.bare.time_ns if profile.bare else profile.wall_ns,
+                change.low_ns
+                if change.basis == "not below" and change.low_ns is not None
+                else None,
+            )
+    return None
+
+
+def _chosen(name: str) -> list[Experiment]:
+    """Return new experiments: one by its name, or all."""
+    return [kind() for kind in experiments() if name in (ALL, kind.name)]
 
 
 class _Trials:
@@ -101,13 +128,13 @@ class _Trials:
         #: those that an interrupt leaves
         self.done: list[Trial] = []
 
-    def measure(self, changes: list[Change], deadline_s: float) -> list[Trial]:
+    def measure(self, changes: list[Experiment], deadline_s: float) -> list[Trial]:
         """Try one after the other; each has its share of the time that is left.
 
         Raises:
             Refused: the cell itself can't be run on copies.
         """
-        cell = TriedCell(
+        cell = CopiedCell(
             self._body,
             self._body.compiled(),
             self._namespace,
@@ -116,7 +143,7 @@ class _Trials:
         )
         # the second tells how far unchanged runs differ
         unchanged, again = (self._look(cell.unchanged) for _ in range(2))
-        fitting: list[Change] = []
+        fitting: list[Experiment] = []
         for change in changes:
             reason = change.why_not(cell)
             if reason is None:
@@ -139,8 +166,8 @@ class _Trials:
 
     def _try(
         self,
-        change: Change,
-        cell: TriedCell,
+        change: Experiment,
+        cell: CopiedCell,
         unchanged: Outputs,
         again: Outputs,
         seconds: float,
@@ -180,14 +207,14 @@ class _Trials:
         result: Outputs = outputs
         return result
 
-    def _scout(self) -> Facts:
+    def _scout(self) -> CellActs:
         """Run the body once, stopped at the first thing that can't be undone.
 
         Raises:
             Refused: it was stopped, or does not run a second time.
         """
         runnable = self._body.compiled()
-        noted: list[Facts] = []
+        noted: list[CellActs] = []
 
         def run() -> Any:
             with scouting() as facts, guarded(self._body.filename):

@@ -10,12 +10,12 @@ from typing import Any
 
 from IPython.utils.capture import capture_output
 
-from warpbook.kernel.trying.changes.change import Applied
 from warpbook.kernel.trying.refusals import Refused
 from warpbook.kernel.trying.snapshot import Snapshot
 from warpbook_monitors import units
 from warpbook_profiler.capture.torch_gpus import wait_for_gpu
 from warpbook_profiler.compare.paired_ratio import LEAST_PAIRS
+from warpbook_profiler.techniques.technique import Applied
 
 #: even, so that what drifts meets both sides alike
 MOST_PAIRS = 20

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from tornado import web
 
 from warpbook.protocol import CellReport
-from warpbook.reports.labs import CHECKLIST_LABS
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import NoQuery
@@ -36,14 +35,13 @@ class ChecklistHandler(Handler):
 
 def checklist_of(report: CellReport) -> Checklist:
     """Give what the kernel answered; else judge the profile, without its code."""
+    # it needs numpy, which must not be imported on the event loop
+    from warpbook_profiler.techniques.registry import checklist, questions
+
     answers = report.checklist
     if answers is None:
-        # it needs numpy, which must not be imported on the event loop
-        from warpbook_profiler.checklist.judging import checklist
-
-        return checklist(report.profile, CHECKLIST_LABS)
-    # an older warpbook, or a newer one, may have had other labs
-    lines = tuple(
-        replace(line, lab=CHECKLIST_LABS.get(line.name)) for line in answers.lines
-    )
+        return checklist(report.profile)
+    # the kernel's warpbook may know other labs
+    labs = {question.name: question.lab for question in questions()}
+    lines = tuple(replace(line, lab=labs.get(line.name)) for line in answers.lines)
     return replace(answers, lines=lines)

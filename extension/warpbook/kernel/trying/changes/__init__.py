@@ -1,1 +1,0 @@
-"""The changes that can be tried, one module for those that belong together."""

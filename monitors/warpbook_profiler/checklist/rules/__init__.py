@@ -1,4 +1,0 @@
-"""How each item of the checklist is judged.
-
-Imports `checklist.facts`.
-"""

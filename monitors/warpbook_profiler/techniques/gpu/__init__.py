@@ -1,0 +1,1 @@
+"""Techniques that make work on the GPU less or faster."""

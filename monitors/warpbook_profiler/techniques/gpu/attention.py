@@ -1,0 +1,238 @@
+"""Attention by hand: product, softmax, product, each of which writes all scores."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.attention_code import AttentionCode, attention_code
+from warpbook_profiler.advice.cell_code import Call
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.facts.traffic import only_passes
+from warpbook_profiler.techniques.gpu.pointwise import FUSION
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
+_PRODUCTS = ("aten::bmm", "aten::baddbmm", "aten::mm")
+_MATH = "aten::_scaled_dot_product_attention_math"
+#: so many operators may lie between a product and the softmax, as masks and scales do
+_MOST_BETWEEN = 6
+#: a window with more is judged by these
+_MOST_ATTENTIONS = 2000
+_HALVES = ("c10::Half", "c10::BFloat16")
+#: of the time without a mask, what one with it takes
+_MASKED = 0.6
+
+
+@dataclass(frozen=True)
+class _Attention:
+    """One attention: its operators in order, from product to product."""
+
+    members: tuple[int, ...]
+    flops: int
+    dtype: str
+    scores: tuple[int, ...]
+
+
+def attention(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose one fused kernel for what is written as three and more."""
+    operators = evidence.operators
+    attentions = list(_attentions(operators))
+    if not attentions:
+        return
+    by_backend = operators.within(np.flatnonzero(operators.named(_MATH)))
+    for in_math in (False, True):
+        some = [one for one in attentions if by_backend[one.members[0]] == in_math]
+        if some:
+            yield _proposal(evidence, some, in_math)
+
+
+def _proposal(
+    evidence: Evidence, attentions: list[_Attention], in_math: bool
+) -> Proposal:
+    operators, chip = evidence.operators, evidence.chip
+    ways = Ways(evidence)
+    time_ns, is_predicted = 0, True
+    for one in attentions:
+        members = np.array(one.members, np.int64)
+        kept = operators.launched_within(members[:1])
+        time_ns += evidence.time_ns(operators.launched_within(members))
+        ways.join_operators(members)
+        span = None if chip is None else chip.attend(one.flops, one.dtype)
+        if span is None:
+            is_predicted = False
+            continue
+        if len(one.members) > _UNMASKED:
+            # half of it if the mask is causal, as most are
+            span = Span(span.low_ns / 2, span.usual_ns * _MASKED, span.high_ns)
+        ways.resize(kept, span)
+    one = attentions[0]
+    reason = ""
+    if one.dtype not in _HALVES:
+        is_predicted = False
+        reason = (
+            "Flash attention wants float16 or bfloat16; what the backend for float32 "
+            "takes depends on the shapes."
+        )
+    elif operators.named("aten::_softmax_backward_data").any():
+        is_predicted = False
+        reason = (
+            "The backward pass becomes faster too; by how much is not in the trace."
+        )
+    calls = "once" if len(attentions) == 1 else f"{len(attentions):,} times"
+    evidence_text = (
+        f"Product, softmax and product are kernels of their own {calls}, and write "
+        f"{'×'.join(map(str, one.scores))} scores to memory: "
+        f"{units.share(evidence.share(time_ns))} of the bare run."
+    )
+    title = "Use torch.nn.functional.scaled_dot_product_attention."
+    if in_math:
+        title = (
+            "Let scaled_dot_product_attention take a fused backend: its math backend "
+            "ran."
+        )
+    return Proposal(
+        name="sdpa-backend" if in_math else "sdpa",
+        title=title,
+        evidence=evidence_text,
+        ways=ways,
+        is_bound=not is_predicted,
+        reason=reason,
+        operator=operators.name(int(operators.outer_of(np.array([one.members[0]]))[0])),
+        line=evidence.code.first_line("softmax")
+        or evidence.line_at(int(operators.table.start_ns[one.members[0]])),
+        sketch=_of_backend(evidence, one) if in_math else _fused(evidence, one),
+    )
+
+
+def _fused(evidence: Evidence, one: _Attention) -> str:
+    """Write the fused call in the cell's names, without what it would leave out."""
+    code = attention_code(evidence.code) or AttentionCode("y", "q", "k", "v", "")
+    names = {evidence.operators.name(member).rstrip("_") for member in one.members}
+    mask, notes = "", []
+    if code.left_out:
+        mask = f", attn_mask=~{code.left_out}"
+    elif names & {"aten::masked_fill", "aten::where", "aten::add"}:
+        notes.append("attn_mask= of what is masked or added, or is_causal=True")
+    if names & {"aten::mul", "aten::div"}:
+        notes.append("scale= of what scores are multiplied by, if not size**-0.5")
+    arguments = f"{code.query}, {code.key}, {code.value}{mask}"
+    call = f"torch.nn.functional.scaled_dot_product_attention({arguments})"
+    return "\n".join([f"{code.result} = {call}", *(f"# {note}" for note in notes)])
+
+
+def _of_backend(evidence: Evidence, one: _Attention) -> str:
+    """Write the cell's own call of torch's attention with another backend."""
+    calls = evidence.code.calls("scaled_dot_product_attention")
+    own = [argument.id for argument in _names(calls[0])] if calls else []
+    names = ", ".join(own if len(own) == 3 else ("q", "k", "v"))
+    call = calls[0].text if calls else f"scaled_dot_product_attention({names})"
+    cast = f"{names} = (t.to(torch.bfloat16) for t in ({names}))\n"
+    return (
+        f"{'' if one.dtype in _HALVES else cast}"
+        "with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION):\n"
+        f"    y = {call}"
+    )
+
+
+def _names(call: Call) -> list[ast.Name]:
+    return [one for one in call.node.args[:3] if isinstance(one, ast.Name)]
+
+
+#: product, scale, softmax, product; a mask is one more
+_UNMASKED = 4
+
+
+def _attentions(operators: Operators) -> Iterator[_Attention]:
+    launching = operators.launching
+    is_product = operators.named(*_PRODUCTS)
+    centres = np.flatnonzero(operators.named(*_SOFTMAX)[launching])
+    for centre in centres[:_MOST_ATTENTIONS].tolist():
+        scores = _first_dims(operators, int(launching[centre]))
+        if len(scores) < 2:
+            continue
+        before = _nearest(operators, launching, is_product, centre, -1, scores)
+        after = _nearest(operators, launching, is_product, centre, 1, scores)
+        if before is None or after is None:
+            continue
+        members = launching[before : after + 1]
+        made, taken = (operators.operands(int(launching[at])) for at in (before, after))
+        depth = made.dims[_matrices(made.dims)[0]][-1]
+        width = taken.dims[_matrices(taken.dims)[1]][-1]
+        yield _Attention(
+            tuple(members.tolist()),
+            2 * math.prod(scores) * (depth + width),
+            made.dtypes[0],
+            scores,
+        )
+
+
+def _first_dims(operators: Operators, position: int) -> tuple[int, ...]:
+    dims = operators.operands(position).dims
+    return dims[0] if dims else ()
+
+
+def _nearest(
+    operators: Operators,
+    launching: Int64s,
+    is_product: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+    centre: int,
+    step: int,
+    scores: tuple[int, ...],
+) -> int | None:
+    """Find the product that gives these scores, or the one that takes them."""
+    thread = operators.table.track[launching[centre]]
+    for at in range(centre + step, centre + step * (_MOST_BETWEEN + 1), step):
+        if not 0 <= at < len(launching):
+            return None
+        position = int(launching[at])
+        if operators.table.track[position] != thread:
+            continue
+        if is_product[position]:
+            return at if _fits(operators, position, step, scores) else None
+        if not only_passes(operators.name(position)):
+            return None
+    return None
+
+
+def _fits(
+    operators: Operators, position: int, step: int, scores: tuple[int, ...]
+) -> bool:
+    dims = operators.operands(position).dims
+    matrices = _matrices(dims)
+    if len(matrices) < 2:
+        return False
+    a, b = (dims[at] for at in matrices[:2])
+    made = math.prod(a[:-1]) * b[-1] if step < 0 else math.prod(a)
+    rows, columns = (a[-2], b[-1]) if step < 0 else (a[-2], a[-1])
+    return made == math.prod(scores) and (rows, columns) == scores[-2:]
+
+
+def _matrices(dims: tuple[tuple[int, ...], ...]) -> list[int]:
+    """Give the positions of the two that are multiplied, the last two."""
+    return [at for at, sizes in enumerate(dims) if len(sizes) >= 2][-2:]
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("sdpa", "sdpa-backend"),
+            what="attention by hand, or the math backend: fused attention",
+            time="predicted in float16 and bfloat16, else not below",
+            answers=FUSION,
+            lab="which-sdpa",
+        ),
+    ),
+    rule=attention,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

@@ -1,0 +1,58 @@
+"""Whether cuDNN measures which algorithm is fastest; a trace tells no gain of it."""
+
+from __future__ import annotations
+
+from warpbook_profiler.checklist.answers import Judgement
+from warpbook_profiler.checklist.facts import Facts, Question, at_line
+from warpbook_profiler.techniques.technique import Technique
+
+_SETTING = "torch.backends.cudnn.benchmark"
+
+
+def _judge(facts: Facts) -> Judgement:
+    """Tell whether cuDNN measures which algorithm is fastest."""
+    if not facts.has_convolutions:
+        return Judgement("not applicable", "Nothing convolves in this window.")
+    state = facts.process.cudnn_benchmark
+    within = facts.code.keyword("benchmark", "flags")
+    value, line = facts.code.assigned("cudnn.benchmark") or within or (None, None)
+    if within is not None and within[0] is True:
+        # the process has its own setting again once that block has ended
+        state, (value, line) = None, within
+    if state is None and value is None:
+        if not facts.code.is_known:
+            return Judgement(
+                "unknown",
+                "A trace does not show the setting.",
+                "Give the code: warpbook advise TRACE --source FILE.",
+            )
+        evidence = f"The code does not set {_SETTING}, which is off unless set."
+    elif state is not None:
+        evidence = f"{_SETTING} is {state} in the process that ran it."
+        value = state
+    else:
+        evidence = f"The code sets {_SETTING} to {value}{at_line(line)}."
+    if value:
+        return Judgement("yes", evidence)
+    return Judgement(
+        "no",
+        evidence,
+        f"Set {_SETTING} = True if the sizes of the input stay the same; each new size "
+        "is measured once. What it gives is not known before it is tried.",
+    )
+
+
+CUDNN_BENCHMARK = Question(
+    name="cudnn-benchmark",
+    text="Does cuDNN measure its algorithms (cudnn.benchmark)?",
+    judge=_judge,
+    no_where=(
+        "something convolves, and `torch.backends.cudnn.benchmark` is off: in the "
+        "process that ran, or by its code"
+    ),
+    lab="convolution-settings",
+    is_of_gpu=False,
+)
+
+
+TECHNIQUE = Technique(questions=(CUDNN_BENCHMARK,))

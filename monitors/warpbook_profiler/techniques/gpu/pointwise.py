@@ -1,0 +1,396 @@
+"""Chains of operators that pass over the same tensor, each through memory again."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import math
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.fused_code import fused_code
+from warpbook_profiler.advice.kernel_runs import launched, runs
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.checklist.answers import Judgement
+from warpbook_profiler.checklist.facts import Facts, Question, percent
+from warpbook_profiler.events.columns import Bools, Int64s
+from warpbook_profiler.facts.traffic import ITEM_BYTES, only_passes, reduces
+from warpbook_profiler.techniques.technique import (
+    Applied,
+    ChangeKind,
+    Technique,
+    TriedCell,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+#: shorter kernels are launched more slowly than they run: that is another change
+_LEAST_MEAN_NS = 8_000
+#: what one fused kernel would hold; a longer chain becomes several
+_MOST_MEMBERS = 32
+#: of a chain, operators that give a new tensor
+_LEAST_NEW = 2
+#: of the reads that may be of the same tensor, those that go to memory
+_READ_TWICE = 0.25
+#: a longer row does not stay on its multiprocessor while it is reduced, and is read
+#: again, in part from a cache
+_LONG_ROW, _READ_AGAIN = 2_048, 0.3
+#: what the call of a compiled function takes the host beside the first operator's call
+_COMPILED = Span(10_000.0, 45_000.0, 90_000.0)
+#: each begins a chain: two that follow one another are mostly of different tensors
+_WHOLE = frozenset(
+    "native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm "
+    "_fused_rms_norm _softmax _log_softmax".split()
+)
+#: how fast a compiled kernel draws its random numbers is not known
+_RANDOM = frozenset("native_dropout normal uniform bernoulli exponential".split())
+#: of the sizes around it, below which an operator on numbers of each row is small
+_ROW_RATIO = 64
+#: a window with more launches has its chains without them
+_MOST_FILLED = 50_000
+#: they begin a tensor, so nothing before them is read
+_NEW = frozenset("zero fill normal uniform".split())
+#: sizes of a hostile file are cut here
+_MOST_ELEMENTS = 2.0**60
+_OPTIMIZER = "Optimizer.step#"
+_SKETCH = "@torch.compile\ndef fused(x):\n    ...  # the chain, unchanged"
+_FUSED = re.compile(
+    r"triton_|flash_?(attn_)?_?(fwd|bwd|fprop|bprop)|fmha|sdpa",
+    re.I,
+)
+_POINTWISE = re.compile(r"elementwise_kernel|triton_(poi|red|per)_")
+#: of the kernels' time, below which there is nothing to fuse
+_LEAST_TO_FUSE = 0.05
+#: of the run's time, from which launching one by one is what holds it back
+_LEAST_LAUNCHING = 0.25
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Kernels that follow one another over tensors of one size."""
+
+    #: among the events on the GPU, and the operator of each
+    events: Int64s
+    operators: Int64s
+    #: what one kernel must move, at least and at most
+    least_bytes: int
+    most_bytes: int
+    #: what reductions over long rows read once more
+    again_bytes: int
+
+
+def pointwise(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to fuse the chains into one kernel each."""
+    chip, operators = evidence.chip, evidence.operators
+    chains = _chains(evidence)
+    if not chains:
+        return
+    ways = Ways(evidence)
+    time_ns = kernels = 0
+    for chain in chains:
+        time_ns += evidence.time_ns(chain.events)
+        kernels += len(chain.events)
+        ways.join_operators(np.unique(chain.operators))
+        ways.add_host(evidence.calls.launch[chain.events[:1]], _COMPILED)
+        if chip is not None:
+            low, high = (
+                chip.pass_over(size_bytes)
+                for size_bytes in (chain.least_bytes, chain.most_bytes)
+            )
+            # most of what is read twice is the result of another, or still in a cache
+            usual_ns = low.usual_ns + _READ_TWICE * (high.usual_ns - low.usual_ns)
+            usual_ns += chip.least_ns(_READ_AGAIN * chain.again_bytes)
+            span = Span(low.low_ns, usual_ns, high.high_ns)
+            ways.resize(chain.events[:1], span.at_most(evidence.time_ns(chain.events)))
+    longest = max(chains, key=lambda chain: evidence.time_ns(chain.events))
+    names = [operators.name(at).removeprefix("aten::") for at in longest.operators]
+    draws = any(
+        _base(operators.name(at)) in _RANDOM
+        for chain in chains
+        for at in chain.operators.tolist()
+    )
+    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    line = evidence.line_at(int(operators.table.start_ns[int(longest.operators[0])]))
+    source = fused_code(evidence.code, names, line, "torch.compile")
+    yield Proposal(
+        name="fuse",
+        title="Fuse the chain into one kernel with torch.compile.",
+        evidence=(
+            f"{kernels:,} kernels pass over the same tensors one after the other "
+            f"({shown}), which takes {units.share(evidence.share(time_ns))} of the "
+            "bare run."
+        ),
+        ways=ways,
+        is_bound=chip is None or draws,
+        reason=(
+            "No ceilings of this GPU are known."
+            if chip is None
+            else "How fast a compiled kernel draws its random numbers decides."
+            if draws
+            else ""
+        ),
+        operator=operators.name(int(longest.operators[0])),
+        line=line if source is None else source.line,
+        sketch=_SKETCH if source is None else source.sketch,
+    )
+
+
+def _chains(evidence: Evidence) -> list[_Chain]:
+    operators, gpu = evidence.operators, evidence.gpu
+    if not len(operators.table):
+        return []
+    passing, elements = _passing(evidence)
+    direct = operators.direct
+    # the last is that of kernels that no operator called for
+    passes = np.append(passing & ~_in_optimizer(evidence), False)[direct]
+    gives_new = np.append(_gives_new(evidence), 0)[direct]
+    order = launched(evidence)
+    size = np.append(elements, 0)[direct]
+    size[order] = _of_rows_too(size[order])
+    chains = []
+    for run in runs(evidence, order, passes, 2, size):
+        for events in _cut(evidence, run):
+            is_long = gpu.duration_ns[events].mean() >= _LEAST_MEAN_NS
+            # what works in place may be on another tensor each time
+            if len(events) > 1 and is_long and gives_new[events].sum() >= _LEAST_NEW:
+                chains.append(_chain(evidence, events, direct[events]))
+    return chains
+
+
+def _of_rows_too(size: Int64s) -> Int64s:
+    """Give operators on a number of each row the size of those around them."""
+    filled: Int64s = size.copy()
+    if len(size) > _MOST_FILLED:
+        return filled
+    is_small = np.zeros(len(size), np.bool_)
+    for at in range(1, len(size)):
+        is_small[at] = 0 < size[at] <= filled[at - 1] // _ROW_RATIO
+        if is_small[at]:
+            filled[at] = filled[at - 1]
+    # what nothing of that size follows is at the end of a chain, and no part of it
+    after = np.append(size[1:], 0)
+    for at in range(len(size) - 1, 0, -1):
+        if is_small[at] and after[at] != filled[at]:
+            filled[at] = size[at]
+        after[at - 1] = filled[at]
+    return filled
+
+
+def _cut(evidence: Evidence, run: Int64s) -> Iterator[Int64s]:
+    """Cut a run where it is too long for one kernel, or begins with a new tensor."""
+    operators, direct = evidence.operators, evidence.operators.direct
+    begins, wholes = [0], 0
+    for at, event in enumerate(run.tolist()):
+        wholes += _base(operators.name(int(direct[event]))) in _WHOLE
+        if at - begins[-1] >= _MOST_MEMBERS or wholes > 1:
+            begins.append(at)
+            wholes = 0 if wholes <= 1 else 1
+    for first, until in zip(begins, [*begins[1:], len(run)], strict=True):
+        yield run[first:until]
+
+
+def _base(name: str) -> str:
+    return name.removeprefix("aten::").rstrip("_")
+
+
+def _passing(evidence: Evidence) -> tuple[Bools, Int64s]:
+    """Choose the operators that pass over tensors; give the elements of the largest."""
+    table = evidence.operators.table
+    of_name = np.array([only_passes(name) for name in table.names] or [False])
+    sizes = [
+        max((math.prod(dims) for dims in operands.dims if dims), default=0)
+        for operands in table.operands
+    ]
+    # the last is that of operators whose operands were not recorded
+    known = np.minimum(np.array([*sizes, 0], np.float64), _MOST_ELEMENTS)
+    elements = known[table.operand].astype(np.int64)
+    return of_name[table.name] & (elements > 1), elements
+
+
+def _gives_new(evidence: Evidence) -> Int64s:
+    """Count 1 for each operator that gives a new tensor of what it reads."""
+    table = evidence.operators.table
+    names = [name.removeprefix("aten::") for name in table.names]
+    fits = [not (name.endswith("_") or name.rstrip("_") in _NEW) for name in names]
+    return np.array(fits or [False], np.int64)[table.name]
+
+
+def _in_optimizer(evidence: Evidence) -> Bools:
+    """Choose the operators of an optimizer's step, which has a change of its own."""
+    marks = evidence.operators.annotations
+    steps = np.array([name.startswith(_OPTIMIZER) for name in marks.names] or [False])
+    marks = marks.where(steps[marks.name])
+    begun_ns = evidence.operators.table.start_ns
+    place = np.searchsorted(marks.start_ns, begun_ns, side="right") - 1
+    ends_ns = np.append(marks.end_ns, np.iinfo(np.int64).min)
+    inside: Bools = begun_ns < ends_ns[place]
+    return inside & (place >= 0)
+
+
+def _chain(evidence: Evidence, events: Int64s, positions: Int64s) -> _Chain:
+    operators = evidence.operators
+    largest = outside = long_rows = 0
+    for number, position in enumerate(positions.tolist()):
+        operands = operators.operands(position)
+        sizes = [
+            math.prod(dims) * ITEM_BYTES.get(dtype, 4)
+            for dims, dtype in zip(operands.dims, operands.dtypes, strict=False)
+            if dims
+        ]
+        largest = max([largest, *sizes])
+        name, row = operators.name(position), (operands.dims or ((),))[0][-1:]
+        long_rows += reduces(name) and row > (_LONG_ROW,)
+        is_new = _base(name) in _NEW
+        # each but the first takes at least one from the operator before it
+        outside += (
+            0 if is_new else sum(sizes) - (max(sizes, default=0) if number else 0)
+        )
+    return _Chain(
+        events, positions, 2 * largest, outside + largest, long_rows * largest
+    )
+
+
+def _judge(facts: Facts) -> Judgement:
+    """Tell whether chains of small operations are one kernel each."""
+    advised = facts.advised(FUSION)
+    if advised is not None:
+        return advised
+    rows = facts.profile.kernels
+    fused = sum(row.share_ratio for row in rows if _FUSED.search(row.name))
+    pointwise = sum(row.share_ratio for row in rows if _POINTWISE.search(row.name))
+    if fused and pointwise < _LEAST_TO_FUSE:
+        return Judgement(
+            "yes",
+            f"{percent(fused)} of the kernels' time is in fused kernels, and "
+            f"{percent(pointwise)} in pointwise ones that are not.",
+        )
+    evidence = f"Pointwise kernels take {percent(pointwise)} of the kernels' time."
+    if pointwise < _LEAST_TO_FUSE:
+        return Judgement("not applicable", evidence)
+    if not facts.host_names:
+        return Judgement(
+            "unknown",
+            f"{evidence} Which operators they are of is not known.",
+            "Record with ProfilerActivity.CPU, too.",
+        )
+    if facts.cause_share("launch-bound") >= _LEAST_LAUNCHING:
+        return Judgement(
+            "not applicable",
+            f"{evidence} What holds them back is that they are launched one by one.",
+        )
+    return facts.without_gain(evidence)
+
+
+FUSION = Question(
+    name="fusion",
+    text="Are chains of operations fused?",
+    judge=_judge,
+    no_where=(
+        "chains of pointwise kernels, attention by hand, operations of CuPy or JAX one "
+        "by one"
+    ),
+    lab="fused-norm",
+)
+
+
+class Compile:
+    """Each module that no other module called is replaced by its compiled form."""
+
+    name: ClassVar[str] = "compile"
+    advice: ClassVar[str] = "Write model = torch.compile(model) once, before the loop."
+    warm_ups: ClassVar[int] = 3
+    cost: ClassVar[int] = 3
+    what: ClassVar[str] = "`torch.compile` of each module that no other module called"
+    not_where: ClassVar[str] = (
+        "there is no compiler, no module ran, or the cell makes it itself"
+    )
+
+    def __init__(self) -> None:
+        """Compile nothing yet."""
+        self._compiled: list[tuple[torch.nn.Module, Callable[..., Any]]] = []
+
+    def why_not(self, cell: TriedCell) -> str | None:
+        """Say why it does not fit this cell."""
+        modules = cell.facts.modules
+        if not modules:
+            return (
+                "no torch.nn.Module was called; a function is compiled by hand, as "
+                "torch.compile(f)."
+            )
+        if not any(map(cell.is_kept, modules)):
+            return "the cell makes its modules itself: move that to a cell before it."
+        if all(map(_is_compiled, modules)):
+            return "its modules are compiled already."
+        return _no_compiler(cell.facts.device)
+
+    @contextlib.contextmanager
+    def applied(self, cell: TriedCell) -> Iterator[Applied]:
+        """Have calls of the modules go to what was compiled."""
+        import torch
+
+        if not self._compiled:
+            # compiling `_call_impl`, as Module.compile() does, skips nn.Sequential
+            self._compiled = [
+                (module, torch.compile(module.forward))
+                for module in cell.facts.modules
+                if cell.is_kept(module) and not _is_compiled(module)
+            ]
+        before = [vars(module).get("forward") for module, _ in self._compiled]
+        try:
+            for module, compiled in self._compiled:
+                vars(module)["forward"] = compiled
+            yield Applied(cell.run)
+        finally:
+            for (module, _), then in zip(self._compiled, before, strict=True):
+                if then is None:
+                    # the class has it
+                    vars(module).pop("forward", None)
+                else:
+                    vars(module)["forward"] = then
+
+
+def _is_compiled(module: torch.nn.Module) -> bool:
+    is_wrapper = type(module).__name__ == "OptimizedModule"
+    return is_wrapper or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def _no_compiler(device: str) -> str | None:
+    """Say which compiler is missing; None if there is one."""
+    if device == "cuda":
+        try:
+            importlib.import_module("triton")
+        except ImportError as problem:
+            return f"torch.compile needs Triton, which can't be imported ({problem})."
+    # Triton compiles its launcher, too
+    if not any(map(shutil.which, ("c++", "g++", "clang++", "cc", "gcc", "clang"))):
+        return "torch.compile needs a C++ compiler, and none is in PATH."
+    return None
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("fuse",),
+            what=(
+                "chains of operators over one tensor, with numbers of each row between "
+                "them: `torch.compile`"
+            ),
+            time="predicted; not below where random numbers are drawn",
+            answers=FUSION,
+            lab="roofline",
+        ),
+    ),
+    rule=pointwise,
+    questions=(FUSION,),
+    experiments=(Compile,),
+)

@@ -1,0 +1,1 @@
+"""Techniques that free the host, so that the GPU waits for it less."""

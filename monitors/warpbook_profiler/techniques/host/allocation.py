@@ -1,0 +1,201 @@
+"""Memory that is taken from the driver, or given back, while the cell runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.facts.calls import named
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: in a stream's order they are cheap
+_TAKES = re.compile(r"(cuda|hip)Malloc(?!.*(Async|Host|FromPool))|cuMem(Create|Map$)")
+_GIVES_BACK = re.compile(r"(cuda|hip)Free(?!.*(Async|Host))|cuMem(Release|Unmap)")
+#: of the profiled run, below which nobody looks for it
+_LEAST_SHARE = 0.03
+#: set to anything but these, each tensor has an allocation of its own
+_NO_CACHING, _OFF = "PYTORCH_NO_CUDA_MEMORY_CACHING", ("", "0")
+#: one of each is no storm
+_LEAST_BACK = 2
+
+
+class _Calls(NamedTuple):
+    """Positions in `Calls.api` of the calls within the window."""
+
+    takes: Int64s
+    gives_back: Int64s
+
+
+def allocation(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to leave memory where it is."""
+    calls = _calls(evidence)
+    emptied = next(iter(evidence.code.calls("empty_cache")), None)
+    off = _turned_off(evidence.code)
+    if off is not None and min(map(len, calls)) >= _LEAST_BACK:
+        yield from _proposal(
+            evidence,
+            np.sort(np.concatenate([calls.gives_back, calls.takes])),
+            name="caching-allocator",
+            title="Leave the caching allocator on.",
+            what=(
+                f"The caching allocator is off: memory is taken from the driver "
+                f"{len(calls.takes):,} times, and given back "
+                f"{len(calls.gives_back):,} times, which waits for the GPU"
+            ),
+            line=off.line,
+            sketch=f"# {off.text}  # without it freed blocks are reused",
+        )
+    elif len(calls.gives_back) and emptied is not None:
+        again = _after(evidence, calls)
+        yield from _proposal(
+            evidence,
+            np.sort(np.concatenate([calls.gives_back, again])),
+            name="empty-cache",
+            title="Remove torch.cuda.empty_cache().",
+            what=(
+                f"empty_cache() gives memory back {len(calls.gives_back):,} times, "
+                f"which waits for the GPU, and it is taken anew {len(again):,} times"
+            ),
+            line=emptied.line,
+            sketch=f"# {emptied.text}  # the allocator reuses its memory without it",
+        )
+    elif _is_torch(evidence) and min(map(len, calls)) >= _LEAST_BACK:
+        yield from _proposal(
+            evidence,
+            np.sort(np.concatenate([calls.gives_back, calls.takes])),
+            name="expandable-segments",
+            title="Let the allocator grow its segments: expandable_segments:True.",
+            what=(
+                f"The allocator runs out of memory: it gives back "
+                f"{len(calls.gives_back):,} blocks and takes {len(calls.takes):,}"
+            ),
+            is_bound=True,
+            reason=(
+                "It ends where memory is fragmented; where it is full, only smaller "
+                "batches or fewer tensors do."
+            ),
+            sketch=(
+                "# before torch is imported\n"
+                'os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"'
+            ),
+        )
+    elif len(calls.takes):
+        yield from _proposal(
+            evidence,
+            calls.takes,
+            name="warm-memory",
+            title="Run one step before what is timed: first allocations are slow.",
+            what=f"Memory is taken from the driver {len(calls.takes):,} times",
+            sketch="step()  # once, untimed: later steps reuse its memory",
+        )
+
+
+class _Switch(NamedTuple):
+    """Where a cell turns the caching allocator off."""
+
+    line: int
+    text: str
+
+
+def _turned_off(code: CellCode) -> _Switch | None:
+    for call in code.calls("caching_allocator_enable"):
+        values = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
+        if any(isinstance(value, ast.Constant) and not value.value for value in values):
+            return _Switch(call.line, call.text)
+    for constant in code.constants():
+        if _NO_CACHING in constant.target and constant.value not in _OFF:
+            text = f"{constant.target} = {constant.value!r}"
+            return _Switch(constant.line, text)
+    return None
+
+
+def _proposal(
+    evidence: Evidence,
+    calls: Int64s,
+    *,
+    name: str,
+    title: str,
+    what: str,
+    sketch: str,
+    is_bound: bool = False,
+    reason: str = "",
+    line: int | None = None,
+) -> Iterator[Proposal]:
+    """Propose that these calls are gone."""
+    api = evidence.calls.api
+    time_ns = int(api.duration_ns[calls].sum())
+    if time_ns < _LEAST_SHARE * evidence.bare_run.profiled_ns or not len(calls):
+        return
+    ways = Ways(evidence)
+    ways.drop_calls(calls)
+    names = sorted({api.names[at] for at in api.name[calls].tolist()})
+    yield Proposal(
+        name=name,
+        title=title,
+        evidence=(
+            f"{what}: {' and '.join(names[:3])} take {duration_ns(time_ns)} of the "
+            "host's time."
+        ),
+        ways=ways,
+        is_bound=is_bound,
+        reason=reason,
+        line=line or evidence.line_at(int(api.start_ns[calls[0]])),
+        sketch=sketch,
+    )
+
+
+def _calls(evidence: Evidence) -> _Calls:
+    api = evidence.calls.api
+    inside = api.start_ns >= evidence.run.start_ns
+    return _Calls(
+        *(
+            np.flatnonzero(inside & named(api, pattern))
+            for pattern in (_TAKES, _GIVES_BACK)
+        )
+    )
+
+
+def _is_torch(evidence: Evidence) -> bool:
+    names = evidence.operators.table.names
+    return any(name.startswith("aten::") for name in names)
+
+
+def _after(evidence: Evidence, calls: _Calls) -> Int64s:
+    """Choose the calls that take what was given back before."""
+    later: Int64s = calls.takes[calls.takes > calls.gives_back[0]]
+    return later[: len(calls.gives_back)]
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=(
+                "empty-cache",
+                "caching-allocator",
+                "warm-memory",
+                "expandable-segments",
+            ),
+            what=(
+                "`empty_cache()` in the cell, a caching allocator that the cell turns "
+                "off, first allocations, blocks that are freed and taken again"
+            ),
+            time="predicted; the last one not below",
+            answers=None,
+            lab=None,
+        ),
+    ),
+    rule=allocation,
+    untried=(
+        "The allocator is the process's: it can't be another for one run of the cell."
+    ),
+)

@@ -1,0 +1,159 @@
+"""Cells of a recurrent network that a loop of Python calls step by step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.facts.traffic import only_passes
+from warpbook_profiler.techniques.gpu.pointwise import FUSION
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: by operator: the class of one step, and that of the whole sequence
+_CELLS = {
+    "aten::lstm_cell": ("LSTMCell", "LSTM"),
+    "aten::gru_cell": ("GRUCell", "GRU"),
+    "aten::rnn_tanh_cell": ("RNNCell", "RNN"),
+    "aten::rnn_relu_cell": ("RNNCell", "RNN"),
+}
+_LEAST_STEPS = 8
+_BACKWARD = "autograd::engine::evaluate_function: ThnnFused"
+#: one step of cuDNN's, where all weights stay on the chip
+_STEP_NS = 1_500.0
+
+
+def cell_by_cell(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose cuDNN's network over the whole sequence."""
+    for name, (cell, whole) in _CELLS.items():
+        sequences = _sequences(evidence, name)
+        if sequences:
+            yield _proposal(evidence, sequences, cell, whole)
+
+
+def _proposal(
+    evidence: Evidence, sequences: list[Int64s], cell: str, whole: str
+) -> Proposal:
+    operators = evidence.operators
+    table, ways = operators.table, Ways(evidence)
+    calls = np.concatenate(sequences)
+    first = np.array([steps[0] for steps in sequences])
+    last = np.array([steps[-1] for steps in sequences])
+    launched = operators.launched_within(calls)
+    of_first = operators.launched_within(first)
+    ways.drop(np.setdiff1d(launched, of_first))
+    least_ns = _STEP_NS * len(calls)
+    span = Span(least_ns, least_ns, least_ns).at_most(evidence.time_ns(launched))
+    ways.resize(of_first, span)
+    for thread in np.unique(table.track[first]).tolist():
+        # with what Python does between the steps
+        mine = table.track[first] == thread
+        ways.drop_host(int(thread), table.end_ns[first[mine]], table.end_ns[last[mine]])
+    _drop_backward(evidence, ways)
+    per_step = len(launched) / len(calls)
+    names, line = _in_source(evidence.code, cell)
+    sequence = names or whole.lower()
+    return Proposal(
+        name=f"whole-{whole.lower()}",
+        title=f"Use torch.nn.{whole} over the whole sequence.",
+        evidence=(
+            f"{operators.name(int(calls[0]))} is called {len(calls):,} times, each "
+            f"with {per_step:.0f} kernels of its own: "
+            f"{units.share(evidence.share(evidence.time_ns(launched)))} of the bare "
+            "run on the GPU, and a launch for each on the host."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason=(
+            "cuDNN's time depends on sizes and layers. It needs the inputs of all "
+            "steps before the first one."
+        ),
+        operator=operators.name(int(calls[0])),
+        line=line or evidence.line_at(int(operators.table.start_ns[calls[0]])),
+        sketch=(
+            f"{sequence} = torch.nn.{whole}(input_size, hidden_size, "
+            f"batch_first=True).cuda()\noutput, state = {sequence}(x)"
+            "  # x: batch, step, feature"
+        ),
+    )
+
+
+def _sequences(evidence: Evidence, name: str) -> list[Int64s]:
+    """Give the steps between which nothing but passes lies.
+
+    A decoder makes the next input from the last output, by products and lookups.
+    """
+    operators = evidence.operators
+    steps = np.flatnonzero(operators.named(name))
+    if len(steps) < _LEAST_STEPS:
+        return []
+    table = operators.table
+    launching = np.unique(operators.direct[operators.direct != NONE])
+    makes = np.array([not _is_pass(name) for name in table.names])[table.name]
+    makes &= ~operators.within(np.flatnonzero(operators.named(*_CELLS)))
+    others = launching[makes[launching]]
+    # a step is apart from the one before it where other work was launched in between
+    before = np.searchsorted(table.start_ns[others], table.start_ns[steps])
+    edges = np.flatnonzero(np.diff(before)) + 1
+    return [some for some in np.split(steps, edges) if len(some) >= _LEAST_STEPS]
+
+
+def _is_pass(name: str) -> bool:
+    is_choice = name in ("aten::argmax", "aten::argmin")
+    return name == "aten::cat" or (only_passes(name) and not is_choice)
+
+
+def _drop_backward(evidence: Evidence, ways: Ways) -> None:
+    """Take the steps' way back away, too: cuDNN has one for the whole sequence."""
+    operators = evidence.operators
+    table = operators.table
+    names = [name for name in table.names if name.startswith(_BACKWARD)]
+    steps = np.flatnonzero(operators.named(*names))
+    if not len(steps):
+        return
+    inside = operators.outermost & (table.track == table.track[steps[0]])
+    inside &= table.start_ns >= table.start_ns[steps[0]]
+    inside &= table.start_ns <= table.start_ns[steps[-1]]
+    ways.drop_operators(np.flatnonzero(inside))
+
+
+def _in_source(code: CellCode, cell: str) -> tuple[str, int | None]:
+    """Give the name of the cell in the source, and the line of its call."""
+    names = {
+        part.id
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Assign)
+        and any(
+            isinstance(part, ast.Attribute | ast.Name)
+            and getattr(part, "attr", getattr(part, "id", "")) == cell
+            for part in ast.walk(node.value)
+        )
+        for part in node.targets
+        if isinstance(part, ast.Name)
+    }
+    for call in code.calls(*sorted(names), in_loop=True):
+        return call.name, call.line
+    return "", None
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("whole-lstm", "whole-gru", "whole-rnn"),
+            what="cells of a recurrent network called step by step",
+            time="not below",
+            answers=FUSION,
+            lab=None,
+        ),
+    ),
+    rule=cell_by_cell,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

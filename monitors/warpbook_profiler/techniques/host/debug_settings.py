@@ -1,0 +1,242 @@
+"""Settings for debugging that were left on, seen in the trace or in the source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.checklist.answers import Judgement
+from warpbook_profiler.checklist.facts import Facts, Question
+from warpbook_profiler.events.columns import NONE
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_BLOCKING = "CUDA_LAUNCH_BLOCKING"
+#: shorter kernels may be done before their launch returns
+_LONG_NS = 20_000
+_LEAST_LONG = 8
+#: so many launches of long kernels return after their kernels
+_BLOCKED_SHARE = 0.95
+#: host's and GPU's clocks agree so well
+_TOLERANCE_NS = 2_000
+_LAUNCH = Span(2_500.0, 4_000.0, 8_000.0)
+_BACKWARD = "autograd::engine::evaluate_function"
+_CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::item")
+_LEAST_CHECKS = 3
+_CONVOLUTIONS = re.compile(r"aten::(cudnn_|miopen_)?convolution")
+#: operators that have a slower way for a result that never varies
+_VARYING = re.compile(
+    r"aten::((cudnn_|miopen_)?convolution|_?index_put|index_add|scatter|cumsum|"
+    r"max_pool|upsample|grid_sampl|embedding_bag|embedding_dense_backward)"
+)
+_LEAST_SHARE = 0.05
+_UNTRIED = "The other algorithms are not in the trace."
+
+
+def debug_settings(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to turn them off."""
+    yield from _blocking(evidence)
+    yield from _anomaly(evidence)
+    yield from _algorithms(evidence)
+    yield from _ranges(evidence)
+
+
+def _blocking(evidence: Evidence) -> Iterator[Proposal]:
+    calls, gpu = evidence.calls, evidence.gpu
+    events = np.flatnonzero(evidence.is_kernel & (calls.launch != NONE))
+    launch = calls.launch[events]
+    waits = calls.api.end_ns[launch] >= gpu.end_ns[events] - _TOLERANCE_NS
+    is_long = gpu.duration_ns[events] >= _LONG_NS
+    if np.count_nonzero(is_long) < _LEAST_LONG:
+        return
+    if waits[is_long].mean() < _BLOCKED_SHARE:
+        return
+    blocked = np.unique(launch[waits])
+    ways = Ways(evidence)
+    ways.drop_calls(blocked)
+    ways.add_host(blocked, _LAUNCH)
+    time_ns = int(calls.api.duration_ns[blocked].sum())
+    setting = (c for c in evidence.code.constants() if _BLOCKING in c.target)
+    yield Proposal(
+        name="no-launch-blocking",
+        title=f"Unset {_BLOCKING} and start the kernel anew.",
+        evidence=(
+            f"{len(blocked):,} launches return only when their kernel is done, "
+            f"{duration_ns(time_ns)} of the host's time: {_BLOCKING}=1 is set."
+        ),
+        ways=ways,
+        line=next((constant.line for constant in setting), None),
+        sketch=f'os.environ.pop("{_BLOCKING}", None)  # before CUDA is first used',
+    )
+
+
+def _anomaly(evidence: Evidence) -> Iterator[Proposal]:
+    operators = evidence.operators
+    table = operators.table
+    of_backward = np.array(
+        [name.startswith(_BACKWARD) for name in table.names] or [False]
+    )[table.name]
+    in_backward = np.append(of_backward, False)[operators.parent]
+    is_check = operators.named("aten::isnan") & in_backward
+    if np.count_nonzero(is_check) < _LEAST_CHECKS:
+        return
+    checks = np.flatnonzero(operators.named(*_CHECKS) & in_backward)
+    ways = Ways(evidence)
+    ways.drop_operators(checks)
+    # a stack trace is noted for each operator of the forward pass, in Python's time
+    outer = np.flatnonzero(operators.outermost & ~of_backward)
+    for thread in np.unique(table.track[outer]).tolist():
+        mine = outer[table.track[outer] == thread]
+        starts, ends = table.end_ns[mine[:-1]], table.start_ns[mine[1:]]
+        ways.best.drop_host(int(thread), starts, np.maximum(starts, ends))
+    launched = operators.launched_within(checks)
+    line = evidence.code.first_line("set_detect_anomaly", "detect_anomaly")
+    yield Proposal(
+        name="no-anomaly-mode",
+        title="Turn anomaly detection off.",
+        evidence=(
+            f"Each operator of the backward pass is followed by a search for NaN, "
+            f"{np.count_nonzero(is_check):,} times: {len(launched):,} kernels and "
+            "copies, and the host waits for each result."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason=(
+            "Anomaly mode also notes a stack trace for each operator of the forward "
+            "pass; how long that takes is not in the trace."
+        ),
+        operator="aten::isnan",
+        line=line,
+        sketch="torch.autograd.set_detect_anomaly(False)",
+    )
+
+
+def _algorithms(evidence: Evidence) -> Iterator[Proposal]:
+    """Tell of settings that choose slower algorithms; only a try shows by how much."""
+    for name, line, pattern, sketch in _settings(evidence.code):
+        time_ns = _time_of(evidence, pattern)
+        if evidence.share(time_ns) < _LEAST_SHARE:
+            continue
+        what = "convolutions" if pattern is _CONVOLUTIONS else "such operators"
+        yield Proposal(
+            name=name,
+            title=f"Try it with {sketch}.",
+            evidence=(
+                f"Line {line} leaves the faster algorithms out, and {what} take "
+                f"{units.share(evidence.share(time_ns))} of the bare run."
+            ),
+            ways=None,
+            reason=_UNTRIED,
+            line=line,
+            sketch=sketch,
+        )
+
+
+def _ranges(evidence: Evidence) -> Iterator[Proposal]:
+    for call in evidence.code.calls("emit_nvtx", "emit_itt"):
+        yield Proposal(
+            name="no-ranges",
+            title=f"Leave {call.name}() out: it marks each operator for another tool.",
+            evidence=f"Line {call.line} has torch mark {_calls_text(evidence)}.",
+            ways=None,
+            reason="The host's time for the marks is not told apart in the trace.",
+            line=call.line,
+            sketch=f"# no {call.text}",
+        )
+        return
+
+
+def _calls_text(evidence: Evidence) -> str:
+    return f"each of {len(evidence.operators.table):,} operators"
+
+
+def _settings(
+    code: CellCode,
+) -> Iterator[tuple[str, int, re.Pattern[str], str]]:
+    for call in code.calls("use_deterministic_algorithms"):
+        first = call.node.args[0] if call.node.args else None
+        if isinstance(first, ast.Constant) and first.value is True:
+            sketch = "torch.use_deterministic_algorithms(False)"
+            yield "nondeterministic", call.line, _VARYING, sketch
+    for constant in code.constants():
+        if constant.target.endswith("cudnn.deterministic") and constant.value is True:
+            sketch = "torch.backends.cudnn.deterministic = False"
+            yield "nondeterministic", constant.line, _CONVOLUTIONS, sketch
+        if constant.target.endswith("cudnn.benchmark") and constant.value is False:
+            sketch = "torch.backends.cudnn.benchmark = True"
+            yield "cudnn-benchmark", constant.line, _CONVOLUTIONS, sketch
+
+
+def _time_of(evidence: Evidence, pattern: re.Pattern[str]) -> int:
+    operators = evidence.operators
+    names = [name for name in operators.table.names if pattern.match(name)]
+    chosen = np.flatnonzero(operators.named(*names))
+    return evidence.time_ns(operators.launched_within(chosen))
+
+
+def _judge(facts: Facts) -> Judgement:
+    """Tell whether a setting for debugging slows the code down."""
+    advised = facts.advised(DEBUG_OFF)
+    if advised is not None:
+        return advised
+    if facts.profile.bare is None:
+        return facts.without_gain("No such setting is looked for in this trace.")
+    return Judgement("yes", "Nothing of such a setting is in the trace.")
+
+
+DEBUG_OFF = Question(
+    name="debug-off",
+    text="Are settings for debugging off (anomaly mode, launch blocking)?",
+    judge=_judge,
+    no_where=(
+        "anomaly mode, launch blocking, deterministic algorithms or ranges for another "
+        "tool are on"
+    ),
+    lab=None,
+)
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("no-launch-blocking",),
+            what="`CUDA_LAUNCH_BLOCKING` is on",
+            time="predicted",
+            answers=DEBUG_OFF,
+            lab=None,
+        ),
+        ChangeKind(
+            names=("no-anomaly-mode",),
+            what="anomaly mode is on",
+            time="not below",
+            answers=DEBUG_OFF,
+            lab=None,
+        ),
+        ChangeKind(
+            names=("nondeterministic", "no-ranges"),
+            what="deterministic algorithms, or ranges for another tool, are on",
+            time="not known before it is tried",
+            answers=DEBUG_OFF,
+            lab=None,
+        ),
+        ChangeKind(
+            names=("cudnn-benchmark",),
+            what="the cell turns cuDNN's search for algorithms off",
+            time="not known before it is tried",
+            answers=None,
+            lab=None,
+        ),
+    ),
+    rule=debug_settings,
+    questions=(DEBUG_OFF,),
+    untried="The cell or the process makes the setting itself.",
+)

@@ -1,0 +1,223 @@
+"""A tensor that grows by torch.cat: each call copies all that there was before."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import CellCode, written
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_CAT, _BACKWARD = "aten::cat", "autograd::engine::evaluate_function"
+#: torch's names for it in a source, and CuPy's
+_NAMES = ("cat", "concat", "concatenate", "hstack", "vstack", "dstack", "append")
+_LEAST_CALLS = 8
+#: a window with more is judged by these
+_MOST_CALLS = 20_000
+_MOST_GROWTHS = 200
+#: one copy of a part into its place
+_PART = Span(1_500.0, 2_500.0, 5_000.0)
+#: one call that takes all parts does so in several kernels, and reads little more
+_MANY = (1.0, 1.1, 1.6)
+
+
+class _Written(NamedTuple):
+    """`out = torch.cat([out, x])` in a loop."""
+
+    line: int
+    target: str
+    text: str
+
+
+class _Growth(NamedTuple):
+    """Calls each of which takes what the one before it gave."""
+
+    calls: Int64s
+    #: of the last result
+    elements: int
+    #: others read what is grown in between
+    is_read: bool
+
+
+def growing_cat(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose one cat at the end, or a tensor that is allocated once."""
+    source = _in_source(evidence.code)
+    if evidence.code.is_known and source is None:
+        return
+    growths = sorted(_growths(evidence), key=lambda growth: -growth.elements)
+    growths = growths[:_MOST_GROWTHS]
+    for is_read in (False, True):
+        some = [growth for growth in growths if growth.is_read == is_read]
+        # writing in place is not for what a backward pass goes through
+        if some and not (is_read and (source is None or _trains(evidence))):
+            yield _proposal(evidence, some, source, is_read)
+
+
+def _proposal(
+    evidence: Evidence, growths: list[_Growth], source: _Written | None, is_read: bool
+) -> Proposal:
+    operators = evidence.operators
+    ways, time_ns, calls = Ways(evidence), 0, 0
+    for growth in growths:
+        launched = operators.launched_within(growth.calls)
+        time_ns += evidence.time_ns(launched)
+        calls += len(growth.calls)
+        if is_read:
+            span = _PART.times(len(launched)).at_most(evidence.time_ns(launched))
+            ways.resize(launched, span)
+            continue
+        last = operators.launched_within(growth.calls[-1:])
+        took_ns = evidence.time_ns(last)
+        ways.drop_operators(np.unique(operators.outer_of(growth.calls[:-1])))
+        ways.resize(last, Span(*(took_ns * ratio for ratio in _MANY)))
+    largest = max(growths, key=lambda growth: growth.elements)
+    begun_ns = int(operators.table.start_ns[largest.calls[0]])
+    return Proposal(
+        name="allocate-once" if is_read else "cat-once",
+        title=(
+            "Allocate the whole tensor once and write each part into its place."
+            if is_read
+            else "Collect the parts in a list and join them once, after the loop."
+        ),
+        evidence=(
+            f"{_CAT} is called {calls:,} times on a result that grows"
+            + (f" to {largest.elements:,} elements" if largest.elements else "")
+            + ": each call copies all of it again, which takes "
+            f"{units.share(evidence.share(time_ns))} of the bare run on the GPU."
+        ),
+        ways=ways,
+        is_bound=not is_read,
+        reason="" if is_read else "The loop that gathers the parts stays.",
+        operator=_CAT,
+        line=source.line if source else evidence.line_at(begun_ns),
+        sketch=_sketch(source, is_read),
+    )
+
+
+def _growths(evidence: Evidence) -> Iterator[_Growth]:
+    """Follow each result to the call that takes it, by the number of its elements."""
+    operators = evidence.operators
+    calls = np.flatnonzero(operators.named(_CAT))[:_MOST_CALLS]
+    #: by the elements of their last result; several may grow side by side
+    chains: defaultdict[int, deque[list[int]]] = defaultdict(deque)
+    elements: dict[int, int] = {}
+    for call in calls.tolist():
+        lists = operators.operands(call).lists
+        parts = [math.prod(dims) for dims in lists[0]] if lists else []
+        elements[call] = sum(parts)
+        if not elements[call]:
+            continue
+        taken = next((part for part in parts if chains.get(part)), None)
+        chain = chains[taken].popleft() if taken is not None else []
+        chains[elements[call]].append([*chain, call] if chain else [call])
+    if len(calls) and not any(elements.values()):
+        yield from _grown_by_time(evidence, calls)
+    for chain in (chain for some in chains.values() for chain in some):
+        sizes = [elements[call] for call in chain]
+        if len(chain) >= _LEAST_CALLS and sizes[-1] > 2 * sizes[0]:
+            members = np.array(chain, np.int64)
+            yield _Growth(members, sizes[-1], _is_read(evidence, members, sizes))
+
+
+def _grown_by_time(evidence: Evidence, calls: Int64s) -> Iterator[_Growth]:
+    """Find one growth by its kernels' times: torch before 2.13 tells no lists' sizes.
+
+    A source has to show that it is one.
+    """
+    operators, gpu = evidence.operators, evidence.gpu
+    if not evidence.code.is_known or len(calls) < _LEAST_CALLS:
+        return
+    position = np.full(len(operators.table) + 1, NONE, np.int64)
+    position[calls] = np.arange(len(calls))
+    mine = position[operators.direct]
+    times = np.bincount(mine[mine != NONE], gpu.duration_ns[mine != NONE])
+    quarter = max(len(times) // 4, 1)
+    if times[-quarter:].sum() > 2 * times[:quarter].sum():
+        yield _Growth(calls, 0, False)
+
+
+def _is_read(evidence: Evidence, calls: Int64s, sizes: list[int]) -> bool:
+    """Tell whether other operators take what is grown, before the last call."""
+    operators = evidence.operators
+    table = operators.table
+    grown = frozenset(sizes[2:-1])
+    of_operands = np.array(
+        [
+            any(math.prod(dims) in grown for dims in operands.dims if dims)
+            for operands in table.operands
+        ]
+        + [False]
+    )
+    takes = of_operands[table.operand] & ~operators.named(_CAT)
+    takes &= table.operand != NONE
+    between = table.start_ns[takes]
+    inside = (between > table.start_ns[calls[0]]) & (
+        between < table.start_ns[calls[-1]]
+    )
+    return int(np.count_nonzero(inside)) >= len(calls) // 2
+
+
+def _trains(evidence: Evidence) -> bool:
+    return any(name.startswith(_BACKWARD) for name in evidence.operators.table.names)
+
+
+def _in_source(code: CellCode) -> _Written | None:
+    called = {call.node: call for call in code.calls(*_NAMES, in_loop=True)}
+    for node in ast.walk(code.tree):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target = written(node.targets[0])
+        for part in ast.walk(node.value):
+            if isinstance(part, ast.Call) and part in called:
+                names = {
+                    written(name)
+                    for argument in part.args
+                    for name in ast.walk(argument)
+                    if isinstance(name, ast.expr)
+                }
+                if target in names:
+                    return _Written(node.lineno, target, written(part))
+    return None
+
+
+def _sketch(source: _Written | None, is_read: bool) -> str:
+    target = source.target if source else "out"
+    if is_read:
+        return (
+            f"{target} = torch.empty(size_in_the_end, device=...)  # before the loop\n"
+            f"{target}[n : n + len(part)] = part  # in place of torch.cat"
+        )
+    return f"parts = []\nfor ...:\n    parts.append(part)\n{target} = torch.cat(parts)"
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("cat-once",),
+            what="a tensor that grows by `cat` in a loop: join once",
+            time="not below",
+            answers=None,
+            lab=None,
+        ),
+        ChangeKind(
+            names=("allocate-once",),
+            what="one that is read as it grows: write into one that is large enough",
+            time="predicted",
+            answers=None,
+            lab=None,
+        ),
+    ),
+    rule=growing_cat,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

@@ -1,0 +1,326 @@
+"""Many short kernels that the host launches one by one, more slowly than they run.
+
+A CUDA graph launches them all with one call, and the GPU takes one right after the
+other. What a graph can't hold stays where it is: waits for the GPU, and long pauses in
+which the host does other work than launching.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import Call
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.repeated_work import period_of
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.checklist.answers import Judgement
+from warpbook_profiler.checklist.facts import Facts, Question, counted, percent
+from warpbook_profiler.events.columns import NONE, Bools, Int64s
+from warpbook_profiler.facts.calls import named
+from warpbook_profiler.facts.kernels import communicates
+from warpbook_profiler.techniques.gpu.library_chains import JAX_JIT
+from warpbook_profiler.techniques.host.optimizer import FUSED_OPTIMIZER
+from warpbook_profiler.techniques.technique import (
+    Applied,
+    ChangeKind,
+    Technique,
+    TriedCell,
+)
+
+#: fewer launches gain nothing to speak of
+_LEAST_LAUNCHES = 50
+#: nobody records more that does not repeat
+_MOST_UNREPEATED = 5_000
+#: of the bare run, the GPU is busy for less
+_MOST_BUSY = 0.9
+#: launched from operators of torch, else its compiler and graphs are no help
+_LEAST_OF_TORCH = 0.5
+#: of all launches, those that an optimizer's step makes have a change of their own
+_MOST_OF_STEPS = 0.5
+#: a longer pause between two calls is other work than launching, and a longer call
+#: sets something up
+_LEAST_PAUSE_NS, _MOST_PAUSE_NS, _PAUSE_RATIO = 300_000, 1_000_000, 20
+#: between two kernels of a graph, and for the launch of a graph
+_STEPS_NS = 140.0, 300.0, 1_000.0
+_REPLAYS_NS = 8_000.0, 10_000.0, 20_000.0
+#: what they give has sizes that only the GPU knows
+DYNAMIC = (
+    "aten::nonzero",
+    "aten::masked_select",
+    "aten::_unique2",
+    "aten::unique_consecutive",
+    "aten::unique_dim",
+    "aten::repeat_interleave",
+)
+_CAPTURE = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
+READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
+_GRAPH_LAUNCH = re.compile(r"(cuda|cu|hip)GraphLaunch")
+#: so many kernels come from one launch in a graph alone
+_PER_LAUNCH = 2
+#: of the time, below which launching is no cause
+_LEAST_LAUNCHING = 0.05
+
+
+def launches(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose a CUDA graph for what is launched one by one."""
+    program, operators = evidence.bare.program, evidence.operators
+    pieces = program.pieces
+    launched = np.flatnonzero(pieces.launch >= 0)
+    if len(launched) < _LEAST_LAUNCHES or program.launching_lanes > 1:
+        return
+    if evidence.busy_ns > _MOST_BUSY * evidence.bare_run.time_ns:
+        return
+    # who records graphs has them already
+    if named(evidence.calls.api, _CAPTURE).any():
+        return
+    # what GPUs say to one another has a time of its own
+    if communicates(evidence.events, evidence.gpu).any():
+        return
+    of_torch = operators.direct != NONE
+    if of_torch.mean() < _LEAST_OF_TORCH or operators.named(*DYNAMIC).any():
+        return
+    if _of_steps(evidence) > _MOST_OF_STEPS:
+        return
+    period = period_of(evidence)
+    if period is None and len(launched) > _MOST_UNREPEATED:
+        return
+    calls = np.unique(pieces.launch[launched])
+    first, last = int(calls[0]), int(calls[-1])
+    waiting = _waiting(evidence, first, last)
+    trains = any("Backward" in name for name in operators.table.names)
+    ways = Ways(evidence)
+    _drop_launching(evidence, ways, first, last, waiting)
+    begins = _replays(calls, period, len(launched), np.flatnonzero(waiting))
+    for edit, step_ns, replay_ns in zip(
+        (ways.best, ways.usual, ways.worst), _STEPS_NS, _REPLAYS_NS, strict=True
+    ):
+        edit.close_up(launched, step_ns)
+        for call in begins.tolist():
+            edit.add_host(call, replay_ns)
+    reads = operators.named(*READS).any()
+    reason = (
+        "The host reads results in between, which a graph can't hold."
+        if reads
+        else "The host waits for the GPU in between, which a graph can't hold."
+        if waiting.any()
+        else "The optimizer's step stays outside, or needs capturable=True."
+        if trains
+        else ""
+    )
+    idle = max(1 - evidence.share(evidence.busy_ns), 0.0)
+    repeated = f", the same {period:,} again and again" if period else ""
+    yield Proposal(
+        name="cuda-graph",
+        title=(
+            'Launch the kernels as a CUDA graph: torch.compile(mode="reduce-overhead").'
+        ),
+        evidence=(
+            f"The host launches {len(launched):,} kernels, copies and memsets one by "
+            f"one{repeated}; the GPU idles for {units.share(idle)} of the bare run."
+        ),
+        ways=ways,
+        is_bound=bool(reason),
+        reason=reason
+        or "The shapes must stay the same; the first calls compile and record.",
+        line=evidence.line_at(int(operators.table.start_ns[0])),
+        sketch=_sketch(evidence.code.model_call()),
+    )
+
+
+def _sketch(call: Call | None) -> str:
+    model = "model" if call is None else call.name
+    return (
+        f'{model} = torch.compile({model}, mode="reduce-overhead")\n'
+        f"# or torch.cuda.make_graphed_callables({model}, (example,))"
+    )
+
+
+def _of_steps(evidence: Evidence) -> float:
+    """Give the share of the GPU's events that optimizers' steps launch."""
+    marks = evidence.operators.annotations
+    is_step = [name.startswith("Optimizer.step#") for name in marks.names]
+    marks = marks.where(np.array(is_step or [False])[marks.name])
+    api, launch = evidence.calls.api, evidence.calls.launch
+    if not len(marks) or not len(launch):
+        return 0.0
+    at_ns = np.append(api.start_ns, 0)[launch]
+    place = np.searchsorted(marks.start_ns, at_ns, side="right") - 1
+    inside = (place >= 0) & (at_ns < marks.end_ns[place]) & (launch != NONE)
+    return float(inside.mean())
+
+
+def _waiting(evidence: Evidence, first: int, last: int) -> Bools:
+    """Choose the calls between two others that wait for the GPU."""
+    program = evidence.bare.program
+    is_wait: Bools = (program.waits.kind != 0) | evidence.calls.waits[program.host.row]
+    is_wait[: first + 1] = False
+    is_wait[last + 1 :] = False
+    return is_wait
+
+
+def _drop_launching(
+    evidence: Evidence, ways: Ways, first: int, last: int, waiting: Bools
+) -> None:
+    """Take away what the host does from the first launch to the last but for waits."""
+    host, origin_ns = evidence.bare.program.host, evidence.run.start_ns
+    gap_ns = host.gap_ns[first + 1 : last + 1]
+    most_ns = np.clip(
+        _PAUSE_RATIO * float(np.median(gap_ns)), _LEAST_PAUSE_NS, _MOST_PAUSE_NS
+    )
+    kept = waiting.copy()
+    kept[1:] |= waiting[:-1]
+    place = np.arange(len(host))
+    inside = (place >= first) & (place <= last) & ~kept & (host.lane == 0)
+    inside &= (host.gap_ns <= most_ns) | (place == first)
+    inside &= host.duration_ns <= most_ns
+    gone = np.flatnonzero(inside)
+    begins = host.start_ns[gone] - np.where(gone == first, 0.0, host.gap_ns[gone])
+    start_ns = begins.astype(np.int64) + origin_ns
+    end_ns = host.end_ns[gone].astype(np.int64) + origin_ns
+    # a call that takes no time is gone, too
+    end_ns = np.maximum(end_ns, host.start_ns[gone].astype(np.int64) + origin_ns + 1)
+    end_ns[:-1] = np.minimum(end_ns[:-1], np.maximum(start_ns[1:], start_ns[:-1]))
+    ways.drop_host(host.threads[0][0], start_ns, end_ns, in_worst=True)
+    positions = gone[~evidence.calls.waits[host.row[gone]]]
+    for edit in (ways.best, ways.usual, ways.worst):
+        edit.drop_calls(positions)
+
+
+def _replays(
+    calls: Int64s, period: int | None, launched: int, waiting: Int64s
+) -> Int64s:
+    """Give the launches at which a graph would be launched."""
+    count = 1
+    if period is not None:
+        # one graph may hold a short part several times
+        held = period * -(-_LEAST_LAUNCHES // period)
+        count = max(round(launched / held), 1)
+    place = np.linspace(0, len(calls), count, endpoint=False).astype(np.int64)
+    # what follows a wait is another launch
+    after = np.searchsorted(calls, waiting, side="right")
+    every = np.unique(np.concatenate([place, after[after < len(calls)]]))
+    begins: Int64s = calls[every]
+    return begins
+
+
+def _judge(facts: Facts) -> Judgement:
+    """Tell whether short kernels are launched together."""
+    launches = facts.metrics.launches
+    kernels = facts.metrics.kernels
+    named = any(_GRAPH_LAUNCH.match(name) for name in facts.profile.names)
+    # the lanes of a long window leave short calls out
+    if named or kernels > _PER_LAUNCH * launches:
+        return Judgement(
+            "yes",
+            f"CUDA graphs are launched: {counted(kernels, 'kernel')} from "
+            f"{counted(launches, 'call')}.",
+        )
+    advised = facts.advised(CUDA_GRAPHS)
+    if advised is not None:
+        return advised
+    idle = f"The GPU is busy for {percent(facts.bare_busy_share)} of the time"
+    if facts.bare_busy_share >= _MOST_BUSY:
+        return Judgement("not applicable", f"{idle}: launching does not hold it back.")
+    if launches < _LEAST_LAUNCHES:
+        few = counted(launches, "launch", "launches")
+        return Judgement("not applicable", f"{idle}, with no more than {few}.")
+    if facts.changes(FUSED_OPTIMIZER, JAX_JIT):
+        return Judgement(
+            "not applicable",
+            f"{idle}, and most launches are those of another change in this list.",
+        )
+    launching = facts.cause_share("launch-bound")
+    if launching < _LEAST_LAUNCHING:
+        return Judgement(
+            "not applicable",
+            f"{idle}, but launching explains only {percent(launching)} of it.",
+        )
+    dynamic = [name for name in DYNAMIC if name in facts.host_names]
+    if dynamic:
+        return Judgement(
+            "not applicable",
+            f"{idle}, but a graph can't hold {dynamic[0]}: only the GPU knows how "
+            "large its result is.",
+        )
+    if facts.metrics.communication_ns:
+        return Judgement(
+            "unknown",
+            f"{idle}. A graph around communication between GPUs is not predicted.",
+            'Try torch.compile(mode="reduce-overhead") on what lies in between.',
+        )
+    return facts.without_gain(f"{idle}, with {launches:,} launches.")
+
+
+CUDA_GRAPHS = Question(
+    name="cuda-graphs",
+    text="Are short kernels launched together, as CUDA graphs?",
+    judge=_judge,
+    no_where="short kernels are launched one by one while the GPU idles",
+    lab="cuda-graphs",
+)
+
+
+class CudaGraph:
+    """Captured once, then replayed: the host launches one thing."""
+
+    name: ClassVar[str] = "cuda-graph"
+    advice: ClassVar[str] = (
+        "Capture the body by torch.cuda.graph(), or use "
+        "torch.compile(mode='reduce-overhead'); a replay runs no Python, so inputs "
+        "have to be copied into the tensors that were captured."
+    )
+    warm_ups: ClassVar[int] = 2
+    cost: ClassVar[int] = 2
+    what: ClassVar[str] = "the whole body, captured once and replayed"
+    not_where: ClassVar[str] = (
+        "the cell waits for the GPU, copies, or computes on the host"
+    )
+
+    def why_not(self, cell: TriedCell) -> str | None:
+        """Say why it does not fit this cell."""
+        facts = cell.facts
+        if facts.why_no_gpu is not None:
+            return facts.why_no_gpu
+        if facts.waits:
+            names = ", ".join(sorted(facts.waits))
+            return f"the cell waits for the GPU ({names}), which no graph can hold."
+        if facts.copies:
+            return "the cell copies between host and GPU, which is no part of a graph."
+        if facts.on_host:
+            names = ", ".join(sorted(facts.on_host)[:3])
+            return f"the cell computes on the host ({names}), which a graph leaves out."
+        return None
+
+    def applied(self, cell: TriedCell) -> AbstractContextManager[Applied]:
+        """Replay it; the first time it is captured."""
+        return cell.as_graph()
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("cuda-graph",),
+            what=(
+                "50 launches of torch and more, one by one, while the GPU is busy for "
+                "less than 90 % of the bare run; not where sizes depend on data, GPUs "
+                "talk to one another or graphs are recorded"
+            ),
+            time=(
+                "predicted; not below where the host waits for the GPU in between, or "
+                "in training"
+            ),
+            answers=CUDA_GRAPHS,
+            lab="cuda-graphs",
+        ),
+    ),
+    rule=launches,
+    questions=(CUDA_GRAPHS,),
+    experiments=(CudaGraph,),
+)

@@ -1,0 +1,159 @@
+"""Batches that the host prepares while the GPU waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import Call, written
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.checklist.answers import Judgement
+from warpbook_profiler.checklist.facts import Facts, Question, percent
+from warpbook_profiler.events.columns import Bools, Columns, rows_by
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_PREFIX = "enumerate(DataLoader)#"
+_ALONE = f"{_PREFIX}_SingleProcessDataLoaderIter.__next__"
+_OF_WORKERS = f"{_PREFIX}_MultiProcessingDataLoaderIter"
+_WITH_WORKERS = f"{_OF_WORKERS}.__next__"
+#: of the profiled run, below which loading is no cause
+_LEAST_SHARE = 0.05
+#: the first batches of workers wait for their start
+_FIRST = 1
+_PAGEABLE = "Memcpy HtoD (Pageable"
+
+
+def loading(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose workers, or more of them."""
+    yield from _proposal(evidence, _ALONE, has_workers=False)
+    yield from _proposal(evidence, _WITH_WORKERS, has_workers=True)
+
+
+def _proposal(
+    evidence: Evidence, name: str, *, has_workers: bool
+) -> Iterator[Proposal]:
+    spans = _spans(evidence.operators.annotations, name)
+    if has_workers:
+        spans = spans.where(np.arange(len(spans)) >= _FIRST)
+    time_ns = int(spans.duration_ns.sum())
+    profiled_ns = max(evidence.bare_run.profiled_ns, 1)
+    if len(spans) < 2 or time_ns < _LEAST_SHARE * profiled_ns:
+        return
+    ways = Ways(evidence)
+    for rows in rows_by(spans.track):
+        ways.drop_host(
+            int(spans.track[rows[0]]), spans.start_ns[rows], spans.end_ns[rows]
+        )
+    took = f"{duration_ns(time_ns)} of {duration_ns(profiled_ns)} profiled"
+    call = next(iter(evidence.code.calls("DataLoader")), None)
+    pinned = _copies_pageable(evidence)
+    yield Proposal(
+        name="more-workers" if has_workers else "workers",
+        title=(
+            "Give the DataLoader more workers, or a higher prefetch_factor."
+            if has_workers
+            else "Let worker processes load: DataLoader(..., num_workers=4)."
+        ),
+        evidence=(
+            f"The main process waits for its workers' batches {len(spans):,} times, "
+            f"{took}."
+            if has_workers
+            else f"The main process prepares {len(spans):,} batches itself, {took}, "
+            "and launches nothing meanwhile."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason=(
+            "Workers that load more slowly than the GPU computes are still waited for, "
+            "and their start takes time once."
+        ),
+        line=call.line if call else evidence.line_at(int(spans.start_ns[0])),
+        sketch=_sketch(call, has_workers, pinned),
+    )
+
+
+def _spans(annotations: Columns, name: str) -> Columns:
+    chosen = np.array([text == name for text in annotations.names] or [False])
+    are_spans: Bools = chosen[annotations.name]
+    return annotations.where(are_spans)
+
+
+def _copies_pageable(evidence: Evidence) -> bool:
+    return any(
+        name.startswith(_PAGEABLE)
+        for name in {evidence.gpu.names[at] for at in np.unique(evidence.gpu.name)}
+    )
+
+
+def _sketch(call: Call | None, has_workers: bool, pinned: bool) -> str:
+    given = ["dataset", "batch_size=..."]
+    if call is not None:
+        given = [written(argument) for argument in call.node.args]
+        given += [
+            f"{keyword.arg}={written(keyword.value)}"
+            for keyword in call.node.keywords
+            if keyword.arg not in ("num_workers", "prefetch_factor", "pin_memory", None)
+        ]
+    given.append("num_workers=8" if has_workers else "num_workers=4")
+    given.append("persistent_workers=True")
+    if has_workers:
+        given.append("prefetch_factor=4")
+    if pinned:
+        given.append("pin_memory=True")
+    return f"DataLoader({', '.join(given)})"
+
+
+def _judge(facts: Facts) -> Judgement:
+    """Tell whether other processes prepare batches."""
+    advised = facts.advised(LOADER_WORKERS)
+    if advised is not None:
+        return advised
+    loading = facts.annotations(_PREFIX)
+    if not loading:
+        return Judgement("not applicable", "No DataLoader is in this window.")
+    time_ns = sum(row.host_ns for row in loading)
+    batches = sum(row.times for row in loading)
+    share = time_ns / max(facts.profile.wall_ns, 1)
+    evidence = (
+        f"The main process spends {duration_ns(time_ns)} on {batches:,} batches, "
+        f"{percent(share)} of the window."
+    )
+    if any(row.name.startswith(_OF_WORKERS) for row in loading):
+        return Judgement("yes", f"Worker processes load. {evidence}")
+    if share < _LEAST_SHARE:
+        return Judgement("not applicable", evidence)
+    return facts.without_gain(evidence)
+
+
+LOADER_WORKERS = Question(
+    name="loader-workers",
+    text="Do worker processes prepare the batches?",
+    judge=_judge,
+    no_where="the main process prepares batches, or waits for workers",
+    lab="copy-compute-overlap",
+    is_of_gpu=False,
+)
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("workers", "more-workers", "fewer-workers", "keep-workers"),
+            what=(
+                "a `DataLoader` in the main process, or one whose workers come too "
+                "late or are started anew; fewer, where workers and torch have too few "
+                "cores"
+            ),
+            time="not below",
+            answers=LOADER_WORKERS,
+            lab=None,
+        ),
+    ),
+    rule=loading,
+    questions=(LOADER_WORKERS,),
+    untried="Worker processes can't be part of a run on copies.",
+)

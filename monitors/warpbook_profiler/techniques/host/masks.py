@@ -1,0 +1,230 @@
+"""Parts chosen by a mask: their number is read by the host, which waits for it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import SIMPLE, Call, CellCode, replaced, written
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import NONE, Bools, Int64s
+from warpbook_profiler.techniques.host.printing import printed
+from warpbook_profiler.techniques.host.waits import HOST_WAITS
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_NONZERO, _SELECT = "aten::nonzero", "aten::masked_select"
+_INDEXES = ("aten::index", "aten::index_put_", "aten::_index_put_impl_")
+#: a window with more is judged by these
+_MOST_FOUND = 5_000
+_MASKS = (ast.Compare, ast.BoolOp)
+
+
+class _Indexed(NamedTuple):
+    """`x[mask]` in the source."""
+
+    line: int
+    tensor: str
+    mask: str
+    #: `x[mask] = value`; None where it is read
+    value: str | None = None
+    #: what gives the chosen elements, where they are read
+    node: ast.expr | None = None
+
+
+def masks(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to compute with all elements, and to keep the mask."""
+    operators, calls = evidence.operators, evidence.calls
+    indexes = operators.named(*_INDEXES)
+    is_nonzero = operators.named(_NONZERO)
+    chosen = is_nonzero & np.append(indexes, False)[operators.parent]
+    if next(iter(_own_indices(evidence.code)), None) is not None:
+        chosen |= is_nonzero
+    selects = operators.named(_SELECT)
+    chosen &= ~operators.within(np.flatnonzero(selects))
+    chosen = (chosen | selects) & ~operators.within(printed(evidence))
+    positions = np.flatnonzero(chosen)[:_MOST_FOUND]
+    waits = _waits_within(evidence, positions)
+    if not len(positions) or not waits.any():
+        return
+    source = _in_source(evidence.code)
+    if evidence.code.is_known and source is None:
+        return
+    ways = Ways(evidence)
+    ways.drop_operators(positions)
+    ways.stop_waiting(np.flatnonzero(waits))
+    time_ns = int(calls.api.duration_ns[waits].sum())
+    first = int(positions[0])
+    outer = operators.name(int(operators.outer_of(positions[:1])[0]))
+    yield Proposal(
+        name="keep-mask",
+        title="Keep the mask and compute with all elements: torch.where, or a product.",
+        evidence=(
+            f"{outer} chooses elements by a mask {len(positions):,} times. The host "
+            f"waits {duration_ns(time_ns)} in the profile to learn how many they "
+            "are."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason="What comes after it works on all elements then.",
+        operator=outer,
+        line=source.line
+        if source
+        else evidence.line_at(int(operators.table.start_ns[first])),
+        sketch=_reduced(evidence, first, source) or _sketch(source),
+    )
+
+
+def _waits_within(evidence: Evidence, positions: Int64s) -> Bools:
+    """Choose the calls that wait while these operators run."""
+    operators, calls = evidence.operators, evidence.calls
+    api, table = calls.api, operators.table
+    is_waiting: Bools = np.zeros(len(api), np.bool_)
+    waits = np.flatnonzero(calls.waits)
+    for position in positions.tolist():
+        edges = (table.start_ns[position], table.end_ns[position])
+        first, last = np.searchsorted(api.start_ns[waits], edges)
+        mine = waits[first:last]
+        is_waiting[mine[api.track[mine] == table.track[position]]] = True
+    return is_waiting
+
+
+def _in_source(code: CellCode) -> _Indexed | None:
+    masks = {
+        target.id
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Assign) and _is_mask(node.value, set())
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    own = next(iter(_own_indices(code)), None)
+    if own is not None:
+        return own
+    for call in code.calls("masked_select"):
+        arguments = [written(argument) for argument in call.node.args]
+        if call.receiver != "torch":
+            arguments.insert(0, call.receiver)
+        if len(arguments) >= 2:
+            return _Indexed(call.line, arguments[0], arguments[1], node=call.node)
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Subscript) and _is_mask(node.slice, masks):
+            tensor, mask = written(node.value), written(node.slice)
+            value = _assigned(code.tree, node)
+            return _Indexed(node.lineno, tensor, mask, value, node)
+    return None
+
+
+def _own_indices(code: CellCode) -> Iterator[_Indexed]:
+    """Find `at = torch.nonzero(mask)…` of which something is indexed, `x[at]`."""
+    nonzero = {call.node: call for call in code.calls("nonzero", "where", "argwhere")}
+    indices: dict[str, str] = {}
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            for part in ast.walk(node.value):
+                if part in nonzero and (mask := _mask_of(nonzero[part])) is not None:
+                    indices[node.targets[0].id] = mask
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+            if node.slice.id in indices:
+                tensor, mask = written(node.value), indices[node.slice.id]
+                yield _Indexed(node.lineno, tensor, mask, _assigned(code.tree, node))
+
+
+def _mask_of(call: Call) -> str | None:
+    """Give what `nonzero` is called of, as a function or a method; else None."""
+    arguments = call.node.args
+    if call.receiver in ("torch", "np", "cp"):
+        return written(arguments[0]) if len(arguments) == 1 else None
+    return None if arguments else call.receiver
+
+
+def _is_mask(node: ast.expr, names: set[str]) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in names or "mask" in node.id.lower()
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Invert)
+    if isinstance(node, ast.BinOp):
+        is_logical = isinstance(node.op, ast.BitAnd | ast.BitOr)
+        return is_logical and (
+            _is_mask(node.left, names) or _is_mask(node.right, names)
+        )
+    if isinstance(node, ast.Call):
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else ""
+        return name in ("bool", "isnan", "isfinite", "gt", "lt", "ge", "le", "eq", "ne")
+    return isinstance(node, _MASKS)
+
+
+def _reduced(evidence: Evidence, position: int, source: _Indexed | None) -> str:
+    """Write the cell's own sum or mean of what it chooses, over all elements."""
+    if source is None or not _has_one_size(evidence, position):
+        return ""
+    for statement in ast.walk(evidence.code.tree):
+        if not isinstance(statement, SIMPLE):
+            continue
+        for node in ast.walk(statement):
+            match node:
+                case ast.Call(func=ast.Attribute(attr=name, value=value), args=[]):
+                    if value is not source.node or node.keywords:
+                        continue
+                    total = f"torch.where({source.mask}, {source.tensor}, 0).sum()"
+                    if name == "sum":
+                        return replaced(statement, node, total)
+                    if name == "mean":
+                        mean = f"({total} / ({source.mask}).sum())"
+                        return replaced(statement, node, mean)
+    return ""
+
+
+def _has_one_size(evidence: Evidence, position: int) -> bool:
+    """Tell whether a mask is surely as large as what it chooses from."""
+    operators = evidence.operators
+    if operators.name(position) == _SELECT:
+        return True
+    parent = int(operators.parent[position])
+    if parent == NONE:
+        return False
+    of_mask = operators.operands(position).dims[:1]
+    return bool(of_mask) and of_mask == operators.operands(parent).dims[:1]
+
+
+def _sketch(source: _Indexed | None) -> str:
+    tensor, mask = (source.tensor, source.mask) if source else ("x", "mask")
+    if source is not None and source.value is not None:
+        return f"{tensor}.masked_fill_({mask}, {source.value})"
+    return (
+        f"y = torch.where({mask}, {tensor}, 0)  # as large as {tensor}\n"
+        f"mean = y.sum() / ({mask}).sum()  # in place of {tensor}[{mask}].mean()"
+    )
+
+
+def _assigned(tree: ast.Module, indexed: ast.Subscript) -> str | None:
+    """Give what is written into the chosen elements, where that is a number."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and indexed in node.targets:
+            is_number = isinstance(node.value, ast.Constant | ast.UnaryOp)
+            return written(node.value) if is_number else None
+    return None
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("keep-mask",),
+            what=(
+                "indexing by a mask or by its `nonzero()`, which waits for a size: "
+                "`torch.where`"
+            ),
+            time="not below",
+            answers=HOST_WAITS,
+            lab=None,
+        ),
+    ),
+    rule=masks,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

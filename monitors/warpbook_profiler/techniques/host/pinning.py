@@ -1,0 +1,147 @@
+"""Memory of the host that is pinned, or copied to pinned memory, again and again."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import (
+    SIMPLE,
+    Call,
+    CellCode,
+    replaced,
+    stored_names,
+    written,
+)
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.facts.calls import named
+from warpbook_profiler.techniques.host.transfers import PINNED_INPUT
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_PINS = re.compile(r"(cuda|hip)(HostAlloc|MallocHost|HostMalloc|HostRegister)")
+_OPERATOR = "aten::pin_memory"
+#: of the profiled run, below which nobody looks for it
+_LEAST_SHARE = 0.03
+_TO_GPU = re.compile(r"Memcpy HtoD \(Pinned")
+_SKETCH = (
+    "pinned = torch.empty_like(batch, pin_memory=True)  # once\n"
+    "pinned.copy_(batch)  # or a DataLoader with pin_memory=True, which copies beside"
+)
+
+
+def pinning(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to pin memory once, before the loop."""
+    api, operators = evidence.calls.api, evidence.operators
+    table = operators.table
+    inside = api.start_ns >= evidence.run.start_ns
+    pins = np.flatnonzero(inside & named(api, _PINS))
+    copies = np.flatnonzero(operators.named(_OPERATOR) & operators.outermost)
+    call = next(iter(evidence.code.calls("pin_memory", in_loop=True)), None)
+    # pinning takes part of such an operator's time, where it is called at all
+    in_operators = call is not None and len(copies) > 1
+    spans = (
+        (table.start_ns[copies], table.end_ns[copies])
+        if in_operators
+        else (api.start_ns[pins], api.end_ns[pins])
+    )
+    time_ns = int((spans[1] - spans[0]).sum())
+    if not time_ns or time_ns < _LEAST_SHARE * evidence.bare_run.profiled_ns:
+        return
+    ways = Ways(evidence)
+    if in_operators:
+        ways.drop_operators(copies)
+        _undisturbed(evidence, ways)
+        what = f"pin_memory() is called {len(copies):,} times, and copies each time"
+    else:
+        ways.drop_calls(pins)
+        names = sorted({api.names[at] for at in api.name[pins].tolist()})
+        what = (
+            f"Memory of the host is pinned {len(pins):,} times by "
+            f"{' and '.join(names[:3])}"
+        )
+    yield Proposal(
+        name="pin-once",
+        title="Allocate pinned memory once and reuse it.",
+        evidence=f"{what}: {duration_ns(time_ns)} of the host's time.",
+        ways=ways,
+        is_bound=in_operators,
+        reason=(
+            "Data that changes must still be copied to pinned memory, beside the GPU."
+            if in_operators
+            else ""
+        ),
+        operator=_OPERATOR if in_operators else None,
+        line=call.line if call else evidence.line_at(int(spans[0][0])),
+        sketch=_sketch(evidence.code, call),
+    )
+
+
+def _sketch(code: CellCode, call: Call | None) -> str:
+    """Write that all of a list is pinned before the loop, in the cell's names."""
+    loops = [] if call is None else _loops_over(code, call)
+    if call is None or len(loops) != 1:
+        return _SKETCH
+    (loop,) = loops
+    rows = written(loop.iter)
+    (statement,) = (part for part in loop.body if call.node in ast.walk(part))
+    if not isinstance(statement, SIMPLE):
+        return _SKETCH
+    body = replaced(statement, call.node, call.receiver)
+    return (
+        f"pinned = [{call.receiver}.pin_memory() for {call.receiver} in {rows}]"
+        f"  # once, if {rows} is a list\n"
+        f"for {call.receiver} in pinned:\n    {body}"
+    )
+
+
+def _loops_over(code: CellCode, call: Call) -> list[ast.For]:
+    """Give the loop that takes from a named value what it pins, and sets it nowhere."""
+    made = {
+        target.id
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return [
+        loop
+        for loop in ast.walk(code.tree)
+        if isinstance(loop, ast.For)
+        and isinstance(loop.target, ast.Name)
+        and isinstance(loop.iter, ast.Name)
+        # a loader, mostly, which can pin by itself
+        and loop.iter.id not in made
+        and loop.target.id == call.receiver
+        and any(call.node in ast.walk(statement) for statement in loop.body)
+        and not any(call.receiver in stored_names(part) for part in loop.body)
+    ]
+
+
+def _undisturbed(evidence: Evidence, ways: Ways) -> None:
+    """Let copies go at their link's rate: the host's own go through memory no more."""
+    gpu, chip = evidence.gpu, evidence.chip
+    events = np.flatnonzero(named(gpu, _TO_GPU) & (gpu.size_bytes > 0))
+    span = None if chip is None else chip.copy_pinned(int(gpu.size_bytes[events].sum()))
+    if span is not None and len(events):
+        ways.resize(events, span.at_most(evidence.time_ns(events)))
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("pin-once",),
+            what="pinned memory made or `pin_memory()` called each time",
+            time="predicted; `pin_memory()` in a loop not below",
+            answers=PINNED_INPUT,
+            lab=None,
+        ),
+    ),
+    rule=pinning,
+    untried="Where the memory is kept between the turns, only you know.",
+)

@@ -1,0 +1,117 @@
+"""Tensors that are printed in a loop: formatting one asks the GPU many times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s, rows_by
+from warpbook_profiler.techniques.host.waits import HOST_WAITS
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: with what the formatting of a tensor of floats begins
+_BEGINS = ("aten::isfinite", "aten::ne", "aten::__and__", "aten::masked_select")
+#: what follows, and what comes just before
+_GOES_ON = frozenset(
+    f"aten::{name}"
+    for name in "abs to min max unbind ceil ne is_nonzero div gt lt item detach select "
+    "reshape".split()
+)
+_BEFORE = frozenset(("aten::reshape", "aten::select"))
+_LEAST_PRINTS = 3
+_SHOWS = ("print", "display", "write", "set_postfix", "debug", "info", "warning")
+
+
+def printing(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to gather and print once."""
+    operators, calls = evidence.operators, evidence.calls
+    groups = list(_printed_groups(operators))
+    in_loop = evidence.code.calls(*_SHOWS, in_loop=True)
+    if len(groups) < _LEAST_PRINTS or (evidence.code.is_known and not in_loop):
+        return
+    table, ways = operators.table, Ways(evidence)
+    ways.drop(operators.launched_within(np.concatenate(groups)))
+    first = np.array([group[0] for group in groups])
+    last = np.array([group[-1] for group in groups])
+    waits = 0
+    for thread in np.unique(table.track[first]).tolist():
+        mine = table.track[first] == thread
+        start_ns, end_ns = table.start_ns[first[mine]], table.end_ns[last[mine]]
+        ways.drop_host(int(thread), start_ns, end_ns)
+        waiting = calls.api.start_ns[calls.waits & (calls.api.track == thread)]
+        edges = np.searchsorted(waiting, [start_ns, end_ns])
+        waits += int((edges[1] - edges[0]).sum())
+    call = in_loop[0] if in_loop else None
+    shown = call.node.args[-1] if call and call.node.args else None
+    yield Proposal(
+        name="print-once",
+        title="Gather what is printed, and print it once after the loop.",
+        evidence=(
+            f"A tensor on the GPU is printed {len(groups):,} times: formatting it "
+            f"reads values back {waits:,} times, and each waits for the GPU."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason="The one print at the end takes its time, too.",
+        operator="aten::item",
+        line=call.line if call else evidence.line_at(int(table.start_ns[groups[0][0]])),
+        sketch=_sketch(None if shown is None else _name(shown)),
+    )
+
+
+def printed(evidence: Evidence) -> Int64s:
+    """Give the outermost operators of all that format a tensor."""
+    groups = list(_printed_groups(evidence.operators))
+    return np.concatenate(groups) if groups else np.zeros(0, np.int64)
+
+
+def _printed_groups(operators: Operators) -> Iterator[Int64s]:
+    outer = np.flatnonzero(operators.outermost)
+    begins = [operators.named(name) for name in _BEGINS]
+    goes_on = operators.named(*_GOES_ON)
+    for rows in rows_by(operators.table.track[outer]):
+        mine = outer[rows]
+        length = len(mine) - len(begins) + 1
+        if length <= 0:
+            continue
+        first = np.ones(length, np.bool_)
+        for place, fits in enumerate(begins):
+            first &= fits[mine[place : place + length]]
+        ends = np.append(np.flatnonzero(~goes_on[mine]), len(mine))
+        for begin in np.flatnonzero(first).tolist():
+            end = int(ends[np.searchsorted(ends, begin + len(begins))])
+            is_reshaped = begin and operators.name(int(mine[begin - 1])) in _BEFORE
+            yield mine[begin - bool(is_reshaped) : end]
+
+
+def _name(shown: object) -> str | None:
+    name = getattr(shown, "id", None)
+    return name if isinstance(name, str) else None
+
+
+def _sketch(name: str | None) -> str:
+    name = name or "x"
+    return (
+        f"kept.append({name}.detach())  # in the loop\n"
+        "print(torch.stack(kept).cpu())  # after it"
+    )
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("print-once",),
+            what="tensors printed in a loop",
+            time="not below",
+            answers=HOST_WAITS,
+            lab=None,
+        ),
+    ),
+    rule=printing,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

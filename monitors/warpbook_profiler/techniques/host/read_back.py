@@ -1,0 +1,243 @@
+"""Results that a loop copies to the host turn by turn, each of which it waits for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns, rate, size
+from warpbook_profiler.advice.cell_code import Call, CellCode, written
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.host_flow import round_trips
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Bools, Category, Int64s
+from warpbook_profiler.techniques.host.waits import HOST_WAITS
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: operators that copy a tensor to the host; others read a value in passing
+_COPIES = ("aten::to", "aten::_to_copy", "aten::copy_")
+_PAGEABLE = "DtoH (Device -> Pageable"
+_TO_GPU = "HtoD"
+#: fewer are no loop
+_LEAST_COPIES = 4
+#: of smaller ones the wait takes longer than the bytes
+_LARGE_BYTES = 256 << 10
+#: of the bare run, below which copies are left alone
+_LEAST_SHARE = 0.03
+_LOOPS = (
+    *(ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef),
+    *(ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp),
+)
+_PLAIN = (ast.Expr, ast.Assign, ast.AugAssign)
+_METHODS = ("cpu", "to", "numpy", "tolist", "copy_")
+
+
+def read_back(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose pinned memory for large results, and one copy of many small ones."""
+    copies = _copies(evidence)
+    read = _reading_call(evidence.code)
+    reads = np.unique(evidence.operators.outer[copies])
+    if len(reads) < _LEAST_COPIES or (evidence.code.is_known and read is None):
+        return
+    line = read.line if read else _line(evidence, copies)
+    if np.median(evidence.gpu.size_bytes[copies]) >= _LARGE_BYTES:
+        yield from _pinned(evidence, copies, read, line)
+    else:
+        yield _stacked(evidence, copies, read, line)
+
+
+def _pinned(
+    evidence: Evidence, copies: Int64s, read: Call | None, line: int | None
+) -> Iterator[Proposal]:
+    time_ns = evidence.time_ns(copies)
+    if evidence.share(time_ns) < _LEAST_SHARE:
+        return
+    size_bytes = int(evidence.gpu.size_bytes[copies].sum())
+    span = None if evidence.chip is None else evidence.chip.copy_pinned(size_bytes)
+    ways = Ways(evidence)
+    # a copy takes time whatever memory it is to
+    ways.resize(copies, (span or Span(0.0, 0.0, 0.0)).at_most(time_ns))
+    reads = np.unique(evidence.operators.outer[copies])
+    ways.stop_waiting(_waits_within(evidence, reads))
+    yield Proposal(
+        name="pinned-results",
+        title="Copy the results to pinned memory with non_blocking=True.",
+        evidence=(
+            f"{len(copies):,} copies to the host carry {size(size_bytes)} to pageable "
+            f"memory at {rate(size_bytes / max(time_ns, 1) * 1e9, 'B')}, and the host "
+            f"waits for each: {duration_ns(time_ns)} in the profile."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason=(
+            "The memory is pinned once, ahead: pinning it takes longer than the copies."
+        ),
+        operator=evidence.operators.name(int(reads[0])),
+        line=line,
+        sketch=_pinned_sketch(evidence.code, len(copies), read),
+    )
+
+
+def _stacked(
+    evidence: Evidence, copies: Int64s, read: Call | None, line: int | None
+) -> Proposal:
+    operators = evidence.operators
+    reads = np.unique(operators.outer[copies])
+    # one is left, for all of them in the end
+    removed = reads[:-1]
+    ways = Ways(evidence)
+    ways.drop_operators(removed)
+    ways.stop_waiting(_waits_within(evidence, removed))
+    waits = _waits_within(evidence, reads)
+    waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
+    value, text = _value(read)
+    sizes_bytes = evidence.gpu.size_bytes[copies]
+    join = "stack" if (sizes_bytes == sizes_bytes[0]).all() else "cat"
+    return Proposal(
+        name="stack-results",
+        title="Keep the results on the GPU, and copy them at once after the loop.",
+        evidence=(
+            f"{len(copies):,} copies to the host carry "
+            f"{size(int(sizes_bytes.sum()))}, and the host waits "
+            f"for the GPU each time, {duration_ns(waited_ns)} in the profile."
+        ),
+        ways=ways,
+        operator=operators.name(int(removed[0])),
+        line=line,
+        sketch=(
+            f"kept.append({value})  # in the loop, in place of {text}\n"
+            f"results = torch.{join}(kept).cpu()  # once, after it"
+        ),
+    )
+
+
+def _copies(evidence: Evidence) -> Int64s:
+    """Give the copies to pageable memory that don't come back to the GPU."""
+    gpu, operators = evidence.gpu, evidence.operators
+    if round_trips(evidence.code):
+        return np.empty(0, np.int64)
+    is_copy, is_sized = gpu.is_in(Category.COPY), gpu.size_bytes > 0
+    to_host = is_copy & is_sized & _names_with(evidence, _PAGEABLE)
+    copies_tensor = np.append(operators.named(*_COPIES) & operators.outermost, False)
+    to_host &= copies_tensor[operators.outer]
+    if not evidence.code.is_known:
+        back = is_copy & is_sized & _names_with(evidence, _TO_GPU)
+        to_host &= ~np.isin(gpu.size_bytes, gpu.size_bytes[back])
+    return np.flatnonzero(to_host)
+
+
+def _names_with(evidence: Evidence, text: str) -> Bools:
+    gpu = evidence.gpu
+    fits = np.array([text in name for name in gpu.names] or [False])
+    chosen: Bools = fits[gpu.name]
+    return chosen
+
+
+def _waits_within(evidence: Evidence, reads: Int64s) -> Int64s:
+    """Find the calls in which these operators wait for the GPU."""
+    table, calls = evidence.operators.table, evidence.calls
+    waiting = np.flatnonzero(calls.waits)
+    start_ns, thread = calls.api.start_ns[waiting], calls.api.track[waiting]
+    edges = np.searchsorted(start_ns, [table.start_ns[reads], table.end_ns[reads]])
+    inside = np.zeros(len(waiting), np.bool_)
+    for read, first, last in zip(reads, *edges, strict=True):
+        inside[first:last] |= thread[first:last] == table.track[read]
+    waits: Int64s = waiting[inside]
+    return waits
+
+
+def _line(evidence: Evidence, copies: Int64s) -> int | None:
+    launch = int(evidence.calls.launch[copies[0]])
+    return evidence.line_at(int(evidence.calls.api.start_ns[launch]))
+
+
+def _reading_call(code: CellCode) -> Call | None:
+    """Give the call that copies to the host, one in a loop first."""
+    reads = [call for call in code.calls(*_METHODS) if _is_read(call)]
+    # of `x.cpu().numpy()` it is the inner one that copies
+    reads.sort(key=lambda call: (not call.in_loop, _METHODS.index(call.name)))
+    return next(iter(reads), None)
+
+
+def _is_read(call: Call) -> bool:
+    if call.name == "copy_":
+        return bool(call.node.args)
+    given = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
+    names_cpu = any("cpu" in ast.unparse(value) for value in given)
+    return bool(call.receiver) and (call.name != "to" or names_cpu)
+
+
+def _value(read: Call | None) -> tuple[str, str]:
+    """Give what is copied to the host, and the call that does it, as written."""
+    if read is None:
+        return "y", "y.cpu()"
+    copied = read.node.args[0] if read.name == "copy_" else None
+    return read.receiver if copied is None else written(copied), read.text
+
+
+def _pinned_sketch(code: CellCode, count: int, read: Call | None) -> str:
+    value, text = _value(read)
+    loop = _loop_around(code, read)
+    copied = f"copy_({value}, non_blocking=True)  # in place of {text}\n"
+    if loop is None:
+        within = f"results[i].{copied}"
+    else:
+        target, source = written(loop.target), written(loop.iter)
+        within = f"for result, {target} in zip(results, {source}):\n    result.{copied}"
+    return (
+        "# once, ahead, with the shape and dtype of a result\n"
+        f"results = torch.empty({count}, *shape, dtype=dtype, pin_memory=True)\n"
+        f"{within}"
+        "torch.cuda.synchronize()  # before the results are read"
+    )
+
+
+def _loop_around(
+    code: CellCode, read: Call | None
+) -> ast.For | ast.comprehension | None:
+    """Give the loop that does nothing else than this call, if it is in no other."""
+    around = [
+        node
+        for node in ast.walk(code.tree)
+        if isinstance(node, _LOOPS)
+        and any(read is not None and part is read.node for part in ast.walk(node))
+    ]
+    if len(around) != 1:
+        return None
+    (loop,) = around
+    if isinstance(loop, ast.For):
+        is_plain = len(loop.body) == 1 and isinstance(loop.body[0], _PLAIN)
+        return loop if is_plain else None
+    if isinstance(loop, ast.ListComp | ast.GeneratorExp):
+        (first, *others) = loop.generators
+        return None if others or first.ifs else first
+    return None
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("pinned-results",),
+            what="pageable copies of 256 KiB and more to the host, four times or more",
+            time="not below",
+            answers=None,
+            lab="host-device-copies",
+        ),
+        ChangeKind(
+            names=("stack-results",),
+            what=(
+                "smaller tensors copied to the host in a loop, four times or more, by "
+                "`.cpu()` and the like: `torch.stack` and one copy"
+            ),
+            time="predicted",
+            answers=HOST_WAITS,
+            lab="read-the-trace",
+        ),
+    ),
+    rule=read_back,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

@@ -1,0 +1,218 @@
+"""Work on the CPU in the middle: a copy to the host, and back again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns, size
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.host_flow import RoundTrip, round_trips
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import NONE, Bools, Int64s
+from warpbook_profiler.facts.calls import named
+from warpbook_profiler.facts.traffic import only_passes
+from warpbook_profiler.techniques.host.waits import HOST_WAITS
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_TO_HOST = re.compile(r"Memcpy DtoH|CopyDeviceToHost")
+_TO_GPU = re.compile(r"Memcpy HtoD|CopyHostToDevice")
+#: numbers and labels come and go for reasons of their own
+_LEAST_BYTES = 1_024
+#: a window with more is judged by these
+_MOST_COPIES = 20_000
+_COPIES = frozenset(("aten::to", "aten::_to_copy", "aten::copy_"))
+#: operators that compute nothing
+_LOOKS = _COPIES | frozenset(
+    f"aten::{name}"
+    for name in "select slice narrow view reshape as_strided detach empty unsqueeze "
+    "empty_strided empty_like resolve_conj resolve_neg lift_fresh expand permute t "
+    "transpose squeeze unbind resize_ is_pinned _pin_memory pin_memory".split()
+)
+#: a launch of an operator, with Python around it
+_OPERATOR = Span(4_000.0, 8_000.0, 15_000.0)
+
+
+class _Pair(NamedTuple):
+    """A copy to the host and the one back, among the events on the GPU."""
+
+    out: int
+    back: int
+    size_bytes: int
+    #: operators that the CPU computes with in between, and all of the host's there
+    computing: Int64s
+    between: Int64s
+    is_alone: bool
+
+
+def round_trip(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to stay on the GPU."""
+    trips = round_trips(evidence.code)
+    if evidence.code.is_known and not trips:
+        return
+    uses_numpy = any(trip.out.is_numpy for trip in trips)
+    pairs = [pair for pair in _pairs(evidence) if len(pair.computing) or uses_numpy]
+    if not pairs:
+        return
+    operators, gpu, calls = evidence.operators, evidence.gpu, evidence.calls
+    names = {operators.name(at) for pair in pairs for at in pair.computing.tolist()}
+    is_simple = not uses_numpy and all(map(only_passes, names))
+    is_predicted = is_simple and evidence.chip is not None
+    ways = Ways(evidence)
+    # what is left there is mostly memory of the host that is given back
+    for edit in (ways.best, ways.usual):
+        edit.drop_tail()
+    for pair in pairs:
+        _stay(evidence, ways, pair, is_predicted)
+    api = calls.api
+    started = api.start_ns[calls.launch[[pair.out for pair in pairs]]]
+    ended = api.end_ns[calls.launch[[pair.back for pair in pairs]]]
+    time_ns = int(np.maximum(ended - started, 0).sum())
+    total = sum(pair.size_bytes for pair in pairs)
+    copied_ns = sum(int(gpu.duration_ns[[pair.out, pair.back]].sum()) for pair in pairs)
+    shown = sorted(name.removeprefix("aten::") for name in names)[:4]
+    trip = trips[0] if trips else None
+    first = int(operators.direct[pairs[0].out])
+    yield Proposal(
+        name="stay-on-gpu",
+        title="Compute it on the GPU: leave out the copies to the host and back.",
+        evidence=(
+            f"{size(total)} go to the host and back in {len(pairs):,} pairs of copies, "
+            f"{duration_ns(copied_ns)} on the GPU"
+            + (f"; in between the CPU computes {', '.join(shown)}" if shown else "")
+            + f". From first call to last: {duration_ns(time_ns)} in the profile."
+        ),
+        ways=ways,
+        is_bound=not is_predicted,
+        reason="" if is_predicted else "What the GPU takes for it is not in the trace.",
+        operator=None if first == NONE else operators.name(first),
+        line=trip.out.line if trip else evidence.line_at(int(started[0])),
+        sketch=_sketch(trip),
+    )
+
+
+def _stay(evidence: Evidence, ways: Ways, pair: _Pair, is_predicted: bool) -> None:
+    """Take the way to the host and back away, and put passes of the GPU there."""
+    operators, calls, chip = evidence.operators, evidence.calls, evidence.chip
+    out, back = np.array([pair.out]), np.array([pair.back])
+    call, returns = int(calls.launch[pair.out]), int(calls.launch[pair.back])
+    thread = int(calls.api.track[call])
+    passes = max(len(pair.computing), 1)
+    if chip is not None:
+        ways.resize(out, chip.pass_over(2.0 * pair.size_bytes).times(passes))
+    ways.drop(back)
+    after = _waits_within(evidence, pair.back)
+    waited = np.array([call, int(calls.read_by[call]), returns], np.int64)
+    ways.stop_waiting(np.append(waited[waited != NONE], after))
+    ways.drop_calls(np.append(returns, after))
+    ways.add_host(np.array([call]), _OPERATOR.times(passes))
+    table = operators.table
+    if pair.is_alone:
+        at_ns = int(calls.api.end_ns[call]), int(calls.api.start_ns[returns])
+        spans = np.array([at_ns[0]]), np.array([max(at_ns)])
+    else:
+        spans = table.start_ns[pair.between], table.end_ns[pair.between]
+    ways.drop_host(thread, *spans, in_worst=is_predicted)
+
+
+def _waits_within(evidence: Evidence, copy: int) -> Int64s:
+    """Find the calls that wait for a copy before its operator returns."""
+    operators, calls = evidence.operators, evidence.calls
+    operator, launch = int(operators.direct[copy]), int(calls.launch[copy])
+    if operator == NONE:
+        return np.empty(0, np.int64)
+    api, table = calls.api, operators.table
+    until = np.searchsorted(api.start_ns, table.end_ns[operator])
+    later = np.arange(launch + 1, int(until))
+    on_thread = api.track[later] == api.track[launch]
+    waits: Int64s = later[calls.waits[later] & on_thread]
+    return waits
+
+
+def _pairs(evidence: Evidence) -> Iterator[_Pair]:
+    gpu, calls = evidence.gpu, evidence.calls
+    known = (calls.launch != NONE) & (gpu.size_bytes >= _LEAST_BYTES)
+    to_host, to_gpu = named(gpu, _TO_HOST) & known, named(gpu, _TO_GPU) & known
+    if not (to_host.any() and to_gpu.any()):
+        return
+    copies = np.flatnonzero(to_host | to_gpu)
+    copies = copies[np.argsort(calls.launch[copies], kind="stable")][:_MOST_COPIES]
+    launches = _launching(evidence)
+    open_copies: dict[tuple[int, int], int] = {}
+    for copy in copies.tolist():
+        size_bytes = int(gpu.size_bytes[copy])
+        key = int(calls.api.track[calls.launch[copy]]), size_bytes
+        if to_host[copy]:
+            open_copies[key] = copy
+        elif key in open_copies:
+            yield _pair(evidence, open_copies.pop(key), copy, size_bytes, launches)
+
+
+def _pair(
+    evidence: Evidence, out: int, back: int, size_bytes: int, launches: Bools
+) -> _Pair:
+    operators, calls = evidence.operators, evidence.calls
+    table, api = operators.table, calls.api
+    thread = int(api.track[calls.launch[out]])
+    begin_ns = int(api.end_ns[calls.launch[out]])
+    end_ns = int(api.start_ns[calls.launch[back]])
+    edges = np.searchsorted(table.start_ns, [begin_ns, end_ns])
+    inside = np.arange(edges[0], edges[1])
+    inside = inside[table.track[inside] == thread]
+    on_host = inside[~launches[inside]]
+    names = [operators.name(at) for at in on_host.tolist()]
+    outer = np.array([name not in _LOOKS for name in names], np.bool_)
+    outer &= operators.outermost[on_host]
+    working = inside[launches[inside] & operators.outermost[inside]]
+    # the copy back is itself within an operator that launches
+    is_alone = not (table.end_ns[working] <= end_ns).any()
+    return _Pair(
+        out,
+        back,
+        size_bytes,
+        on_host[outer],
+        on_host[operators.outermost[on_host]],
+        is_alone,
+    )
+
+
+def _launching(evidence: Evidence) -> Bools:
+    """Choose the operators that put work on the GPU, or enclose one that does."""
+    operators = evidence.operators
+    chosen: Bools = np.zeros(len(operators.table) + 1, np.bool_)
+    position = operators.launching
+    while len(position):
+        chosen[position] = True
+        above: Bools = np.zeros(len(operators.table) + 1, np.bool_)
+        above[operators.parent[position]] = True
+        position = np.flatnonzero(above[:-1])
+    return chosen[:-1]
+
+
+def _sketch(trip: RoundTrip | None) -> str:
+    if trip is None:
+        return "y = f(x)  # in place of f(x.cpu()).cuda()"
+    return (
+        f"# leave out {trip.out.text}: the same operations exist on the GPU\n"
+        f"# and {trip.text}"
+    )
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("stay-on-gpu",),
+            what="a result that goes to the CPU, is computed on, and comes back",
+            time="predicted where the CPU only passes over it, else not below",
+            answers=HOST_WAITS,
+            lab=None,
+        ),
+    ),
+    rule=round_trip,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

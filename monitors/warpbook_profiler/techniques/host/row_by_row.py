@@ -1,0 +1,201 @@
+"""Rows of a tensor that a loop of Python takes one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.loops import RowLoop, row_loops
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.repeats import Repeat, repeats
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.facts.traffic import least_bytes
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: fewer rows are no loop worth a word
+_LEAST_ROWS = 8
+#: a window with more loops is judged by the longest
+_MOST_FOUND = 1_000
+#: a kernel of a whole row takes no longer, or the row is large work by itself
+_MOST_MEAN_NS = 10_000
+_TAKES_ROW, _TAKES_ALL = "aten::select", "aten::unbind"
+_SLICES = "aten::slice"
+_WRITES = "aten::copy_"
+#: they call other operators of the same purpose
+_PRODUCTS = (
+    "aten::matmul",
+    "aten::linear",
+    "aten::mm",
+    "aten::mv",
+    "aten::addmm",
+    "aten::bmm",
+    "aten::dot",
+)
+#: a stack of layers takes parts of tensors, too
+_OF_LAYERS = frozenset(
+    f"aten::{name}"
+    for name in "layer_norm rms_norm batch_norm group_norm conv1d conv2d conv3d "
+    "embedding scaled_dot_product_attention".split()
+)
+#: `for row in x` calls it once before the loop, not further away
+_NEAR = 4
+
+
+def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose one operation over the whole tensor."""
+    loops = list(row_loops(evidence.code))
+    if evidence.code.is_known and not loops:
+        return
+    unbound = _unbound(evidence)
+    by_row = [
+        repeat
+        for repeat in repeats(evidence.operators, _LEAST_ROWS)
+        if _takes_rows(evidence, repeat, unbound) and _is_small(evidence, repeat)
+    ]
+    by_row = sorted(by_row, key=lambda repeat: -len(repeat.operators))[:_MOST_FOUND]
+    if not by_row:
+        return
+    operators = evidence.operators
+    ways, rows, kernels = Ways(evidence), 0, 0
+    for repeat in by_row:
+        _widen(evidence, ways, repeat)
+        rows += repeat.turns
+        kernels += len(_launched(evidence, repeat.operators))
+    for thread in {repeat.thread for repeat in by_row}:
+        mine = [repeat for repeat in by_row if repeat.thread == thread]
+        spans = np.array(sorted(_span(evidence, repeat.operators) for repeat in mine))
+        ways.drop_host(thread, spans[:, 0], spans[:, 1])
+    longest = max(by_row, key=lambda repeat: len(repeat.operators))
+    start_ns, end_ns = _span(evidence, longest.operators)
+    line = evidence.line_at(start_ns)
+    loop = _loop_at(loops, line)
+    names = [operators.name(at).removeprefix("aten::") for at in longest.one.tolist()]
+    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    yield Proposal(
+        name="whole-tensor",
+        title="Do all rows in one operation over the whole tensor.",
+        evidence=(
+            f"A loop takes {rows:,} rows one by one ({shown} each): {kernels:,} "
+            f"kernels of {duration_ns(_mean_ns(evidence, longest))} on average, in "
+            f"{duration_ns(end_ns - start_ns)} of the profiled run."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason="How long the one operation takes depends on how it is written.",
+        operator=names and f"aten::{names[-1]}" or None,
+        line=line if loop is None else loop.line,
+        sketch=_sketch(loop),
+    )
+
+
+def _takes_rows(evidence: Evidence, repeat: Repeat, unbound: Int64s) -> bool:
+    operators = evidence.operators
+    names = {operators.name(at) for at in repeat.one.tolist()}
+    if names & _OF_LAYERS:
+        return False
+    is_known = evidence.code.is_known
+    if names & {_TAKES_ROW} or (is_known and _SLICES in names):
+        return is_known or _is_simple(evidence, repeat)
+    first = int(repeat.operators[0])
+    place = int(np.searchsorted(unbound, first)) - 1
+    if place < 0:
+        return False
+    before = int(unbound[place])
+    between = np.count_nonzero(operators.outermost[before:first])
+    rows = np.count_nonzero(operators.parent[before:first] == before)
+    return bool(
+        between <= _NEAR
+        and rows >= repeat.turns
+        and (is_known or _is_simple(evidence, repeat))
+    )
+
+
+def _unbound(evidence: Evidence) -> Int64s:
+    """Give the operators that take a tensor apart."""
+    operators = evidence.operators
+    return np.flatnonzero(operators.named(_TAKES_ALL) & operators.outermost)
+
+
+def _launched(evidence: Evidence, positions: Int64s) -> Int64s:
+    operators = evidence.operators
+    return operators.launched_from(int(positions[0]), int(positions[-1]))
+
+
+def _is_simple(evidence: Evidence, repeat: Repeat) -> bool:
+    """Tell whether a turn can't be a step of a recurrence: one kernel, no product."""
+    operators = evidence.operators
+    names = [operators.name(at) for at in repeat.one.tolist()]
+    launched = _launched(evidence, repeat.one)
+    writes = sum(name == _WRITES for name in names)
+    return len(launched) - writes == 1 and not set(names) & set(_PRODUCTS)
+
+
+def _is_small(evidence: Evidence, repeat: Repeat) -> bool:
+    kernels = len(_launched(evidence, repeat.operators))
+    return kernels >= repeat.turns and _mean_ns(evidence, repeat) <= _MOST_MEAN_NS
+
+
+def _mean_ns(evidence: Evidence, repeat: Repeat) -> float:
+    launched = _launched(evidence, repeat.operators)
+    return evidence.time_ns(launched) / max(len(launched), 1)
+
+
+def _span(evidence: Evidence, positions: Int64s) -> tuple[int, int]:
+    table = evidence.operators.table
+    return int(table.start_ns[positions[0]]), int(table.end_ns[positions[-1]])
+
+
+def _widen(evidence: Evidence, ways: Ways, repeat: Repeat) -> None:
+    """Have the first row's kernels pass over all rows; nothing has to be put back."""
+    operators, chip = evidence.operators, evidence.chip
+    ways.drop(_launched(evidence, repeat.rest))
+    launched = _launched(evidence, repeat.one)
+    names = [operators.name(at) for at in operators.outer[launched].tolist()]
+    writes = np.array([name == _WRITES for name in names], np.bool_)
+    if writes.any() and not writes.all():
+        ways.drop(launched[writes])
+        launched = launched[~writes]
+    for event in launched.tolist():
+        by = int(operators.direct[event])
+        size_bytes = least_bytes(operators.name(by), operators.operands(by))
+        if chip is not None and size_bytes is not None:
+            span = chip.pass_over(size_bytes * repeat.turns)
+            ways.resize(np.array([event]), span)
+
+
+def _loop_at(loops: list[RowLoop], line: int | None) -> RowLoop | None:
+    at_line = (
+        loop
+        for loop in loops
+        if line is not None and loop.line <= line <= loop.last_line
+    )
+    # of several loops nobody can tell which one it was without lines
+    return next(at_line, loops[0] if len(loops) == 1 else None)
+
+
+def _sketch(loop: RowLoop | None) -> str:
+    if loop is None:
+        return "y = f(x)  # in place of: for i in range(len(x)): y[i] = f(x[i])"
+    done = loop.whole or f"... {loop.rows} ..."
+    return f"{done}  # all of {loop.rows} in place of {loop.row}, dim= as needed"
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("whole-tensor",),
+            what=(
+                "rows or items handled one by one in a loop of the cell: one operation"
+            ),
+            time="not below",
+            answers=None,
+            lab=None,
+        ),
+    ),
+    rule=row_by_row,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

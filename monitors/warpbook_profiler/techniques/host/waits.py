@@ -1,0 +1,173 @@
+"""Results that the host reads in a loop, each of which empties the GPU's queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import Call, CellCode
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.read_code import gathered, read_result
+from warpbook_profiler.advice.torch_code import is_number
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.checklist.answers import Judgement
+from warpbook_profiler.checklist.facts import Facts, Question, counted, percent
+from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.techniques.host.launches import DYNAMIC, READS
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: how an operator that reads one number or a few is called
+_READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
+#: fewer are no loop
+_LEAST_READS = 4
+#: a larger copy is wanted on the host for something else
+_MOST_BYTES = 4096
+_METHODS = ("item", "tolist", "cpu")
+#: those of Python; methods of these names only cast
+_BUILTINS = ("float", "int", "bool")
+_COPIES = ("aten::to", "aten::copy_", "aten::cpu", "aten::_to_copy")
+#: of the time, below which waits cost nothing to speak of
+_LEAST_WAITING = 0.05
+
+
+def waits(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to keep what is read on the GPU until the loop is over."""
+    operators, calls = evidence.operators, evidence.calls
+    reads = _reads(evidence)
+    if len(reads) < _LEAST_READS:
+        return
+    ways = Ways(evidence)
+    # one is left, for the result in the end
+    removed = reads[:-1]
+    table, api = operators.table, calls.api
+    events = operators.launched_within(removed)
+    inside = np.zeros(len(api), np.bool_)
+    begun = np.searchsorted(api.start_ns, table.start_ns[removed])
+    ended = np.searchsorted(api.start_ns, table.end_ns[removed])
+    for read, first, last in zip(removed, begun, ended, strict=True):
+        inside[first:last] |= api.track[first:last] == table.track[read]
+    waiting = np.flatnonzero(inside & calls.waits)
+    if not len(waiting):
+        return
+    ways.drop(events)
+    ways.stop_waiting(waiting)
+    for thread in np.unique(table.track[removed]).tolist():
+        mine = removed[table.track[removed] == thread]
+        ways.drop_host(int(thread), table.start_ns[mine], table.end_ns[mine])
+    read = next(_read_in_loop(evidence.code), None)
+    name = operators.name(int(removed[0]))
+    text = read.text if read else f"{name.removeprefix('aten::')}()"
+    waited_ns = int(api.duration_ns[waiting].sum())
+    yield Proposal(
+        name="read-once",
+        title="Keep the results on the GPU, and read them once after the loop.",
+        evidence=(
+            f"The host reads a result {len(reads):,} times ({text}) and waits for the "
+            f"GPU each time, {waited_ns / 1e6:.1f} ms of the profiled window."
+        ),
+        ways=ways,
+        operator=name,
+        line=read.line if read else evidence.line_at(int(table.start_ns[removed[0]])),
+        sketch=gathered(evidence.code, read) or _sketch(read),
+        is_shown_without_gain=True,
+    )
+
+
+def _read_in_loop(code: CellCode) -> Iterator[Call]:
+    yield from (call for call in code.calls(*_METHODS, in_loop=True) if call.receiver)
+    for call in code.calls(*_BUILTINS, in_loop=True):
+        if not call.receiver and any(not is_number(part) for part in call.node.args):
+            yield call
+
+
+def _sketch(read: Call | None) -> str:
+    result = "loss" if read is None else read_result(read)
+    return (
+        'total = torch.zeros((), device="cuda")\n'
+        "for ...:\n"
+        f"    total += {result}.detach()\n"
+        "print(total.item())"
+    )
+
+
+def _reads(evidence: Evidence) -> Int64s:
+    """Give the outermost operators that read a little of the GPU's memory."""
+    operators = evidence.operators
+    named = operators.named(*_READS) & operators.outermost
+    gpu = evidence.gpu
+    small = (gpu.size_bytes != NONE) & (gpu.size_bytes <= _MOST_BYTES)
+    to_host = np.array(["DtoH" in name for name in gpu.names] or [False])[gpu.name]
+    outer = operators.outer[small & to_host]
+    reading = np.zeros(len(operators.table) + 1, np.bool_)
+    reading[outer] = True
+    return np.flatnonzero(named & reading[:-1])
+
+
+def _judge(facts: Facts) -> Judgement:
+    """Tell whether the host runs ahead of the GPU."""
+    advised = facts.advised(HOST_WAITS)
+    if advised is not None:
+        return advised
+    waits, waiting = facts.metrics.synchronizations, facts.cause_share("sync-bound")
+    if not waits:
+        return Judgement("yes", "The host never waits for the GPU.")
+    evidence = (
+        f"The host waits for the GPU {counted(waits, 'time')}, which explains "
+        f"{percent(waiting)} of the time."
+    )
+    if waiting < _LEAST_WAITING:
+        return Judgement("yes", evidence)
+    longest = max(
+        facts.metrics.sync_points, key=lambda point: point.stall_ns, default=None
+    )
+    if longest is None:
+        return facts.without_gain(evidence)
+    place = longest.operator or longest.name
+    stall = units.duration_ns(longest.stall_ns)
+    return Judgement(
+        "no",
+        f"{evidence} The longest stalls are at {place}: {stall}.",
+        f"{_instead_of(place)} What it gives is not known before it is tried.",
+    )
+
+
+def _instead_of(place: str) -> str:
+    """Say what to do about a place where the host waits."""
+    if place in READS:
+        return "Read results after the loop, or every so many steps."
+    if place in (*DYNAMIC, "aten::index"):
+        return (
+            "It waits to learn how large its result is: compute with all elements, as "
+            "torch.where does."
+        )
+    if place in _COPIES:
+        return "Copy more at once, and with pinned memory and non_blocking=True."
+    return "See what waits there, and whether it must each time."
+
+
+HOST_WAITS = Question(
+    name="host-waits",
+    text="Does the host run ahead, without waits for the GPU?",
+    judge=_judge,
+    no_where="waits of the host for the GPU hold the code back",
+    lab="fix-the-trace",
+)
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("read-once",),
+            what="`.item()` and the like in a loop, four times or more",
+            time="predicted, also that it gains nothing",
+            answers=HOST_WAITS,
+            lab="read-the-trace",
+        ),
+    ),
+    rule=waits,
+    questions=(HOST_WAITS,),
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)
