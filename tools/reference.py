@@ -23,6 +23,7 @@ from warpbook.cli.main import make_parser
 from warpbook.kernel.profile.gpuprof import CellProfiler
 from warpbook.server.app import WarpbookApp
 from warpbook_monitors import metrics
+from warpbook_profiler.techniques.registry import OWN, experiments, questions
 
 BLOCK = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 SCHEMA = ROOT / "frontend" / "schema" / "plugin.json"
@@ -101,12 +102,37 @@ def page_settings() -> Iterator[str]:
     return _table(("setting", "default", "values", "meaning"), rows)
 
 
+def changes() -> Iterator[str]:
+    """Give the changes of all techniques."""
+    rows = (
+        (", ".join(f"`{name}`" for name in kind.names), kind.what, kind.time)
+        for technique in OWN
+        for kind in technique.changes
+    )
+    return _table(("name", "what to change", "its time"), rows)
+
+
+def checklist() -> Iterator[str]:
+    """Give the questions of the checklist."""
+    rows = ((f"`{question.name}`", question.no_where) for question in questions())
+    return _table(("item", "`no`, where"), rows)
+
+
+def trials() -> Iterator[str]:
+    """Give the changes that `--try` measures."""
+    rows = ((f"`{kind.name}`", kind.what, kind.not_where) for kind in experiments())
+    return _table(("NAME", "what is tried", "not where"), rows)
+
+
 TABLES: dict[str, Callable[..., Iterator[str]]] = {
     "command": command,
     "options": options,
     "metrics": metric,
     "server-settings": server_settings,
     "page-settings": page_settings,
+    "changes": changes,
+    "checklist": checklist,
+    "trials": trials,
 }
 
 
