@@ -208,6 +208,32 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def rooms() -> Iterator[Path]:
+    for root in ("extension", "labs", "monitors"):
+        for package in (ROOT / root).glob("warpbook*"):
+            yield from (file.parent for file in package.rglob("*/__init__.py"))
+
+
+def imported_rooms(room: Path) -> set[str]:
+    """The rooms beside one that its modules name in an import."""
+    beside = {folder.name for folder in room.parent.iterdir() if folder.is_dir()}
+    prefix = ".".join(room.parent.relative_to(ROOT).parts[1:])
+    imported = re.compile(rf"^\s*(?:from|import) {prefix}(?:\.| import )(\w+)", re.M)
+    imports = (imported.findall(file.read_text()) for file in room.rglob("*.py"))
+    return {name for names in imports for name in names} & beside - {room.name}
+
+
+@pytest.mark.parametrize(
+    "room", sorted(rooms()), ids=lambda room: str(room.relative_to(ROOT))
+)
+def test_a_room_says_which_rooms_it_imports(room: Path) -> None:
+    said = (room / "__init__.py").read_text()
+    imports = re.search(r"[Ii]mports? (.+?)\.\s", said, re.DOTALL)
+    assert imports or "ay be imported" in said or "The top of" in said
+    if imports and "what is below" not in said and "the rest" not in said:
+        assert imported_rooms(room) <= set(re.findall(r"`([\w.]+)`", imports[1]))
+
+
 @pytest.mark.parametrize("folder", ["how-to", "reference"])
 def test_every_page_is_on_its_folders_list(folder: str) -> None:
     pages = {page.name for page in (ROOT / "docs" / folder).glob("*.md")}

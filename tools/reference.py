@@ -8,6 +8,7 @@ where a page does not say what the code does.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import re
 import sys
@@ -26,6 +27,13 @@ from warpbook_monitors import metrics
 from warpbook_profiler.techniques.registry import OWN, experiments, questions
 
 BLOCK = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+PACKAGES = (
+    "monitors/warpbook_monitors",
+    "monitors/warpbook_profiler",
+    "labs/warpbook_labs",
+    "extension/warpbook",
+    "extension/warpbook_hub",
+)
 SCHEMA = ROOT / "frontend" / "schema" / "plugin.json"
 
 
@@ -124,6 +132,19 @@ def trials() -> Iterator[str]:
     return _table(("NAME", "what is tried", "not where"), rows)
 
 
+def rooms() -> Iterator[str]:
+    """Give the rooms of each package, as their `__init__` says."""
+    rows = []
+    for package in PACKAGES:
+        for room in sorted((ROOT / package).glob("*/__init__.py")):
+            said = ast.get_docstring(ast.parse(room.read_text(encoding="utf-8"))) or ""
+            imports = re.search(r"[Ii]mports (.+?)\.(?=\s|$)", said, re.DOTALL)
+            of = " ".join(imports[1].split()) if imports else ""
+            name = f"`{Path(package).name}/{room.parent.name}`"
+            rows.append((name, said.partition("\n\n")[0], of))
+    return _table(("room", "holds", "imports"), rows)
+
+
 TABLES: dict[str, Callable[..., Iterator[str]]] = {
     "command": command,
     "options": options,
@@ -133,6 +154,7 @@ TABLES: dict[str, Callable[..., Iterator[str]]] = {
     "changes": changes,
     "checklist": checklist,
     "trials": trials,
+    "rooms": rooms,
 }
 
 

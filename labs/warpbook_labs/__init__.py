@@ -1,1 +1,1 @@
-"""Exercises on the attached GPU; so far, the tour notebook."""
+"""Exercises that are checked and graded, with a GPU or without; and the tour."""

@@ -1,1 +1,4 @@
-"""What a person can't make again in one file, and back."""
+"""What a person can't make again in one file, and back.
+
+Imports no other room.
+"""

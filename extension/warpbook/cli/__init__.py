@@ -1,1 +1,4 @@
-"""The `warpbook` command."""
+"""The `warpbook` command.
+
+Imports `backup` and `reports`.
+"""

@@ -1,1 +1,4 @@
-"""Bokeh figures for what people explore; pure: records in, a figure out."""
+"""Bokeh figures for what people explore; pure: records in, a figure out.
+
+Imports no other room.
+"""

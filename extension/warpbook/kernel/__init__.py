@@ -1,1 +1,4 @@
-"""What a notebook kernel loads: magics, the live widget, cell profiles."""
+"""What a notebook kernel loads: magics, the live widget, cell profiles.
+
+Imports `reports`.
+"""

@@ -1,1 +1,4 @@
-"""Reports as text and as HTML, for terminals, notebooks and files."""
+"""Reports as text and as HTML, for terminals, notebooks and files.
+
+Imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""The Jupyter server extension: reads the GPUs once and streams to every viewer."""
+"""The Jupyter server extension: reads the GPUs once and streams to every viewer.
+
+Imports `figures` and `reports`.
+"""

@@ -1,1 +1,4 @@
-"""Competitions: boards of the fastest, which learners join by a pseudonym."""
+"""Competitions: boards of the fastest, which learners join by a pseudonym.
+
+Imports `course`, `database`, `queue` and `rules`.
+"""

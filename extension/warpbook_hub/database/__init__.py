@@ -1,1 +1,4 @@
-"""The hub's database: its tables, how it is opened, and how writes are committed."""
+"""The hub's database: its tables, how it is opened, and how writes are committed.
+
+Imports no other room.
+"""

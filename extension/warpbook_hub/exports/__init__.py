@@ -1,1 +1,4 @@
-"""What leaves the hub: grades, records and sources."""
+"""What leaves the hub: grades, records and sources.
+
+Imports `course`, `database`, `rules` and `work`.
+"""

@@ -1,1 +1,4 @@
-"""The process that grades: it pulls jobs, and is the only one that runs submissions."""
+"""The process that grades: it pulls jobs, and is the only one that runs submissions.
+
+Imports `running`.
+"""

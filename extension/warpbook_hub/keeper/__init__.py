@@ -1,1 +1,4 @@
-"""The keeper: a small process of root that lets people at GPUs, and takes them away."""
+"""The keeper: a small process of root that lets people at GPUs, and takes them away.
+
+Imports no other room.
+"""

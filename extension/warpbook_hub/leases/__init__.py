@@ -1,1 +1,4 @@
-"""Leases of GPUs for notebooks: the line, the calendar, and who has what until when."""
+"""Leases of GPUs for notebooks: the line, the calendar, and who has what until when.
+
+Imports `database`.
+"""

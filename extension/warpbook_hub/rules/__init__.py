@@ -1,1 +1,4 @@
-"""The rules of a course as functions of values: no database, no clock."""
+"""The rules of a course as functions of values: no database, no clock.
+
+Imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""How much the submissions of a lab have in common, as a ranking."""
+"""How much the submissions of a lab have in common, as a ranking.
+
+Imports `database` and `work`.
+"""

@@ -1,1 +1,4 @@
-"""Servers with a GPU under other spawners, and the files that a site's hub takes."""
+"""Servers with a GPU under other spawners, and the files that a site's hub takes.
+
+Imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""A lab's result as a card: computed once, then drawn by three thin renderers."""
+"""A lab's result as a card: computed once, then drawn by three thin renderers.
+
+Imports `cases`, `lab` and `results`.
+"""

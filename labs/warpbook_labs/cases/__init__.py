@@ -1,1 +1,4 @@
-"""Cases of a lab: drawn, prepared, and held against what is right."""
+"""Cases of a lab: drawn, prepared, and held against what is right.
+
+Imports `lab`.
+"""

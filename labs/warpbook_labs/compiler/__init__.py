@@ -1,1 +1,4 @@
-"""NVIDIA's compiler for kernels, which needs no driver."""
+"""NVIDIA's compiler for kernels, which needs no driver.
+
+Imports `cases`, `lab` and `sandbox`.
+"""

@@ -1,1 +1,4 @@
-"""What a learner and an author do with labs."""
+"""What a learner and an author do with labs.
+
+Imports `compiler`, `grading`, `lab`, `results` and `sandbox`.
+"""

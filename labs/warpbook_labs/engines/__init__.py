@@ -1,1 +1,4 @@
-"""Ways to run a submission; none knows another."""
+"""Ways to run a submission; none knows another.
+
+Imports `cases`, `compiler`, `gpu`, `lab`, `results` and `sandbox`.
+"""

@@ -1,1 +1,4 @@
-"""What every engine on a GPU shares: driver, clock, limits of the chip, watchdog."""
+"""What every engine on a GPU shares: driver, clock, limits of the chip, watchdog.
+
+Imports `cases`, `compiler`, `lab`, `results` and `sandbox`.
+"""

@@ -1,1 +1,4 @@
-"""A submission graded by every engine that is here."""
+"""A submission graded by every engine that is here.
+
+Imports `cases`, `engines`, `gpu`, `lab`, `results` and `sandbox`.
+"""

@@ -1,1 +1,4 @@
-"""What a lab is: its specification, its files, its own Python."""
+"""What a lab is: its specification, its files, its own Python.
+
+Imports `sandbox`.
+"""

@@ -1,1 +1,4 @@
-"""What engines answer: data that grading joins and cards show."""
+"""What engines answer: data that grading joins and cards show.
+
+Imports `cases` and `lab`.
+"""

@@ -1,1 +1,4 @@
-"""Processes that are shut in: what they may do, and having jobs done by them."""
+"""Processes that are shut in: what they may do, and having jobs done by them.
+
+Imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""Databases on disk: SQL scripts, and the steps from one format to the next."""
+"""Databases on disk: SQL scripts, and the steps from one format to the next.
+
+Imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""The newest frame for monitoring systems: Prometheus, dcgm-exporter's names."""
+"""The newest frame for monitoring systems: Prometheus, dcgm-exporter's names.
+
+Imports `holders` and `sampling`.
+"""

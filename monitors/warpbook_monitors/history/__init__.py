@@ -1,1 +1,4 @@
-"""What was read: an hour in memory, and a span of it as columns and figures."""
+"""What was read: an hour in memory, and a span of it as columns and figures.
+
+Imports `verdicts`.
+"""

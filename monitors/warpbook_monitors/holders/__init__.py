@@ -1,1 +1,4 @@
-"""Who holds which GPU of this node, and what it did for them."""
+"""Who holds which GPU of this node, and what it did for them.
+
+Imports `nvml` and `sampling`.
+"""

@@ -1,1 +1,4 @@
-"""Recordings: the stream on disk, written, checked, read and played."""
+"""Recordings: the stream on disk, written, checked, read and played.
+
+Imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""One clock and a thread for each device: when devices are read, and its cost."""
+"""One clock and a thread for each device: when devices are read, and its cost.
+
+Imports no other room.
+"""

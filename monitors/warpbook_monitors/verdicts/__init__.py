@@ -1,1 +1,4 @@
-"""What holds a GPU back now, from counters, and what slows its clocks."""
+"""What holds a GPU back now, from counters, and what slows its clocks.
+
+Imports no other room.
+"""

@@ -1,6 +1,8 @@
 """Changes to a cell that are tried on copies of its state, and measured.
 
 What is tried is in `warpbook_profiler.techniques`; how it is isolated is here.
+
+Imports no room beside it.
 """
 
 from __future__ import annotations

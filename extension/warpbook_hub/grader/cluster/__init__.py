@@ -1,1 +1,4 @@
-"""Grading on the machines of a Ray cluster: how it is started, and its engine."""
+"""Grading on the machines of a Ray cluster: how it is started, and its engine.
+
+Imports no room beside it.
+"""

@@ -1,1 +1,4 @@
-"""What the JSON API does: functions of an admitted request, in one transaction each."""
+"""What the JSON API does: functions of an admitted request, in one transaction each.
+
+Imports `handlers`.
+"""

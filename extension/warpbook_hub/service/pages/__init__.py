@@ -1,1 +1,4 @@
-"""What each page shows; how it looks is in `templates/`."""
+"""What each page shows; how it looks is in `templates/`.
+
+Imports `api`.
+"""

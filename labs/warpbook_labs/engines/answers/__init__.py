@@ -1,1 +1,4 @@
-"""Functions of a learner that answer questions."""
+"""Functions of a learner that answer questions.
+
+Imports no room beside it.
+"""

@@ -1,1 +1,4 @@
-"""Kernels without a GPU: PTX and Triton, interpreted."""
+"""Kernels without a GPU: PTX and Triton, interpreted.
+
+Imports no room beside it.
+"""

@@ -1,1 +1,4 @@
-"""Kernels on a GPU, in a process without host code of a learner."""
+"""Kernels on a GPU, in a process without host code of a learner.
+
+Imports no room beside it.
+"""

@@ -1,1 +1,4 @@
-"""What labs of each language look like: files, checks of `lab.toml`, what they need."""
+"""What labs of each language look like: files, checks of `lab.toml`, what they need.
+
+Imports `python` and `triton`.
+"""

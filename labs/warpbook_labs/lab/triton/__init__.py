@@ -1,1 +1,4 @@
-"""What a Triton source may say, and how it is launched."""
+"""What a Triton source may say, and how it is launched.
+
+Imports `python`.
+"""

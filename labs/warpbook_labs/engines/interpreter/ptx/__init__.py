@@ -1,1 +1,4 @@
-"""Runs compiled CUDA kernels (PTX) without a GPU, and says what is wrong with them."""
+"""Runs compiled CUDA kernels (PTX) without a GPU, and says what is wrong with them.
+
+Imports no room beside it.
+"""

@@ -1,1 +1,4 @@
-"""Kernels in Triton: read, compiled, and run by its interpreter."""
+"""Kernels in Triton: read, compiled, and run by its interpreter.
+
+Imports `ptx`.
+"""

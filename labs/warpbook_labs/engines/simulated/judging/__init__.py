@@ -1,1 +1,4 @@
-"""Runs and judges what was asked of the simulated machine; trusts nothing of it."""
+"""Runs and judges what was asked of the simulated machine; trusts nothing of it.
+
+Imports no room beside it.
+"""

@@ -1,1 +1,4 @@
-"""PyTorch itself, built for the CPU, as it would be with one GPU: recorded."""
+"""PyTorch itself, built for the CPU, as it would be with one GPU: recorded.
+
+Imports `judging`.
+"""
