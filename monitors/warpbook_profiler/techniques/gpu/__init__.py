@@ -1,1 +1,4 @@
-"""Techniques that make work on the GPU less or faster."""
+"""Techniques that make work on the GPU less or faster.
+
+Imports no room beside it.
+"""
