@@ -62,7 +62,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         default=[],
         metavar="NAME",
         help="a user name that runs what concerns all courses: graders, the whole "
-        "queue, backups; more than once for more (default: your own)",
+        "queue, backups; more than once for more (default: your own). With --lti it "
+        "takes the person's id at the platform, too: NAME=ID",
     )
     parser.add_argument(
         "--users",

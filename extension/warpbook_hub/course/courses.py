@@ -157,9 +157,9 @@ def members(connection: Connection, course_id: str, section: str = "") -> list[M
         select(
             PEOPLE.c.id,
             PEOPLE.c.username,
-            PEOPLE.c.first_name,
-            PEOPLE.c.last_name,
-            PEOPLE.c.email,
+            MEMBERSHIPS.c.first_name,
+            MEMBERSHIPS.c.last_name,
+            MEMBERSHIPS.c.email,
             MEMBERSHIPS.c.role,
             SECTIONS.c.name.label("section"),
             func.coalesce(TEAMS.c.name, "").label("team"),
@@ -174,7 +174,7 @@ def members(connection: Connection, course_id: str, section: str = "") -> list[M
         )
         .outerjoin(TEAMS, TEAMS.c.id == TEAM_MEMBERS.c.team)
         .where(MEMBERSHIPS.c.course == course_id)
-        .order_by(PEOPLE.c.last_name, PEOPLE.c.first_name, PEOPLE.c.username)
+        .order_by(MEMBERSHIPS.c.last_name, MEMBERSHIPS.c.first_name, PEOPLE.c.username)
     )
     if section:
         query = query.where(SECTIONS.c.name == section)
@@ -302,8 +302,7 @@ def ensure_person(connection: Connection, now_ms: int, username: str) -> str:
     person = connection.execute(query).scalar()
     if person is None:
         person = new_id()
-        names = {"first_name": "", "last_name": "", "email": ""}
-        row = {"id": person, "username": username, "created_ms": now_ms, **names}
+        row = {"id": person, "username": username, "created_ms": now_ms}
         connection.execute(insert(PEOPLE).values(**row))
     return str(person)
 

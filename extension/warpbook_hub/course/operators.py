@@ -4,34 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from warpbook_hub import audit
 from warpbook_hub.course.courses import ensure_person, fit_username
+from warpbook_hub.database.lti_tables import LTI_PEOPLE
 from warpbook_hub.database.tables import OPERATORS, PEOPLE
 
 
 def name_operators(connection: Connection, now_ms: int, names: Iterable[str]) -> None:
     """Have these people operate the hub, in place of those of the start before.
 
+    Args:
+        connection: of a transaction that writes.
+        now_ms: the time.
+        names: user names, each with `=ID` if their id at the platform is tied to it.
+
     Raises:
         BadRequest: a name can't be used.
     """
-    people = {ensure_person(connection, now_ms, fit_username(name)) for name in names}
+    tied = [name.partition("=") for name in names]
+    people = {
+        ensure_person(connection, now_ms, fit_username(name)): subject.strip()
+        for name, _, subject in tied
+    }
     before = set(connection.execute(select(OPERATORS.c.person)).scalars())
-    for person in sorted(people - before):
-        connection.execute(insert(OPERATORS).values(person=person))
-        audit.note(connection, now_ms, "hub", "operator added", person, course="")
-    for person in sorted(before - people):
-        connection.execute(delete(OPERATORS).where(OPERATORS.c.person == person))
-        audit.note(connection, now_ms, "hub", "operator removed", person, course="")
+    connection.execute(delete(OPERATORS))
+    for person, subject in sorted(people.items()):
+        connection.execute(insert(OPERATORS).values(person=person, subject=subject))
+    for words, changed in (
+        ("operator added", people.keys() - before),
+        ("operator removed", before - people.keys()),
+    ):
+        for person in sorted(changed):
+            audit.note(connection, now_ms, "hub", words, person, course="")
 
 
 def operator(connection: Connection, username: str) -> str:
-    """Give the id of somebody who operates the hub; empty if they do not."""
+    """Return the id of somebody who operates the hub; empty if they do not.
+
+    Of who comes from a platform that takes the id there: a name is what it says.
+    """
     query = (
         select(PEOPLE.c.id)
         .join(OPERATORS, OPERATORS.c.person == PEOPLE.c.id)
-        .where(PEOPLE.c.username == username)
+        .outerjoin(LTI_PEOPLE, LTI_PEOPLE.c.person == PEOPLE.c.id)
+        .where(
+            PEOPLE.c.username == username,
+            func.coalesce(LTI_PEOPLE.c.subject, OPERATORS.c.subject)
+            == OPERATORS.c.subject,
+        )
     )
     return connection.execute(query).scalar() or ""
+
+
+def untied_operator(connection: Connection, username: str, subject: str) -> bool:
+    """Whether a name is an operator's to whom another id, or none, is tied."""
+    query = (
+        select(OPERATORS.c.subject)
+        .join(PEOPLE, PEOPLE.c.id == OPERATORS.c.person)
+        .where(PEOPLE.c.username == username)
+    )
+    return connection.execute(query).scalar() not in (None, subject)

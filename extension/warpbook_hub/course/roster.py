@@ -19,7 +19,7 @@ from warpbook_hub.course.courses import (
     section_id,
 )
 from warpbook_hub.course.roster_csv import RosterRow
-from warpbook_hub.database.tables import MEMBERSHIPS, PEOPLE, TEAM_MEMBERS, TEAMS
+from warpbook_hub.database.tables import MEMBERSHIPS, TEAM_MEMBERS, TEAMS
 from warpbook_hub.ids import new_id
 
 _NAMES = ("first_name", "last_name", "email")
@@ -164,28 +164,27 @@ def _differs(member: Member, row: RosterRow) -> bool:
 
 def _put(connection: Connection, now_ms: int, course_id: str, row: RosterRow) -> None:
     person = ensure_person(connection, now_ms, row.username)
-    names = {name: getattr(row, name) for name in _NAMES}
-    changed = {name: text for name, text in names.items() if text is not None}
-    if changed:
-        change = update(PEOPLE).where(PEOPLE.c.id == person)
-        connection.execute(change.values(**changed))
-    _put_membership(connection, course_id, person, row.section)
+    _put_membership(connection, course_id, person, row)
     if row.team is not None:
         _put_team(connection, course_id, person, row.team)
 
 
 def _put_membership(
-    connection: Connection, course_id: str, person: str, section: str | None
+    connection: Connection, course_id: str, person: str, row: RosterRow
 ) -> None:
     key = (MEMBERSHIPS.c.course == course_id) & (MEMBERSHIPS.c.person == person)
-    values: dict[str, str | None] = {"hidden_ms": None}
+    names = {name: getattr(row, name) for name in _NAMES}
+    values: dict[str, str | None] = {
+        "hidden_ms": None,
+        **{name: text for name, text in names.items() if text is not None},
+    }
     is_new = connection.execute(select(MEMBERSHIPS).where(key)).first() is None
-    if section is not None or is_new:
-        name = section or MAIN_SECTION
+    if row.section is not None or is_new:
+        name = row.section or MAIN_SECTION
         values["section"] = section_id(connection, course_id, name)
     if is_new:
-        row = {"course": course_id, "person": person, "role": "learner", **values}
-        connection.execute(insert(MEMBERSHIPS).values(**row))
+        begun = {"course": course_id, "person": person, "role": "learner", **values}
+        connection.execute(insert(MEMBERSHIPS).values(**begun))
     else:
         connection.execute(update(MEMBERSHIPS).where(key).values(**values))
 

@@ -9,16 +9,15 @@ CREATE TABLE settings (
 CREATE TABLE people (
     id TEXT NOT NULL PRIMARY KEY,
     username TEXT NOT NULL UNIQUE,
-    first_name TEXT NOT NULL,
-    last_name TEXT NOT NULL,
-    email TEXT NOT NULL,
     created_ms BIGINT NOT NULL,
     erased_ms BIGINT
 );
 
 -- those whom the last start of the hub named
 CREATE TABLE operators (
-    person TEXT NOT NULL PRIMARY KEY REFERENCES people (id)
+    person TEXT NOT NULL PRIMARY KEY REFERENCES people (id),
+    -- whose launches by LTI are theirs; empty: nobody's
+    subject TEXT NOT NULL
 );
 
 CREATE TABLE courses (
@@ -48,6 +47,10 @@ CREATE TABLE memberships (
     section TEXT NOT NULL REFERENCES sections (id),
     -- learner, assistant or instructor
     role TEXT NOT NULL,
+    -- as the course's roster has them: another course may have others
+    first_name TEXT NOT NULL DEFAULT '',
+    last_name TEXT NOT NULL DEFAULT '',
+    email TEXT NOT NULL DEFAULT '',
     -- since when the person is off the roster; their work is kept
     hidden_ms BIGINT,
     -- since when they are staff no more; a person makes them staff again, and no launch

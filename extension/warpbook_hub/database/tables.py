@@ -31,11 +31,11 @@ SETTINGS = Table("settings", METADATA, *_text("name", "value"))
 PEOPLE = Table(
     "people",
     METADATA,
-    *_text("id", "username", "first_name", "last_name", "email"),
+    *_text("id", "username"),
     *_time("created_ms"),
     *_maybe_time("erased_ms"),
 )
-OPERATORS = Table("operators", METADATA, *_text("person"))
+OPERATORS = Table("operators", METADATA, *_text("person", "subject"))
 COURSES = Table(
     "courses",
     METADATA,
@@ -49,6 +49,7 @@ MEMBERSHIPS = Table(
     "memberships",
     METADATA,
     *_text("course", "person", "section", "role"),
+    *(Column(n, Text, server_default="") for n in ("first_name", "last_name", "email")),
     *_maybe_time("hidden_ms", "removed_ms"),
 )
 TEAMS = Table("teams", METADATA, *_text("id", "course", "name"))

@@ -92,15 +92,7 @@ def erase(
     for table in theirs:
         connection.execute(delete(table).where(table.c.person == person))
     connection.execute(
-        update(PEOPLE)
-        .where(of)
-        .values(
-            username=f"erased-{person}",
-            first_name="",
-            last_name="",
-            email="",
-            erased_ms=now_ms,
-        )
+        update(PEOPLE).where(of).values(username=f"erased-{person}", erased_ms=now_ms)
     )
     erased = Erased(len(alone), len(shared))
     detail = {"reason": why, **structs.asdict(erased)}

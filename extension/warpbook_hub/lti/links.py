@@ -15,6 +15,7 @@ from warpbook_hub.course.courses import (
     staff_names,
     viewer,
 )
+from warpbook_hub.course.operators import untied_operator
 from warpbook_hub.course.publications import publications
 from warpbook_hub.course.roster import add_learner, import_roster
 from warpbook_hub.course.roster_csv import RosterRow
@@ -257,6 +258,11 @@ def _username_of(connection: Connection, launch: Launch) -> str:
         raise Conflict(
             f"The user name `{name}` is that of somebody who runs a course, and the "
             "platform does not send you as one of them."
+        )
+    if untied_operator(connection, name, launch.subject):
+        raise Conflict(
+            f"The user name `{name}` is that of an operator of the hub. If it is "
+            f"yours, have it started with --operator {name}={launch.subject}"
         )
     taken = people.where(of_issuer, PEOPLE.c.username == name)
     if connection.execute(taken).first() is not None:

@@ -100,7 +100,8 @@ def begin_course(
         now_ms: the time.
         course: as it is begun.
         instructors: user names.
-        operators: user names, in place of those of the start before.
+        operators: user names, in place of those of the start before; tied to an id of
+            the platform as NAME=ID.
         otherwise: the instructors of a new course for which nobody is named.
 
     Returns:
@@ -111,7 +112,7 @@ def begin_course(
             new and nobody would run it.
     """
     if course.id not in {one.id for one in courses(connection)}:
-        instructors = instructors or otherwise
+        instructors = instructors or [name.partition("=")[0] for name in otherwise]
         if not instructors:
             raise BadRequest(
                 f"The course `{course.id}` is new. Name who runs it: --instructor NAME"
@@ -134,7 +135,8 @@ def begin_course(
         if member.role == "instructor" and not member.is_hidden
     )
     lines.insert(0, f"  Run by {', '.join(run_by)}")
-    lines.append(f"  Operated by {', '.join(operators) or 'nobody'} (--operator NAME)")
+    names = ", ".join(name.partition("=")[0] for name in operators)
+    lines.append(f"  Operated by {names or 'nobody'} (--operator NAME)")
     return "\n".join(lines)
 
 

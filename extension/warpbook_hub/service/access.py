@@ -84,7 +84,8 @@ def admit(
         operator_id = operator(connection, identity.username)
     if level == "operator" and not operator_id:
         raise Forbidden(
-            "This is for who operates the hub: whom its start names as --operator."
+            "This is for who operates the hub: whom its start names as --operator; of "
+            "a learning platform's people with their id there, as NAME=ID."
         )
     if level in ("person", "operator"):
         return Admitted(

@@ -9,6 +9,7 @@ from tests.hub.lti.platform import TEACHER, Member, Platform
 from tests.hub.lti.world import COURSE, World, members
 from warpbook_hub.course.courses import add_staff, person_of, remove_staff, viewer
 from warpbook_hub.course.courses import members as members_of
+from warpbook_hub.course.operators import name_operators, operator
 from warpbook_hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden
 from warpbook_hub.keeping.erasing import erase
@@ -261,3 +262,37 @@ def test_who_is_unknown_to_the_platform_is_told(world: World) -> None:
     world.platform.members = members()
     world.rounds()
     assert world.sent("cyd") == [3] and not world.ledger().unknown
+
+
+def test_a_launch_makes_an_operator_of_nobody_but_of_the_id_that_is_named(
+    world: World,
+) -> None:
+    """The platform says what its people are called, so a name alone is no proof."""
+
+    def start(*operators: str) -> None:
+        with world.room.database.write() as connection:
+            name_operators(connection, world.room.now_ms, operators)
+
+    def operates(name: str) -> bool:
+        with world.room.database.read() as connection:
+            return bool(operator(connection, name))
+
+    start("opal")
+    assert operates("opal")
+    for role in ("instructor", "assistant", "learner"):
+        with pytest.raises(Conflict):
+            world.launch("opal", role)
+    with pytest.raises(Conflict, match="--operator opal=s-opal"):
+        world.launch("opal", "instructor")
+    start("opal=s-opal")
+    with pytest.raises(Conflict):
+        world.launch("opal", "instructor", subject="s-mallory")
+    assert world.launch("opal", "instructor") == "opal"
+    assert operates("opal")
+    # who had the name before it was an operator's is none by that, but of the course
+    assert world.launch("prof", "instructor") == "prof"
+    start("prof", "opal=s-mallory")
+    assert not operates("prof") and not operates("opal")
+    assert world.launch("prof", "instructor") == "prof"
+    start("prof=s-prof")
+    assert operates("prof")

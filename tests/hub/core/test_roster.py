@@ -8,7 +8,13 @@ from hypothesis import strategies as some
 
 from tests.hub.core.course import ROSTER, START_MS, Classroom
 from warpbook_hub import audit
-from warpbook_hub.course.courses import members, viewer
+from warpbook_hub.course.courses import (
+    Course,
+    add_staff,
+    create_course,
+    members,
+    viewer,
+)
 from warpbook_hub.course.publications import extend, extensions
 from warpbook_hub.course.roster import RosterChanges, import_roster, preview
 from warpbook_hub.course.roster_csv import (
@@ -241,3 +247,21 @@ def test_each_section_and_each_extension_has_its_dates(room: Classroom) -> None:
     room.submit("ada")
     with pytest.raises(NotOpen):
         room.submit("cyd")
+
+
+def test_a_roster_says_nothing_of_who_is_in_another_course(room: Classroom) -> None:
+    """Names and addresses are a course's own, and no course sees another's."""
+    with room.database.write() as connection:
+        who = (connection, START_MS, room.instructor)
+        create_course(*who, Course("other", "Other"))
+        rows = read_roster(b"username\nada\n")
+        import_roster(*who, "other", rows)
+        [seen] = members(connection, "other")
+        assert (seen.first_name, seen.last_name, seen.email) == ("", "", "")
+        before = members(connection, "gpu101")
+        rows = read_roster(b"username,first_name,last_name,email\nada,X,Y,x@evil\n")
+        assert import_roster(*who, "other", rows).changed == ("ada",)
+        add_staff(*who, "other", "grace", "assistant")
+        assert members(connection, "gpu101") == before
+        by_name = {one.username: one for one in members(connection, "other")}
+    assert (by_name["ada"].first_name, by_name["ada"].email) == ("X", "x@evil")
