@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 
 from msgspec import structs
 
@@ -50,6 +49,14 @@ from warpbook_profiler.techniques.host import (
     transfers,
     waits,
 )
+from warpbook_profiler.techniques.installed import (
+    MOST,
+    Installed,
+    checked_change,
+    installed,
+    plain_proposal,
+    problem,
+)
 from warpbook_profiler.techniques.technique import Experiment, Technique
 
 #: those of this package, in the order in which the checklist goes through them
@@ -67,10 +74,22 @@ OWN: tuple[Technique, ...] = tuple(
 _BOUND_WEIGHT = 0.8
 
 
-def advise(evidence: Evidence) -> tuple[Change, ...]:
-    """Return the changes that apply, the one that gains most first."""
-    changes = sorted(_changes(evidence), key=lambda change: -_gain_ns(change, evidence))
-    return tuple(changes[:MOST_CHANGES])
+def advise(evidence: Evidence) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """Return the changes that apply, the one that gains most first.
+
+    Beside them is what techniques of other packages did wrong, in words.
+    """
+    prediction, changes = Prediction(evidence), list[Change]()
+    problems = list(_installed().problems)
+    for technique in techniques():
+        try:
+            changes += _changes(technique, evidence, prediction)
+        except Exception as error:
+            if not technique.package:
+                raise
+            problems.append(problem(technique.package, error))
+    changes.sort(key=lambda change: -_gain_ns(change, evidence))
+    return tuple(changes[:MOST_CHANGES]), tuple(problems)
 
 
 def checklist(
@@ -88,7 +107,9 @@ def checklist(
     facts = Facts(
         profile, CodeSettings(source), process or ProcessState(), _answering()
     )
-    return judge(facts, questions())
+    answers = judge(facts, questions())
+    problems = _installed().problems
+    return structs.replace(answers, warnings=(*answers.warnings, *problems))
 
 
 def questions() -> tuple[Question, ...]:
@@ -117,31 +138,40 @@ def technique_of(name: str) -> Technique | None:
 
 
 def techniques() -> tuple[Technique, ...]:
-    """Return all techniques."""
-    return OWN
+    """Return all techniques, those of other packages last."""
+    return (*OWN, *_installed().techniques)
+
+
+@cache
+def _installed() -> Installed:
+    return installed(OWN)
 
 
 @cache
 def _answering() -> dict[str, tuple[str, ...]]:
     """Return the names of the changes that answer a question, by its name."""
-    kinds = [kind for technique in techniques() for kind in technique.changes]
-    return {
-        question.name: tuple(
-            name for kind in kinds if kind.answers is question for name in kind.names
-        )
-        for question in questions()
-    }
-
-
-def _changes(evidence: Evidence) -> Iterator[Change]:
-    prediction = Prediction(evidence)
+    names: dict[str, tuple[str, ...]] = {question.name: () for question in questions()}
     for technique in techniques():
-        if technique.rule is None:
-            continue
-        for proposal in technique.rule(evidence):
-            change = prediction.of(proposal)
-            if change is not None:
-                yield structs.replace(change, lab=technique.lab_of[change.name])
+        for kind in technique.changes:
+            if kind.answers is not None:
+                names[kind.answers.name] += kind.names
+    return names
+
+
+def _changes(
+    technique: Technique, evidence: Evidence, prediction: Prediction
+) -> list[Change]:
+    if technique.rule is None:
+        return []
+    changes, proposals = [], technique.rule(evidence)
+    if technique.package:
+        proposals = map(plain_proposal, islice(proposals, MOST))
+    for proposal in proposals:
+        change = prediction.of(proposal)
+        if change is not None:
+            lab = technique.lab_of[change.name]
+            changes.append(structs.replace(change, lab=lab))
+    return list(map(checked_change, changes)) if technique.package else changes
 
 
 def _gain_ns(change: Change, evidence: Evidence) -> float:

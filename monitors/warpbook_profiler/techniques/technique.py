@@ -175,6 +175,8 @@ class Technique:
     experiments: tuple[type[Experiment], ...] = ()
     #: why `--try` has no change of these names; empty where it has
     untried: str = ""
+    #: the package that brings it; empty for warpbook
+    package: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -96,7 +96,8 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
         result = structs.replace(result, between=kinds)
     result = structs.replace(result, sentence=sentence(result))
     findings = _promised(findings, ends[0][1], result, metrics)
-    changes = advise(Evidence(events, run, calls, estimate, result, metrics))
+    changes, problems = advise(Evidence(events, run, calls, estimate, result, metrics))
+    result = structs.replace(result, cautions=(*result.cautions, *problems))
     verdict = judge(metrics, findings, run.gpu_name, took(result), changes, of_host)
     findings = _without_general_advice(findings, verdict, changes)
     if result.between:

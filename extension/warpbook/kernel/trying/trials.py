@@ -145,7 +145,10 @@ class _Trials:
         unchanged, again = (self._look(cell.unchanged) for _ in range(2))
         fitting: list[Experiment] = []
         for change in changes:
-            reason = change.why_not(cell)
+            try:
+                reason = change.why_not(cell)
+            except _PROBLEMS as problem:
+                reason = f"its technique {_raised(problem)}."
             if reason is None:
                 fitting.append(change)
             else:
