@@ -46,9 +46,14 @@ import sys, time
 from pathlib import Path
 try:
     from warpbook_labs.cases import sampling
-    from warpbook_labs.grading.grading import check
+    from warpbook_labs.grading.table import case_grader_of
     from warpbook_labs.lab import loader
+    from warpbook_labs.lab.submission import Submission
     from warpbook_labs.sandbox.limits import Limits
+
+    def check(lab, source, cases, limits):
+        submission = Submission(lab, source, limits=limits)
+        return case_grader_of(lab.lab).engines.check(submission, cases)
 except ImportError:
     from warpbook_labs import drawing as sampling, loader
     from warpbook_labs.checking import check
@@ -61,7 +66,7 @@ for line in sys.stdin:
     cases = [*sampling.public_cases(lab.lab), *sampling.hidden_cases(lab.lab, 7)]
     cases = cases[: int(count)]
     begin = time.perf_counter()
-    result = check(lab, lab.reference, cases, Limits(wall_s=120, processor_s=100))
+    result = check(lab, lab.reference, cases, Limits(processor_s=100))
     took = time.perf_counter() - begin
     assert result.status == "passed", result.message
     print(took, flush=True)

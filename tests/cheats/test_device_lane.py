@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.gpu import cheats
+from tests.lab_checks import check_all
 from warpbook_labs.cases.comparison import first_wrong
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.course.session import find
-from warpbook_labs.grading.grading import check_all
 from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Refused

@@ -6,9 +6,9 @@ from importlib.util import find_spec
 
 import pytest
 
+from tests.lab_checks import check_all
 from tests.labs.simulated.sample_lab import write_lab
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
-from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load

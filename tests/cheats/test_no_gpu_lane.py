@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from tests.cheats.between import listen
+from tests.lab_checks import check
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.interpreter import checking
-from warpbook_labs.grading.grading import check
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits

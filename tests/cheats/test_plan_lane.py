@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import msgspec
 import pytest
 
+from tests.lab_checks import check_plan
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.answers.checking import check_plan
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.plan_spec import PLAN_LIMITS

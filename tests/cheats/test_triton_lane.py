@@ -10,12 +10,12 @@ import pytest
 from msgspec import Struct
 
 from tests.cheats.between import listen
+from tests.lab_checks import check
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.interpreter.front_ends import TritonFrontEnd
 from warpbook_labs.engines.interpreter.jobs import Interpreted, InterpretTriton, Ran
-from warpbook_labs.grading.grading import check
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits

@@ -9,13 +9,13 @@ from typing import Literal
 
 from tests.corpus.causes import names_cause, names_line
 from tests.corpus.entries import Entry
+from tests.lab_checks import check, check_plan
 from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
 from warpbook_labs.course.progress import UNDECIDED
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.answers.checking import check_plan
-from warpbook_labs.grading.grading import check
 from warpbook_labs.grading.table import case_grader_of
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
 
@@ -92,7 +92,10 @@ def _checked(loaded: LoadedLab, entry: Entry, use_gpu: bool) -> CheckResult:
     if use_gpu:
         large = large_cases(lab, SEED)
         return case_grader_of(lab).run(
-            loaded, source, cases, limits, large, is_timed=entry.needs_gpu
+            Submission(loaded, source, limits=limits),
+            cases,
+            large,
+            is_timed=entry.needs_gpu,
         )
     if not entry.is_right:
         # they are part of a submission's cases, and most wrong ones fail with them

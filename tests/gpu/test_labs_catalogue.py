@@ -19,6 +19,7 @@ from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
 from warpbook_labs.grading.table import case_grader_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
 
@@ -59,7 +60,9 @@ def graded(labs: dict[str, LoadedLab], name: str) -> CheckResult:
     loaded = labs[one.lab]
     cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, SEED)
     large = large_cases(loaded.lab, SEED)
-    result = case_grader_of(loaded.lab).run(loaded, one.text, cases, LIMITS, large)
+    result = case_grader_of(loaded.lab).run(
+        Submission(loaded, one.text, limits=LIMITS), cases, large
+    )
     print(row(name, result), flush=True)
     return result
 

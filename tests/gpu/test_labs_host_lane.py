@@ -28,6 +28,7 @@ from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.gpu.tools import Tools
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.submission import Submission
 
 pytestmark = pytest.mark.gpu
 
@@ -238,7 +239,7 @@ def test_a_right_source_is_timed_beside_itself(tmp_path: Path) -> None:
     (folder / "reference.py").write_text(text, encoding="utf-8")
     loaded = load(folder)
     began_s = time.monotonic()
-    result = run_on_gpu(gpu(), loaded, text, public_cases(loaded.lab), True)
+    result = run_on_gpu(gpu(), Submission(loaded, text), public_cases(loaded.lab), True)
     print(f"\n| one grading | {time.monotonic() - began_s:.1f} s |")
     print(f"| {result.right} of {result.of} | {result.speed} |")
     print(f"| {result.isolation} | {result.flags} |")

@@ -15,6 +15,7 @@ from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.host.lane import run_on_gpu
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.loader import load, load_all
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.measurements import Ratio
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(580)]
@@ -41,7 +42,7 @@ def test_the_same_submission_gets_the_same_ratio_20_times(tmp_path: Path) -> Non
     cases = public_cases(loaded.lab)[:1]
     ratios, unit_ns, again = [], [], 0
     for _ in range(GRADINGS):
-        result = run_on_gpu(find_gpu(), loaded, LEARNERS, cases, True)
+        result = run_on_gpu(find_gpu(), Submission(loaded, LEARNERS), cases, True)
         speed = result.speed
         assert result.right == result.of, result.cases
         assert speed is not None and speed.of_baseline is not None, speed
@@ -63,7 +64,7 @@ def test_the_same_submission_gets_the_same_ratio_20_times(tmp_path: Path) -> Non
 def test_a_right_source_is_fast_enough(name: str) -> None:
     loaded, text = SOURCES[name]
     cases = public_cases(loaded.lab)[:1]
-    result = run_on_gpu(find_gpu(), loaded, text, cases, True)
+    result = run_on_gpu(find_gpu(), Submission(loaded, text), cases, True)
     speed = result.speed
     for case in result.cases:
         print(f"{case.about}: {case.message or 'right'}")

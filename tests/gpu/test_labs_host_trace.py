@@ -23,7 +23,7 @@ from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.gpu.tracing import RUNS, Answer
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.lab.submission import Submission
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.report.report import TraceReport, report
 
@@ -59,7 +59,7 @@ def traced(loaded: LoadedLab, text: str, case: DrawnCase, folder: Path) -> Trace
 
 def compared(loaded: LoadedLab, text: str, folder: Path) -> list[Compared]:
     case = public_cases(loaded.lab)[-1]
-    done = check_host(loaded, text, [case], Limits())
+    done = check_host(Submission(loaded, text), [case])
     counts = done.cases[0].host_counts if done.cases else None
     assert counts is not None, done.message
     trace = traced(loaded, text, case, folder)

@@ -12,6 +12,7 @@ from warpbook_labs.gpu.limit_card import limit_card
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.submission import Submission
 from warpbook_monitors.recordings.recording import read_recording
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.report.report import report
@@ -40,7 +41,7 @@ def test_a_submission_is_traced(tmp_path: Path) -> None:
     loaded = load(CATALOGUE / "kernels" / "vector_add")
     trace, telemetry = tmp_path / "t.trace.json.gz", tmp_path / "t.jsonl.gz"
     grader_of(loaded.lab).record_trace(
-        find_gpu(), loaded, loaded.reference, trace, telemetry
+        find_gpu(), Submission(loaded, loaded.reference), trace, telemetry
     )
     trace_report = report(*read_chrome_trace(str(trace)))
     assert [kernel.name for kernel in trace_report.kernels] == ["add_relu"]

@@ -22,6 +22,7 @@ from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.submission import Submission
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.report.report import report
 
@@ -114,7 +115,7 @@ def test_what_the_lab_says_of_rows_over_the_link() -> None:
 def test_what_is_refused_without_a_gpu_is_slow_or_wrong_on_one(name: str) -> None:
     cases = public_cases(ZERO_COPY.lab)
     source = ZERO_COPY.wrong[name]
-    result = run_on_gpu(find_gpu(), ZERO_COPY, source, cases, True)
+    result = run_on_gpu(find_gpu(), Submission(ZERO_COPY, source), cases, True)
     speed = result.speed
     status = "not timed" if speed is None else speed.status
     ratio = None if speed is None else speed.of_limit
@@ -128,7 +129,7 @@ def test_no_copy_is_in_a_trace_of_it(tmp_path: Path) -> None:
     trace = tmp_path / "t.trace.json.gz"
     log = tmp_path / "t.jsonl.gz"
     grader_of(ZERO_COPY.lab).record_trace(
-        find_gpu(), ZERO_COPY, ZERO_COPY.reference, trace, log
+        find_gpu(), Submission(ZERO_COPY, ZERO_COPY.reference), trace, log
     )
     trace_report = report(*read_chrome_trace(str(trace)))
     assert [copy.kind for copy in trace_report.copies if "HtoD" in copy.kind] == []

@@ -18,6 +18,7 @@ from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.submission import Submission
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.report.report import report
 
@@ -68,7 +69,7 @@ def tensor_core_share(source: str, tmp_path: Path) -> float:
     text = (loaded.folder / source).read_text(encoding="utf-8")
     trace = tmp_path / f"{source}.trace.json.gz"
     grader_of(loaded.lab).record_trace(
-        find_gpu(), loaded, text, trace, tmp_path / f"{source}.jsonl.gz"
+        find_gpu(), Submission(loaded, text), trace, tmp_path / f"{source}.jsonl.gz"
     )
     trace_report = report(*read_chrome_trace(str(trace)))
     for kernel in trace_report.kernels[:6]:
@@ -132,7 +133,7 @@ def without(text: str, *changes: tuple[str, str]) -> str:
 def in_fp8(source: str) -> dict[str, str]:
     """Give what is wrong in each public case, in words; "" is right."""
     cases = public_cases(FP8.lab)
-    result = run_on_gpu(find_gpu(), FP8, source, cases, False)
+    result = run_on_gpu(find_gpu(), Submission(FP8, source), cases, False)
     assert result.of == len(cases)
     for case in result.cases:
         print(f"| {case.about} | {case.message or 'right'} |")
@@ -160,7 +161,9 @@ def test_what_does_not_saturate_is_wrong_where_the_cast_makes_nan() -> None:
 
 def test_the_product_of_the_lab_on_fp8_is_one_in_8_bits(tmp_path: Path) -> None:
     trace, log = tmp_path / "t.trace.json.gz", tmp_path / "t.jsonl.gz"
-    grader_of(FP8.lab).record_trace(find_gpu(), FP8, FP8.reference, trace, log)
+    grader_of(FP8.lab).record_trace(
+        find_gpu(), Submission(FP8, FP8.reference), trace, log
+    )
     trace_report = report(*read_chrome_trace(str(trace)))
     by_unit = {work.bound: work.time_ns for work in trace_report.metrics.kernel_work}
     print(f"\n| {' | '.join(f'{unit}: {ns:,} ns' for unit, ns in by_unit.items())} |")

@@ -21,8 +21,8 @@ from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.lab.expressions import value
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.device import DeviceResult, SpeedResult
-from warpbook_labs.sandbox.limits import Limits
 
 pytestmark = pytest.mark.gpu
 
@@ -76,7 +76,7 @@ def labs() -> dict[str, LoadedLab]:
 def graded(lab: str, text: str) -> DeviceResult:
     loaded = labs()[lab]
     cases = public_cases(loaded.lab)[:1]
-    return run_on_gpu(gpu(), loaded, text, cases, True, Limits())
+    return run_on_gpu(gpu(), Submission(loaded, text), cases, True)
 
 
 def timed(result: DeviceResult) -> SpeedResult:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab_checks import check
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.compiler.cuda_headers import headers_for
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.course.session import find
-from warpbook_labs.grading.grading import check
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.lab_checks import check_plan
 from tests.labs.answers import module_of
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.answers.checking import check_plan
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.python.questions import Question
 

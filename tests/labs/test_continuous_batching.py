@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.lab_checks import check_plan
 from warpbook_labs.course.session import find as find_lab
-from warpbook_labs.engines.answers.checking import check_plan
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.python.questions import Question
 

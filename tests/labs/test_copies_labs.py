@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab_checks import check_all
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.engines.simulated.judging.calls.rates import PINNED_BYTES_PER_S
-from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load

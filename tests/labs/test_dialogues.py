@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab_checks import check_plan
 from warpbook_labs.engines.answers import dialogue
-from warpbook_labs.engines.answers.checking import check_plan
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load

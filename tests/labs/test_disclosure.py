@@ -7,13 +7,13 @@ import re
 import msgspec
 import pytest
 
+from tests.lab_checks import check
 from warpbook.cli.labs.card import card_lines
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.course.session import find
-from warpbook_labs.grading.grading import check
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.device import DeviceCase
 from warpbook_labs.results.disclosure import fit_to_tell

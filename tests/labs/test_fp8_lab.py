@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.lab_checks import check_all
 from warpbook_labs.cases.preparation import OwnPython
 from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
-from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
 from warpbook_labs.sandbox.limits import Limits

@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from tests.lab_checks import check
 from warpbook.cli.labs.card import card_lines
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.cases.comparison import InputValue, WrongElement
 from warpbook_labs.cases.inputs_at import with_inputs
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.course.session import find
-from warpbook_labs.grading.grading import check
 from warpbook_labs.results.disclosure import fit_to_tell
 from warpbook_labs.sandbox.limits import Limits
 

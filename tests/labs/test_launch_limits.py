@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab_checks import check
 from warpbook_labs.cases.launch_limits import refusal
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.session import find
-from warpbook_labs.grading.grading import check
 from warpbook_labs.sandbox.limits import Limits
 
 KERNEL = """// launch: add_relu<<<%s, 128>>>(x, y, out, n)

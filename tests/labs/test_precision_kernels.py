@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.lab_checks import check
 from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.compiler.jobs import Compiled
@@ -16,10 +17,10 @@ from warpbook_labs.compiler.programs import job_of
 from warpbook_labs.course.new_lab import new_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadLab
-from warpbook_labs.grading.grading import check
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.spec import Counted
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.findings import Counts
 from warpbook_labs.results.host_counts import HostCounts
@@ -113,7 +114,7 @@ def test_of_kinds_of_numbers_and_of_kernels_each_is_counted_once(
     lab: LoadedLab,
 ) -> None:
     sizes = [{"m": 64, "n": 64, "k": 64}, {"m": 45, "n": 70, "k": 37}]
-    job = job_of(lab, lab.reference, "sm_90", sizes)
+    job = job_of(Submission(lab, lab.reference), "sm_90", sizes)
     result = parent.run(job).result
     assert isinstance(result, Compiled)
     assert result.ptx.count(".visible .entry") == 2

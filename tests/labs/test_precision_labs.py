@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.lab_checks import check_all
 from warpbook_labs.cases.preparation import OwnPython
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.engines.simulated.judging.calls import convolution
 from warpbook_labs.engines.simulated.program import Launch, View
-from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.results.check import CaseResult

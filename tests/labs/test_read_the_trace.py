@@ -20,7 +20,7 @@ from warpbook_labs.engines.simulated.checking import check_host
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.python.questions import Question
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.lab.submission import Submission
 from warpbook_monitors.verdict_kinds import GpuKind
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.report.report import TraceReport, report
@@ -193,7 +193,7 @@ def test_the_loop_to_be_fixed_is_right_and_told_what_costs_most() -> None:
     baseline = ((fix.private or fix.folder) / fix.lab.speed.baseline).read_text()
     launches = []
     for source in (fix.starter, baseline, fix.reference):
-        [case_result] = check_host(fix, source, [case], Limits()).cases
+        [case_result] = check_host(Submission(fix, source), [case]).cases
         # what is wrong with the first two is not their results
         assert case_result.wrong is None and not case_result.findings
         assert case_result.host_counts is not None

@@ -9,6 +9,7 @@ import pytest
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.stage_times import add_stage, noted_stages, stage
 
 
@@ -45,6 +46,8 @@ def test_a_stage_that_fails_has_its_time() -> None:
 def test_a_submission_has_the_time_of_its_check() -> None:
     lab = load(CATALOGUE / "kernels" / "vector_add")
     with noted_stages() as seconds:
-        result = grader_of(lab.lab).grade(lab, lab.reference, 5, None, use_gpu=False)
+        result = grader_of(lab.lab).grade(
+            Submission(lab, lab.reference, 5, use_gpu=False)
+        )
     assert result.status == "passed"
     assert set(seconds) == {"correctness"} and seconds["correctness"] > 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab_checks import check_all
 from warpbook_labs.cases.sampling import public_cases
-from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
 from warpbook_labs.results.check import CaseResult

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab_checks import check
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.compiler import cuda_headers, nvrtc, toolkit_headers
 from warpbook_labs.course.session import find
-from warpbook_labs.grading.grading import check
 from warpbook_labs.sandbox.limits import Limits
 
 #: grouped.h is a toolkit's alone; the rest lies where CUDA 13 has it

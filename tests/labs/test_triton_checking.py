@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab_checks import check
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.compiler.programs import job_of
@@ -11,8 +12,8 @@ from warpbook_labs.compiler.triton_jobs import CompileTriton
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import NotInstalled
-from warpbook_labs.grading.grading import check
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.sandbox import parent, warm
 from warpbook_labs.sandbox.limits import Limits
@@ -169,7 +170,9 @@ def test_what_a_kernel_prints_is_told_and_bounded(lab: LoadedLab) -> None:
 
 
 def test_for_a_gpu_each_kind_of_numbers_has_a_kernel_of_its_own(lab: LoadedLab) -> None:
-    job = job_of(lab, lab.reference, "sm_90", [{"n": 4096}, {"n": 77}, {"n": 160}])
+    job = job_of(
+        Submission(lab, lab.reference), "sm_90", [{"n": 4096}, {"n": 77}, {"n": 160}]
+    )
     assert isinstance(job, CompileTriton)
     assert [variant.even for variant in job.variants] == [(0, 1, 2, 3), (0, 1, 2)]
     result = parent.run(job).result
@@ -185,7 +188,7 @@ def test_roots_and_powers_are_instructions_of_the_compiled_program(
 ) -> None:
     powers = "tl.sqrt(total * total) * tl.rsqrt(total * total) * tl.exp2(total)"
     source = lab.reference.replace("0.0, total)", f"0.0, {powers})")
-    job = job_of(lab, source, "sm_90", [{"n": 4096}, {"n": 77}])
+    job = job_of(Submission(lab, source), "sm_90", [{"n": 4096}, {"n": 77}])
     assert isinstance(job, CompileTriton)
     result = parent.run(job).result
     assert isinstance(result, Compiled)
@@ -201,7 +204,7 @@ def test_a_power_that_nothing_reads_is_no_call(lab: LoadedLab) -> None:
     source = lab.reference.replace(
         "    tl.store(", f"    first, _ = tl.split({pairs})\n    tl.store(", 1
     ).replace("0.0, total)", "0.0, tl.interleave(first, first))")
-    job = job_of(lab, source, "sm_90", [{"n": 4096}])
+    job = job_of(Submission(lab, source), "sm_90", [{"n": 4096}])
     assert isinstance(job, CompileTriton)
     result = parent.run(job).result
     assert isinstance(result, Compiled), result

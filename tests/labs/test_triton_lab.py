@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab_checks import check
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.course.new_lab import new_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadLab
-from warpbook_labs.grading.grading import check
 from warpbook_labs.lab.loader import load
 from warpbook_labs.sandbox.limits import Limits
 

@@ -10,10 +10,10 @@ from types import CodeType
 
 import pytest
 
+from tests.lab_checks import check
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadSource, NotHere
-from warpbook_labs.grading.grading import check
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.triton import language

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab_checks import check
 from tests.programs import ROOT
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.session import find
-from warpbook_labs.grading.grading import check
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.sandbox.limits import Limits
 

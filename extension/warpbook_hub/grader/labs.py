@@ -29,6 +29,7 @@ from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.measurements import Ratio as Measured
@@ -150,8 +151,8 @@ def _folder_of(name: str) -> Path:
 
 def _result(loaded: LoadedLab, order: JobOrder) -> CheckResult:
     grader = grader_of(loaded.lab)
-    use_gpu = order.stage == "gpu"
-    return grader.grade(loaded, order.source, order.seed, None, use_gpu)
+    on_gpu = order.stage == "gpu"
+    return grader.grade(Submission(loaded, order.source, order.seed, use_gpu=on_gpu))
 
 
 def _verdict(loaded: LoadedLab, result: CheckResult) -> Verdict:

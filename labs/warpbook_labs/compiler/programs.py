@@ -8,31 +8,29 @@ from warpbook_labs.compiler.cuda_headers import headers_for
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.compiler.triton_variants import compile_job
 from warpbook_labs.lab.languages.table import rule_of
-from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import LanguageName
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.sandbox.work import Job
 
 Sizes = Sequence[Mapping[str, int]]
 
 
 def job_of(
-    loaded: LoadedLab,
-    source: str,
+    submission: Submission,
     architecture: str,
     sizes: Iterable[Mapping[str, int]],
 ) -> Job[Compiled]:
     """Say what the jail has to compile.
 
     Args:
-        loaded: the lab.
-        source: in the lab's language.
+        submission: in the lab's language.
         architecture: such as "sm_90".
         sizes: of all cases that it will be launched with.
 
     Raises:
         BadRule: the launch rule can't be followed.
     """
-    return _JOBS[loaded.lab.language](loaded, source, architecture, tuple(sizes))
+    return _JOBS[submission.loaded.lab.language](submission, architecture, tuple(sizes))
 
 
 def image_of(compiled: Compiled) -> bytes:
@@ -40,20 +38,17 @@ def image_of(compiled: Compiled) -> bytes:
     return compiled.cubin or compiled.ptx.encode() + b"\0"
 
 
-def _cuda(
-    loaded: LoadedLab, source: str, architecture: str, sizes: Sizes
-) -> Job[Compiled]:
+def _cuda(submission: Submission, architecture: str, sizes: Sizes) -> Job[Compiled]:
+    source = submission.source
     return Compile(source, architecture, headers=headers_for(source))
 
 
-def _triton(
-    loaded: LoadedLab, source: str, architecture: str, sizes: Sizes
-) -> Job[Compiled]:
-    rule = rule_of(loaded.lab, source)
-    return compile_job(loaded, rule, source, sizes, architecture)
+def _triton(submission: Submission, architecture: str, sizes: Sizes) -> Job[Compiled]:
+    rule = rule_of(submission.loaded.lab, submission.source)
+    return compile_job(submission, rule, sizes, architecture)
 
 
-_JOBS: dict[LanguageName, Callable[[LoadedLab, str, str, Sizes], Job[Compiled]]] = {
+_JOBS: dict[LanguageName, Callable[[Submission, str, Sizes], Job[Compiled]]] = {
     "cuda": _cuda,
     "triton": _triton,
 }

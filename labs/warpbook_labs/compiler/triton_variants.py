@@ -9,6 +9,7 @@ from warpbook_labs.compiler.triton_jobs import CompileTriton, Variant
 from warpbook_labs.errors import BadRule
 from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 
 #: that the cases of a submission may need in all
 _MOST_VARIANTS = 64
@@ -17,18 +18,16 @@ ARCHITECTURE = "sm_90"
 
 
 def compile_job(
-    loaded: LoadedLab,
+    submission: Submission,
     rule: Rule,
-    source: str,
     sizes: Iterable[Mapping[str, int]],
     architecture: str = ARCHITECTURE,
 ) -> CompileTriton:
     """Say what the jail has to compile.
 
     Args:
-        loaded: the lab.
+        submission: the text, of one configuration.
         rule: of the source.
-        source: the text.
         sizes: of all cases that it will be launched with.
         architecture: a real one.
 
@@ -37,7 +36,7 @@ def compile_job(
     """
     variants: dict[str, Variant] = {}
     for size in sizes:
-        for variant in _variants(loaded, rule, size):
+        for variant in _variants(submission.loaded, rule, size):
             other = variants.setdefault(variant.entry, variant)
             if other.types != variant.types:
                 raise BadRule(
@@ -48,7 +47,7 @@ def compile_job(
             f"The launches want {len(variants)} kernels, with their constants; "
             f"{_MOST_VARIANTS} may be."
         )
-    return CompileTriton(source, architecture, tuple(variants.values()))
+    return CompileTriton(submission.source, architecture, tuple(variants.values()))
 
 
 def _variants(

@@ -19,6 +19,7 @@ from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load, refuse_taken
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.check import CheckResult, Provenance
 from warpbook_labs.sandbox.limits import Limits
@@ -95,8 +96,7 @@ def check_public(
     use_gpu: bool = True,
 ) -> Graded:
     """Check against the cases that the lab shows; nothing is kept."""
-    result = grader_of(loaded.lab).check_public(loaded, source, limits, use_gpu)
-    result = replace(result, provenance=_provenance(loaded, source))
+    result = _graded(Submission(loaded, source, None, limits, use_gpu))
     return Graded(result, result.status == "passed", "practice")
 
 
@@ -150,10 +150,7 @@ def grade(
             f"are kept apart from this machine. Where {VAULT} names the folder that "
             f"has them: {_later(loaded, number)}"
         )
-    result = grader_of(loaded.lab).grade(
-        loaded, kept.source, kept.seed, limits, use_gpu
-    )
-    result = replace(result, provenance=_provenance(loaded, kept.source))
+    result = _graded(Submission(loaded, kept.source, kept.seed, limits, use_gpu))
     store.add_result(number, result)
     passed, place = result.status == "passed", store.number_of(number)
     return Graded(result, passed, "self-graded", number, place)
@@ -182,9 +179,11 @@ def regrade(
     return grade(store, loaded, number, limits, use_gpu)
 
 
-def _provenance(loaded: LoadedLab, source: str) -> Provenance:
-    digest = sha256(source.encode()).hexdigest()
-    return Provenance(loaded.digest, digest, version("warpbook"))
+def _graded(submission: Submission) -> CheckResult:
+    result = grader_of(submission.loaded.lab).grade(submission)
+    digest = sha256(submission.source.encode()).hexdigest()
+    provenance = Provenance(submission.loaded.digest, digest, version("warpbook"))
+    return replace(result, provenance=provenance)
 
 
 def _later(loaded: LoadedLab, number: int) -> str:

@@ -7,11 +7,11 @@ time. A case passes only if both accept it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from warpbook_labs.cases.preparation import OwnPython
@@ -26,13 +26,10 @@ from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.grading.grader import CaseEngines, Draws, Grader
 from warpbook_labs.grading.joining import joined, with_lab_note, without_gpu
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.results.disclosure import fit_to_tell
+from warpbook_labs.results.disclosure import disclosed
 from warpbook_labs.results.stage_times import stage
-from warpbook_labs.sandbox.limits import Limits
-
-#: of all draws together
-AUTHORS_LIMITS = Limits(processor_s=100, asleep_s=120.0)
 
 
 class CaseGrader(Grader):
@@ -46,128 +43,85 @@ class CaseGrader(Grader):
         """Have the engine that needs no GPU start its processes."""
         self.engines.get_ready()
 
-    def check_public(
-        self, loaded: LoadedLab, source: str, limits: Limits | None, use_gpu: bool
-    ) -> CheckResult:
-        """Run the cases that are shown."""
-        cases = public_cases(loaded.lab)
-        return self.run(loaded, source, cases, limits or Limits(), use_gpu=use_gpu)
-
-    def grade(
-        self,
-        loaded: LoadedLab,
-        source: str,
-        seed: int,
-        limits: Limits | None,
-        use_gpu: bool,
-    ) -> CheckResult:
-        """Run all cases, on a GPU with larger ones and timed."""
-        cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, seed)
-        large = large_cases(loaded.lab, seed)
-        return self.run(loaded, source, cases, limits or Limits(), large, True, use_gpu)
+    def grade(self, submission: Submission) -> CheckResult:
+        """Run the cases shown; of a seed also its own, on a GPU larger and timed."""
+        lab, seed = submission.loaded.lab, submission.seed
+        cases = public_cases(lab)
+        if seed is None:
+            return self.run(submission, cases)
+        hidden, large = hidden_cases(lab, seed), large_cases(lab, seed)
+        return self.run(submission, cases + hidden, large, is_timed=True)
 
     def run(
         self,
-        loaded: LoadedLab,
-        source: str,
+        submission: Submission,
         cases: Sequence[DrawnCase],
-        limits: Limits,
         large: Sequence[DrawnCase] = (),
         is_timed: bool = False,
-        use_gpu: bool = True,
     ) -> CheckResult:
         """Run cases by all that is here, and say what a learner may know.
 
         Args:
-            loaded: the lab.
-            source: the learner's.
+            submission: the learner's.
             cases: for both engines.
-            limits: of the processes that compile and interpret.
             large: more cases, for a GPU alone.
             is_timed: whether its speed is graded where that can be.
-            use_gpu: whether a GPU may be used.
         """
-        cases = self.engines.fitted(loaded, source, cases)
-        result = self._run(loaded, source, cases, limits, large, is_timed, use_gpu)
-        return with_lab_note(result, loaded.lab)
+        cases = self.engines.fitted(submission, cases)
+        result = self._run(submission, cases, large, is_timed)
+        return with_lab_note(result, submission.loaded.lab)
 
     def _run(
         self,
-        loaded: LoadedLab,
-        source: str,
+        submission: Submission,
         cases: Sequence[DrawnCase],
-        limits: Limits,
         large: Sequence[DrawnCase],
         is_timed: bool,
-        use_gpu: bool,
     ) -> CheckResult:
         gpu: Gpu | None = None
-        if use_gpu:
-            try:
+        if submission.use_gpu:
+            with contextlib.suppress(NoGpu):
                 gpu = find_gpu()
-            except NoGpu:
-                gpu = None
         if gpu is None:
-            return _told(self._judged(loaded, source, cases, limits))
+            return disclosed(self._judged(submission, cases))
+        lab = submission.loaded.lab
         with ThreadPoolExecutor(1, "warpbook-gpu") as threads:
+            every = [*cases, *large]
             on_gpu = threads.submit(
-                self.engines.run_on_gpu,
-                gpu,
-                loaded,
-                source,
-                [*cases, *large],
-                is_timed,
-                limits,
+                self.engines.run_on_gpu, gpu, submission, every, is_timed
             )
             if self.engines.needs_quiet_cpu:
                 wait([on_gpu])
-            whole = self._judged(loaded, source, cases, limits)
-            result = _told(whole)
+            whole = self._judged(submission, cases)
+            result = disclosed(whole)
             try:
                 device = on_gpu.result()
             except (NotOnGpu, NotInstalled) as problem:
-                return without_gpu(result, loaded.lab, str(problem))
+                return without_gpu(result, lab, str(problem))
         # of the whole: what may not be told counts, too
-        has_veto = self.engines.has_veto(whole)
-        return joined(result, device, loaded.lab, is_timed, has_veto)
-
-    def check(
-        self,
-        loaded: LoadedLab,
-        source: str,
-        cases: Sequence[DrawnCase],
-        limits: Limits,
-    ) -> CheckResult:
-        """Run cases without a GPU, and say what a learner may know."""
-        cases = self.engines.fitted(loaded, source, cases)
-        return _told(self._judged(loaded, source, cases, limits))
+        return joined(result, device, lab, is_timed, self.engines.has_veto(whole))
 
     def _judged(
-        self,
-        loaded: LoadedLab,
-        source: str,
-        cases: Sequence[DrawnCase],
-        limits: Limits,
+        self, submission: Submission, cases: Sequence[DrawnCase]
     ) -> CheckResult:
         with stage("correctness"):
-            return self.engines.check(loaded, source, cases, limits)
+            return self.engines.check(submission, cases)
 
-    def check_shown(self, loaded: LoadedLab, source: str) -> CheckResult | None:
+    def check_shown(self, submission: Submission) -> CheckResult | None:
         """Run the cases that are shown: what fails them needs no other."""
-        cases = public_cases(loaded.lab)
-        return self.engines.check(loaded, source, cases, AUTHORS_LIMITS)
+        cases = public_cases(submission.loaded.lab)
+        return self.engines.check(submission, cases)
 
-    def check_draws(
-        self, loaded: LoadedLab, source: str, seeds: Sequence[int]
-    ) -> Draws:
+    def check_draws(self, submission: Submission, seeds: Sequence[int]) -> Draws:
         """Run all draws at once."""
-        public = public_cases(loaded.lab)
+        lab = submission.loaded.lab
+        public = public_cases(lab)
         hidden = {
-            seed: self.engines.fitted(loaded, source, hidden_cases(loaded.lab, seed))
+            seed: self.engines.fitted(submission, hidden_cases(lab, seed))
             for seed in seeds
         }
         cases = [*public, *(case for drawn in hidden.values() for case in drawn)]
-        result = self.engines.check(loaded, source, cases, AUTHORS_LIMITS)
+        result = self.engines.check(submission, cases)
         by_draw, begin = {}, len(public)
         for seed, drawn in hidden.items():
             end = begin + len(drawn)
@@ -199,11 +153,7 @@ class CaseGrader(Grader):
                     )
 
     def record_trace(
-        self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+        self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
     ) -> None:
         """Record it by the engine that runs it on a GPU."""
-        self.engines.record_trace(gpu, loaded, source, trace, telemetry)
-
-
-def _told(result: CheckResult) -> CheckResult:
-    return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))
+        self.engines.record_trace(gpu, submission, trace, telemetry)

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.results.device import DeviceResult
-from warpbook_labs.sandbox.limits import Limits
 
 
 class Draws(NamedTuple):
@@ -32,10 +32,10 @@ class Grader(ABC):
         """Start what takes long to start, and don't wait for it."""
 
     @abstractmethod
-    def check_public(
-        self, loaded: LoadedLab, source: str, limits: Limits | None, use_gpu: bool
-    ) -> CheckResult:
-        """Check against what the lab shows.
+    def grade(self, submission: Submission) -> CheckResult:
+        """Return how it does with what the lab shows, and what its seed draws.
+
+        With a seed it is graded for speed, too, where there is a GPU.
 
         Raises:
             NotInstalled: a compiler or PyTorch is not here; so do those below.
@@ -43,23 +43,10 @@ class Grader(ABC):
         """
 
     @abstractmethod
-    def grade(
-        self,
-        loaded: LoadedLab,
-        source: str,
-        seed: int,
-        limits: Limits | None,
-        use_gpu: bool,
-    ) -> CheckResult:
-        """Grade with hidden cases of this seed, and for speed where there is a GPU."""
-
-    @abstractmethod
-    def check_draws(
-        self, loaded: LoadedLab, source: str, seeds: Sequence[int]
-    ) -> Draws:
+    def check_draws(self, submission: Submission, seeds: Sequence[int]) -> Draws:
         """Check with several draws, without a GPU, for a lab's author."""
 
-    def check_shown(self, loaded: LoadedLab, source: str) -> CheckResult | None:
+    def check_shown(self, submission: Submission) -> CheckResult | None:
         """Check first what every draw has; None where that is no less work."""
         return None
 
@@ -73,7 +60,7 @@ class Grader(ABC):
 
     @abstractmethod
     def record_trace(
-        self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+        self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
     ) -> None:
         """Record what a source does on a GPU.
 
@@ -93,30 +80,22 @@ class CaseEngines(ABC):
         """Start what takes long to start, and don't wait for it."""
 
     def fitted(
-        self, loaded: LoadedLab, source: str, cases: Sequence[DrawnCase]
+        self, submission: Submission, cases: Sequence[DrawnCase]
     ) -> Sequence[DrawnCase]:
         """Fit a case that is drawn at random to what a source may have forgotten."""
         return cases
 
     @abstractmethod
-    def check(
-        self,
-        loaded: LoadedLab,
-        source: str,
-        cases: Sequence[DrawnCase],
-        limits: Limits,
-    ) -> CheckResult:
+    def check(self, submission: Submission, cases: Sequence[DrawnCase]) -> CheckResult:
         """Check without a GPU; every case is in the result, in their order."""
 
     @abstractmethod
     def run_on_gpu(
         self,
         gpu: Gpu,
-        loaded: LoadedLab,
-        source: str,
+        submission: Submission,
         cases: Sequence[DrawnCase],
         is_timed: bool,
-        limits: Limits,
     ) -> DeviceResult:
         """Check on a GPU, and time what is right if that is asked.
 
@@ -130,6 +109,6 @@ class CaseEngines(ABC):
 
     @abstractmethod
     def record_trace(
-        self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+        self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
     ) -> None:
         """Record what a source does on a GPU; see `Grader`."""

@@ -12,11 +12,10 @@ from warpbook_labs.engines.simulated.checking import check_host
 from warpbook_labs.engines.simulated.messages import Record
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading.grader import CaseEngines
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
 
 
 class HostEngines(CaseEngines):
@@ -28,27 +27,19 @@ class HostEngines(CaseEngines):
         """Load PyTorch, and give it a simulated GPU."""
         warm.wake(Record)
 
-    def check(
-        self,
-        loaded: LoadedLab,
-        source: str,
-        cases: Sequence[DrawnCase],
-        limits: Limits,
-    ) -> CheckResult:
+    def check(self, submission: Submission, cases: Sequence[DrawnCase]) -> CheckResult:
         """Record what is asked of the GPU, and judge it."""
-        return check_host(loaded, source, cases, limits)
+        return check_host(submission, cases)
 
     def run_on_gpu(
         self,
         gpu: Gpu,
-        loaded: LoadedLab,
-        source: str,
+        submission: Submission,
         cases: Sequence[DrawnCase],
         is_timed: bool,
-        limits: Limits,
     ) -> DeviceResult:
         """Run it; bounds of its own hold there."""
-        return run_on_gpu(gpu, loaded, source, cases, is_timed)
+        return run_on_gpu(gpu, submission, cases, is_timed)
 
     def has_veto(self, result: CheckResult) -> bool:
         """Count whatever is found: the program is judged, not this run of it.
@@ -63,7 +54,7 @@ class HostEngines(CaseEngines):
         )
 
     def record_trace(
-        self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+        self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
     ) -> None:
         """Have the learner's process record itself."""
-        trace_submission(gpu, loaded, source, trace, telemetry)
+        trace_submission(gpu, submission, trace, telemetry)

@@ -7,7 +7,7 @@ import msgspec
 from warpbook_labs.lab.spec import Lab
 from warpbook_labs.results.check import CheckResult, Status, all_passed, cases_word
 from warpbook_labs.results.device import DeviceCase, DeviceResult
-from warpbook_labs.results.disclosure import fit_to_tell
+from warpbook_labs.results.disclosure import disclosed
 
 #: nothing of it was run, here or there
 _NOT_RUN: tuple[Status, ...] = ("compile error", "bad launch rule")
@@ -55,7 +55,7 @@ def joined(
     """
     if result.status in _NOT_RUN:
         return result
-    device = msgspec.structs.replace(device, cases=fit_to_tell(device.cases))
+    device = disclosed(device)
     failed_there = device.of - device.right
     result = msgspec.structs.replace(
         result,

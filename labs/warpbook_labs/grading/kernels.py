@@ -16,11 +16,10 @@ from warpbook_labs.errors import BadRule, BadSource
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading.grader import CaseEngines
 from warpbook_labs.lab.languages.table import rule_of
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
 
 
 class KernelEngines(CaseEngines):
@@ -36,39 +35,33 @@ class KernelEngines(CaseEngines):
         warm.wake(self._front_end.kind)
 
     def fitted(
-        self, loaded: LoadedLab, source: str, cases: Sequence[DrawnCase]
+        self, submission: Submission, cases: Sequence[DrawnCase]
     ) -> Sequence[DrawnCase]:
         """Have one case fill the grid of the source's first configuration."""
         try:
-            first = self._front_end.configurations(source)[0]
-            return fitted(loaded.lab, rule_of(loaded.lab, first), cases)
+            first = self._front_end.configurations(submission.source)[0]
+            lab = submission.loaded.lab
+            return fitted(lab, rule_of(lab, first), cases)
         except (BadSource, BadRule):
             # the check tells of it
             return cases
 
-    def check(
-        self,
-        loaded: LoadedLab,
-        source: str,
-        cases: Sequence[DrawnCase],
-        limits: Limits,
-    ) -> CheckResult:
+    def check(self, submission: Submission, cases: Sequence[DrawnCase]) -> CheckResult:
         """Interpret every case."""
-        return check_kernels(self._front_end, loaded, source, cases, limits)
+        return check_kernels(self._front_end, submission, cases)
 
     def run_on_gpu(
         self,
         gpu: Gpu,
-        loaded: LoadedLab,
-        source: str,
+        submission: Submission,
         cases: Sequence[DrawnCase],
         is_timed: bool,
-        limits: Limits,
     ) -> DeviceResult:
         """Launch the first configuration of the source."""
         with contextlib.suppress(BadSource):
-            source = self._front_end.configurations(source)[0]
-        return run_on_gpu(gpu, loaded, source, cases, is_timed, limits)
+            first = self._front_end.configurations(submission.source)[0]
+            submission = submission.with_source(first)
+        return run_on_gpu(gpu, submission, cases, is_timed)
 
     def has_veto(self, result: CheckResult) -> bool:
         """Count findings, results that are right by luck, and work beyond the bounds.
@@ -82,7 +75,7 @@ class KernelEngines(CaseEngines):
         )
 
     def record_trace(
-        self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+        self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
     ) -> None:
         """Record its launches."""
-        trace_submission(gpu, loaded, source, trace, telemetry)
+        trace_submission(gpu, submission, trace, telemetry)

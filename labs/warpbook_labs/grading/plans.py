@@ -14,9 +14,8 @@ from warpbook_labs.errors import NoTrace
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading.grader import Draws, Grader
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.plan_spec import PLAN_LIMITS
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.sandbox.limits import Limits
 
 
 class PlanGrader(Grader):
@@ -25,28 +24,13 @@ class PlanGrader(Grader):
     def get_ready(self) -> None:
         """Start nothing: plain Python is there at once."""
 
-    def check_public(
-        self, loaded: LoadedLab, source: str, limits: Limits | None, use_gpu: bool
-    ) -> CheckResult:
-        """Ask the questions that are shown."""
-        return check_plan(loaded, source, limits=limits or PLAN_LIMITS)
+    def grade(self, submission: Submission) -> CheckResult:
+        """Ask the questions that are shown, and of a seed its hidden ones."""
+        return check_plan(submission)
 
-    def grade(
-        self,
-        loaded: LoadedLab,
-        source: str,
-        seed: int,
-        limits: Limits | None,
-        use_gpu: bool,
-    ) -> CheckResult:
-        """Ask hidden questions, too."""
-        return check_plan(loaded, source, seed, limits or PLAN_LIMITS)
-
-    def check_draws(
-        self, loaded: LoadedLab, source: str, seeds: Sequence[int]
-    ) -> Draws:
+    def check_draws(self, submission: Submission, seeds: Sequence[int]) -> Draws:
         """Ask draw by draw; enough right answers count as all."""
-        results = check_draws(loaded, source, seeds)
+        results = check_draws(submission, seeds)
         cases = {
             seed: [
                 case
@@ -64,7 +48,9 @@ class PlanGrader(Grader):
             refuse_other_chance(loaded, loaded.lab.plan)
 
     def record_trace(
-        self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+        self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
     ) -> None:
         """Refuse: nothing of it runs on a GPU."""
-        raise NoTrace(f"{loaded.lab.id} runs nothing on a GPU, so there is no trace.")
+        raise NoTrace(
+            f"{submission.loaded.lab.id} runs nothing on a GPU, so there is no trace."
+        )

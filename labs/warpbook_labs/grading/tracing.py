@@ -9,7 +9,7 @@ from typing import NamedTuple
 from warpbook_labs.errors import NoGpu, NoTrace
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.grading.table import grader_of
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 
 
 class Recorded(NamedTuple):
@@ -22,19 +22,20 @@ class Recorded(NamedTuple):
     gpu: Gpu
 
 
-def record(loaded: LoadedLab, source: str, folder: Path) -> Recorded:
+def record(submission: Submission, folder: Path) -> Recorded:
     """Run a source once more, untimed, and record it into two files of the folder.
 
     Raises:
         NoTrace: there is no GPU, or it could not be recorded; the message says why.
         NotInstalled: NVRTC is not installed.
     """
-    name = f"{loaded.lab.id}-{time.strftime('%Y%m%d-%H%M%S')}"
+    lab = submission.loaded.lab
+    name = f"{lab.id}-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         gpu = find_gpu()
     except NoGpu as problem:
         raise NoTrace(f"Nothing can be traced here: {problem}") from None
     trace = folder / f"{name}.trace.json.gz"
     telemetry = folder / f"{name}.telemetry.jsonl.gz"
-    grader_of(loaded.lab).record_trace(gpu, loaded, source, trace, telemetry)
+    grader_of(lab).record_trace(gpu, submission, trace, telemetry)
     return Recorded(trace, telemetry, gpu)

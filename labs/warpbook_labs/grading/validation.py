@@ -11,17 +11,19 @@ from msgspec import Struct
 
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.errors import BadLab
-from warpbook_labs.grading.cases import AUTHORS_LIMITS
-from warpbook_labs.grading.grading import check_all
-from warpbook_labs.grading.table import grader_of
+from warpbook_labs.grading.table import case_grader_of, grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import refuse_taken
 from warpbook_labs.lab.spec import Speed
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.check import CaseResult, CheckResult
+from warpbook_labs.sandbox.limits import Limits
 
+#: of all draws together
+AUTHORS_LIMITS = Limits(processor_s=100, asleep_s=120.0)
 #: hidden cases are drawn once for each; any would do
 SEEDS = (11, 22, 33)
 #: what a starter may not end in
@@ -78,8 +80,14 @@ def _refuse_unknown(loaded: LoadedLab) -> None:
             raise BadLab(f"{loaded.folder / 'lab.toml'}: after: {words}.")
 
 
+def _submission(loaded: LoadedLab, source: str) -> Submission:
+    limits = None if loaded.lab.plan is not None else AUTHORS_LIMITS
+    return Submission(loaded, source, limits=limits)
+
+
 def _passes(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> Verdict:
-    result, _ = grader_of(loaded.lab).check_draws(loaded, source, seeds)
+    submission = _submission(loaded, source)
+    result, _ = grader_of(loaded.lab).check_draws(submission, seeds)
     if result.status == "passed":
         return Verdict(file, "pass", True, result.message)
     return Verdict(file, "pass", False, _reason(result, result.cases))
@@ -105,7 +113,8 @@ def _times_right(loaded: LoadedLab, speed: Speed, seeds: Sequence[int]) -> Verdi
 
     generous = dataclasses.replace(loaded.cases, tolerance=tolerance)
     lenient = dataclasses.replace(loaded, cases=generous)
-    result = check_all(lenient, loaded.baseline, cases, AUTHORS_LIMITS)
+    submission = _submission(lenient, loaded.baseline)
+    result = case_grader_of(loaded.lab).engines.check(submission, cases)
     failed = [case for case in result.cases if not (case.passed or case.is_beyond)]
     if failed or not result.cases:
         return Verdict(speed.baseline, "pass", False, _reason(result, failed))
@@ -119,11 +128,11 @@ def _fails(
     seeds: Sequence[int],
     must_run: bool = False,
 ) -> Verdict:
-    grader = grader_of(loaded.lab)
-    shown = grader.check_shown(loaded, source)
+    grader, submission = grader_of(loaded.lab), _submission(loaded, source)
+    shown = grader.check_shown(submission)
     if shown is not None and shown.status != "passed":
         return _failed(loaded, file, shown, must_run)
-    result, by_draw = grader.check_draws(loaded, source, seeds)
+    result, by_draw = grader.check_draws(submission, seeds)
     for seed, cases in by_draw.items():
         # a result without cases failed before any was run
         if result.cases and all(case.passed for case in cases):

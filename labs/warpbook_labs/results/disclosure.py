@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from warpbook_labs.cases.wrong_words import count_words
-from warpbook_labs.results.check import CaseResult
-from warpbook_labs.results.device import DeviceCase
+from warpbook_labs.results.check import CaseResult, CheckResult
+from warpbook_labs.results.device import DeviceCase, DeviceResult
 
 #: how large a buffer is, as CUDA's interpreter says it and as Triton's does
 _SIZES = (
@@ -34,6 +34,12 @@ _OURS = re.compile(
 _NO_DATA = "It can't be called so, or returned no plain data"
 
 Case = TypeVar("Case", CaseResult, DeviceCase)
+Result = TypeVar("Result", CheckResult, DeviceResult)
+
+
+def disclosed(result: Result) -> Result:
+    """Return a result as a learner may see it; see `fit_to_tell`."""
+    return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))
 
 
 def fit_to_tell(cases: Iterable[Case]) -> tuple[Case, ...]:

@@ -34,10 +34,10 @@ from warpbook_labs.gpu.quiet import TooBusy
 from warpbook_labs.grading import cases as grading
 from warpbook_labs.grading.table import case_grader_of
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceCase, SpeedResult
 from warpbook_labs.results.measurements import Conditions
-from warpbook_labs.sandbox.limits import Limits
 
 GPU = Gpu("GPU-of-the-test", "A GPU", "sm_90", "580")
 SEED = 5
@@ -134,7 +134,9 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
 def graded(lab: LoadedLab, source: str, is_timed: bool = True) -> CheckResult:
     cases = public_cases(lab.lab) + hidden_cases(lab.lab, SEED)
     large = large_cases(lab.lab, SEED)
-    result = case_grader_of(lab.lab).run(lab, source, cases, Limits(), large, is_timed)
+    result = case_grader_of(lab.lab).run(
+        Submission(lab, source), cases, large, is_timed
+    )
     encoded = msgspec.json.encode(result)
     assert msgspec.json.decode(encoded, type=CheckResult) == result
     return result

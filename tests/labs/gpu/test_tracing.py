@@ -13,6 +13,7 @@ from warpbook_labs.errors import NoTrace
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.submission import Submission
 
 GPU = Gpu("GPU-5", "NVIDIA H200", "sm_90", "580.1")
 LAB = CATALOGUE / "kernels" / "vector_add"
@@ -22,19 +23,21 @@ def test_a_pytorch_that_knows_no_gpu_is_named(tmp_path: Path) -> None:
     loaded = load(LAB)
     trace, telemetry = tmp_path / "t.json.gz", tmp_path / "t.jsonl.gz"
     with pytest.raises(NoTrace, match=r"PyTorch .* can't use the GPU here"):
-        trace_submission(GPU, loaded, loaded.reference, trace, telemetry)
+        trace_submission(GPU, Submission(loaded, loaded.reference), trace, telemetry)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_does_not_compile_is_not_traced(tmp_path: Path) -> None:
     source = "// launch: f<<<1, 1>>>(n)\nno kernel"
     with pytest.raises(NoTrace, match="does not compile"):
-        trace_submission(GPU, load(LAB), source, tmp_path / "t", tmp_path / "u")
+        trace_submission(
+            GPU, Submission(load(LAB), source), tmp_path / "t", tmp_path / "u"
+        )
 
 
 def test_a_source_without_a_launch_is_not_traced(tmp_path: Path) -> None:
     with pytest.raises(NoTrace):
-        trace_submission(GPU, load(LAB), "", tmp_path / "t", tmp_path / "u")
+        trace_submission(GPU, Submission(load(LAB), ""), tmp_path / "t", tmp_path / "u")
 
 
 def test_without_pytorch_it_is_said_how_to_get_it(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from warpbook_labs.grading import cases as grading
 from warpbook_labs.grading import host
 from warpbook_labs.grading.table import case_grader_of
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceCase, DeviceResult
-from warpbook_labs.sandbox.limits import Limits
 
 #: the sums go through numbers of Python
 LOOKS = """import torch
@@ -47,7 +47,7 @@ def run(state, x, y, factor, out):
 
 def checked(lab: LoadedLab, source: str, use_gpu: bool) -> CheckResult:
     cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)
-    return case_grader_of(lab.lab).run(lab, source, cases, Limits(), use_gpu=use_gpu)
+    return case_grader_of(lab.lab).run(Submission(lab, source, use_gpu=use_gpu), cases)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a GPU on which all results are right."""
 
     def run_on_gpu(
-        gpu: Gpu, loaded: LoadedLab, source: str, cases: Any, is_timed: bool
+        gpu: Gpu, submission: Submission, cases: Any, is_timed: bool
     ) -> DeviceResult:
         device_cases = tuple(
             DeviceCase(case.about, case.is_hidden, True) for case in cases

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab_checks import check, check_all
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.errors import NotInstalled
-from warpbook_labs.grading.grading import check, check_all
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits

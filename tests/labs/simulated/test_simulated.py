@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab_checks import check
 from tests.labs.simulated.sample_lab import write_lab
 from warpbook.cli.labs.card import card_lines
 from warpbook_labs.cards.card import card_of
@@ -17,7 +18,6 @@ from warpbook_labs.course.store import Store
 from warpbook_labs.engines.simulated import checking as host_checking
 from warpbook_labs.engines.simulated.messages import HostJudged, Judge, Verdict
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
-from warpbook_labs.grading.grading import check
 from warpbook_labs.grading.validation import validate
 from warpbook_labs.lab.host_spec import HostCount
 from warpbook_labs.lab.loaded import LoadedLab

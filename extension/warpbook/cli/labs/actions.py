@@ -50,6 +50,7 @@ from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.plain_math import plain_math
 from warpbook_labs.lab.sources import read_source
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.sandbox.limits import isolation_words
 from warpbook_monitors.plain_text import joined
@@ -141,7 +142,7 @@ def _submit(options: argparse.Namespace) -> int:
 def _trace(options: argparse.Namespace) -> int:
     loaded, source = _given(options)
     folder = options.file.parent if options.file else Path(loaded.lab.id)
-    trace, telemetry, _ = record(loaded, source, folder)
+    trace, telemetry, _ = record(Submission(loaded, source), folder)
     if options.json:
         print_json({"trace": str(trace), "telemetry": str(telemetry)})
         return 0

@@ -18,6 +18,7 @@ from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_labs.errors import NoTrace
 from warpbook_labs.grading.tracing import record
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.errors import TraceError
 from warpbook_profiler.verdict.analysis import analyse
@@ -27,7 +28,7 @@ def traced(loaded: LoadedLab, source: str, folder: Path) -> Profile | Notice:
     """Run a source once more, untimed, and give the report of that."""
     began_ms = time.time() * 1e3
     try:
-        trace, telemetry, gpu = record(loaded, source, folder)
+        trace, telemetry, gpu = record(Submission(loaded, source), folder)
         return report_of(
             trace,
             f"Lab {loaded.lab.id}",

@@ -21,50 +21,36 @@ from warpbook_labs.lab.python.questions import (
     judged,
 )
 from warpbook_labs.lab.sources import refuse_unfit
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import CaseResult, CheckResult, Status
-from warpbook_labs.results.disclosure import fit_to_tell, without_words
+from warpbook_labs.results.disclosure import disclosed, without_words
 from warpbook_labs.sandbox import parent
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Refused
 
 _MOST_WORDS = 600
 _MOST_PRINTED = 4_000
 
 
-def check_plan(
-    loaded: LoadedLab,
-    source: str,
-    seed: int | None = None,
-    limits: Limits = PLAN_LIMITS,
-) -> CheckResult:
+def check_plan(submission: Submission) -> CheckResult:
     """Ask a submission questions, and tell what a learner may know.
-
-    Args:
-        loaded: a lab whose language is "plan".
-        source: the learner's Python.
-        seed: hidden questions are drawn from it; None asks those that are shown only.
-        limits: of all calls together.
 
     Raises:
         BadLab: the lab's own Python fails.
     """
-    seeds = () if seed is None else (seed,)
-    [result] = check_draws(loaded, source, seeds, limits)
-    return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))
+    seed = submission.seed
+    [result] = check_draws(submission, () if seed is None else (seed,))
+    return disclosed(result)
 
 
-def check_draws(
-    loaded: LoadedLab,
-    source: str,
-    seeds: Sequence[int] = (),
-    limits: Limits = PLAN_LIMITS,
-) -> list[CheckResult]:
+def check_draws(submission: Submission, seeds: Sequence[int] = ()) -> list[CheckResult]:
     """Ask the questions shown and those of every seed; tell all, for a lab's author.
 
     Returns:
         A result for each seed, with the questions shown; without seeds, one of those.
     """
+    loaded, source = submission.loaded, submission.source
+    limits = submission.limits or PLAN_LIMITS
     plan, name = loaded.lab.plan, loaded.lab.id
     if plan is None:
         raise BadLab(f"{loaded.folder / 'lab.toml'}: plan: it has none.")
@@ -100,7 +86,7 @@ def check_draws(
         (question, _told(loaded, question, answer))
         for question, answer in zip(plain, answers, strict=True)
     ]
-    results_of_all = _with_dialogues(loaded, plan, source, put, judged, limits)
+    results_of_all = _with_dialogues(submission, plan, put, judged)
     results, begin = [], len(shown)
     for draw in hidden or [[]]:
         part = [
@@ -113,15 +99,15 @@ def check_draws(
 
 
 def _with_dialogues(
-    loaded: LoadedLab,
+    submission: Submission,
     plan: Plan,
-    source: str,
     put: Sequence[Put],
     judged: Sequence[tuple[Put, CaseResult]],
-    limits: Limits,
 ) -> list[tuple[Put, CaseResult]]:
     """Hold the dialogues, and put them among the others, in the order of questions."""
-    others, dialogues = iter(judged), Dialogues(source, plan.call_s, limits)
+    loaded, others = submission.loaded, iter(judged)
+    limits = submission.limits or PLAN_LIMITS
+    dialogues = Dialogues(submission.source, plan.call_s, limits)
     results = []
     for question in put:
         if not question.function.is_dialogue:

@@ -41,6 +41,7 @@ from warpbook_labs.gpu.tracing import (
 )
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.submission import Submission
 
 _WALL_S = 120.0
 _PATIENCE_S = 30.0
@@ -56,14 +57,13 @@ class _Asked(Struct, frozen=True):
 
 
 def trace_submission(
-    gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+    gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
 ) -> None:
     """Record what a source does on the GPU that grades.
 
     Args:
         gpu: where it runs.
-        loaded: the lab.
-        source: the learner's, which was found to be right.
+        submission: the learner's, which was found to be right.
         trace: is written, a Chrome trace in gzip.
         telemetry: is written, a recording; the file must not be there yet.
 
@@ -71,7 +71,11 @@ def trace_submission(
         NoTrace: it could not be recorded.
     """
     request = _Asked(
-        str(loaded.folder), source, case_of(loaded), str(trace), str(telemetry)
+        str(submission.loaded.folder),
+        submission.source,
+        case_of(submission.loaded),
+        str(trace),
+        str(telemetry),
     )
     record_in_child("warpbook_labs.engines.host.tracing", request, gpu.uuid, _WALL_S)
 

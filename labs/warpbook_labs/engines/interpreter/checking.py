@@ -42,8 +42,8 @@ from warpbook_labs.engines.interpreter.runs import Stopped, interpret
 from warpbook_labs.errors import BadRule, BadSource, NotHere
 from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.launch_rule import Rule
-from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.sources import refuse_unfit
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import (
     CaseResult,
     CheckResult,
@@ -74,11 +74,7 @@ _AGAIN = (
 
 
 def check_kernels(
-    front_end: FrontEnd,
-    loaded: LoadedLab,
-    source: str,
-    cases: Sequence[DrawnCase],
-    limits: Limits,
+    front_end: FrontEnd, submission: Submission, cases: Sequence[DrawnCase]
 ) -> CheckResult:
     """Check a submission; every case is in the result, in their order.
 
@@ -86,15 +82,16 @@ def check_kernels(
         NotInstalled: NVRTC, or Triton, is not installed.
         BadLab: the lab's own Python fails.
     """
-    lab = loaded.lab
+    lab, limits = submission.loaded.lab, submission.limits or Limits()
     try:
-        sources = front_end.configurations(source)
+        sources = front_end.configurations(submission.source)
     except BadSource as problem:
         status, words = _refused(problem), str(problem)
         return CheckResult(lab.id, status, words, of=len(cases), line=problem.line)
     if len(sources) > 1:
-        return _check_each(front_end, loaded, sources, cases, limits)
+        return _check_each(front_end, submission, sources, cases)
     (source,) = sources
+    submission = submission.with_source(source)
 
     def ended(
         status: Status, message: str, log: str = "", line: int | None = None
@@ -105,8 +102,8 @@ def check_kernels(
         refuse_unfit(source)
         rule = rule_of(lab, source)
         refuse_at_large_sizes(lab, rule)
-        prepared = [_Told(loaded, rule, case, source) for case in cases]
-        build = front_end.build(loaded, rule, source, cases)
+        prepared = [_CheckedCase(submission, rule, case) for case in cases]
+        build = front_end.build(submission, rule, cases)
     except BadSource as problem:
         return ended(_refused(problem), str(problem), line=problem.line)
     except BadRule as problem:
@@ -160,21 +157,22 @@ def check_kernels(
         len(done),
         compiled.log,
         interpreted.isolation,
-        _not_graded(loaded),
+        ("Speed is not graded without a GPU.",) if lab.speed else (),
         _resources(compiled.resources_log, prepared),
     )
 
 
 def _check_each(
     front_end: FrontEnd,
-    loaded: LoadedLab,
+    submission: Submission,
     sources: Sequence[str],
     cases: Sequence[DrawnCase],
-    limits: Limits,
 ) -> CheckResult:
     """Check the configurations of a source, each with some of the cases."""
     results = [
-        check_kernels(front_end, loaded, source, cases[at :: len(sources)], limits)
+        check_kernels(
+            front_end, submission.with_source(source), cases[at :: len(sources)]
+        )
         for at, source in enumerate(sources)
         if at < len(cases)
     ]
@@ -200,7 +198,7 @@ def _refused(problem: BadSource) -> Status:
     return "unsupported" if isinstance(problem, NotHere) else "compile error"
 
 
-def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:
+def _resources(log: str, prepared: Sequence[_CheckedCase]) -> tuple[Held, ...]:
     """Tell what a multiprocessor holds of each kernel, as cases shown launch it."""
     resources, _ = read_log(log)
     launches = (
@@ -212,23 +210,16 @@ def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:
     return held_by_launches(resources, launches)[:_MOST_RESOURCES]
 
 
-def _not_graded(loaded: LoadedLab) -> tuple[str, ...]:
-    if loaded.lab.speed is None:
-        return ()
-    return ("Speed is not graded without a GPU.",)
-
-
-class _Told:
+class _CheckedCase:
     """What the interpreter did with a case, in words for a learner."""
 
-    def __init__(
-        self, loaded: LoadedLab, rule: Rule, case: DrawnCase, source: str
-    ) -> None:
-        self._prepared = Prepared(loaded, rule, case)
-        self._loaded, self._case, self._rule = loaded, case, rule
+    def __init__(self, submission: Submission, rule: Rule, case: DrawnCase) -> None:
+        self._prepared = Prepared(submission.loaded, rule, case)
+        self._lab, self._case, self._rule = submission.loaded.lab, case, rule
         #: what may be asked of a case that failed
         self.question: Asked | None = None
-        self._source, self._lines = source, len(source.splitlines())
+        self._source = submission.source
+        self._lines = len(self._source.splitlines())
 
     @property
     def is_hidden(self) -> bool:
@@ -249,7 +240,7 @@ class _Told:
             origin: the lines that were asked for.
         """
         if ran.refused:
-            return self._told(
+            return self._outcome(
                 False,
                 ran.refused,
                 line=ran.line,
@@ -290,7 +281,7 @@ class _Told:
         if is_again and not findings:
             message = f"{_AGAIN} {message}"
         slowest = sorted(lines, key=lambda number: -lines[number].warp_instructions)
-        return self._told(
+        return self._outcome(
             not message,
             message,
             line=wrong.line if wrong is not None and not findings else None,
@@ -311,7 +302,7 @@ class _Told:
         is_again: bool,
     ) -> None:
         """Note what may be asked of a case that failed."""
-        lab, sizes = self._loaded.lab, self._case.sizes
+        lab, sizes = self._lab, self._case.sizes
         if findings:
             self.question = of_finding(findings)
         elif wrong is not None:
@@ -326,7 +317,7 @@ class _Told:
             return wrong
         return msgspec.structs.replace(wrong, line=None)
 
-    def _told(self, passed: bool, message: str, **more: Any) -> CaseResult:
+    def _outcome(self, passed: bool, message: str, **more: Any) -> CaseResult:
         hidden = self._case.is_hidden
         sizes = None if hidden else dict(self._case.sizes)
         if hidden:
@@ -352,7 +343,7 @@ class _Told:
         if not self._prepared.is_aligned:
             # bounds are those of aligned buffers: what begins off them takes more
             return ""
-        counted = self._loaded.lab.counted
+        counted = self._lab.counted
         count_lines: dict[str, Sequence[int]] = {
             bound.count: top_lines(
                 {line: getattr(of, bound.count) for line, of in lines.items()}

@@ -24,7 +24,7 @@ from warpbook_labs.engines.interpreter.left_out import LeftOut, left_out
 from warpbook_labs.errors import NoGpu
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.launch_rule import Rule
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.triton.tuning import configured
 from warpbook_labs.results.occupancy import DEFAULT_ARCHITECTURE
 from warpbook_labs.sandbox.limits import Limits
@@ -52,7 +52,7 @@ class FrontEnd(ABC):
 
     @abstractmethod
     def build(
-        self, loaded: LoadedLab, rule: Rule, source: str, cases: Sequence[DrawnCase]
+        self, submission: Submission, rule: Rule, cases: Sequence[DrawnCase]
     ) -> Job[Compiled]:
         """Say what is compiled.
 
@@ -94,9 +94,10 @@ class CudaFrontEnd(FrontEnd):
     compiler = Compile
 
     def build(
-        self, loaded: LoadedLab, rule: Rule, source: str, cases: Sequence[DrawnCase]
+        self, submission: Submission, rule: Rule, cases: Sequence[DrawnCase]
     ) -> Job[Compiled]:
         """Compile to PTX, and for what its kernels take, for a real GPU."""
+        source = submission.source
         headers = headers_for(source)
         architecture = _architecture()
         return Compile(
@@ -143,11 +144,11 @@ class TritonFrontEnd(FrontEnd):
         return configured(source)
 
     def build(
-        self, loaded: LoadedLab, rule: Rule, source: str, cases: Sequence[DrawnCase]
+        self, submission: Submission, rule: Rule, cases: Sequence[DrawnCase]
     ) -> Job[Compiled]:
         """Compile what the cases that are shown launch."""
         shown = [case.sizes for case in cases if not case.is_hidden]
-        return compile_job(loaded, rule, source, shown or [cases[0].sizes])
+        return compile_job(submission, rule, shown or [cases[0].sizes])
 
     def program(self, source: str, compiled: Compiled) -> str:
         """Give the source."""

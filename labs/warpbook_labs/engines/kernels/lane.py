@@ -13,7 +13,7 @@ from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.gpu.jobs import Request
 from warpbook_labs.gpu.submission import graded
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.results.stage_times import stage
 from warpbook_labs.sandbox import warm
@@ -23,11 +23,9 @@ from warpbook_labs.sandbox.work import Refused
 
 def run_on_gpu(
     gpu: Gpu,
-    loaded: LoadedLab,
-    source: str,
+    submission: Submission,
     cases: Sequence[DrawnCase],
     is_timed: bool,
-    limits: Limits,
 ) -> DeviceResult:
     """Check a submission on a GPU, and time it if it is right and that is asked.
 
@@ -35,24 +33,27 @@ def run_on_gpu(
         NotOnGpu: it can't be run there, for a reason that is no fault of the source.
         NotInstalled: NVRTC is not installed.
     """
+    loaded = submission.loaded
     sizes = [case.sizes for case in cases]
     if loaded.lab.speed is not None:
         sizes.append(dict(loaded.lab.speed.sizes))
     try:
-        job = job_of(loaded, source, gpu.architecture, sizes)
+        job = job_of(submission, gpu.architecture, sizes)
     except SourceProblem as problem:
         raise NotOnGpu(str(problem)) from None
     # it gets ready for the GPU while the source is compiled
     with parent.started(gpu.uuid) as do:
         with stage("compile"):
-            built = warm.run(job, limits)
+            built = warm.run(job, submission.limits or Limits())
         if not isinstance(built.result, Compiled):
             words = built.message
             if isinstance(built.result, Refused):
                 words = built.result.message.strip().splitlines()[0]
             raise NotOnGpu(f"It could not be compiled for {gpu.architecture}: {words}")
         image = image_of(built.result)
-        request = KernelRequest(str(loaded.folder), source, tuple(cases), image=image)
+        request = KernelRequest(
+            str(loaded.folder), submission.source, tuple(cases), image=image
+        )
         ready = [do]
 
         def run(request: Request) -> parent.Heard:

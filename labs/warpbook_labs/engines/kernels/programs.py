@@ -10,6 +10,7 @@ from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.work import Job, Refused
 
@@ -21,7 +22,7 @@ def own_source(device: Device, loaded: LoadedLab, source: str) -> Source:
         DriverError: it can't be compiled.
     """
     sizes = loaded.lab.speed.sizes if loaded.lab.speed else {}
-    job = job_of(loaded, source, device.architecture, [sizes])
+    job = job_of(Submission(loaded, source), device.architecture, [sizes])
     rule = rule_of(loaded.lab, source)
     return Source(rule, device.assembled(image_of(_compiled(job))))
 

@@ -37,8 +37,8 @@ from warpbook_labs.gpu.tracing import (
     telemetry_of,
 )
 from warpbook_labs.lab.languages.table import rule_of
-from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 
@@ -59,14 +59,13 @@ class _Asked(Struct, frozen=True):
 
 
 def trace_submission(
-    gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+    gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
 ) -> None:
     """Record what a source does on the GPU that grades.
 
     Args:
         gpu: where it runs.
-        loaded: the lab.
-        source: the learner's, which was found to be right.
+        submission: the learner's, which was found to be right.
         trace: is written, a Chrome trace in gzip.
         telemetry: is written, a recording; the file must not be there yet.
 
@@ -74,17 +73,17 @@ def trace_submission(
         NoTrace: it could not be recorded.
         NotInstalled: NVRTC is not installed.
     """
-    case = case_of(loaded)
+    case = case_of(submission.loaded)
     try:
-        job = job_of(loaded, source, gpu.architecture, [case.sizes])
+        job = job_of(submission, gpu.architecture, [case.sizes])
     except BadRule as problem:
         raise NoTrace(str(problem)) from None
     built = warm.run(job, Limits())
     if not isinstance(built.result, Compiled):
         raise NoTrace("It does not compile: `warpbook labs check` says why.")
     request = _Asked(
-        str(loaded.folder),
-        source,
+        str(submission.loaded.folder),
+        submission.source,
         image_of(built.result),
         case,
         str(trace),

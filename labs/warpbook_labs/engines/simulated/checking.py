@@ -32,6 +32,7 @@ from warpbook_labs.errors import BadLab, BadSource, NotInstalled
 from warpbook_labs.lab.host_spec import Host
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.sources import refuse_unfit
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.results.check import (
     CaseResult,
@@ -53,29 +54,25 @@ _MOST_WORDS = 600
 _NOT_RUN = "It was not run, since a case before it took too long."
 
 
-def check_host(
-    loaded: LoadedLab, source: str, cases: Sequence[DrawnCase], limits: Limits
-) -> CheckResult:
+def check_host(submission: Submission, cases: Sequence[DrawnCase]) -> CheckResult:
     """Check a submission, and tell every case in their order.
 
-    Args:
-        loaded: a lab whose language is "host".
-        source: the learner's Python.
-        cases: shown and hidden ones.
-        limits: of each process, which gets more time than a kernel's at least.
+    Its limits are of each process, which gets more time than a kernel's at least.
 
     Raises:
         NotInstalled: it takes PyTorch, which is not installed.
         BadLab: the lab's own Python fails.
     """
-    lab, of = loaded.lab, len(cases)
+    loaded, of = submission.loaded, len(cases)
+    lab = loaded.lab
     if lab.host is None:
         raise BadLab(f"{loaded.folder / 'lab.toml'}: host: it has none.")
     try:
-        refuse_unfit(source)
+        refuse_unfit(submission.source)
     except BadSource as problem:
         line = problem.line
         return CheckResult(lab.id, "compile error", str(problem), of=of, line=line)
+    limits = submission.limits or Limits()
     limits = msgspec.structs.replace(
         limits,
         processor_s=max(limits.processor_s, _LEAST_PROCESSOR_S),
@@ -84,7 +81,7 @@ def check_host(
     done: list[CaseResult] = []
     isolation, steps, is_explained = "", Steps(of), False
     for batch in _batches(loaded, cases):
-        outcome = _outcome(_job(loaded, lab.host, source, batch), limits, steps)
+        outcome = _outcome(_job(submission, lab.host, batch), limits, steps)
         if isinstance(outcome.result, Refused):
             refused = outcome.result
             words, line = refused.message[:_MOST_WORDS], refused.line
@@ -104,7 +101,7 @@ def check_host(
         else:
             try:
                 judged = told_simulated(lab.counted, ran, limits)
-                again = partial(_again, loaded, lab.host, source, limits)
+                again = partial(_again, submission, lab.host, limits)
                 judged = decided(judged, batch, again)
             except NotJudged as problem:
                 return CheckResult(lab.id, "stopped", str(problem), of=of)
@@ -116,7 +113,7 @@ def check_host(
         for place, (prepared, one) in enumerate(zip(batch, judged, strict=True), begin):
             question = None if is_explained else asked_of(one.case, one.lines)
             if question is not None:
-                job = _job(loaded, lab.host, source, [prepared])
+                job = _job(submission, lab.host, [prepared])
                 lines = followed(job, question, partial(_outcome, limits=limits))
                 done[place] = with_lines(done[place], lines)
                 is_explained = True
@@ -135,18 +132,14 @@ def check_host(
 
 
 def _again(
-    loaded: LoadedLab,
-    host: Host,
-    source: str,
-    limits: Limits,
-    prepared: PreparedCalls,
+    submission: Submission, host: Host, limits: Limits, prepared: PreparedCalls
 ) -> CaseResult | None:
     """Record one case, and judge it with the same inputs; None if it does not end."""
-    outcome = _outcome(_job(loaded, host, source, [prepared]), limits)
+    outcome = _outcome(_job(submission, host, [prepared]), limits)
     if not isinstance(outcome.result, HostRan) or len(outcome.result.cases) != 1:
         return None
     ran = [(prepared, outcome.result.cases[0])]
-    return told_simulated(loaded.lab.counted, ran, limits)[0].case
+    return told_simulated(submission.loaded.lab.counted, ran, limits)[0].case
 
 
 def _batches(
@@ -166,14 +159,15 @@ def _batches(
 
 
 def _job(
-    loaded: LoadedLab, host: Host, source: str, batch: Sequence[PreparedCalls]
+    submission: Submission, host: Host, batch: Sequence[PreparedCalls]
 ) -> RunTorch | Record:
+    given = submission.loaded.given
     if host.without_gpu != "simulated":
         cases = tuple(prepared.to_run() for prepared in batch)
         run = RunOnCpu if host.without_gpu == "cpu" else RunTorch
-        return run(source, loaded.given, cases, host.case_s)
+        return run(submission.source, given, cases, host.case_s)
     cases = tuple(prepared.to_record() for prepared in batch)
-    return Record(source, loaded.given, cases, host.case_s)
+    return Record(submission.source, given, cases, host.case_s)
 
 
 def _outcome(
