@@ -26,7 +26,8 @@ from warpbook_hub.grader.gpus import energy_mj
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.errors import BadLab, NotInstalled
 from warpbook_labs.grading.table import grader_of
-from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.catalogues import catalogues
+from warpbook_labs.lab.languages.table import is_of_kernels
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.submission import Submission
@@ -139,7 +140,7 @@ def _folder_of(name: str) -> Path:
     """Find a lab: of the course's own, which the grader is to trust, or ours."""
     own = os.environ.get(OWN_LABS)
     wanted = name.replace("-", "_")
-    for catalogue in (*([Path(own)] if own else []), CATALOGUE):
+    for catalogue in (*([Path(own)] if own else []), *catalogues().folders):
         for file in sorted(catalogue.glob("*/*/lab.toml")):
             if file.parent.name == wanted:
                 return file.parent
@@ -167,7 +168,7 @@ def _verdict(loaded: LoadedLab, result: CheckResult) -> Verdict:
         return "right"
     if result.status == "unsupported":
         return "undecided"
-    if result.status in _NOT_RUN or loaded.lab.language in ("host", "plan"):
+    if result.status in _NOT_RUN or not is_of_kernels(loaded.lab):
         return "wrong"
     if result.device is not None and result.device.right < result.device.of:
         return "wrong"

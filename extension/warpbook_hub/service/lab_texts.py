@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import mistune
-import msgspec
 from msgspec import Struct
 
-from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
+from warpbook_labs.errors import BadLab
+from warpbook_labs.lab.catalogues import catalogues, read_lab
+from warpbook_labs.lab.files import HINT, UnfitFile, read_file
 from warpbook_labs.lab.plain_math import plain_math
 from warpbook_labs.lab.spec import Lab
-from warpbook_monitors import toml_text
 
 #: names a folder with a course's own labs, each in a folder of its track
 OWN_LABS = "WARPBOOK_HUB_LABS"
@@ -115,7 +115,7 @@ class _Renderer(mistune.HTMLRenderer):
 
 def _folders() -> Iterator[Path]:
     own = os.environ.get(OWN_LABS)
-    for catalogue in (*([Path(own)] if own else []), CATALOGUE):
+    for catalogue in (*([Path(own)] if own else []), *catalogues().folders):
         yield from sorted(file.parent for file in catalogue.glob("*/*/lab.toml"))
 
 
@@ -125,13 +125,11 @@ def _folder_of(name: str) -> Path | None:
 
 
 def _read(folder: Path) -> Lab | None:
-    """Read a lab; None where it can't be read, or is in the folder of another name."""
+    """Read a lab; None where it can't be."""
     try:
-        lab = toml_text.decode(read_file(folder / "lab.toml"), Lab)
-    except (UnfitFile, msgspec.DecodeError):
+        return read_lab(folder / "lab.toml")
+    except BadLab:
         return None
-    # a folder is found by the name of its lab, by graders too
-    return lab if lab.id.replace("-", "_") == folder.name else None
 
 
 def _file(name: str, file_name: str) -> str:

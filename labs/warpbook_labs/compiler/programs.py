@@ -8,7 +8,6 @@ from warpbook_labs.compiler.cuda_headers import headers_for
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.compiler.triton_variants import compile_job
 from warpbook_labs.lab.languages.table import rule_of
-from warpbook_labs.lab.spec import LanguageName
 from warpbook_labs.lab.submission import Submission
 from warpbook_labs.sandbox.work import Job
 
@@ -48,7 +47,7 @@ def _triton(submission: Submission, architecture: str, sizes: Sizes) -> Job[Comp
     return compile_job(submission, rule, sizes, architecture)
 
 
-_JOBS: dict[LanguageName, Callable[[Submission, str, Sizes], Job[Compiled]]] = {
+_JOBS: dict[str, Callable[[Submission, str, Sizes], Job[Compiled]]] = {
     "cuda": _cuda,
     "triton": _triton,
 }

@@ -10,14 +10,14 @@ import shutil
 from pathlib import Path
 
 from warpbook_labs.errors import BadLab
-from warpbook_labs.lab.files import CATALOGUE, TEMPLATE
+from warpbook_labs.lab.catalogues import folder_of
+from warpbook_labs.lab.files import TEMPLATE
 from warpbook_labs.lab.languages.table import LANGUAGES
-from warpbook_labs.lab.spec import LanguageName
 
 _ID = re.compile(r"[a-z][a-z0-9-]{2,40}")
 
 
-def new_lab(name: str, folder: Path, language: LanguageName = "cuda") -> Path:
+def new_lab(name: str, folder: Path, language: str = "cuda") -> Path:
     """Write a lab that `validate` accepts; give its folder.
 
     Raises:
@@ -29,7 +29,7 @@ def new_lab(name: str, folder: Path, language: LanguageName = "cuda") -> Path:
             "to 41 of them."
         )
     place = folder / name.replace("-", "_")
-    if any(CATALOGUE.glob(f"*/{place.name}/lab.toml")):
+    if folder_of(name) is not None:
         raise BadLab(f"The catalogue has a lab `{name}`: choose another id.")
     others = shutil.ignore_patterns("__pycache__", *LANGUAGES)
     try:

@@ -10,16 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
-
 from warpbook_labs.compiler import nvrtc
-from warpbook_labs.errors import NotInstalled
+from warpbook_labs.errors import BadLab, NotInstalled
+from warpbook_labs.lab.catalogues import lab_files, read_lab
 from warpbook_labs.lab.entries import LabEntry, SoFar
-from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
+from warpbook_labs.lab.files import CATALOGUE, HINT, read_file
 from warpbook_labs.lab.languages.language import Here
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.spec import Lab
-from warpbook_monitors import toml_text
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml.gate import call
 
@@ -76,12 +74,6 @@ def _so_far(kept: Progress) -> SoFar:
     return SoFar(state, kept.attempts, kept.hints, best.right, best.of)
 
 
-def folder_of(lab: str, catalogue: Path = CATALOGUE) -> Path | None:
-    """Find a lab's folder by its id, without loading it."""
-    files = catalogue.glob(f"*/{lab.replace('-', '_')}/lab.toml")
-    return next((file.parent for file in files), None)
-
-
 def hints_of(folder: Path) -> tuple[str, ...]:
     """Read a lab's hints, without loading it."""
     text = read_file(folder / "hints.md")
@@ -89,25 +81,30 @@ def hints_of(folder: Path) -> tuple[str, ...]:
 
 
 def overview(
-    here: Here, progress: dict[str, SoFar] | None, catalogue: Path = CATALOGUE
+    here: Here, progress: dict[str, SoFar] | None, catalogue: Path | None = None
 ) -> tuple[tuple[LabEntry, ...], tuple[str, ...]]:
-    """List the labs in the order of their numbers, and what is wrong with others.
+    """List the labs, and what is wrong with others.
+
+    They come in the order of their numbers, those of other packages after ours.
 
     Args:
         here: what there is to check them with.
         progress: by lab; None if it can't be read.
-        catalogue: where labs are.
+        catalogue: where labs are; all that are installed if left out.
     """
-    entries, problems = [], []
-    for file in sorted(catalogue.glob("*/*/lab.toml")):
+    entries = []
+    files, problems = lab_files(catalogue)
+    for file in files:
         try:
-            lab = toml_text.decode(read_file(file), Lab)
-        except (UnfitFile, msgspec.DecodeError) as problem:
-            problems.append(f"{file.parent.name}/{file.name}: {problem}")
+            lab = read_lab(file)
+        except BadLab as problem:
+            problems = (*problems, str(problem))
             continue
         so_far = None if progress is None else progress.get(lab.id, SoFar())
-        entries.append(_entry(lab, here, so_far))
-    return tuple(sorted(entries, key=lambda entry: entry.number)), tuple(problems)
+        is_ours = file.is_relative_to(CATALOGUE)
+        entries.append((not is_ours, lab.number, _entry(lab, here, so_far)))
+    entries.sort(key=lambda entry: entry[:2])
+    return tuple(entry for *_, entry in entries), problems
 
 
 def _entry(lab: Lab, here: Here, progress: SoFar | None) -> LabEntry:

@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from warpbook_labs.course.overview import folder_of
 from warpbook_labs.errors import BadQuiz
+from warpbook_labs.lab.catalogues import folder_of
 from warpbook_labs.lab.entries import LabEntry
-from warpbook_labs.lab.files import CATALOGUE, QUIZZES, UnfitFile, read_file
+from warpbook_labs.lab.files import QUIZZES, UnfitFile, read_file
 from warpbook_labs.lab.spec import KernelCount, Text
 from warpbook_labs.lab.vault import private_folder
 from warpbook_monitors import toml_text
@@ -153,7 +153,7 @@ def read_quiz(name: str, folder: Path = QUIZZES) -> Quiz:
 def questions_here(
     all_questions: Sequence[QuizQuestion],
     labs: Sequence[LabEntry],
-    catalogue: Path = CATALOGUE,
+    catalogue: Path | None = None,
 ) -> tuple[tuple[QuizQuestion, ...], Mapping[str, str]]:
     """Give the questions whose labs can be checked here, and why others can't.
 
@@ -178,7 +178,7 @@ def questions_here(
     return tuple(questions), why
 
 
-def _is_apart(lab: str, catalogue: Path) -> bool:
+def _is_apart(lab: str, catalogue: Path | None) -> bool:
     folder = folder_of(lab, catalogue)
     return folder is None or private_folder(folder) is None
 

@@ -16,7 +16,7 @@ from warpbook_labs.course.store import Store
 from warpbook_labs.course.trust import is_trusted
 from warpbook_labs.errors import KeptApart, NoLab, NotTrusted, TooBusy
 from warpbook_labs.grading.table import grader_of
-from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.catalogues import folder_of, is_installed
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load, refuse_taken
 from warpbook_labs.lab.submission import Submission
@@ -51,7 +51,7 @@ class Graded(Struct, frozen=True):
     number: int | None = None
 
 
-def find(name: str, catalogue: Path = CATALOGUE) -> LoadedLab:
+def find(name: str, catalogue: Path | None = None) -> LoadedLab:
     """Load a lab by its id or its folder.
 
     Raises:
@@ -61,16 +61,15 @@ def find(name: str, catalogue: Path = CATALOGUE) -> LoadedLab:
     """
     if (Path(name) / "lab.toml").is_file():
         return _foreign(Path(name).resolve(), catalogue)
-    folder_name = name.replace("-", "_")
-    for file in catalogue.glob("*/*/lab.toml"):
-        if file.parent.name == folder_name:
-            return load(file.parent)
+    folder = folder_of(name, catalogue)
+    if folder is not None:
+        return load(folder)
     raise NoLab(f"There is no lab `{name}`: `warpbook labs list` names them.")
 
 
-def _foreign(folder: Path, catalogue: Path) -> LoadedLab:
+def _foreign(folder: Path, catalogue: Path | None) -> LoadedLab:
     """Load a lab by its folder, which may be anybody's."""
-    if folder.is_relative_to(catalogue):
+    if is_installed(folder) or (catalogue and folder.is_relative_to(catalogue)):
         return load(folder)
     if not is_trusted(folder):
         raise NotTrusted(
@@ -188,6 +187,6 @@ def _graded(submission: Submission) -> CheckResult:
 
 def _later(loaded: LoadedLab, number: int) -> str:
     """Give the command that grades a submission once more."""
-    if loaded.folder.is_relative_to(CATALOGUE):
+    if is_installed(loaded.folder):
         return f"warpbook labs regrade {number}"
     return f"warpbook labs regrade {shlex.quote(str(loaded.folder))} {number}"

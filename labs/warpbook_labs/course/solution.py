@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.errors import BadLab, KeptApart, NotPassed
+from warpbook_labs.lab.catalogues import read_lab
 from warpbook_labs.lab.edits import EditedFile
 from warpbook_labs.lab.files import UnfitFile, read_file
 from warpbook_labs.lab.languages.table import language_of
-from warpbook_labs.lab.spec import Lab
 from warpbook_labs.lab.vault import VAULT, private_folder
 from warpbook_monitors import toml_text
 
@@ -67,7 +67,7 @@ def read_solution(folder: Path) -> Solution:
         BadLab: they can't be read.
     """
     try:
-        lab = toml_text.decode(read_file(folder / "lab.toml"), Lab)
+        lab = read_lab(folder / "lab.toml")
         private = private_folder(folder)
         if private is None:
             raise KeptApart(

@@ -12,7 +12,7 @@ from msgspec import Struct
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.errors import BadLab
 from warpbook_labs.grading.table import case_grader_of, grader_of
-from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.catalogues import lab_files
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import refuse_taken
@@ -69,7 +69,7 @@ def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdic
 def _refuse_unknown(loaded: LoadedLab) -> None:
     """Refuse a lab that comes after one which is not there."""
     folder = loaded.folder.resolve()
-    files = [*CATALOGUE.glob("*/*/lab.toml"), *folder.parent.glob("*/lab.toml")]
+    files = [*lab_files().files, *folder.parent.glob("*/lab.toml")]
     if folder.parent.name == loaded.lab.track:
         # labs of a course, in folders of tracks like the catalogue's
         files += folder.parent.parent.glob("*/*/lab.toml")

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from warpbook_labs.lab.python.own_python import Cases
+from warpbook_labs.lab.python.questions import Advance, Draw, Judge
 from warpbook_labs.lab.spec import Lab
 
 #: what a lab on host code gives to import
 GIVEN = "given.py"
+
+
+@dataclass(frozen=True)
+class Cases:
+    """A lab's own functions; what its language does not use raises BadPython."""
+
+    #: (sizes, kind of values, random generator) -> arrays and numbers by parameter
+    inputs: Callable[..., dict[str, Any]]
+    #: (inputs, sizes) -> outputs by parameter, exact or in float64
+    expected: Callable[..., dict[str, Any]]
+    #: (inputs, sizes, expected) -> how far each output may be off, by parameter
+    tolerance: Callable[..., dict[str, Any]]
+    #: (random.Random) -> questions
+    questions: Draw
+    #: (question, answer) -> why it is wrong, in words
+    judge: Judge
+    #: of a dialogue: what it comes to by an answer
+    advance: Advance
 
 
 @dataclass(frozen=True)

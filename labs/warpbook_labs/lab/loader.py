@@ -9,24 +9,27 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from warpbook_labs.errors import BadLab, KeptApart
+from warpbook_labs.lab.catalogues import (
+    is_installed,
+    lab_files,
+    read_lab,
+    read_text,
+    root_of,
+)
 from warpbook_labs.lab.edits import BadEdit, read_edited
-from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
+from warpbook_labs.lab.files import CATALOGUE, HINT
 from warpbook_labs.lab.languages.table import language_of
-from warpbook_labs.lab.loaded import GIVEN, LoadedLab
+from warpbook_labs.lab.loaded import GIVEN, Cases, LoadedLab
 from warpbook_labs.lab.prerequisites import cycles
 from warpbook_labs.lab.python.own_python import (
     BadPython,
-    Cases,
     imported_cases,
     jailed_cases,
 )
 from warpbook_labs.lab.spec import Lab
 from warpbook_labs.lab.texts import figures
 from warpbook_labs.lab.vault import VAULT, private_folder
-from warpbook_monitors import toml_text
 
 
 def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
@@ -55,7 +58,7 @@ def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
 
 def refuse_taken(
     loaded: LoadedLab,
-    catalogue: Path = CATALOGUE,
+    catalogue: Path | None = None,
     keys: Sequence[str] = ("id", "number"),
 ) -> None:
     """Refuse a lab whose id or number one of the catalogue has.
@@ -64,11 +67,13 @@ def refuse_taken(
         BadLab: it does; what is handed in for both would be mixed up.
     """
     file = loaded.folder / "lab.toml"
-    for other in sorted(catalogue.glob("*/*/lab.toml")):
+    home = catalogue or root_of(loaded.folder) or CATALOGUE
+    for other in lab_files(catalogue).files:
         if other.resolve() == file.resolve():
             continue
-        lab = _lab(other)
-        for key in keys:
+        lab = read_lab(other)
+        # a number is an order, of which each catalogue has its own
+        for key in keys if other.is_relative_to(home) else ("id",):
             if getattr(lab, key) == getattr(loaded.lab, key):
                 words = f"`{lab.id}` of the catalogue has it. Choose another."
                 raise BadLab(f"{file}: {key}: {words}")
@@ -80,7 +85,7 @@ def load(folder: Path) -> LoadedLab:
     Raises:
         BadLab: it can't be used.
     """
-    lab = _lab(folder / "lab.toml")
+    lab = read_lab(folder / "lab.toml")
     suffix = language_of(lab).suffix
     private = private_folder(folder)
     solutions: dict[str, dict[str, str]] = {"correct": {}, "wrong": {}}
@@ -88,24 +93,24 @@ def load(folder: Path) -> LoadedLab:
         cases = _shown(folder, lab)
     else:
         cases = _cases(folder, private, lab)
-    starter = _text(folder / f"starter{suffix}")
+    starter = read_text(folder / f"starter{suffix}")
     if private is not None:
         for kind, sources in solutions.items():
             for file in _solutions(private / "solutions" / kind, suffix):
-                sources[file.name] = _text(file)
-    reference = "" if private is None else _text(private / f"reference{suffix}")
+                sources[file.name] = read_text(file)
+    reference = "" if private is None else read_text(private / f"reference{suffix}")
     if private is not None:
         _add_edited(private / "solutions" / "wrong.toml", suffix, reference, solutions)
     loaded = LoadedLab(
         folder,
         lab,
         cases,
-        _text(folder / "text.md"),
+        read_text(folder / "text.md"),
         starter,
-        _text(folder / GIVEN) if (folder / GIVEN).is_file() else "",
+        read_text(folder / GIVEN) if (folder / GIVEN).is_file() else "",
         reference,
         "" if private is None else _baseline(folder / "lab.toml", lab, private),
-        tuple(part.strip() for part in _text(folder / "hints.md").split(HINT)),
+        tuple(part.strip() for part in read_text(folder / "hints.md").split(HINT)),
         solutions["correct"],
         solutions["wrong"],
         private,
@@ -116,10 +121,10 @@ def load(folder: Path) -> LoadedLab:
 
 def _digest(loaded: LoadedLab) -> str:
     """Compute what tells this lab from another of its id."""
-    parts = [_text(loaded.folder / "lab.toml"), loaded.given, loaded.reference]
+    parts = [read_text(loaded.folder / "lab.toml"), loaded.given, loaded.reference]
     parts.append(loaded.baseline)
     if loaded.private is not None:
-        parts.append(_text(loaded.private / "cases.py"))
+        parts.append(read_text(loaded.private / "cases.py"))
     return sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -131,7 +136,7 @@ def _add_edited(
         return
     bases = {Path(name).stem: text for name, text in solutions["correct"].items()}
     try:
-        edited = read_edited(_text(file), {**bases, "": reference})
+        edited = read_edited(read_text(file), {**bases, "": reference})
     except BadEdit as problem:
         raise BadLab(f"{file}: {problem}") from None
     wrong = solutions["wrong"]
@@ -155,34 +160,16 @@ def _solutions(folder: Path, suffix: str) -> list[Path]:
     return files
 
 
-def _text(file: Path) -> str:
-    try:
-        text = read_file(file)
-    except UnfitFile as problem:
-        raise BadLab(str(problem)) from None
-    if not text.strip():
-        raise BadLab(f"{file}: this file is empty.")
-    return text
-
-
-def _lab(file: Path) -> Lab:
-    try:
-        return toml_text.decode(_text(file), Lab)
-    except msgspec.DecodeError as problem:
-        # it names the key: "... - at `$.public[0].sizes`"
-        raise BadLab(f"{file}: {problem}") from None
-
-
 def _baseline(file: Path, lab: Lab, private: Path) -> str:
     name = lab.speed.baseline if lab.speed is not None else ""
     if name and not (private / name).is_file():
         raise BadLab(f"{file}: speed.baseline: `{name}` is not in the folder.")
-    return _text(private / name) if name else ""
+    return read_text(private / name) if name else ""
 
 
 def _cases(folder: Path, private: Path, lab: Lab) -> Cases:
-    """Give the lab's own Python: only the catalogue's and a grader's is imported."""
-    is_own = folder.resolve().is_relative_to(CATALOGUE) or private != folder
+    """Give the lab's own Python: only what is installed, or a grader's, is imported."""
+    is_own = is_installed(folder) or private != folder
     cases = imported_cases if is_own else jailed_cases
     try:
         return cases(private / "cases.py", language_of(lab).functions)
@@ -212,8 +199,6 @@ def _shown(folder: Path, lab: Lab) -> Cases:
 def _check(loaded: LoadedLab) -> None:
     """Refuse what no type tells."""
     lab, file = loaded.lab, loaded.folder / "lab.toml"
-    if lab.folder_name != loaded.folder.name:
-        raise BadLab(f"{file}: id: the folder must be called {lab.folder_name}.")
     for name in figures(loaded.text):
         if "/" in name or not (loaded.folder / name).is_file():
             raise BadLab(f"{loaded.folder}/text.md: `{name}` is not in the folder.")

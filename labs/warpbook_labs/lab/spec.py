@@ -15,7 +15,8 @@ from msgspec import Meta, Struct
 from warpbook_labs.lab.host_spec import Host, HostCount, HostPlace
 from warpbook_labs.lab.plan_spec import Plan
 
-LanguageName = Literal["cuda", "triton", "plan", "host"]
+#: warpbook's own are in `languages/table.py`; an installed package may bring others
+LanguageName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Difficulty = Literal["easy", "medium", "hard"]
 Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Text = Annotated[str, Meta(min_length=1, max_length=2000)]

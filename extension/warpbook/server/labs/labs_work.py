@@ -28,7 +28,6 @@ from warpbook.lab_protocol import (
 from warpbook.lab_solutions import solution_of
 from warpbook_labs.course.next_lab import next_lab, skipped_words
 from warpbook_labs.course.overview import (
-    folder_of,
     hints_of,
     look_here,
     overview,
@@ -38,11 +37,10 @@ from warpbook_labs.course.overview import (
 from warpbook_labs.course.progress import Progress, read_progress, submissions_file
 from warpbook_labs.course.reading import Reading, read_texts, text_folder
 from warpbook_labs.errors import BadText, LabError, StoreError
+from warpbook_labs.lab.catalogues import folder_of, read_lab
 from warpbook_labs.lab.entries import SoFar
-from warpbook_labs.lab.files import UnfitFile, read_file
+from warpbook_labs.lab.files import UnfitFile
 from warpbook_labs.lab.plain_math import plain_math
-from warpbook_labs.lab.spec import Lab
-from warpbook_monitors import toml_text
 from warpbook_monitors.plain_text import bounded
 
 if TYPE_CHECKING:
@@ -118,7 +116,7 @@ def solution(lab: str) -> LabSolution:
     """
     folder = _folder(lab)
     try:
-        spec = toml_text.decode(read_file(folder / "lab.toml"), Lab)
+        spec = read_lab(folder / "lab.toml")
         path = submissions_file()
         kept = read_progress(path) if path.exists() else {}
         opened = solution_of(spec, folder, kept.get(lab, Progress()))

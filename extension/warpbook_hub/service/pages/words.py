@@ -16,7 +16,6 @@ from warpbook_hub.rules.lateness import MINUTE_MS, Window
 from warpbook_labs.cards.html import card_html
 from warpbook_labs.cards.model import PRACTICE, Card, CardText
 from warpbook_labs.lab.languages.names import LANGUAGE_NAMES
-from warpbook_labs.lab.spec import LanguageName
 from warpbook_monitors.plain_text import bounded, printable
 
 STATES = {
@@ -51,9 +50,9 @@ class _Evidence(Struct):
 _decode_evidence = msgspec.json.Decoder(_Evidence).decode
 
 
-def language(name: LanguageName) -> str:
+def language(name: str) -> str:
     """Name the language of a lab."""
-    return LANGUAGE_NAMES[name]
+    return LANGUAGE_NAMES.get(name, name)
 
 
 def when(time_ms: int | None, otherwise: str = "") -> str:

@@ -19,7 +19,7 @@ from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.jobs import Began
 from warpbook_labs.gpu.ratio import Side, Stopping
 from warpbook_labs.gpu.speed import Judge, Timed
-from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.catalogues import catalogues
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.device import DeviceCase
@@ -183,7 +183,7 @@ class Session:
 
         These are right solutions and cases of all labs, and what others handed in.
         """
-        folders = [CATALOGUE, self._loaded.folder, data_folder()]
+        folders = [*catalogues().folders, self._loaded.folder, data_folder()]
         vault = os.environ.get(VAULT)
         folders += [Path(vault)] if vault else []
         return tuple(str(folder.resolve()) for folder in folders)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.spec import Lab, LanguageName
+from warpbook_labs.lab.spec import Lab
+
+#: what `cases.py` may have to define: cases, or questions
+FUNCTIONS = (("inputs", "expected", "tolerance"), ("questions", "judge"))
 
 
 class Here(Struct, frozen=True):
@@ -26,7 +31,7 @@ class Here(Struct, frozen=True):
 class Language(ABC):
     """How labs of one language are written; `grading/languages` says how they grade."""
 
-    name: ClassVar[LanguageName]
+    name: ClassVar[str]
     #: the learner's own file
     source_name: ClassVar[str]
     #: of starter, reference and solutions
@@ -36,7 +41,7 @@ class Language(ABC):
     #: the table of `lab.toml` that its labs, and no others, have
     section: ClassVar[str] = ""
     #: what `cases.py` must define
-    functions: ClassVar[tuple[str, ...]] = ("inputs", "expected", "tolerance")
+    functions: ClassVar[tuple[str, ...]] = FUNCTIONS[0]
     #: said in a notebook of the cell that holds the learner's source
     source_note: ClassVar[str] = ""
 
@@ -66,3 +71,13 @@ class Language(ABC):
         None if the learner's own notebook is the place to try it.
         """
         return ""
+
+
+@dataclass(frozen=True)
+class LabLanguage:
+    """A language that a package brings; see `table.py` for what is checked of it."""
+
+    language: Language
+    #: makes the `warpbook_labs.grading.grader.Grader` of its submissions; what takes
+    #: long to import is imported there, where something is graded
+    grader: Callable[[], Any]

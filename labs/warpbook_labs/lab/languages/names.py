@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook_labs.lab.spec import LanguageName
-
-LANGUAGE_NAMES: dict[LanguageName, str] = {
+LANGUAGE_NAMES: dict[str, str] = {
     "cuda": "CUDA C++",
     "triton": "Triton",
     "host": "PyTorch host code",

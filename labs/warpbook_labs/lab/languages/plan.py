@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpbook_labs.errors import BadLab
-from warpbook_labs.lab.languages.language import Language
+from warpbook_labs.lab.languages.language import FUNCTIONS, Language
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Lab
 
@@ -14,7 +14,7 @@ class PlanLanguage(Language):
     name = "plan"
     source_name = "answers.py"
     section = "plan"
-    functions = ("questions", "judge")
+    functions = FUNCTIONS[1]
 
     def refuse_unfit(self, loaded: LoadedLab) -> None:
         """Refuse cases, which a plan has no use for."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,35 +14,17 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.lab.files import UnfitFile, read_file
-from warpbook_labs.lab.python.questions import Advance, Draw, Judge, Question
+from warpbook_labs.lab.languages.language import FUNCTIONS
+from warpbook_labs.lab.loaded import Cases
+from warpbook_labs.lab.python.questions import Question
 from warpbook_labs.lab.python.syntax import parse
 
-#: what `cases.py` has to offer, of kernels and of plans
-_FUNCTIONS = ("inputs", "expected", "tolerance")
-_PLAN_FUNCTIONS = ("questions", "judge")
+_FUNCTIONS, _PLAN_FUNCTIONS = FUNCTIONS
 _DIALOGUE = "advance"
 
 
 class BadPython(Exception):
     """A lab's own Python can't be used; the message names the file and says why."""
-
-
-@dataclass(frozen=True)
-class Cases:
-    """A lab's own functions; what its language does not use raises BadPython."""
-
-    #: (sizes, kind of values, random generator) -> arrays and numbers by parameter
-    inputs: Callable[..., dict[str, Any]]
-    #: (inputs, sizes) -> outputs by parameter, exact or in float64
-    expected: Callable[..., dict[str, Any]]
-    #: (inputs, sizes, expected) -> how far each output may be off, by parameter
-    tolerance: Callable[..., dict[str, Any]]
-    #: (random.Random) -> questions
-    questions: Draw
-    #: (question, answer) -> why it is wrong, in words
-    judge: Judge
-    #: of a dialogue: what it comes to by an answer
-    advance: Advance
 
 
 def imported_cases(file: Path, functions: tuple[str, ...]) -> Cases:

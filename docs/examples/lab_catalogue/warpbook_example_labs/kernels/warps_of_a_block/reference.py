@@ -1,0 +1,5 @@
+"""The reference."""
+
+
+def warps(threads):
+    return -(-threads // 32)

@@ -1,0 +1,5 @@
+"""The starter: no answer yet."""
+
+
+def warps(threads):
+    return 0

@@ -1,0 +1,1 @@
+SELECT item, SUM(amount) FROM sales GROUP BY item ORDER BY 2 DESC, item DESC
