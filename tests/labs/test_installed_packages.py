@@ -56,8 +56,8 @@ def labs(
 def listed(*site: Path, here: Path) -> tuple[dict[str, dict], list[str]]:
     done = labs("list", "--json", site=site, here=here)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    return {lab["id"]: lab for lab in told["labs"]}, told["problems"]
+    answer = json.loads(done.stdout)
+    return {lab["id"]: lab for lab in answer["labs"]}, answer["problems"]
 
 
 def package(site: Path, name: str, points: str, labs_of: dict[str, str]) -> None:
