@@ -86,8 +86,7 @@ pictures: setup-test  ## take the pictures of the docs anew; takes two minutes
 recordings: setup-test  ## film the short recordings of the docs anew; takes two minutes
 	@PATH="$(BIN):$$PATH" $(BIN)/python tools/recordings.py
 
-wheel: setup-wheel  ## sdists, and wheels built from them, of warpbook and its agent, into dist/
-	$(BIN)/python -m build
-	$(BIN)/python tools/agent_wheel.py
+wheel: setup-wheel  ## sdists, and wheels built from them, of all distributions, into dist/
+	$(BIN)/python tools/wheels.py
 
 .PHONY: help up hub test test-postgres test-ray test-slurm test-systemd setup setup-hub setup-test setup-wheel setup-docs check protocol docs pictures recordings wheel

@@ -39,11 +39,20 @@ from setup_steps import (
 FRONTEND = ROOT / "frontend"
 LABEXTENSION = ROOT / "extension" / "warpbook" / "labextension"
 WIDGET = ROOT / "extension" / "warpbook" / "kernel" / "static"
-HUB_PAGES = ROOT / "extension" / "warpbook" / "hub" / "service" / "static"
-#: what each purpose installs beside what `make up` does
-EXTRAS = {"up": (), "hub": ("hub",), "test": ("test", "docs")}
-#: a program that comes with an extra: without it the extra is installed once more
-PROGRAMS = {"lab": "jlpm", "docs": "mkdocs"}
+HUB_PAGES = ROOT / "extension" / "warpbook_hub" / "service" / "static"
+#: of every step: projects of this tree, which pip takes for what the others require
+BASE = ("monitors/warpbook_monitors", "monitors/warpbook_profiler", "labs")
+HUB = "extension/warpbook_hub"
+#: what is installed, editable, and a program that comes with it: without that it is
+#: installed once more
+STEPS = {
+    "lab": ((".[lab]",), "jlpm"),
+    "labs": ((".[labs]",), "warpbook"),
+    "hub": ((HUB,), "jupyterhub"),
+    "test": ((f"{HUB}[lti,postgres,ray]", ".[test,docs]"), "pytest"),
+    "docs": ((".[docs]",), "mkdocs"),
+    "ray": (("labs[ray]",), "ray"),
+}
 #: folders in frontend/ that are made, not written
 BUILT = {"node_modules", "lib", ".yarn"}
 
@@ -67,21 +76,29 @@ def environment() -> None:
         run(sys.executable, "-m", "venv", VENV)
 
 
-def packages(*extras: str) -> None:
-    """Install warpbook, editable, with those of the extras that are not there."""
-    inputs = digest([ROOT / "setup.cfg", ROOT / "pyproject.toml"])
-    names = {extra: f"packages-{extra}" for extra in extras}
+def packages(*steps: str) -> None:
+    """Install what those of the steps say that are not done."""
+    files = [ROOT / "setup.cfg", ROOT / "pyproject.toml"]
+    files += [ROOT / folder / "pyproject.toml" for folder in (*BASE, HUB)]
+    inputs = digest(files)
+    projects = list(BASE)
     missing = []
-    for extra in extras:
-        made = [BIN / "warpbook", BIN / PROGRAMS.get(extra, "warpbook")]
-        if not is_done(names[extra], inputs, made):
-            missing.append(extra)
-    if missing:
-        wanted = f".[{','.join(missing)}]"
-        say(f"installing warpbook with {wanted[1:]} (a minute or two)")
-        run(PYTHON, "-m", "pip", "install", "-q", "-e", wanted)
-    for extra in missing:
-        remember(names[extra], inputs)
+    for step in steps:
+        installed, program = STEPS[step]
+        if not is_done(f"packages-{step}", inputs, [BIN / "warpbook", BIN / program]):
+            missing.append(step)
+            projects += installed
+    if not missing:
+        return
+    say(f"installing warpbook for {', '.join(missing)} (a minute or two)")
+    editable = [word for project in projects for word in ("-e", f"./{project}")]
+    run(PYTHON, "-m", "pip", "install", "-q", *editable)
+    for step in missing:
+        remember(f"packages-{step}", inputs)
+    # of the build: it would be taken for what is installed, and is never brought up to date
+    for project in (*BASE, HUB, "."):
+        for left in (ROOT / project).glob("*.egg-info"):
+            shutil.rmtree(left)
 
 
 def torch() -> None:
@@ -153,7 +170,8 @@ def _succeeds(*command: str) -> bool:
 def main() -> None:
     """Set up for what the command line names."""
     parser = argparse.ArgumentParser(description="Set up warpbook.")
-    parser.add_argument("purpose", choices=[*EXTRAS, "docs", "ray", "slurm"])
+    purposes = ("up", "hub", "test", "docs", "ray", "slurm")
+    parser.add_argument("purpose", choices=purposes)
     parser.add_argument("--torch", choices=["auto", "no"], default="auto")
     options = parser.parse_args()
     if sys.version_info < (3, 10):  # noqa: UP036 - this runs before any package manager
@@ -161,27 +179,23 @@ def main() -> None:
             f"warpbook: needs Python 3.10 or newer, and {sys.executable} is "
             f"{sys.version.split()[0]}. Name another: make up PYTHON=python3.11"
         )
-    for_tests = options.purpose == "test"
     if options.purpose == "slurm":
         setup_test_programs.slurm()
         return
     environment()
-    if options.purpose == "docs":
-        packages("docs")
-        return
-    if options.purpose == "ray":
-        packages("ray-labs")
+    if options.purpose in ("docs", "ray"):
+        packages(options.purpose)
         return
     # with JupyterLab comes what builds the frontend, beside all that follows
     packages("lab")
     node()
     with ThreadPoolExecutor(max_workers=1) as beside:
         built = beside.submit(frontend)
-        packages("labs", *EXTRAS[options.purpose])
+        packages("labs", *([] if options.purpose == "up" else [options.purpose]))
         run(PYTHON, ROOT / "tools" / "dev_link.py")
         if options.torch == "auto":
             torch()
-        if for_tests:
+        if options.purpose == "test":
             setup_test_programs.install()
         built.result()
 
