@@ -6,7 +6,7 @@ The module and its workers are the passage of the lab `tune-on-a-budget`, as it 
 Two workers are to come to the weights of one process with the same global batch. Then
 one of them is killed (SIGKILL) as soon as a checkpoint was acknowledged, and once more
 some seconds after another; what was acknowledged should be there afterwards. On two
-GPUs where there are two, else on the CPU by gloo. It needs the extra `ray-labs`.
+GPUs where there are two, else on the CPU by gloo. It needs `warpbook-labs[ray]`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ simulator is given the times of batches and loads as they were in that run: thei
 is measured before, and scaled by what the run's batches took in all. Policies are the
 lab's reference, `@serve.batch` that computes on the endpoint's event loop or on a
 thread beside it, and the same with Ray's own `max_ongoing_requests` of 5. On a GPU if
-there is one. It needs the extra `ray-labs`.
+there is one. It needs `warpbook-labs[ray]`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ small networks of the lab `tune-on-a-budget`: on GPUs, or on cores where there a
 Then the lab's simulator runs the same searches on curves and step times that were
 measured here. `--curves` keeps the curves of all trials, which take the longest, and
 reads them where the file is there. Last, the searches run on pools that the lab draws,
-where "well enough" is the lab's own verdict. It needs the extra `ray-labs`.
+where "well enough" is the lab's own verdict. It needs `warpbook-labs[ray]`.
 """
 
 from __future__ import annotations

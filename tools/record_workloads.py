@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from warpbook._version import __version__
+from warpbook_monitors._version import __version__
 from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
 from warpbook_monitors.nvml.probe import NvmlSource
 from warpbook_monitors.recordings.recording import RecordingWriter

@@ -95,7 +95,7 @@ def packages(*steps: str) -> None:
     run(PYTHON, "-m", "pip", "install", "-q", *editable)
     for step in missing:
         remember(f"packages-{step}", inputs)
-    # of the build: it would be taken for what is installed, and is never brought up to date
+    # where tests run these would hide the entry points of what is installed
     for project in (*BASE, HUB, "."):
         for left in (ROOT / project).glob("*.egg-info"):
             shutil.rmtree(left)

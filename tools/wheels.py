@@ -29,7 +29,7 @@ PROJECTS = {
     ".": "warpbook",
     "extension/warpbook_hub": "warpbook-hub",
 }
-VERSION = ROOT / "extension" / "warpbook" / "_version.py"
+VERSION = ROOT / "monitors" / "warpbook_monitors" / "_version.py"
 #: what is measured by `--sizes`
 INSTALLED = (
     "warpbook",
@@ -57,7 +57,9 @@ def write_version(version: str) -> None:
     """Write a version into every project file, `_version.py` and package.json."""
     files = [ROOT / project / "pyproject.toml" for project in PROJECTS]
     files += [ROOT / "setup.cfg", ROOT / "frontend" / "package.json", VERSION]
-    named = r'(^version = "|^__version__ = "|^  "version": "|warpbook[][\w,-]*==)[\w.]+'
+    named = (
+        r'(^version = "?|^__version__ = "|^  "version": "|warpbook[][\w,-]*==)[\w.]+'
+    )
     for file in files:
         text = re.sub(named, rf"\g<1>{version}", file.read_text(), flags=re.MULTILINE)
         file.write_text(text)

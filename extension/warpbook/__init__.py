@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warpbook._version import __version__
+from warpbook_monitors._version import __version__
 
 if TYPE_CHECKING:
     from warpbook import labs

@@ -1,8 +1,7 @@
 """The agent: this node's GPUs for Prometheus, without Jupyter.
 
-`warpbook agent` and, of the distribution `warpbook-agent`, the command of that name.
-That distribution has this module and what it imports (`tools/agent_wheel.py`): neither
-NumPy nor anything that reads traces.
+The command `warpbook-agent`, and `warpbook agent`. It takes the extra `gpu` of
+`warpbook-monitors`, and neither NumPy nor anything that reads traces.
 """
 
 from __future__ import annotations
@@ -15,19 +14,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from importlib import metadata
+from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
-from prometheus_client.exposition import ThreadingWSGIServer
-
+from warpbook_monitors._version import __version__
 from warpbook_monitors.budget import AGENT_CONNECTIONS, AGENT_SILENT_S
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.exposition.holders import HolderCollector
-from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
-from warpbook_monitors.holders.watch import HolderWatch
-from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.plain_text import printable
 from warpbook_monitors.sampling.own_cost import Costs, OwnCostSource
 from warpbook_monitors.sampling.sampler import Sampler
@@ -35,7 +28,7 @@ from warpbook_monitors.sampling.sampler import Sampler
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-DISTRIBUTION = "warpbook-agent"
+COMMAND = "warpbook-agent"
 DESCRIPTION = (
     "Serve /metrics until Ctrl-C. The GPUs are read while somebody scrapes, and all "
     "the time with --holders."
@@ -78,15 +71,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `warpbook-agent`; 0 is success, 1 a failure."""
-    parser = argparse.ArgumentParser(prog=DISTRIBUTION, description=DESCRIPTION)
-    version = metadata.version(DISTRIBUTION)
-    parser.add_argument("--version", action="version", version=version)
+    parser = argparse.ArgumentParser(prog=COMMAND, description=DESCRIPTION)
+    parser.add_argument("--version", action="version", version=__version__)
     add_options(parser)
     given = parser.parse_args(arguments)
     try:
         serve(given.host, given.port, given.dcgm_aliases, holders_every_s(given))
     except MonitorError as error:
         _say(str(error))
+        return 1
+    except ImportError as problem:
+        _say(f"{problem}. Run: pip install 'warpbook-monitors[gpu]'")
         return 1
     return 0
 
@@ -116,10 +111,18 @@ def serve(
 
     Raises:
         AgentError: nothing can listen there, or who looks at holders has ended.
+        ImportError: the extra `gpu` is not installed.
     """
+    from prometheus_client import CollectorRegistry, make_wsgi_app
+
+    from warpbook_monitors.exposition.holders import HolderCollector
+    from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
+    from warpbook_monitors.holders.watch import HolderWatch
+    from warpbook_monitors.open_sources import live_sources
+
     costs = Costs()
     sampler = Sampler([*live_sources(), OwnCostSource(costs)], costs=costs)
-    watch = _ScrapeWatch(sampler)
+    watch = _ScrapeWatch(sampler, SCRAPE_WATCH_S)
     registry = CollectorRegistry()
     registry.register(SamplerCollector(sampler, watch.scraped, dcgm_aliases))
     holders = None
@@ -161,7 +164,7 @@ def serve(
 
 
 def _say(words: str) -> None:
-    print(f"{DISTRIBUTION}: {printable(words)}", file=sys.stderr, flush=True)
+    print(f"{COMMAND}: {printable(words)}", file=sys.stderr, flush=True)
 
 
 class _Request(WSGIRequestHandler):
@@ -173,8 +176,10 @@ class _Request(WSGIRequestHandler):
         """Log nothing."""
 
 
-class _Server(ThreadingWSGIServer):
+class _Server(ThreadingMixIn, WSGIServer):
     """Serves a bounded number of connections: the oldest makes room for a new one."""
+
+    daemon_threads = True
 
     def __init__(self, *args: Any) -> None:
         self._lock = threading.Lock()
@@ -228,8 +233,9 @@ def _at_metrics(metrics: WSGIApplication) -> WSGIApplication:
 class _ScrapeWatch:
     """Keeps the sampler running while scrapes come."""
 
-    def __init__(self, sampler: Sampler) -> None:
+    def __init__(self, sampler: Sampler, watch_s: float) -> None:
         self._sampler = sampler
+        self._watch_s = watch_s
         self._watch = contextlib.ExitStack()
         self._lock = threading.Lock()
         self._scraped_s: float | None = None
@@ -243,7 +249,7 @@ class _ScrapeWatch:
     def rest_if_unscraped(self) -> None:
         with self._lock:
             scraped_s = self._scraped_s
-            if scraped_s is not None and time.monotonic() - scraped_s > SCRAPE_WATCH_S:
+            if scraped_s is not None and time.monotonic() - scraped_s > self._watch_s:
                 self._watch.close()
                 self._scraped_s = None
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from warpbook._version import __version__
 from warpbook.backup.contents import KNOWN, MADE_ANEW, Known, Places, known_of
 from warpbook.backup.databases import copy_database, is_damaged
 from warpbook.backup.manifest import (
@@ -26,6 +25,7 @@ from warpbook.backup.manifest import (
     Manifest,
 )
 from warpbook.backup.tar_stream import sha256_of
+from warpbook_monitors._version import __version__
 from warpbook_monitors.archive.database import FILE_NAME
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.mending import finish_swap

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 
-from warpbook._version import __version__
 from warpbook.cli.errors import CommandError
+from warpbook_monitors._version import __version__
 from warpbook_monitors.budget import EXCEEDED, TRACES
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.plain_text import printable
@@ -61,8 +61,8 @@ def make_parser(names: Sequence[str] = ()) -> argparse.ArgumentParser:
                 point.load()(commands)
     for name in set(names) - set(commands.choices):
         raise CommandError(
-            f"`{name}` is not installed here, or by an older version. Install warpbook "
-            "anew (in a clone: make setup)."
+            f"`{name}` is not installed here: pip install warpbook-{name} (in a clone: "
+            f"make setup-{name})."
         )
     return parser
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from warpbook._version import __version__
 from warpbook.cli.errors import CommandError
+from warpbook_monitors._version import __version__
 from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
 from warpbook_monitors.labels import full_name
 from warpbook_monitors.open_sources import live_sources

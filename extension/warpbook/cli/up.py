@@ -18,9 +18,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
-from warpbook._version import __version__
 from warpbook.cli.errors import CommandError
 from warpbook_labs.lab.files import TOUR as NOTEBOOKS
+from warpbook_monitors._version import __version__
 from warpbook_monitors.labels import device_label
 from warpbook_monitors.open_sources import (
     SHIPPED_RECORDING,

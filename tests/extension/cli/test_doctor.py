@@ -61,20 +61,6 @@ def test_here_without_a_gpu_it_is_usable(warpbook) -> None:
     assert done.stdout.endswith("warpbook is usable here.\n")
 
 
-def test_an_agent_of_its_own_beside_warpbook_is_broken(
-    warpbook, tmp_path: Path, quick_torch
-) -> None:
-    installed = Path(quick_torch["PYTHONPATH"], "warpbook_agent-0.1.0.dist-info")
-    installed.mkdir()
-    (installed / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: warpbook-agent\nVersion: 0.1.0\n"
-    )
-    done = warpbook("doctor", **quick_torch)
-    assert done.returncode == 1
-    assert "BROKEN  warpbook-agent: 0.1.0 is installed beside warpbook" in done.stdout
-    assert "pip uninstall warpbook-agent" in done.stdout
-
-
 def test_a_file_of_alert_rules_with_a_mistake_is_broken(
     warpbook, tmp_path: Path, quick_torch
 ) -> None:

@@ -85,4 +85,4 @@ def test_without_ray_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "ray", None)
     on_ray = ("--engine", "ray", *ADDRESS, "--ray-token-file", token_file)
     words = refused(tmp_path / "hub", capsys, *on_ray)
-    assert "pip install 'warpbook[ray]'" in words
+    assert "pip install 'warpbook-hub[ray]'" in words

@@ -21,12 +21,11 @@ from jupyter_core.paths import (
 from jupyter_server.extension.config import ExtensionConfigManager
 from jupyter_server.extension.manager import ExtensionPackage
 
-from warpbook._version import __version__
 from warpbook.cli.doctor.archive_checks import archive_checks
 from warpbook.cli.doctor.check import Check, shown
 from warpbook.cli.doctor.neighbours import neighbour_check
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
-from warpbook_monitors.agent import DISTRIBUTION
+from warpbook_monitors._version import __version__
 from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
 from warpbook_monitors.errors import RulesError
 from warpbook_monitors.frames import Absence, Device
@@ -47,7 +46,6 @@ def all_checks() -> Iterator[Check]:
     """Look at everything, cheapest first."""
     yield Check("Python", "ok", f"{platform.python_version()} at {_python()}")
     yield Check("warpbook", "ok", f"{__version__}, protocol {PROTOCOL_VERSION}")
-    yield from _agent()
     yield from _gpus()
     yield _server_extension()
     yield _labextension()
@@ -60,21 +58,6 @@ def all_checks() -> Iterator[Check]:
     yield _torch()
     yield from _kernels()
     yield _ingest()
-
-
-def _agent() -> Iterator[Check]:
-    """Tell of a second distribution that owns files of this one."""
-    try:
-        version = metadata.version(DISTRIBUTION)
-    except metadata.PackageNotFoundError:
-        return
-    yield Check(
-        DISTRIBUTION,
-        "broken",
-        f"{version} is installed beside warpbook, which has the agent, too; both own "
-        "warpbook_monitors.",
-        f"First {_python()} -m pip uninstall {DISTRIBUTION}. {_reinstall()}",
-    )
 
 
 def _gpus() -> Iterator[Check]:

@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.json import Decoder
 
-from warpbook._version import __version__
 from warpbook.protocol import (
     ENV_INGEST_SECRET,
     ENV_INGEST_URL,
@@ -31,6 +30,7 @@ from warpbook.protocol import (
     SpanStatistics,
     StateNow,
 )
+from warpbook_monitors._version import __version__
 from warpbook_monitors.budget import NotJson, decode_json
 
 _T = TypeVar("_T")

@@ -14,8 +14,8 @@ from collections.abc import Callable
 import msgspec
 from IPython.core.getipython import get_ipython
 
-from warpbook._version import __version__
 from warpbook.protocol import PROTOCOL_VERSION, Hello
+from warpbook_monitors._version import __version__
 from warpbook_monitors.open_sources import SHIPPED_RECORDING, live_sources
 from warpbook_monitors.sampling.sampler import Message, Sampler
 from warpbook_monitors.source import Source

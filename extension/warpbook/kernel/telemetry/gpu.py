@@ -10,10 +10,10 @@ import time
 from IPython.core.magic_arguments import magic_arguments, parse_argstring
 from IPython.display import display
 
-from warpbook._version import __version__
 from warpbook.kernel.link.server_link import LinkError, ServerLink
 from warpbook.kernel.telemetry.state_text import state_html, state_text
 from warpbook.protocol import PROTOCOL_VERSION, StateNow
+from warpbook_monitors._version import __version__
 from warpbook_monitors.frames import Frame
 from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.sampling.reader import UNREAD

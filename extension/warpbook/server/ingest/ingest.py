@@ -12,7 +12,6 @@ import msgspec
 from msgspec.json import Decoder
 from tornado import netutil, web
 
-from warpbook._version import __version__
 from warpbook.guarded_server import GuardedServer
 from warpbook.protocol import (
     ENV_INGEST_SECRET,
@@ -31,6 +30,7 @@ from warpbook.server.records.record_forms import check_report
 from warpbook.server.stream.kernel_watch import UnknownKernel
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import BadBody, Span, read_json
+from warpbook_monitors._version import __version__
 
 _REPORT = Decoder(CellReport)
 _OUT_OF_MEMORY = Decoder(OutOfMemory)

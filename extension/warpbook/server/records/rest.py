@@ -9,7 +9,6 @@ from collections.abc import Callable
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from warpbook._version import __version__
 from warpbook.protocol import PROTOCOL_VERSION, Capabilities, CellReport, Device
 from warpbook.server.records.reports import Reports
 from warpbook.server.stream.broadcast import Broadcaster
@@ -17,6 +16,7 @@ from warpbook.server.stream.selection import MIN_RATE_HZ, encode
 from warpbook.server.web.bokehjs import bokeh_version
 from warpbook.server.web.page_request import Request
 from warpbook.server.web.parameters import NoQuery, Theme
+from warpbook_monitors._version import __version__
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.machine import this_machine
 

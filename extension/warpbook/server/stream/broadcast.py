@@ -11,7 +11,6 @@ import contextlib
 import time
 from collections.abc import Iterable
 
-from warpbook._version import __version__
 from warpbook.protocol import (
     PROTOCOL_VERSION,
     Device,
@@ -26,6 +25,7 @@ from warpbook.server.stream.selection import encode
 from warpbook.server.stream.stream_part import StreamPart
 from warpbook.server.stream.viewers import Viewers
 from warpbook.server.web.loop_lag import measure_loop_lag
+from warpbook_monitors._version import __version__
 from warpbook_monitors.frames import end_ms
 from warpbook_monitors.history.history import History
 from warpbook_monitors.sampling.own_cost import Costs

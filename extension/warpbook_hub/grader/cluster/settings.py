@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 #: of what is asked for below
-EXTRA = "Install it on each machine: pip install 'warpbook[ray]'"
+EXTRA = "Install it on each machine: pip install 'warpbook-hub[ray]'"
 #: until a machine that is not heard of counts as lost: three tries, a second each
 _HEALTH_MS, _HEALTH_TRIES = "1000", "3"
 #: until what has lost the head ends, to be started anew

@@ -22,7 +22,7 @@ try:
     from ray import serve
 except ModuleNotFoundError as problem:
     raise ModuleNotFoundError(
-        f"{problem}: pip install 'warpbook[ray-labs]'. Nothing that is graded needs it."
+        f"{problem}: pip install 'warpbook-labs[ray]'. Nothing that is graded needs it."
     ) from None
 
 WIDTH, LAYERS = 2048, 8

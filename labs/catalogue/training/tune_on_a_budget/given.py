@@ -23,7 +23,7 @@ try:
     from ray.tune.schedulers import ASHAScheduler, FIFOScheduler
 except ModuleNotFoundError as problem:
     raise ModuleNotFoundError(
-        f"{problem}: pip install 'warpbook[ray-labs]'. Nothing that is graded needs it."
+        f"{problem}: pip install 'warpbook-labs[ray]'. Nothing that is graded needs it."
     ) from None
 
 TRIALS, WHOLE_TRAININGS = 162, 10
