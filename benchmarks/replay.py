@@ -15,8 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.report import ask, spread, tell
 from tests.many_events import simulated
-from warpbook_profiler.events.columns import ON_GPU
-from warpbook_profiler.facts.calls import find_calls
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.program import program_of
 from warpbook_profiler.replay.simulation import simulate
 from warpbook_profiler.replay.tax import taxed
@@ -31,17 +30,15 @@ def main() -> None:
     """Measure, and tell."""
     options = ask(__doc__, events=1_000_000, repeats=5)
     events, run = simulated(int(options.events))
-    calls = find_calls(events, events.only(*ON_GPU), run)
-    recorded = measure(events, run, calls)
-    program = program_of(events, calls, run)
-    host = taxed(program, events, calls, run)
+    trace = Trace(events, run)
+    recorded = measure(trace)
+    program = program_of(trace)
+    host = taxed(program, trace)
     parts: dict[str, Callable[[], object]] = {
-        "reading the program": lambda: program_of(events, calls, run),
-        "taking the profiler's part off": lambda: taxed(program, events, calls, run),
+        "reading the program": lambda: program_of(trace),
+        "taking the profiler's part off": lambda: taxed(program, trace),
         "one replay": lambda: simulate(program, host.kept(0.6)),
-        "range, and verdict at both ends": lambda: judge_bare(
-            events, run, calls, recorded
-        ),
+        "range, and verdict at both ends": lambda: judge_bare(trace, recorded),
         "the whole report": lambda: analyse(events, run),
     }
     rows = [f"| {len(events):,} events | s |", "|---|---|"]

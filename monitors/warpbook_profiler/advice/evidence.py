@@ -15,6 +15,7 @@ from warpbook_profiler.events.columns import NONE, Bools, Category, Columns, Int
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.calls import Calls
 from warpbook_profiler.facts.roofline import Called, Need, called
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.bare_run import BareRun
 from warpbook_profiler.model.figures import Metrics
 from warpbook_profiler.replay.estimate import Bare
@@ -34,14 +35,24 @@ class Product(NamedTuple):
 class Evidence:
     """One profiled window."""
 
-    events: Columns
-    run: Run
-    calls: Calls
+    trace: Trace
     #: the replay without the profiler, and its figures
     bare: Bare
     bare_run: BareRun
     #: of the bare run
     metrics: Metrics
+
+    @property
+    def events(self) -> Columns:
+        return self.trace.events
+
+    @property
+    def run(self) -> Run:
+        return self.trace.run
+
+    @property
+    def calls(self) -> Calls:
+        return self.trace.calls
 
     @cached_property
     def operators(self) -> Operators:
@@ -71,7 +82,7 @@ class Evidence:
     @cached_property
     def products(self) -> tuple[Product, ...]:
         """Return the products whose FLOPs are known, calls that are alike together."""
-        groups, place = called(self.events, self.events.only(Category.KERNEL))
+        groups, place = called(self.events, self.trace.kernels)
         at = np.flatnonzero(self.is_kernel)
         return tuple(
             Product(by, need, need.flops, at[np.flatnonzero(place == number)])

@@ -14,10 +14,9 @@ import numpy as np
 from msgspec import Struct
 
 from warpbook_monitors.plain_text import shortened
-from warpbook_profiler.events.columns import NONE, ON_GPU, Category, Columns, groups
-from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import find_calls
+from warpbook_profiler.events.columns import NONE, Category, Columns, groups
 from warpbook_profiler.facts.steps import Steps
+from warpbook_profiler.facts.trace import Trace
 
 #: below it two traces are not compared
 LEAST_SCORE = 0.75
@@ -84,14 +83,14 @@ class Work(Struct, frozen=True):
     kernels: _Counts
 
 
-def work_of(events: Columns, run: Run, steps: Steps, per_step: bool) -> Work:
+def work_of(trace: Trace, steps: Steps, per_step: bool) -> Work:
     """Count what was done in the steps of a trace, or in all of it.
 
     Args:
         per_step: divide by the number of steps.
     """
     by = max(steps.count, 1) if per_step else 1
-    calls = find_calls(events, events.only(*ON_GPU), run)
+    events, run, calls = trace.events, trace.run, trace.calls
     # what a step launched may run after it; nothing that begins before counts
     inside = events.where(
         (events.start_ns >= steps.start_ns) & (events.start_ns <= steps.end_ns)

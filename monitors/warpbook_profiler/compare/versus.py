@@ -25,9 +25,10 @@ from warpbook_profiler.events.columns import Columns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.set_up import SetUpTime, without_set_up
 from warpbook_profiler.facts.steps import Steps, find_steps
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.spread import Shift, ratio
-from warpbook_profiler.verdict.analysis import analyse
+from warpbook_profiler.verdict.analysis import profile
 
 #: of what `--json` prints; it grows by one when a key's meaning changes or a key goes
 SCHEMA_VERSION = 1
@@ -124,8 +125,7 @@ class Versus(Struct, frozen=True):
 class _Read:
     """One trace, with what was made of it."""
 
-    events: Columns
-    run: Run
+    trace: Trace
     cell: CellProfile
     steps: Steps
     set_up: SetUpTime | None
@@ -143,8 +143,8 @@ class _Read:
 
 def _read(events: Columns, run: Run) -> _Read:
     # a little of it, too: only one of the two may have it
-    events, run, set_up = without_set_up(events, run, least_share=0.0)
-    return _Read(events, run, analyse(events, run), find_steps(events, run), set_up)
+    trace, set_up = without_set_up(Trace(events, run), least_share=0.0)
+    return _Read(trace, profile(trace), find_steps(trace), set_up)
 
 
 def versus(
@@ -159,9 +159,7 @@ def versus(
     """
     old, new = _read(*before), _read(*after)
     per_step = bool(old.steps.count and new.steps.count)
-    works = (
-        work_of(read.events, read.run, read.steps, per_step) for read in (old, new)
-    )
+    works = (work_of(read.trace, read.steps, per_step) for read in (old, new))
     alike = comparability(*works)
     why_not = _refusal(old, new, alike, terms)
     time = None if why_not else _time(old.steps, new.steps, per_step, terms)

@@ -13,28 +13,25 @@ import numpy as np
 from warpbook_profiler.events.columns import (
     NONE,
     Bools,
-    Category,
     Columns,
     Int64s,
     distinct,
     rows_by,
 )
 from warpbook_profiler.events.intervals import Coverage, union_ns
-from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import Calls
 from warpbook_profiler.facts.paths import steps_as_one
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.cell_profile import AnnotationRow
 
 #: names that are told of one run
 MAX_ROWS = 50
 
 
-def annotated_parts(
-    events: Columns, on_gpu: Columns, calls: Calls, run: Run, gpu_recorded: bool
-) -> tuple[AnnotationRow, ...]:
+def annotated_parts(trace: Trace, gpu_recorded: bool) -> tuple[AnnotationRow, ...]:
     """Add up by name, the longest on the host first."""
-    operators = events.only(Category.OPERATOR)
-    marked = operators.where(operators.annotates & (operators.start_ns < run.end_ns))
+    operators, calls = trace.operators, trace.calls
+    in_time = operators.start_ns < trace.run.end_ns
+    marked = operators.where(operators.annotates & in_time)
     if not len(marked):
         return ()
     marked = steps_as_one(marked)
@@ -59,7 +56,7 @@ def annotated_parts(
             total_ns += union_ns(start_ns, end_ns)
             own = unmarked | (launcher == mine.track[rows_of_thread[0]])
             within |= own & _inside(start_ns, end_ns, launched_ns)
-        work = on_gpu.rows(known[within])
+        work = trace.on_gpu.rows(known[within])
         rows.append(
             AnnotationRow(
                 name=marked.names[name],

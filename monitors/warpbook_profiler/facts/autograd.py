@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpbook_profiler.events.columns import NONE, Category, Columns, rows_by
-from warpbook_profiler.events.run import Run
+from warpbook_profiler.events.columns import NONE, rows_by
+from warpbook_profiler.facts.trace import Trace
 
 _OF_TORCH = "aten::"
 #: numbers of a file may be any; no program makes as many
 _MOST_NODES = 2**53
 
 
-def autograd_nodes(events: Columns, run: Run) -> int | None:
+def autograd_nodes(trace: Trace) -> int | None:
     """Count the nodes that were made between the operators.
 
     Returns:
         None where no operator of torch is in the window, or too few to tell.
     """
-    operators = events.only(Category.OPERATOR)
-    operators = operators.where(
-        ~operators.annotates & (operators.start_ns < run.end_ns)
-    )
+    in_time = trace.operators.start_ns < trace.run.end_ns
+    operators = trace.operators.where(~trace.operators.annotates & in_time)
     is_of_torch = [name.startswith(_OF_TORCH) for name in operators.names]
     if not np.array([*is_of_torch, False])[operators.name].any():
         return None

@@ -10,8 +10,8 @@ import numpy as np
 
 from warpbook_profiler.events.columns import NONE, Category, Columns, Int64s, rows_by
 from warpbook_profiler.events.intervals import nesting
-from warpbook_profiler.facts.calls import Calls
 from warpbook_profiler.facts.paths import Paths
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.cell_profile import CallNode, GroupRow
 
 #: what is smaller than this part of the host's and of the GPU's time is left out
@@ -33,19 +33,15 @@ _LIBRARY = re.compile(r"(.*/)?(site-packages|dist-packages|torch)/|<frozen ")
 class CallTree:
     """Every chain of calls, with the host's own time in it and the GPU's work of it."""
 
-    def __init__(
-        self, events: Columns, on_gpu: Columns, calls: Calls, *, gpu_recorded: bool
-    ) -> None:
+    def __init__(self, trace: Trace, *, gpu_recorded: bool) -> None:
         """Add up all threads; chains of equal names are one.
 
         Args:
-            events: operators, annotations, and Python functions where recorded.
-            on_gpu: kernels, copies and memsets.
-            calls: of the same events.
+            trace: with Python functions where they were recorded.
             gpu_recorded: else the GPU's time is not known.
         """
         self._gpu_recorded = gpu_recorded
-        host = _callers(events)
+        host, calls = _callers(trace.events), trace.calls
         self._paths = Paths(host, _CALLERS)
         count = len(self._paths.parents)
         #: by chain, of its last call alone
@@ -62,7 +58,7 @@ class CallTree:
         row = calls.launch[known]
         chain = self._paths.at(calls.api.track[row], calls.api.start_ns[row])
         within = chain != NONE
-        np.add.at(self.gpu_ns, chain[within], on_gpu.duration_ns[known[within]])
+        np.add.at(self.gpu_ns, chain[within], trace.on_gpu.duration_ns[known[within]])
 
     def nodes(self) -> tuple[CallNode, ...]:
         """Give the tree without its smallest parts; a parent precedes its children."""

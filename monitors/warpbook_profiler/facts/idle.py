@@ -20,7 +20,6 @@ import numpy as np
 from warpbook_profiler.events.columns import (
     NONE,
     Bools,
-    Category,
     Columns,
     Int64s,
     distinct,
@@ -28,7 +27,6 @@ from warpbook_profiler.events.columns import (
 )
 from warpbook_profiler.events.intervals import Coverage
 from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.artefacts import profilers_spans
 from warpbook_profiler.facts.calls import Calls, named
 from warpbook_profiler.facts.launch_times import slow_launches
 
@@ -64,7 +62,7 @@ class Gaps:
 
 
 def device_gaps(
-    events: Columns, on_gpu: Columns, launch: Int64s, calls: Calls, run: Run
+    on_gpu: Columns, calls: Calls, run: Run, profiler_spans: tuple[Int64s, Int64s]
 ) -> Gaps:
     """Find every gap in the union of a device's work within the window."""
     busy_until = np.maximum.accumulate(
@@ -73,7 +71,7 @@ def device_gaps(
     # the last gap is ended by the window
     start = busy_until
     end = np.concatenate([on_gpu.start_ns, [run.end_ns]]).astype(np.int64)
-    ended_by = np.concatenate([launch, [NONE]]).astype(np.int64)
+    ended_by = np.concatenate([calls.launch, [NONE]]).astype(np.int64)
     real = np.flatnonzero(end > start)
     start, end, ended_by = start[real], end[real], ended_by[real]
     is_last = real == len(on_gpu)
@@ -83,7 +81,7 @@ def device_gaps(
         else np.zeros(len(start), np.int64)
     )
     host_wait = (launch_ns > start) | (is_last & (start < run.code_end_ns))
-    profiler = Coverage(*profilers_spans(events, calls)).within_ns(start, end)
+    profiler = Coverage(*profiler_spans).within_ns(start, end)
     after_code = np.where(is_last, end - np.maximum(start, run.code_end_ns), 0)
     profiler = np.minimum(
         np.where(is_last, np.maximum(profiler, after_code), profiler), end - start
@@ -185,10 +183,16 @@ class GapCauses:
         )
 
 
-def host_wait_causes(events: Columns, gaps: Gaps, calls: Calls, run: Run) -> GapCauses:
+def host_wait_causes(
+    operators: Columns,
+    gaps: Gaps,
+    calls: Calls,
+    run: Run,
+    profiler_spans: tuple[Int64s, Int64s],
+) -> GapCauses:
     """Say what the host did while the GPU waited for it."""
     waits = gaps.host_wait_ns()
-    main = _main_thread(calls, events)
+    main = _main_thread(calls, operators)
     # of NONE, which is the last, the main thread
     thread = np.append(calls.api.track, main)[gaps.launch]
 
@@ -207,13 +211,11 @@ def host_wait_causes(events: Columns, gaps: Gaps, calls: Calls, run: Run) -> Gap
     )
     chosen = np.flatnonzero(waits > 0)
     # not annotations, which a profiler or a person puts around Python too
-    operators = events.only(Category.OPERATOR)
     operators = operators.where(named(operators, _OPERATOR))
     slow = slow_launches(calls)
-    profiler = profilers_spans(events, calls)
     for one in distinct(thread[chosen]):
         # a worker such as autograd's goes on where the main thread left off
-        host = _Host(operators, calls, slow, profiler, [int(one), main], run)
+        host = _Host(operators, calls, slow, profiler_spans, [int(one), main], run)
         mine = chosen[thread[chosen] == one]
         read_by = np.append(calls.read_by, NONE)[gaps.launch[mine]]
         _add_causes(causes, host, gaps, mine, read_by)
@@ -323,9 +325,8 @@ def _covering(start_ns: Int64s, end_ns: Int64s, at_ns: Int64s) -> Int64s:
     return np.where(held, place, NONE)
 
 
-def _main_thread(calls: Calls, events: Columns) -> int:
+def _main_thread(calls: Calls, operators: Columns) -> int:
     """Give the thread that made the first call, or ran the first operator."""
     if len(calls.api):
         return int(calls.api.track[0])
-    operators = events.track[events.is_in(Category.OPERATOR)]
-    return int(operators[0]) if len(operators) else NONE
+    return int(operators.track[0]) if len(operators) else NONE

@@ -13,34 +13,27 @@ import numpy as np
 
 from warpbook_profiler.events.columns import (
     NONE,
-    ON_GPU,
     Bools,
     Category,
-    Columns,
     Int64s,
 )
 from warpbook_profiler.events.intervals import Coverage
-from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.artefacts import profilers_spans
-from warpbook_profiler.facts.calls import find_calls
-from warpbook_profiler.facts.idle import Gaps, device_gaps
+from warpbook_profiler.facts.idle import Gaps
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.cell_profile import LineRow
 
 #: longer lines of source are cut
 _CODE_LENGTH = 120
 
 
-def by_line(events: Columns, run: Run, source: Sequence[str]) -> tuple[LineRow, ...]:
+def by_line(trace: Trace, source: Sequence[str]) -> tuple[LineRow, ...]:
     """Add up by line, in the order of the source; nothing without marks."""
-    marks = run.marks
+    run, marks = trace.run, trace.run.marks
     if marks is None or not len(marks.line):
         return ()
-    on_gpu = events.only(*ON_GPU)
-    calls = find_calls(events, on_gpu, run)
-    launch = calls.launch
-    gaps = device_gaps(events, on_gpu, launch, calls, run)
+    on_gpu, calls = trace.on_gpu, trace.calls
     count = int(marks.line.max()) + 1
-    launched_ns = np.append(calls.api.start_ns, np.iinfo(np.int64).min)[launch]
+    launched_ns = np.append(calls.api.start_ns, np.iinfo(np.int64).min)[calls.launch]
     worker = marks.line_at(launched_ns)
     waiter = marks.line_at(calls.api.start_ns)
     ends_ns = np.append(marks.start_ns[1:], run.code_end_ns)
@@ -53,8 +46,9 @@ def by_line(events: Columns, run: Run, source: Sequence[str]) -> tuple[LineRow, 
 
     every = np.ones(len(marks.line), np.bool_)
     host_ns = total(marks.line, every, ends_ns - marks.start_ns)
-    own = profilers_spans(events, calls)
-    idle_at_mark_ns = _idle_ns(own, gaps, marks.start_ns, ends_ns)
+    idle_at_mark_ns = _idle_ns(
+        trace.profiler_spans, trace.gaps, marks.start_ns, ends_ns
+    )
     idle_ns = total(marks.line, every, idle_at_mark_ns)
     kernel_ns = total(worker, is_kernel, on_gpu.duration_ns)
     copy_ns = total(worker, ~is_kernel, on_gpu.duration_ns)

@@ -22,7 +22,6 @@ from msgspec import Struct
 from warpbook_monitors import units
 from warpbook_profiler.events.columns import (
     NONE,
-    ON_GPU,
     Bools,
     Category,
     Columns,
@@ -30,8 +29,8 @@ from warpbook_profiler.events.columns import (
     rows_by,
 )
 from warpbook_profiler.events.intervals import Coverage
-from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import Calls, find_calls, named
+from warpbook_profiler.facts.calls import Calls, named
+from warpbook_profiler.facts.trace import Trace
 
 #: a first call that takes no longer is not worth to be told apart: loading one kernel
 #: took 0.3 to 5 ms on an H200
@@ -82,34 +81,33 @@ class SetUpTime(Struct, frozen=True):
 
 
 def without_set_up(
-    events: Columns, run: Run, least_share: float = _LEAST_SHARE
-) -> tuple[Columns, Run, SetUpTime | None]:
+    trace: Trace, least_share: float = _LEAST_SHARE
+) -> tuple[Trace, SetUpTime | None]:
     """Cut the set-up out of a trace, if it is a large part of it.
 
     Args:
-        events: of a trace.
-        run: of the same trace.
+        trace: the same where nothing is cut.
         least_share: less of the window is left where it is.
     """
-    on_gpu = events.only(*ON_GPU)
+    events, run, on_gpu = trace.events, trace.run, trace.on_gpu
     window_ns = run.end_ns - run.start_ns
     if not len(on_gpu) or window_ns <= 0:
-        return events, run, None
-    calls = find_calls(events, on_gpu, run)
+        return trace, None
+    calls = trace.calls
     busy = Coverage(on_gpu.start_ns, on_gpu.end_ns)
     spans = list(_spans(on_gpu, calls))
     start_ns = np.concatenate([span[1] for span in spans])
     end_ns = np.concatenate([span[2] for span in spans])
     if _length_ns((start_ns, end_ns)) < least_share * window_ns:
         # idle parts of the spans are no longer than the spans
-        return events, run, None
+        return trace, None
     start_ns, end_ns = _idle_within(start_ns, end_ns, busy, on_gpu)
     start_ns = np.clip(start_ns, run.start_ns, run.end_ns)
     end_ns = np.clip(end_ns, run.start_ns, run.end_ns)
     cut = Coverage(start_ns, end_ns)
     taken_ns = int((end_ns - start_ns).sum())
     if not taken_ns or taken_ns < least_share * window_ns:
-        return events, run, None
+        return trace, None
 
     def moved(at_ns: Int64s) -> Int64s:
         earliest = np.full(len(at_ns), run.start_ns)
@@ -123,7 +121,7 @@ def without_set_up(
         for name, starts, ends in spans
     ]
     parts = sorted(parts, key=lambda part: -part.time_ns)[:_MOST_ROWS]
-    return (
+    cut_trace = Trace(
         replace(events, start_ns=begin, duration_ns=end - begin),
         replace(
             run,
@@ -131,11 +129,11 @@ def without_set_up(
             code_end_ns=int(bounds[1]),
             end_ns=int(bounds[2]),
         ),
-        SetUpTime(
-            taken_ns,
-            taken_ns / window_ns,
-            tuple(part for part in parts if part.time_ns),
-        ),
+    )
+    return cut_trace, SetUpTime(
+        taken_ns,
+        taken_ns / window_ns,
+        tuple(part for part in parts if part.time_ns),
     )
 
 

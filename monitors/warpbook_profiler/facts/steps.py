@@ -14,17 +14,13 @@ import numpy as np
 
 from warpbook_profiler.events.columns import (
     NONE,
-    ON_GPU,
     Category,
     Columns,
     Int64s,
     rows_by,
 )
 from warpbook_profiler.events.intervals import Coverage, union_ns
-from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.artefacts import profilers_spans
-from warpbook_profiler.facts.calls import find_calls
-from warpbook_profiler.facts.idle import device_gaps
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.cell_profile import StepRow
 
 MAX_STEPS = 1000
@@ -53,18 +49,16 @@ class Steps:
         return len(self.times_ns)
 
 
-def find_steps(events: Columns, run: Run) -> Steps:
+def find_steps(trace: Trace) -> Steps:
     """Find the steps of a trace, and how long each took."""
-    on_gpu = events.only(*ON_GPU)
-    calls = find_calls(events, on_gpu, run)
+    on_gpu, calls, run = trace.on_gpu, trace.calls, trace.run
     if len(on_gpu):
         # where the GPU worked, the profiler cost nothing
-        gaps = device_gaps(events, on_gpu, calls.launch, calls, run)
-        ended_ns, lost_ns = gaps.end_ns, gaps.profiler_ns
+        ended_ns, lost_ns = trace.gaps.end_ns, trace.gaps.profiler_ns
     else:
-        began_ns, ended_ns = profilers_spans(events, calls)
+        began_ns, ended_ns = trace.profiler_spans
         lost_ns = ended_ns - began_ns
-    begin, end = _annotations(events)
+    begin, end = _annotations(trace.events)
     if not len(begin):
         return Steps(
             (),
@@ -94,11 +88,11 @@ def find_steps(events: Columns, run: Run) -> Steps:
     )
 
 
-def step_rows(events: Columns, run: Run, *, gpu_recorded: bool) -> tuple[StepRow, ...]:
+def step_rows(trace: Trace, *, gpu_recorded: bool) -> tuple[StepRow, ...]:
     """Give the steps of a schedule, at most MAX_STEPS; empty without one."""
-    if not any(map(_STEP.match, events.names)):
+    if not any(map(_STEP.match, trace.events.names)):
         return ()
-    steps = find_steps(events, run)
+    steps = find_steps(trace)
     pairs = zip(steps.times_ns, steps.busy_of_ns, strict=True)
     return tuple(
         StepRow(number, time_ns, busy_ns if gpu_recorded else None)

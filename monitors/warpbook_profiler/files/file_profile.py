@@ -17,6 +17,7 @@ from warpbook_monitors.budget import EXCEEDED, TRACES, hold
 from warpbook_profiler.events.columns import Columns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.set_up import without_set_up
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.files.file_answer import Fault, Told
 from warpbook_profiler.files.read_trace import read_trace
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -27,7 +28,7 @@ from warpbook_profiler.model.errors import (
     TraceTooLarge,
 )
 from warpbook_profiler.timeline.timeline_body import NotATimeline, drawn, pack
-from warpbook_profiler.verdict.analysis import analyse
+from warpbook_profiler.verdict import analysis
 
 
 class FileProfile(NamedTuple):
@@ -50,13 +51,13 @@ def read_profile(path: str) -> FileProfile:
 
 def profile_of(events: Columns, run: Run) -> FileProfile:
     """Analyse a trace that was read."""
-    events, run, set_up = without_set_up(events, run)
-    profile = analyse(events, run)
+    trace, set_up = without_set_up(Trace(events, run))
+    profile = analysis.profile(trace)
     if set_up is not None:
         whole = profile.completeness
         warnings = (set_up.sentence, *whole.warnings)
         profile = replace(profile, completeness=replace(whole, warnings=warnings))
-    return FileProfile(profile, events, run)
+    return FileProfile(profile, trace.events, trace.run)
 
 
 def tell(path: str) -> Told:

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warpbook_profiler.events.columns import Columns
-from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import Calls
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.program import Program, program_of
 from warpbook_profiler.replay.simulation import HostTimes, Replayed, simulate, window_ns
 from warpbook_profiler.replay.tax import (
@@ -74,20 +72,16 @@ class Bare:
         return self.low, self.middle, self.high
 
 
-def bare(
-    events: Columns, calls: Calls, run: Run, measured_ns: float | None = None
-) -> Bare:
+def bare(trace: Trace, measured_ns: float | None = None) -> Bare:
     """Estimate the bare run of a window.
 
     Args:
-        events: those of the trace.
-        calls: of these events.
-        run: the window.
+        trace: the window.
         measured_ns: the same code's time without the profiler, if it is known.
     """
-    program = program_of(events, calls, run)
-    host = taxed(program, events, calls, run)
-    program = relieved(program, events, calls, run)
+    program = program_of(trace)
+    host = taxed(program, trace)
+    program = relieved(program, trace)
     low_times = host.kept(_LOW_SHARE, _LOW_TIMES)
     high_times = host.kept(
         _HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO, start_ratio=FIRST_RATIO

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpbook_profiler.events.columns import Category, Columns, Int64s, rows_by
+from warpbook_profiler.events.columns import Columns, Int64s, rows_by
 from warpbook_profiler.events.intervals import Coverage
-from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import Calls, named
+from warpbook_profiler.facts.calls import named
+from warpbook_profiler.facts.trace import Trace
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,11 +65,11 @@ class Host:
         return self.start_ns + self.duration_ns
 
 
-def host_side(events: Columns, calls: Calls, run: Run) -> Host:
+def host_side(trace: Trace) -> Host:
     """Put the calls of all threads that launch or wait into lanes."""
-    api = calls.api
+    run, api = trace.run, trace.calls.api
     inside = np.flatnonzero(api.start_ns >= run.start_ns)
-    lanes = _lanes(events, calls, inside)
+    lanes = _lanes(trace, inside)
     lane_of = np.full(len(api), -1, np.int64)
     for number, threads in enumerate(lanes):
         lane_of[np.isin(api.track, threads)] = number
@@ -103,9 +103,9 @@ def host_side(events: Columns, calls: Calls, run: Run) -> Host:
     )
 
 
-def _lanes(events: Columns, calls: Calls, inside: Int64s) -> list[tuple[int, ...]]:
+def _lanes(trace: Trace, inside: Int64s) -> list[tuple[int, ...]]:
     """Group the threads that launch or wait; the main thread's group is the first."""
-    api = calls.api
+    calls, api = trace.calls, trace.calls.api
     acts = inside[(calls.launches | calls.waits)[inside]]
     if not len(acts):
         return []
@@ -113,8 +113,7 @@ def _lanes(events: Columns, calls: Calls, inside: Int64s) -> list[tuple[int, ...
     threads = api.track[acts[firsts[:_MOST_THREADS]]].tolist()
     if len(threads) == 1:
         return [(threads[0],)]
-    operators = events.only(Category.OPERATOR)
-    operators = operators.where(named(operators, _OPERATOR))
+    operators = trace.operators.where(named(trace.operators, _OPERATOR))
     lanes: list[tuple[tuple[int, ...], Coverage]] = []
     for thread in threads:
         start, end = _active(operators, api, (thread,))

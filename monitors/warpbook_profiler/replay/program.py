@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpbook_profiler.events.columns import ON_GPU, Bools, Columns, Int64s
-from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import Calls
+from warpbook_profiler.events.columns import Bools, Int64s
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.dependencies import Edges, edges
 from warpbook_profiler.replay.host import Floats, Host, host_side
 from warpbook_profiler.replay.waits import PIECE, Waits, find_waits
@@ -62,12 +61,12 @@ class Layout:
     part: Int64s
 
 
-def program_of(events: Columns, calls: Calls, run: Run) -> Program:
+def program_of(trace: Trace) -> Program:
     """Read a program from a trace's window."""
-    on_gpu = events.only(*ON_GPU)
-    host = host_side(events, calls, run)
-    pieces = gpu_side(on_gpu, calls, host, run)
-    waits = find_waits(host, pieces, calls, on_gpu)
+    run, calls = trace.run, trace.calls
+    host = host_side(trace)
+    pieces = gpu_side(trace, host)
+    waits = find_waits(host, pieces, calls, trace.on_gpu)
     # a wait's own time is over when it begins to wait
     returned = np.append(host.start_ns + waits.cost_ns, 0.0)[pieces.launch]
     late = delays(pieces, returned)

@@ -19,11 +19,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warpbook_profiler.events.columns import Category, Columns, Int64s
+from warpbook_profiler.events.columns import Category, Int64s
 from warpbook_profiler.events.intervals import Coverage
-from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.artefacts import profilers_spans
-from warpbook_profiler.facts.calls import Calls
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.host import Floats, Host
 from warpbook_profiler.replay.program import Program
 from warpbook_profiler.replay.simulation import HostTimes
@@ -105,15 +103,16 @@ def _ratio(segment: Floats, tax: Floats | float, share: float) -> Floats:
     return np.divide(least, segment, out=np.ones(len(segment)), where=segment > 0)
 
 
-def relieved(program: Program, events: Columns, calls: Calls, run: Run) -> Program:
+def relieved(program: Program, trace: Trace) -> Program:
     """Let work begin at once that was late while the profiler was at work by name."""
     late = program.unexplained_ns
     if not len(late) or not late.any():
         return program
     start = program.pieces.start_ns
-    began = (start - late).astype(np.int64) + run.start_ns
-    own = Coverage(*profilers_spans(events, calls))
-    held = own.within_ns(began, start.astype(np.int64) + run.start_ns)
+    begin_ns = trace.run.start_ns
+    began = (start - late).astype(np.int64) + begin_ns
+    own = Coverage(*trace.profiler_spans)
+    held = own.within_ns(began, start.astype(np.int64) + begin_ns)
     host, waits = program.host, program.waits
     returned = np.append(host.start_ns + waits.cost_ns, 0.0)[program.pieces.launch]
     by_launch = returned + program.after_ns >= start - 1.0
@@ -126,10 +125,11 @@ def relieved(program: Program, events: Columns, calls: Calls, run: Run) -> Progr
     )
 
 
-def taxed(program: Program, events: Columns, calls: Calls, run: Run) -> Taxed:
+def taxed(program: Program, trace: Trace) -> Taxed:
     """Take off what the profiler names, and count the records of each segment."""
+    events, run, calls = trace.events, trace.run, trace.calls
     host, waits = program.host, program.waits
-    own = Coverage(*profilers_spans(events, calls))
+    own = Coverage(*trace.profiler_spans)
     start, own_start = host.start_ns, run.start_ns
     begins = (start - host.gap_ns).astype(np.int64) + own_start
     starts = start.astype(np.int64) + own_start
@@ -137,7 +137,7 @@ def taxed(program: Program, events: Columns, calls: Calls, run: Run) -> Taxed:
     gap = host.gap_ns - own.within_ns(begins, starts)
     cost = waits.cost_ns - own.within_ns(starts, paid)
     gap, cost = np.maximum(gap, 0.0), np.maximum(cost, 0.0)
-    tax = _CALL_NS + _OPERATOR_NS * _operators(events, host, run)
+    tax = _CALL_NS + _OPERATOR_NS * _operators(trace, host)
     first = np.flatnonzero(calls.launches[host.row])[:_FIRST_LAUNCHES]
     # operators after the last call
     main = np.flatnonzero(host.lane == 0)
@@ -163,11 +163,11 @@ def _last_wait(program: Program) -> Int64s:
     return last
 
 
-def _operators(events: Columns, host: Host, run: Run) -> Floats:
+def _operators(trace: Trace, host: Host) -> Floats:
     """Count the records of operators that begin in each call's segment."""
     counts = np.zeros(len(host))
-    operators = events.only(Category.OPERATOR)
-    begun = (operators.start_ns - run.start_ns).astype(np.float64)
+    operators = trace.operators
+    begun = (operators.start_ns - trace.run.start_ns).astype(np.float64)
     for lane, threads in enumerate(host.threads):
         mine = np.flatnonzero(host.lane == lane)
         theirs = np.sort(begun[np.isin(operators.track, threads)])

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpbook_profiler.events.columns import NONE, Columns, Int64s, groups
-from warpbook_profiler.events.run import Run
+from warpbook_profiler.events.columns import NONE, Int64s, groups
 from warpbook_profiler.facts.calls import Calls, named
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.host import Floats, Host
 
 _GRAPH = re.compile(r"(cuda|cu|hip)GraphLaunch")
@@ -65,8 +65,9 @@ class Pieces:
         return int(self.stream.max(initial=-1)) + 1
 
 
-def gpu_side(on_gpu: Columns, calls: Calls, host: Host, run: Run) -> Pieces:
+def gpu_side(trace: Trace, host: Host) -> Pieces:
     """Order the work by its launches."""
+    run, on_gpu, calls = trace.run, trace.on_gpu, trace.calls
     start = np.maximum((on_gpu.start_ns - run.start_ns).astype(np.float64), 0.0)
     end = np.maximum((on_gpu.end_ns - run.start_ns).astype(np.float64), start)
     launch = _launches(calls, host, start)

@@ -12,6 +12,7 @@ from warpbook_profiler.events.columns import Category, Columns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.kernels import communicates
 from warpbook_profiler.facts.set_up import SetUpTime, without_set_up
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.bare_run import BareRun
 from warpbook_profiler.model.cell_profile import (
     AnnotationRow,
@@ -28,7 +29,7 @@ from warpbook_profiler.ranks.collectives import Collectives
 from warpbook_profiler.ranks.figures import Alignment, RankTime
 from warpbook_profiler.ranks.times import rank_time
 from warpbook_profiler.ranks.waiting import judge_waiting
-from warpbook_profiler.verdict.analysis import analyse
+from warpbook_profiler.verdict.analysis import profile
 from warpbook_profiler.verdict.metrics import measure
 
 #: of what `warpbook analyze --json` prints; docs/reference/json.md: when it grows
@@ -124,9 +125,10 @@ _STRAGGLING_SHARE = 0.05
 
 def report(events: Columns, run: Run) -> TraceReport:
     """Analyse one trace."""
-    events, run, set_up = without_set_up(events, run)
-    cell = analyse(events, run)
-    metrics = cell.metrics or measure(events, run)
+    trace, set_up = without_set_up(Trace(events, run))
+    events, run = trace.events, trace.run
+    cell = profile(trace)
+    metrics = cell.metrics or measure(trace)
     matched = cell.completeness.matched
     return TraceReport(
         rank=run.rank,

@@ -13,7 +13,6 @@ from msgspec import structs
 
 from warpbook_profiler.events.columns import (
     NONE,
-    ON_GPU,
     Bools,
     Category,
     Columns,
@@ -25,12 +24,12 @@ from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.annotations import annotated_parts
 from warpbook_profiler.facts.autograd import autograd_nodes
 from warpbook_profiler.facts.call_tree import CallTree
-from warpbook_profiler.facts.calls import Calls, find_calls
 from warpbook_profiler.facts.lanes import LaneEvents, make_lanes
 from warpbook_profiler.facts.memory_curves import memory_curves
-from warpbook_profiler.facts.paths import Paths, steps_as_one
+from warpbook_profiler.facts.paths import steps_as_one
 from warpbook_profiler.facts.roofline import roofline, roofs
 from warpbook_profiler.facts.steps import step_rows
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.cell_profile import (
     CellProfile,
     CopyRow,
@@ -54,22 +53,24 @@ _MAX_PATH_LENGTH = 600
 
 def analyse(events: Columns, run: Run) -> CellProfile:
     """Add up the events of one run of a cell."""
-    on_gpu = events.only(*ON_GPU)
-    kernels = events.only(Category.KERNEL)
+    return profile(Trace(events, run))
+
+
+def profile(trace: Trace) -> CellProfile:
+    """Add up a trace."""
+    events, run, on_gpu, calls = trace.events, trace.run, trace.on_gpu, trace.calls
     copies = events.only(Category.COPY, Category.MEMSET)
-    calls = find_calls(events, on_gpu, run)
     launches = int(calls.launches.sum())
-    blind = saw_nothing(events, on_gpu, run)
-    whole = examine(events, on_gpu, calls, run)
+    blind = saw_nothing(trace)
+    whole = examine(trace)
     whole = structs.replace(whole, warnings=(*whole.warnings, *run.notes))
     seen = _gpu_was_recorded(events, on_gpu, launches, run)
-    paths = Paths(events)
-    metrics = measure(events, run, calls, paths) if seen else None
+    metrics = measure(trace) if seen else None
     findings: tuple[Finding, ...] = ()
     judged = None
     if metrics is not None and not whole.refusal and run.gpu_name is not None:
         if len(on_gpu) and run.is_torch:
-            judged = judge_bare(events, run, calls, metrics)
+            judged = judge_bare(trace, metrics)
         findings = find(metrics, run.gpus) if judged is None else judged.findings
     on_cpu = None
     if not len(on_gpu) and not launches and not blind and not run.other_device:
@@ -83,9 +84,9 @@ def analyse(events: Columns, run: Run) -> CellProfile:
     cost = profiler_cost(run, bare_ns)
     whole = structs.replace(whole, warnings=(*whole.warnings, *cost))
     concluded = on_cpu if judged is None else judged
-    operators, outermost = _operators(events, run)
+    operators, outermost = _operators(trace)
     recorded = seen and not blind
-    tree = CallTree(events, on_gpu, calls, gpu_recorded=recorded)
+    tree = CallTree(trace, gpu_recorded=recorded)
     names, lanes, omitted = make_lanes(
         LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),
         run.start_ns,
@@ -102,8 +103,8 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         set_up=run.set_up,
         gpu_name=run.gpu_name,
         gpu_busy_ns=union_ns(on_gpu.start_ns, on_gpu.end_ns) if seen else None,
-        kernel_calls=len(kernels) if seen else None,
-        kernel_time_ns=int(kernels.duration_ns.sum()) if seen else None,
+        kernel_calls=len(trace.kernels) if seen else None,
+        kernel_time_ns=int(trace.kernels.duration_ns.sum()) if seen else None,
         copy_time_ns=int(copies.duration_ns.sum()) if seen else None,
         launches=None if blind else launches,
         launch_api_ns=None
@@ -113,14 +114,14 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         synchronization_ns=None if blind else _total_ns(calls.api, calls.waits),
         peak_allocated_bytes=run.peak_allocated_bytes,
         peak_reserved_bytes=run.peak_reserved_bytes,
-        kernels=_kernel_rows(kernels),
+        kernels=_kernel_rows(trace.kernels),
         copies=_copy_rows(copies),
         operators=operators,
         names=names,
         lanes=lanes,
         completeness=structs.replace(whole, lanes_omitted=omitted),
         memory=run.memory,
-        paths=_path_rows(paths, on_gpu, calls),
+        paths=_path_rows(trace),
         roofline=roofline(events, run),
         roofs=roofs(events, run),
         memory_curves=memory_curves(run),
@@ -128,11 +129,11 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         call_tree=tree.nodes(),
         modules=tree.modules(),
         functions=tree.functions(),
-        steps=step_rows(events, run, gpu_recorded=recorded),
+        steps=step_rows(trace, gpu_recorded=recorded),
         changes=() if concluded is None else concluded.changes,
         cpu=None if on_cpu is None else on_cpu.time,
-        annotations=annotated_parts(events, on_gpu, calls, run, recorded),
-        autograd_nodes=autograd_nodes(events, run),
+        annotations=annotated_parts(trace, recorded),
+        autograd_nodes=autograd_nodes(trace),
     )
 
 
@@ -228,13 +229,16 @@ def _copy_rows(copies: Columns) -> tuple[CopyRow, ...]:
     )
 
 
-def _path_rows(paths: Paths, on_gpu: Columns, calls: Calls) -> tuple[PathRow, ...]:
+def _path_rows(trace: Trace) -> tuple[PathRow, ...]:
+    paths, calls = trace.paths, trace.calls
     known = np.flatnonzero(calls.launch != NONE)
     row = calls.launch[known]
     path = paths.at(calls.api.track[row], calls.api.start_ns[row])
     distinct, group = np.unique(path, return_inverse=True)
     count = np.bincount(group, minlength=len(distinct))
-    time_ns = np.bincount(group, on_gpu.duration_ns[known], minlength=len(distinct))
+    time_ns = np.bincount(
+        group, trace.on_gpu.duration_ns[known], minlength=len(distinct)
+    )
     names = [_PATH_STEP.join(paths.names(int(number))) for number in distinct]
     rows = [
         PathRow(name[:_MAX_PATH_LENGTH] or "(no operator)", int(calls), round(time))
@@ -253,8 +257,9 @@ def _path_rows(paths: Paths, on_gpu: Columns, calls: Calls) -> tuple[PathRow, ..
     return tuple(rows)
 
 
-def _operators(events: Columns, run: Run) -> tuple[tuple[OperatorRow, ...], Columns]:
+def _operators(trace: Trace) -> tuple[tuple[OperatorRow, ...], Columns]:
     """Give the operators' rows, and those operators that no other encloses."""
+    events, run = trace.events, trace.run
     is_operator = events.is_in(Category.OPERATOR)
     is_host = is_operator | events.is_in(Category.OVERHEAD)
     rows = np.flatnonzero(is_host & (events.start_ns < run.code_end_ns))
@@ -266,8 +271,7 @@ def _operators(events: Columns, run: Run) -> tuple[tuple[OperatorRow, ...], Colu
     outermost = np.zeros(len(rows), np.bool_)
     for mine in rows_by(thread):
         self_ns[mine], outermost[mine] = nesting(start_ns[mine], end_ns[mine])
-    operators = events.only(Category.OPERATOR)
-    operators = operators.where(operators.start_ns < run.code_end_ns)
+    operators = trace.operators.where(trace.operators.start_ns < run.code_end_ns)
     named = steps_as_one(operators)
     operator_rows = tuple(
         OperatorRow(group.name, group.calls, group.time_ns)

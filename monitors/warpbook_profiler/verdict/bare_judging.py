@@ -15,7 +15,7 @@ from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.events.columns import Bools, Category, Columns, rows_by
 from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import Calls
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.bare_run import BareRun, BareTimes, Limit
 from warpbook_profiler.model.bare_words import longer, sentence, took
 from warpbook_profiler.model.change import Change
@@ -57,26 +57,25 @@ class Judged:
     changes: tuple[Change, ...]
 
 
-def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Judged:
+def judge_bare(trace: Trace, recorded: Metrics) -> Judged:
     """Replay the window without the profiler's part, and judge that.
 
     Args:
-        events: those of the trace.
-        run: its window, and what was measured without the profiler.
-        calls: of these events.
+        trace: the window, and what was measured without the profiler.
         recorded: the figures of the window as it was recorded.
     """
+    events, run = trace.events, trace.run
     measured, caution = _usable(run, recorded.gpu_busy_ns)
     measured_ns = None if measured is None else measured.median_ns
-    estimate = bare(events, calls, run, measured_ns)
+    estimate = bare(trace, measured_ns)
 
     retiming = Retiming(events.where(_outline(events)), run, estimate.program)
 
     def at(
         replayed: Replayed, like: Metrics, in_detail: bool = False
     ) -> tuple[Metrics, tuple[Finding, ...]]:
-        moved, window = retiming.at(replayed)
-        metrics = measure(moved, window, like=like, in_detail=in_detail)
+        moved = Trace(*retiming.at(replayed))
+        metrics = measure(moved, like=like, in_detail=in_detail)
         return metrics, find(metrics, run.gpus)
 
     middle = metrics, findings = at(estimate.middle, recorded, in_detail=True)
@@ -96,7 +95,7 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
         result = structs.replace(result, between=kinds)
     result = structs.replace(result, sentence=sentence(result))
     findings = _promised(findings, ends[0][1], result, metrics)
-    changes, problems = advise(Evidence(events, run, calls, estimate, result, metrics))
+    changes, problems = advise(Evidence(trace, estimate, result, metrics))
     result = structs.replace(result, cautions=(*result.cautions, *problems))
     verdict = judge(metrics, findings, run.gpu_name, took(result), changes, of_host)
     findings = _without_general_advice(findings, verdict, changes)

@@ -19,8 +19,8 @@ from warpbook_profiler.events.columns import (
 )
 from warpbook_profiler.events.intervals import union_ns
 from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.artefacts import profilers_spans
 from warpbook_profiler.facts.calls import Calls, named
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.cell_profile import Completeness
 from warpbook_profiler.verdict.contradictions import Contradiction, contradictions
 
@@ -83,14 +83,16 @@ def _lost(calls: Calls, chosen: Bools, unlinked: int) -> _Lost:
     return _Lost(len(seen), lost, _where_lost(seen) if lost else "")
 
 
-def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Completeness:
+def examine(trace: Trace) -> Completeness:
     """Count what is missing, what is wrong and what the profiler did itself."""
+    run, on_gpu, calls = trace.run, trace.on_gpu, trace.calls
     launches = int(calls.launches.sum())
-    profiler = profilers_spans(events, calls)
-    wrong = tuple(contradictions(events, on_gpu, calls, run, profiler))
+    wrong = tuple(contradictions(trace))
     # one piece may contradict several things
     corrupt = max((one.pieces for one in wrong), default=0) + run.senseless_events
-    profiler_ns = union_ns(*(np.clip(at, run.start_ns, run.end_ns) for at in profiler))
+    profiler_ns = union_ns(
+        *(np.clip(at, run.start_ns, run.end_ns) for at in trace.profiler_spans)
+    )
     window_ns = max(run.end_ns - run.start_ns, 1)
     fills, copies = named(calls.api, _FILLS), named(calls.api, _COPIES)
     kernels, copied, filled = np.bincount(
@@ -124,7 +126,7 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
         matched=int(calls.matched.sum()),
         lanes_omitted=0,
         warnings=tuple(_missing(work, fill, on_gpu, kernels if launches else 0))
-        + tuple(_wrong(events, on_gpu, run, wrong, profiler_ns)),
+        + tuple(_wrong(trace, wrong, profiler_ns)),
         corrupt=corrupt,
         profiler_ns=profiler_ns,
         refusal=next(filter(None, reasons), ""),
@@ -149,9 +151,11 @@ def profiler_cost(run: Run, bare_ns: int | None) -> Iterator[str]:
         )
 
 
-def saw_nothing(events: Columns, on_gpu: Columns, run: Run) -> bool:
+def saw_nothing(trace: Trace) -> bool:
     """CUDA is set up, and not even the profiler's own calls were recorded."""
-    return run.cuda_used and not len(on_gpu) and not events.is_in(Category.API).any()
+    if not trace.run.cuda_used or len(trace.on_gpu):
+        return False
+    return not trace.events.is_in(Category.API).any()
 
 
 def _missing(
@@ -183,13 +187,10 @@ def _missing(
 
 
 def _wrong(
-    events: Columns,
-    on_gpu: Columns,
-    run: Run,
-    wrong: Sequence[Contradiction],
-    profiler_ns: int,
+    trace: Trace, wrong: Sequence[Contradiction], profiler_ns: int
 ) -> Iterator[str]:
-    if saw_nothing(events, on_gpu, run):
+    run = trace.run
+    if saw_nothing(trace):
         yield (
             "The profiler recorded no CUDA call at all, not even its own: it sees "
             "nothing of the GPU in this kernel. Another profiler may hold it; "
@@ -205,7 +206,7 @@ def _wrong(
             "Fields of the file that make no sense (a word for a number) are taken as "
             f"not known: {run.odd_fields:,}. The rest of their events counts."
         )
-    gpus = len(distinct(on_gpu.device))
+    gpus = len(distinct(trace.on_gpu.device))
     if gpus > 1:
         yield (
             f"Work of {gpus} GPUs is in this trace: what is said of the GPU is said of "

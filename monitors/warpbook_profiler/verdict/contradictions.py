@@ -22,8 +22,9 @@ from warpbook_profiler.events.columns import (
     rows_by,
 )
 from warpbook_profiler.events.intervals import Coverage, union_ns
-from warpbook_profiler.events.run import GpuLimits, Run
+from warpbook_profiler.events.run import GpuLimits
 from warpbook_profiler.facts.calls import Calls, named
+from warpbook_profiler.facts.trace import Trace
 
 #: the clocks of GPU and host agree to a few microseconds
 _CLOCK_TOLERANCE_NS = 20_000
@@ -60,31 +61,18 @@ class Contradiction:
     is_gap: bool = False
 
 
-def contradictions(
-    events: Columns,
-    on_gpu: Columns,
-    calls: Calls,
-    run: Run,
-    profiler: tuple[Int64s, Int64s],
-) -> Iterator[Contradiction]:
-    """Give every contradiction of a trace.
-
-    Args:
-        events: those of the trace.
-        on_gpu: of these, all work on GPUs.
-        calls: those of the same trace, up to the end of its code.
-        run: its window.
-        profiler: when the profiler was at work within the program, sorted by start.
-    """
+def contradictions(trace: Trace) -> Iterator[Contradiction]:
+    """Give every contradiction of a trace."""
+    run, on_gpu, calls = trace.run, trace.on_gpu, trace.calls
     if not len(on_gpu):
         return
     yield from _early(on_gpu, calls)
-    yield from _late(events, on_gpu, calls)
+    yield from _late(trace.events, on_gpu, calls)
     yield from _instant(on_gpu)
     if not run.other_device:
         # other makers' queues need not be in order
         yield from _out_of_order(on_gpu, calls, run.gpus)
-    yield from _unseen(events, on_gpu, calls, run, profiler)
+    yield from _unseen(trace)
 
 
 def _counted(chosen: Bools, words: str, of: int) -> Iterator[Contradiction]:
@@ -180,21 +168,16 @@ def _may_begin_early(
     return may & (so_launched | (over_ns <= _EARLY_NS))
 
 
-def _unseen(
-    events: Columns,
-    on_gpu: Columns,
-    calls: Calls,
-    run: Run,
-    profiler: tuple[Int64s, Int64s],
-) -> Iterator[Contradiction]:
+def _unseen(trace: Trace) -> Iterator[Contradiction]:
     """Find waits for the GPU while it, as far as was recorded, did nothing."""
-    api = events.only(Category.API)
+    run, on_gpu, calls = trace.run, trace.on_gpu, trace.calls
+    api = trace.events.only(Category.API)
     waits = api.where(named(api, _WAIT))
     launches_ns = calls.api.start_ns[calls.launches]
     # before anything was launched, somebody waits for what came before the trace
     waits = waits.where(waits.start_ns >= launches_ns.min(initial=run.end_ns))
     spans = Coverage(waits.start_ns, waits.end_ns).spans
-    seen = _together((on_gpu.start_ns, on_gpu.end_ns), profiler)
+    seen = _together((on_gpu.start_ns, on_gpu.end_ns), trace.profiler_spans)
     idle_ns = spans[1] - spans[0] - seen.within_ns(*spans)
     begun_ns = np.sort(on_gpu.start_ns)
     pieces = np.searchsorted(begun_ns, spans[1]) - np.searchsorted(begun_ns, spans[0])

@@ -10,7 +10,6 @@ from msgspec import structs
 
 from warpbook_profiler.events.columns import (
     NONE,
-    ON_GPU,
     Category,
     Columns,
     groups,
@@ -18,14 +17,12 @@ from warpbook_profiler.events.columns import (
 )
 from warpbook_profiler.events.intervals import intersection_ns, union_ns
 from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import Calls, find_calls, named
+from warpbook_profiler.facts.calls import named
 from warpbook_profiler.facts.flops import model
 from warpbook_profiler.facts.idle import (
     Gaps,
     HostWait,
     StreamGaps,
-    device_gaps,
-    host_wait_causes,
     stream_gaps,
 )
 from warpbook_profiler.facts.kernel_work import kernel_work
@@ -35,8 +32,7 @@ from warpbook_profiler.facts.kernels import (
     uses_tensor_cores,
 )
 from warpbook_profiler.facts.launch_times import launch_times
-from warpbook_profiler.facts.paths import Paths
-from warpbook_profiler.facts.places import Places
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.figures import (
     CopyTotal,
     IdleSplit,
@@ -53,26 +49,17 @@ _HIP_COPY = re.compile(r"Copy(Host|Device)To(Host|Device)$")
 
 
 def measure(
-    events: Columns,
-    run: Run,
-    calls: Calls | None = None,
-    paths: Paths | None = None,
-    like: Metrics | None = None,
-    in_detail: bool = True,
+    trace: Trace, like: Metrics | None = None, in_detail: bool = True
 ) -> Metrics:
     """Compute every figure of a trace.
 
     Args:
-        events: those of the trace.
-        run: its window.
-        calls: those of these events, if they are known already.
-        paths: the same.
+        trace: the events and their window.
         like: figures of the same work at other times: what does not depend on when
             it ran is taken from there.
         in_detail: else places, streams and launches are taken from there, too.
     """
-    on_gpu = events.only(*ON_GPU)
-    calls = calls or find_calls(events, on_gpu, run)
+    events, run, calls, on_gpu = trace.events, trace.run, trace.calls, trace.on_gpu
     launch = calls.launch
     is_kernel = on_gpu.is_in(Category.KERNEL)
     between = named(on_gpu, _BETWEEN_GPUS)
@@ -80,7 +67,7 @@ def measure(
     compute = on_gpu.where(is_kernel & ~is_communication)
     communication = on_gpu.where(is_communication)
     copies = on_gpu.where(on_gpu.is_in(Category.COPY) & ~between)
-    kernels = events.only(Category.KERNEL)
+    kernels, gaps = trace.kernels, trace.gaps
     window_ns = run.end_ns - run.start_ns
     in_compute = (compute.start_ns, compute.end_ns)
     both_comm = intersection_ns(
@@ -91,12 +78,10 @@ def measure(
     in_host_copies = (with_host.start_ns, with_host.end_ns)
     communication_ns = union_ns(communication.start_ns, communication.end_ns)
     copy_ns = union_ns(copies.start_ns, copies.end_ns)
-    gaps = device_gaps(events, on_gpu, launch, calls, run)
-    causes = host_wait_causes(events, gaps, calls, run)
     detail = None if in_detail else like
     if detail is None:
-        places = Places(gaps, causes, calls, run.marks, paths or Paths(events))
-        sync_points, idle_places = places.sync_points(), places.idle_places()
+        sync_points = trace.places.sync_points()
+        idle_places = trace.places.idle_places()
         streams = _streams(stream_gaps(on_gpu, launch, calls))
         launch_figures = launch_times(on_gpu, launch, calls)
     else:
@@ -121,7 +106,7 @@ def measure(
         copy_compute_overlap_ns=both_copy,
         exposed_communication_ns=communication_ns - both_comm,
         exposed_copy_ns=copy_ns - both_copy,
-        idle=_idle(gaps, causes.total),
+        idle=_idle(gaps, trace.gap_causes.total),
         streams=streams,
         launches=int(calls.launches.sum()),
         launch=launch_figures,

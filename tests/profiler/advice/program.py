@@ -19,9 +19,9 @@ from tests.profiler.trace.simulated import BASE_NS, GPU
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.prediction import Prediction
 from warpbook_profiler.advice.proposal import Rule
-from warpbook_profiler.events.columns import ON_GPU, Columns
+from warpbook_profiler.events.columns import Columns
 from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import find_calls
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.bare_run import BareTimes
 from warpbook_profiler.model.change import Change
@@ -207,11 +207,10 @@ class Cell:
 
 def evidence_of(events: Columns, run: Run) -> Evidence:
     """Give what rules look at."""
-    calls = find_calls(events, events.only(*ON_GPU), run)
-    judged = judge_bare(events, run, calls, measure(events, run, calls))
+    trace = Trace(events, run)
+    judged = judge_bare(trace, measure(trace))
     measured_ns = None if run.bare is None else run.bare.median_ns
-    estimate = bare(events, calls, run, measured_ns)
-    return Evidence(events, run, calls, estimate, judged.bare, judged.metrics)
+    return Evidence(trace, bare(trace, measured_ns), judged.bare, judged.metrics)
 
 
 def changes_of(rule: Rule, evidence: Evidence) -> dict[str, Change]:

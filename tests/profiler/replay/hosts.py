@@ -9,14 +9,12 @@ import numpy as np
 
 from tests.profiler.trace.simulated import BASE_NS, GPU
 from warpbook_profiler.events.columns import (
-    ON_GPU,
     Category,
-    Columns,
     interned,
     make_columns,
 )
 from warpbook_profiler.events.run import GpuLimits, Run
-from warpbook_profiler.facts.calls import Calls, find_calls
+from warpbook_profiler.facts.trace import Trace as Recorded
 
 
 @dataclass
@@ -65,7 +63,7 @@ class Trace:
     ) -> None:
         self.events.append((category, name, at, took, 0, stream, correlation))
 
-    def read(self, code_end_ns: int | None = None) -> tuple[Columns, Calls, Run]:
+    def read(self, code_end_ns: int | None = None) -> Recorded:
         category, name, at, took, device, track, correlation = zip(
             *self.events, strict=True
         )
@@ -93,4 +91,4 @@ class Trace:
             gpus=(GpuLimits(GPU["name"], (9, 0), GPU["numSms"]),),
             cuda_used=True,
         )
-        return columns, find_calls(columns, columns.only(*ON_GPU), run), run
+        return Recorded(columns, run)

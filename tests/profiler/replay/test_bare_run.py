@@ -9,7 +9,7 @@ from tests.profiler.replay.hosts import Trace
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.bare_run import BareRun, BareTimes
 from warpbook_profiler.model.cell_profile import CellProfile
-from warpbook_profiler.verdict.analysis import analyse
+from warpbook_profiler.verdict.analysis import analyse, profile
 
 MS = 1_000_000
 
@@ -113,8 +113,8 @@ def steps(operators: int, gap: int, kernel: int = 2_000) -> Trace:
 
 
 def judged(trace: Trace, bare: BareTimes | None = None) -> CellProfile:
-    events, _, run = trace.read()
-    return analyse(events, replace(run, bare=bare))
+    read = trace.read()
+    return analyse(read.events, replace(read.run, bare=bare))
 
 
 def test_time_of_python_without_records_is_no_tax() -> None:
@@ -128,8 +128,7 @@ def test_time_of_python_without_records_is_no_tax() -> None:
 
 def test_what_the_profiler_names_is_no_part_of_the_bare_run() -> None:
     trace = steps(0, 100_000, kernel=90_000)
-    events, calls, run = trace.read()
-    plain = bare_of(analyse(events, run))
+    plain = bare_of(profile(trace.read()))
     from_overhead = Trace(list(trace.events), trace.correlation)
     moved = [
         (*event[:2], event[2] + (20 * MS if event[2] > 2 * MS else 0), *event[3:])
@@ -191,8 +190,6 @@ def test_the_last_wait_may_be_the_cells_or_ours() -> None:
     trace = Trace()
     trace.launch(10_000, 20_000, 200_000)
     trace.call("cudaDeviceSynchronize", 620_000, 5_000)
-    events, _, run = trace.read()
-    of_the_cell = bare_of(analyse(events, run))
-    events, _, run = trace.read(code_end_ns=620_000)
-    ours = bare_of(analyse(events, run))
+    of_the_cell = bare_of(profile(trace.read()))
+    ours = bare_of(profile(trace.read(code_end_ns=620_000)))
     assert of_the_cell.time_ns == pytest.approx(ours.time_ns, rel=0.05)

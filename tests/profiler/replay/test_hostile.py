@@ -56,14 +56,14 @@ def nonsense(seed: int) -> Trace:
 
 @pytest.mark.parametrize("seed", range(1, 200, 2))
 def test_nonsense_is_replayed(seed: int) -> None:
-    events, calls, run = nonsense(seed).read()
-    program = program_of(events, calls, run)
+    recorded = nonsense(seed).read()
+    program = program_of(recorded)
     for share in (1.0, 0.5, 0.0):
         again = simulate(program, as_recorded(program).scaled(share))
         assert np.isfinite(again.window_ns) and again.window_ns >= 0
         assert np.isfinite(again.piece_start_ns).all()
         assert np.isfinite(again.end_ns).all()
-    profile = analyse(events, run)
+    profile = analyse(recorded.events, recorded.run)
     if profile.bare is not None:
         assert 0 <= profile.bare.low_ns <= profile.bare.time_ns <= profile.bare.high_ns
 
@@ -74,6 +74,6 @@ def test_many_streams_and_many_waits_take_no_longer_than_either() -> None:
     for step in range(5_000):
         trace.launch(10_000 * step, 10_000 * step + 5_000, 1_000, stream=step)
         trace.call("cudaDeviceSynchronize", 10_000 * step + 6_000, 3_000)
-    program = program_of(*trace.read())
+    program = program_of(trace.read())
     again = simulate(program, as_recorded(program))
     assert again.window_ns == pytest.approx(program.window_ns, rel=0.01)

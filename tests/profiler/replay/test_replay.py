@@ -9,7 +9,7 @@ from tests.profiler.replay.exam import TRACES
 from tests.profiler.replay.hosts import Trace
 from tests.profiler.trace.simulated import Program as Simulated
 from warpbook_profiler.events.columns import ON_GPU, Category
-from warpbook_profiler.facts.calls import find_calls
+from warpbook_profiler.facts.trace import Trace as Recorded
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.replay.program import Program, program_of
 from warpbook_profiler.replay.retiming import Retiming
@@ -25,12 +25,11 @@ COPY = {"category": Category.COPY, "call": "cudaMemcpyAsync"}
 
 
 def program(trace: Trace, code_end_ns: int | None = None) -> Program:
-    return program_of(*trace.read(code_end_ns))
+    return program_of(trace.read(code_end_ns))
 
 
 def of_file(path: Path) -> Program:
-    events, run = read_chrome_trace(str(path))
-    return program_of(events, find_calls(events, events.only(*ON_GPU), run), run)
+    return program_of(Recorded(*read_chrome_trace(str(path))))
 
 
 def scaled(replayed: Program, share: float) -> Replayed:
@@ -218,5 +217,7 @@ def test_a_trace_without_calls_or_without_work_is_replayed_too() -> None:
     idle.operator(0, 50_000)
     recorded = program(idle)
     assert simulate(recorded, as_recorded(recorded)).window_ns == pytest.approx(50_000)
-    events, calls, run = idle.read()
-    assert len(Retiming(events, run, recorded).at(scaled(recorded, 0.5))[0]) == 1
+    read = idle.read()
+    assert (
+        len(Retiming(read.events, read.run, recorded).at(scaled(recorded, 0.5))[0]) == 1
+    )

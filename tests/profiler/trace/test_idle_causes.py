@@ -7,6 +7,7 @@ import pytest
 
 from tests.profiler.trace.simulated import GPU, Program
 from tests.profiler.trace.written import call, kernel, report_of, trace
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.figures import Metrics
 from warpbook_profiler.report.report import TraceReport
@@ -214,7 +215,7 @@ def test_graphs_that_take_long_each_time_are_no_set_up(tmp_path: Path) -> None:
 def test_places_add_up_to_the_totals(mix: dict[str, Any], tmp_path: Path) -> None:
     """The figures and the tables are two views of one split."""
     program = Program(seed=2, **mix)
-    measured = measure(*read_chrome_trace(program.write(tmp_path / "t.json")))
+    measured = measure(Trace(*read_chrome_trace(program.write(tmp_path / "t.json"))))
     agree(measured)
     # what comes late after a while in Python spends some time in its launch, too
     late = [call(900, 40_000), kernel(900, 40_010)]

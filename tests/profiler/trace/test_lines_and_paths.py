@@ -11,6 +11,7 @@ from warpbook_profiler.events.columns import Category
 from warpbook_profiler.events.marks import make_marks
 from warpbook_profiler.facts.lines import by_line
 from warpbook_profiler.facts.paths import Paths
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.bare_run import BareTimes
 from warpbook_profiler.model.memory import highest, memory_use
 from warpbook_profiler.verdict.analysis import MAX_ROWS, analyse
@@ -82,7 +83,7 @@ def test_a_wait_is_told_with_its_operator_and_line() -> None:
 
 
 def test_the_lines_share_out_the_window() -> None:
-    rows = by_line(columns(STEPS), MARKED, ["%%gpuprof", "step()", "x" * 999])
+    rows = by_line(Trace(columns(STEPS), MARKED), ["%%gpuprof", "step()", "x" * 999])
     assert [(row.line, row.times) for row in rows] == [(2, 2), (3, 1)]
     assert rows[0].code == "step()" and len(rows[1].code) == 120
     assert [row.host_ns for row in rows] == [501_000, 499_000]
@@ -94,13 +95,13 @@ def test_the_lines_share_out_the_window() -> None:
 
 def test_the_profilers_own_time_is_no_lines_idle_time() -> None:
     overhead = Event("Activity Buffer Request", Category.OVERHEAD, 200_000, 100_000)
-    rows = by_line(columns([*STEPS, overhead]), MARKED, [])
+    rows = by_line(Trace(columns([*STEPS, overhead]), MARKED), [])
     assert sum(row.idle_ns or 0 for row in rows) == 900_000 - 300
 
 
 def test_without_a_gpu_a_line_has_only_its_time() -> None:
     run = dataclasses.replace(MARKED, gpu_name=None, cuda_used=False)
-    row = by_line(columns(STEPS[:3]), run, [])[0]
+    row = by_line(Trace(columns(STEPS[:3]), run), [])[0]
     assert row.host_ns == 501_000 and row.code == ""
     assert row.kernels is row.kernel_ns is row.wait_ns is row.idle_ns is None
 

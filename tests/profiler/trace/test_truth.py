@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.profiler.trace.simulated import Program, covered, merged, stream_idle
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.figures import Metrics
 from warpbook_profiler.verdict.findings import find, judge
@@ -27,7 +28,9 @@ CASES = [(seed, mix) for seed in range(5) for mix in MIXES]
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Program, Metrics]:
     seed, mix = request.param
     program = Program(seed=seed, **mix)
-    return program, measure(*read_chrome_trace(program.write(tmp_path / "t.json")))
+    return program, measure(
+        Trace(*read_chrome_trace(program.write(tmp_path / "t.json")))
+    )
 
 
 def test_every_figure_equals_the_truth(case: tuple[Program, Metrics]) -> None:
@@ -120,5 +123,5 @@ def test_the_verdict_names_the_cause(
     mix: dict[str, Any], kind: str, tmp_path: Path
 ) -> None:
     program = Program(seed=1, **{"copy_bytes": 4096, "communication": 0.0, **mix})
-    measured = measure(*read_chrome_trace(program.write(tmp_path / "t.json")))
+    measured = measure(Trace(*read_chrome_trace(program.write(tmp_path / "t.json"))))
     assert judge(measured, find(measured)).kind == kind

@@ -111,16 +111,18 @@ class Recorded:
 
     def figures(self, source: Sequence[str]) -> CellProfile:
         """Add the events up; the source is shown beside its lines."""
+        from warpbook_profiler.facts.trace import Trace
         from warpbook_profiler.verdict import analysis
 
-        figures: CellProfile = analysis.analyse(self.events, self.run)
+        trace = Trace(self.events, self.run)
+        figures: CellProfile = analysis.profile(trace)
         if self.run.marks is None:
             return figures
         from warpbook_profiler.facts import lines
 
         return msgspec.structs.replace(
             figures,
-            lines=lines.by_line(self.events, self.run, source),
+            lines=lines.by_line(trace, source),
             lines_cost_ns=round(len(self.run.marks.line) * _note_ns()),
         )
 
