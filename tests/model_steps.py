@@ -15,7 +15,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from tests import torch_encoders, torch_models
-from warpbook_monitors.model_memory.description import Model, read_model
+from warpbook_monitors.model_memory.description import Model
+from warpbook_monitors.model_memory.models import read_model
 from warpbook_monitors.model_memory.plan import Plan
 
 DTYPES = {

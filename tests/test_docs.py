@@ -28,7 +28,7 @@ from warpbook_labs.grading import validation
 from warpbook_labs.lab.entries import LabEntry, SoFar, TextEntry
 from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
-from warpbook_monitors.model_memory.report import ModelMemory
+from warpbook_monitors.model_memory.view import ModelMemory
 from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.capture.limits import Limits
 from warpbook_profiler.checklist.answers import Checklist

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 
 from warpbook.reports.style import STYLE
-from warpbook_monitors.model_memory.view import Bar, MemoryView
+from warpbook_monitors.model_memory.view import MemoryView
 
 #: of a bar in characters; with its ends it fits 80
 _COLUMNS = 76
@@ -32,31 +32,27 @@ _STYLE = """
 """
 
 
-def bar_lines(bar: Bar) -> Iterator[str]:
+def bar_lines(view: MemoryView) -> Iterator[str]:
     """Draw the bar with a letter for each kind, and name them below."""
-    yield bar.title
-    letters = _letters(bar)
-    if bar.capacity_bytes is not None and bar.peak_bytes > bar.capacity_bytes:
-        at = round(_COLUMNS * bar.capacity_bytes / bar.scale_bytes)
+    yield view.bar_title
+    letters, end_bytes = "", 0
+    for segment in view.segments:
+        end_bytes += segment.size_bytes
+        end = round(_COLUMNS * end_bytes / view.scale_bytes)
+        letters += segment.letter * (end - len(letters))
+    is_full = view.peak_bytes > (view.capacity_bytes or view.peak_bytes)
+    if is_full:
+        at = round(_COLUMNS * (view.capacity_bytes or 0) / view.scale_bytes)
         letters = f"{letters[:at]}|{letters[at + 1 :]}"
-    yield f"  [{letters}]"
-    width = max((len(segment.label) for segment in bar.segments), default=0)
-    for segment in bar.segments:
+    yield f"  [{letters.ljust(_COLUMNS, '.')}]"
+    width = max((len(segment.label) for segment in view.segments), default=0)
+    for segment in view.segments:
         yield (
             f"  {segment.letter}  {segment.label.ljust(width)}  "
             f"{segment.text.rjust(9)}  {segment.share.rjust(7)}"
         )
-    if bar.capacity_bytes is not None and bar.peak_bytes > bar.capacity_bytes:
+    if is_full:
         yield "  |  where the GPU is full"
-
-
-def _letters(bar: Bar) -> str:
-    letters, end_bytes = "", 0
-    for segment in bar.segments:
-        end_bytes += segment.size_bytes
-        end = round(_COLUMNS * end_bytes / bar.scale_bytes)
-        letters += segment.letter * (end - len(letters))
-    return letters.ljust(_COLUMNS, ".")
 
 
 def memory_html(view: MemoryView) -> str:
@@ -65,75 +61,74 @@ def memory_html(view: MemoryView) -> str:
     answer, *changes = view.fit or ("",)
     fit = f'<p class="warpbook-verdict">{escape(answer)}</p>' if answer else ""
     words = "".join(f"<p>{escape(line.strip())}</p>" for line in changes)
+    held = (
+        (
+            f'<span class="warpbook-swatch" aria-hidden="true" '
+            f'style="background:{_COLOURS[segment.letter]}"></span>'
+            f"{escape(segment.label)}",
+            escape(segment.text),
+            escape(segment.share),
+        )
+        for segment in view.segments
+    )
+    rows = (
+        ("&emsp;" * row.is_part + escape(row.label), escape(row.text))
+        for row in view.rows
+    )
     return (
         f'<div class="warpbook-report" aria-label="Memory of a model">'
         f"<style>{STYLE}{_STYLE}</style><p>{escape(view.title)}</p>{where}{fit}{words}"
-        f"{_figure(view.bar)}{_held(view.bar)}{_rows(view)}</div>"
+        f"{_figure(view)}{_table(('Held at the peak', 'Size', 'Share'), held)}"
+        "<details><summary>All that is needed, not all at once</summary>"
+        f"{_table(('Of a step', 'Size'), rows)}</details></div>"
     )
 
 
-def _figure(bar: Bar) -> str:
+def _table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    """Write a table of cells that are escaped already."""
+    head = "".join(f"<th>{cell}</th>" for cell in heads)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _figure(view: MemoryView) -> str:
     """Draw the bar as an image, which JupyterLab leaves in a notebook it opens."""
-    words = ", ".join(f"{segment.label} {segment.text}" for segment in bar.segments)
-    description = escape(f"{bar.title}: {words}")
-    mark = "" if bar.capacity_bytes is None else " The mark is where the GPU is full."
+    words = ", ".join(f"{segment.label} {segment.text}" for segment in view.segments)
+    description = escape(f"{view.bar_title}: {words}")
+    mark = "" if view.capacity_bytes is None else " The mark is where the GPU is full."
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
-        f"{''.join(_shapes(bar))}</svg>"
+        f"{''.join(_shapes(view))}</svg>"
     )
     image = b64encode(svg.encode()).decode()
     return (
         f'<figure class="warpbook-held"><img src="data:image/svg+xml;base64,{image}" '
-        f'alt="{description}"><figcaption>{escape(bar.title)}.{mark}</figcaption></figure>'
+        f'alt="{description}"><figcaption>{escape(view.bar_title)}.{mark}</figcaption>'
+        "</figure>"
     )
 
 
-def _shapes(bar: Bar) -> Iterator[str]:
+def _shapes(view: MemoryView) -> Iterator[str]:
     def pixels(size_bytes: int) -> float:
-        return round(_WIDTH * size_bytes / bar.scale_bytes, 1)
+        return round(_WIDTH * size_bytes / view.scale_bytes, 1)
 
-    height = _HEIGHT - 2 * _MARGIN
-    start_bytes = 0
-    for segment in bar.segments:
+    height, start_bytes = _HEIGHT - 2 * _MARGIN, 0
+    for segment in view.segments:
+        width = max(pixels(segment.size_bytes) - 1, 0.5)
         yield (
             f'<rect x="{pixels(start_bytes)}" y="{_MARGIN}" height="{height}" '
-            f'width="{max(pixels(segment.size_bytes) - 1, 0.5)}" '
-            f'fill="{_COLOURS[segment.letter]}"/>'
+            f'width="{width}" fill="{_COLOURS[segment.letter]}"/>'
         )
         start_bytes += segment.size_bytes
     yield (
         f'<rect x="0.5" y="{_MARGIN}" width="{_WIDTH - 1}" height="{height}" '
         f'fill="none" stroke="{_LINE}"/>'
     )
-    if bar.capacity_bytes is not None:
-        x = min(pixels(bar.capacity_bytes), _WIDTH - 3.0)
-        mark = f'<path d="M{x} 0V{_HEIGHT}"'
+    if view.capacity_bytes is not None:
+        mark = (
+            f'<path d="M{min(pixels(view.capacity_bytes), _WIDTH - 3.0)} 0V{_HEIGHT}"'
+        )
         yield f'{mark} stroke="white" stroke-width="6"/>'
         yield f'{mark} stroke="black" stroke-width="2"/>'
-
-
-def _held(bar: Bar) -> str:
-    rows = "".join(
-        f'<tr><td><span class="warpbook-swatch" aria-hidden="true" '
-        f'style="background:{_COLOURS[segment.letter]}"></span>'
-        f"{escape(segment.label)}</td><td>{escape(segment.text)}</td>"
-        f"<td>{escape(segment.share)}</td></tr>"
-        for segment in bar.segments
-    )
-    return (
-        "<table><thead><tr><th>Held at the peak</th><th>Size</th><th>Share</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table>"
-    )
-
-
-def _rows(view: MemoryView) -> str:
-    rows = "".join(
-        f"<tr><td>{'&emsp;' if row.is_part else ''}{escape(row.label)}</td>"
-        f"<td>{escape(row.text)}</td></tr>"
-        for row in view.rows
-    )
-    return (
-        "<details><summary>All that is needed, not all at once</summary><table>"
-        f"<thead><tr><th>Of a step</th><th>Size</th></tr></thead><tbody>{rows}</tbody>"
-        "</table></details>"
-    )

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from warpbook_monitors.model_memory.description import Model
-from warpbook_monitors.model_memory.inference import inference_memory
-from warpbook_monitors.model_memory.plan import Plan, PlanError, check_plan
-from warpbook_monitors.model_memory.training import training_memory
+from warpbook_monitors.model_memory.plan import Plan, PlanError, check_plan, options_of
+from warpbook_monitors.model_memory.stages import stage_memories
 
+#: kept free, for the CUDA context and fragmentation
+RESERVED_BYTES = 10**9
 #: what gains less is no advice
 _LEAST_GAIN = 0.02
-_MOST_TENSOR = 8
-_MOST_DATA = 1024
+_MOST_TENSOR, _MOST_DATA, _MOST_MICRO_BATCHES = 8, 1024, 10_000
+_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?([KMGT])(i?)B", re.IGNORECASE)
+_MOST_BYTES = 10**15
+#: by the GB that a GPU is sold with: a GPU of them, and its memory in MiB as
+#: `nvidia-smi` tells it (memory.total), which is the least of those with that number
+SOLD_AS = {
+    8: ("RTX 4060", 8_188),
+    10: ("RTX 3080", 10_240),
+    12: ("RTX 4070", 12_282),
+    16: ("T4", 15_360),
+    20: ("RTX 4000 Ada", 20_475),
+    24: ("L4", 23_034),
+    32: ("RTX 5090", 32_607),
+    40: ("A100", 40_960),
+    48: ("L40S", 46_068),
+    80: ("H100", 81_559),
+    94: ("H100 NVL", 95_830),
+    96: ("GH200", 97_871),
+    141: ("H200", 143_771),
+    180: ("B200", 183_359),
+    192: ("B200", 183_359),
+}
 
 
 class PlanChange(msgspec.Struct, frozen=True):
@@ -44,163 +66,135 @@ class Fit(msgspec.Struct, frozen=True):
     would_fit: bool = True
 
 
-#: fields of the plan that change, the same as options, and why; None: no more of it
-_Step = tuple[dict[str, Any], str, str]
-_Way = Callable[[Plan], "_Step | None"]
+def read_gpu_size(text: str) -> int:
+    """Return the bytes of a GPU's memory: "80GB" is what a GPU sold so has.
+
+    Another number of GB is of 1000, "80GiB" is of 1024.
+
+    Raises:
+        ValueError: it is no size, too small or too large; the message says so.
+    """
+    given = _SIZE.fullmatch(text.strip())
+    if given is None:
+        raise ValueError(f"{text[:40]!r} is no size: write 80GB, 24GiB or 500MB")
+    number, prefix, binary = given.groups()
+    power = "KMGT".index(prefix.upper()) + 1
+    size_bytes = int(float(number) * (1024 if binary else 1000) ** power)
+    if power == 3 and not binary and number.isdigit():
+        _, mib = SOLD_AS.get(int(number), ("", 0))
+        size_bytes = mib << 20 or size_bytes
+    if size_bytes > _MOST_BYTES:
+        raise ValueError(f"{text[:40]!r} is more than 1000TB")
+    if size_bytes <= RESERVED_BYTES:
+        raise ValueError(f"{text[:40]!r} is too little: 1GB of it is kept free")
+    return size_bytes
 
 
-def fit_of(
-    model: Model, plan: Plan, is_inference: bool, capacity: int, reserved: int
-) -> Fit:
+def fit_of(model: Model, plan: Plan, capacity_bytes: int) -> Fit:
     """Say whether it fits, else what to change.
 
     The first way that is enough alone is the answer. Where none is, they are taken
     together in the order of what they cost.
     """
-    room = capacity - reserved
-    if _peak(model, plan, is_inference) <= room:
-        return Fit(True, capacity, reserved)
-    ways = _INFERENCE if is_inference else _TRAINING
-    for way in ways:
-        _, change = _followed(way, model, plan, is_inference, room)
-        if change is not None and change.peak_bytes <= room:
-            return Fit(False, capacity, reserved, (change,))
-    changes: list[PlanChange] = []
-    for way in ways:
-        plan, change = _followed(way, model, plan, is_inference, room)
-        if change is not None:
-            changes.append(change)
-            if change.peak_bytes <= room:
-                break
-    would_fit = _peak(model, plan, is_inference) <= room
-    return Fit(False, capacity, reserved, tuple(changes), would_fit)
+    sizes = capacity_bytes, RESERVED_BYTES
+    room = capacity_bytes - RESERVED_BYTES
+    if _peak(model, plan) <= room:
+        return Fit(True, *sizes)
+    ways = _INFERENCE if plan.inference else _TRAINING
+    for words, way in ways:
+        further, peak = _followed(way, model, plan, room)
+        if peak <= room:
+            change = PlanChange(options_of(further, plan), words, peak)
+            return Fit(False, *sizes, (change,))
+    changes = []
+    for words, way in ways:
+        further, peak = _followed(way, model, plan, room)
+        if further != plan:
+            changes.append(PlanChange(options_of(further, plan), words, peak))
+            plan = further
+    return Fit(False, *sizes, tuple(changes), _peak(model, plan) <= room)
 
 
-def _peak(model: Model, plan: Plan, is_inference: bool) -> int:
-    if is_inference:
-        return max(stage.peak_bytes for stage in inference_memory(model, plan))
-    return max(stage.peak_bytes for stage in training_memory(model, plan))
+def _peak(model: Model, plan: Plan) -> int:
+    return max(stage.peak_bytes for stage in stage_memories(model, plan))
 
 
-def _followed(
-    way: _Way, model: Model, plan: Plan, is_inference: bool, room: int
-) -> tuple[Plan, PlanChange | None]:
-    """Go one way as far as it helps, or until it is enough."""
-    peak = _peak(model, plan, is_inference)
-    change = None
-    while peak > room and (step := way(plan)) is not None:
-        fields, options, words = step
+_Fields = dict[str, Any]
+#: fields of a plan that change; the same as they are if there is no more of it
+_Way = _Fields | Callable[[Plan], _Fields]
+
+
+def _followed(way: _Way, model: Model, plan: Plan, room: int) -> tuple[Plan, int]:
+    """Go one way as far as it helps, or until it is enough; return its peak, too."""
+    peak = _peak(model, plan)
+    while peak > room:
+        fields = way if isinstance(way, dict) else way(plan)
         further = msgspec.structs.replace(plan, **fields)
         try:
             check_plan(model, further)
         except PlanError:
             break
-        needed = _peak(model, further, is_inference)
+        needed = _peak(model, further)
         if needed > (1 - _LEAST_GAIN) * peak:
             break
         plan, peak = further, needed
-        change = PlanChange(options, words, needed)
-    return plan, change
+    return plan, peak
 
 
-def _flash(plan: Plan) -> _Step | None:
-    if plan.flash:
-        return None
-    return {"flash": True}, "without --no-flash", "FlashAttention, which is faster, too"
+def _accumulate(plan: Plan) -> _Fields:
+    batch = max(plan.batch // 2, 1)
+    count = -(-plan.batch * plan.micro_batches // batch)
+    is_possible = count <= _MOST_MICRO_BATCHES
+    return {"batch": batch, "micro_batches": count} if is_possible else {}
 
 
-def _fused(plan: Plan) -> _Step | None:
-    if plan.fused:
-        return None
-    return {"fused": True}, "--fused", "a fused optimizer (fused=True in torch.optim)"
+def _smaller_adam(plan: Plan) -> _Fields:
+    return {"optimizer": "adam8bit"} if plan.optimizer == "adam" else {}
 
 
-def _accumulate(plan: Plan) -> _Step | None:
-    if plan.batch == 1 or plan.micro_batches > 5000:
-        return None
-    batch, count = (
-        plan.batch // 2,
-        -(-plan.batch * plan.micro_batches // (plan.batch // 2)),
-    )
-    return (
-        {"batch": batch, "micro_batches": min(count, 10_000)},
-        f"--batch {batch} --micro-batches {min(count, 10_000)}",
-        "smaller micro-batches, whose gradients add up",
-    )
+def _more_zero(plan: Plan) -> _Fields:
+    return {"zero": min(plan.zero + 1, 3)}
 
 
-def _checkpoint(plan: Plan) -> _Step | None:
-    if plan.checkpoint == "full":
-        return None
-    words = "activations computed anew: one more forward pass"
-    return {"checkpoint": "full"}, "--checkpoint full", words
-
-
-def _zero(plan: Plan) -> _Step | None:
-    if plan.zero == 3 or plan.data == 1:
-        return None
-    stage = plan.zero + 1
-    words = "split among the GPUs that there are"
-    return {"zero": stage}, f"--zero {stage}", words
-
-
-def _adam8bit(plan: Plan) -> _Step | None:
-    if plan.optimizer != "adam":
-        return None
-    words = "Adam with states of 8 bits (bitsandbytes)"
-    return {"optimizer": "adam8bit"}, "--optimizer adam8bit", words
-
-
-def _tensor(plan: Plan) -> _Step | None:
+def _tensor(plan: Plan) -> _Fields:
     count = 2 * plan.tensor
-    if count > _MOST_TENSOR:
-        return None
-    return {"tensor": count}, f"--tp {count}", "layers split among GPUs with NVLink"
+    return {"tensor": count} if count <= _MOST_TENSOR else {}
 
 
-def _sharded(plan: Plan) -> _Step | None:
+def _sharded(plan: Plan) -> _Fields:
     count = 2 * plan.data
-    if count > _MOST_DATA:
-        return None
-    words = "more GPUs, and all split among them (FSDP)"
-    return {"data": count, "zero": 3}, f"--dp {count} --zero 3", words
+    return {"data": count, "zero": 3} if count <= _MOST_DATA else {}
 
 
-def _smaller_batch(plan: Plan) -> _Step | None:
-    if plan.batch == 1:
-        return None
-    batch = plan.batch // 2
-    return {"batch": batch}, f"--batch {batch}", "fewer sequences at once"
+def _small_cache(plan: Plan) -> _Fields:
+    return {} if plan.kv_dtype == "int8" else {"kv_dtype": "fp8"}
 
 
-def _small_cache(plan: Plan) -> _Step | None:
-    if plan.kv_dtype in ("fp8", "int8"):
-        return None
-    return {"kv_dtype": "fp8"}, "--kv-dtype fp8", "cached keys and values in 8 bits"
+def _fewer(plan: Plan) -> _Fields:
+    return {"batch": max(plan.batch // 2, 1)}
 
 
-def _quantized(plan: Plan) -> _Step | None:
-    if plan.dtype == "int4":
-        return None
-    dtype = "int4" if plan.dtype == "int8" else "int8"
-    return {"dtype": dtype}, f"--dtype {dtype}", "quantized weights"
+def _quantized(plan: Plan) -> _Fields:
+    return {"dtype": "int4" if plan.dtype in ("int8", "int4") else "int8"}
 
 
-#: in the order of what they cost in time, then in accuracy, then in GPUs
-_TRAINING: tuple[_Way, ...] = (
-    _flash,
-    _fused,
-    _accumulate,
-    _checkpoint,
-    _zero,
-    _adam8bit,
-    _tensor,
-    _sharded,
+_FLASH = ("FlashAttention, which is faster, too", {"flash": True})
+_SPLIT = ("layers split among GPUs with NVLink", _tensor)
+#: with their words, in the order of what they cost in time, in accuracy, and in GPUs
+_TRAINING: tuple[tuple[str, _Way], ...] = (
+    _FLASH,
+    ("a fused optimizer (fused=True in torch.optim)", {"fused": True}),
+    ("smaller micro-batches, whose gradients add up", _accumulate),
+    ("activations computed anew: one more forward pass", {"checkpoint": "full"}),
+    ("split among the GPUs that there are", _more_zero),
+    ("Adam with states of 8 bits (bitsandbytes)", _smaller_adam),
+    _SPLIT,
+    ("more GPUs, and all split among them (FSDP)", _sharded),
 )
-_INFERENCE: tuple[_Way, ...] = (
-    _flash,
-    _small_cache,
-    _smaller_batch,
-    _quantized,
-    _tensor,
+_INFERENCE: tuple[tuple[str, _Way], ...] = (
+    _FLASH,
+    ("cached keys and values in 8 bits", _small_cache),
+    ("fewer sequences at once", _fewer),
+    ("quantized weights", _quantized),
+    _SPLIT,
 )

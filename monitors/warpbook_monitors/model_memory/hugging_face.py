@@ -1,75 +1,222 @@
-"""The `config.json` of Hugging Face Transformers, as a description of blocks.
+"""The `config.json` of Hugging Face Transformers, as a model.
 
-What a configuration leaves out has the default of Transformers' class for it. The
-result is checked like any file's (`description.Model`), so that a size beyond its
-bounds is refused there.
+Fields and defaults are those of Transformers' class for an architecture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
+
+from warpbook_monitors.model_memory import layers
+from warpbook_monitors.model_memory.description import Block, Model
+from warpbook_monitors.model_memory.layers import Few, Size
 from warpbook_monitors.plain_text import bounded
 
-_Fields = dict[str, Any]
-_MOST = 10_000_000
+_Stages = msgspec.Meta(min_length=1, max_length=8)
 
 
-class _Config:
-    """A configuration whose values are what they have to be, or refused."""
+class _Config(msgspec.Struct, kw_only=True):
+    """What configurations have in common; `name` and `source` are of our own."""
 
-    def __init__(self, fields: _Fields) -> None:
-        self._fields = fields
+    model_type: str
+    name: str = ""
+    name_or_path: str = msgspec.field(name="_name_or_path", default="")
+    source: str = ""
 
-    def _value(self, key: str, default: Any) -> Any:
-        """Give a value; null is the default, as in Transformers."""
-        value = self._fields.get(key)
-        return default if value is None else value
-
-    def has(self, key: str) -> bool:
-        return self._fields.get(key) is not None
-
-    def number(self, key: str, default: int | None = None) -> int:
-        value = self._value(key, default)
-        if value is None:
-            raise ValueError(f"`{key}` is missing: add it, a whole number")
-        if type(value) is not int or not 1 <= value <= _MOST:
-            raise ValueError(
-                f"`{key}` is {bounded(repr(value), 40)}: "
-                f"write a whole number from 1 to {_MOST:,}"
-            )
-        return value
-
-    def flag(self, key: str, default: bool) -> bool:
-        value = self._value(key, default)
-        if not isinstance(value, bool):
-            raise ValueError(f"`{key}` is no boolean: write true or false")
-        return value
-
-    def has_rate(self, key: str, default: float) -> bool:
-        value = self._value(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"`{key}` is no number: write one from 0 to 1")
-        return value > 0
-
-    def word(self, key: str, default: str) -> str:
-        value = self._value(key, default)
-        if not isinstance(value, str):
-            raise ValueError(f"`{key}` is no string: write one")
-        return value
-
-    def head_size(self, hidden: int, heads: int) -> int:
-        if not self.has("head_dim") and hidden % heads:
-            raise ValueError(
-                f"hidden size {hidden} is no multiple of {heads} heads: "
-                "correct one, or add `head_dim`"
-            )
-        return self.number("head_dim", hidden // heads or 1)
+    def fields(self) -> dict[str, Any]:
+        """Return blocks and sizes of the `Model`."""
+        raise NotImplementedError
 
 
-def blocks_of_config(fields: _Fields) -> _Fields:
-    """Give the fields of a `description.Model`.
+class _Llama(_Config, kw_only=True):
+    """Decoders of the same form; they differ by `model_type`."""
+
+    hidden_size: Size
+    intermediate_size: Size
+    num_attention_heads: Few
+    num_hidden_layers: Few
+    vocab_size: Size
+    num_key_value_heads: Few | None = None
+    head_dim: Few | None = None
+    max_position_embeddings: Size = 2048
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    tie_word_embeddings: bool | None = None
+    sliding_window: layers.NoneOrMore = 0
+    num_local_experts: Few = 8
+    num_experts_per_tok: Few = 2
+
+    def fields(self) -> dict[str, Any]:
+        kind, hidden = self.model_type, self.hidden_size
+        heads, sizes = self.num_attention_heads, (hidden, self.intermediate_size)
+        attention = layers.Attention(
+            hidden,
+            heads,
+            self.num_key_value_heads or heads,
+            self.head_dim or _head_size(hidden, heads),
+            bias=self.attention_bias or kind == "qwen2",
+            output_bias=self.attention_bias,
+            head_norm=kind == "qwen3",
+            causal=True,
+            window=self.sliding_window if kind in ("mistral", "mixtral") else 0,
+        )
+        inner: layers.AnyLayer
+        if kind == "mixtral":
+            experts = self.num_local_experts, self.num_experts_per_tok
+            inner = layers.Experts(*sizes, *experts)
+        else:
+            inner = layers.Mlp(*sizes, "silu", gated=True, bias=self.mlp_bias)
+        tied = self.tie_word_embeddings
+        tied = kind == "gemma" if tied is None else tied
+        norm = layers.Norm(hidden)
+        layer = (norm, attention, norm, inner)
+        blocks = (
+            _edge("embeddings", layers.Embedding(self.vocab_size, hidden)),
+            Block("layers", layer, self.num_hidden_layers),
+            _edge("head", norm, layers.Logits(hidden, self.vocab_size, tied)),
+        )
+        return {"blocks": blocks, "tokens": self.max_position_embeddings}
+
+
+class _Gpt2(_Config, kw_only=True):
+    n_embd: Size = 768
+    n_head: Few = 12
+    n_layer: Few = 12
+    n_inner: Size | None = None
+    n_positions: Size = 1024
+    vocab_size: Size = 50257
+    embd_pdrop: float = 0.1
+    attn_pdrop: float = 0.1
+    resid_pdrop: float = 0.1
+    tie_word_embeddings: bool = True
+
+    def fields(self) -> dict[str, Any]:
+        hidden, positions = self.n_embd, self.n_positions
+        norm = layers.Norm(hidden, True)
+        attention = _attention(hidden, self.n_head, self.attn_pdrop, causal=True)
+        inner = _mlp(hidden, self.n_inner or 4 * hidden, self.resid_pdrop)
+        words = layers.Embedding(self.vocab_size, hidden, self.embd_pdrop > 0)
+        logits = layers.Logits(hidden, self.vocab_size, self.tie_word_embeddings)
+        blocks = (
+            _edge("embeddings", words, layers.Table(positions, hidden)),
+            Block("layers", (norm, attention, norm, inner), self.n_layer),
+            _edge("head", norm, logits),
+        )
+        return {"blocks": blocks, "tokens": positions, "most_tokens": positions}
+
+
+class _Bert(_Config, kw_only=True):
+    hidden_size: Size = 768
+    intermediate_size: Size = 3072
+    num_attention_heads: Few = 12
+    num_hidden_layers: Few = 12
+    vocab_size: Size = 30522
+    type_vocab_size: Size = 2
+    max_position_embeddings: Size = 512
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+
+    def fields(self) -> dict[str, Any]:
+        hidden, positions = self.hidden_size, self.max_position_embeddings
+        drops, of_scores = self.hidden_dropout_prob, self.attention_probs_dropout_prob
+        norm = layers.Norm(hidden, True)
+        words = layers.Embedding(self.vocab_size, hidden, drops > 0)
+        tables = (
+            layers.Table(rows, hidden) for rows in (positions, self.type_vocab_size)
+        )
+        attention = _attention(hidden, self.num_attention_heads, of_scores)
+        layer = (attention, norm, _mlp(hidden, self.intermediate_size, drops), norm)
+        blocks = (
+            _edge("embeddings", words, *tables, norm),
+            Block("layers", layer, self.num_hidden_layers),
+            _edge("pooler", layers.Linear(hidden, hidden)),
+        )
+        return {"blocks": blocks, "tokens": positions, "most_tokens": positions}
+
+
+class _T5(_Config, kw_only=True):
+    d_model: Size = 512
+    d_ff: Size = 2048
+    d_kv: Few = 64
+    num_heads: Few = 8
+    num_layers: Few = 6
+    num_decoder_layers: Few | None = None
+    vocab_size: Size = 32128
+    n_positions: Size = 512
+    relative_attention_num_buckets: Size = 32
+    dropout_rate: float = 0.1
+    feed_forward_proj: str = "relu"
+    tie_word_embeddings: bool = True
+
+    def fields(self) -> dict[str, Any]:
+        hidden, heads, drops = self.d_model, self.num_heads, self.dropout_rate > 0
+        seen = layers.Attention(hidden, heads, heads, self.d_kv, dropout=drops)
+        own = msgspec.structs.replace(seen, causal=True)
+        cross = msgspec.structs.replace(seen, cross=True)
+        gated = self.feed_forward_proj.startswith("gated-")
+        activation: Literal["gelu", "relu"] = "gelu" if gated else "relu"
+        biases = False, drops, drops
+        inner = layers.Mlp(hidden, self.d_ff, activation, gated, *biases)
+        norm = layers.Norm(hidden)
+        bias = layers.Table(self.relative_attention_num_buckets, heads)
+        decoder = (norm, own, norm, cross, norm, inner)
+        logits = layers.Logits(hidden, self.vocab_size, self.tie_word_embeddings)
+        words = layers.Embedding(self.vocab_size, hidden, drops)
+        blocks = (
+            _edge("embeddings", words, bias, bias),
+            Block("encoder", (norm, seen, norm, inner), self.num_layers),
+            _edge("encoder norm", norm),
+            Block("decoder", decoder, self.num_decoder_layers or self.num_layers),
+            _edge("head", norm, logits),
+        )
+        return {"blocks": blocks, "tokens": self.n_positions}
+
+
+class _ResNet(_Config, kw_only=True):
+    """ResNets with the stride in the 3 × 3 convolution, as torchvision has them."""
+
+    num_channels: Size = 3
+    embedding_size: Size = 64
+    hidden_sizes: Annotated[tuple[Size, ...], _Stages] = (256, 512, 1024, 2048)
+    depths: Annotated[tuple[Few, ...], _Stages] = (3, 4, 6, 3)
+    layer_type: Literal["bottleneck"] = "bottleneck"
+    image_size: Size = 224
+    id2label: dict[str, Any] = {}
+    num_labels: Size = 2
+
+    def fields(self) -> dict[str, Any]:
+        inputs, scale = self.embedding_size, 4
+        sizes = self.num_channels, inputs, 7, 2, 2
+        stem = layers.Convolution(*sizes, norm=True, relu=True, reads_image=True)
+        blocks = [_edge("stem", stem, layers.Pool(inputs, scale))]
+        stages = zip(self.hidden_sizes, self.depths, strict=True)
+        for number, (width, depth) in enumerate(stages, 1):
+            stride = 1 if number == 1 else 2
+            first = _bottleneck(inputs, width, scale, stride)
+            scale *= stride
+            shortcut = layers.Convolution(inputs, width, 1, scale, stride, norm=True)
+            blocks.append(Block(f"stage {number}, first", (*first, shortcut)))
+            if depth > 1:
+                further = _bottleneck(width, width, scale, 1)
+                blocks.append(Block(f"stage {number}", further, depth - 1))
+            inputs = width
+        head = layers.Linear(inputs, len(self.id2label) or self.num_labels)
+        return {"blocks": (*blocks, _edge("head", head)), "side": self.image_size}
+
+
+_ARCHITECTURES: dict[str, type[_Config]] = {
+    "bert": _Bert,
+    **dict.fromkeys(("gemma", "llama", "mistral", "mixtral", "qwen2", "qwen3"), _Llama),
+    "gpt2": _Gpt2,
+    "resnet": _ResNet,
+    "t5": _T5,
+}
+
+
+def model_of_config(fields: dict[str, Any]) -> Model:
+    """Describe what a configuration configures.
 
     Raises:
         ValueError: the architecture is another, or a value is malformed.
@@ -80,247 +227,49 @@ def blocks_of_config(fields: _Fields) -> _Fields:
             f"`model_type` {bounded(repr(kind), 40)} is none of "
             f"{', '.join(sorted(_ARCHITECTURES))}; describe the model by its blocks"
         )
-    config = _Config(fields)
-    name = config.word("_name_or_path", "") or kind
-    model = _ARCHITECTURES[kind](config)
-    return {"name": bounded(name, 100), "source": f"config.json of {kind}", **model}
+    # null is the default, as in Transformers
+    given = {key: value for key, value in fields.items() if value is not None}
+    config = msgspec.convert(given, _ARCHITECTURES[kind])
+    name = bounded(config.name or config.name_or_path or kind)
+    source = bounded(config.source, 300) or f"config.json of {kind}"
+    return Model(name, source, **config.fields())
 
 
-def _block(name: str, *layers: _Fields, times: int = 1, edge: bool = False) -> _Fields:
-    return {"name": name, "layers": list(layers), "times": times, "edge": edge}
+def _edge(name: str, *inner: layers.AnyLayer) -> Block:
+    return Block(name, inner, edge=True)
 
 
-def _attention(hidden: int, heads: int, **more: Any) -> _Fields:
-    sizes = {"kv_heads": heads, "head_size": hidden // heads or 1}
-    return {"kind": "attention", "hidden": hidden, "heads": heads, **sizes, **more}
+def _head_size(hidden: int, heads: int) -> int:
+    if hidden % heads:
+        raise ValueError(
+            f"hidden size {hidden} is no multiple of {heads} heads: "
+            "correct one, or add `head_dim`"
+        )
+    return hidden // heads
 
 
-def _mlp(hidden: int, intermediate: int, **more: Any) -> _Fields:
-    return {"kind": "mlp", "hidden": hidden, "intermediate": intermediate, **more}
+def _attention(
+    hidden: int, heads: int, dropout: float, *, causal: bool = False
+) -> layers.Attention:
+    sizes = hidden, heads, heads, _head_size(hidden, heads)
+    drops = dropout > 0
+    return layers.Attention(*sizes, True, True, causal=causal, dropout=drops)
 
 
-def _norm(size: int, bias: bool = False) -> _Fields:
-    return {"kind": "norm", "size": size, "bias": bias}
+def _mlp(hidden: int, intermediate: int, dropout: float) -> layers.Mlp:
+    return layers.Mlp(hidden, intermediate, bias=True, dropout=dropout > 0)
 
 
-def _table(rows: int, columns: int) -> _Fields:
-    return {"kind": "table", "rows": rows, "columns": columns}
-
-
-def _embedding(rows: int, columns: int, dropout: bool = False) -> _Fields:
-    sizes = {"rows": rows, "columns": columns}
-    return {"kind": "embedding", **sizes, "dropout": dropout}
-
-
-def _logits(hidden: int, vocabulary: int, **more: Any) -> _Fields:
-    return {"kind": "logits", "hidden": hidden, "vocabulary": vocabulary, **more}
-
-
-def _llama(
-    config: _Config,
-    *,
-    tied: bool = False,
-    qkv_bias: bool | None = None,
-    head_norm: bool = False,
-    experts: bool = False,
-    windowed: bool = False,
-) -> _Fields:
-    hidden = config.number("hidden_size")
-    heads = config.number("num_attention_heads")
-    vocabulary = config.number("vocab_size")
-    intermediate = config.number("intermediate_size")
-    bias = config.flag("attention_bias", False)
-    has_window = windowed and config.has("sliding_window")
-    attention = _attention(
-        hidden,
-        heads,
-        kv_heads=config.number("num_key_value_heads", heads),
-        head_size=config.head_size(hidden, heads),
-        bias=bias if qkv_bias is None else qkv_bias,
-        output_bias=bias,
-        head_norm=head_norm,
-        causal=True,
-        window=config.number("sliding_window") if has_window else 0,
+def _bottleneck(
+    inputs: int, width: int, scale: int, stride: int
+) -> tuple[layers.AnyLayer, ...]:
+    """Return the three convolutions of He et al. 2015, figure 5."""
+    inner, after = width // 4 or 1, scale * stride
+    plain = (
+        layers.Convolution(inputs, inner, 1, scale),
+        layers.Convolution(inner, inner, 3, after, stride),
+        layers.Convolution(inner, width, 1, after),
     )
-    if experts:
-        inner = {
-            "kind": "experts",
-            "hidden": hidden,
-            "intermediate": intermediate,
-            "experts": config.number("num_local_experts", 8),
-            "active": config.number("num_experts_per_tok", 2),
-        }
-    else:
-        has_bias = config.flag("mlp_bias", False)
-        inner = _mlp(hidden, intermediate, activation="silu", gated=True, bias=has_bias)
-    layer = (_norm(hidden), attention, _norm(hidden), inner)
-    is_tied = config.flag("tie_word_embeddings", tied)
-    head = (_norm(hidden), _logits(hidden, vocabulary, tied=is_tied))
-    return {
-        "tokens": config.number("max_position_embeddings", 2048),
-        "blocks": [
-            _block("embeddings", _embedding(vocabulary, hidden), edge=True),
-            _block("layers", *layer, times=config.number("num_hidden_layers")),
-            _block("head", *head, edge=True),
-        ],
-    }
-
-
-def _mistral(config: _Config) -> _Fields:
-    return _llama(config, windowed=True)
-
-
-def _mixtral(config: _Config) -> _Fields:
-    return _llama(config, experts=True, windowed=True)
-
-
-def _qwen2(config: _Config) -> _Fields:
-    return _llama(config, qkv_bias=True)
-
-
-def _qwen3(config: _Config) -> _Fields:
-    return _llama(config, head_norm=True)
-
-
-def _gemma(config: _Config) -> _Fields:
-    return _llama(config, tied=True)
-
-
-def _gpt2(config: _Config) -> _Fields:
-    hidden = config.number("n_embd", 768)
-    heads = config.number("n_head", 12)
-    vocabulary = config.number("vocab_size", 50257)
-    positions = config.number("n_positions", 1024)
-    dropout = config.has_rate("resid_pdrop", 0.1)
-    attention = _attention(
-        hidden,
-        heads,
-        head_size=config.head_size(hidden, heads),
-        bias=True,
-        output_bias=True,
-        causal=True,
-        dropout=config.has_rate("attn_pdrop", 0.1),
+    return tuple(
+        msgspec.structs.replace(layer, norm=True, relu=True) for layer in plain
     )
-    inner = _mlp(
-        hidden, config.number("n_inner", 4 * hidden), bias=True, dropout=dropout
-    )
-    layer = (_norm(hidden, True), attention, _norm(hidden, True), inner)
-    tied = config.flag("tie_word_embeddings", True)
-    embeddings = (
-        _embedding(vocabulary, hidden, config.has_rate("embd_pdrop", 0.1)),
-        _table(positions, hidden),
-    )
-    return {
-        "tokens": positions,
-        "most_tokens": positions,
-        "blocks": [
-            _block("embeddings", *embeddings, edge=True),
-            _block("layers", *layer, times=config.number("n_layer", 12)),
-            _block(
-                "head",
-                _norm(hidden, True),
-                _logits(hidden, vocabulary, tied=tied),
-                edge=True,
-            ),
-        ],
-    }
-
-
-def _bert(config: _Config) -> _Fields:
-    hidden = config.number("hidden_size", 768)
-    positions = config.number("max_position_embeddings", 512)
-    dropout = config.has_rate("hidden_dropout_prob", 0.1)
-    embeddings = (
-        _embedding(config.number("vocab_size", 30522), hidden, dropout),
-        _table(positions, hidden),
-        _table(config.number("type_vocab_size", 2), hidden),
-        _norm(hidden, True),
-    )
-    pooler = {"kind": "linear", "inputs": hidden, "outputs": hidden}
-    return {
-        "tokens": positions,
-        "most_tokens": positions,
-        "blocks": [
-            _block("embeddings", *embeddings, edge=True),
-            _encoder(config, hidden, dropout),
-            _block("pooler", pooler, edge=True),
-        ],
-    }
-
-
-def _encoder(config: _Config, hidden: int, dropout: bool) -> _Fields:
-    heads = config.number("num_attention_heads", 12)
-    attention = _attention(
-        hidden,
-        heads,
-        head_size=config.head_size(hidden, heads),
-        bias=True,
-        output_bias=True,
-        dropout=config.has_rate("attention_probs_dropout_prob", 0.1),
-    )
-    inner = _mlp(
-        hidden,
-        config.number("intermediate_size", 3072),
-        bias=True,
-        dropout=dropout,
-    )
-    layer = (attention, _norm(hidden, True), inner, _norm(hidden, True))
-    return _block("layers", *layer, times=config.number("num_hidden_layers", 12))
-
-
-def _t5(config: _Config) -> _Fields:
-    hidden = config.number("d_model", 512)
-    heads = config.number("num_heads", 8)
-    layers = config.number("num_layers", 6)
-    vocabulary = config.number("vocab_size", 32128)
-    dropout = config.has_rate("dropout_rate", 0.1)
-    gated = config.word("feed_forward_proj", "relu").startswith("gated-")
-    sizes = {"head_size": config.number("d_kv", 64), "dropout": dropout}
-    seen, own, cross = (
-        _attention(hidden, heads, **sizes, **kind)
-        for kind in ({}, {"causal": True}, {"cross": True})
-    )
-    inner = _mlp(
-        hidden,
-        config.number("d_ff", 2048),
-        activation="gelu" if gated else "relu",
-        gated=gated,
-        dropout=dropout,
-        inner_dropout=dropout,
-    )
-    norm = _norm(hidden)
-    bias = _table(config.number("relative_attention_num_buckets", 32), heads)
-    shared = _embedding(vocabulary, hidden, dropout)
-    tied = config.flag("tie_word_embeddings", True)
-    return {
-        "tokens": config.number("n_positions", 512),
-        "blocks": [
-            _block("embeddings", shared, bias, bias, edge=True),
-            _block("encoder", norm, seen, norm, inner, times=layers),
-            _block("encoder norm", norm, edge=True),
-            _block(
-                "decoder",
-                *(norm, own, norm, cross, norm, inner),
-                times=config.number("num_decoder_layers", layers),
-            ),
-            _block(
-                "head",
-                norm,
-                _logits(hidden, vocabulary, tied=tied),
-                edge=True,
-            ),
-        ],
-    }
-
-
-_ARCHITECTURES: dict[str, Callable[[_Config], _Fields]] = {
-    "bert": _bert,
-    "gemma": _gemma,
-    "gpt2": _gpt2,
-    "llama": _llama,
-    "mistral": _mistral,
-    "mixtral": _mixtral,
-    "qwen2": _qwen2,
-    "qwen3": _qwen3,
-    "t5": _t5,
-}

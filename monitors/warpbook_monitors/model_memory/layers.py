@@ -1,4 +1,4 @@
-"""The kinds of layers: what each has as parameters, and keeps for its gradients.
+"""The kinds of layers: what each has as parameters, and needs in a pass.
 
 A description of a model (`description.py`) is made of these. Letters in formulas: b
 batch, s tokens of a sequence, T = b·s, h hidden size, f intermediate size, a heads, k
@@ -16,16 +16,93 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from warpbook_monitors.model_memory.image_layers import Convolution, Pool
-from warpbook_monitors.model_memory.layer import Few, Layer, Pass, Saved, Size, divided
+#: bounds of what a file may say, so that no product of them is absurd
+Size = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
+Few = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+NoneOrMore = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """What one micro-batch is computed with."""
+
+    #: sequences or images
+    batch: int
+    #: of each sequence
+    tokens: int
+    #: of an image in pixels; 0 for text
+    side: int
+    #: of an activation
+    element_bytes: int
+    #: of an element that a norm keeps
+    norm_bytes: int
+    #: attention never has the scores as a whole in memory
+    is_flash: bool
+    #: GPUs of tensor parallelism
+    tensor: int = 1
+
+    @property
+    def all_tokens(self) -> int:
+        """Tokens of all sequences (T)."""
+        return self.batch * self.tokens
+
+    def bytes_of(self, width: int) -> int:
+        """Return e·T·width."""
+        return self.element_bytes * self.all_tokens * width
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """Bytes of a layer in a pass; what a kind does not have is zero.
+
+    Attributes:
+        input_bytes: what it reads.
+        whole_bytes: kept for the backward pass on every tensor-parallel GPU, unless
+            tokens are split, too.
+        split_bytes: kept, and split among tensor-parallel GPUs.
+        core_bytes: the same; what selective recomputation computes anew.
+        backward_bytes: what its backward pass has for itself, on a GPU.
+        forward_bytes: what a forward pass has that keeps nothing, on a GPU.
+        cached_elements: of keys and values that decoding keeps, on a GPU.
+    """
+
+    input_bytes: int = 0
+    whole_bytes: int = 0
+    split_bytes: int = 0
+    core_bytes: int = 0
+    backward_bytes: int = 0
+    forward_bytes: int = 0
+    cached_elements: int = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        return self.whole_bytes + self.split_bytes + self.core_bytes
+
+
+def divided(count: int, parts: int) -> int:
+    """Return the largest of some equal parts."""
+    return -(-count // parts)
+
+
+class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
+    """A layer."""
+
+    @property
+    def kind(self) -> str:
+        return str(type(self).__struct_config__.tag)
+
+    def parameters(self, tensor: int = 1) -> int:
+        """Count the parameters on one of so many tensor-parallel GPUs."""
+        raise NotImplementedError
+
+    def needs(self, on: Pass) -> Needs:
+        """Return what it needs of memory beside its parameters."""
+        return Needs()
 
 
 class Embedding(Layer, frozen=True, tag="embedding"):
-    """A table of vectors by token: v·h parameters.
+    """A table of vectors by token: v·h, split by v (Shoeybi et al. 2019, section 3).
 
-    Megatron-LM (Shoeybi et al. 2019, section 3) splits it by the vocabulary. Kept are
-    the tokens' numbers (int64) and, with dropout, its mask (Korthikanti et al.,
-    section 4.3).
+    Kept are the tokens' numbers (int64), 8 T, and with dropout its mask, T·h
+    (Korthikanti et al., section 4.3).
     """
 
     rows: Size
@@ -33,17 +110,11 @@ class Embedding(Layer, frozen=True, tag="embedding"):
     dropout: bool = False
 
     def parameters(self, tensor: int = 1) -> int:
-        """v·h, split by v."""
         return divided(self.rows, tensor) * self.columns
 
-    def saved(self, on: Pass) -> Saved:
-        """8 T, and T·h of a mask."""
-        mask = self.columns if self.dropout else 0
-        return Saved(whole_bytes=on.all_tokens * (8 + mask))
-
-    def input_bytes(self, on: Pass) -> int:
-        """8 T: the numbers of the tokens, int64."""
-        return 8 * on.all_tokens
+    def needs(self, on: Pass) -> Needs:
+        mask = on.all_tokens * self.columns * self.dropout
+        return Needs(8 * on.all_tokens, 8 * on.all_tokens + mask)
 
 
 class Table(Layer, frozen=True, tag="table"):
@@ -56,32 +127,25 @@ class Table(Layer, frozen=True, tag="table"):
     columns: Size
 
     def parameters(self, tensor: int = 1) -> int:
-        """Rows by columns, on every GPU."""
         return self.rows * self.columns
 
 
 class Norm(Layer, frozen=True, tag="norm"):
-    """LayerNorm (Ba et al. 2016) with a bias, or RMSNorm (Zhang and Sennrich 2019)."""
+    """LayerNorm (Ba et al. 2016) with a bias, or RMSNorm (Zhang and Sennrich 2019).
+
+    Kept is the input, e·T·h (Korthikanti et al., section 4.1), which is fp32 under
+    autocast, and statistics in fp32: PyTorch's fused `layer_norm` and `rms_norm`.
+    """
 
     size: Size
     bias: bool = False
 
     def parameters(self, tensor: int = 1) -> int:
-        """2h with a bias, else h."""
         return self.size * (2 if self.bias else 1)
 
-    def saved(self, on: Pass) -> Saved:
-        """e·T·h: the input (Korthikanti et al., section 4.1); statistics in fp32.
-
-        That is PyTorch's fused `layer_norm` and `rms_norm`.
-        """
-        statistics = 4 * (2 if self.bias else 1)
-        element = on.norm_bytes * self.size
-        return Saved(whole_bytes=on.all_tokens * (element + statistics))
-
-    def input_bytes(self, on: Pass) -> int:
-        """e·T·h; under autocast the residual is fp32."""
-        return on.norm_bytes * on.all_tokens * self.size
+    def needs(self, on: Pass) -> Needs:
+        reads = on.norm_bytes * on.all_tokens * self.size
+        return Needs(reads, reads + 4 * (2 if self.bias else 1) * on.all_tokens)
 
 
 class Attention(Layer, frozen=True, tag="attention"):
@@ -109,7 +173,7 @@ class Attention(Layer, frozen=True, tag="attention"):
     head_norm: bool = False
     causal: bool = False
     cross: bool = False
-    window: Annotated[int, msgspec.Meta(ge=0, le=10_000_000)] = 0
+    window: NoneOrMore = 0
     dropout: bool = False
 
     def parameters(self, tensor: int = 1) -> int:
@@ -124,52 +188,34 @@ class Attention(Layer, frozen=True, tag="attention"):
         count += self.hidden if self.output_bias else 0
         return count + (2 * self.head_size if self.head_norm else 0)
 
-    def _scores(self, on: Pass) -> int:
-        return on.batch * self.heads * on.tokens**2
-
-    def saved(self, on: Pass) -> Saved:
+    def needs(self, on: Pass) -> Needs:
         """11·s·b·h + 5·a·s²·b with dropout (Korthikanti et al., section 4.1).
 
         The input e·T·h and the mask T·h are whole; queries, keys, values and what the
         last projection reads are split: e·T·(2a + 2k)·d, and what norms of heads read:
-        e·T·(a + k)·d. The softmax is e·a·s²·b, with
-        dropout (2e + 1)·a·s²·b. FlashAttention (Dao et al. 2022, section 3.1) keeps in
-        its place a statistic of each row: 4·a·T in fp32.
+        e·T·(a + k)·d. The softmax is e·a·s²·b, with dropout (2e + 1)·a·s²·b.
+        FlashAttention (Dao et al. 2022, section 3.1) keeps in its place a statistic of
+        each row: 4·a·T in fp32. The backward pass has the gradients of what the core
+        reads, of the scores and of the input, and a forward pass as many tensors. The
+        cache is 2·T·k·d (Shazeer 2019; Pope et al. 2022, arXiv:2211.05102).
         """
-        element, tokens = on.element_bytes, on.all_tokens
-        mask = tokens * self.hidden if self.dropout else 0
-        width = (self.heads + self.kv_heads) * self.head_size
-        width *= 3 if self.head_norm else 2
-        split = element * tokens * width
+        reads = on.bytes_of(self.hidden)
+        width = on.bytes_of((self.heads + self.kv_heads) * self.head_size)
+        mask = on.all_tokens * self.hidden * self.dropout
+        split = width * (3 if self.head_norm else 2)
+        scores = on.batch * self.heads * on.tokens**2
+        element = on.element_bytes
         if on.is_flash:
-            split += 4 * self.heads * tokens
-            core = 0
-        else:
-            core = self._scores(on) * (2 * element + 1 if self.dropout else element)
-        return Saved(self.input_bytes(on) + mask, split, core)
-
-    def input_bytes(self, on: Pass) -> int:
-        """e·T·h."""
-        return on.element_bytes * on.all_tokens * self.hidden
-
-    def backward_bytes(self, on: Pass, tensor: int) -> int:
-        """The gradients of what the core reads and of the scores, and of the input."""
-        scores = 0 if on.is_flash else 2 * self._scores(on)
-        inner = (2 * self.heads + 2 * self.kv_heads) * self.head_size * on.all_tokens
-        own = divided(on.element_bytes * (scores + inner), tensor)
-        return own + 2 * self.input_bytes(on)
-
-    def forward_bytes(self, on: Pass, tensor: int) -> int:
-        """Residual and input, queries, keys, values and output; scores and softmax."""
-        return self.backward_bytes(on, tensor)
-
-    def cache_bytes(self, on: Pass, tensor: int, element_bytes: int) -> int:
-        """2·e·T·k·d (Shazeer 2019; Pope et al. 2022, arXiv:2211.05102)."""
-        if not (self.causal or self.cross):
-            return 0
-        tokens = min(on.tokens, self.window) if self.window else on.tokens
-        width = divided(self.kv_heads, tensor) * self.head_size
-        return 2 * element_bytes * on.batch * tokens * width
+            scores = 0
+            split += 4 * self.heads * on.all_tokens
+        core = scores * (2 * element + 1 if self.dropout else element)
+        working = divided(2 * width + 2 * element * scores, on.tensor) + 2 * reads
+        cached = 0
+        if self.causal or self.cross:
+            tokens = min(on.tokens, self.window) if self.window else on.tokens
+            heads = divided(self.kv_heads, on.tensor)
+            cached = 2 * on.batch * tokens * heads * self.head_size
+        return Needs(reads, reads + mask, split, core, working, working, cached)
 
 
 class Mlp(Layer, frozen=True, tag="mlp"):
@@ -195,32 +241,22 @@ class Mlp(Layer, frozen=True, tag="mlp"):
         biases = ways * inner + self.hidden if self.bias else 0
         return (ways + 1) * self.hidden * inner + biases
 
-    def saved(self, on: Pass) -> Saved:
+    def needs(self, on: Pass) -> Needs:
         """19·s·b·h with dropout (Korthikanti et al., section 4.1: 2 + 8 + 8 + 1).
 
         f times 2: what the activation reads and gives; ReLU keeps only what it gives.
-        With a gate 4: gate, its activation, the other product, and what both give.
+        With a gate 4: gate, its activation, the other product, and what both give. The
+        backward pass has two gradients of width f, three with a gate, and two of width
+        h; a forward pass as many tensors.
         """
-        tokens, element = on.all_tokens, on.element_bytes
-        kept = element * _kept_of_mlp(self.activation, self.gated)
-        kept += element + 1 if self.inner_dropout else 0
-        mask = tokens * self.hidden if self.dropout else 0
-        return Saved(self.input_bytes(on) + mask, tokens * self.intermediate * kept)
-
-    def input_bytes(self, on: Pass) -> int:
-        """e·T·h."""
-        return on.element_bytes * on.all_tokens * self.hidden
-
-    def backward_bytes(self, on: Pass, tensor: int) -> int:
-        """Two gradients of width f, three with a gate, and two of width h."""
-        wide = on.element_bytes * on.all_tokens * self.intermediate
-        return (
-            divided((3 if self.gated else 2) * wide, tensor) + self.input_bytes(on) * 2
-        )
-
-    def forward_bytes(self, on: Pass, tensor: int) -> int:
-        """As many tensors as the backward pass: inputs and result of the activation."""
-        return self.backward_bytes(on, tensor)
+        reads, wide = on.bytes_of(self.hidden), on.bytes_of(self.intermediate)
+        mask = on.all_tokens * self.hidden * self.dropout
+        kept = 4 if self.gated else 1 if self.activation == "relu" else 2
+        split = wide * kept
+        if self.inner_dropout:
+            split += wide + on.all_tokens * self.intermediate
+        working = divided((3 if self.gated else 2) * wide, on.tensor) + 2 * reads
+        return Needs(reads, reads + mask, split, 0, working, working)
 
 
 class Experts(Layer, frozen=True, tag="experts"):
@@ -239,31 +275,18 @@ class Experts(Layer, frozen=True, tag="experts"):
         inner = divided(self.intermediate, tensor)
         return self.experts * self.hidden * (3 * inner + 1)
 
-    def saved(self, on: Pass) -> Saved:
-        """What `Mlp` keeps with a gate, for each active expert.
+    def needs(self, on: Pass) -> Needs:
+        """What `Mlp` needs with a gate, for each active expert.
 
         Each reads a gathered copy e·T·h, gives e·T·h to be weighted, and adds e·T·h,
         which PyTorch's `index_add` keeps. The router keeps its input, and its
         probabilities in fp32.
         """
-        tokens, element = on.all_tokens, on.element_bytes
-        copies = 3 * self.active * self.input_bytes(on)
-        router = self.input_bytes(on) + 4 * tokens * self.experts
-        wide = 4 * element * self.active * tokens * self.intermediate
-        return Saved(copies + router, wide)
-
-    def input_bytes(self, on: Pass) -> int:
-        """e·T·h."""
-        return on.element_bytes * on.all_tokens * self.hidden
-
-    def backward_bytes(self, on: Pass, tensor: int) -> int:
-        """As for `Mlp` with a gate, for all tokens of the active experts."""
-        wide = on.element_bytes * self.active * on.all_tokens * self.intermediate
-        return divided(3 * wide, tensor) + self.input_bytes(on) * 2
-
-    def forward_bytes(self, on: Pass, tensor: int) -> int:
-        """As many tensors as the backward pass."""
-        return self.backward_bytes(on, tensor)
+        reads = on.bytes_of(self.hidden)
+        wide = on.bytes_of(self.active * self.intermediate)
+        whole = (3 * self.active + 1) * reads + 4 * on.all_tokens * self.experts
+        working = divided(3 * wide, on.tensor) + 2 * reads
+        return Needs(reads, whole, 4 * wide, 0, working, working)
 
 
 class Linear(Layer, frozen=True, tag="linear"):
@@ -274,16 +297,12 @@ class Linear(Layer, frozen=True, tag="linear"):
     bias: bool = True
 
     def parameters(self, tensor: int = 1) -> int:
-        """Inputs by outputs and a bias, on every GPU."""
         return self.outputs * (self.inputs + (1 if self.bias else 0))
 
-    def saved(self, on: Pass) -> Saved:
+    def needs(self, on: Pass) -> Needs:
         """e·b·inputs: a product keeps what it reads."""
-        return Saved(whole_bytes=self.input_bytes(on))
-
-    def input_bytes(self, on: Pass) -> int:
-        """e·b·inputs."""
-        return on.element_bytes * on.batch * self.inputs
+        reads = on.element_bytes * on.batch * self.inputs
+        return Needs(reads, reads)
 
 
 class Logits(Layer, frozen=True, tag="logits"):
@@ -299,50 +318,86 @@ class Logits(Layer, frozen=True, tag="logits"):
     bias: bool = False
 
     def parameters(self, tensor: int = 1) -> int:
-        """v·h, split by v; none if tied, but for a bias."""
         rows = divided(self.vocabulary, tensor)
         return rows * ((0 if self.tied else self.hidden) + (1 if self.bias else 0))
 
-    def saved(self, on: Pass) -> Saved:
-        """e·T·h: what the product reads (Korthikanti et al., section 4.3)."""
-        return Saved(whole_bytes=self.input_bytes(on))
+    def needs(self, on: Pass) -> Needs:
+        """e·T·h: what the product reads (Korthikanti et al., section 4.3).
 
-    def input_bytes(self, on: Pass) -> int:
-        """e·T·h."""
-        return on.element_bytes * on.all_tokens * self.hidden
-
-    def backward_bytes(self, on: Pass, tensor: int) -> int:
-        """(e + 12)·T·v: logits, and in fp32 log-softmax, its gradient, and theirs.
-
-        Korthikanti et al., section 4.3, count the 4·s·b·v that a fused loss needs.
-        PyTorch's `cross_entropy` of `logits.float()` has three of them at once while
-        its backward pass is in `log_softmax`, and the caller holds the logits.
+        (e + 12)·T·v in the backward pass: logits, and in fp32 log-softmax, its
+        gradient, and theirs. Korthikanti et al., section 4.3, count the 4·s·b·v that a
+        fused loss needs. PyTorch's `cross_entropy` of `logits.float()` has three of
+        them at once while its backward pass is in `log_softmax`, and the caller holds
+        the logits. A forward pass has the last token alone, with a copy in fp32.
         """
-        whole = (on.element_bytes + 12) * on.all_tokens
-        return whole * divided(self.vocabulary, tensor)
-
-    def forward_bytes(self, on: Pass, tensor: int) -> int:
-        """(e + 4)·b·v: of the last token alone, with its copy in fp32."""
-        whole = (on.element_bytes + 4) * on.batch
-        return whole * divided(self.vocabulary, tensor)
-
-
-def _kept_of_mlp(activation: str, is_gated: bool) -> int:
-    if is_gated:
-        return 4
-    return 1 if activation == "relu" else 2
+        reads = on.bytes_of(self.hidden)
+        rows = divided(self.vocabulary, on.tensor)
+        backward = (on.element_bytes + 12) * on.all_tokens * rows
+        return Needs(
+            reads, reads, 0, 0, backward, (on.element_bytes + 4) * on.batch * rows
+        )
 
 
+class Convolution(Layer, frozen=True, tag="convolution"):
+    """A convolution of images, with the batch norm and activation that follow it.
+
+    Attributes:
+        scale: side of the image over side of what it gives.
+        stride: side of what it reads over side of what it gives.
+        norm: a batch norm follows (Ioffe and Szegedy 2015).
+        relu: an in-place ReLU follows.
+        reads_image: it is the first, and keeps the images.
+    """
+
+    inputs: Size
+    outputs: Size
+    kernel: Few
+    scale: Few
+    stride: Few = 1
+    groups: Few = 1
+    bias: bool = False
+    norm: bool = False
+    relu: bool = False
+    reads_image: bool = False
+
+    def parameters(self, tensor: int = 1) -> int:
+        """As of He et al. 2015: kernel²·inputs·outputs / groups, norm 2·outputs."""
+        count = self.kernel**2 * (self.inputs // self.groups) * self.outputs
+        return count + self.outputs * (self.bias + 2 * self.norm)
+
+    def needs(self, on: Pass) -> Needs:
+        """Keep its output once for the norm that reads it, once what the ReLU gives.
+
+        What the convolution itself keeps is its input: the output of the ReLU before
+        (Rota Bulò et al. 2018, arXiv:1712.02616). The backward pass has the gradients
+        of output and input; what cuDNN needs is not known. A forward pass has a
+        residual of the output's size, too.
+        """
+        side = divided(on.side, self.scale)
+        pixel = on.element_bytes * on.batch
+        reads = pixel * self.inputs * (side * self.stride) ** 2
+        gives = pixel * self.outputs * side**2
+        kept = gives * (self.norm + self.relu) + reads * self.reads_image
+        return Needs(reads, kept, 0, 0, gives + reads, 2 * gives + reads)
+
+
+class Pool(Layer, frozen=True, tag="pool"):
+    """A max pooling; kept are (e + 8) of each output: itself, and its int64 index.
+
+    That is PyTorch's `max_pool2d_with_indices`.
+    """
+
+    channels: Size
+    scale: Few
+
+    def parameters(self, tensor: int = 1) -> int:
+        return 0
+
+    def needs(self, on: Pass) -> Needs:
+        outputs = on.batch * self.channels * divided(on.side, self.scale) ** 2
+        return Needs(whole_bytes=outputs * (on.element_bytes + 8))
+
+
+_OfTokens = Embedding | Table | Norm | Attention | Mlp | Experts | Linear | Logits
 #: what a description may have
-AnyLayer = (
-    Embedding
-    | Table
-    | Norm
-    | Attention
-    | Mlp
-    | Experts
-    | Linear
-    | Logits
-    | Convolution
-    | Pool
-)
+AnyLayer = _OfTokens | Convolution | Pool

@@ -1,25 +1,24 @@
-"""A model's memory as it is shown: computed once, drawn by terminal and notebook.
+"""What the calculator says of a model and a plan: figures, and how they are shown.
 
 Every text is ready to show. Names come from descriptions: views escape them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
 
 from warpbook_monitors import units
-from warpbook_monitors.model_memory.fit import Fit
-from warpbook_monitors.model_memory.inference import InferenceMemory
-from warpbook_monitors.model_memory.plan import Plan
-from warpbook_monitors.model_memory.report import ModelMemory
-from warpbook_monitors.model_memory.training import StageMemory
+from warpbook_monitors.model_memory.description import Model
+from warpbook_monitors.model_memory.fit import Fit, fit_of
+from warpbook_monitors.model_memory.plan import Plan, check_plan
+from warpbook_monitors.model_memory.stages import StageMemory, stage_memories
 from warpbook_monitors.plain_text import shortened
 
 _MOST_NAME = 40
-#: what GPUs hold at the peak, in the order of the bar, with the letter that a terminal
-#: draws it with
+#: what GPUs hold at the peak, with the letter that a terminal draws it with
 _LETTERS = {
     "weights": "W",
     "gradients": "G",
@@ -29,6 +28,43 @@ _LETTERS = {
     "cache of keys and values": "C",
     "temporaries": "T",
 }
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Parameters of one kind of layers in one block, all repetitions together."""
+
+    block: str
+    kind: str
+    times: int
+    parameters: int
+
+
+class ModelMemory(msgspec.Struct, frozen=True):
+    """What a model needs, on each stage of the plan.
+
+    Attributes:
+        name: of the model.
+        source: of its figures.
+        parameters: of the whole model.
+        parts: the same by block and kind of layer.
+        batch: of a micro-batch on a GPU.
+        tokens: of a sequence.
+        side: of an image in pixels; 0 for text.
+        gpus: of the whole plan.
+        stages: what a GPU of each needs.
+        fit: None where no capacity was given.
+    """
+
+    name: str
+    source: str
+    parameters: int
+    parts: list[Part]
+    batch: int
+    tokens: int
+    side: int
+    gpus: int
+    stages: list[StageMemory]
+    fit: Fit | None
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -51,110 +87,98 @@ class Segment(msgspec.Struct, frozen=True):
     share: str
 
 
-class Bar(msgspec.Struct, frozen=True):
-    """The peak against a GPU's memory; the segments sum to it."""
-
-    #: the peak, and of how much it is where that is known
-    title: str
-    segments: tuple[Segment, ...]
-    peak_bytes: int
-    #: None where no GPU was given
-    capacity_bytes: int | None
-
-    @property
-    def scale_bytes(self) -> int:
-        """Give what the whole length stands for."""
-        return max(self.peak_bytes, self.capacity_bytes or 0, 1)
-
-
 class MemoryView(msgspec.Struct, frozen=True):
     """The heaviest GPU of a plan, from its title to what to change."""
 
     title: str
     #: which GPU it is; empty where there is one
     where: str
-    rows: tuple[Row, ...]
-    bar: Bar
+    rows: list[Row]
+    #: of the bar: the peak, and of how much it is where that is known
+    bar_title: str
+    #: they sum to the peak
+    segments: list[Segment]
+    peak_bytes: int
+    #: None where no GPU was given
+    capacity_bytes: int | None
     #: whether it fits, and what to change first; empty where no GPU was given
-    fit: tuple[str, ...]
+    fit: list[str]
+
+    @property
+    def scale_bytes(self) -> int:
+        """Return what the whole length of the bar stands for."""
+        return max(self.peak_bytes, self.capacity_bytes or 0, 1)
+
+
+def model_memory(
+    model: Model, plan: Plan, capacity_bytes: int | None = None
+) -> ModelMemory:
+    """Compute the memory of training, or of inference.
+
+    Raises:
+        PlanError: an option does not fit the model.
+    """
+    check_plan(model, plan)
+    return ModelMemory(
+        name=model.name,
+        source=model.source,
+        parameters=model.parameters,
+        parts=list(_parts(model)),
+        batch=plan.batch,
+        tokens=plan.tokens or model.tokens,
+        side=plan.side or model.side,
+        gpus=plan.tensor * plan.pipeline * plan.data,
+        stages=stage_memories(model, plan),
+        fit=None if capacity_bytes is None else fit_of(model, plan, capacity_bytes),
+    )
+
+
+def _parts(model: Model) -> Iterator[Part]:
+    for block in model.blocks:
+        kinds = Counter[str]()
+        for layer in block.layers:
+            kinds[layer.kind] += block.times * layer.parameters()
+        for kind, parameters in kinds.items():
+            if parameters:
+                yield Part(block.name, kind, block.times, parameters)
 
 
 def view_of_memory(memory: ModelMemory, plan: Plan) -> MemoryView:
-    """Put what was computed into words.
-
-    Args:
-        memory: of the plan.
-        plan: what was asked.
-    """
-    if memory.training:
-        stage = max(memory.training, key=lambda one: one.peak_bytes)
-        title, rows = _training_title(memory, plan), tuple(_training_rows(stage))
-        number, stages = stage.stage, len(memory.training)
-        held = _held_in_training(stage)
-        peak_bytes = stage.peak_bytes
-    else:
-        serving = max(memory.inference, key=lambda one: one.peak_bytes)
-        title, rows = _inference_title(memory, plan), tuple(_inference_rows(serving))
-        number, stages = serving.stage, len(memory.inference)
-        held = _held_in_inference(serving)
-        peak_bytes = serving.peak_bytes
+    """Put into words what was computed of a plan."""
+    stage = max(memory.stages, key=lambda stage: stage.peak_bytes)
+    peak_bytes = stage.peak_bytes
     capacity = None if memory.fit is None else memory.fit.capacity_bytes
-    return MemoryView(
-        title,
-        _where(memory, number, stages),
-        rows,
-        _bar(held, peak_bytes, capacity),
-        () if memory.fit is None else tuple(_fit_lines(memory.fit)),
-    )
-
-
-def _bar(held: dict[str, int], peak_bytes: int, capacity: int | None) -> Bar:
     title = f"At the peak: {units.size(peak_bytes)}"
     if capacity is not None:
-        share = units.share(peak_bytes / capacity)
-        title += f" of {units.size(capacity)}, {share}"
-    segments = tuple(
+        title += f" of {units.size(capacity)}, {units.share(peak_bytes / capacity)}"
+    segments = [
         Segment(
-            label,
-            _LETTERS[label],
-            size_bytes,
-            units.size(size_bytes),
+            *(label, _LETTERS[label], size_bytes, units.size(size_bytes)),
             units.share(size_bytes / max(peak_bytes, 1)),
         )
-        for label, size_bytes in held.items()
+        for label, size_bytes in stage.held.items()
         if size_bytes
+    ]
+    return MemoryView(
+        title=_title(memory, plan),
+        where=_where(memory, stage.stage),
+        rows=list(_rows(stage)),
+        bar_title=title,
+        segments=segments,
+        peak_bytes=peak_bytes,
+        capacity_bytes=capacity,
+        fit=[] if memory.fit is None else list(_fit_lines(memory.fit)),
     )
-    return Bar(title, segments, peak_bytes, capacity)
 
 
-def _held_in_training(stage: StageMemory) -> dict[str, int]:
-    held = stage.held
-    return {
-        "weights": held.weights_bytes,
-        "gradients": held.gradients_bytes,
-        "optimizer states": held.states_bytes,
-        "master weights": held.master_bytes,
-        "activations": held.activations_bytes,
-        "temporaries": held.temporary_bytes,
-    }
-
-
-def _held_in_inference(stage: InferenceMemory) -> dict[str, int]:
-    return {
-        "weights": stage.weights_bytes,
-        "cache of keys and values": stage.cache_bytes,
-        "temporaries": stage.working_bytes,
-    }
-
-
-def _work(memory: ModelMemory) -> str:
+def _title(memory: ModelMemory, plan: Plan) -> str:
+    work = f"{memory.batch:,} × {memory.tokens:,} tokens"
     if memory.side:
-        return f"{memory.batch:,} images of {memory.side:,} × {memory.side:,}"
-    return f"{memory.batch:,} × {memory.tokens:,} tokens"
-
-
-def _training_title(memory: ModelMemory, plan: Plan) -> str:
-    words = [f"Training on {_work(memory)}", f"{plan.precision} precision"]
+        work = f"{memory.batch:,} images of {memory.side:,} × {memory.side:,}"
+    if plan.inference:
+        weights = f"weights in {plan.dtype}"
+        return f"Inference of {work}, {weights}, cache in {plan.kv_dtype}"
+    words = [f"Training on {work}", f"{plan.precision} precision"]
     words.append(plan.optimizer + (" (fused)" if plan.fused else ""))
     if plan.checkpoint != "none":
         words.append(f"{plan.checkpoint} checkpointing")
@@ -163,14 +187,8 @@ def _training_title(memory: ModelMemory, plan: Plan) -> str:
     return ", ".join(words)
 
 
-def _inference_title(memory: ModelMemory, plan: Plan) -> str:
-    return (
-        f"Inference of {_work(memory)}, weights in {plan.dtype}, "
-        f"cache in {plan.kv_dtype}"
-    )
-
-
-def _where(memory: ModelMemory, stage: int, stages: int) -> str:
+def _where(memory: ModelMemory, stage: int) -> str:
+    stages = len(memory.stages)
     if stages > 1:
         return (
             f"On each GPU of stage {stage + 1} of {stages}, the heaviest; "
@@ -179,42 +197,27 @@ def _where(memory: ModelMemory, stage: int, stages: int) -> str:
     return f"On each of {memory.gpus:,} GPUs:" if memory.gpus > 1 else ""
 
 
-def _training_rows(stage: StageMemory) -> Iterator[Row]:
-    yield Row("weights", units.size(stage.weights_bytes))
-    yield Row("gradients", units.size(stage.gradients_bytes))
-    yield Row("optimizer states", units.size(stage.states_bytes))
-    yield Row("master weights", units.size(stage.master_bytes))
-    flight = (
-        f", {stage.micro_batches} micro-batches in flight"
-        if stage.micro_batches > 1
-        else ""
-    )
-    yield Row(f"activations{flight}", units.size(stage.activations_bytes))
-    for kind in stage.activations:
-        yield Row(kind.kind, units.size(kind.size_bytes), is_part=True)
-    yield Row("temporary: logits and loss", units.size(stage.logits_bytes))
-    if stage.gathered_bytes:
-        yield Row("temporary: gathered by ZeRO 3", units.size(stage.gathered_bytes))
-    yield Row("temporary: optimizer", units.size(stage.step_bytes))
-    if stage.peak_block is None:
-        moment = "in the optimizer"
-    else:
-        moment = f"in the backward pass of: {shortened(stage.peak_block, _MOST_NAME)}"
-    yield Row(f"peak, {moment}", units.size(stage.peak_bytes))
-
-
-def _inference_rows(stage: InferenceMemory) -> Iterator[Row]:
-    yield Row("weights", units.size(stage.weights_bytes))
-    yield Row("cache of keys and values", units.size(stage.cache_bytes))
-    yield Row("temporary: the largest layer", units.size(stage.working_bytes))
-    yield Row("peak", units.size(stage.peak_bytes))
+def _rows(stage: StageMemory) -> Iterator[Row]:
+    for label, size_bytes in stage.needed.items():
+        flight = ""
+        if label == "activations" and stage.micro_batches > 1:
+            flight = f", {stage.micro_batches} micro-batches in flight"
+        if size_bytes:
+            yield Row(label + flight, units.size(size_bytes))
+        if label == "activations":
+            for kind, of_kind in stage.activations.items():
+                yield Row(kind, units.size(of_kind), is_part=True)
+    moment = ", in the optimizer" if stage.activations else ""
+    if stage.peak_block is not None:
+        block = shortened(stage.peak_block, _MOST_NAME)
+        moment = f", in the backward pass of: {block}"
+    yield Row(f"peak{moment}", units.size(stage.peak_bytes))
 
 
 def _fit_lines(fit: Fit) -> Iterator[str]:
-    capacity = units.size(fit.capacity_bytes)
     kept = units.size(fit.reserved_bytes)
     answer = "yes" if fit.is_enough else "no"
-    yield f"Fits {capacity}, with {kept} kept free: {answer}"
+    yield f"Fits {units.size(fit.capacity_bytes)}, with {kept} kept free: {answer}"
     if fit.is_enough:
         return
     if not fit.changes:

@@ -47,7 +47,7 @@ def test_what_to_change_first(capfd: pytest.CaptureFixture[str]) -> None:
         *("gpt2", "--batch", "16", "--micro-batches", "4", "--fits", "30GB"),
     )
     assert lower["fit"]["is_enough"] is True
-    assert lower["training"][0]["peak_bytes"] == change["peak_bytes"]
+    assert lower["stages"][0]["peak_bytes"] == change["peak_bytes"]
 
 
 def test_the_peak_is_a_bar_with_its_values(capfd: pytest.CaptureFixture[str]) -> None:
@@ -76,8 +76,8 @@ def test_inference_has_weights_and_a_cache(capfd: pytest.CaptureFixture[str]) ->
     text = printed(capfd, *options, "--dtype", "int4", "--sequence", "4096")
     assert "Inference of 4 × 4,096 tokens, weights in int4, cache in fp8" in text
     memory = as_json(capfd, *options, "--sequence", "4096")
-    assert memory["training"] == []
-    assert memory["inference"][0]["cache_bytes"] == 4 * 4096 * 32 * 2 * 8 * 128
+    needed = memory["stages"][0]["needed"]
+    assert needed["cache of keys and values"] == 4 * 4096 * 32 * 2 * 8 * 128
 
 
 def test_images(capfd: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +86,7 @@ def test_images(capfd: pytest.CaptureFixture[str]) -> None:
         capfd, *options, "--precision", "fp32"
     )
     small, large = (
-        as_json(capfd, *options, "--image", side)["training"][0]["activations_bytes"]
+        as_json(capfd, *options, "--image", side)["stages"][0]["needed"]["activations"]
         for side in ("128", "256")
     )
     assert large / small == pytest.approx(4, rel=0.01)
@@ -111,10 +111,10 @@ def test_a_name_in_a_file_steers_no_terminal(
     [
         (("gpt5",), 1, "is no known model: take one of bert-base"),
         (("gpt2", "--sequence", "9999"), 1, "--sequence 1024 or less"),
-        (("gpt2", "--fits", "1GB"), 1, "--reserve leaves nothing of --fits"),
+        (("gpt2", "--fits", "1GB"), 2, "1GB of it is kept free"),
         (("gpt2", "--fits", "much"), 2, "write 80GB, 24GiB or 500MB"),
-        (("gpt2", "--batch", "0"), 2, "write a whole number of 1 or more"),
-        (("gpt2", "--batch", "20000"), 2, "10000 at most"),
+        (("gpt2", "--batch", "0"), 2, "Expected `int` >= 1"),
+        (("gpt2", "--batch", "20000"), 2, "Expected `int` <= 10000"),
         (("gpt2", "--zero", "4"), 2, "invalid choice"),
     ],
 )

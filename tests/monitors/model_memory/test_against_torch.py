@@ -9,10 +9,10 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from tests import torch_encoders, torch_models
 from warpbook_monitors.model_memory import layers
-from warpbook_monitors.model_memory.description import read_model
-from warpbook_monitors.model_memory.layer import Layer, Pass
+from warpbook_monitors.model_memory.layers import Layer, Pass
+from warpbook_monitors.model_memory.models import read_model
 from warpbook_monitors.model_memory.plan import Plan
-from warpbook_monitors.model_memory.training import training_memory
+from warpbook_monitors.model_memory.stages import stage_memories
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,7 @@ def test_a_layer_keeps_what_autograd_keeps(
 ) -> None:
     made = module()
     x = torch.randn(2, 64, 128, requires_grad=True)
-    saved = layer.saved(on)
-    formula = saved.whole_bytes + saved.split_bytes + saved.core_bytes
+    formula = layer.needs(on).kept_bytes
     # rotary positions keep their angles, which all layers could share
     angles = 2 * 2 * 64 * 32 * 4 if getattr(made, "rotary", False) else 0
     assert kept_bytes(lambda: made(x), made) == formula + angles
@@ -112,11 +111,11 @@ def test_a_layer_keeps_what_autograd_keeps(
 def test_attention_without_flash_keeps_its_scores() -> None:
     module = torch_models.Attention(128, 4, 4, True, flash=False)
     x = torch.randn(2, 64, 128, requires_grad=True)
-    saved = layers.Attention(128, 4, 4, 32).saved(TEXT)
+    needs = layers.Attention(128, 4, 4, 32).needs(TEXT)
     mask = 64 * 64
     kept = kept_bytes(lambda: module(x), module)
-    assert kept == saved.whole_bytes + saved.split_bytes + saved.core_bytes + mask
-    assert saved.core_bytes == 4 * 2 * 4 * 64 * 64
+    assert kept == needs.kept_bytes + mask
+    assert needs.core_bytes == 4 * 2 * 4 * 64 * 64
 
 
 def test_experts_keep_what_autograd_keeps() -> None:
@@ -125,10 +124,9 @@ def test_experts_keep_what_autograd_keeps() -> None:
     layer = layers.Experts(128, 320, experts=4, active=2)
     counted = sum(parameter.numel() for parameter in module.parameters())
     assert layer.parameters() == counted
-    saved = layer.saved(TEXT)
     kept = kept_bytes(lambda: module(x), module)
     # which token went where is left out
-    assert saved.whole_bytes + saved.split_bytes == pytest.approx(kept, rel=0.01)
+    assert layer.needs(TEXT).kept_bytes == pytest.approx(kept, rel=0.01)
 
 
 def test_a_resnet_keeps_what_autograd_keeps() -> None:
@@ -136,7 +134,7 @@ def test_a_resnet_keeps_what_autograd_keeps() -> None:
         module = torch_models.resnet50()
         images = torch.randn(2, 3, 224, 224)
     plan = Plan(batch=2, precision="fp32", optimizer="sgd")
-    (stage,) = training_memory(read_model("resnet-50"), plan)
+    [stage] = stage_memories(read_model("resnet-50"), plan)
     kept = kept_bytes(lambda: module(images), module)
     # statistics of batch norms are left out
-    assert stage.activations_bytes == pytest.approx(kept, rel=0.01)
+    assert stage.needed["activations"] == pytest.approx(kept, rel=0.01)

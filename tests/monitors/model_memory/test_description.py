@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_monitors.model_memory.description import (
-    ModelError,
-    known_names,
-    read_model,
-)
+from warpbook_monitors.model_memory.models import ModelError, known_names, read_model
 
 #: as published: model cards, torchvision's weights, Transformers' num_parameters()
 PUBLISHED = {
@@ -47,6 +43,11 @@ LLAMA = {
 CONFIGS = {
     "gpt2": {"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12},
     "bert-base": {"model_type": "bert"},
+    "resnet-101": {
+        "model_type": "resnet",
+        "depths": [3, 4, 23, 3],
+        "id2label": {str(number): "a name" for number in range(1000)},
+    },
     "t5-base": {
         "model_type": "t5",
         "d_model": 768,
@@ -154,14 +155,17 @@ LINEAR = {"kind": "linear", "inputs": 8, "outputs": 8}
         ("[]", "describes no model"),
         ('{"model_type": "deepseek_v3"}', "none of bert, gemma, gpt2"),
         ('{"model_type": ["gpt2"]}', "none of bert, gemma, gpt2"),
-        ('{"model_type": "llama"}', "`hidden_size` is missing: add it"),
-        ('{"model_type": "gpt2", "n_embd": -1}', "write a whole number from 1"),
-        ('{"model_type": "gpt2", "n_embd": 1e300}', "write a whole number from 1"),
-        ('{"model_type": "gpt2", "n_embd": true}', "write a whole number from 1"),
-        ('{"model_type": "gpt2", "n_layer": 9000000}', "times"),
+        ('{"model_type": "llama"}', "missing required field `hidden_size`"),
+        (
+            '{"model_type": "gpt2", "n_embd": -1}',
+            r"Expected `int` >= 1 - at `\$.n_embd`",
+        ),
+        ('{"model_type": "gpt2", "n_embd": 1e300}', r"at `\$.n_embd`"),
+        ('{"model_type": "gpt2", "n_embd": true}', "Expected `int`, got `bool`"),
+        ('{"model_type": "gpt2", "n_layer": 9000000}', "Expected `int` <= 10000"),
         ('{"model_type": "gpt2", "n_head": 7}', "correct one, or add `head_dim`"),
-        ('{"model_type": "gpt2", "resid_pdrop": "x"}', "`resid_pdrop` is no number"),
-        ('{"model_type": "bert", "_name_or_path": 5}', "is no string"),
+        ('{"model_type": "gpt2", "resid_pdrop": "x"}', r"at `\$.resid_pdrop`"),
+        ('{"model_type": "bert", "_name_or_path": 5}', "Expected `str`"),
         (
             json.dumps(
                 {"name": "x", "source": "", "blocks": [{"name": "a", "layers": []}]}

@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
 import pytest
 import torch
 from torch import nn
@@ -21,9 +20,9 @@ from torch.utils._pytree import tree_leaves
 from tests import model_steps
 from tests.model_steps import CASES, gpt2, made, without_dropout
 from warpbook_monitors.model_memory.description import Model
-from warpbook_monitors.model_memory.hugging_face import blocks_of_config
+from warpbook_monitors.model_memory.hugging_face import model_of_config
 from warpbook_monitors.model_memory.plan import Plan
-from warpbook_monitors.model_memory.training import training_memory
+from warpbook_monitors.model_memory.stages import stage_memories
 
 #: not those that choose experts: how many tokens each gets hangs on numbers, which
 #: the meta device has not
@@ -139,7 +138,7 @@ def peaks(
     make: Callable[[], nn.Module], model: Model, plan: Plan, device: str
 ) -> tuple[int, int]:
     """Give the calculator's peak and PyTorch's, of the second step."""
-    (stage,) = training_memory(model, plan)
+    [stage] = stage_memories(model, plan)
     with Alive() as alive:
         stepping = made(make, model, plan, device)
         stepping.step()
@@ -157,7 +156,7 @@ def test_the_peak_is_that_of_autograd(name: str) -> None:
 
 def test_the_peak_under_autocast() -> None:
     config = {"model_type": "gpt2", "n_embd": 96, "n_layer": 3, "vocab_size": 2000}
-    model = without_dropout(msgspec.convert(blocks_of_config(config), Model))
+    model = without_dropout(model_of_config(config))
     make = gpt2(layers=3, dropout=0.0, hidden=96, vocabulary=2000)
     plan = Plan(tokens=256, precision="autocast", optimizer="sgd")
     computed, counted = peaks(make, model, plan, "cpu")

@@ -3,23 +3,22 @@
 import msgspec
 import pytest
 
-from warpbook_monitors.model_memory.description import Model, known_names, read_model
+from warpbook_monitors.model_memory.description import Model
 from warpbook_monitors.model_memory.fit import fit_of
-from warpbook_monitors.model_memory.inference import inference_memory
-from warpbook_monitors.model_memory.layer import Pass
-from warpbook_monitors.model_memory.layers import Attention, Mlp, Norm
+from warpbook_monitors.model_memory.layers import Attention, Mlp, Norm, Pass
+from warpbook_monitors.model_memory.models import known_names, read_model
 from warpbook_monitors.model_memory.plan import Plan, PlanError, check_plan
-from warpbook_monitors.model_memory.training import StageMemory, training_memory
+from warpbook_monitors.model_memory.stages import StageMemory, stage_memories
 
 
 def step(name: str, **options: object) -> StageMemory:
     return max(stages(name, **options), key=lambda stage: stage.peak_bytes)
 
 
-def stages(name: str, **options: object) -> tuple[StageMemory, ...]:
+def stages(name: str, **options: object) -> list[StageMemory]:
     model, plan = read_model(name), msgspec.convert(options, Plan)
     check_plan(model, plan)
-    return training_memory(model, plan)
+    return stage_memories(model, plan)
 
 
 def test_a_layer_of_megatron_keeps_what_the_paper_says() -> None:
@@ -32,19 +31,19 @@ def test_a_layer_of_megatron_keeps_what_the_paper_says() -> None:
         Norm(hidden),
         Mlp(hidden, 4 * hidden, dropout=True),
     ]
-    saved = [part.saved(on) for part in layer]
-    total = sum(one.whole_bytes + one.split_bytes + one.core_bytes for one in saved)
+    needs = [part.needs(on) for part in layer]
+    total = sum(of_layer.kept_bytes for of_layer in needs)
     statistics = 2 * 4 * on.all_tokens
     unit = on.all_tokens * hidden
     assert total - statistics == unit * 34 + 5 * heads * 64 * on.all_tokens
     # table 2: with t tensor-parallel GPUs 10 + 24 / t + 5·a·s / (h·t)
-    assert sum(one.whole_bytes for one in saved) - statistics == unit * 10
+    assert sum(of_layer.whole_bytes for of_layer in needs) - statistics == unit * 10
 
 
 def test_mixed_precision_with_adam_is_16_bytes_a_parameter() -> None:
     stage = step("llama-2-7b")
-    held = stage.weights_bytes + stage.gradients_bytes
-    held += stage.states_bytes + stage.master_bytes
+    held = stage.needed["weights"] + stage.needed["gradients"]
+    held += stage.needed["optimizer states"] + stage.needed["master weights"]
     assert held == 16 * 6_738_415_616
 
 
@@ -54,7 +53,9 @@ def test_mixed_precision_with_adam_is_16_bytes_a_parameter() -> None:
 )
 def test_states_of_each_optimizer(optimizer: str, bytes_each: float) -> None:
     stage = step("gpt2", optimizer=optimizer)
-    assert stage.states_bytes == pytest.approx(bytes_each * 124_439_808, abs=8)
+    assert stage.needed["optimizer states"] == pytest.approx(
+        bytes_each * 124_439_808, abs=8
+    )
 
 
 def test_zero_splits_states_then_gradients_then_weights() -> None:
@@ -62,14 +63,23 @@ def test_zero_splits_states_then_gradients_then_weights() -> None:
     plain, *split = (
         step("llama-2-7b", data=8, zero=stage, fused=True) for stage in range(4)
     )
-    states = plain.states_bytes + plain.master_bytes
+    states = plain.needed["optimizer states"] + plain.needed["master weights"]
     for memory in split:
-        assert memory.states_bytes + memory.master_bytes == states // 8
-    gradients = [memory.gradients_bytes for memory in split]
-    assert gradients == [plain.gradients_bytes] + 2 * [plain.gradients_bytes // 8]
-    weights = [memory.weights_bytes for memory in split]
-    assert weights == 2 * [plain.weights_bytes] + [plain.weights_bytes // 8]
-    assert split[2].gathered_bytes > 0 == split[1].gathered_bytes
+        assert (
+            memory.needed["optimizer states"] + memory.needed["master weights"]
+            == states // 8
+        )
+    gradients = [memory.needed["gradients"] for memory in split]
+    assert gradients == [plain.needed["gradients"]] + 2 * [
+        plain.needed["gradients"] // 8
+    ]
+    weights = [memory.needed["weights"] for memory in split]
+    assert weights == 2 * [plain.needed["weights"]] + [plain.needed["weights"] // 8]
+    assert (
+        split[2].needed["temporary: gathered by ZeRO 3"]
+        > 0
+        == split[1].needed["temporary: gathered by ZeRO 3"]
+    )
     assert plain.peak_bytes > split[0].peak_bytes > split[1].peak_bytes
 
 
@@ -79,8 +89,10 @@ def test_tensor_parallelism_splits_all_but_norms_and_sequence_the_rest() -> None
     both = step("llama-2-7b", tensor=4, sequence_parallel=True)
     norms = 65 * 4096
     assert four.parameters == (one.parameters - norms) // 4 + norms
-    assert four.activations_bytes > one.activations_bytes / 4
-    assert both.activations_bytes == pytest.approx(one.activations_bytes / 4, abs=100)
+    assert four.needed["activations"] > one.needed["activations"] / 4
+    assert both.needed["activations"] == pytest.approx(
+        one.needed["activations"] / 4, abs=100
+    )
 
 
 def test_keys_and_values_that_are_too_few_are_on_each_gpu() -> None:
@@ -93,10 +105,12 @@ def test_the_first_stage_of_a_pipeline_has_most_micro_batches_in_flight() -> Non
     pipeline = stages("llama-2-7b", pipeline=4, micro_batches=8)
     assert [stage.micro_batches for stage in pipeline] == [4, 3, 2, 1]
     assert sum(stage.parameters for stage in pipeline) == 6_738_415_616
-    assert [stage.logits_bytes > 0 for stage in pipeline] == 3 * [False] + [True]
+    assert [
+        stage.needed["temporary: logits and loss"] > 0 for stage in pipeline
+    ] == 3 * [False] + [True]
     alone = step("llama-2-7b")
-    assert pipeline[0].activations_bytes == pytest.approx(
-        alone.activations_bytes, rel=0.02
+    assert pipeline[0].needed["activations"] == pytest.approx(
+        alone.needed["activations"], rel=0.02
     )
 
 
@@ -110,21 +124,20 @@ def test_checkpointing_keeps_the_inputs_of_layers() -> None:
         step("llama-2-7b", precision="bf16", optimizer="sgd", checkpoint=way)
         for way in ("none", "full")
     )
-    (inputs,) = (row for row in full.activations if row.kind == "block inputs")
-    assert inputs.size_bytes == 32 * 4096 * 4096 * 2
+    assert full.activations["block inputs"] == 32 * 4096 * 4096 * 2
     assert full.peak_bytes < none.peak_bytes
 
 
 def test_selective_checkpointing_leaves_the_scores_out() -> None:
     scores = step("gpt2", flash=False)
     selective = step("gpt2", flash=False, checkpoint="selective")
-    dropped = scores.activations_bytes - selective.activations_bytes
+    dropped = scores.needed["activations"] - selective.needed["activations"]
     assert dropped == 12 * 5 * 12 * 1024 * 1024
 
 
 def test_gradients_that_add_up_are_there_at_the_peak() -> None:
     once, twice = (step("gpt2", batch=8, micro_batches=n) for n in (1, 2))
-    assert twice.peak_bytes - once.peak_bytes == once.gradients_bytes
+    assert twice.peak_bytes - once.peak_bytes == once.needed["gradients"]
 
 
 @pytest.mark.parametrize(
@@ -132,31 +145,33 @@ def test_gradients_that_add_up_are_there_at_the_peak() -> None:
     [("llama-2-7b", 32, 32), ("llama-3-8b", 8, 32), ("mixtral-8x7b", 8, 32)],
 )
 def test_the_cache_of_keys_and_values(name: str, kv_heads: int, layers: int) -> None:
-    (one,) = inference_memory(read_model(name), Plan(batch=2, tokens=1000))
-    assert one.cache_bytes == 2 * layers * kv_heads * 128 * 2 * 1000 * 2
+    assert cache(name, batch=2, tokens=1000) == 2 * layers * kv_heads * 128 * 4000
+
+
+def cache(name: str, **options: object) -> int:
+    return step(name, inference=True, **options).needed["cache of keys and values"]
 
 
 def test_a_window_bounds_the_cache_and_an_encoder_has_none() -> None:
-    (mistral,) = inference_memory(read_model("mistral-7b"), Plan(tokens=8192))
-    assert mistral.cache_bytes == 2 * 32 * 8 * 128 * 4096 * 2
-    (bert,) = inference_memory(read_model("bert-base"), Plan())
-    assert bert.cache_bytes == 0
-    (four,) = inference_memory(read_model("mistral-7b"), Plan(tokens=8192, tensor=4))
-    assert four.cache_bytes == mistral.cache_bytes // 4
+    mistral = cache("mistral-7b", tokens=8192)
+    assert mistral == 2 * 32 * 8 * 128 * 4096 * 2
+    assert cache("mistral-7b", tokens=8192, tensor=4) == mistral // 4
+    assert cache("bert-base") == 0
 
 
 def test_quantized_weights() -> None:
-    model = read_model("llama-2-7b")
-    (eight,) = inference_memory(model, Plan(dtype="int8"))
-    (four,) = inference_memory(model, Plan(dtype="int4"))
-    assert eight.weights_bytes == 6_738_415_616 == 2 * four.weights_bytes
+    eight, four = (
+        step("llama-2-7b", inference=True, dtype=dtype).needed["weights"]
+        for dtype in ("int8", "int4")
+    )
+    assert eight == 6_738_415_616 == 2 * four
 
 
 @pytest.mark.parametrize("name", known_names())
 @pytest.mark.parametrize("is_inference", [False, True])
 def test_what_is_said_to_fit_fits(name: str, is_inference: bool) -> None:
     model = read_model(name)
-    fit = fit_of(model, Plan(batch=64), is_inference, 16 * 10**9, 10**9)
+    fit = fit_of(model, Plan(batch=64, inference=is_inference), 16 * 10**9)
     assert not fit.is_enough or not fit.changes
     if fit.would_fit and fit.changes:
         assert fit.changes[-1].peak_bytes <= 15 * 10**9
@@ -167,7 +182,7 @@ def test_what_is_said_to_fit_fits(name: str, is_inference: bool) -> None:
 def test_what_is_enough_alone_is_the_one_advice() -> None:
     model = read_model("gpt2")
     plan = Plan(batch=8, precision="bf16", flash=False)
-    fit = fit_of(model, plan, False, 12 * 10**9, 0)
+    fit = fit_of(model, plan, 13 * 10**9)
     assert [change.options for change in fit.changes] == ["without --no-flash"]
 
 

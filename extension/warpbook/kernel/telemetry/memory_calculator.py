@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import ipywidgets
 import msgspec
 
-from warpbook.kernel.telemetry.memory_controls import (
-    CONTROLS,
-    applies,
-    make_control,
-    options_of,
-    plan_of,
-    value_of,
-)
 from warpbook.kernel.telemetry.monitor_picture import MIME
 from warpbook.reports.html import notice_html
 from warpbook.reports.memory import bar_lines, memory_html
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.model_memory.description import known_names, read_model
-from warpbook_monitors.model_memory.plan import Plan
-from warpbook_monitors.model_memory.report import model_memory
-from warpbook_monitors.model_memory.sizes import SOLD_AS, read_gpu_size
-from warpbook_monitors.model_memory.view import MemoryView, view_of_memory
+from warpbook_monitors.model_memory.description import Model
+from warpbook_monitors.model_memory.fit import SOLD_AS, read_gpu_size
+from warpbook_monitors.model_memory.models import known_names, read_model
+from warpbook_monitors.model_memory.plan import (
+    HELP,
+    OPTIONS,
+    Option,
+    Plan,
+    options_of,
+)
+from warpbook_monitors.model_memory.view import (
+    MemoryView,
+    model_memory,
+    view_of_memory,
+)
 from warpbook_monitors.plain_text import joined
 
-#: as `warpbook memory` keeps free
-_RESERVED_BYTES = 10**9
 _ROWS = {"display": "flex", "flex_flow": "row wrap"}
+#: fields of which 0 is the model's own
+_LENGTHS = ("tokens", "side")
 
 
-def memory(
-    model: str, *, inference: bool = False, fits: str = "80GB", **plan: Any
-) -> MemoryCalculator:
+def memory(model: str, *, fits: str = "80GB", **plan: Any) -> MemoryCalculator:
     """Show what training or serving a model needs of a GPU's memory, with controls.
 
     It is computed by formula and needs no GPU. The bar is the GPU that is fullest.
@@ -44,18 +43,37 @@ def memory(
     Args:
         model: a known name, or the path of a description or a `config.json`, as
             `warpbook memory` takes it.
-        inference: serve the model instead of training it.
         fits: the GPU's memory, "80GB" as it is sold or "24GiB"; 1GB of it is kept
             free.
         plan: options of `warpbook memory` without their dashes: `batch=8`,
-            `sequence=1024`, `precision="bf16"`, `tp=2`, `zero=1`, `no_flash=True`.
+            `sequence=1024`, `inference=True`, `tp=2`, `zero=1`, `no_flash=True`.
 
     Raises:
         TypeError: there is no such option.
         ValueError: a value is invalid.
         MonitorError: there is no such model, or the plan does not fit it.
     """
-    return MemoryCalculator(model, inference, fits, plan_of(plan))
+    return MemoryCalculator(model, fits, _plan_of(plan))
+
+
+def _plan_of(arguments: dict[str, Any]) -> Plan:
+    by_argument = {
+        option.name.removeprefix("--").replace("-", "_"): option for option in OPTIONS
+    }
+    plan, fields = Plan(), dict[str, Any]()
+    for name, value in arguments.items():
+        option = by_argument.get(name)
+        if option is None:
+            raise TypeError(
+                f"memory() has no argument {name!r}. All: {', '.join(by_argument)}."
+            )
+        fields[option.field] = not value if option.is_negated else value
+        try:
+            plan = msgspec.convert(fields, Plan)
+        except msgspec.ValidationError as error:
+            problem = str(error).partition(" - at")[0]
+            raise ValueError(f"memory({name}={value!r}): {problem}.") from None
+    return plan
 
 
 class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
@@ -66,72 +84,66 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
         view: how it is shown.
     """
 
-    def __init__(self, model: str, is_inference: bool, fits: str, plan: Plan) -> None:
+    def __init__(self, model: str, fits: str, plan: Plan) -> None:
         """Compute it once, and make the controls.
 
         Raises:
             ValueError: the memory is no size, or too small.
             MonitorError: there is no such model, or the plan does not fit it.
         """
-        if read_gpu_size(fits) <= _RESERVED_BYTES:
-            raise ValueError(f"memory(fits={fits!r}): 1GB of it is kept free.")
-        self.plan = plan
-        self.view = _view(model, plan, is_inference, fits)
-        work = "inference" if is_inference else "training"
+        self.plan, self.view = plan, _view(model, plan, fits)
         sold = {f"{gpu} {gb}GB": f"{gb}GB" for gb, (gpu, _) in SOLD_AS.items()}
         sizes = sold if fits in sold.values() else {fits: fits, **sold}
-        self._model = _dropdown(
-            "Model", tuple(dict.fromkeys((model, *known_names()))), model
-        )
-        self._work = _dropdown("Work", ("training", "inference"), work)
-        self._fits = _dropdown("Memory of the GPU", sizes, fits)
-        self._controls = {control: make_control(control, plan) for control in CONTROLS}
+        models = tuple(dict.fromkeys((model, *known_names())))
+        self._model = _menu("Model", models, model)
+        self._fits = _menu("Memory of the GPU", sizes, fits)
+        self._controls = {option: _control(option, plan) for option in OPTIONS}
         self._drawing = ipywidgets.HTML()
-        settings = (self._model, self._work, self._fits)
+        controls = list(self._controls.values())
         super().__init__(
             [
-                ipywidgets.Box(settings, layout=_ROWS),
-                ipywidgets.Box(list(self._controls.values()), layout=_ROWS),
+                ipywidgets.Box([self._model, self._fits], layout=_ROWS),
+                ipywidgets.Box(controls, layout=_ROWS),
                 self._drawing,
             ]
         )
-        self._set_plan()
+        self._read_controls()
         self._draw()
-        for widget in (*settings, *self._controls.values()):
+        for widget in (self._model, self._fits, *controls):
             widget.observe(self._change, names="value")
 
     @property
     def command(self) -> str:
-        """Give the command that prints the same."""
+        """The command that prints the same."""
         words = ["warpbook memory", shlex.quote(self._model.value)]
-        words += ["--inference"] if self._is_inference else []
         words += [options_of(self.plan), f"--fits {shlex.quote(self._fits.value)}"]
         return " ".join(filter(None, words))
-
-    @property
-    def _is_inference(self) -> bool:
-        return bool(self._work.value == "inference")
 
     def _change(self, _change: object) -> None:
         """Compute it anew, or say why it can't be."""
         try:
-            plan = self._set_plan()
-            view = _view(self._model.value, plan, self._is_inference, self._fits.value)
+            plan = self._read_controls()
+            view = _view(self._model.value, plan, self._fits.value)
         except (MonitorError, msgspec.ValidationError) as error:
             self._drawing.value = notice_html(str(error))
             return
         self.plan, self.view = plan, view
         self._draw()
 
-    def _set_plan(self) -> Plan:
-        """Read the controls, and hide those that say nothing of this work."""
+    def _read_controls(self) -> Plan:
+        """Return the plan that is set, and hide what says nothing of it."""
         model = read_model(self._model.value)
+        values = {
+            option: not widget.value if option.is_negated else widget.value
+            for option, widget in self._controls.items()
+        }
+        [serves] = (values[option] for option in OPTIONS if option.field == "inference")
         fields = {}
-        for control, widget in self._controls.items():
-            is_shown = applies(control, model, is_inference=self._is_inference)
+        for option, widget in self._controls.items():
+            is_shown = _applies(option, model, serves)
             widget.layout.display = None if is_shown else "none"
-            if is_shown:
-                fields[control.field] = value_of(control, widget)
+            if is_shown and (values[option] or option.field not in _LENGTHS):
+                fields[option.field] = values[option]
         return msgspec.convert(fields, Plan)
 
     def _draw(self) -> None:
@@ -142,7 +154,7 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
         """Write the bar as text."""
         view = self.view
         where = (view.where,) if view.where else ()
-        return joined([view.title, *where, *bar_lines(view.bar), *view.fit])
+        return joined([view.title, *where, *bar_lines(view), *view.fit])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         """Show the controls, and beside them what stays in a saved notebook."""
@@ -154,9 +166,7 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
         }
 
 
-def _dropdown(
-    label: str, options: Sequence[str] | Mapping[str, str], value: str
-) -> Any:
+def _menu(label: str, options: Any, value: str) -> Any:
     """Make a menu; the keys of a mapping are shown."""
     return ipywidgets.Dropdown(
         options=options,
@@ -166,12 +176,35 @@ def _dropdown(
     )
 
 
-def _view(model: str, plan: Plan, is_inference: bool, fits: str) -> MemoryView:
-    computed = model_memory(
-        read_model(model),
-        plan,
-        is_inference=is_inference,
-        capacity_bytes=read_gpu_size(fits),
-        reserved_bytes=_RESERVED_BYTES,
-    )
+def _control(option: Option, plan: Plan) -> Any:
+    """Make what a person sets an option with, as the plan has it."""
+    value = getattr(plan, option.field)
+    hint = get_type_hints(Plan)[option.field]
+    settings = {
+        "description": f"{option.label} ({option.name})",
+        "tooltip": HELP[option.field],
+        "layout": {"width": "24em"},
+    }
+    if isinstance(value, bool):
+        value = not value if option.is_negated else value
+        return ipywidgets.Checkbox(value, indent=False, **settings)
+    settings["style"] = {"description_width": "16em"}
+    if get_origin(hint) is Literal:
+        return ipywidgets.Dropdown(options=get_args(hint), value=value, **settings)
+    is_length = option.field in _LENGTHS
+    least, most = (0, 9_999_999) if is_length else (1, 10_000)
+    return ipywidgets.BoundedIntText(value or 0, min=least, max=most, **settings)
+
+
+def _applies(option: Option, model: Model, serves: bool) -> bool:
+    """Tell whether an option says anything of this work."""
+    if option.field in _LENGTHS:
+        return (option.field == "side") == bool(model.side)
+    if option.field in ("data", "zero"):
+        return not serves
+    return option.group != ("training" if serves else "inference")
+
+
+def _view(model: str, plan: Plan, fits: str) -> MemoryView:
+    computed = model_memory(read_model(model), plan, read_gpu_size(fits))
     return view_of_memory(computed, plan)

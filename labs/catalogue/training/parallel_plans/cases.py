@@ -20,7 +20,7 @@ from warpbook_monitors.model_memory.layers import (
     Norm,
 )
 from warpbook_monitors.model_memory.plan import Plan
-from warpbook_monitors.model_memory.training import StageMemory, training_memory
+from warpbook_monitors.model_memory.stages import StageMemory, stage_memories
 
 Numbers = dict[str, Any]
 #: what a plan has, and the least and the most of each
@@ -85,20 +85,20 @@ def _memory(model: Numbers, batch: int, plan: Numbers) -> float:
         data=plan["data"],
         zero=1 if plan["sharded_optimizer"] else 0,
     )
-    stages = training_memory(_described(model), options)
+    stages = stage_memories(_described(model), options)
     return max(_on_stage(stage, plan, count) for stage in stages)
 
 
 def _on_stage(stage: StageMemory, plan: Numbers, count: int) -> float:
     chunks, stages = plan["chunks"], plan["pipeline"]
-    kept: float = stage.activations_bytes
+    kept: float = stage.needed["activations"]
     if chunks > 1:
         # the warm-up of Megatron-LM's interleaved schedule, and the one that follows
         ahead = 2 * (stages - stage.stage - 1) + (chunks - 1) * stages + 1
         kept *= min(ahead, count * chunks) / (chunks * stage.micro_batches)
-    resident = stage.weights_bytes + stage.gradients_bytes
-    resident += stage.states_bytes + stage.master_bytes
-    return resident + kept + stage.logits_bytes
+    resident = ("weights", "gradients", "optimizer states", "master weights")
+    passing = stage.needed["temporary: logits and loss"]
+    return sum(stage.needed[name] for name in resident) + kept + passing
 
 
 def _sent(model: Numbers, batch: int, plan: Numbers) -> dict[str, float]:

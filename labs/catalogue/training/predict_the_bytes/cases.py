@@ -9,14 +9,10 @@ import math
 import random
 from typing import Any
 
-import msgspec
-
 from warpbook_labs.lab.python.questions import Question
-from warpbook_monitors.model_memory.description import Model
-from warpbook_monitors.model_memory.hugging_face import blocks_of_config
-from warpbook_monitors.model_memory.inference import inference_memory
+from warpbook_monitors.model_memory.hugging_face import model_of_config
 from warpbook_monitors.model_memory.plan import Plan
-from warpbook_monitors.model_memory.training import StageMemory, training_memory
+from warpbook_monitors.model_memory.stages import StageMemory, stage_memories
 
 Numbers = dict[str, Any]
 #: layers, hidden size, heads, heads of keys, head size, intermediate size, vocabulary
@@ -36,10 +32,6 @@ _BLOCK_TOKENS = 16
 _EXACT, _CLOSE, _PEAK = 1e-5, 0.01, 0.1
 
 
-def _model(config: Numbers) -> Model:
-    return msgspec.convert(blocks_of_config(config), Model)
-
-
 def _training(config: Numbers, training: Numbers) -> StageMemory:
     plan = Plan(
         batch=training["batch"],
@@ -51,15 +43,16 @@ def _training(config: Numbers, training: Numbers) -> StageMemory:
         data=training["gpus"],
         zero=training["zero"],
     )
-    [memory] = training_memory(_model(config), plan)
+    [memory] = stage_memories(model_of_config(config), plan)
     return memory
 
 
 def _states(memory: StageMemory) -> dict[str, float]:
+    needed = memory.needed
     return {
-        "weights": memory.weights_bytes,
-        "gradients": memory.gradients_bytes,
-        "optimizer": memory.states_bytes + memory.master_bytes,
+        "weights": needed["weights"],
+        "gradients": needed["gradients"],
+        "optimizer": needed["optimizer states"] + needed["master weights"],
     }
 
 
@@ -70,9 +63,10 @@ def _cache(config: Numbers, serving: Numbers) -> tuple[float, float]:
         tokens=serving["tokens"],
         dtype=serving["weights"],
         kv_dtype=serving["cache"],
+        inference=True,
     )
-    [memory] = inference_memory(_model(config), plan)
-    return memory.weights_bytes, memory.cache_bytes
+    [memory] = stage_memories(model_of_config(config), plan)
+    return memory.needed["weights"], memory.needed["cache of keys and values"]
 
 
 def _sequences(config: Numbers, serving: Numbers, room_bytes: int) -> int:
@@ -170,7 +164,7 @@ def judge(question: Question, answer: Any) -> str:
     """Hold an answer against the formulas."""
     given = question.arguments
     if question.function == "parameters":
-        right = _model(given["config"]).parameters
+        right = model_of_config(given["config"]).parameters
         return "" if answer == right else f"It is {answer:,}; right is {right:,}."
     if question.function == "sequences_that_fit":
         fit = _sequences(**given)
@@ -179,7 +173,7 @@ def judge(question: Question, answer: Any) -> str:
         return _off(answer, _cache(**given)[1], _EXACT)
     memory = _training(**given)
     if question.function == "activation_bytes":
-        return _off(answer, memory.activations_bytes, _CLOSE)
+        return _off(answer, memory.needed["activations"], _CLOSE)
     if question.function == "peak_bytes":
         return _off(answer, memory.peak_bytes, _PEAK)
     states = _states(memory)
