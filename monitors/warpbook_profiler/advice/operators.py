@@ -67,14 +67,12 @@ class Operators:
         return _NO_OPERANDS if at == NONE else self.table.operands[at]
 
     def named(self, *names: str) -> Bools:
-        """Choose the operators with one of these names."""
         wanted = frozenset(names)
         fits = np.array([name in wanted for name in self.table.names] or [False])
         chosen: Bools = fits[self.table.name]
         return chosen
 
     def within(self, positions: Int64s) -> Bools:
-        """Choose the operators that are within one of these, or are one of these."""
         chosen = np.zeros(len(self.table) + 1, np.bool_)
         chosen[positions] = True
         chosen[-1] = False

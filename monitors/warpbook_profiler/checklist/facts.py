@@ -46,7 +46,7 @@ class Question:
     #: of the documents: where the answer is "no"
     no_where: str
     #: id of the lab that teaches it
-    lab: str | None
+    lab: str | None = None
     #: of what work it is
     part: Part = "any work"
     #: nothing can be said of it where no work of a GPU was recorded

@@ -75,7 +75,6 @@ class KernelShape:
 
     @property
     def threads_per_block(self) -> int:
-        """Threads of one block."""
         return self.block[0] * self.block[1] * self.block[2]
 
 

@@ -173,7 +173,6 @@ class GapCauses:
 
     @property
     def total(self) -> HostWait:
-        """Add up all gaps."""
         return HostWait(
             int(self.synchronize_ns.sum()),
             int(self.launching_ns.sum()),

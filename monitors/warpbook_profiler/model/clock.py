@@ -21,7 +21,6 @@ class CpuClock:
     """Counts from when it is made, for the thread that makes it."""
 
     def __init__(self) -> None:
-        """Begin to count."""
         self._queued_ns = _queued_ns()
         self._thread_ns = time.thread_time_ns()
         self._process_ns = time.process_time_ns()

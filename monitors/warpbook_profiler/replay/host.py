@@ -56,7 +56,6 @@ class Host:
 
     @property
     def lanes(self) -> int:
-        """Count the lanes."""
         return len(self.begins_after)
 
     @property

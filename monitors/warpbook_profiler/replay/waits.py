@@ -45,7 +45,6 @@ class Waits:
 
 
 def find_waits(host: Host, pieces: Pieces, calls: Calls, on_gpu: Columns) -> Waits:
-    """Find what each call waited for."""
     kind = np.full(len(host), NOTHING, np.int64)
     on = np.full(len(host), NONE, np.int64)
     done = np.full(len(host), LONG_AGO_NS)

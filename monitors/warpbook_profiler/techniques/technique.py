@@ -146,9 +146,9 @@ class ChangeKind:
     what: str
     time: str
     #: of the checklist, which such a change answers with "no"
-    answers: Question | None
+    answers: Question | None = None
     #: id of the lab that teaches it
-    lab: str | None
+    lab: str | None = None
 
     def __post_init__(self) -> None:
         """Look at the names.

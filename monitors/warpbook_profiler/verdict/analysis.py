@@ -52,12 +52,10 @@ _MAX_PATH_LENGTH = 600
 
 
 def analyse(events: Columns, run: Run) -> CellProfile:
-    """Add up the events of one run of a cell."""
     return profile(Trace(events, run))
 
 
 def profile(trace: Trace) -> CellProfile:
-    """Add up a trace."""
     events, run, on_gpu, calls = trace.events, trace.run, trace.on_gpu, trace.calls
     copies = events.only(Category.COPY, Category.MEMSET)
     launches = int(calls.launches.sum())

@@ -14,6 +14,7 @@ from warpbook_profiler.advice.proposal import Rule
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.techniques.host.allocation import allocation
 from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
+from warpbook_profiler.techniques.host.cudnn_search import cudnn_search
 from warpbook_profiler.techniques.host.debug_settings import debug_settings
 from warpbook_profiler.techniques.host.growing_cat import growing_cat
 from warpbook_profiler.techniques.host.loading import loading
@@ -123,7 +124,8 @@ def convolves(source: str | None, name: str = "aten::cudnn_convolution") -> Cell
 def test_settings_of_which_only_the_source_tells(
     tmp_path: Path, source: str, name: str
 ) -> None:
-    changes = changes_of(debug_settings, convolves(source).evidence(tmp_path))
+    rule = cudnn_search if name == "cudnn-benchmark" else debug_settings
+    changes = changes_of(rule, convolves(source).evidence(tmp_path))
     assert list(changes) == [name]
     assert (changes[name].basis, changes[name].line) == ("unknown", 1)
     assert changes[name].reason

@@ -27,7 +27,6 @@ class OwnRandomState:
     """
 
     def __init__(self) -> None:
-        """Make one."""
         self._generator = torch.cuda.default_generators[torch.cuda.current_device()]
         self._own = self._generator.clone_state()
 

@@ -36,7 +36,6 @@ class StateLost(TraceError):
     """What the person had could not be put back."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Take what is not as it was."""
         shown = ", ".join(names[:10])
         more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
         super().__init__(

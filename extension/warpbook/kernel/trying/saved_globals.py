@@ -174,7 +174,6 @@ class SavedGlobals:
     """All of them as they were."""
 
     def __init__(self) -> None:
-        """Read them."""
         settings = (*_settings(), *_random_states())
         self._then = [(setting, setting.read()) for setting in settings]
 

@@ -190,7 +190,6 @@ def _nearest(
     step: int,
     scores: tuple[int, ...],
 ) -> int | None:
-    """Find the product that gives these scores, or the one that takes them."""
     thread = operators.table.track[launching[centre]]
     for at in range(centre + step, centre + step * (_MOST_BETWEEN + 1), step):
         if not 0 <= at < len(launching):

@@ -21,7 +21,6 @@ _CHECKPOINTS = (
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether activations are computed again where memory is short."""
     if any(_CHECKPOINT.search(name) for name in facts.host_names):
         return Judgement("yes", "The backward pass computes activations again.")
     line = facts.code.called(*_CHECKPOINTS)

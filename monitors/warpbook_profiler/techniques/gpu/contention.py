@@ -109,7 +109,6 @@ TECHNIQUE = Technique(
             names=("contention",),
             what="additions at indices below 3 % of the memory's ceiling",
             time="not known before it is tried",
-            answers=None,
             lab="roofline",
         ),
     ),

@@ -125,7 +125,6 @@ TECHNIQUE = Technique(
                 "the bare run and more"
             ),
             time="not below",
-            answers=None,
             lab="parallelism-by-hand",
         ),
     ),

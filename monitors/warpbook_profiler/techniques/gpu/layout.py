@@ -157,7 +157,6 @@ def _convolving(evidence: Evidence) -> Int64s:
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether convolutions find the layout that tensor cores read."""
     if not facts.has_convolutions:
         return Judgement("not applicable", "Nothing convolves in this window.")
     advised = facts.advised(CHANNELS_LAST)
@@ -216,7 +215,6 @@ class ChannelsLast:
     not_where: ClassVar[str] = "no `nn.Conv2d` ran, or the cell makes it itself"
 
     def why_not(self, cell: TriedCell) -> str | None:
-        """Say why it does not fit this cell."""
         convolutions = cell.facts.convolutions
         if not convolutions:
             return "no torch.nn.Conv2d ran."

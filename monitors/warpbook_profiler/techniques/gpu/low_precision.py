@@ -23,7 +23,6 @@ _OF_MATRICES = re.compile(r"aten::(addmm|b?mm|baddbmm|linear|matmul)$")
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether an inference multiplies in 8 bits."""
     few = too_few_products(facts)
     if few is not None:
         return few

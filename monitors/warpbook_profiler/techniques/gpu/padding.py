@@ -95,7 +95,6 @@ def _growth(by: Called) -> float:
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether the sizes of half-precision products are multiples of eight."""
     few = too_few_products(facts)
     if few is not None:
         return few
@@ -161,7 +160,6 @@ TECHNIQUE = Technique(
             what="products of half precision with sizes that are no multiples of 8",
             time="predicted",
             answers=ALIGNMENT,
-            lab=None,
         ),
     ),
     rule=padding,

@@ -261,7 +261,6 @@ def _chain(evidence: Evidence, events: Int64s, positions: Int64s) -> _Chain:
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether chains of small operations are one kernel each."""
     advised = facts.advised(FUSION)
     if advised is not None:
         return advised
@@ -320,7 +319,6 @@ class Compile:
         self._compiled: list[tuple[torch.nn.Module, Callable[..., Any]]] = []
 
     def why_not(self, cell: TriedCell) -> str | None:
-        """Say why it does not fit this cell."""
         modules = cell.facts.modules
         if not modules:
             return (

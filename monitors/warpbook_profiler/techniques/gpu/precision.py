@@ -139,7 +139,6 @@ def _allow_tf32(candidates: list[Product], code: ProductCode | None) -> str:
 
 
 def _judge_cores(facts: Facts) -> Judgement:
-    """Tell whether products run on the tensor cores."""
     few = too_few_products(facts)
     if few is not None:
         return few
@@ -156,7 +155,6 @@ def _judge_cores(facts: Facts) -> Judgement:
 
 
 def _judge_half(facts: Facts) -> Judgement:
-    """Tell whether products take half the bytes: autocast, or half throughout."""
     few = too_few_products(facts)
     if few is not None:
         return few
@@ -327,7 +325,6 @@ TECHNIQUE = Technique(
                 "nothing, and the report says so"
             ),
             time="predicted",
-            answers=None,
             lab="mixed-precision",
         ),
     ),

@@ -190,8 +190,6 @@ TECHNIQUE = Technique(
                 "off, first allocations, blocks that are freed and taken again"
             ),
             time="predicted; the last one not below",
-            answers=None,
-            lab=None,
         ),
     ),
     rule=allocation,

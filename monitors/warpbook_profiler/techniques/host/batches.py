@@ -12,7 +12,6 @@ _LEAST_SHARE = 0.25
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether the batch is large enough to fill the GPU."""
     if not facts.has_layers:
         if not facts.host_names:
             return Judgement(

@@ -151,7 +151,6 @@ TECHNIQUE = Technique(
             what="cells of a recurrent network called step by step",
             time="not below",
             answers=FUSION,
-            lab=None,
         ),
     ),
     rule=cell_by_cell,

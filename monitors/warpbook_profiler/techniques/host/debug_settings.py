@@ -32,14 +32,13 @@ _LAUNCH = Span(2_500.0, 4_000.0, 8_000.0)
 _BACKWARD = "autograd::engine::evaluate_function"
 _CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::item")
 _LEAST_CHECKS = 3
-_CONVOLUTIONS = re.compile(r"aten::(cudnn_|miopen_)?convolution")
+CONVOLUTIONS = re.compile(r"aten::(cudnn_|miopen_)?convolution")
 #: operators that have a slower way for a result that never varies
 _VARYING = re.compile(
     r"aten::((cudnn_|miopen_)?convolution|_?index_put|index_add|scatter|cumsum|"
     r"max_pool|upsample|grid_sampl|embedding_bag|embedding_dense_backward)"
 )
 _LEAST_SHARE = 0.05
-_UNTRIED = "The other algorithms are not in the trace."
 
 
 def debug_settings(evidence: Evidence) -> Iterator[Proposal]:
@@ -121,24 +120,38 @@ def _anomaly(evidence: Evidence) -> Iterator[Proposal]:
 
 
 def _algorithms(evidence: Evidence) -> Iterator[Proposal]:
-    """Tell of settings that choose slower algorithms; only a try shows by how much."""
-    for name, line, pattern, sketch in _settings(evidence.code):
-        time_ns = _time_of(evidence, pattern)
-        if evidence.share(time_ns) < _LEAST_SHARE:
-            continue
-        what = "convolutions" if pattern is _CONVOLUTIONS else "such operators"
-        yield Proposal(
-            name=name,
-            title=f"Try it with {sketch}.",
-            evidence=(
-                f"Line {line} leaves the faster algorithms out, and {what} take "
-                f"{units.share(evidence.share(time_ns))} of the bare run."
-            ),
-            ways=None,
-            reason=_UNTRIED,
-            line=line,
-            sketch=sketch,
-        )
+    for setting in _settings(evidence.code):
+        yield from slower_algorithms(evidence, "nondeterministic", *setting)
+
+
+def slower_algorithms(
+    evidence: Evidence, name: str, line: int, pattern: re.Pattern[str], sketch: str
+) -> Iterator[Proposal]:
+    """Tell of a setting that chooses slower algorithms; only a try shows by how much.
+
+    Args:
+        evidence: the window.
+        name: of the change.
+        line: that makes the setting.
+        pattern: of the operators that it is about.
+        sketch: the other setting.
+    """
+    time_ns = _time_of(evidence, pattern)
+    if evidence.share(time_ns) < _LEAST_SHARE:
+        return
+    what = "convolutions" if pattern is CONVOLUTIONS else "such operators"
+    yield Proposal(
+        name=name,
+        title=f"Try it with {sketch}.",
+        evidence=(
+            f"Line {line} leaves the faster algorithms out, and {what} take "
+            f"{units.share(evidence.share(time_ns))} of the bare run."
+        ),
+        ways=None,
+        reason="The other algorithms are not in the trace.",
+        line=line,
+        sketch=sketch,
+    )
 
 
 def _ranges(evidence: Evidence) -> Iterator[Proposal]:
@@ -161,19 +174,16 @@ def _calls_text(evidence: Evidence) -> str:
 
 def _settings(
     code: CellCode,
-) -> Iterator[tuple[str, int, re.Pattern[str], str]]:
+) -> Iterator[tuple[int, re.Pattern[str], str]]:
     for call in code.calls("use_deterministic_algorithms"):
         first = call.node.args[0] if call.node.args else None
         if isinstance(first, ast.Constant) and first.value is True:
             sketch = "torch.use_deterministic_algorithms(False)"
-            yield "nondeterministic", call.line, _VARYING, sketch
+            yield call.line, _VARYING, sketch
     for constant in code.constants():
         if constant.target.endswith("cudnn.deterministic") and constant.value is True:
             sketch = "torch.backends.cudnn.deterministic = False"
-            yield "nondeterministic", constant.line, _CONVOLUTIONS, sketch
-        if constant.target.endswith("cudnn.benchmark") and constant.value is False:
-            sketch = "torch.backends.cudnn.benchmark = True"
-            yield "cudnn-benchmark", constant.line, _CONVOLUTIONS, sketch
+            yield constant.line, CONVOLUTIONS, sketch
 
 
 def _time_of(evidence: Evidence, pattern: re.Pattern[str]) -> int:
@@ -184,7 +194,6 @@ def _time_of(evidence: Evidence, pattern: re.Pattern[str]) -> int:
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether a setting for debugging slows the code down."""
     advised = facts.advised(DEBUG_OFF)
     if advised is not None:
         return advised
@@ -201,7 +210,6 @@ DEBUG_OFF = Question(
         "anomaly mode, launch blocking, deterministic algorithms or ranges for another "
         "tool are on"
     ),
-    lab=None,
 )
 
 
@@ -212,28 +220,18 @@ TECHNIQUE = Technique(
             what="`CUDA_LAUNCH_BLOCKING` is on",
             time="predicted",
             answers=DEBUG_OFF,
-            lab=None,
         ),
         ChangeKind(
             names=("no-anomaly-mode",),
             what="anomaly mode is on",
             time="not below",
             answers=DEBUG_OFF,
-            lab=None,
         ),
         ChangeKind(
             names=("nondeterministic", "no-ranges"),
             what="deterministic algorithms, or ranges for another tool, are on",
             time="not known before it is tried",
             answers=DEBUG_OFF,
-            lab=None,
-        ),
-        ChangeKind(
-            names=("cudnn-benchmark",),
-            what="the cell turns cuDNN's search for algorithms off",
-            time="not known before it is tried",
-            answers=None,
-            lab=None,
         ),
     ),
     rule=debug_settings,

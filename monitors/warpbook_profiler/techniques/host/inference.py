@@ -17,7 +17,6 @@ _WITHOUT_AUTOGRAD = ("inference_mode", "no_grad")
 
 
 def _judge_autograd(facts: Facts) -> Judgement:
-    """Tell whether an inference runs without recording for autograd."""
     nodes = facts.profile.autograd_nodes
     mentioned = {name: facts.code.mention(name) for name in _WITHOUT_AUTOGRAD}
     said = " ".join(
@@ -46,7 +45,6 @@ def _judge_autograd(facts: Facts) -> Judgement:
 
 
 def _judge_mode(facts: Facts) -> Judgement:
-    """Tell whether dropout and batch norm are in the mode for inference."""
     if not any(_MODES.match(name) for name in facts.host_names):
         return Judgement(
             "not applicable", "Neither dropout nor batch norm is in this window."
@@ -86,7 +84,6 @@ NO_AUTOGRAD = Question(
         "in inference, autograd makes nodes: the numbers that torch notes with "
         "operators grow. `unknown` where there are too few operators"
     ),
-    lab=None,
     part="inference",
     is_of_gpu=False,
 )
@@ -97,7 +94,6 @@ EVAL_MODE = Question(
     text="Is the model in eval mode?",
     judge=_judge_mode,
     no_where="in inference, dropout or batch norm work as in training",
-    lab=None,
     part="inference",
 )
 

@@ -211,7 +211,6 @@ def _replays(
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether short kernels are launched together."""
     launches = facts.metrics.launches
     kernels = facts.metrics.kernels
     named = any(_GRAPH_LAUNCH.match(name) for name in facts.profile.names)
@@ -284,7 +283,6 @@ class CudaGraph:
     )
 
     def why_not(self, cell: TriedCell) -> str | None:
-        """Say why it does not fit this cell."""
         facts = cell.facts
         if facts.why_no_gpu is not None:
             return facts.why_no_gpu

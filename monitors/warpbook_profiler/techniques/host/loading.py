@@ -108,7 +108,6 @@ def _sketch(call: Call | None, has_workers: bool, pinned: bool) -> str:
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether other processes prepare batches."""
     advised = facts.advised(LOADER_WORKERS)
     if advised is not None:
         return advised
@@ -150,7 +149,6 @@ TECHNIQUE = Technique(
             ),
             time="not below",
             answers=LOADER_WORKERS,
-            lab=None,
         ),
     ),
     rule=loading,

@@ -222,7 +222,6 @@ TECHNIQUE = Technique(
             ),
             time="not below",
             answers=HOST_WAITS,
-            lab=None,
         ),
     ),
     rule=masks,

@@ -140,7 +140,6 @@ def _at_once(gpu: Columns) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether an optimizer updates all tensors at once."""
     advised = facts.advised(AT_ONCE)
     if advised is not None:
         return advised
@@ -157,7 +156,6 @@ def _judge(facts: Facts) -> Judgement:
 
 
 def _judge_zeroing(facts: Facts) -> Judgement:
-    """Tell whether gradients are dropped, and not filled with zeros."""
     passed = facts.code.keyword("set_to_none", "zero_grad")
     if passed is not None and passed[0] is False:
         return Judgement(
@@ -191,7 +189,6 @@ AT_ONCE = Question(
     text="Does the optimizer update all tensors at once?",
     judge=_judge,
     no_where="in training, an optimizer updates its tensors one by one",
-    lab=None,
     part="training",
 )
 
@@ -201,7 +198,6 @@ ZEROING = Question(
     text="Are gradients dropped (zero_grad(set_to_none=True))?",
     judge=_judge_zeroing,
     no_where="in training, `zero_grad` fills gradients with zeros",
-    lab=None,
     part="training",
 )
 
@@ -222,7 +218,6 @@ class FusedOptimizer:
     not_where: ClassVar[str] = "they do so already"
 
     def why_not(self, cell: TriedCell) -> str | None:
-        """Say why it does not fit this cell."""
         optimizers = cell.facts.optimizers
         if not optimizers:
             return "no optimizer of torch made a step."

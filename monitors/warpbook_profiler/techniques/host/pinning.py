@@ -139,7 +139,6 @@ TECHNIQUE = Technique(
             what="pinned memory made or `pin_memory()` called each time",
             time="predicted; `pin_memory()` in a loop not below",
             answers=PINNED_INPUT,
-            lab=None,
         ),
     ),
     rule=pinning,

@@ -109,7 +109,6 @@ TECHNIQUE = Technique(
             what="tensors printed in a loop",
             time="not below",
             answers=HOST_WAITS,
-            lab=None,
         ),
     ),
     rule=printing,

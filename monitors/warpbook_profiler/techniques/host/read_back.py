@@ -224,7 +224,6 @@ TECHNIQUE = Technique(
             names=("pinned-results",),
             what="pageable copies of 256 KiB and more to the host, four times or more",
             time="not below",
-            answers=None,
             lab="host-device-copies",
         ),
         ChangeKind(

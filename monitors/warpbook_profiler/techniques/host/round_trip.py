@@ -210,7 +210,6 @@ TECHNIQUE = Technique(
             what="a result that goes to the CPU, is computed on, and comes back",
             time="predicted where the CPU only passes over it, else not below",
             answers=HOST_WAITS,
-            lab=None,
         ),
     ),
     rule=round_trip,

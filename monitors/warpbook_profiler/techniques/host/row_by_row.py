@@ -192,8 +192,6 @@ TECHNIQUE = Technique(
                 "rows or items handled one by one in a loop of the cell: one operation"
             ),
             time="not below",
-            answers=None,
-            lab=None,
         ),
     ),
     rule=row_by_row,

@@ -104,7 +104,6 @@ def _line(evidence: Evidence, copies: Int64s) -> int | None:
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether copies to the GPU come from pinned memory."""
     advised = facts.advised(PINNED_INPUT)
     if advised is not None:
         return advised
@@ -167,7 +166,6 @@ class Pinned:
         self._run: Callable[[], Any] | None = None
 
     def why_not(self, cell: TriedCell) -> str | None:
-        """Say why it does not fit this cell."""
         if cell.facts.why_no_gpu is not None:
             return cell.facts.why_no_gpu
         if not cell.facts.pageable:

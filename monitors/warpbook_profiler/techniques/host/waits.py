@@ -107,7 +107,6 @@ def _reads(evidence: Evidence) -> Int64s:
 
 
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether the host runs ahead of the GPU."""
     advised = facts.advised(HOST_WAITS)
     if advised is not None:
         return advised

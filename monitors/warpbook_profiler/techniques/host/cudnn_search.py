@@ -1,16 +1,34 @@
-"""Whether cuDNN measures which algorithm is fastest; a trace tells no gain of it."""
+"""cuDNN's search for the fastest algorithm, which a program turns on."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line
-from warpbook_profiler.techniques.technique import Technique
+from warpbook_profiler.techniques.host.debug_settings import (
+    CONVOLUTIONS,
+    slower_algorithms,
+)
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
+_NAME = "cudnn-benchmark"
 _SETTING = "torch.backends.cudnn.benchmark"
 
 
+def cudnn_search(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose it where the cell turns it off."""
+    for constant in evidence.code.constants():
+        if constant.target.endswith("cudnn.benchmark") and constant.value is False:
+            sketch = f"{_SETTING} = True"
+            yield from slower_algorithms(
+                evidence, _NAME, constant.line, CONVOLUTIONS, sketch
+            )
+
+
 def _judge(facts: Facts) -> Judgement:
-    """Tell whether cuDNN measures which algorithm is fastest."""
     if not facts.has_convolutions:
         return Judgement("not applicable", "Nothing convolves in this window.")
     state = facts.process.cudnn_benchmark
@@ -43,7 +61,7 @@ def _judge(facts: Facts) -> Judgement:
 
 
 CUDNN_BENCHMARK = Question(
-    name="cudnn-benchmark",
+    name=_NAME,
     text="Does cuDNN measure its algorithms (cudnn.benchmark)?",
     judge=_judge,
     no_where=(
@@ -55,4 +73,16 @@ CUDNN_BENCHMARK = Question(
 )
 
 
-TECHNIQUE = Technique(questions=(CUDNN_BENCHMARK,))
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=(_NAME,),
+            what="the cell turns cuDNN's search for algorithms off",
+            time="not known before it is tried",
+            answers=CUDNN_BENCHMARK,
+        ),
+    ),
+    rule=cudnn_search,
+    questions=(CUDNN_BENCHMARK,),
+    untried="No trial of it is written yet: set it, and profile again.",
+)
