@@ -143,7 +143,7 @@ def _row(name: str, times_us: list[float], unit_ms: float) -> str:
     low, high = (ordered[int(q * (len(ordered) - 1))] for q in (0.25, 0.75))
     return (
         f"| {name} | {middle:,.0f} ({low:,.0f} to {high:,.0f}) | {late:,.0f} | "
-        f"{middle / unit_ms / 1000:.2%} |"
+        f"{middle / unit_ms / 10:.2f} % |"
     )
 
 

@@ -150,7 +150,7 @@ def test_every_object_that_commands_print_is_documented(
     struct: type[msgspec.Struct],
 ) -> None:
     """The site writes the keys of each from its source, by a line that names it."""
-    assert f"\n::: {struct.__module__}.{struct.__name__}\n" in JSON
+    assert f"\n- `{struct.__module__}.{struct.__name__}`\n" in JSON
 
 
 @pytest.mark.parametrize("name", sorted({*warpbook.__all__} - {"__version__"}))

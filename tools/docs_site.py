@@ -27,6 +27,12 @@ TOP_PAGES = {
 }
 #: each folder is a page of its name, in the site's folder `texts`
 TEXTS = ROOT / "labs" / "texts"
+#: the objects of the page of JSON, whose keys mkdocstrings writes from the sources
+OBJECT = re.compile(r"^- `(warpbook\w*(?:\.\w+)+)`\n", re.MULTILINE)
+OBJECT_KEYS = r"""
+::: \1
+    options: {show_if_no_docstring: true, show_root_full_path: false, show_bases: false}
+"""
 #: its text, its target and its anchor
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
@@ -60,6 +66,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
             f"{markdown}\n## Questions\n\nOn a terminal: {command}. In a notebook: "
             f"{magic}.\n"
         )
+    if source == "reference/json.md":
+        markdown = OBJECT.sub(OBJECT_KEYS, markdown)
     own = {site: name for name, site in TOP_PAGES.items()}.get(source, f"docs/{source}")
     folder = posixpath.dirname(own)
 

@@ -29,7 +29,7 @@ _NAME_LENGTH = 60
 
 
 def share(text: str) -> float:
-    """Read "5%" or "0.05".
+    """Read `5%` or `0.05`.
 
     Raises:
         argparse.ArgumentTypeError: it is neither.
@@ -37,7 +37,7 @@ def share(text: str) -> float:
     given = _PERCENT.fullmatch(text)
     if given is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no share: write 5% or 0.05, of 0 or more."
+            f"{text!r} is no share: write `5%` or 0.05, of 0 or more."
         )
     number = float(given[1])
     if given[2]:
@@ -62,14 +62,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--fail-slower",
         type=share,
         metavar="SHARE",
-        help="how much more time is accepted, as 5%% or 0.05; 5%% if left out",
+        help="how much more time is accepted, as `5%%` or 0.05; 5 %% if left out",
     )
     group.add_argument(
         "--least-comparable",
         type=share,
         metavar="SHARE",
         help="how much of the work must be the same; "
-        f"{LEAST_SCORE * 100:.0f}%% if left out",
+        f"{LEAST_SCORE * 100:.0f} %% if left out",
     )
     group.add_argument(
         "--noise",

@@ -223,11 +223,11 @@ def test_bad_input_is_never_taken_for_slower(
     [
         (["--fail-slower", "5%"], "needs --vs OLD"),
         (["--noise", "5%"], "needs --vs OLD"),
-        (["--vs", "o.json", "--fail-slower", "five"], "write 5% or 0.05"),
+        (["--vs", "o.json", "--fail-slower", "five"], "write `5%` or 0.05"),
         (["--vs", "o.json", "--fail-slower", "-5%"], "expected one argument"),
-        (["--vs", "o.json", "--fail-slower=-5%"], "write 5% or 0.05"),
+        (["--vs", "o.json", "--fail-slower=-5%"], "write `5%` or 0.05"),
         (["--vs", "o.json", "--fail-slower", "5"], "write 5% for a percentage"),
-        (["--vs", "o.json", "--fail-slower", "nan"], "write 5% or 0.05"),
+        (["--vs", "o.json", "--fail-slower", "nan"], "write `5%` or 0.05"),
         (["second.json", "--vs", "o.json"], "give one TRACE"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from tests.stub_nvml import LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, StubNvml
 from warpbook_monitors.errors import DeviceLost
 from warpbook_monitors.frames import Frame
-from warpbook_monitors.metrics import GPM
+from warpbook_monitors.metrics import GPM, NVML
 from warpbook_monitors.nvml import ways as nvml_ways
 from warpbook_monitors.nvml.gpm import CHIP_NAMES
 from warpbook_monitors.nvml.probe import NvmlProbe, NvmlSource
@@ -124,6 +124,10 @@ def silent(
     left_out = set() if window else set(GPM)
     names = {name for name, value in reading.items() if value is None}
     return names - left_out, never - left_out
+
+
+def test_every_metric_hangs_on_a_call_that_may_fail() -> None:
+    assert set().union(*OF_AN_H200.values()) == {*NVML, *GPM}
 
 
 @each_call
