@@ -57,7 +57,7 @@ class Evidence:
     @cached_property
     def operators(self) -> Operators:
         """Give the operators of the window."""
-        return Operators(self.events, self.calls, self.run)
+        return Operators(self.trace)
 
     @property
     def gpu(self) -> Columns:

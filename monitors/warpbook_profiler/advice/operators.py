@@ -9,17 +9,13 @@ import numpy as np
 
 from warpbook_profiler.events.columns import (
     NONE,
-    ON_GPU,
     Bools,
-    Category,
-    Columns,
     Int64s,
     Operands,
     rows_by,
 )
 from warpbook_profiler.events.intervals import enclosing, levels
-from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import Calls
+from warpbook_profiler.facts.trace import Trace
 
 #: a place among a thread's operators of which there is none
 _NO_OPERANDS = Operands((), ())
@@ -31,16 +27,16 @@ class Operators:
     `table` has the operators; positions in it are what the methods take and give.
     """
 
-    def __init__(self, events: Columns, calls: Calls, run: Run) -> None:
+    def __init__(self, trace: Trace) -> None:
         """Sort out who encloses whom."""
-        every = events.only(Category.OPERATOR)
+        every, run = trace.operators, trace.run
         inside = (every.start_ns >= run.start_ns) & (every.start_ns < run.code_end_ns)
         every = every.where(inside)
         of_library = np.array(["::" in name for name in every.names] or [False])
         self.table = every.where(of_library[every.name])
         self.annotations = every.where(~of_library[every.name])
-        self.gpu = events.only(*ON_GPU)
-        self._calls = calls
+        self.gpu = trace.on_gpu
+        self._calls = trace.calls
         self.parent = self._parents()
         self.outermost: Bools = self.parent == NONE
         #: of each event on the GPU: who called for it, and the outermost around that

@@ -107,11 +107,11 @@ class StreamGaps:
     other_ns: int
 
 
-def stream_gaps(on_gpu: Columns, launch: Int64s, calls: Calls) -> list[StreamGaps]:
+def stream_gaps(on_gpu: Columns, calls: Calls) -> list[StreamGaps]:
     """Split the gaps between consecutive pieces of work of each stream."""
     launched_ns = np.full(len(on_gpu), np.iinfo(np.int64).min)
-    known = launch != NONE
-    launched_ns[known] = calls.api.start_ns[launch[known]]
+    known = calls.launch != NONE
+    launched_ns[known] = calls.api.start_ns[calls.launch[known]]
     gaps_by_stream = []
     for rows in rows_by(on_gpu.device, on_gpu.track):
         start, end = on_gpu.start_ns[rows], on_gpu.end_ns[rows]

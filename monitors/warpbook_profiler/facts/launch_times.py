@@ -43,8 +43,9 @@ def slow_launches(calls: Calls) -> Bools:
     return slow
 
 
-def launch_times(on_gpu: Columns, launch: Int64s, calls: Calls) -> LaunchTimes:
+def launch_times(on_gpu: Columns, calls: Calls) -> LaunchTimes:
     """Measure every launch whose work was recorded."""
+    launch = calls.launch
     cost = (calls.api.end_ns - calls.api.start_ns)[calls.launches]
     rows = np.flatnonzero(launch != NONE)
     # of a graph's many kernels only the first was waited for

@@ -29,7 +29,7 @@ from warpbook_profiler.events.columns import (
     rows_by,
 )
 from warpbook_profiler.events.intervals import Coverage
-from warpbook_profiler.facts.calls import Calls, named
+from warpbook_profiler.facts.calls import named
 from warpbook_profiler.facts.trace import Trace
 
 #: a first call that takes no longer is not worth to be told apart: loading one kernel
@@ -93,9 +93,8 @@ def without_set_up(
     window_ns = run.end_ns - run.start_ns
     if not len(on_gpu) or window_ns <= 0:
         return trace, None
-    calls = trace.calls
     busy = Coverage(on_gpu.start_ns, on_gpu.end_ns)
-    spans = list(_spans(on_gpu, calls))
+    spans = list(_spans(trace))
     start_ns = np.concatenate([span[1] for span in spans])
     end_ns = np.concatenate([span[2] for span in spans])
     if _length_ns((start_ns, end_ns)) < least_share * window_ns:
@@ -140,10 +139,10 @@ def without_set_up(
 _Named = tuple[str, Int64s, Int64s]
 
 
-def _spans(on_gpu: Columns, calls: Calls) -> Iterator[_Named]:
+def _spans(trace: Trace) -> Iterator[_Named]:
     """Give what may be set-up, by name: begins and ends, in order."""
-    api = calls.api
-    once = np.flatnonzero(_made_once(on_gpu, calls))
+    calls, api = trace.calls, trace.calls.api
+    once = np.flatnonzero(_made_once(trace))
     of_names = rows_by(api.name[once])
     of_names.sort(key=lambda rows: -int(api.duration_ns[once[rows]].sum()))
     # whatever a file holds, only so many are looked at one by one
@@ -156,8 +155,8 @@ def _spans(on_gpu: Columns, calls: Calls) -> Iterator[_Named]:
     yield "capture of graphs", *_captures(api)
 
 
-def _made_once(on_gpu: Columns, calls: Calls) -> Bools:
-    api = calls.api
+def _made_once(trace: Trace) -> Bools:
+    on_gpu, calls, api = trace.on_gpu, trace.calls, trace.calls.api
     first = np.zeros(len(api), np.bool_)
     # the first call of each name, and the first launch of each kernel
     first[np.unique(api.name, return_index=True)[1]] = True

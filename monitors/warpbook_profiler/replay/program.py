@@ -66,7 +66,7 @@ def program_of(trace: Trace) -> Program:
     run, calls = trace.run, trace.calls
     host = host_side(trace)
     pieces = gpu_side(trace, host)
-    waits = find_waits(host, pieces, calls, trace.on_gpu)
+    waits = find_waits(host, pieces, trace)
     # a wait's own time is over when it begins to wait
     returned = np.append(host.start_ns + waits.cost_ns, 0.0)[pieces.launch]
     late = delays(pieces, returned)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpbook_profiler.events.columns import NONE, Bools, Columns, Int64s
-from warpbook_profiler.facts.calls import Calls, named
+from warpbook_profiler.facts.calls import named
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.host import Floats, Host
 from warpbook_profiler.replay.work import LONG_AGO_NS, Pieces
 
@@ -44,12 +45,12 @@ class Waits:
     lag_ns: Floats
 
 
-def find_waits(host: Host, pieces: Pieces, calls: Calls, on_gpu: Columns) -> Waits:
+def find_waits(host: Host, pieces: Pieces, trace: Trace) -> Waits:
     kind = np.full(len(host), NOTHING, np.int64)
     on = np.full(len(host), NONE, np.int64)
     done = np.full(len(host), LONG_AGO_NS)
-    api, end = calls.api, host.end_ns
-    is_wait = calls.waits[host.row]
+    api, end = trace.calls.api, host.end_ns
+    is_wait = trace.calls.waits[host.row]
     running = np.maximum.accumulate(np.append(LONG_AGO_NS, pieces.end_ns))
     # of each call: how many pieces were launched up to and with it
     launched = np.searchsorted(pieces.launch, np.arange(len(host)), side="right")
@@ -66,7 +67,7 @@ def find_waits(host: Host, pieces: Pieces, calls: Calls, on_gpu: Columns) -> Wai
     if len(rows):
         which, done_ns = _latest_done(pieces, launched[rows], end[rows])
         take(rows, PIECE, which, done_ns)
-    own = _own_copy(host, pieces, calls, on_gpu, is_wait, launched)
+    own = _own_copy(host, pieces, trace.on_gpu, is_wait, launched)
     rows = np.flatnonzero(own)
     last = launched[rows] - 1
     take(rows, STREAM, pieces.stream[last], pieces.end_ns[last])
@@ -88,7 +89,6 @@ def find_waits(host: Host, pieces: Pieces, calls: Calls, on_gpu: Columns) -> Wai
 def _own_copy(
     host: Host,
     pieces: Pieces,
-    calls: Calls,
     on_gpu: Columns,
     is_wait: Bools,
     launched: Int64s,

@@ -62,7 +62,7 @@ def profile(trace: Trace) -> CellProfile:
     blind = saw_nothing(trace)
     whole = examine(trace)
     whole = structs.replace(whole, warnings=(*whole.warnings, *run.notes))
-    seen = _gpu_was_recorded(events, on_gpu, launches, run)
+    seen = _gpu_was_recorded(trace)
     metrics = measure(trace) if seen else None
     findings: tuple[Finding, ...] = ()
     judged = None
@@ -153,16 +153,14 @@ def _total_ns(events: Columns, chosen: Bools) -> int:
     return int(events.duration_ns[chosen].sum())
 
 
-def _gpu_was_recorded(
-    events: Columns, on_gpu: Columns, launches: int, run: Run
-) -> bool:
+def _gpu_was_recorded(trace: Trace) -> bool:
     """Tell "the GPU did nothing" from "the profiler saw nothing of it"."""
-    if run.gpu_name is None:
+    if trace.run.gpu_name is None:
         return False
-    if len(on_gpu):
+    if len(trace.on_gpu):
         return True
-    traced = bool(events.is_in(Category.API).any())
-    return launches == 0 and (traced or not run.cuda_used)
+    traced = bool(trace.events.is_in(Category.API).any())
+    return not trace.calls.launches.any() and (traced or not trace.run.cuda_used)
 
 
 @dataclass(frozen=True)

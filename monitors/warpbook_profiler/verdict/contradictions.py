@@ -7,7 +7,7 @@ Clocks and hosts that are a little late contradict nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +22,7 @@ from warpbook_profiler.events.columns import (
     rows_by,
 )
 from warpbook_profiler.events.intervals import Coverage, union_ns
-from warpbook_profiler.events.run import GpuLimits
-from warpbook_profiler.facts.calls import Calls, named
+from warpbook_profiler.facts.calls import named
 from warpbook_profiler.facts.trace import Trace
 
 #: the clocks of GPU and host agree to a few microseconds
@@ -63,15 +62,14 @@ class Contradiction:
 
 def contradictions(trace: Trace) -> Iterator[Contradiction]:
     """Give every contradiction of a trace."""
-    run, on_gpu, calls = trace.run, trace.on_gpu, trace.calls
-    if not len(on_gpu):
+    if not len(trace.on_gpu):
         return
-    yield from _early(on_gpu, calls)
-    yield from _late(trace.events, on_gpu, calls)
-    yield from _instant(on_gpu)
-    if not run.other_device:
+    yield from _early(trace)
+    yield from _late(trace)
+    yield from _instant(trace.on_gpu)
+    if not trace.run.other_device:
         # other makers' queues need not be in order
-        yield from _out_of_order(on_gpu, calls, run.gpus)
+        yield from _out_of_order(trace)
     yield from _unseen(trace)
 
 
@@ -83,7 +81,8 @@ def _counted(chosen: Bools, words: str, of: int) -> Iterator[Contradiction]:
         )
 
 
-def _early(on_gpu: Columns, calls: Calls) -> Iterator[Contradiction]:
+def _early(trace: Trace) -> Iterator[Contradiction]:
+    on_gpu, calls = trace.on_gpu, trace.calls
     known = calls.launch != NONE
     launch_ns = calls.api.start_ns[calls.launch[known]]
     yield from _counted(
@@ -94,9 +93,10 @@ def _early(on_gpu: Columns, calls: Calls) -> Iterator[Contradiction]:
     )
 
 
-def _late(events: Columns, on_gpu: Columns, calls: Calls) -> Iterator[Contradiction]:
+def _late(trace: Trace) -> Iterator[Contradiction]:
     """Find work that goes on after the host has waited for all of its device."""
-    api = events.only(Category.API)
+    on_gpu, calls = trace.on_gpu, trace.calls
+    api = trace.events.only(Category.API)
     waits = api.where(named(api, _DEVICE_WAIT))
     if not len(waits) or np.ptp(on_gpu.device):
         return
@@ -121,10 +121,9 @@ def _instant(on_gpu: Columns) -> Iterator[Contradiction]:
     )
 
 
-def _out_of_order(
-    on_gpu: Columns, calls: Calls, gpus: Sequence[GpuLimits]
-) -> Iterator[Contradiction]:
+def _out_of_order(trace: Trace) -> Iterator[Contradiction]:
     """Find work that begins before what is ahead of it in its stream ended."""
+    on_gpu, calls = trace.on_gpu, trace.calls
     over = np.zeros(len(on_gpu), np.int64)
     ahead = np.full(len(on_gpu), NONE, np.int64)
     for rows in rows_by(on_gpu.device, on_gpu.track):
@@ -136,7 +135,7 @@ def _out_of_order(
         return
     # branches of one graph have no order
     wrong &= (calls.launch == NONE) | (calls.launch != calls.launch[ahead])
-    wrong &= ~_may_begin_early(on_gpu, calls, over, gpus)
+    wrong &= ~_may_begin_early(trace, over)
     begin = on_gpu.start_ns[wrong]
     both_ns = union_ns(begin, begin + over[wrong])
     busy_ns = max(union_ns(on_gpu.start_ns, on_gpu.end_ns), 1)
@@ -151,15 +150,14 @@ def _out_of_order(
         yield Contradiction(one.sentence, 0, one.is_grave or is_long)
 
 
-def _may_begin_early(
-    on_gpu: Columns, calls: Calls, over_ns: Int64s, gpus: Sequence[GpuLimits]
-) -> Bools:
+def _may_begin_early(trace: Trace, over_ns: Int64s) -> Bools:
     """Choose the kernels that may overlap the one ahead, by GPU and launch."""
+    on_gpu, calls = trace.on_gpu, trace.calls
     able = [
         not gpu.name
         if gpu.compute_capability is None
         else gpu.compute_capability >= _EARLY_SINCE
-        for gpu in gpus
+        for gpu in trace.run.gpus
     ]
     # of a GPU that the trace does not describe nobody knows
     device = np.where(on_gpu.device < len(able), on_gpu.device, NONE)

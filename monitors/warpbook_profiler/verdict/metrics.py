@@ -60,14 +60,13 @@ def measure(
         in_detail: else places, streams and launches are taken from there, too.
     """
     events, run, calls, on_gpu = trace.events, trace.run, trace.calls, trace.on_gpu
-    launch = calls.launch
     is_kernel = on_gpu.is_in(Category.KERNEL)
     between = named(on_gpu, _BETWEEN_GPUS)
     is_communication = (communicates(events, on_gpu) & is_kernel) | between
     compute = on_gpu.where(is_kernel & ~is_communication)
     communication = on_gpu.where(is_communication)
     copies = on_gpu.where(on_gpu.is_in(Category.COPY) & ~between)
-    kernels, gaps = trace.kernels, trace.gaps
+    gaps = trace.gaps
     window_ns = run.end_ns - run.start_ns
     in_compute = (compute.start_ns, compute.end_ns)
     both_comm = intersection_ns(
@@ -82,14 +81,14 @@ def measure(
     if detail is None:
         sync_points = trace.places.sync_points()
         idle_places = trace.places.idle_places()
-        streams = _streams(stream_gaps(on_gpu, launch, calls))
-        launch_figures = launch_times(on_gpu, launch, calls)
+        streams = _streams(stream_gaps(on_gpu, calls))
+        launch_figures = launch_times(on_gpu, calls)
     else:
         sync_points, idle_places = detail.sync_points, detail.idle_places
         streams, launch_figures = detail.streams, detail.launch
     compute_ns = union_ns(*in_compute)
     if like is None:
-        kernel_figures = _of_kernels(events, kernels, run, compute_ns)
+        kernel_figures = _of_kernels(trace, compute_ns)
     else:
         kernel_figures = _of_same_kernels(like, compute_ns)
     plain_waits = calls.waits & ~calls.blocking_copies
@@ -110,7 +109,7 @@ def measure(
         streams=streams,
         launches=int(calls.launches.sum()),
         launch=launch_figures,
-        kernels=len(kernels),
+        kernels=len(trace.kernels),
         kernel_time_ns=kernel_figures.time_ns,
         tensor_core_ns=kernel_figures.tensor_ns,
         tensor_core_unknown_ns=kernel_figures.unknown_ns,
@@ -143,9 +142,8 @@ class _OfKernels(NamedTuple):
     modelled_share: float | None
 
 
-def _of_kernels(
-    events: Columns, kernels: Columns, run: Run, compute_ns: int
-) -> _OfKernels:
+def _of_kernels(trace: Trace, compute_ns: int) -> _OfKernels:
+    events, run, kernels = trace.events, trace.run, trace.kernels
     tensor_ns, unknown_ns = _tensor_core_time(kernels)
     flops, modelled_bytes, modelled_share = _modelled(events, kernels)
     return _OfKernels(
