@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -44,7 +45,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.add_argument(
         "--fits",
-        type=_gpu_bytes,
+        type=_argument(read_gpu_size),
         metavar="SIZE",
         help="say whether a GPU that is sold with 80GB has room, of which 1GB is kept "
         "free, and what to change first if not",
@@ -60,7 +61,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     }
     for option in OPTIONS:
         default, hint = getattr(Plan(), option.field), hints[option.field]
-        settings: dict[str, Any] = {"metavar": "N", "type": _reader(hint)}
+        read = partial(msgspec.convert, type=hint, strict=False)
+        settings: dict[str, Any] = {"metavar": "N", "type": _argument(read)}
         if isinstance(default, bool):
             settings = {"action": f"store_{str(not default).lower()}"}
         elif get_origin(hint) is Literal:
@@ -74,27 +76,18 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _reader(hint: Any) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
+def _argument(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def argument(text: str) -> Any:
         try:
-            return msgspec.convert(text, hint, strict=False)
-        except msgspec.ValidationError as error:
-            words = f"{text[:40]!r} can't be taken: {error}"
-            raise argparse.ArgumentTypeError(words) from None
+            return read(text)
+        except (ValueError, msgspec.ValidationError) as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
 
-    return read
-
-
-def _gpu_bytes(text: str) -> int:
-    try:
-        return read_gpu_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return argument
 
 
 def run(options: argparse.Namespace) -> int:
-    fields = {option.field: getattr(options, option.field) for option in OPTIONS}
-    plan = Plan(**fields)
+    plan = Plan(**{option.field: getattr(options, option.field) for option in OPTIONS})
     memory = model_memory(read_model(options.model), plan, options.fits)
     if options.json:
         print_json(memory)

@@ -76,7 +76,7 @@ def read_gpu_size(text: str) -> int:
     """
     given = _SIZE.fullmatch(text.strip())
     if given is None:
-        raise ValueError(f"{text[:40]!r} is no size: write 80GB, 24GiB or 500MB")
+        raise ValueError(f"{text[:40]!r} is no size: write 80GB or 24GiB")
     number, prefix, binary = given.groups()
     power = "KMGT".index(prefix.upper()) + 1
     size_bytes = int(float(number) * (1024 if binary else 1000) ** power)

@@ -51,25 +51,22 @@ class Pass(msgspec.Struct, frozen=True):
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """Bytes of a layer in a pass; what a kind does not have is zero.
+    """What a layer needs in a pass beside its parameters; zero is none.
 
-    Attributes:
-        input_bytes: what it reads.
-        whole_bytes: kept for the backward pass on every tensor-parallel GPU, unless
-            tokens are split, too.
-        split_bytes: kept, and split among tensor-parallel GPUs.
-        core_bytes: the same; what selective recomputation computes anew.
-        backward_bytes: what its backward pass has for itself, on a GPU.
-        forward_bytes: what a forward pass has that keeps nothing, on a GPU.
-        cached_elements: of keys and values that decoding keeps, on a GPU.
+    Three are kept for the backward pass: what every tensor-parallel GPU has, unless
+    tokens are split, too; what is split; and of that what selective recomputation
+    computes anew. The last three are of one GPU.
     """
 
     input_bytes: int = 0
     whole_bytes: int = 0
     split_bytes: int = 0
     core_bytes: int = 0
+    #: within the layer, in its backward pass
     backward_bytes: int = 0
+    #: the same, in a forward pass that keeps nothing
     forward_bytes: int = 0
+    #: keys and values that decoding keeps
     cached_elements: int = 0
 
     @property
@@ -94,7 +91,6 @@ class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         raise NotImplementedError
 
     def needs(self, on: Pass) -> Needs:
-        """Return what it needs of memory beside its parameters."""
         return Needs()
 
 
@@ -183,10 +179,9 @@ class Attention(Layer, frozen=True, tag="attention"):
         """
         query = divided(self.heads, tensor) * self.head_size
         key = divided(self.kv_heads, tensor) * self.head_size
-        count = self.hidden * 2 * (query + key)
-        count += query + 2 * key if self.bias else 0
-        count += self.hidden if self.output_bias else 0
-        return count + (2 * self.head_size if self.head_norm else 0)
+        count = self.hidden * (2 * (query + key) + self.output_bias)
+        count += (query + 2 * key) * self.bias
+        return count + 2 * self.head_size * self.head_norm
 
     def needs(self, on: Pass) -> Needs:
         """11·s·b·h + 5·a·s²·b with dropout (Korthikanti et al., section 4.1).
@@ -203,11 +198,9 @@ class Attention(Layer, frozen=True, tag="attention"):
         width = on.bytes_of((self.heads + self.kv_heads) * self.head_size)
         mask = on.all_tokens * self.hidden * self.dropout
         split = width * (3 if self.head_norm else 2)
-        scores = on.batch * self.heads * on.tokens**2
+        split += 4 * self.heads * on.all_tokens * on.is_flash
+        scores = 0 if on.is_flash else on.batch * self.heads * on.tokens**2
         element = on.element_bytes
-        if on.is_flash:
-            scores = 0
-            split += 4 * self.heads * on.all_tokens
         core = scores * (2 * element + 1 if self.dropout else element)
         working = divided(2 * width + 2 * element * scores, on.tensor) + 2 * reads
         cached = 0
@@ -236,9 +229,8 @@ class Mlp(Layer, frozen=True, tag="mlp"):
 
     def parameters(self, tensor: int = 1) -> int:
         """2·h·f and f + h of biases; 3·h·f with a gate; split by f (Megatron-LM)."""
-        inner = divided(self.intermediate, tensor)
-        ways = 2 if self.gated else 1
-        biases = ways * inner + self.hidden if self.bias else 0
+        inner, ways = divided(self.intermediate, tensor), 2 if self.gated else 1
+        biases = (ways * inner + self.hidden) * self.bias
         return (ways + 1) * self.hidden * inner + biases
 
     def needs(self, on: Pass) -> Needs:
@@ -252,9 +244,8 @@ class Mlp(Layer, frozen=True, tag="mlp"):
         reads, wide = on.bytes_of(self.hidden), on.bytes_of(self.intermediate)
         mask = on.all_tokens * self.hidden * self.dropout
         kept = 4 if self.gated else 1 if self.activation == "relu" else 2
-        split = wide * kept
-        if self.inner_dropout:
-            split += wide + on.all_tokens * self.intermediate
+        split = wide * (kept + self.inner_dropout)
+        split += on.all_tokens * self.intermediate * self.inner_dropout
         working = divided((3 if self.gated else 2) * wide, on.tensor) + 2 * reads
         return Needs(reads, reads + mask, split, 0, working, working)
 
@@ -297,7 +288,7 @@ class Linear(Layer, frozen=True, tag="linear"):
     bias: bool = True
 
     def parameters(self, tensor: int = 1) -> int:
-        return self.outputs * (self.inputs + (1 if self.bias else 0))
+        return self.outputs * (self.inputs + self.bias)
 
     def needs(self, on: Pass) -> Needs:
         """e·b·inputs: a product keeps what it reads."""
@@ -318,8 +309,8 @@ class Logits(Layer, frozen=True, tag="logits"):
     bias: bool = False
 
     def parameters(self, tensor: int = 1) -> int:
-        rows = divided(self.vocabulary, tensor)
-        return rows * ((0 if self.tied else self.hidden) + (1 if self.bias else 0))
+        width = 0 if self.tied else self.hidden
+        return divided(self.vocabulary, tensor) * (width + self.bias)
 
     def needs(self, on: Pass) -> Needs:
         """e·T·h: what the product reads (Korthikanti et al., section 4.3).

@@ -16,18 +16,8 @@ from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.model_memory.description import Model
 from warpbook_monitors.model_memory.fit import SOLD_AS, read_gpu_size
 from warpbook_monitors.model_memory.models import known_names, read_model
-from warpbook_monitors.model_memory.plan import (
-    HELP,
-    OPTIONS,
-    Option,
-    Plan,
-    options_of,
-)
-from warpbook_monitors.model_memory.view import (
-    MemoryView,
-    model_memory,
-    view_of_memory,
-)
+from warpbook_monitors.model_memory.plan import HELP, OPTIONS, Option, Plan, options_of
+from warpbook_monitors.model_memory.view import MemoryView, model_memory, view_of_memory
 from warpbook_monitors.plain_text import joined
 
 _ROWS = {"display": "flex", "flex_flow": "row wrap"}
@@ -85,18 +75,17 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
     """
 
     def __init__(self, model: str, fits: str, plan: Plan) -> None:
-        """Compute it once, and make the controls.
-
-        Raises:
-            ValueError: the memory is no size, or too small.
-            MonitorError: there is no such model, or the plan does not fit it.
-        """
         self.plan, self.view = plan, _view(model, plan, fits)
         sold = {f"{gpu} {gb}GB": f"{gb}GB" for gb, (gpu, _) in SOLD_AS.items()}
         sizes = sold if fits in sold.values() else {fits: fits, **sold}
         models = tuple(dict.fromkeys((model, *known_names())))
-        self._model = _menu("Model", models, model)
-        self._fits = _menu("Memory of the GPU", sizes, fits)
+        style = {"description_width": "initial"}
+        self._model = ipywidgets.Dropdown(
+            options=models, value=model, description="Model", style=style
+        )
+        self._fits = ipywidgets.Dropdown(
+            options=sizes, value=fits, description="Memory of the GPU", style=style
+        )
         self._controls = {option: _control(option, plan) for option in OPTIONS}
         self._drawing = ipywidgets.HTML()
         controls = list(self._controls.values())
@@ -166,16 +155,6 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
         }
 
 
-def _menu(label: str, options: Any, value: str) -> Any:
-    """Make a menu; the keys of a mapping are shown."""
-    return ipywidgets.Dropdown(
-        options=options,
-        value=value,
-        description=label,
-        style={"description_width": "initial"},
-    )
-
-
 def _control(option: Option, plan: Plan) -> Any:
     """Make what a person sets an option with, as the plan has it."""
     value = getattr(plan, option.field)
@@ -206,5 +185,5 @@ def _applies(option: Option, model: Model, serves: bool) -> bool:
 
 
 def _view(model: str, plan: Plan, fits: str) -> MemoryView:
-    computed = model_memory(read_model(model), plan, read_gpu_size(fits))
-    return view_of_memory(computed, plan)
+    memory = model_memory(read_model(model), plan, read_gpu_size(fits))
+    return view_of_memory(memory, plan)
