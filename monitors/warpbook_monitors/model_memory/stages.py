@@ -16,7 +16,6 @@ import msgspec
 
 from warpbook_monitors.model_memory.description import Block, Model
 from warpbook_monitors.model_memory.layers import (
-    AnyLayer,
     Embedding,
     Logits,
     Pass,
@@ -86,13 +85,10 @@ def stage_memories(model: Model, plan: Plan) -> list[StageMemory]:
         widths = _WIDTHS["fp32" if plan.dtype == "fp32" else "bf16"]
     sizes = plan.batch, plan.tokens or model.tokens, plan.side or model.side
     on = Pass(*sizes, widths.element, widths.norm, plan.flash, plan.tensor)
-    stages = [
-        _Stage(number, blocks, plan, on)
-        for number, blocks in enumerate(_cut(model.blocks, plan.pipeline))
-    ]
+    stages = enumerate(_cut(model.blocks, plan.pipeline))
     if plan.inference:
-        return [stage.serving(model.is_decoder) for stage in stages]
-    return [stage.training() for stage in stages]
+        return [_served(*stage, plan, on, model.is_decoder) for stage in stages]
+    return [_trained(*stage, plan, on) for stage in stages]
 
 
 def _cut(blocks: tuple[Block, ...], count: int) -> list[list[Block]]:
@@ -140,199 +136,172 @@ def _parameters(blocks: list[Block], tensor: int) -> int:
     return count + sum(_shared(layer, tensor) for layer in _tied(blocks))
 
 
-class _Stage:
-    """The blocks of a stage on one of its tensor-parallel GPUs."""
+def _served(
+    number: int, blocks: list[Block], plan: Plan, on: Pass, is_decoder: bool
+) -> StageMemory:
+    parameters = _parameters(blocks, plan.tensor)
+    needs = [
+        (block.times, layer.needs(on)) for block in blocks for layer in block.layers
+    ]
+    cached = sum(times * layer.cached_elements for times, layer in needs)
+    parts = {
+        "weights": divided(parameters * _BITS[plan.dtype], 8),
+        "cache of keys and values": cached * _BITS[plan.kv_dtype] // 8 * is_decoder,
+    }
+    # with all tokens at once
+    working = max(layer.forward_bytes for _, layer in needs)
+    needed = {**parts, "temporary: the largest layer": working}
+    held = {**parts, "temporaries": working}
+    return StageMemory(number, parameters, 1, needed, {}, held, sum(held.values()))
 
-    def __init__(self, number: int, blocks: list[Block], plan: Plan, on: Pass) -> None:
-        self._number, self._blocks, self._plan, self._on = number, blocks, plan, on
-        self._widths = _WIDTHS[plan.precision]
-        self._parameters = _parameters(blocks, plan.tensor)
 
-    def serving(self, is_decoder: bool) -> StageMemory:
-        plan = self._plan
-        needs = [
-            (block.times, layer.needs(self._on))
-            for block in self._blocks
-            for layer in block.layers
-        ]
-        cached = sum(times * layer.cached_elements for times, layer in needs)
-        parts = {
-            "weights": divided(self._parameters * _BITS[plan.dtype], 8),
-            "cache of keys and values": cached * _BITS[plan.kv_dtype] // 8 * is_decoder,
+def _trained(number: int, blocks: list[Block], plan: Plan, on: Pass) -> StageMemory:
+    widths, parameters = _WIDTHS[plan.precision], _parameters(blocks, plan.tensor)
+    # ZeRO splits optimizer states from stage 1 on, gradients from 2 on, and weights
+    # from 3 on among the GPUs of data parallelism (Rajbhandari et al. 2019)
+    updated, reduced, stored = (
+        divided(parameters, plan.data) if plan.zero >= stage else parameters
+        for stage in (1, 2, 3)
+    )
+    weights = (widths.weight + widths.cast) * stored
+    gradients = widths.gradient * reduced
+    states = _states_bytes(plan.optimizer, widths.state, updated)
+
+    def parts(weights: int, gradients: int, kept: int) -> dict[str, int]:
+        return {
+            "weights": weights,
+            "gradients": gradients,
+            "optimizer states": states,
+            "master weights": widths.master * updated,
+            "activations": kept,
         }
-        # with all tokens at once
-        working = max(layer.forward_bytes for _, layer in needs)
-        needed = {**parts, "temporary: the largest layer": working}
-        held = {**parts, "temporaries": working}
-        place = self._number, self._parameters, 1
-        return StageMemory(*place, needed, {}, held, sum(held.values()))
 
-    def training(self) -> StageMemory:
-        plan, widths, parameters = self._plan, self._widths, self._parameters
-        # ZeRO splits optimizer states from stage 1 on, gradients from 2 on, and weights
-        # from 3 on among the GPUs of data parallelism (Rajbhandari et al. 2019)
-        updated, reduced, stored = (
-            divided(parameters, plan.data) if plan.zero >= stage else parameters
-            for stage in (1, 2, 3)
-        )
-        weights = (widths.weight + widths.cast) * stored
-        gradients = widths.gradient * reduced
-        states, master = self._states_bytes(updated), widths.master * updated
-        # 1F1B (Narayanan et al. 2021) has p - i micro-batches on stage i
-        flight = min(plan.micro_batches, plan.pipeline - self._number)
-        kinds = Counter[str]()
-        for part in self._blocks:
-            for kind, size in self._kept(part).items():
-                kinds[kind] += flight * part.times * size
-        kinds = +kinds
-        activations = kinds.total()
-        gathered, step = self._gathered_bytes(), self._step_bytes(updated)
+    # 1F1B (Narayanan et al. 2021) has p - i micro-batches on stage i
+    flight = min(plan.micro_batches, plan.pipeline - number)
+    passes = [_backward_of(block, plan, on, bool(_tied(blocks))) for block in blocks]
+    kinds = Counter[str]()
+    for own in passes:
+        for kind, size in own.kinds.items():
+            kinds[kind] += flight * own.times * size
+    gathered = _gathered_bytes(blocks, plan)
+    moments: list[tuple[dict[str, int], str | None]] = [
+        ({**parts(weights, done, kept), "temporaries": gathered + working}, name)
+        for done, kept, working, name in _moments(passes, plan, gradients, kinds)
+    ]
+    # with master weights an fp32 copy of the gradients; torch.optim's Adam (`foreach`,
+    # its default on CUDA) has the roots of the second moments at once; autocast's
+    # copies are gone
+    has_roots = plan.optimizer == "adam" and not plan.fused
+    step = (widths.master + widths.state * has_roots) * updated
+    now = parts(widths.weight * stored, gradients, 0)
+    moments.append(({**now, "temporaries": step}, None))
+    held, peak_block = max(moments, key=lambda moment: sum(moment[0].values()))
+    needed = {
+        **parts(weights, gradients, kinds.total()),
+        "temporary: logits and loss": sum(own.logits for own in passes),
+        "temporary: gathered by ZeRO 3": gathered,
+        "temporary: optimizer": step,
+    }
+    peak_bytes, place = sum(held.values()), (number, parameters, flight)
+    return StageMemory(*place, needed, dict(+kinds), held, peak_bytes, peak_block)
 
-        def parts(weights: int, gradients: int, kept: int) -> dict[str, int]:
-            return {
-                "weights": weights,
-                "gradients": gradients,
-                "optimizer states": states,
-                "master weights": master,
-                "activations": kept,
-            }
 
-        moments: list[tuple[dict[str, int], str | None]] = [
-            ({**parts(weights, done, kept), "temporaries": gathered + working}, name)
-            for done, kept, working, name in self._backward(activations, gradients)
-        ]
-        # in the optimizer autocast's copies are gone
-        end = parts(widths.weight * stored, gradients, 0)
-        moments.append(({**end, "temporaries": step}, None))
-        held, block = max(moments, key=lambda moment: sum(moment[0].values()))
-        logits = (
-            layer.needs(self._on).backward_bytes
-            for part in self._blocks
-            for layer in part.layers
-            if isinstance(layer, Logits)
-        )
-        needed = {
-            **parts(weights, gradients, activations),
-            "temporary: logits and loss": sum(logits),
-            "temporary: gathered by ZeRO 3": gathered,
-            "temporary: optimizer": step,
-        }
-        peak_bytes, place = sum(held.values()), (self._number, parameters, flight)
-        return StageMemory(*place, needed, dict(kinds), held, peak_bytes, block)
+def _moments(
+    passes: list[_Backward], plan: Plan, gradients: int, kinds: Counter[str]
+) -> Iterator[tuple[int, int, int, str]]:
+    """Return gradients, activations and temporaries before each block's backward.
 
-    def _states_bytes(self, count: int) -> int:
-        """Return none for SGD, one for momentum, two for Adam (Kingma and Ba 2014).
+    Between the first and the last repetition of a block all three change evenly, so
+    that only these two are looked at. Gradients stay where micro-batches add up, or
+    where data parallelism has them in buckets (Li et al. 2020, section 3.2).
+    """
+    stay = plan.micro_batches > 1 or plan.data > 1
+    done, remaining = gradients if stay else 0, kinds.total()
+    for own in reversed(passes):
+        gradient, kept = 0 if stay else own.gradients, own.kinds.total()
+        for count in (0, own.times - 1):
+            now = done + count * gradient, remaining - count * kept
+            yield *now, own.working, own.name
+        done += own.times * gradient
+        remaining -= own.times * kept
+    yield done, remaining, 0, passes[0].name
 
-        Adam in 8 bits is two bytes, and two fp32 scales for each 256 elements (Dettmers
-        et al. 2021, section 2; bitsandbytes' block size).
-        """
-        if self._plan.optimizer == "adam8bit":
-            return 2 * count + 8 * divided(count, 256)
-        states = {"sgd": 0, "momentum": 1, "adam": 2}[self._plan.optimizer]
-        return states * self._widths.state * count
 
-    def _step_bytes(self, count: int) -> int:
-        """Return what the optimizer needs for a moment.
+def _gathered_bytes(blocks: list[Block], plan: Plan) -> int:
+    """Return the weights of two blocks, and the gradients of one, under ZeRO 3.
 
-        With master weights that is an fp32 copy of the gradients; torch.optim's Adam
-        (`foreach`, its default on CUDA) has the roots of the second moments at once.
-        """
-        has_roots = self._plan.optimizer == "adam" and not self._plan.fused
-        return (self._widths.master + has_roots * self._widths.state) * count
+    One computes while the next is gathered (Zhao et al. 2023, PyTorch FSDP, section
+    3.3.2).
+    """
+    if plan.zero < 3:
+        return 0
+    widths = _WIDTHS[plan.precision]
+    largest = max(
+        divided(block.parameters(plan.tensor), block.times) for block in blocks
+    )
+    return largest * (2 * widths.weight + widths.gradient)
 
-    def _gathered_bytes(self) -> int:
-        """Return the weights of two blocks, and the gradients of one, under ZeRO 3.
 
-        One computes while the next is gathered (Zhao et al. 2023, PyTorch FSDP,
-        section 3.3.2).
-        """
-        if self._plan.zero < 3:
-            return 0
-        largest = max(
-            divided(block.parameters(self._plan.tensor), block.times)
-            for block in self._blocks
-        )
-        return largest * (2 * self._widths.weight + self._widths.gradient)
+def _states_bytes(optimizer: str, width: int, count: int) -> int:
+    """Return none for SGD, one for momentum, two for Adam (Kingma and Ba 2014).
 
-    def _whole(self, size_bytes: int) -> int:
-        """Return whole, or with SP whole / t (Korthikanti et al., section 4.2)."""
-        plan = self._plan
-        return (
-            divided(size_bytes, plan.tensor) if plan.sequence_parallel else size_bytes
-        )
+    Adam in 8 bits is two bytes, and two fp32 scales for each 256 elements (Dettmers
+    et al. 2021, section 2; bitsandbytes' block size).
+    """
+    if optimizer == "adam8bit":
+        return 2 * count + 8 * divided(count, 256)
+    return {"sgd": 0, "momentum": 1, "adam": 2}[optimizer] * width * count
 
-    def _kept_of(self, layer: AnyLayer) -> int:
-        needs = layer.needs(self._on)
-        is_anew = self._plan.checkpoint == "selective"
-        split = needs.split_bytes + (0 if is_anew else needs.core_bytes)
-        return self._whole(needs.whole_bytes) + divided(split, self._plan.tensor)
 
-    def _recomputes(self, block: Block) -> bool:
-        return self._plan.checkpoint == "full" and not block.edge
+class _Backward(NamedTuple):
+    """Bytes of the backward pass of each repetition of a block."""
 
-    def _input_bytes(self, block: Block) -> int:
-        return self._whole(block.layers[0].needs(self._on).input_bytes)
+    name: str
+    times: int
+    #: that are kept for it, by kind of layer
+    kinds: Counter[str]
+    #: that it needs beside them
+    working: int
+    #: those that it makes; a tied matrix's are the head's
+    gradients: int
+    #: logits, and what their loss needs
+    logits: int
 
-    def _kept(self, block: Block) -> Counter[str]:
-        """Return what a repetition keeps, by kind of layer.
 
-        That is e·T·h with full checkpointing (Chen et al. 2016).
-        """
-        if self._recomputes(block):
-            return Counter({"block inputs": self._input_bytes(block)})
-        kinds = Counter[str]()
-        for layer in block.layers:
-            kinds[layer.kind] += self._kept_of(layer)
-        return kinds
+def _backward_of(block: Block, plan: Plan, on: Pass, is_tied: bool) -> _Backward:
+    """Return what is kept and made, and the gradients within the largest layer.
 
-    def _working(self, block: Block) -> int:
-        """Return what a block's backward pass needs beside what was kept.
-
-        Gradients within its largest layer, and what is computed anew: with full
-        checkpointing the block's activations, with selective one attention's scores.
-        """
-        needs = [layer.needs(self._on) for layer in block.layers]
-        most = max(of_layer.backward_bytes for of_layer in needs)
-        if self._recomputes(block):
-            anew = sum(self._kept_of(layer) for layer in block.layers)
-            return most + max(anew - self._input_bytes(block), 0)
-        if self._plan.checkpoint == "selective":
-            core = max(of_layer.core_bytes for of_layer in needs)
-            return most + divided(core, self._plan.tensor)
-        if _tied(self._blocks) and isinstance(block.layers[0], Embedding):
-            # its gradient is made, and then added to that of the logits
-            table = block.layers[0].parameters(self._plan.tensor)
-            return most + self._widths.gradient * table
-        return most
-
-    def _gradients_of(self, block: Block) -> int:
-        """Return the gradients of a repetition; a tied matrix's are the head's."""
-        tensor = self._plan.tensor
-        count = divided(block.parameters(tensor), block.times)
-        for layer in block.layers:
-            if isinstance(layer, Logits) and layer.tied:
-                count += _shared(layer, tensor)
-            elif isinstance(layer, Embedding) and _tied(self._blocks):
-                count -= layer.parameters(tensor)
-        return self._widths.gradient * count
-
-    def _backward(
-        self, remaining: int, gradients: int
-    ) -> Iterator[tuple[int, int, int, str]]:
-        """Return gradients, activations and temporaries before each block's backward.
-
-        Between the first and the last repetition of a block all three change evenly, so
-        that only these two are looked at. Gradients stay where micro-batches add up, or
-        where data parallelism has them in buckets (Li et al. 2020, section 3.2).
-        """
-        stay = self._plan.micro_batches > 1 or self._plan.data > 1
-        done = gradients if stay else 0
-        for block in reversed(self._blocks):
-            kept, working = self._kept(block).total(), self._working(block)
-            own = 0 if stay else self._gradients_of(block)
-            for before in (0, block.times - 1):
-                before_bytes = remaining - before * kept
-                yield done + before * own, before_bytes, working, block.name
-            done += block.times * own
-            remaining -= block.times * kept
-        yield done, remaining, 0, self._blocks[0].name
+    Beside these is what is computed anew: with full checkpointing the block's
+    activations of its input (Chen et al. 2016), with selective one attention's scores.
+    """
+    first, tensor = block.layers[0], plan.tensor
+    is_selective = plan.checkpoint == "selective"
+    # sequence parallelism splits the rest (Korthikanti et al., section 4.2)
+    others = tensor if plan.sequence_parallel else 1
+    kinds = Counter[str]()
+    working = logits = cores = 0
+    count = divided(block.parameters(tensor), block.times)
+    for layer in block.layers:
+        needs = layer.needs(on)
+        split = needs.split_bytes + needs.core_bytes * (not is_selective)
+        whole = divided(needs.whole_bytes, others)
+        kinds[layer.kind] += whole + divided(split, tensor)
+        working = max(working, needs.backward_bytes)
+        cores = max(cores, needs.core_bytes)
+        if isinstance(layer, Logits):
+            logits += needs.backward_bytes
+            count += _shared(layer, tensor) if layer.tied else 0
+        elif isinstance(layer, Embedding) and is_tied:
+            count -= layer.parameters(tensor)
+    gradient = _WIDTHS[plan.precision].gradient
+    if plan.checkpoint == "full" and not block.edge:
+        reads = divided(first.needs(on).input_bytes, others)
+        working += max(kinds.total() - reads, 0)
+        kinds = Counter({"block inputs": reads})
+    elif is_selective:
+        working += divided(cores, tensor)
+    elif is_tied and isinstance(first, Embedding):
+        # its gradient is made, and then added to that of the logits
+        working += gradient * first.parameters(tensor)
+    made = gradient * count
+    return _Backward(block.name, block.times, kinds, working, made, logits)
