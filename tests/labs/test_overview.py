@@ -15,7 +15,7 @@ def why(here: Here) -> dict[str, str]:
 def test_each_language_names_what_brings_it() -> None:
     missing = why(Here(None, "NVRTC is missing.", triton=False, torch=False, gpus=1))
     assert missing["vector-add"] == "NVRTC is missing."
-    assert "pip install 'warpbook[triton]'" in missing["thread-and-block"]
+    assert "pip install 'warpbook-labs[triton]'" in missing["thread-and-block"]
     # plans need neither
     assert "occupancy" not in missing
     assert not why(Here("13.5", "", triton=True, torch=True, gpus=1))

@@ -11,7 +11,7 @@ from warpbook_labs.course.session import find
 from warpbook_monitors.nvml import gate
 
 pytest.importorskip("torch")
-from warpbook.kernel.labs import ranks
+from warpbook_labs import ranks
 
 COLLECTIVES = """
 import given, json

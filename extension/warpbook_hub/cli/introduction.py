@@ -60,7 +60,7 @@ def introduce(plan: HubPlan) -> None:
     if plan.cpu_slots and not plan.ray_address:
         for module, labs in _NEEDS.items():
             if find_spec(module) is None:
-                install = f"{sys.executable} -m pip install 'warpbook[{module}]'"
+                install = f"{sys.executable} -m pip install 'warpbook-labs[{module}]'"
                 say(f"  Not graded here: {labs}. To grade them: {install}")
     for check in neighbour_check():
         say(f"  NEIGHBOURS. {check.message} {check.remedy}")

@@ -120,7 +120,7 @@ def _nvrtc() -> Any:
     except (ImportError, OSError, RuntimeError) as problem:
         raise NotInstalled(
             "NVIDIA's compiler NVRTC can't be loaded "
-            f"({problem}). Install it: pip install 'warpbook[labs]'"
+            f"({problem}). Install it: pip install 'warpbook-labs[cuda]'"
         ) from None
     return nvrtc
 

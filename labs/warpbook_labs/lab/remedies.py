@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 #: brings what labs in Triton need
-INSTALL_TRITON = "pip install 'warpbook[triton]'"
+INSTALL_TRITON = "pip install 'warpbook-labs[triton]'"
 #: brings what labs on host code need
-INSTALL_TORCH = "pip install 'warpbook[torch]'"
+INSTALL_TORCH = "pip install 'warpbook-labs[torch]'"

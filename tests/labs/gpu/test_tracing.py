@@ -59,4 +59,4 @@ def test_without_pytorch_it_is_said_how_to_get_it(tmp_path: Path) -> None:
     )
     answer = msgspec.json.decode(completed.stdout)
     assert "no trace without PyTorch" in answer["problem"]
-    assert "pip install 'warpbook[torch]'" in answer["problem"]
+    assert "pip install 'warpbook-labs[torch]'" in answer["problem"]

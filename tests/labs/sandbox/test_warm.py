@@ -184,7 +184,7 @@ def cold() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("torch", "words"),
     [
-        ("raise ImportError('nothing here')", "pip install 'warpbook[torch]'"),
+        ("raise ImportError('nothing here')", "pip install 'warpbook-labs[torch]'"),
         ("import os; os.kill(os.getpid(), 11)", "this PyTorch or machine is not known"),
         ("import sys; sys.exit('no luck')", "no luck"),
     ],

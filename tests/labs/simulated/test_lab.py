@@ -87,7 +87,7 @@ def test_the_list_says_what_each_kind_needs(tmp_path: Path) -> None:
 
     bare = Here(None, "NVRTC is missing.", triton=False, torch=False, gpus=0)
     needs, can_check, why = of("torch", bare)
-    assert needs == ("PyTorch",) and not can_check and "warpbook[torch]" in why
+    assert needs == ("PyTorch",) and not can_check and "warpbook-labs[torch]" in why
     assert of("simulated", bare) == ((), True, "")
     with_gpu = Here(None, "", triton=False, torch=False, gpus=1)
     needs, can_check, why = of("simulated", with_gpu)

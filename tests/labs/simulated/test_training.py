@@ -86,7 +86,9 @@ def test_without_pytorch_it_is_told_what_to_install(
     on_torch: LoadedLab, simulated: LoadedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(*_: object) -> None:
-        raise NotInstalled("PyTorch can't be loaded: pip install 'warpbook[torch]'")
+        raise NotInstalled(
+            "PyTorch can't be loaded: pip install 'warpbook-labs[torch]'"
+        )
 
     monkeypatch.setattr(warm, "run", missing)
     monkeypatch.setattr(host_checking.parent, "run", missing)

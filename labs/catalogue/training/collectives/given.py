@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from warpbook.kernel.labs.ranks import gpu_link, run_on_ranks
+from warpbook_labs.ranks import gpu_link, run_on_ranks
 
 NAMES = ("ring", "tree", "halving_doubling")
 #: 4 KiB to 64 MiB

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.nn import functional as F
 
-from warpbook.kernel.labs.ranks import run_on_ranks
+from warpbook_labs.ranks import run_on_ranks
 
 #: a small model of the text's kind; `vocabulary` has no part in what is run
 MODEL = {

@@ -495,7 +495,7 @@ def on_rank(rank, device, source, sizes, calls):
         the median of the calls on the slowest rank; `sent_bytes` of rank 0, and
         `enough_bytes`.
     """
-    from warpbook.kernel.labs.awaited_ranks import run_awaiting
+    from warpbook_labs.ranks import run_awaiting
 
     dist = torch.distributed
     size = dist.get_world_size()
@@ -547,7 +547,7 @@ def measure(
     Returns:
         A dict: `backend`, "nccl" or "gloo"; `ranks`; `results` by function.
     """
-    from warpbook.kernel.labs.ranks import run_on_ranks
+    from warpbook_labs.ranks import run_on_ranks
 
     sizes = {"tokens": tokens, "hidden": hidden, "inner": inner}
     ranks = ranks or max(2, torch.cuda.device_count())

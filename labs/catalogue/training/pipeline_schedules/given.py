@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from warpbook.kernel.labs.ranks import run_on_ranks
+from warpbook_labs.ranks import run_on_ranks
 from warpbook_monitors.units import share
 
 #: layers of the whole model, their width, micro-batches, and rows of each

@@ -258,7 +258,9 @@ def _begun(setup: Setup) -> tuple[Child | None, Reply]:
 
             del kineto
     except (ImportError, OSError) as problem:
-        words = f"PyTorch can't be loaded ({problem}): pip install 'warpbook[torch]'"
+        words = (
+            f"PyTorch can't be loaded ({problem}): pip install 'warpbook-labs[torch]'"
+        )
         return None, Failed("no torch", words)
     try:
         if setup.has_gpu:

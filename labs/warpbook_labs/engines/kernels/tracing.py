@@ -119,7 +119,7 @@ def _capture() -> Any:
     except ImportError as problem:
         raise NoTrace(
             "There is no trace without PyTorch, whose profiler records it "
-            f"({problem}): pip install 'warpbook[torch]'"
+            f"({problem}): pip install 'warpbook-labs[torch]'"
         ) from None
     if not torch.cuda.is_available():
         raise NoTrace(
