@@ -314,14 +314,16 @@ def test_without_what_labs_need_it_says_how_to_install_it(
     (folder / "cuda/bindings/nvrtc.py").write_text("raise ImportError('not here')")
     listed = warpbook("labs", PYTHONPATH=str(folder))
     assert listed.returncode == 0
-    assert "not checked" in listed.stdout and "warpbook[labs]" in listed.stdout
+    assert "not checked" in listed.stdout and "warpbook-labs[cuda]" in listed.stdout
     done = warpbook("labs", "submit", "vector-add", reference, PYTHONPATH=str(folder))
-    assert done.returncode == 2 and "pip install 'warpbook[labs]'" in done.stderr
+    assert done.returncode == 2 and "pip install 'warpbook-labs[cuda]'" in done.stderr
     # who writes a lab that is not on CUDA C++ needs none of it
     plan = warpbook("labs", "validate", "roofline", PYTHONPATH=str(folder))
     assert plan.returncode == 0 and "passes" in plan.stdout
     kernel = warpbook("labs", "validate", "vector-add", PYTHONPATH=str(folder))
-    assert kernel.returncode == 2 and "pip install 'warpbook[labs]'" in kernel.stderr
+    assert (
+        kernel.returncode == 2 and "pip install 'warpbook-labs[cuda]'" in kernel.stderr
+    )
 
 
 def test_a_terminal_shows_how_far_a_long_check_is(
