@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from warpbook.kernel.labs.lab_magic import lab
-from warpbook.kernel.labs.lab_quiz import labquiz
+from warpbook.kernel.labs.lab_magic import lab, labquiz
 from warpbook.kernel.link.machine_feed import MachineFeed
 from warpbook.kernel.link.server_link import ServerLink
 from warpbook.kernel.profile.gpuadvise import GpuAdvise

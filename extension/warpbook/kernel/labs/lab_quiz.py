@@ -1,16 +1,10 @@
-"""`%labquiz`: the placement quiz, or the questions of a text, in a notebook."""
+"""What `%labquiz` shows: the placement quiz, or the questions of a text."""
 
-# IPython's decorators have no types
-# mypy: disallow-untyped-decorators=False
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
-from IPython.display import display
-
-from warpbook import labs
 from warpbook.kernel.runs.profile import Notice
 from warpbook_labs.course.overview import look_here, overview, so_far
 from warpbook_labs.course.quiz import (
@@ -92,20 +86,12 @@ class ShownMarks:
         return {"text/plain": repr(self), "text/markdown": "\n\n".join(rows)}
 
 
-@magic_arguments()
-@argument("answers", nargs="*", metavar="LETTER", help="of each question, in order")
-@argument("--text", default="", metavar="ID", help="the questions of this text instead")
-def labquiz(line: str) -> None:
-    """Ask where to begin with the labs; with answers: say where, and why."""
-    options = parse_argstring(labquiz, line)
-    parts = labs.parts()
-    if isinstance(parts, Notice):
-        display(parts)
-        return
+def quiz(answers: Sequence[str], text: str) -> ShownQuiz | ShownMarks | Notice:
+    """Return the questions, of a text if it is named; with answers how each was."""
     try:
-        display(_shown(options.answers, options.text))
+        return _shown(answers, text)
     except (BadAnswers, LabError) as problem:
-        display(Notice(str(problem)))
+        return Notice(str(problem))
 
 
 def _shown(words: Sequence[str], text: str) -> ShownQuiz | ShownMarks | Notice:

@@ -10,15 +10,16 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 from IPython.core.getipython import get_ipython
 
 from warpbook.protocol import PROTOCOL_VERSION, Hello
 from warpbook_monitors._version import __version__
-from warpbook_monitors.open_sources import SHIPPED_RECORDING, live_sources
-from warpbook_monitors.sampling.sampler import Message, Sampler
-from warpbook_monitors.source import Source
+
+if TYPE_CHECKING:
+    from warpbook_monitors.sampling.sampler import Message, Sampler
 
 #: half of the server's: each frame passes through the notebook's own channel
 RATE_HZ = 5.0
@@ -83,17 +84,19 @@ class ViewFeed:
 class _KernelSampler:
     """This kernel's one sampler, for all of its widgets."""
 
-    def __init__(self, stand_in: Source | None) -> None:
-        self._stand_in = stand_in
+    def __init__(self, plays: bool) -> None:
+        self._plays = plays
         self._lock = threading.Lock()
         self._sampler: Sampler | None = None
 
     def open(self) -> Sampler:
+        from warpbook_monitors.open_sources import SHIPPED_RECORDING, live_sources
+        from warpbook_monitors.sampling.sampler import Sampler
+
         with self._lock:
             if self._sampler is None:
-                self._sampler = Sampler(
-                    live_sources(), RATE_HZ, stand_in=self._stand_in
-                )
+                stand_in = SHIPPED_RECORDING if self._plays else None
+                self._sampler = Sampler(live_sources(), RATE_HZ, stand_in=stand_in)
                 self._sampler.open()
             return self._sampler
 
@@ -127,8 +130,8 @@ class _Cells:
         self._idle_since_s = time.monotonic()
 
 
-_playing_sampler = _KernelSampler(SHIPPED_RECORDING)
-_live_sampler = _KernelSampler(None)
+_playing_sampler = _KernelSampler(plays=True)
+_live_sampler = _KernelSampler(plays=False)
 _cells = _Cells()
 
 

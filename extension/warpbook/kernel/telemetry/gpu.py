@@ -15,9 +15,6 @@ from warpbook.kernel.telemetry.state_text import state_html, state_text
 from warpbook.protocol import PROTOCOL_VERSION, StateNow
 from warpbook_monitors._version import __version__
 from warpbook_monitors.frames import Frame
-from warpbook_monitors.open_sources import live_sources
-from warpbook_monitors.sampling.reader import UNREAD
-from warpbook_monitors.sampling.sampler import Sampler
 
 #: GPM needs two samples at least 100 ms apart
 _LEAST_FRAMES = 3
@@ -48,6 +45,10 @@ class Gpu:
 
 def read_here() -> StateNow:
     """Return what this machine's devices do now, read without a server."""
+    from warpbook_monitors.open_sources import live_sources
+    from warpbook_monitors.sampling.reader import UNREAD
+    from warpbook_monitors.sampling.sampler import Sampler
+
     sampler = Sampler(live_sources())
     frames: queue.SimpleQueue[Frame] = queue.SimpleQueue()
     sampler.listen(lambda it: frames.put(it) if isinstance(it, Frame) else None)

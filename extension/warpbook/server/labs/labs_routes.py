@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from warpbook.server.labs.labs_work import (
-    LabsProblem,
-    alone,
-    cards,
-    hints,
-    labs,
-    open_lab,
-    solution,
-)
+from warpbook.lab_protocol import LabCards, LabHints, LabList, LabOpened, LabSolution
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import NoQuery
+from warpbook_labs.errors import LabError
+from warpbook_labs.lab.files import UnfitFile
+from warpbook_monitors.plain_text import bounded
 
 #: how ids look; what has another form is no route
 LAB = "([a-z][a-z0-9-]{2,40})"
+# msgspec and NVRTC take no two threads that load the same thing for the first time
+_one_at_a_time = threading.Lock()
+_MOST_WORDS = 500
 _T = TypeVar("_T")
 
 
@@ -43,7 +44,7 @@ class LabsHandler(Handler):
         await self._broadcaster.ready()
         sampler = self._broadcaster.sampler
         gpus = sum(it.index is not None for it in sampler.devices)
-        listing = await _done(labs, gpus if sampler.replay is None else 0)
+        listing = await _done(_labs, gpus if sampler.replay is None else 0)
         self.finish_json(encode(listing))
 
 
@@ -68,12 +69,8 @@ class LabOpenHandler(Handler):
             )
         # one child at a time: opening is rare, and a person waits for it
         async with self.settings.setdefault("warpbook_opening_lab", asyncio.Lock()):
-            try:
-                opened = await open_lab(lab, Path(root))
-            except LookupError as problem:
-                raise web.HTTPError(404, str(problem)) from None
-            except (LabsProblem, OSError) as problem:
-                raise web.HTTPError(409, str(problem)) from None
+            with _refusals():
+                opened = await (await asyncio.to_thread(_opener))(lab, Path(root))
         self.finish_json(encode(opened))
 
 
@@ -89,13 +86,13 @@ class LabHintsHandler(Handler):
     @authorized
     async def get(self, lab: str) -> None:
         """Give the hints that are open."""
-        self.finish_json(encode(await _done(hints, lab, False)))
+        self.finish_json(encode(await _done(_hints, lab, False)))
 
     @web.authenticated
     @authorized
     async def post(self, lab: str) -> None:
         """Open one more, and give all that are open."""
-        self.finish_json(encode(await _done(hints, lab, True)))
+        self.finish_json(encode(await _done(_hints, lab, True)))
 
 
 class LabCardsHandler(Handler):
@@ -110,7 +107,7 @@ class LabCardsHandler(Handler):
     @authorized
     async def get(self, lab: str) -> None:
         """Tell how the last submissions went."""
-        self.finish_json(encode(await _done(cards, lab)))
+        self.finish_json(encode(await _done(_cards, lab)))
 
 
 class LabSolutionHandler(Handler):
@@ -127,20 +124,61 @@ class LabSolutionHandler(Handler):
         """Give the reference and its discussion, as the rules permit."""
         # it may wait for the hub, which holds up no other question about labs
         async with self.settings.setdefault("warpbook_solution", asyncio.Lock()):
-            try:
-                answer = await asyncio.to_thread(solution, lab)
-            except LookupError as problem:
-                raise web.HTTPError(404, str(problem)) from None
-            except (LabsProblem, OSError) as problem:
-                raise web.HTTPError(409, str(problem)) from None
+            with _refusals():
+                answer = await asyncio.to_thread(_solution, lab)
         self.finish_json(encode(answer))
 
 
 async def _done(work: Callable[..., _T], *arguments: object) -> _T:
-    """Do it on a thread; what can't be done is told in words."""
+    """Do it on a thread, one at a time."""
+
+    def alone() -> _T:
+        with _one_at_a_time:
+            return work(*arguments)
+
+    with _refusals():
+        return await asyncio.to_thread(alone)
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """Answer what can't be done with its reason."""
     try:
-        return await asyncio.to_thread(alone, work, *arguments)
+        yield
     except LookupError as problem:
         raise web.HTTPError(404, str(problem)) from None
-    except (LabsProblem, OSError) as problem:
-        raise web.HTTPError(409, str(problem)) from None
+    except (LabError, UnfitFile, OSError, msgspec.MsgspecError) as problem:
+        raise web.HTTPError(409, bounded(str(problem), _MOST_WORDS)) from None
+
+
+# the engine of labs takes 50 ms to load, which a server's start need not wait for
+
+
+def _labs(gpus: int) -> LabList:
+    from warpbook.server.labs.labs_work import labs
+
+    return labs(gpus)
+
+
+def _hints(lab: str, open_one: bool) -> LabHints:
+    from warpbook.server.labs.labs_work import hints
+
+    return hints(lab, open_one)
+
+
+def _cards(lab: str) -> LabCards:
+    from warpbook.server.labs.labs_work import cards
+
+    return cards(lab)
+
+
+def _solution(lab: str) -> LabSolution:
+    from warpbook.server.labs.labs_work import solution
+
+    return solution(lab)
+
+
+def _opener() -> Callable[[str, Path], Awaitable[LabOpened]]:
+    from warpbook.server.labs.labs_work import open_lab
+
+    return open_lab

@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -36,10 +34,9 @@ from warpbook_labs.course.overview import (
 )
 from warpbook_labs.course.progress import Progress, read_progress, submissions_file
 from warpbook_labs.course.reading import Reading, read_texts, text_folder
-from warpbook_labs.errors import BadText, LabError, StoreError
+from warpbook_labs.errors import BadText, LabError, NotInstalled
 from warpbook_labs.lab.catalogues import folder_of, read_lab
 from warpbook_labs.lab.entries import SoFar
-from warpbook_labs.lab.files import UnfitFile
 from warpbook_labs.lab.plain_math import plain_math
 from warpbook_monitors.plain_text import bounded
 
@@ -51,21 +48,6 @@ FOLDER = "labs"
 _MOST_CARDS = 50
 _OPENING_S = 60.0
 _MOST_WORDS = 500
-# msgspec and NVRTC take no two threads that load the same thing for the first time
-_one_at_a_time = threading.Lock()
-
-
-_T = TypeVar("_T")
-
-
-class LabsProblem(Exception):
-    """It can't be done; the message says why and what to do."""
-
-
-def alone(work: Callable[..., _T], *arguments: object) -> _T:
-    """Do one of these at a time, whichever threads ask."""
-    with _one_at_a_time:
-        return work(*arguments)
 
 
 def labs(gpus: int) -> LabList:
@@ -74,8 +56,8 @@ def labs(gpus: int) -> LabList:
     problems: list[str] = []
     try:
         progress = so_far(_store().progress())
-    except LabsProblem as problem:
-        problems.append(f"How far you are is not known. {problem}")
+    except (LabError, msgspec.MsgspecError) as problem:
+        problems.append(_words(f"How far you are is not known. {problem}"))
     here = look_here(gpus)
     lab_infos, bad = overview(here, progress)
     texts: tuple[Reading, ...] = ()
@@ -99,12 +81,11 @@ def hints(lab: str, open_one: bool) -> LabHints:
     """Give the hints that are open, after opening one more if asked for."""
     every = hints_of(_folder(lab))
     store = _store()
-    with _told():
-        if open_one:
-            opened = store.open_hint(lab, len(every))
-        else:
-            done = store.progress().get(lab)
-            opened = 0 if done is None else done.hints
+    if open_one:
+        opened = store.open_hint(lab, len(every))
+    else:
+        done = store.progress().get(lab)
+        opened = 0 if done is None else done.hints
     return LabHints(lab, len(every), tuple(map(plain_math, every[:opened])))
 
 
@@ -112,16 +93,15 @@ def solution(lab: str) -> LabSolution:
     """Give the reference and its discussion, if they may be shown now.
 
     Raises:
-        LabsProblem: they may not, or can't.
+        LabError: they may not, or can't.
+        UnfitFile: the lab can't be read.
+        MsgspecError: its description is damaged.
     """
     folder = _folder(lab)
-    try:
-        spec = read_lab(folder / "lab.toml")
-        path = submissions_file()
-        kept = read_progress(path) if path.exists() else {}
-        opened = solution_of(spec, folder, kept.get(lab, Progress()))
-    except (LabError, UnfitFile, msgspec.MsgspecError) as problem:
-        raise LabsProblem(_words(str(problem))) from None
+    spec = read_lab(folder / "lab.toml")
+    path = submissions_file()
+    kept = read_progress(path) if path.exists() else {}
+    opened = solution_of(spec, folder, kept.get(lab, Progress()))
     return LabSolution(
         lab,
         opened.file,
@@ -138,27 +118,24 @@ def cards(lab: str) -> LabCards:
 
     _folder(lab)
     store = _store()
-    with _told():
-        submissions = store.newest(lab, _MOST_CARDS)
-        newest = None
-        if submissions:
-            kept = store.submission(submissions[0].submission)
-            source = "" if kept is None else kept.source
-            newest = card_of(
-                submissions[0].result,
-                source,
-                submissions[0].submission,
-                number=store.number_of(submissions[0].submission),
-            )
-        numbers = {
-            submission_id: at
-            for at, submission_id in enumerate(store.submissions(lab), 1)
-        }
-        marks = tuple(
-            _mark(submission, numbers[submission.submission])
-            for submission in submissions
+    submissions = store.newest(lab, _MOST_CARDS)
+    newest = None
+    if submissions:
+        kept = store.submission(submissions[0].submission)
+        source = "" if kept is None else kept.source
+        newest = card_of(
+            submissions[0].result,
+            source,
+            submissions[0].submission,
+            number=store.number_of(submissions[0].submission),
         )
-        return LabCards(lab, marks, newest)
+    numbers = {
+        submission_id: at for at, submission_id in enumerate(store.submissions(lab), 1)
+    }
+    marks = tuple(
+        _mark(submission, numbers[submission.submission]) for submission in submissions
+    )
+    return LabCards(lab, marks, newest)
 
 
 async def open_lab(lab: str, root: Path) -> LabOpened:
@@ -187,21 +164,21 @@ async def open_lab(lab: str, root: Path) -> LabOpened:
     try:
         said, wrong = await asyncio.wait_for(child.communicate(), _OPENING_S)
     except asyncio.TimeoutError:
-        raise LabsProblem(f"Opening took more than {_OPENING_S:.0f} s.") from None
+        raise LabError(f"Opening took more than {_OPENING_S:.0f} s.") from None
     finally:
         with contextlib.suppress(ProcessLookupError):
             child.kill()
     try:
-        answer = msgspec.json.decode(said.rpartition(b"\n{")[2] or said, type=_Told)
+        answer = msgspec.json.decode(said.rpartition(b"\n{")[2] or said, type=_Printed)
     except msgspec.MsgspecError:
         words = wrong.decode(errors="replace").strip().rpartition("\n")[2]
-        raise LabsProblem(f"It could not be opened: {_words(words)}") from None
+        raise LabError(f"It could not be opened: {words}") from None
     if answer.error:
-        raise LabsProblem(_words(answer.error))
+        raise LabError(answer.error)
     return LabOpened(lab, Path(answer.notebook).relative_to(root).as_posix())
 
 
-class _Told(msgspec.Struct):
+class _Printed(msgspec.Struct):
     """What `warpbook labs open --json` prints."""
 
     notebook: str = ""
@@ -220,20 +197,11 @@ def _store() -> Store:
         # it may not be installed, and takes half a second to load
         from warpbook_labs.course.store import Store
     except ImportError as problem:
-        raise LabsProblem(
+        raise NotInstalled(
             f"The server's Python lacks what labs need ({problem}): "
             "pip install 'warpbook[labs]'"
         ) from None
-    with _told():
-        return Store()
-
-
-@contextlib.contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except (StoreError, msgspec.MsgspecError) as problem:
-        raise LabsProblem(_words(str(problem))) from None
+    return Store()
 
 
 def _mark(grading: Grading, number: int) -> LabMark:
