@@ -5,31 +5,48 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from warpbook.cli import html_report, ncu, versus
+from warpbook.cli import versus
+from warpbook.cli.errors import CommandError
 from warpbook.cli.terminal import terminal_width
 from warpbook.reports.labs import LABS
+from warpbook.reports.page import report_page
 from warpbook.reports.text import report_lines
 from warpbook_monitors.budget import TRACES, hold
-from warpbook_monitors.plain_text import fitted, printable
+from warpbook_monitors.plain_text import fitted, joined, printable
 from warpbook_profiler.advice.cell_code import MOST_CHARACTERS
 from warpbook_profiler.events.columns import Columns
 from warpbook_profiler.events.run import Run
-from warpbook_profiler.files.file_profile import profile_of
-from warpbook_profiler.files.nsight.ncu import looks_like_ncu
+from warpbook_profiler.files.file_profile import FileProfile, profile_of
+from warpbook_profiler.files.nsight.limiters import (
+    KernelLimit,
+    heading,
+    kernel_limits,
+    limit_table,
+    limiter_lines,
+)
+from warpbook_profiler.files.nsight.ncu import looks_like_ncu, read_ncu
 from warpbook_profiler.files.read_trace import read_trace
 from warpbook_profiler.model.bare_run import BareTimes
 from warpbook_profiler.model.errors import TraceFileError
 from warpbook_profiler.ranks.files import trace_files
 from warpbook_profiler.report.ranks_job_words import job_lines
 from warpbook_profiler.report.ranks_read import job_of, read_ranks
-from warpbook_profiler.report.report import JobReport, TraceReport, plain, report
+from warpbook_profiler.report.report import (
+    SCHEMA_VERSION,
+    JobReport,
+    TraceReport,
+    plain,
+    report,
+)
+from warpbook_profiler.report.tables import as_lines
 from warpbook_profiler.report.trace_view import view_of_trace
+from warpbook_profiler.techniques.registry import checklist
 
 #: a nanosecond, and a day
 _LEAST_MS, _MOST_MS = 1e-6, 86_400_000.0
@@ -94,10 +111,10 @@ def run(options: argparse.Namespace) -> int:
     if options.vs is not None:
         return versus.run(options)
     if len(options.traces) == 1 and looks_like_ncu(str(options.traces[0])):
-        return ncu.run(options.traces[0], options.json)
+        return _judge_kernels(options.traces[0], options.json)
     if options.html is not None:
         path = options.traces[0]
-        return html_report.write(profile_of(*_read(path, options)), path, options.html)
+        return _write_page(profile_of(*_read(path, options)), path, options.html)
     whole, names = _report(options)
     if options.json:
         sys.stdout.buffer.write(msgspec.json.encode(plain(whole)) + b"\n")
@@ -173,3 +190,47 @@ def _text(
         yield ""
         yield f"Rank {name}" if are_ranks else name
         yield from report_lines(view_of_trace(rank, LABS), width=width)
+
+
+def _write_page(read: FileProfile, trace: Path, target: Path) -> int:
+    """Write the file and say where it is.
+
+    Raises:
+        CommandError: it can't be written.
+    """
+    answers = checklist(read.profile, read.run.source)
+    page = report_page(read.profile, answers, trace.name, f"Trace file {trace.name}.")
+    try:
+        target.write_bytes(page.encode("utf-8", "replace"))
+    except OSError as error:
+        raise CommandError(
+            f"The report can't be written to {target}: {error}."
+        ) from None
+    print(f"The report is in {target}.")
+    return 0
+
+
+def _judge_kernels(path: Path, as_json: bool) -> int:
+    """Print what limits each kernel.
+
+    Raises:
+        TraceFileError: it is no output of Nsight Compute, or can't be read.
+    """
+    limits = kernel_limits(read_ncu(str(path)))
+    if as_json:
+        document = {
+            "schema": "warpbook.kernels",
+            "version": SCHEMA_VERSION,
+            "kernels": limits,
+        }
+        sys.stdout.buffer.write(msgspec.json.encode(document) + b"\n")
+    else:
+        print(joined(_lines(limits)))
+    return 0
+
+
+def _lines(limits: Sequence[KernelLimit]) -> Iterator[str]:
+    yield heading(limits)
+    yield from as_lines([limit_table(limits)])
+    yield ""
+    yield from limiter_lines(limits)

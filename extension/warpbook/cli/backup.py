@@ -1,23 +1,25 @@
-"""`warpbook backup`: what a person can't make again, in one file."""
+"""`warpbook backup` and `restore`: what a person can't make again, in one file."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from datetime import datetime
 from pathlib import Path
 
 from jupyter_core.paths import jupyter_config_dir
 
-from warpbook.backup.contents import Places
+from warpbook.backup.contents import MADE_ANEW, Places
 from warpbook.backup.making import make_backup
 from warpbook.backup.manifest import BackupError
+from warpbook.backup.restoring import restore_backup
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.data_folder import data_folder
 from warpbook_monitors.plain_text import printable
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_backup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "backup",
         help="write your history, submissions and alert rules into one file",
@@ -29,12 +31,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--force", action="store_true", help="replace a file that is there"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_back_up)
 
 
-def run(options: argparse.Namespace) -> int:
+def _back_up(options: argparse.Namespace) -> int:
     try:
-        made = make_backup(places(), options.file, options.force)
+        made = make_backup(_places(), options.file, options.force)
     except BackupError as error:
         raise CommandError(str(error)) from None
     for reason in made.left_out:
@@ -45,6 +47,47 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def places() -> Places:
+def add_restore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "restore",
+        help="put what `warpbook backup` wrote back in its place",
+        description="Put what `warpbook backup` wrote back in its place, also while "
+        "servers run. The file is checked before anything is changed, and what was "
+        "there before is kept as a backup of its own.",
+    )
+    parser.add_argument("file", type=Path, help="what `warpbook backup` wrote")
+    parser.set_defaults(run=_restore)
+
+
+def _restore(options: argparse.Namespace) -> int:
+    """Restore it, and tell where what was there before is."""
+    try:
+        restored = restore_backup(options.file, _places())
+    except BackupError as error:
+        raise CommandError(str(error)) from None
+    manifest = restored.manifest
+    made = datetime.fromtimestamp(manifest.made_ms / 1000)
+    version = printable(manifest.version)[:40]
+    print(f"Restored of {made:%Y-%m-%d %H:%M} ({version}):")
+    for name in restored.came or ("nothing",):
+        print(f"  {printable(name)}")
+    if restored.left_out:
+        print("Not restored:")
+    for reason in restored.left_out:
+        print(f"  {printable(reason)}")
+    print("In no backup, and made anew where it is missing:")
+    for name, words in MADE_ANEW.items():
+        print(f"  {name}: {words}")
+    for path in restored.aside:
+        print(f"A damaged file was put aside: {printable(str(path))}")
+    if restored.before is not None:
+        print(
+            f"What was there before: {printable(str(restored.before))}\n"
+            "To have it back: warpbook restore with that file."
+        )
+    return 0
+
+
+def _places() -> Places:
     """Say where the files of whoever runs this are."""
     return Places(data_folder(), Path(jupyter_config_dir(), FILE_NAME))

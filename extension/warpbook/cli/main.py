@@ -73,7 +73,7 @@ def _own(name: str) -> AddCommand:
         case "up":
             from warpbook.cli.up import add_command
         case "doctor":
-            from warpbook.cli.doctor.command import add_command
+            from warpbook.cli.doctor.checks import add_command
         case "record":
             from warpbook.cli.record import add_command
         case "agent":
@@ -91,9 +91,9 @@ def _own(name: str) -> AddCommand:
         case "labs":
             from warpbook.cli.labs.command import add_command
         case "backup":
-            from warpbook.cli.backup import add_command
+            from warpbook.cli.backup import add_backup as add_command
         case _:
-            from warpbook.cli.restore import add_command
+            from warpbook.cli.backup import add_restore as add_command
     return add_command
 
 

@@ -24,8 +24,7 @@ from warpbook.server.memory.holders import HolderWatch
 from warpbook.server.memory.outlook import OutlookWatch
 from warpbook.server.memory.post_mortem import PostMortems
 from warpbook.server.past.history import Past
-from warpbook.server.records.keeping import keep_telling
-from warpbook.server.records.records import Records
+from warpbook.server.records.records import Records, keep_telling
 from warpbook.server.records.reports import Reports
 from warpbook.server.records.timelines import MAX_MEGABYTES, Timelines
 from warpbook.server.reports.trace_files import TraceFiles
@@ -34,10 +33,14 @@ from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.kernel_watch import KernelWatch
 from warpbook.server.stream.kernels import running_kernels, runs_code, runs_kernel
 from warpbook.server.web.credentials import Credentials, give_each_kernel
-from warpbook.server.web.draining import ARCHIVE_S, bounded_stop, end_at_the_latest
 from warpbook.server.web.logs import write_json_lines
 from warpbook.server.web.page_request import READINESS
-from warpbook.server.web.readiness import Readiness
+from warpbook.server.web.readiness import (
+    ARCHIVE_S,
+    Readiness,
+    bounded_stop,
+    end_at_the_latest,
+)
 from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.limits import DAY_MS, Limits

@@ -24,7 +24,7 @@ from warpbook_monitors.archive.file_identity import (
     place_lock,
 )
 from warpbook_monitors.archive.mending import finish_swap, is_swap_open, mend
-from warpbook_monitors.database.sql_script import statements
+from warpbook_monitors.database.format_steps import statements
 
 FILE_NAME = "archive.db"
 #: of the newest file `schema_N.sql`

@@ -11,10 +11,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib import resources
 from typing import Any, NamedTuple, Protocol
-
-from warpbook_monitors.database.sql_script import statements
 
 
 class NewerFormat(Exception):
@@ -117,3 +116,14 @@ def _apply(target: Target, steps: Steps, number: int) -> None:
         return
     for statement in statements(steps.package, f"{name}.sql"):
         target.run(statement)
+
+
+def statements(package: str, name: str) -> Iterator[str]:
+    """Give the statements of a script of a package."""
+    script = resources.files(package).joinpath(name)
+    statement = ""
+    for line in script.read_text(encoding="utf-8").splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from warpbook.kernel.live.live_plan import Plan
+from warpbook.kernel.live.live_plan import Durations, Plan
 from warpbook.kernel.live.live_text import line, words
 from warpbook.kernel.live.live_windows import Profiled, Windows
-from warpbook.kernel.runs.durations import Durations
 from warpbook_monitors import units
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.cell_profile import CellProfile

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,11 @@ from pathlib import Path
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs.card import card_lines
-from warpbook.cli.labs.progress import shown_progress
 from warpbook.cli.labs.quiz import quiz
 from warpbook.cli.labs.solution import next_sections, solution, target
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
+from warpbook_labs.course.check_progress import told_progress
 from warpbook_labs.course.new_lab import new_lab
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.progress import Progress
@@ -74,6 +75,8 @@ PROBLEMS = (
 _USUAL = condition_words(isolation_words("namespaces", True))
 #: what a shell says of a program that Ctrl-C ended
 _INTERRUPTED = 130
+#: back to the line's start, and nothing on it
+_CLEAR = "\r\x1b[K"
 
 
 def _open(options: argparse.Namespace) -> int:
@@ -345,3 +348,22 @@ def _verdict(loaded: LoadedLab, verdict: Verdict) -> Iterator[str]:
     yield f"{'ok' if verdict.ok else 'WRONG':7} {loaded.lab.id}  {verdict.file}"
     did = "passes" if (verdict.should == "pass") == verdict.ok else "fails"
     yield f"        {did}: {verdict.reason}"
+
+
+@contextlib.contextmanager
+def shown_progress() -> Iterator[None]:
+    """Show how many cases are done, and the time taken, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+
+    def show(words: str) -> None:
+        sys.stderr.write(f"{_CLEAR}{words}")
+        sys.stderr.flush()
+
+    try:
+        with told_progress(show):
+            yield
+    finally:
+        sys.stderr.write(_CLEAR)
+        sys.stderr.flush()

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
+from IPython.display import display
 
-from warpbook.class_hub import ClassHub, NotPublished, hub_here
+from warpbook.class_hub import ClassHub, NotPublished, PublishedLab, hub_here
+from warpbook.class_hub_words import receipt_rows
 from warpbook.hub_client import HubProblem
-from warpbook.kernel.labs.lab_handed_in import HandedIn
+from warpbook.hub_protocol import SubmissionReceipt, SubmissionState
 from warpbook.kernel.labs.lab_outputs import (
     Hint,
     ShownCard,
     no_such_hint,
     practice_passed,
 )
-from warpbook.kernel.labs.lab_place import place_of
-from warpbook.kernel.labs.lab_progress import shown_progress
 from warpbook.kernel.labs.lab_solution import (
     ShownSolution,
     next_here,
     sections_after_pass,
     solution_here,
 )
-from warpbook.kernel.labs.lab_sources import source_log
+from warpbook.kernel.labs.lab_sources import place_of, source_log
 from warpbook.kernel.labs.lab_trace import traced
 from warpbook.kernel.runs.profile import Notice, Profile
-from warpbook_labs.cards.html import STYLE, figures, shown
+from warpbook_labs.cards.html import STYLE, figures, shown, words_html
 from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.course.check_progress import told_progress
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.session import (
@@ -71,6 +74,11 @@ PROBLEMS = (
     TooBusy,
     OSError,
     LookupError,
+)
+#: what is there afterwards
+_AFTERWARDS = (
+    "`lab.next()` opens the next lab; `lab.solution()` shows the reference once the "
+    "course's rules permit."
 )
 
 
@@ -288,3 +296,66 @@ def checked(
         return ShownCard(graded, source, words, more)
     except PROBLEMS as problem:
         return Notice(str(problem))
+
+
+class HandedIn:
+    """A receipt, and how it stands with the submission whenever it is shown."""
+
+    def __init__(
+        self,
+        hub: ClassHub,
+        lab: PublishedLab,
+        receipt: SubmissionReceipt,
+        source_words: str,
+    ) -> None:
+        """Keep what was handed in, and which version of the file that was."""
+        self._hub, self._lab = hub, lab
+        self.receipt = receipt
+        self._source_words = source_words
+
+    def state(self) -> SubmissionState | None:
+        """Ask how it stands; None where the hub does not say."""
+        try:
+            return self._hub.state(self._lab, self.receipt.submission)
+        except HubProblem:
+            return None
+
+    def __repr__(self) -> str:
+        """Write the receipt, and how it stands."""
+        rows = receipt_rows(self.receipt, self.state())
+        lines = [f"{name}: {value}" for name, value in rows]
+        return "\n".join(map(printable, [*lines, self._source_words, _AFTERWARDS]))
+
+    def _repr_html_(self) -> str:
+        page = self._hub.page(self._lab, self.receipt.submission)
+        rows = receipt_rows(self.receipt, self.state())
+        return (
+            f'<div class="warpbook-lab"><style>{STYLE}</style>'
+            '<p class="warpbook-verdict">Handed in: '
+            f"{escape(printable(self._lab.title))}</p>{figures(rows)}"
+            f'<p class="warpbook-quiet">{words_html(self._source_words)}</p>'
+            f"<p>{words_html(_AFTERWARDS)}</p>"
+            f'<p><a href="{escape(page)}" target="_blank" rel="noopener">'
+            "Its page, with the result as soon as it is there</a></p></div>"
+        )
+
+
+@contextlib.contextmanager
+def shown_progress() -> Iterator[None]:
+    """Show how many cases are done, and the time taken, while a check runs."""
+    line: Any = None
+
+    def show(words: str) -> None:
+        nonlocal line
+        data = {"text/plain": words}
+        if line is None:
+            line = display(data, raw=True, display_id=True)
+        else:
+            line.update(data, raw=True)
+
+    try:
+        with told_progress(show):
+            yield
+    finally:
+        if line is not None:
+            line.update({"text/plain": ""}, raw=True)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from warpbook.kernel.labs.lab_place import place_of
 from warpbook_labs.lab.cell_source import with_cell_line, without_cell_line
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
+
+
+def place_of(lab: str, folder: str | None = None) -> Path:
+    """Give the lab's folder below another one, which may be it already."""
+    here = Path(os.getcwd() if folder is None else folder)
+    return here if here.resolve().name == lab else here / lab
 
 
 class _Version(NamedTuple):

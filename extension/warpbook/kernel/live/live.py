@@ -12,9 +12,8 @@ import time
 from dataclasses import dataclass, field
 
 from warpbook.kernel.link.main_thread import call_on_main_thread
-from warpbook.kernel.live.live_plan import Plan
+from warpbook.kernel.live.live_plan import Durations, Plan
 from warpbook.kernel.live.live_windows import Profiled, Windows
-from warpbook.kernel.runs.durations import Durations
 from warpbook.kernel.runs.recording import Recorded, Recording, wait_for_gpu
 from warpbook.kernel.runs.step import Steps
 from warpbook_monitors import units

@@ -6,6 +6,8 @@ window itself will take, is below the share of the run that it may take.
 
 from __future__ import annotations
 
+import math
+
 _LONGEST_NS = 1_000_000_000
 #: reading takes some 8 µs an event, on the cell's own thread
 _MOST_EVENTS = 40_000
@@ -21,6 +23,8 @@ _FIXED_COST_NS = 20_000_000
 _FIRST_COST_RATE = 0.3
 #: a window may cost more than the one before
 _CAUTION = 1.5
+#: buckets for each factor of e: neighbours are 2 % apart, so a middle is 1 % off
+_RESOLUTION = 50
 
 
 class Plan:
@@ -68,3 +72,34 @@ class Plan:
         """Take that a window gave nothing."""
         self.overhead_ns += overhead_ns
         self._not_before_ns = now_ns + _LONG_PAUSE_NS
+
+
+class Durations:
+    """A histogram with buckets of equal ratio; some hundred numbers at most."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.count = 0
+        self.longest_ns = 0
+        self._counts: dict[int, int] = {}
+
+    def add(self, duration_ns: int) -> None:
+        """Count one."""
+        bucket = int(math.log(max(duration_ns, 1)) * _RESOLUTION)
+        self._counts[bucket] = self._counts.get(bucket, 0) + 1
+        self.count += 1
+        self.longest_ns = max(self.longest_ns, duration_ns)
+
+    def quantile(self, share: float) -> float:
+        """Give the duration in ns that this share of all does not exceed; 0 of none.
+
+        Any thread may ask while another counts.
+        """
+        counts = sorted(self._counts.copy().items())
+        wanted = share * sum(count for _, count in counts)
+        for bucket, count in counts:
+            wanted -= count
+            if wanted <= 0:
+                middle = math.exp((bucket + 0.5) / _RESOLUTION)
+                return min(middle, float(self.longest_ns))
+        return 0.0

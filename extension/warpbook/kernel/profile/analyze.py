@@ -16,13 +16,20 @@ from warpbook.kernel.link.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.link.timeline_handover import hand_in, timelines
 from warpbook.kernel.link.where import kernel_id, notebook_path
 from warpbook.kernel.profile.job import Job
-from warpbook.kernel.profile.kernel_limits import KernelLimits
 from warpbook.kernel.runs.cell import prompt_number
 from warpbook.kernel.runs.profile import Notice, Profile
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook.reports.html import document_html
+from warpbook.reports.text import document_text
 from warpbook_monitors.plain_text import bounded
 from warpbook_profiler.files.file_profile import FileProfile, profile_of
-from warpbook_profiler.files.nsight.limiters import kernel_limits
+from warpbook_profiler.files.nsight.limiters import (
+    KernelLimit,
+    heading,
+    kernel_limits,
+    limit_table,
+    limiter_lines,
+)
 from warpbook_profiler.files.nsight.ncu import looks_like_ncu, read_ncu
 from warpbook_profiler.files.read_trace import read_apart
 from warpbook_profiler.ranks.files import trace_files
@@ -32,6 +39,27 @@ _MOST_TITLE = 200
 
 
 _Path = Union[str, "os.PathLike[str]"]
+
+
+class KernelLimits:
+    """The kernels of one file, each with what limits it: `limits.kernels`."""
+
+    def __init__(self, kernels: Sequence[KernelLimit]) -> None:
+        """Keep them, the longest first."""
+        self.kernels = tuple(kernels)
+
+    def __repr__(self) -> str:
+        """Write them as text."""
+        lines = limiter_lines(self.kernels)
+        return document_text(heading(self.kernels), lines, [limit_table(self.kernels)])
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        lines, tables = limiter_lines(self.kernels), [limit_table(self.kernels)]
+        said = heading(self.kernels)
+        return {
+            "text/plain": repr(self),
+            "text/html": document_html(said, lines, tables, "Kernels, measured"),
+        }
 
 
 def analyze(path: _Path | Sequence[_Path]) -> Profile | Job | KernelLimits:

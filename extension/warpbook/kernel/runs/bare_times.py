@@ -8,18 +8,18 @@ streams were idle before and after it.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
 import statistics
 import sys
 import time
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from warpbook.kernel.runs.cell import cell_status, did_nothing
-from warpbook.kernel.runs.cell_inputs import inputs_of
 from warpbook.kernel.runs.code_span import CodeSpan
 from warpbook_profiler.model.bare_run import BareSource, BareTimes
 
@@ -30,6 +30,12 @@ _MOST_TIMES = 20
 _MAGIC = re.compile(r"#?\s*%{1,2}gpuprof\b.*")
 #: libraries whose work on a GPU nobody here can ask for
 _UNKNOWN = ("jax", "jaxlib", "tensorflow", "numba.cuda", "pycuda", "paddle", "mxnet")
+#: of a longer source only the text counts: it is parsed before each execution
+_MOST_CHARACTERS = 20_000
+_MOST_NAMES = 50
+_MOST_TEXT = 200
+#: whose values are asked; others may do anything when they are
+_ARRAYS = ("torch", "numpy", "cupy", "jax", "jaxlib")
 
 
 def without_magic(source: str) -> str:
@@ -192,3 +198,39 @@ def _is_idle(cuda: Any, device: int) -> bool:
         return True
     streams = (cuda.current_stream(device), cuda.default_stream(device))
     return all(bool(stream.query()) for stream in streams)
+
+
+def inputs_of(source: str, names: Mapping[str, Any]) -> str:
+    """Describe the values that a source reads and does not set itself.
+
+    Nothing of them is computed or called: a tensor or array is its type, shape, dtype
+    and device, a module or optimizer itself. All else is left out, as counters and
+    results change with each execution.
+    """
+    if len(source) > _MOST_CHARACTERS:
+        return ""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # with IPython's own lines, or no Python at all
+        return ""
+    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    read = {node.id for node in uses if isinstance(node.ctx, ast.Load)}
+    read -= {node.id for node in uses if not isinstance(node.ctx, ast.Load)}
+    known = sorted(name for name in read if name in names)[:_MOST_NAMES]
+    described = ((name, _described(names[name])) for name in known)
+    return ";".join(f"{name}={text}" for name, text in described if text)
+
+
+def _described(value: Any) -> str:
+    kind = type(value)
+    if hasattr(kind, "state_dict"):
+        return str(id(value))
+    if kind.__module__.partition(".")[0] not in _ARRAYS:
+        return ""
+    try:
+        shape, dtype = tuple(value.shape), value.dtype
+        device = getattr(value, "device", "")
+    except Exception:  # noqa: BLE001  # not an array, or one that is deleted
+        return ""
+    return f"{kind.__name__} {shape} {dtype} {device}"[:_MOST_TEXT]

@@ -25,12 +25,13 @@ from warpbook.protocol import (
 )
 from warpbook.server.cells.receipts import MAX_CELL_BYTES, NotYours, check_times
 from warpbook.server.ingest.ingest_handler import IngestHandler, IngestParts
-from warpbook.server.ingest.timeline_ingest import TimelineHandler
 from warpbook.server.records.record_forms import check_report
+from warpbook.server.records.timelines import NoTimeline
 from warpbook.server.stream.kernel_watch import UnknownKernel
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import BadBody, Span, read_json
 from warpbook_monitors._version import __version__
+from warpbook_profiler.model.timeline_answers import MAX_BODY_BYTES
 
 _REPORT = Decoder(CellReport)
 _OUT_OF_MEMORY = Decoder(OutOfMemory)
@@ -253,3 +254,25 @@ class _Watch(msgspec.Struct, forbid_unknown_fields=True):
 
 def _log_nothing(handler: web.RequestHandler) -> None:
     """Kernels hand in reports often; the server's log is for its users."""
+
+
+class TimelineHandler(IngestHandler):
+    """Takes a body larger than others may be.
+
+    Cost: MAX_BODY_BYTES, and one timeline is made at a time.
+    """
+
+    max_body_bytes = MAX_BODY_BYTES
+
+    async def post(self, report_id: str) -> None:
+        """Keep the timeline, once it was found to be one."""
+        if not await self.is_own(report_id):
+            return
+        try:
+            unkept = await self.parts.timelines.add(report_id, bytes(self.body))
+        except NoTimeline as missing:
+            self.refuse(404, str(missing))
+        except ValueError as wrong:
+            self.refuse(400, f"Not a timeline: {wrong}")
+        else:
+            self.acknowledge(unkept)

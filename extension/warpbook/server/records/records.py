@@ -7,12 +7,15 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from warpbook.protocol import KeptRecord, RecordKind, RecordList
+from warpbook.protocol import Keeping, KeptRecord, RecordKind, RecordList
 from warpbook.server.records.record_forms import ended_without_its_server
+from warpbook.server.stream.broadcast import Broadcaster
+from warpbook.server.stream.selection import encode
+from warpbook.server.stream.stream_part import StreamPart
 from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.database import check
 from warpbook_monitors.archive.errors import ArchiveError, is_damage
@@ -44,6 +47,7 @@ _MAX_WAITING_BYTES = 32_000_000
 #: reads at a time, each in a thread
 _MOST_READS = 4
 _CLOSE_S = 5.0
+_OFF = Keeping("off", None, 0, "WarpbookApp.archive is off: nothing is kept on disk.")
 
 
 class Records:
@@ -277,3 +281,32 @@ class Records:
                 is_loaded = False
             if not (is_ended and is_loaded):
                 await asyncio.sleep(RETRY_S)
+
+
+def keep_telling(
+    broadcaster: Broadcaster,
+    archive: Archive | None,
+    on_loop: Callable[[Callable[[bytes], None], bytes], None],
+) -> None:
+    """Have each new page told how the archive stands, and all when that changes.
+
+    Args:
+        broadcaster: reaches the pages.
+        archive: None where nothing is kept.
+        on_loop: calls a function with its argument on the event loop, from any thread.
+    """
+    broadcaster.attach(_KeepingGreeting(archive))
+    if archive is not None:
+        send = broadcaster.viewers.send_everyone
+        archive.listen(lambda keeping: on_loop(send, encode(keeping)))
+
+
+class _KeepingGreeting(StreamPart):
+    """Tells each new page how the archive stands."""
+
+    def __init__(self, archive: Archive | None) -> None:
+        self._archive = archive
+
+    def greeting(self) -> Iterable[bytes]:
+        """Give how it stands now."""
+        return [encode(_OFF if self._archive is None else self._archive.keeping)]

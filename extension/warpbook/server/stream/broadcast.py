@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Iterable
 
 from warpbook.protocol import (
@@ -24,7 +25,6 @@ from warpbook.server.stream.insight import Insight
 from warpbook.server.stream.selection import encode
 from warpbook.server.stream.stream_part import StreamPart
 from warpbook.server.stream.viewers import Viewers
-from warpbook.server.web.loop_lag import measure_loop_lag
 from warpbook_monitors._version import __version__
 from warpbook_monitors.frames import end_ms
 from warpbook_monitors.history.history import History
@@ -35,6 +35,9 @@ from warpbook_monitors.sampling.sampler import Message, Sampler
 REQUEST_WATCH_S = 5.0
 #: two ticks and a GPM window: the first frame that says anything of a woken GPU
 _WAKE_S = 0.35
+_PERIOD_S = 0.1
+#: the worst of so many periods is told
+_PERIODS = 10
 
 
 class Broadcaster:
@@ -156,3 +159,14 @@ class Broadcaster:
         elif rate is None:
             self._watch.close()
             self._woken_s = None
+
+
+async def measure_loop_lag(costs: Costs) -> None:
+    """Keep `costs.loop_lag_ms` at the worst lag of the last second, for ever."""
+    loop = asyncio.get_running_loop()
+    lags_ms: deque[float] = deque(maxlen=_PERIODS)
+    while True:
+        due_s = loop.time() + _PERIOD_S
+        await asyncio.sleep(_PERIOD_S)
+        lags_ms.append((loop.time() - due_s) * 1000)
+        costs.loop_lag_ms = round(max(*lags_ms, 0.0), 2)
