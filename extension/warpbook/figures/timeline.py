@@ -42,7 +42,7 @@ def timeline(profile: CellProfile, title: str) -> figure:
         title: of the cell.
     """
     # labels are the rows of the plot, and Bokeh wants each row once
-    labels = list(dict.fromkeys(_without_math(lane.label) for lane in profile.lanes))
+    labels = list(dict.fromkeys(without_math(lane.label) for lane in profile.lanes))
     plot = figure(
         x_range=Range1d(start=0, end=max(profile.wall_ns, 1) / 1e6),
         y_range=FactorRange(factors=labels[::-1]),
@@ -54,7 +54,7 @@ def timeline(profile: CellProfile, title: str) -> figure:
         output_backend="canvas",
     )
     plot.ygrid.grid_line_color = None
-    plot.add_layout(Title(text=_without_math(title)), "above")
+    plot.add_layout(Title(text=without_math(title)), "above")
     if profile.completeness.lanes_omitted:
         plot.add_layout(
             Title(
@@ -167,7 +167,7 @@ def _columns(profile: CellProfile) -> dict[str, list[str] | list[float]]:
     start_ms: list[float] = []
     duration_ms: list[float] = []
     for row in profile.lanes:
-        lane += [_without_math(row.label)] * len(row.names)
+        lane += [without_math(row.label)] * len(row.names)
         name += [profile.names[at] for at in row.names]
         colour += [_PALETTE[at % len(_PALETTE)] for at in row.names]
         start_ms += [start_ns / 1e6 for start_ns in row.starts_ns]
@@ -183,8 +183,3 @@ def _columns(profile: CellProfile) -> dict[str, list[str] | list[float]]:
             for start, duration in zip(start_ms, duration_ms, strict=True)
         ],
     }
-
-
-def _without_math(text: str) -> str:
-    """Bokeh takes $$...$$ for TeX and would fetch MathJax to draw it."""
-    return text.replace("$$", "$ $").replace("\\[", "[").replace("\\(", "(")
