@@ -17,6 +17,7 @@ from bokeh.palettes import Category20
 from bokeh.plotting import figure
 from bokeh.transform import transform
 
+from warpbook.figures.item import without_math
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.timeline_answers import TimelineRow
 
