@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from warpbook.cli.labs import progress as labs_progress
+from warpbook.cli.labs import actions
 from warpbook_labs.course import check_progress
 from warpbook_labs.course.store import Store
 from warpbook_labs.lab.files import CATALOGUE
@@ -335,11 +335,11 @@ def test_a_terminal_shows_how_far_a_long_check_is(
 
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    with labs_progress.shown_progress():
+    with actions.shown_progress():
         Steps(14).add(2)
     assert terminal.getvalue().strip("\r\x1b[K") == ""
     monkeypatch.setattr(check_progress, "_QUICK_S", 0.0)
-    with labs_progress.shown_progress():
+    with actions.shown_progress():
         Steps(14).add(2)
     assert re.search(r"Checked 2 of 14 cases, \d+ s\.", terminal.getvalue())
     assert terminal.getvalue().endswith("\r\x1b[K")

@@ -18,6 +18,8 @@ import psutil
 import requests
 
 from tests.programs import ROOT, environment, program, running, wait_for
+from warpbook_hub.database import settings
+from warpbook_hub.database.opening import HubDatabase
 
 COURSE = "gpu101"
 SUBMIT = "custom:warpbook:submit"
@@ -162,6 +164,18 @@ class ClassHub:
         """End a process as a crash does."""
         process = wait_for(f"a process with {words}", lambda: self.process(*words))
         process.send_signal(signal.SIGKILL)
+
+    def wait_for_note(self, after_ms: int) -> None:
+        """Wait until the hub has noted that it answered all that came until then."""
+        database = HubDatabase(self.folder / "course" / "hub.db")
+
+        def is_noted() -> bool | None:
+            with database.read() as connection:
+                noted_ms = int(settings.get(connection, "answered_ms") or 0)
+            return noted_ms > after_ms or None
+
+        wait_for("a later note", is_noted)
+        database.close()
 
     def logs(self) -> str:
         logs = sorted(self.folder.glob("hub/*.log")) + [self.folder / "command.log"]

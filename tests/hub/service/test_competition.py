@@ -124,7 +124,8 @@ def test_a_competition_is_opened_frozen_measured_again_and_ended(
     wait_for("the freeze", frozen)
     assert ada.post(f"{api}/join", {"pseudonym": "another"}).status_code == 409
     # the lab is due, as an instructor says now
-    publish(grace, int(time.time() * 1000) - HOUR_MS)
+    due_ms = int(time.time() * 1000)
+    publish(grace, due_ms - HOUR_MS)
 
     def final_form() -> str | None:
         # on a busy machine a pause of the hub may have moved the date
@@ -137,13 +138,14 @@ def test_a_competition_is_opened_frozen_measured_again_and_ended(
     assert grace.done(f"{api}/final", body)["jobs"] == 6
     racer.finish(racer.lease())
     order = racer.lease()
+    # a date that may lie in an outage is moved to a whole minute after it
+    hub.wait_for_note(due_ms)
     hub.kill("warpbook_hub.service")
     racer.finish(order)
     for _ in range(4):
         racer.finish(racer.lease())
     assert ada.get(api).json()["final"] is None
-    # the kill moved the date if it came before the hub had noted that it was over
-    wait_for("the end", lambda: grace.post(f"{api}/end").ok or None, 240)
+    grace.done(f"{api}/end")
     board = bob.get(api).json()
     ranks = [(one["rank"], one["pseudonym"]) for one in board["final_entries"]]
     assert (board["phase"], ranks) == ("final", [(1, "Warp Nine"), (2, "O'Neil")])

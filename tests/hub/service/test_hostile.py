@@ -24,8 +24,6 @@ from tests.hub.service.class_hub import COURSE, SUBMIT, TEACH, free_ports
 from tests.hub.service.conftest import World
 from tests.hub.service.test_live import connect
 from tests.programs import ROOT, environment, program, wait_for
-from warpbook_hub.database import settings
-from warpbook_hub.database.opening import HubDatabase
 from warpbook_hub.service.access import Identity
 from warpbook_hub.service.api.routes import API_ROUTES
 from warpbook_hub.service.in_progress import InProgress
@@ -242,24 +240,18 @@ def _logs(world: World) -> list[Path]:
 
 def test_who_has_no_log_in_lengthens_no_outage(world: World) -> None:
     """It would begin with the first request that is not answered."""
-    database = HubDatabase(world.hub.folder / "course" / "hub.db")
     url = urlsplit(f"{world.hub.inner_url}api/v1/courses/{COURSE}/roster")
     head = f"POST {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\n"
-
-    def answered_ms() -> int:
-        with database.read() as connection:
-            return int(settings.get(connection, "answered_ms") or 0)
 
     with socket.create_connection((url.hostname, url.port)) as unfinished:
         unfinished.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
         time.sleep(1)
         begun_ms = int(time.time() * 1000)
-        wait_for("a later note", lambda: answered_ms() > begun_ms + 3000 or None)
+        world.hub.wait_for_note(begun_ms + 3000)
         # it is not answered still
         unfinished.setblocking(False)
         with pytest.raises(BlockingIOError):
             unfinished.recv(1)
-    database.close()
 
 
 def test_what_ended_is_counted_no_more() -> None:
