@@ -8,7 +8,7 @@ import psutil
 
 from warpbook_monitors.frames import Device
 from warpbook_monitors.metrics import HOST
-from warpbook_monitors.source import Opened
+from warpbook_monitors.source import Discovery
 
 #: disks and interfaces are walked once a second: each walk reads files in /proc
 _SLOW_PERIOD_NS = 1_000_000_000
@@ -24,9 +24,9 @@ class HostSource:
 
     what = "The host"
 
-    def open(self) -> Opened:
+    def open(self) -> Discovery:
         """Give the one probe."""
-        return Opened([HostProbe()])
+        return Discovery([HostProbe()])
 
     def close(self) -> None:
         """Nothing to give back."""

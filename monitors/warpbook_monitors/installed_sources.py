@@ -21,7 +21,7 @@ from warpbook_monitors.errors import NoReading, Unavailable
 from warpbook_monitors.frames import Absence, Device, Metric, State
 from warpbook_monitors.metrics import GPU, MOST
 from warpbook_monitors.plain_text import bounded
-from warpbook_monitors.source import Opened, Probe, Source
+from warpbook_monitors.source import Discovery, Probe, Source
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class InstalledSources:
         self._absences: list[Absence] = []
         self._ids: set[str] = set()
 
-    def open(self) -> Opened:
+    def open(self) -> Discovery:
         """Open all; one that is not open in time is shown when it is."""
         self._attempts = [
             (entry.name, Attempt(partial(_open, entry), f"warpbook-open-{entry.name}"))
@@ -68,11 +68,11 @@ class InstalledSources:
             except BaseException:  # noqa: BLE001 - its defect must not keep others open
                 _log.exception("Closing the source %s failed.", name)
 
-    def _later(self) -> Opened | None:
+    def _later(self) -> Discovery | None:
         is_waiting = all(attempt.is_running for _, attempt in self._attempts)
         return None if is_waiting else self._opened()
 
-    def _opened(self) -> Opened:
+    def _opened(self) -> Discovery:
         """Take what has opened since the last time, and say what has not."""
         probes: list[_InstalledProbe] = []
         attempts, self._attempts = self._attempts, []
@@ -103,7 +103,7 @@ class InstalledSources:
             )
             for name, _ in self._attempts
         )
-        return Opened(
+        return Discovery(
             probes,
             (*self._absences, *late),
             later=self._later if self._attempts else None,

@@ -47,7 +47,7 @@ class EventFeed(Protocol):
 
 
 @dataclass(frozen=True)
-class Opened:
+class Discovery:
     """What a source found."""
 
     probes: Sequence[Probe]
@@ -62,7 +62,7 @@ class Opened:
     played_at: Callable[[int], tuple[Reading, ...]] | None = None
     #: what came since the last time it was asked, with all absences of then; it is
     #: asked at each tick, so it never blocks
-    later: Callable[[], Opened | None] | None = None
+    later: Callable[[], Discovery | None] | None = None
     events: EventFeed | None = None
 
 
@@ -72,7 +72,7 @@ class Source(Protocol):
     #: what it is about, for a person: "NVML", "The host", ...
     what: str
 
-    def open(self) -> Opened:
+    def open(self) -> Discovery:
         """Find the devices.
 
         Raises:

@@ -8,7 +8,7 @@ from pathlib import Path
 from warpbook_monitors.errors import DeviceLost, Unavailable
 from warpbook_monitors.frames import Device
 from warpbook_monitors.metrics import GPU
-from warpbook_monitors.source import Opened
+from warpbook_monitors.source import Discovery
 
 #: by metric, the driver's file and what its number is multiplied by
 FILES = {
@@ -24,7 +24,7 @@ class DrmSource:
 
     what = "amdgpu"
 
-    def open(self) -> Opened:
+    def open(self) -> Discovery:
         """Open each GPU that tells how busy it is.
 
         Raises:
@@ -34,7 +34,9 @@ class DrmSource:
         files = sorted(root.glob("card*/device/gpu_busy_percent"))
         if not files:
             raise Unavailable(self.what, "no_device", f"{root} has no GPU of amdgpu.")
-        return Opened([DrmProbe(number, it.parent) for number, it in enumerate(files)])
+        return Discovery(
+            [DrmProbe(number, it.parent) for number, it in enumerate(files)]
+        )
 
     def close(self) -> None:
         """Files need no closing."""

@@ -49,7 +49,7 @@ class _Member(NamedTuple):
     staged: Path
 
 
-class Restored(NamedTuple):
+class RestoreResult(NamedTuple):
     """What was done."""
 
     manifest: Manifest
@@ -63,7 +63,7 @@ class Restored(NamedTuple):
     aside: tuple[Path, ...]
 
 
-def restore_backup(source: Path, places: Places) -> Restored:
+def restore_backup(source: Path, places: Places) -> RestoreResult:
     """Put what a backup holds of known kinds in its place, also while servers run.
 
     What is there and not in the backup stays. All that was there before is in a backup
@@ -91,7 +91,7 @@ def restore_backup(source: Path, places: Places) -> Restored:
     except OSError as error:
         raise BackupError(f"{error.filename}: {error.strerror}.") from None
     came = tuple(member.name for member in members)
-    return Restored(manifest, came, tuple(reasons), before, aside)
+    return RestoreResult(manifest, came, tuple(reasons), before, aside)
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -139,7 +139,7 @@ def _manifest(source: Path, member: Member | None) -> Manifest:
         raise BackupError(f"{source}: it is no backup of warpbook.")
     text = b"".join(member.chunks())
     try:
-        form = msgspec.json.decode(text, type=_Formed).format
+        form = msgspec.json.decode(text, type=_AnyManifest).format
         if form > FORMAT:
             raise BackupError(
                 f"{source}: a newer warpbook made it (format {form}; this one knows "
@@ -252,7 +252,7 @@ def _put_file(staged: Path, target: Path) -> None:
     os.replace(part, target)
 
 
-class _Formed(msgspec.Struct):
+class _AnyManifest(msgspec.Struct):
     """What every manifest has, of whatever version."""
 
     format: int

@@ -19,7 +19,13 @@ from warpbook.protocol import (
     Subscribe,
 )
 from warpbook.server.past.history import Past
-from warpbook.server.stream.selection import Pace, Refused, Selection, encode, select
+from warpbook.server.stream.selection import (
+    BadSubscription,
+    Pace,
+    Selection,
+    encode,
+    select,
+)
 from warpbook.server.web.parameters import BadBody, read_json
 from warpbook.server.web.sockets import AuthorizedSocket, text_frame
 from warpbook_monitors.frames import end_ms
@@ -37,13 +43,13 @@ _MESSAGE = Decoder(ClientMessage)
 _decode_frame = msgspec.json.Decoder(Frame).decode
 
 
-class _Numbered(msgspec.Struct, tag="frame"):
+class _FrameNumber(msgspec.Struct, tag="frame"):
     """A frame whose readings are not looked at."""
 
     seq: int
 
 
-_decode_numbered = msgspec.json.Decoder(_Numbered).decode
+_decode_numbered = msgspec.json.Decoder(_FrameNumber).decode
 
 
 class StreamHandler(AuthorizedSocket):
@@ -88,7 +94,7 @@ class StreamHandler(AuthorizedSocket):
                 self._stop_frames()
         except BadBody as error:
             self._refuse(Error("garbage", f"Not a message of this protocol: {error}"))
-        except Refused as refused:
+        except BadSubscription as refused:
             self._refuse(refused.error)
 
     def on_close(self) -> None:

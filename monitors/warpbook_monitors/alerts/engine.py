@@ -25,7 +25,7 @@ _Key = tuple[str, str]
 
 
 @dataclass
-class _Standing:
+class _Condition:
     """Something that was found to hold, on its way to an alert or to its end."""
 
     since_ms: float
@@ -42,7 +42,7 @@ class Engine:
 
     def __init__(self) -> None:
         """Nothing holds yet."""
-        self._standing: dict[_Key, _Standing] = {}
+        self._standing: dict[_Key, _Condition] = {}
         #: each with its end by a clock that may have been set since
         self._ended: list[tuple[float, Alert]] = []
 
@@ -101,7 +101,7 @@ class Engine:
         if before is not None and before.over_ms is None:
             # nobody looked for a while: that it lasted meanwhile is not known
             self._grow_old(key, now_ms)
-        standing = self._standing.setdefault(key, _Standing(now_ms, now_ms))
+        standing = self._standing.setdefault(key, _Condition(now_ms, now_ms))
         standing.over_ms = None
         standing.seen_ms = now_ms
         # a clock that was put back must not make it wait the longer

@@ -35,7 +35,7 @@ _decode_devices = msgspec.json.Decoder(tuple[Device, ...]).decode
 
 
 @dataclass(frozen=True)
-class Stored:
+class PackedSegment:
     """A segment that is yet to be unpacked."""
 
     number: int
@@ -111,7 +111,7 @@ def _merge(
 
 def stored(
     connection: sqlite3.Connection, step_ms: int, from_ms: float, to_ms: float
-) -> Iterator[Stored]:
+) -> Iterator[PackedSegment]:
     """Give the segments that meet a span, in the order in which they were written."""
     rows = connection.execute(
         "SELECT number, devices, from_ms, to_ms, columns FROM segment"
@@ -123,7 +123,7 @@ def stored(
     for number, text, begin_ms, end_ms, packed in rows:
         if text not in known:
             known[text] = _read_devices(text)
-        yield Stored(number, known[text], begin_ms, end_ms, packed)
+        yield PackedSegment(number, known[text], begin_ms, end_ms, packed)
 
 
 def _read_devices(text: str) -> tuple[Device, ...]:

@@ -76,20 +76,20 @@ class Table:
         )
 
 
-class _Packed(msgspec.Struct, array_like=True):
+class _PackedTable(msgspec.Struct, array_like=True):
     rows: int
     columns: dict[str, bytes]
     words: dict[str, tuple[str, ...]]
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Packed).decode
+_decode = msgspec.msgpack.Decoder(_PackedTable).decode
 
 
 def pack(table: Table) -> bytes:
     columns = {name: pack_column(column) for name, column in table.columns.items()}
     words = {name: tuple(words) for name, words in table.words.items()}
-    return _encode(_Packed(table.rows, columns, words))
+    return _encode(_PackedTable(table.rows, columns, words))
 
 
 def unpack(packed: bytes, step_ms: int, names: Iterable[str] | None = None) -> Table:

@@ -28,7 +28,7 @@ from warpbook_monitors.nvml.links import Links
 from warpbook_monitors.nvml.mig import Instances, MigProbe
 from warpbook_monitors.nvml.questions import RETRY_NS
 from warpbook_monitors.nvml.ways import gpu_sheet
-from warpbook_monitors.source import Opened
+from warpbook_monitors.source import Discovery
 
 _log = logging.getLogger(__name__)
 
@@ -208,7 +208,7 @@ class NvmlSource:
         self._absences: list[Absence] = []
         self._events = Events(self._who_rings)
 
-    def open(self) -> Opened:
+    def open(self) -> Discovery:
         """Start NVML and open every GPU that it shows.
 
         Raises:
@@ -258,7 +258,7 @@ class NvmlSource:
         self._probes = []
         nvml.shutdown()
 
-    def _later(self) -> Opened | None:
+    def _later(self) -> Discovery | None:
         """What has come since: GPUs that hung at first, and new MIG instances."""
         known = len(self._probes)
         absences = list(self._absences)
@@ -271,8 +271,8 @@ class NvmlSource:
             return None
         return self._opened(tuple(self._probes[known:]))
 
-    def _opened(self, probes: tuple[NvmlProbe | MigProbe, ...]) -> Opened:
-        return Opened(
+    def _opened(self, probes: tuple[NvmlProbe | MigProbe, ...]) -> Discovery:
+        return Discovery(
             probes, tuple(self._absences), later=self._later, events=self._events
         )
 

@@ -14,7 +14,7 @@ import msgspec
 from warpbook_monitors.errors import NoReading, RecordingError, Unavailable
 from warpbook_monitors.frames import Absence, Device, Frame, Reading, Replay
 from warpbook_monitors.recordings.recording import Recording, read_recording
-from warpbook_monitors.source import Opened
+from warpbook_monitors.source import Discovery
 
 #: the recording that ships with warpbook
 SHIPPED = Path(__file__).parent / "h200.jsonl.gz"
@@ -29,7 +29,7 @@ class ReplaySource:
         """Name the file; it is read when the source is opened."""
         self._path = path
 
-    def open(self) -> Opened:
+    def open(self) -> Discovery:
         """Read the recording and start to play it.
 
         Raises:
@@ -53,9 +53,9 @@ class ReplaySource:
             raise Unavailable(
                 "Replay", "no_device", f"{self._path} holds no readings of a GPU."
             )
-        playing = Playing(recording, time.monotonic_ns())
+        playing = Playback(recording, time.monotonic_ns())
         probes = [ReplayProbe(playing, position) for position in gpus]
-        return Opened(
+        return Discovery(
             probes,
             absences=_told(recording),
             replay=Replay(
@@ -72,7 +72,7 @@ class ReplaySource:
         """Nothing to give back."""
 
 
-class Playing:
+class Playback:
     """Where the playing of a recording stands; shared by its GPUs."""
 
     def __init__(self, recording: Recording, begin_ns: int) -> None:
@@ -104,7 +104,7 @@ class Playing:
 class ReplayProbe:
     """Reads one device of a recording at the place where the playing stands."""
 
-    def __init__(self, playing: Playing, position: int) -> None:
+    def __init__(self, playing: Playback, position: int) -> None:
         """Play the device at `position` of the recording."""
         device = playing.recording.hello.devices[position]
         self.device: Device = msgspec.structs.replace(device, origin="replay")

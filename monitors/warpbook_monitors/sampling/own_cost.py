@@ -7,7 +7,7 @@ import time
 
 from warpbook_monitors.frames import Device
 from warpbook_monitors.metrics import MONITOR
-from warpbook_monitors.source import Opened
+from warpbook_monitors.source import Discovery
 
 
 class Costs:
@@ -47,9 +47,9 @@ class OwnCostSource:
         """Read from `costs`, which others fill."""
         self._costs = costs
 
-    def open(self) -> Opened:
+    def open(self) -> Discovery:
         """Give the one probe; it is always there."""
-        return Opened([OwnCostProbe(self._costs)])
+        return Discovery([OwnCostProbe(self._costs)])
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -31,7 +31,7 @@ from warpbook_monitors.frames import (
 from warpbook_monitors.sampling.backoff import MOST_CPU_RATIO, BackOff
 from warpbook_monitors.sampling.own_cost import Costs
 from warpbook_monitors.sampling.reader import Reader
-from warpbook_monitors.source import EventFeed, Opened, Source
+from warpbook_monitors.source import Discovery, EventFeed, Source
 
 _log = logging.getLogger(__name__)
 
@@ -69,9 +69,9 @@ class Sampler:
         self._stand_in = stand_in
         self._costs = costs or Costs()
         self._back_off = BackOff(rate_hz, most_cpu_ratio)
-        self._openings: list[tuple[Source, Attempt[Opened]]] = []
+        self._openings: list[tuple[Source, Attempt[Discovery]]] = []
         #: what each source gave last
-        self._opened: list[Opened] = []
+        self._opened: list[Discovery] = []
         self._readers: list[Reader] = []
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._listeners: list[Listener] = []
@@ -113,7 +113,7 @@ class Sampler:
         )
         self._clock.start()
 
-    def _open(self, sources: Sequence[Source]) -> list[Opened]:
+    def _open(self, sources: Sequence[Source]) -> list[Discovery]:
         openings = [
             (source, Attempt(source.open, "warpbook-open")) for source in sources
         ]
@@ -292,7 +292,7 @@ class Sampler:
         self._costs.tick_ms = round((time.monotonic_ns() - tick_ns) / 1e6, 2)
         self._publish(self._newest)
 
-    def _add_readers(self, opened: Opened) -> None:
+    def _add_readers(self, opened: Discovery) -> None:
         if opened.played_at is not None:
             self._played.append((len(self._readers), opened.played_at))
         for probe in opened.probes:
@@ -333,14 +333,14 @@ class Sampler:
                 _log.exception("A listener of the sampler failed.")
 
 
-def _opened(source: Source, attempt: Attempt[Opened]) -> Opened:
+def _opened(source: Source, attempt: Attempt[Discovery]) -> Discovery:
     """Give what was found, or in words why nothing was."""
     remedy = "See the server's log, and run `warpbook doctor`."
     later = None
     try:
         return attempt.outcome(time.monotonic())
     except Unavailable as error:
-        return Opened([], (error.absence,))
+        return Discovery([], (error.absence,))
     except TimeoutError:
         why = f"It did not open within {OPEN_TIMEOUT_S:.0f} s."
         remedy = f"It is shown when it does. {remedy}"
@@ -348,16 +348,16 @@ def _opened(source: Source, attempt: Attempt[Opened]) -> Opened:
     except Exception as error:  # noqa: BLE001 - a source's defect must not hide the others
         _log.exception("Opening %s failed.", source.what)
         why = f"warpbook failed to open it: {error!r}"[:300]
-    return Opened([], (Absence(source.what, "unknown", why, remedy),), later=later)
+    return Discovery([], (Absence(source.what, "unknown", why, remedy),), later=later)
 
 
-def _late(source: Source, attempt: Attempt[Opened]) -> Opened | None:
+def _late(source: Source, attempt: Attempt[Discovery]) -> Discovery | None:
     """Give what a source that hung has found, as soon as it answers."""
     if attempt.is_running:
         return None
     opened = _opened(source, attempt)
     # every view was told by then that nothing is played
-    return Opened([], opened.absences) if opened.replay else opened
+    return Discovery([], opened.absences) if opened.replay else opened
 
 
 def _unix_ms() -> float:

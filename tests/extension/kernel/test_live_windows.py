@@ -9,7 +9,7 @@ import pytest
 
 from warpbook.kernel.live.live_plan import Durations, Plan
 from warpbook.kernel.live.live_text import line, words
-from warpbook.kernel.live.live_windows import Profiled, Windows
+from warpbook.kernel.live.live_windows import WindowProfile, Windows
 from warpbook_monitors import units
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -95,7 +95,7 @@ def add(windows: Windows, trace: str, at_ms: int) -> CellProfile:
         5,
         20 * MS,
     )
-    windows.add(window, Profiled(figures, None))  # type: ignore[arg-type]
+    windows.add(window, WindowProfile(figures, None))  # type: ignore[arg-type]
     return figures
 
 

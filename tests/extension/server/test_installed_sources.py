@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ FAULTY = """
 import time
 from warpbook_monitors.frames import Device
 from warpbook_monitors.metrics import GPU
-from warpbook_monitors.source import Opened
+from warpbook_monitors.source import Discovery
 
 class Hangs:
     def open(self):
@@ -35,11 +36,11 @@ class Strange:
     def open(self):
         device = Device("gpu:0", "gpu", "G", None, "live", ())
         self.device = device
-        return Opened([self])
+        return Discovery([self])
 
 class Nonsense:
     def open(self):
-        return Opened([self])
+        return Discovery([self])
     @property
     def device(self):
         metric = GPU["power_watts"].on_device()
@@ -57,9 +58,11 @@ class Nonsense:
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the example, installed, and a package of faulty sources."""
     folder = tmp_path_factory.mktemp("packages")
+    # what is built is left beside the sources
+    copy = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("source") / "example")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index"]
     command += ["--no-deps", "--no-build-isolation", "--target", str(folder)]
-    subprocess.run([*command, str(EXAMPLE)], check=True)
+    subprocess.run([*command, str(copy)], check=True)
     return folder
 
 

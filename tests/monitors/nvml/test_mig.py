@@ -15,7 +15,7 @@ from warpbook_monitors.nvml import probe as nvml_probe
 from warpbook_monitors.nvml.mig import MigProbe
 from warpbook_monitors.nvml.probe import NvmlSource
 from warpbook_monitors.sampling.sampler import Message, Sampler
-from warpbook_monitors.source import Opened
+from warpbook_monitors.source import Discovery
 
 SECOND_NS = 1_000_000_000
 FIRST = "mig:MIG-57ab0000-0000-4000-8000-000000000016"
@@ -35,14 +35,14 @@ def stub(make_stub_nvml: Callable[..., StubNvml]) -> StubNvml:
 
 
 @pytest.fixture
-def opened(stub: StubNvml) -> Iterator[Opened]:
+def opened(stub: StubNvml) -> Iterator[Discovery]:
     source = NvmlSource()
     yield source.open()
     source.close()
     assert stub.gpm_samples == 0
 
 
-def test_each_instance_is_a_device(stub: StubNvml, opened: Opened) -> None:
+def test_each_instance_is_a_device(stub: StubNvml, opened: Discovery) -> None:
     gpu, busy, idle = opened.probes
     assert busy.device.id == FIRST
     assert busy.device.kind == "mig"
@@ -75,7 +75,7 @@ def test_each_instance_is_a_device(stub: StubNvml, opened: Opened) -> None:
     assert second["process_count"] == 0
 
 
-def test_the_gpu_shows_what_it_can(opened: Opened) -> None:
+def test_the_gpu_shows_what_it_can(opened: Discovery) -> None:
     metrics = {metric.name: metric for metric in opened.probes[0].device.metrics}
     assert metrics["power_watts"].state == "ok"
     assert metrics["temperature_celsius"].state == "ok"
@@ -100,7 +100,7 @@ def test_an_a100_has_instances_without_gpm(
 
 
 def test_a_destroyed_instance_is_lost_and_the_others_go_on(
-    stub: StubNvml, opened: Opened
+    stub: StubNvml, opened: Discovery
 ) -> None:
     gpu, first, second = opened.probes
     now_ns = time.monotonic_ns()
@@ -174,7 +174,7 @@ def test_an_xid_names_the_instance(stub: StubNvml) -> None:
 
 
 def test_a_reused_handle_is_no_old_instance(
-    stub: StubNvml, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    stub: StubNvml, opened: Discovery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # NVML hands out handles again: the same handle, another instance
     original = mig.call

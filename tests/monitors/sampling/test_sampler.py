@@ -10,7 +10,7 @@ import pytest
 from warpbook_monitors.errors import DeviceLost, Unavailable
 from warpbook_monitors.frames import Device, Devices, Frame, Gap, Metric
 from warpbook_monitors.sampling.sampler import Message, Sampler
-from warpbook_monitors.source import Opened
+from warpbook_monitors.source import Discovery
 
 
 @dataclass
@@ -44,8 +44,8 @@ class Thing:
     def rest(self) -> None:
         self.rests += 1
 
-    def open(self) -> Opened:
-        return Opened([self])
+    def open(self) -> Discovery:
+        return Discovery([self])
 
     def close(self) -> None:
         pass
@@ -54,7 +54,7 @@ class Thing:
 class Nothing:
     what = "NVML"
 
-    def open(self) -> Opened:
+    def open(self) -> Discovery:
         raise Unavailable("NVML", "no_library", "No driver.", "Install one.")
 
     def close(self) -> None:
@@ -241,7 +241,7 @@ def test_a_source_that_is_not_there_is_told_beside_the_others(run) -> None:
 
 def test_a_source_with_a_defect_is_told_and_hides_nothing(run, caplog) -> None:
     class Broken(Nothing):
-        def open(self) -> Opened:
+        def open(self) -> Discovery:
             raise ZeroDivisionError("a defect")
 
     sampler, _ = run(Broken(), Thing("gpu:0"))
@@ -255,9 +255,9 @@ def test_a_source_that_hangs_is_told_and_never_closed(run, monkeypatch) -> None:
     closed: list[str] = []
 
     class Hanging(Nothing):
-        def open(self) -> Opened:
+        def open(self) -> Discovery:
             let_go.wait(250)
-            return Opened([])
+            return Discovery([])
 
         def close(self) -> None:
             closed.append("under a running call")
@@ -285,11 +285,11 @@ def test_a_source_that_opens_late_is_taken_then(run, monkeypatch, is_there) -> N
             pass
 
     class Late(Nothing):
-        def open(self) -> Opened:
+        def open(self) -> Discovery:
             let_go.wait(250)
             if not is_there:
                 return super().open()
-            return Opened([Thing("gpu:1")], events=Feed())
+            return Discovery([Thing("gpu:1")], events=Feed())
 
     sampler, stream = run(Late(), Thing("gpu:0"))
     assert sampler.absences[0].remedy.startswith("It is shown when it does.")
@@ -313,9 +313,9 @@ def test_opening_ends_when_it_is_abandoned_though_a_source_hangs() -> None:
     let_go = threading.Event()
 
     class Hanging(Nothing):
-        def open(self) -> Opened:
+        def open(self) -> Discovery:
             let_go.wait(250)
-            return Opened([])
+            return Discovery([])
 
     sampler = Sampler([Hanging()])
     opening = threading.Thread(target=sampler.open)

@@ -22,7 +22,7 @@ _AFTER_S = 0.1
 
 
 @dataclass(frozen=True)
-class Pending:
+class AwaitedReceipt:
     """A cell that ran and whose receipt is not there yet."""
 
     run: CellRun
@@ -43,17 +43,17 @@ class Handover:
         #: why the newest cell has no receipt; empty if all is well
         self.trouble = ""
         #: the newest cell that something held back, by its receipt
-        self.suspect: Pending | None = None
+        self.suspect: AwaitedReceipt | None = None
         self.kernel_id = kernel_id
         self._link = link
-        self._pending: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
+        self._pending: queue.SimpleQueue[AwaitedReceipt | None] = queue.SimpleQueue()
         link.watch(kernel_id, on=True)
         self._thread = threading.Thread(
             target=self._work, name="warpbook-receipts", daemon=True
         )
         self._thread.start()
 
-    def hand_in(self, pending: Pending) -> None:
+    def hand_in(self, pending: AwaitedReceipt) -> None:
         """Have the receipt asked for; returns at once."""
         self._pending.put(pending)
 
@@ -86,7 +86,7 @@ class Handover:
         with contextlib.suppress(LinkError):
             self._link.watch(self.kernel_id, on=False)
 
-    def _tell_once(self, pending: Pending, problem: str) -> None:
+    def _tell_once(self, pending: AwaitedReceipt, problem: str) -> None:
         if pending.output is not None and not self.trouble:
             pending.output.update(no_receipt(pending.run, problem))
         self.trouble = problem

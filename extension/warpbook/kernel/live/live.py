@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from warpbook.kernel.link.main_thread import call_on_main_thread
 from warpbook.kernel.live.live_plan import Durations, Plan
-from warpbook.kernel.live.live_windows import Profiled, Windows
-from warpbook.kernel.runs.recording import Recorded, Recording, wait_for_gpu
+from warpbook.kernel.live.live_windows import WindowProfile, Windows
+from warpbook.kernel.runs.recording import Recording, RunRecord, wait_for_gpu
 from warpbook.kernel.runs.step import Steps
 from warpbook_monitors import units
 from warpbook_profiler.model.errors import ProfilerBusy, TraceError
@@ -123,7 +123,7 @@ class LiveRuns:
         """Note that the code ends here if it failed: IPython now writes of it."""
         self._traceback_ns = time.perf_counter_ns()
 
-    def finish(self, failed: bool = False) -> Profiled | None:
+    def finish(self, failed: bool = False) -> WindowProfile | None:
         """End, with the window that shows best what held the code back, if any.
 
         Args:
@@ -171,7 +171,7 @@ class LiveRuns:
             recording.discard()
 
     @property
-    def newest(self) -> Profiled | None:
+    def newest(self) -> WindowProfile | None:
         """Give the newest window."""
         return self._windows.newest
 
@@ -311,8 +311,8 @@ class LiveRuns:
         self._failures = 0
         began_ns = time.perf_counter_ns()
         # what is needed to write the trace again holds much memory
-        profiled = Profiled(
-            recorded.figures(()), Recorded(recorded.events, recorded.run, None)
+        profiled = WindowProfile(
+            recorded.figures(()), RunRecord(recorded.events, recorded.run, None)
         )
         figures = profiled.figures
         adding_up_ns = time.perf_counter_ns() - began_ns

@@ -17,7 +17,7 @@ from warpbook.kernel.link.where import kernel_id, notebook_path
 from warpbook.kernel.live.live import LiveRuns
 from warpbook.kernel.live.live_text import line, words
 from warpbook.kernel.live.live_view import LiveView
-from warpbook.kernel.live.live_windows import Profiled
+from warpbook.kernel.live.live_windows import WindowProfile
 from warpbook.kernel.runs.profile import Notice, Profile
 from warpbook.kernel.runs.runs import NotProfiled
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
@@ -152,7 +152,7 @@ class LiveCell:
         self,
         live: Live,
         status: _Status,
-        typical: Profiled | None,
+        typical: WindowProfile | None,
         outcome: Profile | TraceError,
     ) -> None:
         report = self._report(live, status, typical)
@@ -176,7 +176,7 @@ class LiveCell:
             display(Notice(caution))
 
     def _report(
-        self, live: Live, status: _Status, profiled: Profiled | None
+        self, live: Live, status: _Status, profiled: WindowProfile | None
     ) -> CellReport:
         started_ms = 0.0 if self._runs is None else self._runs.started_ms
         return CellReport(
@@ -195,7 +195,7 @@ class LiveCell:
         )
 
 
-def _gpus(profiled: Profiled) -> tuple[str, ...]:
+def _gpus(profiled: WindowProfile) -> tuple[str, ...]:
     """Give the UUIDs of the GPUs that worked."""
     devices = sorted(set(profiled.recorded.events.device.tolist()))
     uuids = [gpu_uuid(device) for device in devices if device >= 0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from warpbook.kernel.runs.recording import Recorded
+from warpbook.kernel.runs.recording import RunRecord
 from warpbook_monitors import units
 from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -20,11 +20,11 @@ _MOST_WINDOWS = 60
 
 
 @dataclass(frozen=True)
-class Profiled:
+class WindowProfile:
     """What one window gave."""
 
     figures: CellProfile
-    recorded: Recorded
+    recorded: RunRecord
 
 
 @dataclass
@@ -43,14 +43,14 @@ class Windows:
     def __init__(self) -> None:
         """Start with none."""
         self.shown: tuple[LiveWindow, ...] = ()
-        self.newest: Profiled | None = None
+        self.newest: WindowProfile | None = None
         self.verdict: CellVerdict | None = None
-        self._by_verdict: dict[Kind, Profiled] = {}
+        self._by_verdict: dict[Kind, WindowProfile] = {}
         self._causes: dict[Kind, _Cause] = {}
         self._judged = 0
         self._judged_ns = 0
 
-    def add(self, window: LiveWindow, profiled: Profiled) -> None:
+    def add(self, window: LiveWindow, profiled: WindowProfile) -> None:
         """Take one more."""
         self.newest = profiled
         self.shown = _bounded((*self.shown, window))
@@ -68,7 +68,7 @@ class Windows:
         self.verdict = self._judge(verdict)
 
     @property
-    def typical(self) -> Profiled | None:
+    def typical(self) -> WindowProfile | None:
         """Give the newest window whose verdict is that over all; else the newest."""
         if self.verdict is None:
             return self.newest

@@ -19,7 +19,7 @@ from warpbook.kernel.profile.gpuprof_options import Options
 from warpbook.kernel.runs.cell import prompt_number
 from warpbook.kernel.runs.profile import Notice, Profile
 from warpbook.kernel.runs.report_title import report_title
-from warpbook.kernel.runs.runs import Finished, Runs
+from warpbook.kernel.runs.runs import FastestRun, Runs
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_profiler.checklist.process import state_of_this_process
 from warpbook_profiler.compare.compare import Comparison, compare, shortened
@@ -138,7 +138,7 @@ class Delivery:
 
     def _hand_in(
         self,
-        finished: Finished,
+        finished: FastestRun,
         profile: Profile,
         ran: Ran,
         difference: Comparison | None,
@@ -187,8 +187,8 @@ def _title(ran: Ran, options: Options, figures: CellProfile) -> str:
 
 
 def _with_trials(
-    finished: Finished, try_changes: Callable[[CellProfile], tuple[Trial, ...]]
-) -> Finished:
+    finished: FastestRun, try_changes: Callable[[CellProfile], tuple[Trial, ...]]
+) -> FastestRun:
     """Add what changes gave; what they can't put back is told above the report."""
     try:
         trials = try_changes(finished.figures)
@@ -199,7 +199,7 @@ def _with_trials(
     return dataclasses.replace(finished, figures=figures)
 
 
-def _gpus(finished: Finished) -> tuple[str, ...]:
+def _gpus(finished: FastestRun) -> tuple[str, ...]:
     """Give the UUIDs of the GPUs that worked."""
     devices = {device for device in finished.recorded.events.device.tolist()}
     uuids = [gpu_uuid(device) for device in sorted(devices) if device >= 0]

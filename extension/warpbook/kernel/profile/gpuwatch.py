@@ -19,7 +19,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import display
 
 from warpbook.kernel.link.allocator import Retries, begin_cell, end_cell
-from warpbook.kernel.link.handover import Handover, Pending
+from warpbook.kernel.link.handover import AwaitedReceipt, Handover
 from warpbook.kernel.link.late_output import LateOutput, said
 from warpbook.kernel.link.receipt_line import wall_line
 from warpbook.kernel.link.server_link import LinkError, ServerLink
@@ -39,7 +39,7 @@ _ON = (
 
 
 @dataclass(frozen=True)
-class Running:
+class CellInRun:
     """A cell that runs now."""
 
     source: str
@@ -69,11 +69,11 @@ class GpuWatch:
         self._link = link
         self._profile_next = profile_next
         #: the newest cell that ran
-        self._newest: Pending | None = None
+        self._newest: AwaitedReceipt | None = None
         self._handover: Handover | None = None
         #: turned off, and it may not have told the server yet
         self._ending: Handover | None = None
-        self._running: Running | None = None
+        self._running: CellInRun | None = None
 
     @magic_arguments()
     @argument(
@@ -140,7 +140,7 @@ class GpuWatch:
     def before_cell(self, info: Any) -> None:
         """Note when the cell begins, and let torch's peaks begin there."""
         if self._running is None:
-            self._running = Running(
+            self._running = CellInRun(
                 source=info.raw_cell,
                 cell_id=getattr(info, "cell_id", None),
                 retries=begin_cell(),
@@ -176,7 +176,7 @@ class GpuWatch:
         output = None
         if not handover.trouble:
             output = LateOutput(self._shell, wall_line(run))
-        pending = Pending(run, output, running.source)
+        pending = AwaitedReceipt(run, output, running.source)
         handover.hand_in(pending)
         if not running.source.lstrip().startswith("%gpuwatch"):
             self._newest = pending

@@ -52,7 +52,7 @@ def hashed(text: str) -> str:
 
 
 @dataclass
-class Timed:
+class RunTimes:
     """The executions of one source."""
 
     times_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
@@ -99,7 +99,7 @@ class CellTimes:
         """Take the shell, and what notes when its code runs; nothing is hooked yet."""
         self._shell = shell
         self._span = span
-        self._by_source: OrderedDict[str, Timed] = OrderedDict()
+        self._by_source: OrderedDict[str, RunTimes] = OrderedDict()
         self._source: str | None = None
         self._key = ""
         self._began_ns: int | None = None
@@ -116,9 +116,9 @@ class CellTimes:
         self._shell.events.unregister("post_run_cell", self.after_cell)
         self._shell.events.unregister("pre_run_cell", self.before_cell)
 
-    def of(self, source: str) -> Timed:
+    def of(self, source: str) -> RunTimes:
         """Give the times of a source with the inputs that it would have now."""
-        return self._by_source.get(self._key_of(source), Timed())
+        return self._by_source.get(self._key_of(source), RunTimes())
 
     def profiled(self) -> None:
         """Leave out the cell that runs now: the profiler is at work in it."""
@@ -163,8 +163,8 @@ class CellTimes:
         inputs = inputs_of(plain, self._shell.user_ns)
         return hashed(f"{plain}\0{inputs}")
 
-    def _of_key(self, key: str) -> Timed:
-        timed = self._by_source.setdefault(key, Timed())
+    def _of_key(self, key: str) -> RunTimes:
+        timed = self._by_source.setdefault(key, RunTimes())
         self._by_source.move_to_end(key)
         while len(self._by_source) > _MOST_SOURCES:
             self._by_source.popitem(last=False)

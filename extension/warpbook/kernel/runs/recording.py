@@ -71,7 +71,7 @@ class Recording:
         """Note what the code took so far; it may have ended (Unix time)."""
         self._capture.code_ends(at_ns)
 
-    def stop(self, code_end_ns: int | None = None) -> Recorded:
+    def stop(self, code_end_ns: int | None = None) -> RunRecord:
         """End it.
 
         Args:
@@ -89,7 +89,7 @@ class Recording:
 
             marks = marking.make_marks(self.notes.lines, self.notes.times_ns)
             run = replace(run, marks=marks)
-        return Recorded(events, run, self._capture)
+        return RunRecord(events, run, self._capture)
 
     def discard(self) -> None:
         """End it, whatever it holds."""
@@ -97,7 +97,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RunRecord:
     """What one recording holds."""
 
     events: Columns

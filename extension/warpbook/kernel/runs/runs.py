@@ -19,8 +19,8 @@ from typing import Literal
 
 import msgspec
 
-from warpbook.kernel.runs.bare_times import Timed, bare_times
-from warpbook.kernel.runs.recording import Recorded, Recording, wait_for_gpu
+from warpbook.kernel.runs.bare_times import RunTimes, bare_times
+from warpbook.kernel.runs.recording import Recording, RunRecord, wait_for_gpu
 from warpbook_profiler.model.bare_run import BareTimes
 from warpbook_profiler.model.cell_profile import CellProfile, Repeats
 from warpbook_profiler.model.errors import TraceError
@@ -29,11 +29,11 @@ _Kind = Literal["warm-up", "bare", "profiled"]
 
 
 @dataclass(frozen=True)
-class Finished:
+class FastestRun:
     """The fastest profiled run."""
 
     figures: CellProfile
-    recorded: Recorded
+    recorded: RunRecord
 
     @property
     def window_ms(self) -> tuple[float, float]:
@@ -52,7 +52,7 @@ class Runs:
         source: Sequence[str] = (),
         save: str | None = None,
         shapes: bool = True,
-        timed: Timed | None = None,
+        timed: RunTimes | None = None,
     ) -> None:
         """Plan the runs; one without a bare run beside it unless more are asked for.
 
@@ -83,7 +83,7 @@ class Runs:
         self._bare_since_ns: int | None = None
         self._bare_ns: list[int] = []
         self._profiled_ns: list[int] = []
-        self._fastest: Recorded | None = None
+        self._fastest: RunRecord | None = None
         self._problem: TraceError | None = None
         #: when the code ended, and when a traceback was last shown, as Unix time
         self._ended_ns: int | None = None
@@ -136,7 +136,7 @@ class Runs:
         if self._recording is not None:
             self._recording.code_ends(self._failed_ns)
 
-    def finish(self, failed: bool = False) -> Finished:
+    def finish(self, failed: bool = False) -> FastestRun:
         """End the last run and add the fastest up.
 
         Args:
@@ -167,7 +167,7 @@ class Runs:
                 self._warm_ups, tuple(self._bare_ns), tuple(self._profiled_ns)
             )
             figures = msgspec.structs.replace(figures, repeats=repeats)
-        return Finished(figures, fastest)
+        return FastestRun(figures, fastest)
 
     def _bare_times(self) -> BareTimes | None:
         """Give what is known without the profiler; runs beside it are the nearest."""
@@ -194,7 +194,7 @@ class Runs:
                 self._fastest = recorded
                 self._write(recorded)
 
-    def _write(self, recorded: Recorded) -> None:
+    def _write(self, recorded: RunRecord) -> None:
         # at once: when the next recording starts, the GPU's times in this one are lost
         if self._save is None:
             return
@@ -205,7 +205,7 @@ class Runs:
             self.not_saved = str(problem)
 
 
-def _with_unfinished(figures: CellProfile, timed: Timed | None) -> CellProfile:
+def _with_unfinished(figures: CellProfile, timed: RunTimes | None) -> CellProfile:
     """Say so where the code's own runs gave no time, as they ended before the GPU."""
     bare = figures.bare
     if (

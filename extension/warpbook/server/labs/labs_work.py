@@ -169,7 +169,9 @@ async def open_lab(lab: str, root: Path) -> LabOpened:
         with contextlib.suppress(ProcessLookupError):
             child.kill()
     try:
-        answer = msgspec.json.decode(said.rpartition(b"\n{")[2] or said, type=_Printed)
+        answer = msgspec.json.decode(
+            said.rpartition(b"\n{")[2] or said, type=_OpenReply
+        )
     except msgspec.MsgspecError:
         words = wrong.decode(errors="replace").strip().rpartition("\n")[2]
         raise LabError(f"It could not be opened: {words}") from None
@@ -178,7 +180,7 @@ async def open_lab(lab: str, root: Path) -> LabOpened:
     return LabOpened(lab, Path(answer.notebook).relative_to(root).as_posix())
 
 
-class _Printed(msgspec.Struct):
+class _OpenReply(msgspec.Struct):
     """What `warpbook labs open --json` prints."""
 
     notebook: str = ""

@@ -16,7 +16,7 @@ MIN_RATE_HZ = 0.1
 encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
 
 
-class Refused(Exception):
+class BadSubscription(Exception):
     """A subscription that can't be served; the viewer is told why."""
 
     def __init__(self, error: Error) -> None:
@@ -69,7 +69,7 @@ def select(
         Refused: the protocol's version, the rate or a device is wrong.
     """
     if subscribe.protocol != PROTOCOL_VERSION:
-        raise Refused(
+        raise BadSubscription(
             Error(
                 "protocol_version",
                 f"This server speaks protocol {PROTOCOL_VERSION}, the page "
@@ -79,7 +79,7 @@ def select(
         )
     rate_hz = subscribe.rate_hz
     if not rate_hz > 0 or not math.isfinite(rate_hz):
-        raise Refused(
+        raise BadSubscription(
             Error(
                 "rate",
                 f"A rate of {rate_hz:g} frames per second can't be served; ask for "
@@ -87,7 +87,7 @@ def select(
             )
         )
     if subscribe.since_ms is not None and not math.isfinite(subscribe.since_ms):
-        raise Refused(Error("since", "since_ms is not a time."))
+        raise BadSubscription(Error("since", "since_ms is not a time."))
     return Selection(
         min(max(rate_hz, MIN_RATE_HZ), base_rate_hz),
         _positions(subscribe.devices, devices),
@@ -102,7 +102,7 @@ def _positions(
     known = {device.id: position for position, device in enumerate(devices)}
     unknown = sorted(set(ids) - set(known))
     if unknown:
-        raise Refused(
+        raise BadSubscription(
             Error(
                 "devices",
                 f"There is no device {unknown[0][:80]!r}; there are "
