@@ -54,7 +54,7 @@ from warpbook_labs.lab.sources import read_source
 from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.sandbox.limits import isolation_words
-from warpbook_monitors.plain_text import joined
+from warpbook_monitors.plain_text import joined, printable
 
 #: what is told in one line, with exit status 2
 PROBLEMS = (
@@ -85,74 +85,66 @@ def _open(options: argparse.Namespace) -> int:
     loaded = find(options.lab)
     opened = open_lab(loaded, options.folder / loaded.lab.id)
     source = opened.source
-    if options.json:
-        notebook = str(opened.notebook)
-        print_json({"lab": loaded.lab.id, "file": str(source), "notebook": notebook})
-        return 0
-    lab = loaded.lab
-    text = source.with_name("text.md")
-    lines = [
+    lab, notebook = loaded.lab, str(opened.notebook)
+    named = "" if options.folder == Path() else f" {source}"
+    return _answer(
+        options,
+        {"lab": lab.id, "file": str(source), "notebook": notebook},
         f"{lab.number} {lab.title}",
         "",
         *plain_math(lab.asks).strip().splitlines(),
         "",
-    ]
-    lines += [f"Read   {text}", f"Write  {source}"]
-    named = "" if options.folder == Path() else f" {source}"
-    lines.append(f"Then   warpbook labs check {options.lab}{named}")
-    lines.append(f"Or     {opened.notebook} in JupyterLab")
-    print(joined(lines))
-    return 0
+        f"Read   {source.with_name('text.md')}",
+        f"Write  {source}",
+        f"Then   warpbook labs check {options.lab}{named}",
+        f"Or     {notebook} in JupyterLab",
+    )
 
 
 def _open_text(options: argparse.Namespace) -> int:
     notebook = open_text(options.lab, options.folder / options.lab)
-    if options.json:
-        print_json({"text": options.lab, "notebook": str(notebook)})
-        return 0
-    lines = [
+    return _answer(
+        options,
+        {"text": options.lab, "notebook": str(notebook)},
         f"Read   {notebook.with_name('text.md')}",
         f"Then   warpbook labs quiz --text {options.lab}",
         f"Or     {notebook} in JupyterLab",
-    ]
-    print(joined(lines))
-    return 0
+    )
 
 
 def _check(options: argparse.Namespace) -> int:
-    loaded, source = _given(options)
+    loaded, source = _lab_and_source(options)
     with shown_progress():
-        card = check_public(loaded, source, use_gpu=not options.no_gpu)
+        graded = check_public(loaded, source, use_gpu=not options.no_gpu)
     if options.question:
-        return _tell_question(card)
-    return _tell(options, card, source)
+        return _print_question(graded)
+    return _print_card(options, graded, source)
 
 
 def _submit(options: argparse.Namespace) -> int:
-    loaded, source = _given(options)
+    loaded, source = _lab_and_source(options)
     try:
         with shown_progress():
-            card = submit(Store(), loaded, source, use_gpu=not options.no_gpu)
+            graded = submit(Store(), loaded, source, use_gpu=not options.no_gpu)
     except Interrupted as problem:
         if options.json:
             print_json({"error": str(problem), "submission": problem.submission})
         else:
             print(f"warpbook: {problem}", file=sys.stderr)
         return _INTERRUPTED
-    return _tell(options, card, source)
+    return _print_card(options, graded, source)
 
 
 def _trace(options: argparse.Namespace) -> int:
-    loaded, source = _given(options)
+    loaded, source = _lab_and_source(options)
     folder = options.file.parent if options.file else Path(loaded.lab.id)
     trace, telemetry, _ = record(Submission(loaded, source), folder)
-    if options.json:
-        print_json({"trace": str(trace), "telemetry": str(telemetry)})
-        return 0
-    lines = [f"What held it back   warpbook analyze {trace}"]
-    lines.append(f"What the GPU did    warpbook up --replay {telemetry}")
-    print(joined(lines))
-    return 0
+    return _answer(
+        options,
+        {"trace": str(trace), "telemetry": str(telemetry)},
+        f"What held it back   warpbook analyze {trace}",
+        f"What the GPU did    warpbook up --replay {telemetry}",
+    )
 
 
 def _regrade(options: argparse.Namespace) -> int:
@@ -174,31 +166,19 @@ def _regrade(options: argparse.Namespace) -> int:
         kept = store.gradings(card.submission or 0)
         before = kept[-2].result.status if len(kept) > 1 else "not graded"
         result = card.result
-        print(
-            joined(
-                [
-                    f"Submission {card.submission} of {result.lab}: {result.status} "
-                    f"(before: {before}). {result.message}"
-                ]
-            )
-        )
+        words = f"Submission {card.submission} of {result.lab}: {result.status} "
+        print(printable(f"{words}(before: {before}). {result.message}"))
     return 0 if all(card.passed for card in cards) else 1
 
 
 def _part(options: argparse.Namespace) -> int:
     labs = part(options.learners.absolute(), options.vault.absolute())
-    if options.json:
-        print_json({"labs": labs})
-    else:
-        print(
-            joined(
-                [
-                    f"{options.learners}: {len(labs)} labs as learners get them",
-                    f"{options.vault}: what they need not see, for {VAULT}",
-                ]
-            )
-        )
-    return 0
+    return _answer(
+        options,
+        {"labs": labs},
+        f"{options.learners}: {len(labs)} labs as learners get them",
+        f"{options.vault}: what they need not see, for {VAULT}",
+    )
 
 
 def _hint(options: argparse.Namespace) -> int:
@@ -208,24 +188,18 @@ def _hint(options: argparse.Namespace) -> int:
     opened = store.open_hint(lab.id, of)
     # once all are open, they are told again
     new = loaded.hints[before:opened] or loaded.hints
-    if options.json:
-        print_json({"lab": lab.id, "opened": opened, "of": of, "hints": new})
-        return 0
     lines = []
     for number, hint in enumerate(new, opened - len(new) + 1):
         lines += [f"Hint {number} of {of}", *plain_math(hint).splitlines(), ""]
-    print(joined(lines[:-1]))
-    return 0
+    answer = {"lab": lab.id, "opened": opened, "of": of, "hints": new}
+    return _answer(options, answer, *lines[:-1])
 
 
 def _new(options: argparse.Namespace) -> int:
     place = new_lab(options.lab, options.folder, options.language)
     trust(place)
-    if options.json:
-        print_json({"lab": options.lab, "folder": str(place)})
-    else:
-        print(joined([f"{place}", f"Then: warpbook labs validate {place}"]))
-    return 0
+    answer = {"lab": options.lab, "folder": str(place)}
+    return _answer(options, answer, f"{place}", f"Then: warpbook labs validate {place}")
 
 
 def _trust(options: argparse.Namespace) -> int:
@@ -233,11 +207,8 @@ def _trust(options: argparse.Namespace) -> int:
     if not (folder / "lab.toml").is_file():
         raise CommandError(f"{folder}: there is no lab.toml. Name the folder of a lab.")
     trust(folder)
-    if options.json:
-        print_json({"folder": str(folder)})
-    else:
-        print(joined([f"{folder} is trusted from now on."]))
-    return 0
+    answer = {"folder": str(folder)}
+    return _answer(options, answer, f"{folder} is trusted from now on.")
 
 
 def _validate(options: argparse.Namespace) -> int:
@@ -253,12 +224,12 @@ def _validate(options: argparse.Namespace) -> int:
             for verdict in validate(loaded):
                 verdicts.append(verdict)
                 if not options.json:
-                    print(joined(_verdict(loaded, verdict)), flush=True)
+                    print(joined(_verdict_lines(loaded, verdict)), flush=True)
                 worst = max(worst, int(not verdict.ok))
         except BadLab as bad:
             problem, worst = str(bad), 2
             if not options.json:
-                print(joined([f"BAD     {problem}"]), flush=True)
+                print(printable(f"BAD     {problem}"), flush=True)
         outcomes.append({"lab": name, "problem": problem, "verdicts": verdicts})
     if options.json:
         print_json({"ok": not worst, "labs": outcomes})
@@ -281,7 +252,7 @@ ACTIONS = {
 }
 
 
-def _given(options: argparse.Namespace) -> tuple[LoadedLab, str]:
+def _lab_and_source(options: argparse.Namespace) -> tuple[LoadedLab, str]:
     """Load the lab and read the source; whether there is a compiler is asked first."""
     loaded = find(options.lab)
     _need_compiler(loaded)
@@ -305,46 +276,55 @@ def _need_compiler(loaded: LoadedLab) -> None:
         nvrtc.version()
 
 
-def _tell(options: argparse.Namespace, card: Graded, source: str) -> int:
+def _print_card(options: argparse.Namespace, graded: Graded, source: str) -> int:
     if options.json:
-        print_json(card)
+        print_json(graded)
     else:
-        card_view = card_of(
-            card.result,
+        card = card_of(
+            graded.result,
             source,
-            card.submission,
-            number=card.number,
+            graded.submission,
+            number=graded.number,
             left_out=(_USUAL,),
-            more=next_sections(options, card),
+            more=next_sections(options, graded),
         )
-        text = joined(card_lines(card_view))
+        text = joined(card_lines(card))
         # a result knows the lab's id alone, and neither its folder nor the file
         command = "warpbook labs check {} --question".format
-        print(text.replace(command(card.result.lab), command(target(options))))
-    return 0 if card.passed else 1
+        print(text.replace(command(graded.result.lab), command(target(options))))
+    return 0 if graded.passed else 1
 
 
-def _tell_question(card: Graded) -> int:
+def _answer(options: argparse.Namespace, answer: object, *lines: str) -> int:
+    """Print an answer, as JSON where programs ask for it."""
+    if options.json:
+        print_json(answer)
+    else:
+        print(joined(lines))
+    return 0
+
+
+def _print_question(graded: Graded) -> int:
     """Print the first shown question that has a wrong answer, as Python.
 
     Raises:
         CommandError: there is none.
     """
-    case = next((case for case in card.result.cases if case.question), None)
+    case = next((case for case in graded.result.cases if case.question), None)
     if case is None:
         raise CommandError(
             "No question that this lab shows has a wrong answer that could be asked "
-            f"again. {card.result.message}"
+            f"again. {graded.result.message}"
         )
     print(joined([f"# {case.about}", *case.question.splitlines()]))
-    return 0 if card.passed else 1
+    return 0 if graded.passed else 1
 
 
 def _folders() -> list[Path]:
     return sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))
 
 
-def _verdict(loaded: LoadedLab, verdict: Verdict) -> Iterator[str]:
+def _verdict_lines(loaded: LoadedLab, verdict: Verdict) -> Iterator[str]:
     yield f"{'ok' if verdict.ok else 'WRONG':7} {loaded.lab.id}  {verdict.file}"
     did = "passes" if (verdict.should == "pass") == verdict.ok else "fails"
     yield f"        {did}: {verdict.reason}"

@@ -42,6 +42,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         ("open", "put a lab's text and its starter, or a text, into your folder"),
         ("check", "check your source against the cases that the lab shows"),
         ("submit", "hand your source in; hidden cases are drawn for it"),
+        ("trace", "run your source once more, and record what the GPU does"),
         ("hint", "open one more hint"),
         ("solution", "show the reference and its discussion, after a pass"),
     ):
@@ -56,11 +57,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                 help="where the lab's folder is made (default: here)",
             )
         if name in ("check", "submit"):
-            command.add_argument(
-                "--no-gpu",
-                action="store_true",
-                help="leave the GPU to others: nothing is run there, and no speed told",
-            )
+            _add_no_gpu(command)
+        if name in ("check", "submit", "trace"):
             command.add_argument(
                 "file",
                 nargs="?",
@@ -77,15 +75,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
             )
         if name == "submit":
             _add_hub(command)
-    command = action("trace", "run your source once more, and record what the GPU does")
-    command.add_argument("lab", metavar="LAB", help="its id, or its folder")
-    command.add_argument(
-        "file",
-        nargs="?",
-        type=Path,
-        metavar="FILE",
-        help="your source (default: where `open` put it)",
-    )
     command = action("regrade", "grade once more what is kept; earlier results stay")
     command.add_argument(
         "what",
@@ -99,11 +88,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="NUMBER",
         help="of the lab's submissions, this one alone",
     )
-    command.add_argument(
-        "--no-gpu",
-        action="store_true",
-        help="leave the GPU to others: nothing is run there, and no speed told",
-    )
+    _add_no_gpu(command)
     command = action("part", "write labs for learners, and their solutions apart")
     command.add_argument("learners", type=Path, metavar="LEARNERS", help="is made")
     command.add_argument("vault", type=Path, metavar="VAULT", help="is made")
@@ -153,6 +138,14 @@ def run(options: argparse.Namespace) -> int:
         raise
     except commands.PROBLEMS as problem:
         return _failed(options, str(problem))
+
+
+def _add_no_gpu(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--no-gpu",
+        action="store_true",
+        help="leave the GPU to others: nothing is run there, and no speed told",
+    )
 
 
 def _add_hub(submit: argparse.ArgumentParser) -> None:
