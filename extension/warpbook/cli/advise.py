@@ -10,10 +10,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from warpbook.cli.errors import CommandError
-from warpbook.cli.json_output import print_json
+from warpbook.cli.output import CommandError, print_json, terminal_width
 from warpbook.cli.script_process import run_script
-from warpbook.cli.terminal import terminal_width
 from warpbook.reports.checklist import checklist_lines
 from warpbook_monitors.budget import TRACES, hold
 from warpbook_monitors.plain_text import fitted, printable

@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 
 from warpbook.cli import versus
-from warpbook.cli.errors import CommandError
-from warpbook.cli.terminal import terminal_width
+from warpbook.cli.output import CommandError, terminal_width
 from warpbook.reports.labs import LABS
 from warpbook.reports.page import report_page
 from warpbook.reports.text import report_lines

@@ -13,7 +13,7 @@ from warpbook.backup.contents import MADE_ANEW, Places
 from warpbook.backup.making import make_backup
 from warpbook.backup.manifest import BackupError
 from warpbook.backup.restoring import restore_backup
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.data_folder import data_folder
 from warpbook_monitors.plain_text import printable

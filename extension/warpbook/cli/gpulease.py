@@ -8,7 +8,7 @@ import sys
 import msgspec
 
 from warpbook import gpu_lease
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 from warpbook.hub_client import HubProblem
 
 

@@ -12,7 +12,7 @@ from importlib import util
 
 import msgspec
 
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import aligned, joined
 from warpbook_monitors.python_path import NOWHERE, own_path

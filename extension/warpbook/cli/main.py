@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 from warpbook_monitors._version import __version__
 from warpbook_monitors.budget import EXCEEDED, TRACES
 from warpbook_monitors.errors import MonitorError

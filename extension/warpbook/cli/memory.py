@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from warpbook.cli.json_output import print_json
+from warpbook.cli.output import print_json
 from warpbook.reports.memory import bar_lines
 from warpbook_monitors import units
 from warpbook_monitors.model_memory.fit import read_gpu_size

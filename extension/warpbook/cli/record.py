@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 from warpbook_monitors._version import __version__
 from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
 from warpbook_monitors.labels import full_name

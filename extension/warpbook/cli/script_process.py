@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 from warpbook_monitors.python_path import NOWHERE, own_path
 from warpbook_profiler.checklist.process import ProcessState
 from warpbook_profiler.files.script_answer import ScriptAnswer

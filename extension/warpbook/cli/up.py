@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 from warpbook_labs.lab.files import TOUR as NOTEBOOKS
 from warpbook_monitors._version import __version__
 from warpbook_monitors.labels import device_label

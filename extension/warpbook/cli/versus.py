@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from warpbook.cli.json_output import print_json
-from warpbook.cli.terminal import terminal_width
+from warpbook.cli.output import print_json, terminal_width
 from warpbook_monitors import units
 from warpbook_monitors.budget import EXCEEDED, TRACES
 from warpbook_monitors.errors import MonitorError

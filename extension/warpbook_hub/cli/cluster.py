@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from warpbook.cli.doctor.check import Check, shown
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 
 if TYPE_CHECKING:
     from warpbook_hub.running.plan import HubPlan

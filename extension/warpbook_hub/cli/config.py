@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 from warpbook_monitors.plain_text import printable
 
 if TYPE_CHECKING:

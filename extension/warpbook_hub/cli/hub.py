@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 from warpbook_hub.cli import config as hub_config
 from warpbook_hub.cli.cluster import add_options, cluster_of
 from warpbook_hub.cli.introduction import introduce, say

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, inspect
 from tests.hub.core.course import START_MS, Classroom, classroom
 from tests.hub.core.kills import Tally, run_class
 from tests.hub.postgres import PostgresServer
-from warpbook.cli.errors import CommandError
+from warpbook.cli.output import CommandError
 from warpbook.hub_protocol import WorkRequest
 from warpbook_hub.cli import checks as hub_checks
 from warpbook_hub.cli import database as hub_database

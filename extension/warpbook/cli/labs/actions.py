@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from warpbook.cli.errors import CommandError
-from warpbook.cli.json_output import print_json
 from warpbook.cli.labs.card import card_lines
 from warpbook.cli.labs.quiz import quiz
 from warpbook.cli.labs.solution import next_sections, solution, target
+from warpbook.cli.output import CommandError, print_json
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
 from warpbook_labs.course.check_progress import told_progress

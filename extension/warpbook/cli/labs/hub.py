@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from warpbook.class_hub import OWN_TOKEN, SERVER_TOKEN, URL, ClassHub, PublishedLab
 from warpbook.class_hub_words import receipt_rows, state_words
-from warpbook.cli.errors import CommandError
-from warpbook.cli.json_output import print_json
+from warpbook.cli.output import CommandError, print_json
 from warpbook.hub_client import HubProblem
 from warpbook.hub_protocol import SubmissionState
 from warpbook_labs.errors import BadSource

@@ -7,8 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from warpbook.cli.errors import CommandError
-from warpbook.cli.json_output import print_json
+from warpbook.cli.output import CommandError, print_json
 from warpbook_labs.course.overview import look_here, overview, so_far
 from warpbook_labs.course.quiz import (
     LETTERS,

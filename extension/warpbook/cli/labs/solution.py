@@ -7,7 +7,7 @@ import shlex
 import textwrap
 from collections.abc import Iterator
 
-from warpbook.cli.json_output import print_json
+from warpbook.cli.output import print_json
 from warpbook.lab_solutions import solution_of
 from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cards.next_step import next_section, next_words
