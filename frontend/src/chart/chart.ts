@@ -7,8 +7,6 @@ import type { Device, Unit } from '../shapes/protocol';
 import type { Store } from '../core/store';
 import type { Colors } from '../core/theme';
 import { readColors } from '../core/theme';
-import type { Envelope } from './envelope';
-import { drawEnvelopes } from './envelope';
 import type { Gestures } from './gestures';
 import { dragged, listenToClicks, listenToWheel } from './gestures';
 import type { HiddenLines } from './legend';
@@ -18,7 +16,7 @@ import type { Mark, Marks } from './marks';
 import { drawMarks, marksAt } from './marks';
 import { drawLimit, lineColor, makePlot } from './plot';
 import { Reader } from './reader';
-import type { Samples } from './samples';
+import type { Samples, Column } from './samples';
 import { roundTop } from './scales';
 
 export interface Line {
@@ -344,4 +342,45 @@ export class Chart implements Drawable {
       this.plot?.setSize({ width, height });
     }
   });
+}
+
+export interface Envelope {
+  readonly color: string;
+  readonly times: readonly number[];
+  readonly range: NonNullable<Column['range']>;
+}
+
+/** Draw each run of steps that have readings as one shape. */
+export function drawEnvelopes(u: uPlot, envelopes: readonly Envelope[]): void {
+  const { ctx } = u;
+  const { left, top, width, height } = u.bbox;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(left, top, width, height);
+  ctx.clip();
+  ctx.globalAlpha = 0.22;
+  for (const { color, times, range } of envelopes) {
+    const { least, most } = range;
+    const x = (step: number) => u.valToPos(times[step] ?? 0, 'x', true);
+    const y = (value: number | undefined) => u.valToPos(value ?? 0, 'y', true);
+    ctx.fillStyle = color;
+    let begin = 0;
+    for (let step = 0; step <= times.length; step += 1) {
+      if (step < times.length && !Number.isNaN(most[step])) {
+        continue;
+      }
+      if (step > begin) {
+        ctx.beginPath();
+        for (let at = begin; at < step; at += 1) {
+          ctx.lineTo(x(at), y(most[at]));
+        }
+        for (let at = step - 1; at >= begin; at -= 1) {
+          ctx.lineTo(x(at), y(least[at]));
+        }
+        ctx.fill();
+      }
+      begin = step + 1;
+    }
+  }
+  ctx.restore();
 }

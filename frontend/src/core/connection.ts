@@ -10,7 +10,7 @@ import type { ServerMessage, Subscribe, Unsubscribe } from '../shapes/protocol';
 import { CloseCode, PROTOCOL_VERSION } from '../shapes/protocol';
 import { decode } from './decode';
 import { HttpError } from './reading';
-import { longestSilenceMs } from './silence';
+import { longestSilenceMs } from './retry';
 
 /** Where warpbook's routes are, and how this page may reach them. */
 export interface Endpoint {

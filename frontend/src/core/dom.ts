@@ -42,3 +42,11 @@ export function setText(element: Element, text: string): void {
     element.textContent = text;
   }
 }
+
+/** Save a file where the browser puts downloads. */
+export function saveFile(file: File): void {
+  const url = URL.createObjectURL(file);
+  h('a', { href: url, download: file.name }).click();
+  // the browser reads it after this turn
+  window.setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

@@ -17,7 +17,7 @@ import type {
   State
 } from '../shapes/protocol';
 import type { Listener } from './connection';
-import { longestSilenceMs } from './silence';
+import { longestSilenceMs } from './retry';
 
 /** Ten minutes at 10 Hz; the arrays are twice as long, to be moved seldom. */
 const KEPT_ROWS = 6_000;

@@ -41,3 +41,6 @@ export function marked(words: string, most = MOST_WORDS): (Node | string)[] {
   }
   return [...parts, text.slice(end)].filter(part => part !== '');
 }
+
+/** An event of the page: somebody wants the lab that its detail names. */
+export const ASK_FOR_LAB = 'warpbook:ask-for-lab';

@@ -17,7 +17,7 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { Notebook } from '@jupyterlab/notebook';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { gpuIcon } from '../core/icon';
-import { ASK_FOR_LAB } from '../labs/asking';
+import { ASK_FOR_LAB } from '../labs/words';
 import { LabBrowser } from '../labs/browser';
 import { colourSources } from '../labs/colours';
 import { ITranslator } from '@jupyterlab/translation';

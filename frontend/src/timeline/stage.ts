@@ -3,19 +3,19 @@
 import { h } from '../core/dom';
 import type { TimelineWindow } from '../shapes/protocol';
 import { barColumns, foundColumns } from './bars';
-import { Gutter } from './gutter';
 import type { Hit } from './hit';
 import { hitAt } from './hit';
-import type { Layout } from './lanes';
-import { layOut, rowAt } from './lanes';
+import type { Layout, Lane } from './lanes';
+import { layOut, rowAt, laneName } from './lanes';
 import { Minimap } from './minimap';
 import { Overlay } from './overlay';
 import type { Pin } from './pin';
-import type { TimelinePlot } from './plot';
+import type { TimelinePlot, Frame } from './plot';
 import type { Place } from './pointer';
 import { followPointer } from './pointer';
 import type { Part } from './reach';
 import { Tooltip } from './tooltip';
+import { clip } from '../core/format';
 
 const NS_PER_MS = 1e6;
 /** Of a pixel's time: less is a part that was moved, and no other zoom. */
@@ -178,4 +178,45 @@ export class Stage {
 /** The element that a figure is drawn into, and that the stage stands in. */
 export function stageElement(place: HTMLElement): HTMLElement {
   return h('div', { class: 'wb-timeline-stage' }, place);
+}
+
+export class Gutter {
+  readonly node = h('div', { class: 'wb-timeline-lanes' });
+
+  /** @param toggle - collapse a lane, or open it again */
+  constructor(private readonly toggle: (lane: string) => void) {}
+
+  /** Put each label beside its lane. */
+  place({ lanes, height }: Layout, frame: Frame): void {
+    const perUnit = frame.height / height;
+    this.node.style.width = `${frame.left}px`;
+    this.node.style.top = `${frame.top}px`;
+    // the same buttons as long as there are the same lanes: one may have the focus
+    const names = lanes.map(laneName).join('\n');
+    if (names !== this.names) {
+      this.names = names;
+      this.node.replaceChildren(...lanes.map(lane => this.label(lane)));
+    }
+    lanes.forEach((lane, at) => {
+      const label = this.node.children[at] as HTMLElement;
+      label.style.top = `${lane.top * perUnit}px`;
+      label.style.height = `${Math.min(lane.height, 1) * perUnit}px`;
+      label.setAttribute('aria-expanded', String(!lane.isCollapsed));
+    });
+  }
+
+  private label(lane: Lane): HTMLElement {
+    const words = clip(lane.label, 80);
+    return h(
+      'button',
+      {
+        class: 'wb-timeline-lane',
+        title: `${words}: collapse or open`,
+        click: () => this.toggle(laneName(lane))
+      },
+      h('span', {}, words)
+    );
+  }
+
+  private names = '';
 }

@@ -8,8 +8,7 @@
 
 import type { BokehLoader, Figure } from '../core/bokeh';
 import { Picture } from '../dashboard/parts/picture';
-import { h } from '../core/dom';
-import { saveFile } from '../core/download';
+import { h, saveFile } from '../core/dom';
 import { count } from '../core/format';
 import type {
   CellReport,

@@ -8,7 +8,7 @@
 import type { Demand, Listener, Status } from '../core/connection';
 import { decode } from '../core/decode';
 import { PROTOCOL_VERSION } from '../shapes/protocol';
-import { longestSilenceMs } from '../core/silence';
+import { longestSilenceMs } from '../core/retry';
 
 /** The part of anywidget's model through which page and kernel speak. */
 export interface Comm {

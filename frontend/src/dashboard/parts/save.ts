@@ -1,8 +1,7 @@
 /** The history as a file: fetched as the page may, then given to the browser. */
 
 import type { Span } from '../../core/viewport';
-import { h, setText } from '../../core/dom';
-import { saveFile } from '../../core/download';
+import { h, saveFile, setText } from '../../core/dom';
 import type { ExportFormat, History } from '../../server/history';
 import { mark, trans } from '../../core/translation';
 

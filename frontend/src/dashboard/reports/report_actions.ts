@@ -1,6 +1,6 @@
 /** What a person can do with a report, wherever it is shown. */
 
-import { saveFile } from '../../core/download';
+import { saveFile } from '../../core/dom';
 import type { History } from '../../server/history';
 import type { CellReport } from '../../shapes/protocol';
 import type { Stream } from '../../core/shared';

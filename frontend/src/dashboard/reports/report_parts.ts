@@ -2,7 +2,7 @@
 
 import { h } from '../../core/dom';
 import { clip } from '../../core/format';
-import { ASK_FOR_LAB } from '../../labs/asking';
+import { ASK_FOR_LAB } from '../../labs/words';
 import type {
   CauseView,
   FigureGroup,

@@ -2,9 +2,9 @@
 
 import type { ChartOptions, ChartSpec } from '../../chart/chart';
 import { Chart } from '../../chart/chart';
-import type { DrawLoop } from '../../chart/loop';
+import type { DrawLoop, Drawable } from '../../chart/loop';
 import { h, setText } from '../../core/dom';
-import { text } from '../../core/format';
+import { text, usedOfTotal } from '../../core/format';
 import type { Device } from '../../shapes/protocol';
 import type { Stream } from '../../core/shared';
 import {
@@ -16,7 +16,6 @@ import {
 } from '../../core/words';
 import type { Arrangement } from './arrangement';
 import { Badge } from './badge';
-import { FoldedFigures } from './folded';
 import type { FullScreen } from './full_screen';
 import { FiguresNow } from './now';
 import { TileOrder } from './tile_order';
@@ -24,6 +23,8 @@ import type { Layout } from './tiles';
 import { layout } from './tiles';
 import { VerdictLine } from './verdict';
 import { trans } from '../../core/translation';
+import { activityOf } from '../../core/activity';
+import type { Store } from '../../core/store';
 
 /** Facts worth a place beside the name, with how they are written. */
 const FACTS: readonly (readonly [
@@ -272,4 +273,41 @@ function missingList({ missing }: Layout, open: boolean): HTMLElement | null {
   );
   list.open = open;
   return list;
+}
+
+const PERIOD_MS = 500;
+
+export class FoldedFigures implements Drawable {
+  /** Hidden where the section is unfolded, and then not drawn. */
+  readonly node = h('span', { class: 'wb-folded' });
+  readonly isOfNow = true;
+
+  constructor(
+    private readonly device: Device,
+    private readonly store: Store
+  ) {}
+
+  write(): void {
+    const now = performance.now();
+    if (now - this.drawnAt >= PERIOD_MS) {
+      this.drawnAt = now;
+      setText(this.node, this.words());
+    }
+  }
+
+  private words(): string {
+    const { device, store } = this;
+    const { metric, short } = activityOf(device);
+    const active = store.value(device, metric);
+    const used = store.value(device, 'memory_used_bytes');
+    const total = device.facts['memory_total_bytes'];
+    return [
+      active === null ? '' : `${short} ${text(active, 'ratio')}`,
+      used === null || typeof total !== 'number' ? '' : usedOfTotal(used, total)
+    ]
+      .filter(Boolean)
+      .join(' · ');
+  }
+
+  private drawnAt = -Infinity;
 }

@@ -1,7 +1,7 @@
 /** The devices' sections: of many GPUs the chosen one, below all of them at a glance. */
 
 import type { ChartOptions } from '../../chart/chart';
-import type { DrawLoop } from '../../chart/loop';
+import type { DrawLoop, Drawable } from '../../chart/loop';
 import { STORED_MS } from '../../chart/loop';
 import type { Viewport } from '../../core/viewport';
 import { instancesOf } from '../../core/instances';
@@ -9,9 +9,12 @@ import type { Device } from '../../shapes/protocol';
 import type { Stream } from '../../core/shared';
 import type { Arrangement } from './arrangement';
 import type { FullScreen } from './full_screen';
-import { MonitorTile } from './monitor';
 import { Overview } from './overview';
 import { DeviceSection } from './section';
+import { h, setText } from '../../core/dom';
+import { clip } from '../../core/format';
+import { FiguresNow } from './now';
+import { trans } from '../../core/translation';
 
 export interface SectionsOptions {
   readonly stream: Stream;
@@ -147,4 +150,38 @@ export class Sections {
   private all: DeviceSection[] = [];
   private overview: Overview | null = null;
   private described = '';
+}
+
+export class MonitorTile implements Drawable {
+  readonly node: HTMLElement;
+  readonly isOfNow = true;
+
+  constructor(
+    private readonly device: Device,
+    private readonly stream: Stream
+  ) {
+    this.figures = new FiguresNow(device, device.metrics, stream.store);
+    this.node = h(
+      'section',
+      { class: 'wb-monitor', 'aria-label': trans.__('What watching costs') },
+      h('h3', {}, trans.__('What watching costs')),
+      this.figures.node,
+      this.note
+    );
+  }
+
+  addTo(loop: DrawLoop): void {
+    loop.add(this.figures);
+    loop.add(this);
+  }
+
+  write(): void {
+    const words = this.stream.statements
+      .health(this.device)
+      .map(({ sentence }) => sentence);
+    setText(this.note, clip(words.join(' '), 400));
+  }
+
+  private readonly figures: FiguresNow;
+  private readonly note = h('p', { class: 'wb-note', role: 'status' });
 }
