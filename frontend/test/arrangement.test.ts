@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChartSpec } from '../src/chart/chart';
 import { ticksFor, timeLabels } from '../src/chart/scales';
-import type { Kept } from '../src/dashboard/tiles/arrangement';
+import type { SavedArrangement } from '../src/dashboard/tiles/arrangement';
 import { Arrangement } from '../src/dashboard/tiles/arrangement';
 import { heat, heatBackground } from '../src/dashboard/tiles/heat';
 import { unbroken } from '../src/core/format';
@@ -10,11 +10,12 @@ import { Store } from '../src/core/store';
 import { frame, HELLO } from './fixtures';
 
 function keeper(kept: unknown) {
-  const saved: Kept[] = [];
+  const saved: SavedArrangement[] = [];
   return {
     saved,
     load: () => Promise.resolve(kept),
-    save: (arrangement: Kept) => Promise.resolve(saved.push(arrangement))
+    save: (arrangement: SavedArrangement) =>
+      Promise.resolve(saved.push(arrangement))
   };
 }
 

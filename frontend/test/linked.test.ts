@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Figure } from '../src/core/bokeh';
-import { LinkedRanges } from '../src/core/linked';
+import { LinkedRanges } from '../src/core/time_links';
 
 class Range {
   readonly properties = { start: 'start', end: 'end' };

@@ -7,7 +7,7 @@ import { Header } from '../src/dashboard/header';
 import { Notices } from '../src/dashboard/find/notices';
 import { checklistPart } from '../src/dashboard/reports/report_checklist';
 import { h } from '../src/core/dom';
-import type { Stream } from '../src/core/shared';
+import type { Stream } from '../src/core/page_stream';
 import { keepLines, StatusLine } from '../src/core/status';
 import { FakeNode, fakeDocument } from './fake_dom';
 import { fakeTimers } from './fake_page';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ITranslator } from '@jupyterlab/translation';
 import { TranslationManager } from '@jupyterlab/translation/lib/manager';
-import { ending, word } from '../src/dashboard/parts/worded';
+import { ending, word } from '../src/dashboard/parts/server_words';
 import { phrase, setTranslator, trans } from '../src/core/translation';
 import { verdictName } from '../src/core/words';
 

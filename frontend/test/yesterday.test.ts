@@ -6,7 +6,7 @@ import { MONTH_MS, Viewport } from '../src/core/viewport';
 import { dayBegin, dayEnd, isDayOrNone } from '../src/dashboard/find/find';
 import { isRecordList } from '../src/shapes/stream';
 import { duration, when } from '../src/core/format';
-import { cellBand, Handover, Refused } from '../src/notebook/handover';
+import { cellBand, Handover, RefusalError } from '../src/notebook/handover';
 import type { Band, Bands } from '../src/notebook/bands';
 import type { CellBand, KeptRecord } from '../src/shapes/protocol';
 import { ANYTHING, Records } from '../src/server/records';
@@ -244,7 +244,7 @@ test('a cell that is refused keeps none of the cells after it', async context =>
     post: cells => {
       requests += 1;
       if (cells.some(({ id }) => id === 'm-7')) {
-        return Promise.reject(new Refused('garbage'));
+        return Promise.reject(new RefusalError('garbage'));
       }
       cells.forEach(({ id }) => taken.add(id));
       return Promise.resolve();
@@ -389,7 +389,7 @@ test('a cell that is refused costs no other, and is not sent again', async conte
     post: (cells: readonly CellBand[]) => {
       sent.push(cells.map(({ id }) => id));
       return cells.some(({ id }) => id === 'wrong')
-        ? Promise.reject(new Refused('garbage'))
+        ? Promise.reject(new RefusalError('garbage'))
         : Promise.resolve();
     }
   });

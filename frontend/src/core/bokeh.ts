@@ -8,7 +8,7 @@
  */
 
 import type { Connection } from './connection';
-import { LinkedRanges } from './linked';
+import { LinkedRanges } from './time_links';
 
 interface BokehRoot {
   Bokeh?: {

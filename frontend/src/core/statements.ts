@@ -33,7 +33,7 @@ const SURVEYED_MS = 20_000;
 const KEPT = 100;
 
 /** The newest message of one kind, and when it came by the client's clock. */
-interface Heard<M> {
+interface LatestMessage<M> {
   readonly message: M;
   readonly atMs: number;
 }
@@ -47,10 +47,10 @@ export class Statements implements Listener {
   keeping: Keeping | null = null;
   private readonly eventsById = new Map<string, Event>();
   private readonly deaths = new Map<string, PostMortem>();
-  private verdicts: Heard<Verdicts> | null = null;
-  private healths: Heard<Health> | null = null;
-  private holdings: Heard<Holders> | null = null;
-  private outlooks: Heard<Outlook> | null = null;
+  private verdicts: LatestMessage<Verdicts> | null = null;
+  private healths: LatestMessage<Health> | null = null;
+  private holdings: LatestMessage<Holders> | null = null;
+  private outlooks: LatestMessage<Outlook> | null = null;
   private readonly listeners = new Set<() => void>();
 
   constructor(
@@ -152,7 +152,7 @@ export class Statements implements Listener {
 
   private present<M>(
     device: Device,
-    heard: Heard<M> | null,
+    heard: LatestMessage<M> | null,
     longestMs: number
   ): M | null {
     return heard !== null &&

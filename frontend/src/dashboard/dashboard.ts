@@ -16,7 +16,7 @@ import { h } from '../core/dom';
 import { History } from '../server/history';
 import type { Machines } from '../notebook/machines';
 import type { CellReport, Device } from '../shapes/protocol';
-import type { Stream } from '../core/shared';
+import type { Stream } from '../core/page_stream';
 import { Records } from '../server/records';
 import { onThemeChange } from '../core/theme';
 import { Arrangement } from './tiles/arrangement';
@@ -30,7 +30,7 @@ import { FullScreen } from './tiles/full_screen';
 import { Header } from './header';
 import { moveByKey } from './parts/keys';
 import { Notices } from './find/notices';
-import { Pressed } from './parts/pressed';
+import { PointerPress } from './parts/pointer_press';
 import { ReportList } from './reports/reports';
 import { RuleList } from './rules/rules';
 import { Sections } from './tiles/sections';
@@ -96,7 +96,7 @@ export class Dashboard extends Widget {
       this.loop.drawNow()
     );
     // both lists: one that grows would push the other from below the pointer
-    const pressed = new Pressed(this.body, () => {
+    const pressed = new PointerPress(this.body, () => {
       this.reports.update();
       this.cells.update();
     });

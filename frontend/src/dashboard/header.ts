@@ -4,7 +4,7 @@ import type { Bands } from '../notebook/bands';
 import { notebookName } from '../notebook/bands';
 import { h, setText } from '../core/dom';
 import { clip } from '../core/format';
-import type { Stream } from '../core/shared';
+import type { Stream } from '../core/page_stream';
 import { absenceWords, replayWords } from '../core/words';
 import type { Controls } from './controls';
 import { trans } from '../core/translation';

@@ -1,6 +1,6 @@
 /** Forms: what they hold is sent as JSON, and what is refused is told below them. */
 
-import { post, postPatiently, Refused, root } from './page';
+import { post, postPatiently, RefusalError, root } from './page';
 import { leave, refresh } from './fragments';
 import { localInput } from './times';
 
@@ -69,7 +69,7 @@ async function send(form: HTMLFormElement, path: string): Promise<void> {
     await after(form, answer, isPreview);
   } catch (error) {
     leave(false);
-    if (!(error instanceof Refused)) {
+    if (!(error instanceof RefusalError)) {
       throw error;
     }
     tell(problem, error.message);

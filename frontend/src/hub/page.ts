@@ -12,10 +12,10 @@ export const course = content('course');
 const xsrf = content('xsrf');
 
 /** What the service refused, in words for a person. */
-export class Refused extends Error {}
+export class RefusalError extends Error {}
 
 /** What did not reach the service: it may be asked again. */
-class Away extends Refused {}
+class Away extends RefusalError {}
 
 /** The service marks its answers with this; a gateway before it does not. */
 const MARK = 'Warpbook-Service';
@@ -24,7 +24,7 @@ const [PATIENCE_MS, AGAIN_MS, MOST_AGAIN_MS] = [90_000, 1000, 8000];
 /** Ask until the service has answered, for a while.
  *
  * @param say - is given words while the service is away
- * @throws Refused, with what to do.
+ * @throws RefusalError, with what to do.
  */
 export async function postPatiently(
   path: string,
@@ -49,7 +49,7 @@ export async function postPatiently(
 
 /** Ask the service's API with JSON.
  *
- * @throws Refused, with what to do.
+ * @throws RefusalError, with what to do.
  */
 export async function post(path: string, body?: unknown): Promise<unknown> {
   const headers: Record<string, string> = { 'X-XSRFToken': xsrf };
@@ -76,7 +76,7 @@ export async function post(path: string, body?: unknown): Promise<unknown> {
   const answer: unknown = await response.json().catch(() => null);
   if (!response.ok) {
     // of 503 it says itself that it can't do it now
-    throw new (response.status === 503 ? Away : Refused)(
+    throw new (response.status === 503 ? Away : RefusalError)(
       words(answer) ?? `The service answers ${response.status}.`
     );
   }

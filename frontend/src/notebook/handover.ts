@@ -21,12 +21,12 @@ export interface HandoverOptions {
   readonly isKept: () => boolean;
   /** The client's clock less the server's. */
   readonly offsetMs: () => number;
-  /** Send them; it fails where the server does not take them, with `Refused` for ever. */
+  /** Send them; it fails where the server does not take them, with `RefusalError` for ever. */
   readonly post: (cells: readonly CellBand[]) => Promise<void>;
 }
 
 /** The server says that what it was sent is wrong; it will say so again. */
-export class Refused extends Error {}
+export class RefusalError extends Error {}
 
 export class Handover {
   private readonly sent = new Set<string>();
@@ -79,7 +79,7 @@ export class Handover {
       this.retry.succeeded();
       return true;
     } catch (error) {
-      if (!(error instanceof Refused)) {
+      if (!(error instanceof RefusalError)) {
         // asked again with the next cell, or after a while
         cells.forEach(({ id }) => this.sent.delete(id));
         this.retry.failed(error);

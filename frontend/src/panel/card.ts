@@ -5,7 +5,7 @@ import { Badge } from '../dashboard/tiles/badge';
 import { h, setText } from '../core/dom';
 import { clip, text, unbroken, usedOfTotal } from '../core/format';
 import type { Device } from '../shapes/protocol';
-import type { Stream } from '../core/shared';
+import type { Stream } from '../core/page_stream';
 import {
   deviceHeading,
   deviceLabel,

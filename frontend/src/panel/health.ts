@@ -4,10 +4,10 @@ import type { ActiveAlerts } from '../server/alerts';
 import { h, setText } from '../core/dom';
 import { clip, clock } from '../core/format';
 import type { Alert, Event, Severity } from '../shapes/protocol';
-import type { Stream } from '../core/shared';
+import type { Stream } from '../core/page_stream';
 import { deviceLabel } from '../core/words';
-import type { Row } from './keyed';
-import { KeyedList } from './keyed';
+import type { Row } from './keyed_list';
+import { KeyedList } from './keyed_list';
 import { mark, trans } from '../core/translation';
 
 const MOST_EVENTS = 10;

@@ -4,10 +4,10 @@ import { notebookName } from '../notebook/bands';
 import { h, setText } from '../core/dom';
 import { clip, text } from '../core/format';
 import type { Device, Holder } from '../shapes/protocol';
-import type { Stream } from '../core/shared';
+import type { Stream } from '../core/page_stream';
 import { deviceLabel } from '../core/words';
-import type { Row } from './keyed';
-import { KeyedList } from './keyed';
+import type { Row } from './keyed_list';
+import { KeyedList } from './keyed_list';
 import type { Kernels } from './kernels';
 import { trans } from '../core/translation';
 

@@ -5,7 +5,7 @@ import { Widget } from '@lumino/widgets';
 import type { ActiveAlerts } from '../server/alerts';
 import { h, setText } from '../core/dom';
 import { gpusAndInstances } from '../core/instances';
-import type { Stream } from '../core/shared';
+import type { Stream } from '../core/page_stream';
 import { absenceWords, replayWords } from '../core/words';
 import { Card } from './card';
 import { HealthList } from './health';

@@ -6,7 +6,7 @@ import { h } from '../core/dom';
 import { clip, text, usedOfTotal } from '../core/format';
 import { gpusAndInstances, instancesOf } from '../core/instances';
 import type { Device } from '../shapes/protocol';
-import type { Stream } from '../core/shared';
+import type { Stream } from '../core/page_stream';
 import { deviceLabel, replayWords, stateName } from '../core/words';
 import { trans } from '../core/translation';
 

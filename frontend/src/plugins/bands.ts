@@ -8,7 +8,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ServerConnection } from '@jupyterlab/services';
 import { Bands } from '../notebook/bands';
-import { Handover, Refused } from '../notebook/handover';
+import { Handover, RefusalError } from '../notebook/handover';
 import type { CellBand } from '../shapes/protocol';
 import { IBands, IWarpbook } from './tokens';
 
@@ -47,7 +47,7 @@ async function post(
     settings
   );
   if (answer.status === 400) {
-    throw new Refused('The server can not read the cells.');
+    throw new RefusalError('The server can not read the cells.');
   }
   if (!answer.ok) {
     throw new ServerConnection.ResponseError(answer);

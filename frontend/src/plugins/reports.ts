@@ -23,7 +23,7 @@ import { clip } from '../core/format';
 import { gpuIcon } from '../core/icon';
 import type { CellReport } from '../shapes/protocol';
 import { Records } from '../server/records';
-import type { Stream } from '../core/shared';
+import type { Stream } from '../core/page_stream';
 import { IWarpbook, OPEN_REPORT } from './tokens';
 import { TraceFiles } from '../server/traces';
 import { trans } from '../core/translation';

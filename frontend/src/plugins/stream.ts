@@ -11,7 +11,7 @@ import { ITranslator } from '@jupyterlab/translation';
 import { ActiveAlerts } from '../server/alerts';
 import type { Endpoint } from '../core/connection';
 import { Settings } from '../core/settings';
-import { sharedStream } from '../core/shared';
+import { sharedStream } from '../core/page_stream';
 import { IWarpbook } from './tokens';
 import { setTranslator } from '../core/translation';
 

@@ -5,7 +5,7 @@ import type { ActiveAlerts } from '../server/alerts';
 import type { Bands } from '../notebook/bands';
 import type { Machines } from '../notebook/machines';
 import type { Settings } from '../core/settings';
-import type { Stream } from '../core/shared';
+import type { Stream } from '../core/page_stream';
 
 export interface IWarpbook {
   readonly stream: Stream;

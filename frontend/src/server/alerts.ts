@@ -79,7 +79,7 @@ const MOST_REMEMBERED = 200;
 /** Who was told of something is not told anew while it comes and goes. */
 const FLAPPING_MS = 10 * 60_000;
 
-interface Told {
+interface AlertNotice {
   readonly topic: string;
   readonly id: string;
   /** When it was last known to hold, by the server's clock. */
@@ -89,7 +89,7 @@ interface Told {
 /** Finds out what is new to this tab, also after a reload or a reconnection. */
 export class AlertNews {
   private readonly holding = new Map<string, Alert>();
-  private readonly shown: Map<string, Told>;
+  private readonly shown: Map<string, AlertNotice>;
 
   constructor(private readonly memory: Memory) {
     this.shown = new Map(recall(memory).map(entry => [entry.topic, entry]));
@@ -149,17 +149,17 @@ function isWorse(alert: Alert, before: Alert | undefined): boolean {
   );
 }
 
-function recall(memory: Memory): Told[] {
+function recall(memory: Memory): AlertNotice[] {
   try {
     const entries: unknown = JSON.parse(memory.getItem(MEMORY_KEY) ?? '[]');
-    return Array.isArray(entries) ? entries.filter(isTold) : [];
+    return Array.isArray(entries) ? entries.filter(isNotice) : [];
   } catch {
     return [];
   }
 }
 
-function isTold(value: unknown): value is Told {
-  const { topic, id, atMs } = (value ?? {}) as Partial<Told>;
+function isNotice(value: unknown): value is AlertNotice {
+  const { topic, id, atMs } = (value ?? {}) as Partial<AlertNotice>;
   return (
     typeof topic === 'string' &&
     typeof id === 'string' &&

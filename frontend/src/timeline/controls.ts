@@ -5,7 +5,7 @@ import { h } from '../core/dom';
 const ZOOM = 2;
 const PAN = 0.25;
 
-export interface Controlled {
+export interface ViewControl {
   zoom(factor: number): void;
   /** By a share of what is seen. */
   pan(share: number): void;
@@ -18,7 +18,7 @@ export interface Controlled {
 
 /** The buttons, with the search among them. */
 export function toolbar(
-  controlled: Controlled,
+  controlled: ViewControl,
   search: HTMLElement
 ): HTMLElement {
   const button = (name: string, sign: string, click: () => void) =>
@@ -48,10 +48,10 @@ export function toolbar(
 }
 
 /** Gives whether a key did something. */
-type Act = (controlled: Controlled) => boolean;
+type Act = (controlled: ViewControl) => boolean;
 
 const did =
-  (act: (controlled: Controlled) => void): Act =>
+  (act: (controlled: ViewControl) => void): Act =>
   controlled => {
     act(controlled);
     return true;
@@ -88,7 +88,7 @@ export const KEY_WORDS =
   'right arrow move, 0 shows all, M adds up what is seen, Escape unpins.';
 
 /** Do what a key asks for, which is then nobody else's. */
-export function pressed(event: KeyboardEvent, controlled: Controlled): void {
+export function pressed(event: KeyboardEvent, controlled: ViewControl): void {
   const { target } = event;
   const key = event.key.toLowerCase();
   const typing = target instanceof HTMLInputElement;

@@ -4,7 +4,7 @@ import type { BokehLoader } from '../core/bokeh';
 import type { TimelineWindow } from '../shapes/protocol';
 import { Retry } from '../core/retry';
 import { isDark } from '../core/theme';
-import type { Wanted } from './reach';
+import type { WindowRequest } from './reach';
 import type { TimelineSource } from './source';
 import { LONGEST_RETRY_MS, RETRY_MS } from './windows';
 
@@ -17,7 +17,7 @@ export interface Parts {
 
 export interface OpeningView {
   /** What is seen, and around it. */
-  reach(): Wanted;
+  reach(): WindowRequest;
   /** What is searched for. */
   text(): string;
   draw(parts: Parts): Promise<void>;

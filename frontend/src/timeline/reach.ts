@@ -12,7 +12,7 @@ export interface AtHand extends Part {
   readonly stepNs: number;
 }
 
-export interface Wanted extends Part {
+export interface WindowRequest extends Part {
   readonly steps: number;
 }
 
@@ -24,7 +24,7 @@ const NEAR = 0.3;
 const PIXELS_A_STEP = 2;
 
 /** A part with a screen on either side. */
-export function around(seen: Part, pixels: number): Wanted {
+export function around(seen: Part, pixels: number): WindowRequest {
   const length = seen.toNs - seen.fromNs;
   return {
     fromNs: Math.floor(seen.fromNs - MARGIN * length),
@@ -38,7 +38,7 @@ export function wanted(
   seen: Part,
   pixels: number,
   atHand: AtHand | null
-): Wanted | null {
+): WindowRequest | null {
   const reach = around(seen, pixels);
   if (atHand === null) {
     return reach;

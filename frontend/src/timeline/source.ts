@@ -14,7 +14,7 @@ import type {
   TimelineStatistics,
   TimelineWindow
 } from '../shapes/protocol';
-import type { Part, Wanted } from './reach';
+import type { Part, WindowRequest } from './reach';
 
 export class TimelineSource {
   readonly path: string;
@@ -28,7 +28,7 @@ export class TimelineSource {
 
   /** A part in bars; those that hold the text are marked. */
   window(
-    { fromNs, toNs, steps }: Wanted,
+    { fromNs, toNs, steps }: WindowRequest,
     text: string
   ): Promise<TimelineWindow> {
     return this.read('', isTimelineWindow, {

@@ -16,7 +16,7 @@ import type {
   TimelineWindow
 } from '../shapes/protocol';
 import { StatusLine } from '../core/status';
-import type { Controlled } from './controls';
+import type { ViewControl } from './controls';
 import { KEY_WORDS, pressed, toolbar } from './controls';
 import type { Parts } from './opening';
 import { Opening } from './opening';
@@ -35,7 +35,7 @@ import { Windows } from './windows';
 const MATCH_SHARE = 0.2;
 const LEAST_NS = 20;
 
-export class TimelineView implements Controlled {
+export class TimelineView implements ViewControl {
   readonly node: HTMLElement;
 
   /**

@@ -1,7 +1,7 @@
 /** Where a widget's figures come from: the page's server, else the kernel. */
 
 import type { Connection, Endpoint } from '../core/connection';
-import { sharedStream } from '../core/shared';
+import { sharedStream } from '../core/page_stream';
 import { Store } from '../core/store';
 import type { Comm } from './kernel';
 import { KernelConnection } from './kernel';

@@ -93,7 +93,7 @@ async def test_answers_of_a_kernel_are_text_and_no_more_than_a_list(
 
 
 def test_every_question_can_be_translated() -> None:
-    words = (PAGE / "parts" / "worded.ts").read_text()
+    words = (PAGE / "parts" / "server_words.ts").read_text()
     for group in plain(profile_of(profiled("r-1", "train_fp32", 1_000.0)))["groups"]:
         assert f"mark('{group['title']}')" in words
         for entry in group["entries"]:

@@ -12,7 +12,7 @@ import type {
   Receipt
 } from '../../shapes/protocol';
 import type { Records } from '../../server/records';
-import type { Stream } from '../../core/shared';
+import type { Stream } from '../../core/page_stream';
 import { deviceLabel } from '../../core/words';
 import type { CellActions } from './cells';
 import type { Content } from '../parts/content';

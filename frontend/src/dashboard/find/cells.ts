@@ -6,11 +6,11 @@ import { h } from '../../core/dom';
 import { when, duration } from '../../core/format';
 import type { RunOfCell } from '../../server/history';
 import type { Receipt } from '../../shapes/protocol';
-import type { Stream } from '../../core/shared';
-import type { Pressed } from '../parts/pressed';
+import type { Stream } from '../../core/page_stream';
+import type { PointerPress } from '../parts/pointer_press';
 import { table } from '../parts/table';
 import { trans } from '../../core/translation';
-import { cellTitle, ending } from '../parts/worded';
+import { cellTitle, ending } from '../parts/server_words';
 
 const MOST_CELLS = 8;
 const PERIOD_MS = 500;
@@ -37,7 +37,7 @@ export class CellList {
   constructor(
     private readonly stream: Stream,
     private readonly bands: Bands | null,
-    private readonly pressed: Pressed,
+    private readonly pressed: PointerPress,
     private readonly actions: CellActions
   ) {
     this.update();

@@ -7,7 +7,7 @@ import type { RecordKind, Records, Search } from '../../server/records';
 import { ANYTHING } from '../../server/records';
 import { table } from '../parts/table';
 import { mark, trans } from '../../core/translation';
-import { cellTitle } from '../parts/worded';
+import { cellTitle } from '../parts/server_words';
 
 const DAY_MS = 86_400_000;
 const PAGE = 20;

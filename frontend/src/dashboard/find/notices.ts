@@ -9,7 +9,7 @@ import type {
   Event,
   PostMortem
 } from '../../shapes/protocol';
-import type { Stream } from '../../core/shared';
+import type { Stream } from '../../core/page_stream';
 import { deviceLabel } from '../../core/words';
 import type { Content } from '../parts/content';
 import { card } from '../parts/content';

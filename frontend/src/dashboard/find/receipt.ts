@@ -13,7 +13,13 @@ import type { Content } from '../parts/content';
 import { card } from '../parts/content';
 import { conditionList } from './span';
 import { figures, table } from '../parts/table';
-import { cellTitle, ending, labelled, notes, word } from '../parts/worded';
+import {
+  cellTitle,
+  ending,
+  labelled,
+  notes,
+  word
+} from '../parts/server_words';
 
 export interface ReceiptActions {
   /** Show the time of the run on the charts. */

@@ -14,7 +14,7 @@ import type { Content } from '../parts/content';
 import { card } from '../parts/content';
 import { figures, table } from '../parts/table';
 import { trans } from '../../core/translation';
-import { labelled, notes } from '../parts/worded';
+import { labelled, notes } from '../parts/server_words';
 
 /** Name a span as its card is named. */
 export function spanTitle({ fromMs, toMs }: Span): string {

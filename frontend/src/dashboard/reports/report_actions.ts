@@ -3,7 +3,7 @@
 import { saveFile } from '../../core/dom';
 import type { History } from '../../server/history';
 import type { CellReport } from '../../shapes/protocol';
-import type { Stream } from '../../core/shared';
+import type { Stream } from '../../core/page_stream';
 import { TimelineSource } from '../../timeline/source';
 import type { ReportActions } from './report';
 

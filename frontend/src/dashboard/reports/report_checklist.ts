@@ -10,7 +10,7 @@ import type {
 import { StatusLine } from '../../core/status';
 import { trans } from '../../core/translation';
 import { teacher } from './report_parts';
-import { word } from '../parts/worded';
+import { word } from '../parts/server_words';
 
 const MOST_WORDS = 800;
 

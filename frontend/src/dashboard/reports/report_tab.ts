@@ -6,7 +6,7 @@ import { BokehLoader } from '../../core/bokeh';
 import { h } from '../../core/dom';
 import { History } from '../../server/history';
 import type { CellReport } from '../../shapes/protocol';
-import type { Stream } from '../../core/shared';
+import type { Stream } from '../../core/page_stream';
 import { onThemeChange } from '../../core/theme';
 import { ContentView } from '../parts/content';
 import { reportContent } from './report';

@@ -5,11 +5,11 @@ import { clip, when, durationNs, NONE, share } from '../../core/format';
 import type { CellProfile, CellReport } from '../../shapes/protocol';
 import type { Statements } from '../../core/statements';
 import { statusWords, wallNs } from './live';
-import type { Pressed } from '../parts/pressed';
+import type { PointerPress } from '../parts/pointer_press';
 import { whose } from './whose';
 import { table } from '../parts/table';
 import { phrase, trans } from '../../core/translation';
-import { cellTitle } from '../parts/worded';
+import { cellTitle } from '../parts/server_words';
 
 export class ReportList {
   /** Scrolls by itself, so that every report that is kept can be opened. */
@@ -24,7 +24,7 @@ export class ReportList {
   constructor(
     private readonly statements: Statements,
     private readonly now: () => number,
-    private readonly pressed: Pressed,
+    private readonly pressed: PointerPress,
     private readonly open: (report: CellReport) => void
   ) {
     this.update();

@@ -5,11 +5,11 @@ import type { ChartSpec } from '../../chart/chart';
 /** Where a workspace keeps it; null where nothing is kept. */
 export interface Keeper {
   load(): Promise<unknown>;
-  save(arrangement: Kept): Promise<unknown>;
+  save(arrangement: SavedArrangement): Promise<unknown>;
 }
 
 /** As it is written into the workspace. */
-export interface Kept {
+export interface SavedArrangement {
   readonly gpu: string | null;
   /** By chart, the metrics whose lines are hidden. */
   readonly hidden: Readonly<Record<string, readonly string[]>>;
@@ -37,7 +37,7 @@ export class Arrangement {
       // a workspace that can't be read has nothing to say
     }
     const { gpu, hidden, order } = (kept ?? {}) as Partial<
-      Record<keyof Kept, unknown>
+      Record<keyof SavedArrangement, unknown>
     >;
     this.gpu = isName(gpu) ? gpu : null;
     entries(hidden).forEach(([chart, names]) => this.hidden.set(chart, names));

@@ -7,7 +7,7 @@ import { h, setText } from '../../core/dom';
 import { clip, duration, text, usedOfTotal } from '../../core/format';
 import { instancesOf } from '../../core/instances';
 import type { Device } from '../../shapes/protocol';
-import type { Stream } from '../../core/shared';
+import type { Stream } from '../../core/page_stream';
 import {
   deviceLabel,
   isUnread,

@@ -6,7 +6,7 @@ import type { DrawLoop, Drawable } from '../../chart/loop';
 import { h, setText } from '../../core/dom';
 import { text, usedOfTotal } from '../../core/format';
 import type { Device } from '../../shapes/protocol';
-import type { Stream } from '../../core/shared';
+import type { Stream } from '../../core/page_stream';
 import {
   deviceHeading,
   deviceLabel,

@@ -6,7 +6,7 @@ import { STORED_MS } from '../../chart/loop';
 import type { Viewport } from '../../core/viewport';
 import { instancesOf } from '../../core/instances';
 import type { Device } from '../../shapes/protocol';
-import type { Stream } from '../../core/shared';
+import type { Stream } from '../../core/page_stream';
 import type { Arrangement } from './arrangement';
 import type { FullScreen } from './full_screen';
 import { Overview } from './overview';

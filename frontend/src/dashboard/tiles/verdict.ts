@@ -4,7 +4,7 @@ import type { Drawable } from '../../chart/loop';
 import { h, setText } from '../../core/dom';
 import { clip, unbroken } from '../../core/format';
 import type { Device } from '../../shapes/protocol';
-import type { Stream } from '../../core/shared';
+import type { Stream } from '../../core/page_stream';
 import { deviceLabel, verdictName } from '../../core/words';
 import { trans } from '../../core/translation';
 

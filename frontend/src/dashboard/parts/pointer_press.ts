@@ -1,5 +1,5 @@
 /** Whether a pointer is down on a view: what is made anew then loses the click. */
-export class Pressed {
+export class PointerPress {
   /** A press has begun there, and its click has yet to come. */
   get isDown(): boolean {
     return this.down;
