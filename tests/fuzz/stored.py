@@ -12,9 +12,9 @@ from pathlib import Path
 from tests.fuzz.inputs import Hostile, rounds
 from tests.fuzz.surface import Surface
 from tests.monitors.archive.machine import BEGIN_MS, DEVICES, frames
-from warpbook.backup.making import Places, make_backup
+from warpbook.backup.creation import Places, make_backup
 from warpbook.backup.manifest import BackupError
-from warpbook.backup.restoring import restore_backup
+from warpbook.backup.restoration import restore_backup
 from warpbook_labs.course.store import Store
 from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.database import connect

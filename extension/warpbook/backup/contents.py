@@ -23,7 +23,7 @@ _PART = "[A-Za-z0-9][A-Za-z0-9._+@=,-]{0,79}"
 _MAX_DATABASE_BYTES = 2**40
 
 
-class Known(NamedTuple):
+class Content(NamedTuple):
     """A kind of member."""
 
     #: "data/" is the data folder, "config/" Jupyter's settings; `*` is one folder
@@ -45,7 +45,7 @@ class Places(NamedTuple):
         is_rules = name.startswith(_CONFIG)
         return self.rules if is_rules else self.data / name.removeprefix(_DATA)
 
-    def names(self, known: Known) -> list[str]:
+    def names(self, known: Content) -> list[str]:
         """Give the names that files of a kind have in a backup."""
         if not known.name.startswith(_DATA):
             return [known.name] if self.rules.is_file() else []
@@ -65,9 +65,9 @@ def _check_rules(path: Path) -> None:
 
 
 KNOWN = (
-    Known(f"{_CONFIG}{RULES_FILE}", False, toml_text.MOST_BYTES, _check_rules),
-    Known(f"{_DATA}{LABS_FILE}", True, _MAX_DATABASE_BYTES, renew_labs),
-    Known(
+    Content(f"{_CONFIG}{RULES_FILE}", False, toml_text.MOST_BYTES, _check_rules),
+    Content(f"{_DATA}{LABS_FILE}", True, _MAX_DATABASE_BYTES, renew_labs),
+    Content(
         f"{_DATA}{FOLDER_NAME}/*/{ARCHIVE_FILE}",
         True,
         _MAX_DATABASE_BYTES,
@@ -86,7 +86,7 @@ MADE_ANEW = {
 }
 
 
-def known_of(name: str) -> Known | None:
+def known_of(name: str) -> Content | None:
     """Give the kind of a member; None where this version knows none."""
     for known in KNOWN:
         pattern = _PART.join(map(re.escape, known.name.split("*")))

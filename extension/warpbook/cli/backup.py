@@ -10,9 +10,9 @@ from pathlib import Path
 from jupyter_core.paths import jupyter_config_dir
 
 from warpbook.backup.contents import MADE_ANEW, Places
-from warpbook.backup.making import make_backup
+from warpbook.backup.creation import make_backup
 from warpbook.backup.manifest import BackupError
-from warpbook.backup.restoring import restore_backup
+from warpbook.backup.restoration import restore_backup
 from warpbook.cli.output import CommandError
 from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.data_folder import data_folder

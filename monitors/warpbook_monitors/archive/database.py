@@ -23,7 +23,7 @@ from warpbook_monitors.archive.file_identity import (
     identity_of,
     place_lock,
 )
-from warpbook_monitors.archive.mending import finish_swap, is_swap_open, mend
+from warpbook_monitors.archive.repair import finish_swap, is_swap_open, mend
 from warpbook_monitors.database.format_steps import statements
 
 FILE_NAME = "archive.db"

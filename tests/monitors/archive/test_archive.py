@@ -333,10 +333,10 @@ def test_a_mend_that_is_killed_or_has_no_room_loses_nothing(
                 raise KeyboardInterrupt
             real(source, target)
 
-        monkeypatch.setattr("warpbook_monitors.archive.mending.os.replace", step)
+        monkeypatch.setattr("warpbook_monitors.archive.repair.os.replace", step)
         with contextlib.suppress(KeyboardInterrupt):
             connect(path, identity_of(path)).close()
-        monkeypatch.setattr("warpbook_monitors.archive.mending.os.replace", real)
+        monkeypatch.setattr("warpbook_monitors.archive.repair.os.replace", real)
         with contextlib.closing(connect(path)) as connection:
             assert len(_read_all(connection)) == 20, (stop_at, steps)
         if len(steps) < stop_at:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from warpbook.backup.contents import KNOWN, MADE_ANEW, Known, Places, known_of
+from warpbook.backup.contents import KNOWN, MADE_ANEW, Content, Places, known_of
 from warpbook.backup.databases import copy_database, is_damaged
 from warpbook.backup.manifest import (
     FORMAT,
@@ -28,14 +28,14 @@ from warpbook.backup.tar_stream import sha256_of
 from warpbook_monitors._version import __version__
 from warpbook_monitors.archive.database import FILE_NAME
 from warpbook_monitors.archive.errors import ArchiveError
-from warpbook_monitors.archive.mending import finish_swap
 from warpbook_monitors.archive.place import FOLDER_NAME
+from warpbook_monitors.archive.repair import finish_swap
 
 #: most of it is compressed already
 _COMPRESSION = 3
 
 
-class Made(NamedTuple):
+class BackupResult(NamedTuple):
     """A backup that was made."""
 
     manifest: Manifest
@@ -44,7 +44,7 @@ class Made(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def make_backup(places: Places, target: Path, replace: bool = False) -> Made:
+def make_backup(places: Places, target: Path, replace: bool = False) -> BackupResult:
     """Write all of known kinds into `target`, which is there whole or not at all.
 
     Args:
@@ -67,7 +67,7 @@ def make_backup(places: Places, target: Path, replace: bool = False) -> Made:
         raise BackupError(str(error)) from None
     except OSError as error:
         raise BackupError(f"{error.filename}: {error.strerror}.") from None
-    return Made(manifest, target.stat().st_size, left_out)
+    return BackupResult(manifest, target.stat().st_size, left_out)
 
 
 def _refuse_target(target: Path, replace: bool) -> None:
@@ -116,7 +116,7 @@ def _stage(places: Places, staging: Path) -> tuple[tuple[Entry, ...], tuple[str,
     return tuple(entries), tuple(left_out)
 
 
-def _why_not(known: Known, name: str, path: Path) -> str:
+def _why_not(known: Content, name: str, path: Path) -> str:
     """Say why a file is not packed; empty if it is."""
     if known_of(name) is not known:
         return "warpbook has no file of such a name"

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from warpbook.backup.contents import Known, Places, known_of, left_out
+from warpbook.backup.contents import Content, Places, known_of, left_out
+from warpbook.backup.creation import make_backup
 from warpbook.backup.databases import copy_database, is_damaged, put_database
-from warpbook.backup.making import make_backup
 from warpbook.backup.manifest import (
     FORMAT,
     MANIFEST_NAME,
@@ -29,7 +29,7 @@ from warpbook.backup.manifest import (
 from warpbook.backup.tar_stream import Member
 from warpbook.backup.tar_stream import members as members_of
 from warpbook_monitors.archive.errors import ArchiveError
-from warpbook_monitors.archive.mending import finish_swap, put_in_place
+from warpbook_monitors.archive.repair import finish_swap, put_in_place
 
 #: what is unpacked may be so many times as large as the backup, or this size
 _MOST_TIMES = 100
@@ -45,7 +45,7 @@ class _Member(NamedTuple):
     """What may be restored."""
 
     name: str
-    known: Known
+    known: Content
     staged: Path
 
 
