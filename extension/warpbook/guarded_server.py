@@ -94,7 +94,6 @@ class GuardedServer(HTTPServer):
         return _Request(delegate, lambda: self._unfinished.pop(stream, None))
 
     def on_close(self, server_conn: object) -> None:
-        """Forget a connection."""
         assert isinstance(server_conn, HTTP1ServerConnection)
         self._open.discard(server_conn.stream)
         self._unfinished.pop(server_conn.stream, None)

@@ -16,39 +16,30 @@ class NoLab:
     """Stands for a lab that can't be opened, and says why whatever is asked of it."""
 
     def __init__(self, notice: Notice) -> None:
-        """Keep why."""
         self._notice = notice
 
     def run(self, case: int = 1) -> Notice:
-        """Say why not."""
         return self._notice
 
     def check(self) -> Notice:
-        """Say why not."""
         return self._notice
 
     def submit(self) -> Notice:
-        """Say why not."""
         return self._notice
 
     def trace(self) -> Notice:
-        """Say why not."""
         return self._notice
 
     def solution(self) -> Notice:
-        """Say why not."""
         return self._notice
 
     def next(self) -> Notice:
-        """Say why not."""
         return self._notice
 
     def hint(self, number: int | None = None) -> Notice:
-        """Say why not."""
         return self._notice
 
     def __repr__(self) -> str:
-        """Say why not."""
         return self._notice.message
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:

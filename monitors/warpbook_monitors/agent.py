@@ -40,7 +40,6 @@ class AgentError(MonitorError):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument(
         "--port", type=int, default=9860, help="port to listen on (default: 9860)"
     )

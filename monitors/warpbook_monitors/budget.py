@@ -48,7 +48,6 @@ class ProcessBudget(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Say what was too much."""
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
         memory_gib = min(self.memory_bytes, _finite(soft)) >> 30
         return (

@@ -43,7 +43,6 @@ class DeviceLost(NoReading):
     """A device stopped answering for good (fell off the bus, was reset)."""
 
     def __init__(self, why: str) -> None:
-        """Say what the driver said."""
         super().__init__(why, "lost")
 
 

@@ -36,7 +36,6 @@ class HostProbe:
     """Reads the operating system's counters and turns them into rates."""
 
     def __init__(self) -> None:
-        """Describe the host."""
         has_disks = psutil.disk_io_counters() is not None
         self.device = Device(
             id="host",

@@ -66,7 +66,6 @@ class WallClock:
     """The machine's time, beside a clock that nobody sets."""
 
     def __init__(self, wall_s: Callable[[], float] = time.time) -> None:
-        """Look at both clocks."""
         self._wall_s = wall_s
         self._ahead_ms = self._look()
 

@@ -18,7 +18,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until a signal comes."""
     every_s = agent.holders_every_s(options)
     agent.serve(options.host, options.port, options.dcgm_aliases, every_s)
     return 0

@@ -95,7 +95,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, analyse and print."""
     versus.check_options(options.parser, options)
     options.traces = trace_files(options.traces)
     if options.is_own_process:

@@ -67,7 +67,6 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """Unregister everything that `load` registered."""
     removals = _loaded.pop(id(shell), None)
     if removals is None:
         return

@@ -59,7 +59,6 @@ class StreamHandler(AuthorizedSocket):
     """
 
     def initialize(self, past: Past, max_viewers: int) -> None:
-        """Take what the application shares."""
         self._past = past
         self._broadcaster = past.broadcaster
         self._max_viewers = max_viewers
@@ -98,7 +97,6 @@ class StreamHandler(AuthorizedSocket):
             self._refuse(refused.error)
 
     def on_close(self) -> None:
-        """Forget this viewer."""
         self._stop_frames()
         self._broadcaster.viewers.disconnect(self)
         super().on_close()

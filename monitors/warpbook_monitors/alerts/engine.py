@@ -41,7 +41,6 @@ class Engine:
     """Follows every finding of every rule; asks nobody for the time."""
 
     def __init__(self) -> None:
-        """Nothing holds yet."""
         self._standing: dict[_Key, _Condition] = {}
         #: each with its end by a clock that may have been set since
         self._ended: list[tuple[float, Alert]] = []

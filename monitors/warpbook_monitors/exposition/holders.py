@@ -25,7 +25,6 @@ class HolderCollector(Collector):
     """Gives the newest interval, and each holder's energy since the agent started."""
 
     def __init__(self) -> None:
-        """Nothing was told yet."""
         self._gpus: tuple[GpuShare, ...] = ()
         #: of holders, in joules; the newest last
         self._energy: OrderedDict[tuple[str, ...], float] = OrderedDict()

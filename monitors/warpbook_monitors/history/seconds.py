@@ -47,7 +47,6 @@ class Seconds:
     """The last seconds in which something was read; for one thread."""
 
     def __init__(self, seconds: float) -> None:
-        """Keep so many."""
         self._kept: deque[Second] = deque(maxlen=round(seconds))
         self._at_ms: float | None = None
         #: the values of the second that is not over yet, by position of the device
@@ -59,7 +58,6 @@ class Seconds:
         return sum(len(second.packed) for second in self._kept)
 
     def take(self, frame: Frame, devices: Sequence[Device]) -> None:
-        """Take the newest frame."""
         # a frame stands for the time before it
         at_ms = (math.ceil(frame.time_ms / SECOND_MS) - 1) * SECOND_MS
         if at_ms != self._at_ms:

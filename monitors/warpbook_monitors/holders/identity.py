@@ -25,7 +25,6 @@ class Identities:
     """Tells whose processes are, and remembers each as long as it runs."""
 
     def __init__(self) -> None:
-        """Nobody is known yet."""
         #: by PID, with the time at which the process was started
         self._known: dict[int, tuple[float, Holder]] = {}
 

@@ -32,7 +32,6 @@ class HolderReader:
     """Asks NVML and the system; every call may block as long as the driver does."""
 
     def __init__(self) -> None:
-        """Nothing was asked yet."""
         self._identities = Identities()
         self._asked_s: float | None = None
 

@@ -48,12 +48,10 @@ class HolderWatch:
         )
 
     def start(self) -> None:
-        """Begin to look."""
         self._sampler.listen(self._note)
         self._thread.start()
 
     def close(self) -> None:
-        """End."""
         self._ended.set()
         self._thread.join(timeout=_PATIENCE_S)
 

@@ -43,7 +43,6 @@ class MemoryTrends:
     """Follows the memory of every GPU over the last minute; for one thread."""
 
     def __init__(self) -> None:
-        """Nothing was seen yet."""
         self._points: dict[str, deque[tuple[float, float]]] = {}
         #: by device: what programs can fill, which the driver's own part is no part of
         self._usable: dict[str, float] = {}

@@ -66,11 +66,9 @@ class MigProbe:
         return tuple(self._sheet.values)
 
     def rest(self) -> None:
-        """Forget the window of GPM."""
         self._window.rest()
 
     def close(self) -> None:
-        """Give back what NVML lent."""
         self._window.close()
 
     def _ask(self, instance: Handle, now_ns: int) -> None:

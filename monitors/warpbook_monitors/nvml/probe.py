@@ -111,7 +111,6 @@ class NvmlProbe:
             self._links.rest()
 
     def close(self) -> None:
-        """Give back what NVML lent."""
         self._window.close()
 
     def absences(self) -> list[Absence]:

@@ -76,12 +76,10 @@ class RecordingWriter:
             self._flush()
 
     def close(self) -> None:
-        """Finish the file."""
         self._gzip.close()
         self._file.close()
 
     def __enter__(self) -> RecordingWriter:
-        """Give the writer itself."""
         return self
 
     def __exit__(
@@ -90,7 +88,6 @@ class RecordingWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Finish the file, however the recording ended."""
         self.close()
 
     def _flush(self) -> None:

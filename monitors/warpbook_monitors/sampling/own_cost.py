@@ -93,7 +93,6 @@ class OwnCostProbe:
         )
 
     def rest(self) -> None:
-        """Start a new second."""
         self._cpu_ratio = None
         self._cpu_s = self._costs.cpu_s
         self._since_s = time.monotonic()

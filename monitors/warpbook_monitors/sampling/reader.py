@@ -47,7 +47,6 @@ class Reader:
 
     @property
     def device(self) -> Device:
-        """The device's present description."""
         return self._probe.device
 
     @property

@@ -58,7 +58,6 @@ class Neighbour(NamedTuple):
     program: str
 
     def __str__(self) -> str:
-        """Name it."""
         program = self.program or _OPEN.get(self.port, "a program")
         return f"{self.port} ({self.account}, {program})"
 

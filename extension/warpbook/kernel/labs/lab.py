@@ -321,7 +321,6 @@ class HandedIn:
             return None
 
     def __repr__(self) -> str:
-        """Write the receipt, and how it stands."""
         rows = receipt_rows(self.receipt, self.state())
         lines = [f"{name}: {value}" for name, value in rows]
         return "\n".join(map(printable, [*lines, self._source_words, _AFTERWARDS]))

@@ -34,11 +34,9 @@ class LabList:
         self.problems = (*bad, *filter(None, [why]))
 
     def __iter__(self) -> Iterator[LabEntry]:
-        """Give each lab."""
         return iter(self.labs)
 
     def __repr__(self) -> str:
-        """Write the table as text."""
         lines = []
         for track, labs in _by_track(self.labs):
             lines += [track, *(f"  {_text(lab)}" for lab in labs)]

@@ -50,7 +50,6 @@ class ShownCard:
         _said.update(conditions(graded.result))
 
     def __repr__(self) -> str:
-        """Write the outcome."""
         return printable(heading(self.card))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
@@ -65,7 +64,6 @@ class Hint:
         self._hints, self._of = hints, of
 
     def __repr__(self) -> str:
-        """Write them all as plain text."""
         lines = plain_math("\n\n".join(self._parts("{}"))).splitlines()
         return "\n".join(printable(line.expandtabs(4)) for line in lines)
 

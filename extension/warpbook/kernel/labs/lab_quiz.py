@@ -51,7 +51,6 @@ class ShownQuiz:
         ]
 
     def __repr__(self) -> str:
-        """Write them as text."""
         lines = [
             line
             for number, question in enumerate(self.questions, 1)
@@ -72,13 +71,11 @@ class ShownMarks:
     """How each question was answered, below a sentence on all."""
 
     def __init__(self, marks: Sequence[Marked], sentence: str) -> None:
-        """Take what was found."""
         self.marks = tuple(marks)
         self._sentence = sentence
         self._rows = [mark_words(number, mark) for number, mark in enumerate(marks, 1)]
 
     def __repr__(self) -> str:
-        """Write it as text."""
         return joined([self._sentence, *self._rows])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:

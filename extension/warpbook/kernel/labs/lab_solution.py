@@ -25,7 +25,6 @@ class ShownSolution:
     """The author's solution: Markdown, with formulas that the notebook draws."""
 
     def __init__(self, solution: Solution) -> None:
-        """Keep it."""
         self.solution = solution
         self.reference = solution.reference
 
@@ -46,7 +45,6 @@ class ShownSolution:
             )
 
     def __repr__(self) -> str:
-        """Write it as plain text."""
         lines = plain_math("\n\n".join(self._parts())).splitlines()
         return "\n".join(printable(line.expandtabs(4)) for line in lines)
 

@@ -27,7 +27,6 @@ class SourceLog:
     """Which version of each file a cell of this kernel wrote, and which was checked."""
 
     def __init__(self) -> None:
-        """Nothing is written or checked yet."""
         self._written: dict[Path, _Version] = {}
         self._checked: dict[Path, _Version] = {}
 

@@ -58,7 +58,6 @@ class LateOutput:
     """Shown now, under the cell that runs; changed later, from any thread."""
 
     def __init__(self, shell: Any, bundle: Bundle) -> None:
-        """Show what is known already."""
         self._publisher = shell.display_pub
         self._transient = {"display_id": f"warpbook-{uuid.uuid4()}"}
         # another thread, or another cell, has another parent
@@ -66,7 +65,6 @@ class LateOutput:
         self._show(bundle, update=False)
 
     def update(self, bundle: Bundle) -> None:
-        """Show this in its place."""
         self._show(bundle, update=True)
 
     def _show(self, bundle: Bundle, update: bool) -> None:

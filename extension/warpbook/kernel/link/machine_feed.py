@@ -35,7 +35,6 @@ class MachineFeed:
             self._comm.on_msg(self._hear)
 
     def remove(self) -> None:
-        """Take it back."""
         comm, self._comm = self._comm, None
         if comm is not None:
             comm.close()

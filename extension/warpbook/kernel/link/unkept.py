@@ -17,7 +17,6 @@ class Unkept:
     """One thread for this kernel, while there is something; it ends with the kernel."""
 
     def __init__(self) -> None:
-        """Nothing is held yet."""
         self._held: deque[NotKept] = deque()
         self._lock = threading.Lock()
         self._is_working = False

@@ -78,13 +78,11 @@ class Durations:
     """A histogram with buckets of equal ratio; some hundred numbers at most."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self.count = 0
         self.longest_ns = 0
         self._counts: dict[int, int] = {}
 
     def add(self, duration_ns: int) -> None:
-        """Count one."""
         bucket = int(math.log(max(duration_ns, 1)) * _RESOLUTION)
         self._counts[bucket] = self._counts.get(bucket, 0) + 1
         self.count += 1

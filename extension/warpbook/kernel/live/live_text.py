@@ -20,7 +20,6 @@ def words(live: Live) -> tuple[str, ...]:
 
 
 def cost(live: Live) -> str:
-    """Say what profiling has taken."""
     share = live.overhead_ns / live.elapsed_ns if live.elapsed_ns > 0 else 0.0
     set_up = ""
     if live.setup_ns is not None:

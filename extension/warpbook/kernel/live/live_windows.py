@@ -41,7 +41,6 @@ class Windows:
     """Takes the windows one by one; what is shown may be read by any thread."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self.shown: tuple[LiveWindow, ...] = ()
         self.newest: WindowProfile | None = None
         self.verdict: CellVerdict | None = None
@@ -51,7 +50,6 @@ class Windows:
         self._judged_ns = 0
 
     def add(self, window: LiveWindow, profiled: WindowProfile) -> None:
-        """Take one more."""
         self.newest = profiled
         self.shown = _bounded((*self.shown, window))
         verdict, metrics = profiled.figures.verdict, profiled.figures.metrics

@@ -45,11 +45,9 @@ class KernelLimits:
     """The kernels of one file, each with what limits it: `limits.kernels`."""
 
     def __init__(self, kernels: Sequence[KernelLimit]) -> None:
-        """Keep them, the longest first."""
         self.kernels = tuple(kernels)
 
     def __repr__(self) -> str:
-        """Write them as text."""
         lines = limiter_lines(self.kernels)
         return document_text(heading(self.kernels), lines, [limit_table(self.kernels)])
 

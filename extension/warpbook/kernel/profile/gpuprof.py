@@ -108,14 +108,12 @@ class CellProfiler:
         self._wanted = (cell_id, source)
 
     def install(self) -> None:
-        """Hook into the shell."""
         self._shell.input_transformers_cleanup.append(self.transform)
         self._shell.ast_transformers.append(self)
         self._shell.events.register("pre_run_cell", self.before_cell)
         self._shell.events.register("post_run_cell", self.after_cell)
 
     def remove(self) -> None:
-        """Undo `install`."""
         self._shell.input_transformers_cleanup.remove(self.transform)
         with contextlib.suppress(ValueError):
             # IPython itself drops one that raised

@@ -33,7 +33,6 @@ class Job:
         ]
 
     def __getattr__(self, name: str) -> Any:
-        """Give a figure."""
         if name in JobReport.__struct_fields__:
             return getattr(self.figures, name)
         raise AttributeError(f"A job has no figure {name!r}.")
@@ -47,7 +46,6 @@ class Job:
         return plain(self.figures)
 
     def __repr__(self) -> str:
-        """Write the job as text."""
         return document_text(*self._parts())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:

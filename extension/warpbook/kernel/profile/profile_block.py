@@ -87,7 +87,6 @@ class ProfiledBlock:
     """
 
     def __init__(self, title: str, options: Options) -> None:
-        """Keep what was asked for."""
         self._title = title
         self._options = options
         self._runs: Runs | LiveCell | None = None
@@ -109,7 +108,6 @@ class ProfiledBlock:
         return self.profile.diff(profile_in(other))
 
     def __enter__(self) -> ProfiledBlock:
-        """Begin to record."""
         if self._runs is not None:
             raise RuntimeError("This profile() runs already: make another.")
         self._outcome = NotProfiled("It has not ended yet.")
@@ -179,7 +177,6 @@ class ProfiledBlock:
         return profiled  # type: ignore[return-value]
 
     def __getattr__(self, name: str) -> Any:
-        """Give a figure of the profile."""
         if name in CellProfile.__struct_fields__ or name == "to_dict":
             return getattr(self.profile, name)
         raise AttributeError(f"A profile has no figure {name!r}.")

@@ -64,7 +64,6 @@ class RunTimes:
     unfinished: int = 0
 
     def add(self, took_ns: int) -> None:
-        """Take one execution's time."""
         if self.has_run:
             self.first_ns = None
             self.times_ns.append(took_ns)
@@ -107,12 +106,10 @@ class CellTimes:
         self._is_left_out = False
 
     def install(self) -> None:
-        """Hook into the shell."""
         self._shell.events.register("pre_run_cell", self.before_cell)
         self._shell.events.register("post_run_cell", self.after_cell)
 
     def remove(self) -> None:
-        """Undo it."""
         self._shell.events.unregister("post_run_cell", self.after_cell)
         self._shell.events.unregister("pre_run_cell", self.before_cell)
 

@@ -36,7 +36,6 @@ class CodeSpan:
         self.end: Moment | None = None
 
     def install(self) -> None:
-        """Hook into the shell."""
         run_code = self._run_code = self._shell.run_code
 
         @functools.wraps(run_code)
@@ -50,7 +49,6 @@ class CodeSpan:
         self._shell.run_code = self._wrapped = wrapped
 
     def remove(self) -> None:
-        """Undo it."""
         self._waiting.clear()
         # somebody else may have put their own around it
         if self._shell.run_code is self._wrapped:

@@ -25,7 +25,6 @@ class Difference:
         self.title = title
 
     def __getattr__(self, name: str) -> Any:
-        """Give a part of the comparison."""
         if name in Comparison.__struct_fields__:
             return getattr(self.figures, name)
         raise AttributeError(f"A comparison has no {name!r}.")
@@ -40,7 +39,6 @@ class Difference:
         return {"title": self.title, **plain}
 
     def __repr__(self) -> str:
-        """Write the comparison as text."""
         figures = self.figures
         notes = (*figures.cautions, *figures.notes)
         return document_text(figures.sentence, notes, comparison_tables(figures))

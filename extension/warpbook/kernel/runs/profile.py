@@ -61,7 +61,6 @@ class Profile:
         self.process: ProcessState | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """Give a figure."""
         if name in CellProfile.__struct_fields__:
             return getattr(self.figures, name)
         raise AttributeError(
@@ -99,7 +98,6 @@ class Profile:
         return Advice(checklist(self.figures, self.code, self.process), self.title)
 
     def __repr__(self) -> str:
-        """Write the report as text."""
         return report_text(view_of(self.figures, LABS), self.notes)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
@@ -151,7 +149,6 @@ class Advice:
         return plain
 
     def __repr__(self) -> str:
-        """Write the checklist as text."""
         return joined(checklist_lines(self.figures))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
@@ -165,11 +162,9 @@ class Notice:
     """Something the person should know, shown below the cell."""
 
     def __init__(self, message: str) -> None:
-        """Keep the message, in words."""
         self.message = message
 
     def __repr__(self) -> str:
-        """Write the message."""
         return self.message
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:

@@ -25,7 +25,6 @@ class LineNotes:
     """Which line the code came to, and when (Unix time), in order."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self.lines: list[int] = []
         self.times_ns: list[int] = []
 
@@ -92,7 +91,6 @@ class Recording:
         return RunRecord(events, run, self._capture)
 
     def discard(self) -> None:
-        """End it, whatever it holds."""
         self._capture.discard()
 
 

@@ -79,7 +79,6 @@ class Steps:
             self._hook = None
 
     def called(self) -> None:
-        """Take a call of `warpbook.step()`."""
         if threading.get_ident() != self._thread:
             self.elsewhere += 1
             return

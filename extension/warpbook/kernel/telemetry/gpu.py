@@ -26,7 +26,6 @@ class Gpu:
     """The magic, and the server that it asks first."""
 
     def __init__(self, link: ServerLink) -> None:
-        """Remember whom to ask."""
         self._link = link
 
     @magic_arguments()

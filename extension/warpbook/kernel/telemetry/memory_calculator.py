@@ -140,7 +140,6 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
         self._drawing.value = memory_html(self.view) + command
 
     def __repr__(self) -> str:
-        """Write the bar as text."""
         view = self.view
         where = (view.where,) if view.where else ()
         return joined([view.title, *where, *bar_lines(view), *view.fit])

@@ -47,17 +47,14 @@ class OutOfMemoryWatch:
         self._cell_id: str | None = None
 
     def install(self) -> None:
-        """Hook into the shell."""
         self._shell.events.register("pre_run_cell", self.before_cell)
         self._shell.events.register("post_run_cell", self.after_cell)
 
     def remove(self) -> None:
-        """Undo `install`."""
         self._shell.events.unregister("pre_run_cell", self.before_cell)
         self._shell.events.unregister("post_run_cell", self.after_cell)
 
     def before_cell(self, info: Any) -> None:
-        """Remember which cell it is."""
         self._cell_id = getattr(info, "cell_id", None)
 
     def after_cell(self, result: Any) -> None:

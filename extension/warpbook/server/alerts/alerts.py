@@ -95,7 +95,6 @@ class Alerting(StreamPart):
         )
 
     def stop(self) -> None:
-        """Judge no more."""
         for task in self._tasks:
             task.cancel()
 
@@ -140,7 +139,6 @@ class Alerting(StreamPart):
             await asyncio.sleep(REREAD_S)
 
     def follow(self, message: Message) -> None:
-        """Collect what is judged next."""
         if isinstance(message, Frame):
             self._frames.append(message)
         elif isinstance(message, Event):

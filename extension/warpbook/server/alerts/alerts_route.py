@@ -33,7 +33,6 @@ class AlertsHandler(Request):
     query_type = NoQuery
 
     def initialize(self, alerting: Alerting) -> None:
-        """Take what the application shares."""
         self._alerting = alerting
 
     @web.authenticated
@@ -52,7 +51,6 @@ class AlertRulesHandler(Request):
     query_type = NoQuery
 
     def initialize(self, alerting: Alerting) -> None:
-        """Take what the application shares."""
         self._alerting = alerting
 
     @web.authenticated

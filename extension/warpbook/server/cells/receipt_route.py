@@ -35,7 +35,6 @@ class ReceiptHandler(Handler):
     def initialize(  # type: ignore[override]
         self, broadcaster: Broadcaster, reports: Reports, receipts: Receipts
     ) -> None:
-        """Take who writes receipts."""
         super().initialize(broadcaster, reports)
         self._receipts = receipts
 

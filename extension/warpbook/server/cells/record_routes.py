@@ -42,7 +42,6 @@ class _Handler(Handler):
         records: Records,
         receipts: Receipts,
     ) -> None:
-        """Take what is kept."""
         super().initialize(broadcaster, reports)
         self._records = records
         self._receipts = receipts

@@ -47,7 +47,6 @@ class Ingest:
     """A small HTTP server beside Jupyter's own."""
 
     def __init__(self, parts: IngestParts) -> None:
-        """Prepare it; nothing listens yet."""
         self._parts = parts
         self._url = ""
         shared = {"parts": parts}
@@ -71,7 +70,6 @@ class Ingest:
         self._server = GuardedServer(application, most=_MOST_CONNECTIONS)
 
     def start(self) -> None:
-        """Listen on loopback."""
         sockets = netutil.bind_sockets(0, "127.0.0.1")
         self._server.add_sockets(sockets)
         self._url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
@@ -90,7 +88,6 @@ class Ingest:
             await asyncio.sleep(_LOOK_S)
 
     def stop(self) -> None:
-        """Listen no more."""
         self._server.stop()
 
 

@@ -54,7 +54,6 @@ class IngestHandler(Parameters):
     max_body_bytes: ClassVar[int] = 0
 
     def initialize(self, parts: IngestParts) -> None:
-        """Take what the ingest shares."""
         self.parts = parts
         self.body = bytearray()
 
@@ -88,7 +87,6 @@ class IngestHandler(Parameters):
         self.parts.in_flight.add(self)
 
     def data_received(self, chunk: bytes) -> None:
-        """Gather the body."""
         self.body += chunk
 
     def on_finish(self) -> None:
@@ -156,7 +154,6 @@ class IngestHandler(Parameters):
             self.set_status(204)
 
     def refuse(self, status: int, message: str) -> None:
-        """Answer why not."""
         self.set_status(status)
         self.finish({"message": message})
 

@@ -121,7 +121,6 @@ class HolderWatch(StreamPart):
         return () if newest is None else (encode(newest),)
 
     async def complete(self, state: StateNow) -> StateNow:
-        """Add who holds memory now."""
         return replace(state, holders=(self.newest or await self.read()).devices)
 
     async def _read(self) -> Holders:
@@ -215,7 +214,6 @@ class HoldersHandler(Handler):
     def initialize(  # type: ignore[override]
         self, broadcaster: Broadcaster, reports: Reports, holders: HolderWatch
     ) -> None:
-        """Take who knows the holders."""
         super().initialize(broadcaster, reports)
         self._holders = holders
 

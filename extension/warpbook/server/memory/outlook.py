@@ -70,7 +70,6 @@ class OutlookWatch(StreamPart):
         self._broadcaster.viewers.send_watching(encode(self._told))
 
     async def complete(self, state: StateNow) -> StateNow:
-        """Add where memory is heading."""
         return replace(state, outlook=self._told.devices)
 
     def greeting(self) -> Iterable[bytes]:

@@ -103,7 +103,6 @@ class PostMortems(StreamPart):
         return candidates[0] if len(candidates) == 1 else None
 
     def greeting(self) -> Iterable[bytes]:
-        """Give the newest, oldest first."""
         return tuple(self._kept)
 
 

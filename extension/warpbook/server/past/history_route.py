@@ -31,7 +31,6 @@ class PastHandler(Handler):
     def initialize(  # type: ignore[override]
         self, broadcaster: Broadcaster, reports: Reports, past: Past
     ) -> None:
-        """Take who knows the past."""
         super().initialize(broadcaster, reports)
         self._past = past
 

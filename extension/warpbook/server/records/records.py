@@ -308,5 +308,4 @@ class _KeepingGreeting(StreamPart):
         self._archive = archive
 
     def greeting(self) -> Iterable[bytes]:
-        """Give how it stands now."""
         return [encode(_OFF if self._archive is None else self._archive.keeping)]

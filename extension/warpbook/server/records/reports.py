@@ -126,7 +126,6 @@ class Reports(StreamPart):
         return None
 
     def greeting(self) -> Iterable[bytes]:
-        """Give all reports, oldest first."""
         return [encoded for _, encoded in self._kept.values()]
 
 

@@ -28,7 +28,6 @@ class Handler(Request):
     """A request about what the server reads and keeps."""
 
     def initialize(self, broadcaster: Broadcaster, reports: Reports) -> None:
-        """Take what the application shares."""
         self._broadcaster = broadcaster
         self._reports = reports
 

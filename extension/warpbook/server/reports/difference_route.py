@@ -37,7 +37,6 @@ class DifferenceHandler(Handler):
     def initialize(  # type: ignore[override]
         self, broadcaster: Broadcaster, reports: Reports, past: Past
     ) -> None:
-        """Take what was read."""
         super().initialize(broadcaster, reports)
         self._past = past
 

@@ -34,7 +34,6 @@ class ReportPageHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self, report_id: str) -> None:
-        """Give the file."""
         report = await self.kept_report(report_id)
         page = await asyncio.to_thread(_page, report)
         self.set_header(

@@ -31,12 +31,10 @@ class TimelineHandler(Handler):
     def initialize(  # type: ignore[override]
         self, timelines: Timelines, **shared: Any
     ) -> None:
-        """Take where timelines are kept."""
         super().initialize(**shared)
         self._timelines = timelines
 
     async def timeline(self, report_id: str) -> Timeline:
-        """Find its timeline."""
         await self.kept_report(report_id)
         try:
             return await self._timelines.get(report_id)
@@ -141,7 +139,6 @@ class StatisticsHandler(TimelineHandler):
     @web.authenticated
     @authorized
     async def get(self, report_id: str) -> None:
-        """Add a part up."""
         part = self.query(Part)
         await self.answer(
             report_id, lambda all_: all_.statistics(part.from_ns, part.to_ns)
@@ -177,7 +174,6 @@ class EventHandler(TimelineHandler):
     @web.authenticated
     @authorized
     async def get(self, report_id: str) -> None:
-        """Tell all about one event."""
         query = self.query(Event)
 
         def details(timeline: Timeline) -> Struct:

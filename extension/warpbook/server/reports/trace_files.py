@@ -30,7 +30,6 @@ class NoReport(Exception):
     """Why a file has no report: a fault with a name, in words."""
 
     def __init__(self, fault: Fault | str, problem: str) -> None:
-        """Name the fault."""
         super().__init__(problem)
         self.fault = fault
 

@@ -41,7 +41,6 @@ class TraceFileHandler(Handler):
     def initialize(  # type: ignore[override]
         self, broadcaster: Broadcaster, reports: Reports, trace_files: TraceFiles
     ) -> None:
-        """Take who reads files."""
         super().initialize(broadcaster, reports)
         self._trace_files = trace_files
         self._work: asyncio.Task[CellReport] | None = None

@@ -114,7 +114,6 @@ class Lease:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """Hold it until `end`."""
         self._forget_timer()
         if not self._in_force:
             self._in_force = True
@@ -132,14 +131,12 @@ class Lease:
         self._timer = loop.call_at(until_s, self.end)
 
     def end(self) -> None:
-        """Hold it no more."""
         self._forget_timer()
         if self._in_force:
             self._in_force = False
             self._demand.add(self._reason, -1)
 
     def __enter__(self) -> Lease:
-        """Begin."""
         self.begin()
         return self
 
@@ -149,7 +146,6 @@ class Lease:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End."""
         self.end()
 
     def _forget_timer(self) -> None:

@@ -20,7 +20,6 @@ class BadSubscription(Exception):
     """A subscription that can't be served; the viewer is told why."""
 
     def __init__(self, error: Error) -> None:
-        """Keep the message that is sent."""
         super().__init__(error.message)
         self.error = error
 

@@ -75,7 +75,6 @@ class Viewers:
             lease.begin()
 
     def disconnect(self, viewer: Viewer) -> None:
-        """Forget a viewer altogether."""
         self._admitted.discard(viewer)
         self.unsubscribe(viewer)
         if (lease := self._connected.pop(viewer, None)) is not None:
@@ -94,7 +93,6 @@ class Viewers:
         self._count()
 
     def unsubscribe(self, viewer: Viewer) -> None:
-        """Send `viewer` no more frames."""
         for group in self._groups.values():
             if (lease := group.viewers.pop(viewer, None)) is not None:
                 lease.end()

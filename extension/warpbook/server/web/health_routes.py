@@ -20,7 +20,6 @@ class _ProbeHandler(Parameters, APIHandler):
     _track_activity = False
 
     def initialize(self, readiness: Readiness) -> None:
-        """Take what the application shares."""
         self._readiness = readiness
 
     async def prepare(self) -> None:  # type: ignore[override]
@@ -37,7 +36,6 @@ class HealthHandler(_ProbeHandler):
 
     @allow_unauthenticated
     def get(self) -> None:
-        """Say that it answers."""
         self.finish({"healthy": True})
 
 
@@ -53,7 +51,6 @@ class ReadyHandler(_ProbeHandler):
 
     @allow_unauthenticated
     async def get(self) -> None:
-        """Say whether it takes work."""
         reason, problems = self._readiness.reason, self._readiness.problems()
         if problems and not await self._may_know():
             problems = dict.fromkeys(problems, "stopped")

@@ -23,7 +23,6 @@ class Readiness:
     """What the server's parts say of themselves."""
 
     def __init__(self) -> None:
-        """All is well."""
         self._parts: dict[str, Callable[[], str]] = {}
         #: set once, when the server is asked to stop
         self.is_draining = False
