@@ -16,7 +16,7 @@ from warpbook.server.alerts.alerts import Alerting
 from warpbook.server.alerts.rules_file import RulesConflict, rules_now
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.page_request import Request
-from warpbook.server.web.parameters import BadBody, NoQuery, read_json
+from warpbook.server.web.parameters import BadBody, read_json
 from warpbook_monitors.errors import RulesError
 from warpbook_monitors.plain_text import bounded
 
@@ -29,8 +29,6 @@ class AlertsHandler(Request):
 
     Cost: what was judged last is told again.
     """
-
-    query_type = NoQuery
 
     def initialize(self, alerting: Alerting) -> None:
         self._alerting = alerting
@@ -47,8 +45,6 @@ class AlertRulesHandler(Request):
 
     Cost: a file of at most 256 KiB is read, for a change also written.
     """
-
-    query_type = NoQuery
 
     def initialize(self, alerting: Alerting) -> None:
         self._alerting = alerting

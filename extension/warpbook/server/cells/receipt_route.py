@@ -7,9 +7,7 @@ from tornado import web
 
 from warpbook.protocol import PROTOCOL_VERSION, CellRun
 from warpbook.server.cells.receipts import Receipts, check_times
-from warpbook.server.records.reports import Reports
 from warpbook.server.records.rest import Handler
-from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import Name, Span
 
@@ -32,11 +30,7 @@ class ReceiptHandler(Handler):
 
     query_type = ReceiptQuery
 
-    def initialize(  # type: ignore[override]
-        self, broadcaster: Broadcaster, reports: Reports, receipts: Receipts
-    ) -> None:
-        super().initialize(broadcaster, reports)
-        self._receipts = receipts
+    _receipts: Receipts
 
     @web.authenticated
     @authorized

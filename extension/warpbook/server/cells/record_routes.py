@@ -14,11 +14,10 @@ from warpbook.protocol import CellBand, RecordKind
 from warpbook.server.cells.receipts import Receipts
 from warpbook.server.records.record_forms import band_record
 from warpbook.server.records.records import Records
-from warpbook.server.records.reports import Reports, for_views
+from warpbook.server.records.reports import for_views
 from warpbook.server.records.rest import Handler
-from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.selection import encode
-from warpbook.server.web.parameters import NoQuery, UnixMs, read_json
+from warpbook.server.web.parameters import UnixMs, read_json
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.records import MAX_TEXT, MOST_FOUND, Search
 from warpbook_monitors.recordings.recording import MAX_TIME_MS
@@ -35,16 +34,8 @@ _BANDS: Decoder[tuple[CellBand, ...]] = Decoder(
 
 
 class _Handler(Handler):
-    def initialize(  # type: ignore[override]
-        self,
-        broadcaster: Broadcaster,
-        reports: Reports,
-        records: Records,
-        receipts: Receipts,
-    ) -> None:
-        super().initialize(broadcaster, reports)
-        self._records = records
-        self._receipts = receipts
+    _records: Records
+    _receipts: Receipts
 
 
 class RecordsQuery(Struct, frozen=True):
@@ -117,8 +108,6 @@ class RecordHandler(_Handler):
     Cost: one row is read.
     """
 
-    query_type = NoQuery
-
     @web.authenticated
     @authorized
     async def get(self, kind: RecordKind, record_id: str) -> None:
@@ -151,8 +140,6 @@ class CellsHandler(_Handler):
 
     Cost: at most 200 cells, of at most 1,000,000 bytes, in one transaction.
     """
-
-    query_type = NoQuery
 
     @web.authenticated
     @authorized

@@ -20,7 +20,7 @@ from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.kernel_watch import KernelWatch
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.credentials import Credentials
-from warpbook.server.web.parameters import NoQuery, Parameters, read_json
+from warpbook.server.web.parameters import Parameters, read_json
 from warpbook.server.web.readiness import Readiness
 from warpbook_monitors.archive.errors import ArchiveError
 
@@ -49,7 +49,6 @@ class IngestHandler(Parameters):
     Cost: a body of at most `max_body_bytes`, after the headers were checked.
     """
 
-    query_type: ClassVar[type[Struct] | None] = NoQuery
     #: what the body may have
     max_body_bytes: ClassVar[int] = 0
 

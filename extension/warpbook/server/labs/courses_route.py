@@ -14,7 +14,6 @@ from warpbook.hub_client import HubProblem
 from warpbook.lab_protocol import CourseLab, CourseList, OwnCourse
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.selection import encode
-from warpbook.server.web.parameters import NoQuery
 
 _MOST_COURSES, _MOST_LABS = 20, 200
 
@@ -24,8 +23,6 @@ class CoursesHandler(Handler):
 
     Cost: one request to the hub, and one for each course; one person at a time.
     """
-
-    query_type = NoQuery
 
     @web.authenticated
     @authorized

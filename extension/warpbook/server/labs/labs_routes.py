@@ -16,7 +16,6 @@ from tornado import web
 from warpbook.lab_protocol import LabCards, LabHints, LabList, LabOpened, LabSolution
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.selection import encode
-from warpbook.server.web.parameters import NoQuery
 from warpbook_labs.errors import LabError
 from warpbook_labs.lab.files import UnfitFile
 from warpbook_monitors.plain_text import bounded
@@ -35,8 +34,6 @@ class LabsHandler(Handler):
     Cost: the list of labs is read once; progress is one query.
     """
 
-    query_type = NoQuery
-
     @web.authenticated
     @authorized
     async def get(self) -> None:
@@ -53,8 +50,6 @@ class LabOpenHandler(Handler):
 
     Cost: one child process at a time.
     """
-
-    query_type = NoQuery
 
     @web.authenticated
     @authorized
@@ -80,8 +75,6 @@ class LabHintsHandler(Handler):
     Cost: one lab is read; one request at a time.
     """
 
-    query_type = NoQuery
-
     @web.authenticated
     @authorized
     async def get(self, lab: str) -> None:
@@ -101,8 +94,6 @@ class LabCardsHandler(Handler):
     Cost: fifty results; one request at a time.
     """
 
-    query_type = NoQuery
-
     @web.authenticated
     @authorized
     async def get(self, lab: str) -> None:
@@ -115,8 +106,6 @@ class LabSolutionHandler(Handler):
 
     Cost: a few files; on a server of a hub two requests to it, one person at a time.
     """
-
-    query_type = NoQuery
 
     @web.authenticated
     @authorized

@@ -21,14 +21,12 @@ from warpbook.protocol import (
     StateNow,
 )
 from warpbook.server.memory.attribution import Attribution, with_allocators
-from warpbook.server.records.reports import Reports
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.demand import ALERT_RULES, PAGES
 from warpbook.server.stream.kernels import RunningKernel
 from warpbook.server.stream.selection import encode
 from warpbook.server.stream.stream_part import StreamPart
-from warpbook.server.web.parameters import NoQuery
 from warpbook_monitors.attempt import Attempt
 from warpbook_monitors.errors import MonitorError, NoReading, Unavailable
 from warpbook_monitors.nvml.processes import read_processes
@@ -209,13 +207,7 @@ class HoldersHandler(Handler):
     Cost: one look at the processes, which all who ask meanwhile share.
     """
 
-    query_type = NoQuery
-
-    def initialize(  # type: ignore[override]
-        self, broadcaster: Broadcaster, reports: Reports, holders: HolderWatch
-    ) -> None:
-        super().initialize(broadcaster, reports)
-        self._holders = holders
+    _holders: HolderWatch
 
     @web.authenticated
     @authorized

@@ -13,9 +13,7 @@ from tornado import web
 from warpbook.protocol import Detail, DetailColumn, Device, SpanStatistics
 from warpbook.server.past.history import Past
 from warpbook.server.past.span_figures import span_view
-from warpbook.server.records.reports import Reports
 from warpbook.server.records.rest import Handler
-from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import Name, NameList, Span, Theme
 from warpbook_monitors.history.seconds import SECOND_MS
@@ -28,11 +26,7 @@ _MOST_FIGURE_ROWS = 3000
 class PastHandler(Handler):
     """A request about the past of some devices."""
 
-    def initialize(  # type: ignore[override]
-        self, broadcaster: Broadcaster, reports: Reports, past: Past
-    ) -> None:
-        super().initialize(broadcaster, reports)
-        self._past = past
+    _past: Past
 
 
 class SpanHandler(PastHandler):

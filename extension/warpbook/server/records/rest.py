@@ -15,7 +15,7 @@ from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.selection import MIN_RATE_HZ, encode
 from warpbook.server.web.bokehjs import bokeh_version
 from warpbook.server.web.page_request import Request
-from warpbook.server.web.parameters import NoQuery, Theme
+from warpbook.server.web.parameters import Theme
 from warpbook_monitors._version import __version__
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.machine import this_machine
@@ -27,9 +27,12 @@ _drawing = threading.Lock()
 class Handler(Request):
     """A request about what the server reads and keeps."""
 
-    def initialize(self, broadcaster: Broadcaster, reports: Reports) -> None:
-        self._broadcaster = broadcaster
-        self._reports = reports
+    _broadcaster: Broadcaster
+    _reports: Reports
+
+    def initialize(self, **parts: object) -> None:
+        """Take the parts that a route is given; each class declares those it uses."""
+        vars(self).update({f"_{name}": part for name, part in parts.items()})
 
     def device(self, device_id: str) -> tuple[int, Device]:
         """Find a device that is read, with its position."""
@@ -68,8 +71,6 @@ class CapabilitiesHandler(Handler):
     Cost: nothing is read; the first request of all opens the GPUs.
     """
 
-    query_type = NoQuery
-
     @web.authenticated
     @authorized
     async def get(self) -> None:
@@ -99,8 +100,6 @@ class StateHandler(Handler):
 
     Cost: the sampler runs for five seconds, however many ask.
     """
-
-    query_type = NoQuery
 
     @web.authenticated
     @authorized

@@ -11,7 +11,6 @@ from tornado import web
 from warpbook.protocol import CellReport
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.selection import encode
-from warpbook.server.web.parameters import NoQuery
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.checklist.view import view_of_checklist
 
@@ -21,8 +20,6 @@ class ChecklistHandler(Handler):
 
     Cost: some milliseconds where the kernel did not answer before.
     """
-
-    query_type = NoQuery
 
     @web.authenticated
     @authorized

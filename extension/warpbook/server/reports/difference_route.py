@@ -11,9 +11,7 @@ from tornado import web
 
 from warpbook.protocol import CellReport, Comparison
 from warpbook.server.past.history import Past
-from warpbook.server.records.reports import Reports
 from warpbook.server.records.rest import Handler
-from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import ReportId
 from warpbook_profiler.compare.compare import Clocks, clocks_of, compare
@@ -34,11 +32,7 @@ class DifferenceHandler(Handler):
 
     query_type = Difference
 
-    def initialize(  # type: ignore[override]
-        self, broadcaster: Broadcaster, reports: Reports, past: Past
-    ) -> None:
-        super().initialize(broadcaster, reports)
-        self._past = past
+    _past: Past
 
     @web.authenticated
     @authorized

@@ -14,7 +14,6 @@ from warpbook.protocol import CellReport
 from warpbook.reports.page import report_page
 from warpbook.server.records.rest import Handler
 from warpbook.server.reports.checklist_route import checklist_of
-from warpbook.server.web.parameters import NoQuery
 
 #: what a header and every file system take as it is; the rest becomes "-"
 _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
@@ -27,7 +26,6 @@ class ReportPageHandler(Handler):
     Cost: what the report holds, which is bounded where it comes in.
     """
 
-    query_type = NoQuery
     #: a browser may be sent here to save it
     may_be_opened = True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from jupyter_server.auth.decorator import authorized
 from msgspec import Meta, Struct
@@ -16,7 +16,7 @@ from warpbook.server.past.export import gather
 from warpbook.server.records.rest import Handler
 from warpbook.server.records.timelines import NoTimeline, Timelines
 from warpbook.server.stream.selection import encode
-from warpbook.server.web.parameters import Figure, NoQuery, RunNs, Text
+from warpbook.server.web.parameters import Figure, RunNs, Text
 
 if TYPE_CHECKING:
     from warpbook_profiler.timeline.timeline import Timeline
@@ -28,11 +28,7 @@ MAX_STEPS = 12_000
 class TimelineHandler(Handler):
     """A request about one report's timeline."""
 
-    def initialize(  # type: ignore[override]
-        self, timelines: Timelines, **shared: Any
-    ) -> None:
-        super().initialize(**shared)
-        self._timelines = timelines
+    _timelines: Timelines
 
     async def timeline(self, report_id: str) -> Timeline:
         await self.kept_report(report_id)
@@ -218,7 +214,6 @@ class TraceHandler(TimelineHandler):
     Cost: the events of one run, in pieces, as fast as they are taken.
     """
 
-    query_type = NoQuery
     may_be_opened = True
 
     @web.authenticated

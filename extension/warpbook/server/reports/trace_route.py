@@ -12,10 +12,8 @@ from msgspec import Struct
 from tornado import web
 
 from warpbook.protocol import CellReport
-from warpbook.server.records.reports import Reports
 from warpbook.server.records.rest import Handler
 from warpbook.server.reports.trace_files import NoReport, TraceFiles
-from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import FilePath
 
@@ -38,12 +36,8 @@ class TraceFileHandler(Handler):
 
     query_type = TracePath
 
-    def initialize(  # type: ignore[override]
-        self, broadcaster: Broadcaster, reports: Reports, trace_files: TraceFiles
-    ) -> None:
-        super().initialize(broadcaster, reports)
-        self._trace_files = trace_files
-        self._work: asyncio.Task[CellReport] | None = None
+    _trace_files: TraceFiles
+    _work: asyncio.Task[CellReport] | None = None
 
     @web.authenticated
     @authorized

@@ -12,7 +12,7 @@ from jupyter_server.utils import ensure_async
 from tornado import web
 
 from warpbook.server.web.cross_site import refuse_cross_site
-from warpbook.server.web.parameters import NoQuery, Parameters
+from warpbook.server.web.parameters import Parameters
 from warpbook.server.web.readiness import Readiness
 
 
@@ -32,8 +32,6 @@ class HealthHandler(_ProbeHandler):
     Cost: nothing is read.
     """
 
-    query_type = NoQuery
-
     @allow_unauthenticated
     def get(self) -> None:
         self.finish({"healthy": True})
@@ -46,8 +44,6 @@ class ReadyHandler(_ProbeHandler):
 
     Cost: that of a lookup of the user, where something is a problem.
     """
-
-    query_type = NoQuery
 
     @allow_unauthenticated
     async def get(self) -> None:

@@ -1,7 +1,8 @@
 """What a request may ask for: each route declares it, and it is checked here only.
 
-A route names a Struct as its `query_type`. Its bounds are msgspec's own, so a number
-that is out of them, not a number at all, or given twice never reaches the route.
+A route that takes something names a Struct as its `query_type`. Its bounds are
+msgspec's own, so a number that is out of them, not a number at all, or given twice
+never reaches the route.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ class Parameters(web.RequestHandler):
     Cost: the query is at most what the server's header limit lets in.
     """
 
-    #: what the query may hold; None is a route that has not said
-    query_type: ClassVar[type[Struct] | None] = None
+    #: what the query may hold
+    query_type: ClassVar[type[Struct]] = NoQuery
 
     def check_query(self) -> None:
         """Read the query; call it in `prepare`.
@@ -83,8 +84,6 @@ class Parameters(web.RequestHandler):
         Raises:
             HTTPError: 400, with what is wrong.
         """
-        if self.query_type is None:
-            raise NotImplementedError(f"{type(self).__name__} declares no query.")
         self._query = read_query(self.request.query_arguments, self.query_type)
 
     def query(self, kind: type[_Q]) -> _Q:
