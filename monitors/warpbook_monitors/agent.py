@@ -114,7 +114,7 @@ def serve(
     """
     from prometheus_client import CollectorRegistry, make_wsgi_app
 
-    from warpbook_monitors.exposition.holders import HolderCollector
+    from warpbook_monitors.exposition.holder_shares import HolderCollector
     from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
     from warpbook_monitors.holders.watch import HolderWatch
     from warpbook_monitors.open_sources import live_sources

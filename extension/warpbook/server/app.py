@@ -20,7 +20,7 @@ from warpbook.server.cells.receipts import Receipts
 from warpbook.server.ingest.ingest import Ingest
 from warpbook.server.ingest.ingest_handler import IngestParts
 from warpbook.server.memory.attribution import Attribution
-from warpbook.server.memory.holders import HolderWatch
+from warpbook.server.memory.holder_watch import HolderWatch
 from warpbook.server.memory.outlook import OutlookWatch
 from warpbook.server.memory.post_mortem import PostMortems
 from warpbook.server.past.history import Past

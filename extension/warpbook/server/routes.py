@@ -26,7 +26,7 @@ from warpbook.server.labs.labs_routes import (
     LabsHandler,
     LabSolutionHandler,
 )
-from warpbook.server.memory.holders import HoldersHandler, HolderWatch
+from warpbook.server.memory.holder_watch import HoldersHandler, HolderWatch
 from warpbook.server.past.export import ExportHandler
 from warpbook.server.past.history import Past
 from warpbook.server.past.history_route import (

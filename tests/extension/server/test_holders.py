@@ -18,7 +18,7 @@ import pytest
 
 from tests.stub_nvml import NOT_SUPPORTED, StubNvml
 from warpbook.protocol import Allocator
-from warpbook.server.memory.holders import HolderWatch
+from warpbook.server.memory.holder_watch import HolderWatch
 from warpbook.server.stream.stream_part import StreamPart
 
 GIB = 2**30
@@ -340,7 +340,7 @@ async def test_what_nobody_watched_for_long_is_not_told_to_a_new_view(
     while watch._broadcaster.demand.is_awake:
         await asyncio.sleep(0.1)
     later = SimpleNamespace(time=lambda: time.time() + step_s)
-    monkeypatch.setattr("warpbook.server.memory.holders.time", later)
+    monkeypatch.setattr("warpbook.server.memory.holder_watch.time", later)
     monkeypatch.setattr("warpbook.server.memory.outlook.time", later)
     kinds = [
         json.loads(greeting)["type"] for greeting in watch._broadcaster.greetings()

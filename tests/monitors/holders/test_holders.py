@@ -11,7 +11,7 @@ import pytest
 from tests.monitors.holders.agent import process_of
 from tests.programs import wait_for
 from tests.stub_nvml import NOT_SUPPORTED, UNKNOWN, StubNvml
-from warpbook_monitors.exposition.holders import MOST_SERIES, HolderCollector
+from warpbook_monitors.exposition.holder_shares import MOST_SERIES, HolderCollector
 from warpbook_monitors.frames import Device, Frame, Metric, Reading
 from warpbook_monitors.holders.identity import NOBODY_KNOWN
 from warpbook_monitors.holders.ledger import Ledger

@@ -22,7 +22,7 @@ from warpbook.protocol import (
 from warpbook.server.cells.receipt_view import view_of_receipt
 from warpbook.server.cells.receipt_words import SHORTEST_MS, Whose, notes, one_line
 from warpbook.server.memory.attribution import is_device
-from warpbook.server.memory.holders import HolderWatch
+from warpbook.server.memory.holder_watch import HolderWatch
 from warpbook.server.past.history import Past
 from warpbook.server.records.record_forms import decode_receipt, receipt_record
 from warpbook.server.records.records import Records

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from warpbook.protocol import Device, Holders, OutOfMemory, PostMortem
 from warpbook.server.memory.attribution import is_device
-from warpbook.server.memory.holders import HolderWatch
+from warpbook.server.memory.holder_watch import HolderWatch
 from warpbook.server.records.record_forms import post_mortem_record
 from warpbook.server.records.records import Records
 from warpbook.server.stream.broadcast import Broadcaster
