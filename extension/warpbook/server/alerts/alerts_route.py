@@ -30,8 +30,7 @@ class AlertsHandler(Request):
     Cost: what was judged last is told again.
     """
 
-    def initialize(self, alerting: Alerting) -> None:
-        self._alerting = alerting
+    _alerting: Alerting
 
     @web.authenticated
     @authorized
@@ -46,8 +45,7 @@ class AlertRulesHandler(Request):
     Cost: a file of at most 256 KiB is read, for a change also written.
     """
 
-    def initialize(self, alerting: Alerting) -> None:
-        self._alerting = alerting
+    _alerting: Alerting
 
     @web.authenticated
     @authorized

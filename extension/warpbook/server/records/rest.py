@@ -30,10 +30,6 @@ class Handler(Request):
     _broadcaster: Broadcaster
     _reports: Reports
 
-    def initialize(self, **parts: object) -> None:
-        """Take the parts that a route is given; each class declares those it uses."""
-        vars(self).update({f"_{name}": part for name, part in parts.items()})
-
     def device(self, device_id: str) -> tuple[int, Device]:
         """Find a device that is read, with its position."""
         for position, device in enumerate(self._broadcaster.devices):

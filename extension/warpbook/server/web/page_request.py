@@ -31,6 +31,10 @@ class Request(Parameters, APIHandler):
     #: whether a person may open it from the address bar, as a download
     may_be_opened: ClassVar[bool] = False
 
+    def initialize(self, **parts: object) -> None:
+        """Take the parts that a route is given; each class declares those it uses."""
+        vars(self).update({f"_{name}": part for name, part in parts.items()})
+
     @property
     def content_security_policy(self) -> str:
         """Answers are data: no page may frame them, and nothing in them runs."""
