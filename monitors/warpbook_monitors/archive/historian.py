@@ -25,7 +25,7 @@ from warpbook_monitors.wall_clock import WallClock, agreement
 _log = logging.getLogger(__name__)
 
 #: how often it is looked what is too old
-TIDY_S = 30
+_TIDY_S = 30.0
 #: how the clock has gone, beside the archive
 CLOCK_FILE = "clock.json"
 
@@ -66,7 +66,7 @@ class Historian:
         if waiting:
             self._tail.write(connection, waiting)
         is_news = self._look_at_clock()
-        if time.monotonic() < self._tidied_s + TIDY_S:
+        if time.monotonic() < self._tidied_s + _TIDY_S:
             return is_news
         self._keep_agreement()
         now_ms = self._clock.now_ms
