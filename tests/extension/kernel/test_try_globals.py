@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from tests.extension.kernel.state_digest import digest
-from warpbook.kernel.trying.saved_globals import SavedGlobals
+from warpbook.kernel.trying.reach import Reached
+from warpbook.kernel.trying.snapshot import Snapshot
 
 
 def tf32() -> None:
@@ -50,7 +51,7 @@ CHANGES: list[Callable[[], None]] = [tf32, no_tf32, newer_tf32, others]
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     """Whatever fails here, other tests have torch as it was."""
-    saved = SavedGlobals()
+    saved = Snapshot({}, Reached())
     yield
     saved.restore()
 
@@ -61,7 +62,7 @@ def test_what_a_run_sets_is_put_back(
     before: Callable[[], None], change: Callable[[], None]
 ) -> None:
     before()
-    then, saved = digest({}), SavedGlobals()
+    then, saved = digest({}), Snapshot({}, Reached())
     change()
     assert change is not others or saved.differences()
     saved.restore()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from warpbook.kernel.trying.scout import scouting
+from warpbook_profiler.techniques.technique import CellActs
 
 
 def test_a_number_in_the_hosts_memory_is_not_waited_for() -> None:
@@ -12,7 +13,8 @@ def test_a_number_in_the_hosts_memory_is_not_waited_for() -> None:
     weight = torch.nn.Parameter(torch.ones(4, 4))
     weight.grad = torch.ones(4, 4)
     optimizer = torch.optim.Adam([weight], foreach=True)
-    with scouting() as facts:
+    facts = CellActs()
+    with scouting(facts):
         optimizer.step()
         torch.ones(4).nonzero()
     assert facts.waits == set()
