@@ -154,7 +154,9 @@ def _has_to_lie_on_host(sizes: dict[torch.device, int], run_bytes: int) -> bool:
         sizes[gpu] + run_bytes > _MOST_SHARE * free_bytes
         for gpu, free_bytes in free.items()
     )
-    host_bytes = sum(sizes.values()) - (0 if on_host else sum(map(sizes.get, free)))
+    host_bytes = sum(sizes.values()) - (
+        0 if on_host else sum(sizes[gpu] for gpu in free)
+    )
     free_bytes = free_host_bytes()
     if host_bytes > _MOST_SHARE * free_bytes:
         gpus = (f", {units.size(size)} are free on {gpu}" for gpu, size in free.items())

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from warpbook.kernel.trying.global_settings import global_settings
-from warpbook.kernel.trying.kept import MISSING, keep_names
+from warpbook.kernel.trying.kept import MISSING, Kept, keep_names
 from warpbook.kernel.trying.reach import Reached
 from warpbook.kernel.trying.saved_tensors import Array, SavedTensor, keep_memory
 
@@ -34,19 +34,19 @@ class Snapshot:
             Refused: there is no memory for a copy.
         """
         self._names = keep_names(namespace)
-        self._objects = reached.objects
         self._memory, self._arrays = keep_memory(
             reached.tensors, reached.arrays, run_bytes
         )
         self._tensors = [SavedTensor(*entry) for entry in reached.tensors]
+        # places before contents: a tensor may hold its elements elsewhere now
+        self._objects: list[Kept | SavedTensor] = [*reached.objects, *self._tensors]
         self._globals = list(global_settings())
 
     def restore(self) -> None:
         """Put all of it back; an interrupt waits until that is done."""
         with uninterrupted():
             with torch.inference_mode(False), torch.no_grad():
-                # places before contents: a tensor may hold its elements elsewhere now
-                for kept in (self._names, *self._objects, *self._tensors):
+                for kept in (self._names, *self._objects):
                     kept.restore()
                 for memory in self._memory.values():
                     # memory of the host may be mapped read-only, and is then the same
@@ -81,7 +81,7 @@ class Snapshot:
         names = self._names.then.keys() - self._names.read().keys()
         return [
             *(*self.changed_names(), *names),
-            *(kept.path for kept in (*self._objects, *self._tensors) if kept.differs()),
+            *(kept.path for kept in self._objects if kept.differs()),
             *(kept.path for kept in self._memory.values() if kept.differs()),
             *(kept.path for _, kept in self._arrays if kept.differs()),
             *(kept.path for kept in self._globals if kept.differs()),

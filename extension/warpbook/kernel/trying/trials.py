@@ -215,9 +215,11 @@ class _Trials:
 
     def _look(self, changed: Changed) -> Outputs:
         """Run once and copy the results."""
-        return run_once(
+        outputs: Outputs
+        _, outputs = run_once(
             self._snapshot, changed, lambda last: collect(self._snapshot, last)
-        )[1]
+        )
+        return outputs
 
     def _scout(self) -> CellActs:
         """Run the body once, stopped at the first thing that can't be undone.
