@@ -143,7 +143,11 @@ def guarded() -> Iterator[None]:
     # also where the cell has handled it
     stopped, _watching.stopped = _watching.stopped, None
     if stopped is not None:
-        raise stopped
+        try:
+            raise stopped
+        finally:
+            # its traceback holds what the cell made, and is not to hold itself
+            del stopped
 
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
