@@ -26,8 +26,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
 from benchmarks.report import ask, tell
 from tests.labs.host.small_lab import write_lab
 from warpbook_labs.cases.sampling import public_cases
-from warpbook_labs.engines.host.jobs import HostRequest
-from warpbook_labs.engines.host.layout import laid_out
+from warpbook_labs.engines.host.lane import HostRequest
+from warpbook_labs.engines.host.memory import laid_out
 from warpbook_labs.engines.host.messages import Prepare
 from warpbook_labs.engines.host.session import Session
 from warpbook_labs.gpu.driver import Device

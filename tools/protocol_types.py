@@ -22,7 +22,7 @@ import protocol_shapes
 
 from warpbook import alert_rules_protocol, lab_protocol, protocol
 from warpbook_labs.cards import model
-from warpbook_labs.lab.languages.names import LANGUAGE_NAMES
+from warpbook_labs.lab.languages.language import LANGUAGE_NAMES
 from warpbook_monitors import frames, verdict_kinds
 from warpbook_profiler.checklist import answers
 

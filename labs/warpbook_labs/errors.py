@@ -25,6 +25,11 @@ What fails within a jailed or trusted process has errors of its own there.
 
 from __future__ import annotations
 
+#: brings what labs in Triton need
+INSTALL_TRITON = "pip install 'warpbook-labs[triton]'"
+#: brings what labs on host code need
+INSTALL_TORCH = "pip install 'warpbook-labs[torch]'"
+
 
 class LabError(Exception):
     """Anything that labs raise for a person to read."""

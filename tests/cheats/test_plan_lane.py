@@ -12,7 +12,7 @@ from tests.lab_checks import check_plan
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.plan_spec import PLAN_LIMITS
+from warpbook_labs.lab.spec import PLAN_LIMITS
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox import learner_code
 from warpbook_labs.sandbox.limits import Limits

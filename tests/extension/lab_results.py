@@ -22,11 +22,10 @@ from warpbook_labs.cards.model import (
     CardTimeline,
 )
 from warpbook_labs.cases.comparison import WrongElement
-from warpbook_labs.results.bars import Bar
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.results.device import DeviceCase, DeviceResult, SpeedResult
 from warpbook_labs.results.findings import Counts, Finding
-from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.host_counts import Bar, HostCounts
 from warpbook_labs.results.measurements import Conditions, LimitCard, Ratio
 from warpbook_labs.results.occupancy import Held, Resources
 

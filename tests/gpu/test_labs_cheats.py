@@ -23,7 +23,7 @@ from tests.lab_checks import check_all
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.kernels.jobs import KernelRequest
+from warpbook_labs.engines.kernels.lane import KernelRequest
 from warpbook_labs.gpu import parent as device
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.lab.loaded import LoadedLab

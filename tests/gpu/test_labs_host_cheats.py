@@ -16,7 +16,7 @@ from tests.gpu import host_cheats as cheats
 from tests.gpu import host_stream_cheats as stream_cheats
 from tests.labs.host.small_lab import failures, write_lab
 from warpbook_labs.cases.sampling import public_cases
-from warpbook_labs.engines.host.jobs import Bounds, HostRequest
+from warpbook_labs.engines.host.lane import Bounds, HostRequest
 from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.gpu.parent import Heard

@@ -19,9 +19,8 @@ import pytest
 from tests.labs.host.small_lab import ON_THE_GPU, RIGHT, write_lab
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.engines.host import child_handle as child
-from warpbook_labs.engines.host.jobs import Bounds, HostRequest
-from warpbook_labs.engines.host.lane import run_on_gpu
-from warpbook_labs.engines.host.probe import Probe
+from warpbook_labs.engines.host.harness import Probe
+from warpbook_labs.engines.host.lane import Bounds, HostRequest, run_on_gpu
 from warpbook_labs.engines.host.session import Session
 from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.driver import Device
@@ -88,7 +87,7 @@ def run(state, x, factor, out, whole):
 #: shuts itself in with some walls only, to tell which of them stops something
 WALLS = """
 import os, sys
-from warpbook_labs.sandbox import call_filters as calls
+from warpbook_labs.sandbox import seccomp as calls
 from warpbook_labs.sandbox import gpu_confinement as confine
 from warpbook_labs.sandbox import linux
 

@@ -18,8 +18,8 @@ import pytest
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.engines.host import tracing
 from warpbook_labs.engines.simulated.checking import check_host
-from warpbook_labs.gpu.child import run_child
 from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.gpu.parent import run_child
 from warpbook_labs.gpu.tracing import RUNS, Answer
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all

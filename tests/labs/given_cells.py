@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.programs import python_path
-from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.notebook import open_lab
 from warpbook_labs.course.session import find
 
 

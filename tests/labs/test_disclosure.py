@@ -10,9 +10,8 @@ import pytest
 from tests.lab_checks import check
 from warpbook.cli.labs.card import card_lines
 from warpbook_labs.cards.card import card_of
-from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.cases.comparison import WrongElement, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.course.session import find
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.device import DeviceCase

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.authoring import new_lab
 from warpbook_labs.course.overview import hints_of
 from warpbook_labs.course.progress import Progress, damaged_results
-from warpbook_labs.course.session import check_public, find, submit
+from warpbook_labs.course.session import check_public, find, submit, trust
 from warpbook_labs.course.store import Store
-from warpbook_labs.course.trust import trust
 from warpbook_labs.errors import BadLab, BadSource, NotTrusted
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load

@@ -8,8 +8,8 @@ from tests.lab_checks import check_all
 from warpbook_labs.cases.preparation import OwnPython
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.lab.files import CATALOGUE
-from warpbook_labs.lab.host_calls import calls_of, generator_of
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.shown_cases import calls_of, generator_of
 from warpbook_labs.sandbox.limits import Limits
 
 LAB = load(CATALOGUE / "streams" / "cuda_graphs")

@@ -10,14 +10,12 @@ import msgspec
 import pytest
 
 from tests.programs import ROOT
-from warpbook_labs.course.next_lab import next_lab, skipped_words
-from warpbook_labs.course.overview import overview
+from warpbook_labs.course.overview import next_lab, overview, skipped_words
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.entries import SoFar
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.languages.language import Here
-from warpbook_labs.lab.loader import load_all
-from warpbook_labs.lab.prerequisites import cycles
+from warpbook_labs.lab.loader import cycles, load_all
 
 LABS, _ = overview(Here("13.3", "", True, True, 0), {"area-codes": SoFar("passed")})
 PAGE = ROOT / "docs" / "tutorials" / "learning-paths.md"

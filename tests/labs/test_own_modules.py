@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from warpbook_labs.course.session import check_public, find
-from warpbook_labs.engines.kernels.jobs import KernelRequest
+from warpbook_labs.engines.kernels.lane import KernelRequest
 from warpbook_labs.gpu import parent
-from warpbook_labs.gpu.child import run_child
+from warpbook_labs.gpu.parent import run_child
 
 #: what each of them imports
 NAMES = ("numbers", "numpy", "random", "statistics", "torch")

@@ -16,9 +16,8 @@ from tests.lab_checks import check_plan
 from tests.programs import ROOT
 from warpbook.cli.main import main
 from warpbook_labs.course.notebook import task_words
-from warpbook_labs.course.session import check_public, find, submit
+from warpbook_labs.course.session import check_public, find, submit, trust
 from warpbook_labs.course.store import Store
-from warpbook_labs.course.trust import trust
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load

@@ -14,7 +14,7 @@ from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.compiler.programs import job_of
-from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.authoring import new_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loaded import LoadedLab

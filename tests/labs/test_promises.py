@@ -11,7 +11,7 @@ import pytest
 
 from warpbook_labs.cases.preparation import OwnPython
 from warpbook_labs.cases.promises import not_a_bound, not_numbers
-from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.authoring import new_lab
 from warpbook_labs.course.session import check_public, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.errors import BadLab

@@ -7,19 +7,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from warpbook_labs.course.authoring import part
 from warpbook_labs.course.overview import overview
 from warpbook_labs.course.quiz import (
     BadAnswers,
     Choice,
     Marked,
+    left_out_words,
+    mark_words,
     placement,
+    question_lines,
     questions_here,
     read_answers,
     read_quiz,
 )
 from warpbook_labs.course.quiz_grading import judge_choice, mark_answers
-from warpbook_labs.course.quiz_words import left_out_words, mark_words, question_lines
-from warpbook_labs.course.separation import part
 from warpbook_labs.errors import BadQuiz
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.languages.language import Here

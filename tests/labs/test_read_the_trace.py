@@ -13,7 +13,7 @@ import pytest
 from tests.profiler.trace.written import as_bare
 from warpbook.reports.labs import LABS
 from warpbook_labs.cases.sampling import public_cases
-from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.notebook import open_lab
 from warpbook_labs.course.session import find as find_lab
 from warpbook_labs.engines.simulated.cell import SIDE, Cell
 from warpbook_labs.engines.simulated.checking import check_host

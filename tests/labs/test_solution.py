@@ -12,17 +12,16 @@ from warpbook import lab_solutions
 from warpbook.class_hub import NotPublished
 from warpbook.hub_client import HubProblem
 from warpbook.lab_solutions import solution_of
-from warpbook_labs.course.next_lab import next_lab, skipped_words
-from warpbook_labs.course.overview import overview
+from warpbook_labs.course.authoring import part
+from warpbook_labs.course.overview import next_lab, overview, skipped_words
 from warpbook_labs.course.progress import Mark, Progress
-from warpbook_labs.course.separation import part
 from warpbook_labs.course.session import find
 from warpbook_labs.course.solution import read_solution
 from warpbook_labs.errors import KeptApart, NotPassed
 from warpbook_labs.lab.entries import SoFar
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.languages.language import Here
-from warpbook_labs.lab.plain_math import plain_math
+from warpbook_labs.lab.texts import plain_math
 
 FOLDERS = sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))
 LAB = find("vector-add")

@@ -6,10 +6,9 @@ import pytest
 
 from tests.lab_checks import check
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.compiler.jobs import Compiled, CompileTriton
 from warpbook_labs.compiler.programs import job_of
-from warpbook_labs.compiler.triton_jobs import CompileTriton
-from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.notebook import open_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import NotInstalled
 from warpbook_labs.lab.loaded import LoadedLab

@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab_checks import check
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
-from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.authoring import new_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loader import load

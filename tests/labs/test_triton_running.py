@@ -100,7 +100,7 @@ import sys
 
 import numpy as np
 from warpbook_labs.cases import execution
-from warpbook_labs.compiler.triton_jobs import CompileTriton, Variant
+from warpbook_labs.compiler.jobs import CompileTriton, Variant
 from warpbook_labs.engines.interpreter import jobs
 from warpbook_labs.engines.interpreter.triton import compiling, running
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.authoring import new_lab
 from warpbook_labs.errors import BadLab
 from warpbook_labs.grading.validation import validate
 from warpbook_labs.lab.loader import load

@@ -11,15 +11,14 @@ from msgspec.structs import replace
 
 from warpbook.cli.main import main
 from warpbook_labs.course import session
-from warpbook_labs.course.separation import part
+from warpbook_labs.course.authoring import part
 from warpbook_labs.course.session import check_public, find, regrade, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.errors import BadLab, KeptApart
 from warpbook_labs.grading.validation import validate
-from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.files import CATALOGUE, VAULT
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
-from warpbook_labs.lab.vault import VAULT
 
 LAB, TRACK = "vector-add", "kernels"
 

@@ -19,8 +19,7 @@ import msgspec
 
 from warpbook.cli.doctor.check import Check, shown
 from warpbook_hub.cli.cluster import cluster_check
-from warpbook_labs.lab.files import CATALOGUE
-from warpbook_labs.lab.vault import SHOWN
+from warpbook_labs.lab.files import CATALOGUE, SHOWN
 
 if TYPE_CHECKING:
     from warpbook_hub.running.plan import HubPlan

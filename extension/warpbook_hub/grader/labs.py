@@ -27,11 +27,11 @@ from warpbook_labs.cards.card import card_of
 from warpbook_labs.errors import BadLab, NotInstalled
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.catalogues import catalogues
+from warpbook_labs.lab.files import VAULT
 from warpbook_labs.lab.languages.table import is_of_kernels
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.submission import Submission
-from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.measurements import Ratio as Measured
 from warpbook_labs.results.stage_times import noted_stages

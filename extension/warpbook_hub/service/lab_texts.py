@@ -17,8 +17,8 @@ from msgspec import Struct
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.catalogues import catalogues, read_lab
 from warpbook_labs.lab.files import HINT, UnfitFile, read_file
-from warpbook_labs.lab.plain_math import plain_math
 from warpbook_labs.lab.spec import Lab
+from warpbook_labs.lab.texts import plain_math
 
 #: names a folder with a course's own labs, each in a folder of its track
 OWN_LABS = "WARPBOOK_HUB_LABS"

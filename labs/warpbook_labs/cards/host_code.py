@@ -17,9 +17,8 @@ from warpbook_labs.cards.model import (
     RatioCell,
 )
 from warpbook_labs.cards.words import counted, limited
-from warpbook_labs.results.bars import Bar
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.host_counts import Bar, HostCounts
 
 TITLE = "Last call on the simulated GPU"
 #: the engine's name in a result, and in words

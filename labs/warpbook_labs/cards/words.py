@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from warpbook_labs.cards.model import CardStatus
+from warpbook_labs.lab.entries import SoFar
 from warpbook_labs.results.check import CaseResult, CheckResult, Status
 from warpbook_labs.results.device import DeviceCase
+
+_STATES = {"new": "not begun", "begun": "begun", "passed": "passed"}
+
+
+def how_far(done: SoFar | None) -> str:
+    """Say it in a word or two."""
+    if done is None:
+        return "not known"
+    if done.state == "tried":
+        noun = "case" if done.of == 1 else "cases"
+        return f"{done.right:,} of {done.of:,} {noun}"
+    return _STATES[done.state]
+
 
 UNSUPPORTED = "not supported by the checker here; it needs a GPU"
 #: where a GPU has run it, which finds no races and counts nothing

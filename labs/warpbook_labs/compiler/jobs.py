@@ -1,4 +1,4 @@
-"""What the jailed compiler of CUDA C++ is asked, and what it answers."""
+"""What the jailed compilers are asked, and what they answer."""
 
 from __future__ import annotations
 
@@ -36,3 +36,29 @@ class Compile(Job[Compiled], frozen=True, tag="compile"):
     #: one program must stand for those of all GPUs: a source that asks which one it is
     #: compiled for is "unsupported"
     is_for_all: bool = False
+
+
+class Variant(Struct, frozen=True):
+    """A Triton kernel with numbers that are fixed when it is compiled."""
+
+    kernel: str
+    #: what it is to be called
+    entry: str
+    #: of the other parameters, in order, such as "*float32" and "int32"
+    types: tuple[str, ...]
+    constants: tuple[tuple[str, int], ...]
+    #: which of the others are numbers or addresses that 16 divides
+    even: tuple[int, ...] = ()
+
+
+class CompileTriton(Job[Compiled], frozen=True, tag="compile triton"):
+    """Compile Triton to PTX for a real architecture."""
+
+    work: ClassVar[Work] = Work(
+        "warpbook_labs.engines.interpreter.triton.compiling",
+        Compiled,
+        "warpbook_labs.engines.interpreter.triton.compiling",
+    )
+    source: str
+    architecture: str
+    variants: tuple[Variant, ...]

@@ -5,19 +5,111 @@ Its picture is a file beside it, since Jupyter shows no SVG that is attached.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from warpbook_labs.course.notebook_json import (
-    Cell,
-    code_cell,
-    notebook_json,
-    words_cell,
-)
-from warpbook_labs.lab.host_spec import Host
+from warpbook_labs.errors import BadLab, BadSource
+from warpbook_labs.lab.files import UnfitFile, read_file
 from warpbook_labs.lab.languages.table import language_of
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.plan_spec import PLAN_LIMITS, Function, Plan
-from warpbook_labs.lab.spec import Lab, Parameter
+from warpbook_labs.lab.loaded import GIVEN, LoadedLab
+from warpbook_labs.lab.sources import read_source, without_cell_line
+from warpbook_labs.lab.spec import PLAN_LIMITS, Function, Host, Lab, Parameter, Plan
+from warpbook_labs.lab.texts import figures
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Where the learner's files of a lab are."""
+
+    source: Path
+    notebook: Path
+
+
+def open_lab(loaded: LoadedLab, place: Path) -> Opened:
+    """Put what a learner needs into a folder; what is there already stays as it is."""
+    place.mkdir(parents=True, exist_ok=True)
+    source = place / language_of(loaded.lab).source_name
+    _put(source, loaded.starter)
+    # on a terminal there is no notebook that has it
+    _put(place / "text.md", f"{loaded.text.rstrip()}\n\n{task_words(loaded)}\n")
+    if loaded.given:
+        _put(place / GIVEN, loaded.given)
+    for name in figures(loaded.text):
+        _put(place / name, _figure(loaded.folder / name))
+    # who has begun on a terminal goes on with the same source
+    held = loaded.starter
+    with contextlib.suppress(BadSource):
+        held = without_cell_line(read_source(source))
+    written = place / f"{loaded.lab.id}.ipynb"
+    _put(written, notebook(loaded, held))
+    return Opened(source, written)
+
+
+def _figure(file: Path) -> str:
+    try:
+        return read_file(file)
+    except UnfitFile as problem:
+        raise BadLab(str(problem)) from None
+
+
+def _put(file: Path, text: str) -> None:
+    with contextlib.suppress(FileExistsError), file.open("x", encoding="utf-8") as kept:
+        kept.write(text)
+
+
+Cell = dict[str, Any]
+
+
+def notebook_json(cells: Sequence[Cell], name: str) -> str:
+    """Write a notebook.
+
+    Args:
+        cells: from `words_cell` and `code_cell`.
+        name: ids of cells begin with it.
+    """
+    numbered = [
+        {**cell, "id": f"{name[:40]}-{number:02}"} for number, cell in enumerate(cells)
+    ]
+    content = {
+        "cells": numbered,
+        "metadata": {
+            "kernelspec": {
+                "display_name": "Python 3 (ipykernel)",
+                "language": "python",
+                "name": "python3",
+            },
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def words_cell(text: str) -> Cell:
+    """Make a cell of Markdown."""
+    return {"cell_type": "markdown", "metadata": {}, "source": _lines(text)}
+
+
+def code_cell(text: str) -> Cell:
+    """Make a cell of code that has not run."""
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+        "source": _lines(text),
+    }
+
+
+def _lines(text: str) -> list[str]:
+    return text.strip("\n").splitlines(keepends=True)
+
 
 _KINDS = {
     "input": "input",

@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from warpbook_labs.course.notebook_json import (
+from warpbook_labs.course.notebook import (
     Cell,
     code_cell,
     notebook_json,

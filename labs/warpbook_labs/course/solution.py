@@ -14,9 +14,8 @@ from warpbook_labs.course.progress import Progress
 from warpbook_labs.errors import BadLab, KeptApart, NotPassed
 from warpbook_labs.lab.catalogues import read_lab
 from warpbook_labs.lab.edits import EditedFile
-from warpbook_labs.lab.files import UnfitFile, read_file
+from warpbook_labs.lab.files import VAULT, UnfitFile, private_folder, read_file
 from warpbook_labs.lab.languages.table import language_of
-from warpbook_labs.lab.vault import VAULT, private_folder
 from warpbook_monitors import toml_text
 
 _DISCUSSION = "discussion.md"

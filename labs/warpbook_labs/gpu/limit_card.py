@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook_labs.gpu.child import run_child
+from warpbook_labs.gpu.parent import run_child
 from warpbook_labs.results.measurements import LimitCard
 from warpbook_monitors.data_folder import data_folder
 from warpbook_profiler.capture.limits import Answer

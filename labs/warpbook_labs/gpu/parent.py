@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import IO, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,50 @@ from warpbook_labs.gpu.jobs import Began, Ended, Timed, Told, Tried, Trying
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.sandbox.children import kill, waited_for
 from warpbook_monitors.python_path import NOWHERE, own_path
+
+_MOST_WORDS = 500
+
+
+class ChildEnd(NamedTuple):
+    """What a process told before it ended."""
+
+    stdout: bytes
+    #: what it said last on stderr, or how it ended
+    last_words: str
+
+
+def run_child(
+    module: str, given: bytes, uuid: str, wall_s: float, *options: str
+) -> ChildEnd:
+    """Run a module of ours in a process that sees one GPU.
+
+    Args:
+        module: run as `python -m`.
+        given: on its stdin.
+        uuid: NVML's, of the GPU.
+        wall_s: after this it is killed.
+        options: of the module.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", module, *options],
+            input=given,
+            cwd=NOWHERE,
+            env={
+                **os.environ,
+                "PYTHONPATH": own_path(),
+                "CUDA_VISIBLE_DEVICES": uuid,
+            },
+            capture_output=True,
+            timeout=wall_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ChildEnd(b"", f"it did not end within {wall_s:g} s.")
+    words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    last = words[:_MOST_WORDS] or f"the process ended with {done.returncode}."
+    return ChildEnd(done.stdout, last)
+
 
 #: it ends what hangs after seconds of its own; this is for a driver that hangs
 WALL_S = 120.0

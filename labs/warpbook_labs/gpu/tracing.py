@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.errors import NoTrace
-from warpbook_labs.gpu.child import run_child
+from warpbook_labs.gpu.parent import run_child
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
 from warpbook_monitors.nvml.probe import NvmlSource

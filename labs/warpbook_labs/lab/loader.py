@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,10 +18,9 @@ from warpbook_labs.lab.catalogues import (
     root_of,
 )
 from warpbook_labs.lab.edits import BadEdit, read_edited
-from warpbook_labs.lab.files import CATALOGUE, HINT
+from warpbook_labs.lab.files import CATALOGUE, HINT, VAULT, private_folder
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import GIVEN, Cases, LoadedLab
-from warpbook_labs.lab.prerequisites import cycles
 from warpbook_labs.lab.python.own_python import (
     BadPython,
     imported_cases,
@@ -29,7 +28,20 @@ from warpbook_labs.lab.python.own_python import (
 )
 from warpbook_labs.lab.spec import Lab
 from warpbook_labs.lab.texts import figures
-from warpbook_labs.lab.vault import VAULT, private_folder
+
+
+def cycles(after: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Give the ids of labs that none can begin: each waits for one of the others.
+
+    Args:
+        after: of each lab's id, the ids of labs to have done before.
+    """
+    waiting = {lab: set(needed) & set(after) for lab, needed in after.items()}
+    while ready := {lab for lab, needed in waiting.items() if not needed}:
+        waiting = {
+            lab: needed - ready for lab, needed in waiting.items() if lab not in ready
+        }
+    return tuple(waiting)
 
 
 def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:

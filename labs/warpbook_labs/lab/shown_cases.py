@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.lab.host_calls import calls_of, generator_of
+from warpbook_labs.lab.files import SHOWN
 from warpbook_labs.lab.spec import Case, Lab
-from warpbook_labs.lab.vault import SHOWN
+
+
+def generator_of(seed: int, call: int) -> np.random.Generator:
+    """Give the source of chance of one call; the first has that of a kernel's case."""
+    return np.random.default_rng((seed, call) if call else seed)
+
+
+def calls_of(lab: Lab) -> int:
+    """Say how many calls a case has, each with inputs of its own."""
+    return lab.host.calls if lab.host is not None else 1
+
 
 _PARTS = ("inputs", "expected", "tolerance")
 

@@ -8,12 +8,112 @@ may have `given.py`, which the learner imports.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from warpbook_labs.lab.host_spec import Host, HostCount, HostPlace
-from warpbook_labs.lab.plan_spec import Plan
+from warpbook_labs.sandbox.limits import Limits
+
+#: what functions that only compute may want, all calls of a check together
+PLAN_LIMITS = Limits(processor_s=15, asleep_s=20.0, memory_bytes=1 << 30)
+#: a schedule: rows of whole numbers
+ROWS = "list[list[int]]"
+#: what a function may be asked to return, by its name in `lab.toml`
+RESULTS: dict[str, Any] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "str": str,
+    "list[int]": list[int],
+    "list[float]": list[float],
+    "list[str]": list[str],
+    ROWS: list[list[int]],
+    "dict[str, int]": dict[str, int],
+    "dict[str, float]": dict[str, float],
+}
+_Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+
+
+class Argument(Struct, frozen=True, forbid_unknown_fields=True):
+    """One argument of a function, in its place."""
+
+    name: _Name
+    about: Annotated[str, Meta(min_length=1, max_length=1000)]
+
+
+class Function(Struct, frozen=True, forbid_unknown_fields=True):
+    """One function that the learner writes."""
+
+    name: _Name
+    about: Annotated[str, Meta(min_length=1, max_length=2000)]
+    arguments: Annotated[tuple[Argument, ...], Meta(min_length=1, max_length=8)]
+    returns: Literal[
+        "bool",
+        "int",
+        "float",
+        "str",
+        "list[int]",
+        "list[float]",
+        "list[str]",
+        "list[list[int]]",
+        "dict[str, int]",
+        "dict[str, float]",
+    ]
+    #: of its questions, so many must be answered right
+    share: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    #: it is called step by step, and `advance` of the lab says what comes next
+    is_dialogue: bool = False
+
+
+class Plan(Struct, frozen=True, forbid_unknown_fields=True):
+    """Functions that are asked questions, each with data of its own."""
+
+    functions: Annotated[tuple[Function, ...], Meta(min_length=1, max_length=8)]
+    #: the questions that the learner sees are drawn from it
+    seed: int = 0
+    #: each call may take so long
+    call_s: Annotated[float, Meta(gt=0, le=5)] = 1.0
+
+
+#: where a buffer is: the GPU's memory, page-locked or ordinary memory of the host
+HostPlace = Literal["device", "pinned", "host"]
+
+#: `results.host_counts.HostCounts`, of one call of `run`
+HostCount = Literal[
+    "launches",
+    "graph_launches",
+    "captures",
+    "synchronizations",
+    "copies",
+    "h2d_bytes",
+    "d2h_bytes",
+    "pageable_bytes",
+    "device_bytes",
+    "held_bytes",
+    "total_ns",
+    "host_ns",
+    "copy_ns",
+    "compute_ns",
+    "kernel_ns",
+    "percent_of_bound",
+    "convolution_percent",
+    "unrepeatable",
+]
+
+
+class Host(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the learner's `prepare` and `run` are called."""
+
+    #: "simulated": on a GPU that is simulated; "torch": only results are judged;
+    #: "cpu": the same, with tensors of the CPU
+    without_gpu: Literal["simulated", "torch", "cpu"]
+    #: of `run` in each case, each with new inputs in the same memory
+    calls: Annotated[int, Meta(ge=1, le=16)] = 3
+    #: of the CPU: all calls of a case, and its `prepare`, without a GPU
+    case_s: Annotated[float, Meta(gt=0, le=30)] = 5.0
+    #: in a sentence, what of the task no grader judges; every result says it
+    not_graded: Annotated[str, Meta(max_length=300)] = ""
+
 
 #: warpbook's own are in `languages/table.py`; an installed package may bring others
 LanguageName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,31}$")]

@@ -8,10 +8,9 @@ from typing import Literal
 from msgspec import Struct
 
 from warpbook_labs.cases.comparison import WrongElement
-from warpbook_labs.results.bars import Bar
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.results.findings import Counts, Finding
-from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.host_counts import Bar, HostCounts
 from warpbook_labs.results.occupancy import Held
 
 #: "unsupported": the checker without a GPU does not know what a GPU does there: it is

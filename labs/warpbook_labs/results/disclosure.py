@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from warpbook_labs.cases.wrong_words import count_words
+from warpbook_labs.cases.comparison import count_words
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.results.device import DeviceCase, DeviceResult
 

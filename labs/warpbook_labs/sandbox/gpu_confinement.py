@@ -17,7 +17,6 @@ from pathlib import Path
 import warpbook_labs
 import warpbook_monitors
 from warpbook_labs.sandbox import linux
-from warpbook_labs.sandbox.call_filters import refuse_harm
 from warpbook_labs.sandbox.landlock import MAKING, READING, USING, WRITING, allow_files
 from warpbook_labs.sandbox.policies import (
     DEVICES,
@@ -27,6 +26,7 @@ from warpbook_labs.sandbox.policies import (
     READABLE,
     TRACE_BYTES,
 )
+from warpbook_labs.sandbox.seccomp import refuse_harm
 from warpbook_monitors.budget import bound
 
 

@@ -15,7 +15,7 @@ from tests.programs import ROOT, wait_for
 from warpbook.kernel.labs import lab_outputs
 from warpbook.kernel.labs.lab_trace import report_of
 from warpbook_labs.course import check_progress
-from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.notebook import open_lab
 from warpbook_labs.course.store import Store
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load

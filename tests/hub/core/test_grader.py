@@ -28,10 +28,9 @@ from warpbook_hub.grader.local_pool import LocalPool
 from warpbook_hub.grader.work_loop import WorkLoop
 from warpbook_hub.lab_facts import digest_of
 from warpbook_hub.queue import control, graders
-from warpbook_labs.course.separation import part
-from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.course.authoring import part
+from warpbook_labs.lab.files import CATALOGUE, VAULT
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.vault import VAULT
 
 VECTOR_ADD = CATALOGUE / "kernels" / "vector_add"
 #: of a lease that a busy machine does not lose

@@ -16,7 +16,7 @@ from warpbook_labs.cases.sampling import (
     public_cases,
 )
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.kernels.jobs import KernelRequest
+from warpbook_labs.engines.kernels.lane import KernelRequest
 from warpbook_labs.errors import NoGpu, NotOnGpu
 from warpbook_labs.gpu import parent, submission
 from warpbook_labs.gpu.gpu import Gpu

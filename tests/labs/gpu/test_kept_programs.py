@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from warpbook_labs.compiler.nvrtc import Compiled
-from warpbook_labs.gpu import kept_programs
-from warpbook_labs.gpu.kept_programs import kept_program
+from warpbook_labs.gpu import tools
+from warpbook_labs.gpu.tools import kept_program
 
 SOURCE = 'extern "C" __global__ void nothing(int* x) { x[0] = 1; }'
 
@@ -23,13 +23,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Which programs were compiled, in order."""
     done: list[tuple[str, str]] = []
-    real = kept_programs.compile_to_ptx
+    real = tools.compile_to_ptx
 
     def compile_to_ptx(source: str, architecture: str) -> Compiled:
         done.append((source, architecture))
         return real(source, architecture)
 
-    monkeypatch.setattr(kept_programs, "compile_to_ptx", compile_to_ptx)
+    monkeypatch.setattr(tools, "compile_to_ptx", compile_to_ptx)
     return done
 
 

@@ -20,8 +20,7 @@ from warpbook_labs.engines.kernels.timing import Source
 from warpbook_labs.gpu import tools
 from warpbook_labs.gpu.errors import BadArguments
 from warpbook_labs.gpu.ratio import Stopping
-from warpbook_labs.gpu.sampling import drawn_of_look
-from warpbook_labs.gpu.speed import WrongOutput
+from warpbook_labs.gpu.speed import WrongOutput, drawn_of_look
 from warpbook_labs.gpu.tools import Tools
 from warpbook_labs.lab.launch_rule import read_rule
 from warpbook_labs.lab.loaded import LoadedLab

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.labs.host.small_lab import BOUNDS
 from warpbook_labs.cases.sampling import public_cases
-from warpbook_labs.engines.host.jobs import HostRequest
+from warpbook_labs.engines.host.lane import HostRequest
 from warpbook_labs.engines.host.session import Session
 from warpbook_labs.gpu.ratio import Side
 from warpbook_labs.gpu.speed import WrongOutput

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.engines.host.jobs import Bounds, HostRequest
+from warpbook_labs.engines.host.lane import Bounds, HostRequest
 from warpbook_labs.gpu import parent
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load

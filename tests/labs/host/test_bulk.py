@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from warpbook_labs.engines.host import bulk
+from warpbook_labs.engines.host import regions
 from warpbook_labs.engines.host.messages import Slot
 from warpbook_labs.engines.host.regions import HostRegion
 from warpbook_labs.gpu.kernels import filled
 
 #: in float32 three parts, the last of them short
-COUNT = 2 * (bulk.PART_BYTES // 4) + 12_345
+COUNT = 2 * (regions.PART_BYTES // 4) + 12_345
 SIDES = ("learner", "baseline")
 SLOT = Slot("x", 0, "float32", (COUNT,), "host", 4096, 4 * COUNT, True, True)
 

@@ -16,7 +16,7 @@ from tests.programs import wait_for
 from warpbook_labs.cases.sampling import hidden_cases
 from warpbook_labs.engines.host.child_handle import Lost, Raised
 from warpbook_labs.engines.host.harness import Harness, TookBack
-from warpbook_labs.engines.host.layout import Layout, laid_out, largest
+from warpbook_labs.engines.host.memory import Layout, laid_out, largest
 from warpbook_labs.engines.host.messages import Load, Prepare
 from warpbook_labs.gpu.ratio import Side
 from warpbook_labs.lab.spec import Parameter

@@ -9,10 +9,10 @@ import pytest
 
 from tests.labs.gpu.fake_gpu import FakeGpu
 from warpbook_labs.compiler.nvrtc import Compiled
-from warpbook_labs.engines.host import device_region, probe
+from warpbook_labs.engines.host import device_region, harness
 from warpbook_labs.engines.host.device_region import DeviceRegion
-from warpbook_labs.engines.host.layout import Layout, laid_out
-from warpbook_labs.engines.host.probe import Probe
+from warpbook_labs.engines.host.harness import Probe
+from warpbook_labs.engines.host.memory import Layout, laid_out
 from warpbook_labs.gpu import tools
 from warpbook_labs.gpu.ratio import Side
 from warpbook_labs.gpu.tools import Tools
@@ -136,7 +136,7 @@ def test_outputs_are_poisoned_kept_and_compared(
 def test_the_probe_tells_by_how_long_it_takes(
     fake: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe, "_COPY_BYTES", 4096)
+    monkeypatch.setattr(harness, "_COPY_BYTES", 4096)
     probe_of_fake = Probe(Tools(fake))
     assert probe_of_fake.quiet.spin_ns == fake.own_ns and probe_of_fake.is_quiet()
     fake.own_ns *= 1.9

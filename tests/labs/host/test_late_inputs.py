@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpbook_labs.engines.host.late_inputs import Late
-from warpbook_labs.engines.host.layout import Layout, laid_out
-from warpbook_labs.engines.host.regions import HostRegion
+from warpbook_labs.engines.host.memory import Layout, laid_out
+from warpbook_labs.engines.host.regions import HostRegion, Late
 from warpbook_labs.gpu.ratio import Side
 from warpbook_labs.lab.spec import Parameter
 

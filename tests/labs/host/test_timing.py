@@ -12,7 +12,7 @@ from tests.labs.host.several import Again
 from tests.labs.host.small_lab import RIGHT, failures, heard, write_lab
 from warpbook_labs.engines.host.child_handle import CantBegin, ChildHandle
 from warpbook_labs.engines.host.harness import Harness, TooLarge
-from warpbook_labs.engines.host.layout import laid_out, largest
+from warpbook_labs.engines.host.memory import laid_out, largest
 from warpbook_labs.engines.host.messages import Command, Failed
 from warpbook_labs.engines.host.regions import HostRegion
 from warpbook_labs.engines.host.timing import Disturbed

@@ -10,7 +10,7 @@ import msgspec
 
 from tests.labs.host.small_lab import RIGHT, write_lab
 from warpbook_labs.engines.host import tracing
-from warpbook_labs.gpu.child import run_child
+from warpbook_labs.gpu.parent import run_child
 from warpbook_labs.gpu.tracing import case_of
 from warpbook_labs.lab.loaded import LoadedLab
 

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from warpbook_labs.sandbox.lines.following import MOST_LINES, Follower
-from warpbook_labs.sandbox.lines.line_distances import in_order
+from warpbook_labs.sandbox.lines.objects import in_order
 
 FILE = "solution.py"
 

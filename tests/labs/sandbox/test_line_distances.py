@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook_labs.sandbox.lines.line_distances import in_order, merge, nearest
+from warpbook_labs.sandbox.lines.objects import in_order, merge, nearest
 
 
 def test_the_nearer_of_two_distances_is_kept() -> None:

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.labs.simulated.sample_lab import write_lab
-from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.authoring import part
+from warpbook_labs.course.notebook import open_lab
 from warpbook_labs.course.overview import overview
-from warpbook_labs.course.separation import part
 from warpbook_labs.course.session import check_public, find, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.errors import BadLab
+from warpbook_labs.lab.files import VAULT
 from warpbook_labs.lab.languages.language import Here
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.vault import VAULT
 
 HOST = '[host]\nwithout_gpu = "torch"\ncalls = 2\ncase_s = 2.0\n'
 COUNT = '[[counted]]\ncount = "{}"\nmost = "1"\nabout = "Less."'

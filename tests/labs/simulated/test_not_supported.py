@@ -9,7 +9,7 @@ import pytest
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading import cases as grading
-from warpbook_labs.grading import host
+from warpbook_labs.grading import table
 from warpbook_labs.grading.table import case_grader_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.submission import Submission
@@ -70,7 +70,7 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
     gpu = Gpu("GPU-of-the-test", "A GPU", "sm_90", "580")
     monkeypatch.setattr(grading, "find_gpu", lambda: gpu)
-    monkeypatch.setattr(host, "run_on_gpu", run_on_gpu)
+    monkeypatch.setattr(table, "run_host", run_on_gpu)
 
 
 def test_numbers_that_python_saw_are_decided_by_a_gpu(

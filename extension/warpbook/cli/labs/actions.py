@@ -14,12 +14,11 @@ from warpbook.cli.labs.solution import next_sections, solution, target
 from warpbook.cli.output import CommandError, print_json
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
+from warpbook_labs.course.authoring import new_lab, part
 from warpbook_labs.course.check_progress import told_progress
-from warpbook_labs.course.new_lab import new_lab
-from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.notebook import open_lab
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.reading import open_text, text_folder
-from warpbook_labs.course.separation import part
 from warpbook_labs.course.session import (
     Graded,
     Interrupted,
@@ -28,9 +27,9 @@ from warpbook_labs.course.session import (
     grade,
     regrade,
     submit,
+    trust,
 )
 from warpbook_labs.course.store import Store
-from warpbook_labs.course.trust import trust
 from warpbook_labs.errors import (
     BadLab,
     BadQuiz,
@@ -44,14 +43,13 @@ from warpbook_labs.errors import (
 )
 from warpbook_labs.grading.tracing import record
 from warpbook_labs.grading.validation import Verdict, validate
-from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.files import CATALOGUE, VAULT
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
-from warpbook_labs.lab.plain_math import plain_math
 from warpbook_labs.lab.sources import read_source
 from warpbook_labs.lab.submission import Submission
-from warpbook_labs.lab.vault import VAULT
+from warpbook_labs.lab.texts import plain_math
 from warpbook_labs.sandbox.limits import isolation_words
 from warpbook_monitors.plain_text import joined, printable
 

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from warpbook.cli.output import print_json
-from warpbook_labs.cards.progress import how_far
-from warpbook_labs.course.next_lab import next_lab
-from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.cards.words import how_far
+from warpbook_labs.course.overview import look_here, next_lab, overview, so_far
 from warpbook_labs.course.progress import (
     Progress,
     damaged_results,

@@ -16,19 +16,17 @@ from warpbook_labs.course.quiz import (
     Marked,
     Placement,
     QuizQuestion,
+    begin_words,
+    left_out_words,
+    mark_words,
+    marks_words,
     placement,
+    question_lines,
     questions_here,
     read_answers,
     read_quiz,
 )
 from warpbook_labs.course.quiz_grading import mark_answers
-from warpbook_labs.course.quiz_words import (
-    begin_words,
-    left_out_words,
-    mark_words,
-    marks_words,
-    question_lines,
-)
 from warpbook_labs.course.reading import find_text
 from warpbook_labs.errors import BadQuiz
 from warpbook_labs.lab.entries import LabEntry

@@ -11,13 +11,18 @@ from warpbook.cli.output import print_json
 from warpbook.lab_solutions import solution_of
 from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cards.next_step import next_section, next_words
-from warpbook_labs.course.next_lab import next_lab, skipped_words
-from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.course.overview import (
+    look_here,
+    next_lab,
+    overview,
+    skipped_words,
+    so_far,
+)
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.session import Graded, find
 from warpbook_labs.course.solution import Solution
 from warpbook_labs.course.store import Store
-from warpbook_labs.lab.plain_math import plain_math
+from warpbook_labs.lab.texts import plain_math
 from warpbook_monitors.plain_text import printable
 
 _WIDTH = 88

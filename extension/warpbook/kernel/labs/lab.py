@@ -38,7 +38,7 @@ from warpbook_labs.cards.html import STYLE, figures, shown, words_html
 from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.check_progress import told_progress
-from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.notebook import open_lab
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.session import (
     Graded,
@@ -56,9 +56,8 @@ from warpbook_labs.errors import (
     StoreError,
     TooBusy,
 )
-from warpbook_labs.lab.cell_source import without_cell_line
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.sources import read_source
+from warpbook_labs.lab.sources import read_source, without_cell_line
 from warpbook_labs.results.check import cases_word
 from warpbook_monitors.plain_text import bounded, printable
 

@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from warpbook_labs.cards.html import STYLE, shown
-from warpbook_labs.cards.progress import how_far
-from warpbook_labs.course.next_lab import next_lab, skipped_words
-from warpbook_labs.course.overview import look_here, overview, so_far, speed_words
+from warpbook_labs.cards.words import how_far
+from warpbook_labs.course.overview import (
+    look_here,
+    next_lab,
+    overview,
+    skipped_words,
+    so_far,
+    speed_words,
+)
 from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_monitors.plain_text import joined
 

@@ -11,7 +11,7 @@ from warpbook_labs.cards.html import card_html
 from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cards.next_step import next_section
 from warpbook_labs.course.session import Graded
-from warpbook_labs.lab.plain_math import plain_math
+from warpbook_labs.lab.texts import plain_math
 from warpbook_monitors.plain_text import printable
 
 #: conditions of a check that a card of this kernel has said already

@@ -13,18 +13,16 @@ from warpbook_labs.course.quiz import (
     BadAnswers,
     Marked,
     QuizQuestion,
-    placement,
-    questions_here,
-    read_answers,
-    read_quiz,
-)
-from warpbook_labs.course.quiz_words import (
     begin_words,
     left_out_words,
     mark_words,
     marks_words,
+    placement,
     question_lines,
     question_markdown,
+    questions_here,
+    read_answers,
+    read_quiz,
 )
 from warpbook_labs.course.reading import find_text
 from warpbook_labs.errors import LabError

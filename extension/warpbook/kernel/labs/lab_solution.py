@@ -9,15 +9,14 @@ from typing import Any
 from warpbook.lab_solutions import solution_of
 from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cards.next_step import next_section, next_words, reference_sections
-from warpbook_labs.course.next_lab import next_lab
-from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.course.overview import look_here, next_lab, overview, so_far
 from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.solution import Solution
 from warpbook_labs.course.store import Store
 from warpbook_labs.errors import LabError
 from warpbook_labs.lab.entries import LabEntry
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.plain_math import plain_math
+from warpbook_labs.lab.texts import plain_math
 from warpbook_monitors.plain_text import printable
 
 

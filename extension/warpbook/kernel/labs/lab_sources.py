@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from warpbook_labs.lab.cell_source import with_cell_line, without_cell_line
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.sources import with_cell_line, without_cell_line
 
 
 def place_of(lab: str, folder: str | None = None) -> Path:

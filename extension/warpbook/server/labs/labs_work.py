@@ -24,11 +24,12 @@ from warpbook.lab_protocol import (
     LabSolution,
 )
 from warpbook.lab_solutions import solution_of
-from warpbook_labs.course.next_lab import next_lab, skipped_words
 from warpbook_labs.course.overview import (
     hints_of,
     look_here,
+    next_lab,
     overview,
+    skipped_words,
     so_far,
     speed_words,
 )
@@ -37,7 +38,7 @@ from warpbook_labs.course.reading import Reading, read_texts, text_folder
 from warpbook_labs.errors import BadText, LabError, NotInstalled
 from warpbook_labs.lab.catalogues import folder_of, read_lab
 from warpbook_labs.lab.entries import SoFar
-from warpbook_labs.lab.plain_math import plain_math
+from warpbook_labs.lab.texts import plain_math
 from warpbook_monitors.plain_text import bounded
 
 if TYPE_CHECKING:

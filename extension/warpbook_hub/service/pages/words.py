@@ -15,7 +15,7 @@ from warpbook.hub_protocol import Place, SubmissionReceipt
 from warpbook_hub.rules.lateness import MINUTE_MS, Window
 from warpbook_labs.cards.html import card_html
 from warpbook_labs.cards.model import PRACTICE, Card, CardText
-from warpbook_labs.lab.languages.names import LANGUAGE_NAMES
+from warpbook_labs.lab.languages.language import LANGUAGE_NAMES
 from warpbook_monitors.plain_text import bounded, printable
 
 STATES = {

@@ -11,7 +11,6 @@ from warpbook_labs.engines.answers.dialogue import Dialogues, Put
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.errors import BadLab, BadSource, TooBusy
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.plan_spec import PLAN_LIMITS, Plan
 from warpbook_labs.lab.python.questions import (
     BadQuestion,
     call_code,
@@ -21,6 +20,7 @@ from warpbook_labs.lab.python.questions import (
     judged,
 )
 from warpbook_labs.lab.sources import refuse_unfit
+from warpbook_labs.lab.spec import PLAN_LIMITS, Plan
 from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import CaseResult, CheckResult, Status

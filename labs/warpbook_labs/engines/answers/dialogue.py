@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Opening
-from warpbook_labs.lab.plan_spec import Function
 from warpbook_labs.lab.python.questions import Advance, Question, typed
+from warpbook_labs.lab.spec import Function
 from warpbook_labs.sandbox.kept import KeptProcess, KeptProcessError
 from warpbook_labs.sandbox.limits import Limits
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook_labs.engines.host.jobs import Bounds
+from warpbook_labs.engines.host.lane import Bounds
 from warpbook_labs.engines.host.messages import (
     LENGTH,
     MOST_BYTES,

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
+from warpbook_labs.cases.comparison import wrong_words
 from warpbook_labs.cases.inputs_at import with_inputs
 from warpbook_labs.cases.preparation import Arrays, OwnPython
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.engines.host.child_handle import Lost, Raised
 from warpbook_labs.engines.host.harness import Harness
-from warpbook_labs.engines.host.jobs import Bounds
-from warpbook_labs.engines.host.layout import Layout, laid_out
+from warpbook_labs.engines.host.lane import Bounds
+from warpbook_labs.engines.host.memory import Layout, laid_out
 from warpbook_labs.engines.host.messages import Prepare, Slot
-from warpbook_labs.gpu.case_outcome import CaseOutcome, device_case
-from warpbook_labs.lab.host_calls import calls_of, generator_of
+from warpbook_labs.gpu.jobs import CaseOutcome, device_case
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.shown_cases import calls_of, generator_of
 from warpbook_labs.results.device import DeviceCase
 
 

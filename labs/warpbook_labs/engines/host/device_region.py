@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpbook_labs.engines.host.layout import ALIGNMENT
-from warpbook_labs.engines.host.memory import handle_of
+from warpbook_labs.engines.host.memory import ALIGNMENT, handle_of
 from warpbook_labs.engines.host.messages import Memory, Slot
 from warpbook_labs.engines.host.regions import Values, first_poisoned, wrong_words
 from warpbook_labs.gpu.kernels import poison

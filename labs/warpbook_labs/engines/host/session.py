@@ -9,19 +9,18 @@ from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.host.child_handle import CantBegin, Lost, Raised
 from warpbook_labs.engines.host.correctness import fallen, try_case
 from warpbook_labs.engines.host.harness import Harness, TooLarge
-from warpbook_labs.engines.host.jobs import HostRequest
-from warpbook_labs.engines.host.layout import laid_out, largest
+from warpbook_labs.engines.host.lane import HostRequest
+from warpbook_labs.engines.host.memory import laid_out, largest
 from warpbook_labs.engines.host.messages import Load
 from warpbook_labs.engines.host.timing import Drawn, Trials
 from warpbook_labs.errors import BadLab
-from warpbook_labs.gpu.case_outcome import CaseOutcome, device_case
 from warpbook_labs.gpu.driver import Device
-from warpbook_labs.gpu.jobs import Began
+from warpbook_labs.gpu.jobs import Began, CaseOutcome, device_case
 from warpbook_labs.gpu.ratio import Side, Stopping
 from warpbook_labs.gpu.speed import Judge, Timed
 from warpbook_labs.lab.catalogues import catalogues
+from warpbook_labs.lab.files import VAULT
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.device import DeviceCase
 from warpbook_monitors.data_folder import data_folder
 

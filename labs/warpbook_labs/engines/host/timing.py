@@ -16,24 +16,27 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from warpbook_labs.cases.comparison import first_wrong
+from warpbook_labs.cases.comparison import first_wrong, wrong_words
 from warpbook_labs.cases.preparation import Arrays, OwnPython
-from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.engines.host.child_handle import Lost, Raised
 from warpbook_labs.engines.host.correctness import numbers_of
 from warpbook_labs.engines.host.harness import Harness, TookBack, Unit
-from warpbook_labs.engines.host.jobs import Bounds
-from warpbook_labs.engines.host.layout import laid_out
+from warpbook_labs.engines.host.lane import Bounds
+from warpbook_labs.engines.host.memory import laid_out
 from warpbook_labs.engines.host.messages import Prepare, Slot
 from warpbook_labs.engines.host.regions import Values
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.kernels import filled
 from warpbook_labs.gpu.ratio import Side, Stopping
-from warpbook_labs.gpu.sampling import drawn_of_look, pool_sizes
-from warpbook_labs.gpu.speed import IsEnough, Times, WrongOutput
-from warpbook_labs.lab.host_spec import HostPlace
+from warpbook_labs.gpu.speed import (
+    IsEnough,
+    Times,
+    WrongOutput,
+    drawn_of_look,
+    pool_sizes,
+)
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.spec import Speed
+from warpbook_labs.lab.spec import HostPlace, Speed
 
 #: units of each that are checked, but whose times are not used
 _WARM_UP = 3

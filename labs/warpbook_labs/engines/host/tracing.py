@@ -23,8 +23,8 @@ from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.nvrtc import CompileError
 from warpbook_labs.engines.host.child_handle import CantBegin, Lost, Raised
 from warpbook_labs.engines.host.correctness import numbers_of, put
-from warpbook_labs.engines.host.jobs import HostRequest
-from warpbook_labs.engines.host.layout import laid_out
+from warpbook_labs.engines.host.lane import HostRequest
+from warpbook_labs.engines.host.memory import laid_out
 from warpbook_labs.engines.host.messages import Prepare, Record
 from warpbook_labs.engines.host.session import Session, TooLarge
 from warpbook_labs.errors import BadLab, NotInstalled, NoTrace

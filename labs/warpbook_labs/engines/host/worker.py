@@ -18,7 +18,7 @@ import msgspec
 
 from warpbook_labs.compiler.nvrtc import CompileError
 from warpbook_labs.engines.host.child_handle import CantBegin, Lost
-from warpbook_labs.engines.host.jobs import HostRequest
+from warpbook_labs.engines.host.lane import HostRequest
 from warpbook_labs.engines.host.session import Session, TooLarge
 from warpbook_labs.engines.host.timing import Disturbed
 from warpbook_labs.errors import BadLab, NotInstalled

@@ -17,13 +17,12 @@ import msgspec
 
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
-from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.cases.comparison import WrongElement, number_words, wrong_words
 from warpbook_labs.cases.launch_limits import refuse_at_large_sizes
 from warpbook_labs.cases.preparation import Prepared
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.cases.wrong_words import number_words, wrong_words
 from warpbook_labs.compiler.jobs import Compiled
-from warpbook_labs.compiler.log_words import advice, lacking_headers
+from warpbook_labs.compiler.nvrtc import advice, lacking_headers
 from warpbook_labs.engines.interpreter.explaining import (
     address_words,
     answered,
@@ -51,13 +50,12 @@ from warpbook_labs.results.check import (
     sentence,
     status_of,
 )
-from warpbook_labs.results.findings import Counts, Finding
+from warpbook_labs.results.findings import Counts, Finding, top_lines
 from warpbook_labs.results.occupancy import (
     Held,
     held_by_launches,
     read_log,
 )
-from warpbook_labs.results.top_lines import top_lines
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Refused

@@ -22,8 +22,7 @@ from warpbook_labs.engines.interpreter.left_out import LeftOut, moved_from
 from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.spec import Counted, Lab
 from warpbook_labs.lab.texts import named_lines
-from warpbook_labs.results.findings import Counts, Finding
-from warpbook_labs.results.top_lines import top_lines
+from warpbook_labs.results.findings import Counts, Finding, top_lines
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 

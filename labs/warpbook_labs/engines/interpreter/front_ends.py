@@ -11,9 +11,8 @@ import msgspec
 from warpbook_labs.cases.execution import Run
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.cuda_headers import headers_for
-from warpbook_labs.compiler.jobs import Compile, Compiled
-from warpbook_labs.compiler.triton_jobs import CompileTriton
-from warpbook_labs.compiler.triton_variants import compile_job
+from warpbook_labs.compiler.jobs import Compile, Compiled, CompileTriton
+from warpbook_labs.compiler.programs import compile_job
 from warpbook_labs.engines.interpreter.jobs import (
     Asked,
     Interpret,

@@ -8,14 +8,14 @@ import secrets
 import numpy as np
 
 from warpbook_labs.cases import execution
+from warpbook_labs.cases.comparison import wrong_words
 from warpbook_labs.cases.preparation import Prepared
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.engines.kernels.buffers import Arena
 from warpbook_labs.errors import BadRule
-from warpbook_labs.gpu.case_outcome import CaseOutcome, device_case
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import BadArguments
+from warpbook_labs.gpu.jobs import CaseOutcome, device_case
 from warpbook_labs.gpu.kernels import poison
 from warpbook_labs.gpu.tools import Tools
 from warpbook_labs.lab.launch_rule import Rule

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.compiler.programs import image_of, job_of
-from warpbook_labs.engines.kernels.jobs import KernelRequest
 from warpbook_labs.errors import NotOnGpu, SourceProblem
 from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.gpu import Gpu
@@ -19,6 +18,13 @@ from warpbook_labs.results.stage_times import stage
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Refused
+
+
+class KernelRequest(Request, frozen=True, kw_only=True):
+    """Check kernels, and time them."""
+
+    #: what the source was compiled to; of Triton, PTX that the driver makes a cubin of
+    image: bytes
 
 
 def run_on_gpu(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.comparison import first_wrong
+from warpbook_labs.cases.comparison import first_wrong, wrong_words
 from warpbook_labs.cases.preparation import (
     Arrays,
     OwnPython,
@@ -25,14 +25,18 @@ from warpbook_labs.cases.preparation import (
     memory,
     shape_of,
 )
-from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.engines.kernels.buffers import Arena
 from warpbook_labs.errors import BadRule
 from warpbook_labs.gpu.errors import BadArguments, DriverError
 from warpbook_labs.gpu.kernels import filled
 from warpbook_labs.gpu.ratio import Side, Stopping, sides
-from warpbook_labs.gpu.sampling import drawn_of_look, pool_sizes
-from warpbook_labs.gpu.speed import IsEnough, Times, WrongOutput
+from warpbook_labs.gpu.speed import (
+    IsEnough,
+    Times,
+    WrongOutput,
+    drawn_of_look,
+    pool_sizes,
+)
 from warpbook_labs.gpu.tools import Found, Tools
 from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.loaded import LoadedLab

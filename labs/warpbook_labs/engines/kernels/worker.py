@@ -18,21 +18,22 @@ import msgspec
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.nvrtc import CompileError
 from warpbook_labs.engines.kernels.correctness import try_case
-from warpbook_labs.engines.kernels.jobs import KernelRequest
+from warpbook_labs.engines.kernels.lane import KernelRequest
 from warpbook_labs.engines.kernels.speed import time_calls
 from warpbook_labs.engines.kernels.timing import Source
 from warpbook_labs.errors import BadLab, BadRule, NotInstalled
-from warpbook_labs.gpu.case_outcome import CaseOutcome, device_case
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung
 from warpbook_labs.gpu.jobs import (
     TIMED_CALLS,
     Began,
+    CaseOutcome,
     Ended,
     Timed,
     Told,
     Tried,
     Trying,
+    device_case,
 )
 from warpbook_labs.gpu.speed import WrongOutput
 from warpbook_labs.gpu.tools import Tools

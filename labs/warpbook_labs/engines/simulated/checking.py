@@ -2,11 +2,17 @@
 
 What a jailed process gives back is data: of PyTorch on the CPU what the buffers
 hold, of the simulated GPU the program that it was asked to do, which is judged here.
+
+Decides on cases that are wrong where Python looked at numbers.
+
+A hidden case is recorded with other inputs than count, so a program that hangs on the
+numbers that Python saw is wrong with these, whether or not a GPU would be given it. It
+is recorded once more, and judged with the very inputs that it was recorded with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -18,7 +24,6 @@ from warpbook_labs.engines.simulated.explaining import (
     followed,
     with_lines,
 )
-from warpbook_labs.engines.simulated.looked import decided
 from warpbook_labs.engines.simulated.messages import (
     HostRan,
     Left,
@@ -27,13 +32,18 @@ from warpbook_labs.engines.simulated.messages import (
     RunTorch,
 )
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
-from warpbook_labs.engines.simulated.recorded import NotJudged, Told, told_simulated
+from warpbook_labs.engines.simulated.recorded import (
+    LOOKED,
+    NotJudged,
+    Told,
+    told_simulated,
+)
 from warpbook_labs.errors import BadLab, BadSource, NotInstalled
-from warpbook_labs.lab.host_spec import Host
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.sources import refuse_unfit
+from warpbook_labs.lab.spec import Host
 from warpbook_labs.lab.submission import Submission
-from warpbook_labs.lab.texts import INVALID_MESSAGE
+from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import (
     CaseResult,
     CheckResult,
@@ -45,6 +55,50 @@ from warpbook_labs.sandbox import parent, warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.progress import Steps
 from warpbook_labs.sandbox.work import Refused
+
+#: cases that are recorded once more
+_MOST_TRIED = 4
+
+
+def decided(
+    verdicts: Sequence[Told],
+    batch: Sequence[PreparedCalls],
+    again: Callable[[PreparedCalls], CaseResult | None],
+) -> list[Told]:
+    """Tell what can't be checked without a GPU from what is wrong.
+
+    Args:
+        verdicts: of the cases of a batch.
+        batch: these cases.
+        again: records a case once more, and judges it with the same inputs.
+    """
+    results = list(verdicts)
+    places = [
+        place
+        for place, verdict in enumerate(verdicts)
+        if verdict.looked_line is not None
+    ]
+    for place in places[:_MOST_TRIED]:
+        result = again(batch[place].as_shown())
+        if result is not None and not (result.passed or result.is_unsupported):
+            # one that is wrong decides on the submission
+            return results
+    for place in places:
+        results[place] = Told(_unsupported(results[place]))
+    return results
+
+
+def _unsupported(verdict: Told) -> CaseResult:
+    return msgspec.structs.replace(
+        verdict.case,
+        message=at_line(LOOKED, verdict.looked_line),
+        line=verdict.looked_line,
+        wrong=None,
+        advice="",
+        call=0,
+        is_unsupported=True,
+    )
+
 
 #: of all buffers of all cases that one process is given
 _MOST_BATCH_BYTES = 64 << 20

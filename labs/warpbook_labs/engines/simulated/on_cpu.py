@@ -21,8 +21,7 @@ from warpbook_labs.engines.simulated.messages import (
     RunOnCpu,
     RunTorch,
 )
-from warpbook_labs.errors import Missing, NotInstalled
-from warpbook_labs.lab.remedies import INSTALL_TORCH
+from warpbook_labs.errors import INSTALL_TORCH, Missing, NotInstalled
 from warpbook_labs.sandbox.learner_code import load_modules
 from warpbook_labs.sandbox.work import Refused
 

@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.cases.comparison import WrongElement, wrong_words
 from warpbook_labs.cases.inputs_at import with_inputs
 from warpbook_labs.cases.preparation import Arrays, OwnPython, is_buffer, shape_of
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.engines.simulated.messages import HostBuffer, HostCall, HostCase
 from warpbook_labs.gpu.kernels import poison
-from warpbook_labs.lab.host_calls import calls_of, generator_of
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.shown_cases import calls_of, generator_of
 from warpbook_labs.lab.spec import Parameter
 
 #: of poison that no right result has

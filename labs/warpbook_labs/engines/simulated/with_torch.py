@@ -33,8 +33,7 @@ from warpbook_labs.engines.simulated.messages import (
     RunTorch,
     Trial,
 )
-from warpbook_labs.errors import NotInstalled
-from warpbook_labs.lab.remedies import INSTALL_TORCH
+from warpbook_labs.errors import INSTALL_TORCH, NotInstalled
 from warpbook_labs.sandbox.learner_code import load_modules
 from warpbook_labs.sandbox.work import Refused
 

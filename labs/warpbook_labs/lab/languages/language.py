@@ -12,6 +12,14 @@ from msgspec import Struct
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Lab
 
+LANGUAGE_NAMES: dict[str, str] = {
+    "cuda": "CUDA C++",
+    "triton": "Triton",
+    "host": "PyTorch host code",
+    "plan": "Python functions",
+}
+
+
 #: what `cases.py` may have to define: cases, or questions
 FUNCTIONS = (("inputs", "expected", "tolerance"), ("questions", "judge"))
 

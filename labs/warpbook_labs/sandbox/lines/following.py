@@ -16,11 +16,14 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from warpbook_labs.sandbox.lines.line_distances import Lines, in_order, merge, nearest
 from warpbook_labs.sandbox.lines.objects import (
+    Lines,
     Objects,
     VersionOf,
+    in_order,
     is_plain,
+    merge,
+    nearest,
     part_of,
     version_of,
 )

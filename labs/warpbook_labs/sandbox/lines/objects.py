@@ -14,7 +14,28 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from warpbook_labs.sandbox.lines.line_distances import Lines, merge, nearest
+#: how near each line is, in statements
+Lines = dict[int, float]
+_MOST_KEPT = 64
+
+
+def in_order(lines: Lines) -> tuple[int, ...]:
+    """Name lines, the nearest first."""
+    return tuple(sorted(lines, key=lambda line: (lines[line], -line)))
+
+
+def merge(into: Lines, lines: Lines, steps: float) -> None:
+    """Add lines that are so many statements further away."""
+    for line, distance in lines.items():
+        into[line] = min(into.get(line, distance + steps), distance + steps)
+
+
+def nearest(lines: Lines) -> Lines:
+    """Leave the nearest of many lines."""
+    if len(lines) <= _MOST_KEPT:
+        return dict(lines)
+    return {line: lines[line] for line in in_order(lines)[:_MOST_KEPT]}
+
 
 #: counts how often a tensor was changed; None where that is not known
 VersionOf = Callable[[Any], int | None]

@@ -16,8 +16,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from warpbook_labs.compiler.jobs import Compiled
-from warpbook_labs.compiler.triton_jobs import CompileTriton, Variant
+from warpbook_labs.compiler.jobs import Compiled, CompileTriton, Variant
 from warpbook_labs.engines.interpreter.triton.running import (
     NoSource,
     load_triton,

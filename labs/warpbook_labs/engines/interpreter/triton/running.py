@@ -2,6 +2,11 @@
 
 None of the learner's Python is executed: a module is made of what the source says in
 the language of `lab/triton/language.py`, and calls nothing but `Operations`.
+
+The lines of a Triton source from which what is wrong came, once it was followed.
+
+What is told of a line is what it did in the last program that came there: all programs
+run the same Python.
 """
 
 from __future__ import annotations
@@ -13,33 +18,86 @@ import os
 import time
 import types
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from warpbook_labs.cases import execution
-from warpbook_labs.engines.interpreter.jobs import Interpreted, InterpretTriton, Ran
+from warpbook_labs.cases.execution import Memory
+from warpbook_labs.engines.interpreter.jobs import (
+    Asked,
+    Interpreted,
+    InterpretTriton,
+    Origin,
+    Ran,
+)
 from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported
 from warpbook_labs.engines.interpreter.triton.memory import (
     TritonMemory,
 )
 from warpbook_labs.engines.interpreter.triton.mending import mend, mend_library
 from warpbook_labs.engines.interpreter.triton.operations import Operations
-from warpbook_labs.engines.interpreter.triton.origins import origin_of
 from warpbook_labs.engines.interpreter.triton.watching import (
     FILE,
     Watched,
     products_counted,
 )
-from warpbook_labs.errors import BadSource, NotInstalled, SourceProblem
-from warpbook_labs.lab.remedies import INSTALL_TRITON
+from warpbook_labs.errors import INSTALL_TRITON, BadSource, NotInstalled, SourceProblem
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.lab.triton.source import translated
 from warpbook_labs.results.findings import Finding, Report
 from warpbook_labs.sandbox.learner_code import TooLong, line_of, load_modules, within
-from warpbook_labs.sandbox.lines.following import Follower
+from warpbook_labs.sandbox.lines.following import MOST_LINES, Follower
+from warpbook_labs.sandbox.lines.objects import in_order
 from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Status
+
+
+def origin_of(
+    question: Asked,
+    follower: Follower,
+    held: Sequence[Memory],
+    reports: Sequence[Report],
+) -> Origin:
+    """Give the lines that are asked for.
+
+    Args:
+        question: of what.
+        follower: that has watched the run.
+        held: what buffers hold in the end, with the lines that wrote there.
+        reports: of each launch.
+    """
+    line, has_written = question.line, True
+    launches: tuple[int, ...] = ()
+    if question.what == "finding":
+        findings = [finding for report in reports for finding in report.findings]
+        line = (findings[0].line or 0) if findings else 0
+    elif question.what == "nothing":
+        launches = tuple(range(len(reports)))
+        line, has_written = _writer_beside(question, held)
+    of_line = follower.of_line if question.what == "value" else follower.of_place
+    nearest = in_order(follower.by_statements(of_line(line)))[:MOST_LINES]
+    lines = tuple(other for other in nearest if other != line)
+    return Origin(lines, line, launches, has_written)
+
+
+def _writer_beside(question: Asked, held: Sequence[Memory]) -> tuple[int, bool]:
+    """Give the line that wrote the nearest element before, and whether it is another.
+
+    The line is 0 where nobody has written any.
+    """
+    lines = next(
+        (memory.writer_lines for memory in held if memory.name == question.buffer), b""
+    )
+    by_word = np.frombuffer(lines, "<u2")
+    written = np.flatnonzero(by_word)
+    if not len(written):
+        return 0, True
+    word = question.byte // 4
+    at = int(written[max(int(np.searchsorted(written, word)) - 1, 0)])
+    return int(by_word[at]), at != word
+
 
 Job = InterpretTriton
 

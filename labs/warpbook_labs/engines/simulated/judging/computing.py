@@ -9,7 +9,6 @@ import numpy as np
 
 from warpbook_labs.engines.simulated.judging.calls import (
     aten,
-    effort,
     operations,
     rates,
 )
@@ -18,7 +17,7 @@ from warpbook_labs.engines.simulated.judging.calls.operations import (
     Operation,
     moved_bytes,
 )
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.findings import ProgramRefused
 from warpbook_labs.engines.simulated.judging.graphs import Kernel
 from warpbook_labs.engines.simulated.judging.memory import (
     CARRIED,
@@ -61,7 +60,7 @@ class Computer:
         self.spend(
             sum(span.array.nbytes for span in (*reads, *writes)) + scratch_bytes,
             flops,
-            effort.seconds(operation, launch, flops, scratch_bytes),
+            rates.seconds(operation, launch, flops, scratch_bytes),
         )
         try:
             stamps = _stamps(operation, kernel)

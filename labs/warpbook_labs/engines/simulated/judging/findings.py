@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+
+class ProgramRefused(Exception):
+    """No machine could have been asked this, or it is more than a lab may ask."""
+
+
 Kind = Literal[
     "race",
     "host read too early",

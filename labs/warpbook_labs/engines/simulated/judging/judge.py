@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.simulated.judging.calls import rates
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
-from warpbook_labs.engines.simulated.judging.findings import Finding
+from warpbook_labs.engines.simulated.judging.findings import Finding, ProgramRefused
 from warpbook_labs.engines.simulated.judging.machine import Machine
 from warpbook_labs.engines.simulated.judging.memory import (
     CARRIED,
@@ -29,9 +28,8 @@ from warpbook_labs.engines.simulated.judging.memory import (
 from warpbook_labs.engines.simulated.judging.timeline import thinned
 from warpbook_labs.engines.simulated.messages import Buffer
 from warpbook_labs.engines.simulated.program import BeginCall, Program, View
-from warpbook_labs.results.bars import Bar
-from warpbook_labs.results.host_counts import HostCounts
-from warpbook_labs.sandbox.lines.line_distances import in_order
+from warpbook_labs.results.host_counts import Bar, HostCounts
+from warpbook_labs.sandbox.lines.objects import in_order
 
 MOST_INSTRUCTIONS = 100_000
 MOST_BARS = 400

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.simulated.dtypes import item_bytes
 from warpbook_labs.engines.simulated.judging.calls import rates
 from warpbook_labs.engines.simulated.judging.calls.allowed import (
     CHOOSING,
@@ -17,9 +16,9 @@ from warpbook_labs.engines.simulated.judging.calls.allowed import (
     base_of,
 )
 from warpbook_labs.engines.simulated.judging.calls.aten import indices_of
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.findings import ProgramRefused
 from warpbook_labs.engines.simulated.judging.graphs import Kernel
-from warpbook_labs.engines.simulated.program import View
+from warpbook_labs.engines.simulated.program import View, item_bytes
 
 #: numbers that are counted at once, so that memory stays bounded
 _AT_ONCE = 1 << 22

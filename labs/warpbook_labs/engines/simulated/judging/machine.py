@@ -15,13 +15,13 @@ from warpbook_labs.engines.simulated.judging.accesses import Accesses
 from warpbook_labs.engines.simulated.judging.allocator import Allocator
 from warpbook_labs.engines.simulated.judging.calls import rates
 from warpbook_labs.engines.simulated.judging.calls.convolution import Tuner
-from warpbook_labs.engines.simulated.judging.calls.counting import Counting
+from warpbook_labs.engines.simulated.judging.calls.rates import Counting
 from warpbook_labs.engines.simulated.judging.computing import host_ns
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
-from warpbook_labs.engines.simulated.judging.first_product import FirstProduct
+from warpbook_labs.engines.simulated.judging.findings import ProgramRefused
 from warpbook_labs.engines.simulated.judging.graphs import (
     Capture,
     Event,
+    FirstProduct,
     Graph,
     Kernel,
     Tenure,
@@ -36,8 +36,7 @@ from warpbook_labs.engines.simulated.judging.memory import (
     can_be_written,
 )
 from warpbook_labs.engines.simulated.judging.order import Lanes, Mark
-from warpbook_labs.engines.simulated.judging.replaying import Replayer
-from warpbook_labs.engines.simulated.judging.running import Runner
+from warpbook_labs.engines.simulated.judging.running import Replayer, Runner
 from warpbook_labs.engines.simulated.judging.timeline import Timeline
 from warpbook_labs.engines.simulated.judging.watch import Watch
 from warpbook_labs.engines.simulated.program import HOST, View

@@ -12,8 +12,8 @@ from heapq import heappop, heappush
 from typing import Literal, get_args
 
 from warpbook_labs.engines.simulated.judging.calls import rates
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
-from warpbook_labs.results.bars import Bar, Engine
+from warpbook_labs.engines.simulated.judging.findings import ProgramRefused
+from warpbook_labs.results.host_counts import Bar, Engine
 
 #: of one call, each node of a graph at each replay
 MOST_WORK = 200_000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.sandbox.lines.line_distances import Lines, in_order, merge
+from warpbook_labs.sandbox.lines.objects import Lines, in_order, merge
 
 if TYPE_CHECKING:
     from .memory import Span

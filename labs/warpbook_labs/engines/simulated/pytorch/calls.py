@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from warpbook_labs.engines.simulated.pytorch.refusing import refuse
+from warpbook_labs.engines.simulated.pytorch.current import refuse
 
 #: new memory that nobody writes
 EMPTY = frozenset(

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from warpbook_labs.engines.simulated.pytorch.copies import to_copy
+from warpbook_labs.engines.simulated.pytorch.current import refuse
 from warpbook_labs.engines.simulated.pytorch.machine import Machine
-from warpbook_labs.engines.simulated.pytorch.refusing import refuse
 
 _LAST = torch.channels_last
 _ONLY_WEIGHT = [False, True, False]

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from warpbook_labs.engines.simulated.program import Copy, Place
-from warpbook_labs.engines.simulated.pytorch import labels
+from warpbook_labs.engines.simulated.pytorch import accelerator
+from warpbook_labs.engines.simulated.pytorch.current import refuse
 from warpbook_labs.engines.simulated.pytorch.machine import Machine
-from warpbook_labs.engines.simulated.pytorch.refusing import refuse
 
 
 def to_copy(
@@ -123,7 +123,7 @@ def _expanded(machine: Machine, source: Any, target: Any) -> Any:
     if source.shape == target.shape:
         return source
     like = machine.memories.alias(source).expand(target.shape)
-    return labels.cuda_view(source, like) if source.is_cuda else like
+    return accelerator.cuda_view(source, like) if source.is_cuda else like
 
 
 def _same_order(source: Any, target: Any) -> bool:

@@ -9,8 +9,8 @@ import torch
 
 from warpbook_labs.engines.simulated.program import DEFAULT_STREAM, Launch
 from warpbook_labs.engines.simulated.pytorch import current
+from warpbook_labs.engines.simulated.pytorch.current import refuse, where
 from warpbook_labs.engines.simulated.pytorch.order import Graph
-from warpbook_labs.engines.simulated.pytorch.refusing import refuse, where
 from warpbook_labs.errors import Missing
 
 #: PyTorch hands out so many streams, of each priority, and then the first again

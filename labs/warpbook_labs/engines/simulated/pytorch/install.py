@@ -14,7 +14,7 @@ import torch
 from warpbook_labs.engines.simulated.lacking import leave_out_compiler
 from warpbook_labs.engines.simulated.pytorch import cuda, device, looking, specials
 from warpbook_labs.engines.simulated.pytorch.accelerator import NotSupported, give_gpu
-from warpbook_labs.engines.simulated.pytorch.refusing import refuse
+from warpbook_labs.engines.simulated.pytorch.current import refuse
 from warpbook_labs.engines.simulated.pytorch.session import Session
 
 #: parts that PyTorch loads when they are first wanted, which the jail allows no more

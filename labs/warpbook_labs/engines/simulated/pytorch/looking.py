@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from warpbook_labs.engines.simulated.pytorch import current, mapped
-from warpbook_labs.engines.simulated.pytorch.refusing import refuse
+from warpbook_labs.engines.simulated.pytorch.current import refuse
 
 _tolist, _numpy = torch.Tensor.tolist, torch.Tensor.numpy
 _array, _printed = torch.Tensor.__array__, torch._tensor_str._tensor_str

@@ -23,7 +23,7 @@ from warpbook_labs.engines.simulated.program import (
     Read,
     UseOn,
 )
-from warpbook_labs.engines.simulated.pytorch import labels
+from warpbook_labs.engines.simulated.pytorch import accelerator
 from warpbook_labs.engines.simulated.pytorch.calls import (
     COMPOSITE,
     EMPTY,
@@ -37,10 +37,10 @@ from warpbook_labs.engines.simulated.pytorch.calls import (
     with_each,
     written_down,
 )
+from warpbook_labs.engines.simulated.pytorch.current import refuse
 from warpbook_labs.engines.simulated.pytorch.memories import Memories, look_at_size
 from warpbook_labs.engines.simulated.pytorch.order import Order
 from warpbook_labs.engines.simulated.pytorch.record import MOST_INSTRUCTIONS, Record
-from warpbook_labs.engines.simulated.pytorch.refusing import refuse
 
 Special = Callable[..., Any]
 _VIEW_DTYPE = torch.ops.aten.view.dtype
@@ -130,7 +130,7 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
         return [
             index
             if index is None or index.is_cuda
-            else copied(self, None, index, device=labels.CUDA)
+            else copied(self, None, index, device=accelerator.CUDA)
             for index in indices
         ]
 
@@ -160,7 +160,7 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
             device = kwargs.get("device")
             if device is not None:
                 is_on_gpu = torch.device(device).type == "cuda"
-            kwargs["device"] = labels.CPU
+            kwargs["device"] = accelerator.CPU
         if is_on_gpu and is_pinned:
             raise RuntimeError("Only dense CPU tensors can be pinned")
         return "device" if is_on_gpu else "pinned" if is_pinned else "pageable"
@@ -178,7 +178,7 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
         """Give the view of a GPU's tensor that an alias on the CPU is."""
         if like.dtype != of.dtype:
             refuse(f"views of {of.dtype} as {like.dtype} but by `x.view(dtype)`")
-        return labels.cuda_view(of, like)
+        return accelerator.cuda_view(of, like)
 
     # -- what is written down
 
@@ -354,7 +354,7 @@ class _Call:
                 storage = tensor.untyped_storage()
                 if not self._is_same_memory(cpu, tensor):
                     storage = machine.memories.adopt(cpu, "device").untyped_storage()
-                labels.give_memory(tensor, storage, cpu)
+                accelerator.give_memory(tensor, storage, cpu)
 
     def _record(self, seed: int | None) -> None:
         kind, machine = self._kind, self._machine
@@ -385,7 +385,7 @@ class _Call:
         )
         if isinstance(held, torch.Tensor):
             like = self._machine.memories.alias(held).expand(writes[0].shape)
-            source = labels.cuda_view(held, like) if held.is_cuda else like
+            source = accelerator.cuda_view(held, like) if held.is_cuda else like
             self._machine.launch("copy", [source], writes)
         else:
             self._machine.launch("fill", [], writes, [held])

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from warpbook_labs.engines.simulated.pytorch.labels import CPU
-from warpbook_labs.engines.simulated.pytorch.refusing import refuse
+from warpbook_labs.engines.simulated.pytorch.accelerator import CPU
+from warpbook_labs.engines.simulated.pytorch.current import refuse
 
 INTERFACE = "__cuda_array_interface__"
 

@@ -18,9 +18,9 @@ from warpbook_labs.engines.simulated.program import (
     Release,
     View,
 )
-from warpbook_labs.engines.simulated.pytorch import labels
+from warpbook_labs.engines.simulated.pytorch import accelerator
+from warpbook_labs.engines.simulated.pytorch.current import refuse
 from warpbook_labs.engines.simulated.pytorch.record import Record
-from warpbook_labs.engines.simulated.pytorch.refusing import refuse
 
 _ALIGNMENT = 512
 #: of one allocation
@@ -94,7 +94,7 @@ class Memories:
             asker: who named the address, which the tensor keeps.
             cpu: what the CPU sees of it.
         """
-        tensor = labels.as_cuda(cpu)
+        tensor = accelerator.as_cuda(cpu)
         storage = tensor.untyped_storage()
         memory = Memory(pinned.number, "pinned", pinned.size_bytes)
         memory.shown, memory.cpu, memory.address = pinned, cpu, pinned.address
@@ -165,7 +165,7 @@ class Memories:
         if not (isinstance(tensor, torch.Tensor) and tensor.is_cuda):
             return tensor
         cpu = self.of(tensor).cpu
-        return labels.cpu_view(cpu, tensor)
+        return accelerator.cpu_view(cpu, tensor)
 
     def _enter(
         self, cpu: Any, place: Place, is_lent: bool = False
@@ -174,7 +174,7 @@ class Memories:
         held = None
         if place == "pinned":
             cpu, held = _apart(cpu)
-        tensor = labels.as_cuda(cpu) if place == "device" else cpu
+        tensor = accelerator.as_cuda(cpu) if place == "device" else cpu
         storage = tensor.untyped_storage()
         number = self._record.number_of("storage")
         memory = Memory(number, place, storage.nbytes())

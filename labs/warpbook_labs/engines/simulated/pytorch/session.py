@@ -12,9 +12,29 @@ from numpy.typing import NDArray
 from torch.utils._python_dispatch import _disable_current_modes
 
 from warpbook_labs.engines.simulated.program import Place, Program
-from warpbook_labs.engines.simulated.pytorch import current, settings
+from warpbook_labs.engines.simulated.pytorch import current
 from warpbook_labs.engines.simulated.pytorch.machine import Machine
 from warpbook_labs.engines.simulated.pytorch.record import MOST_INSTRUCTIONS
+
+_SEED = 67280421310721
+
+
+def begin() -> None:
+    """Put back what an earlier case may have set."""
+    cudnn = torch.backends.cudnn
+    cudnn.enabled, cudnn.benchmark, cudnn.deterministic = True, False, False
+    torch.backends.fp32_precision = cudnn.fp32_precision = "none"
+    # of its own besides what follows: a getter fails where the two differ
+    cudnn.allow_tf32 = True
+    cudnn.conv.fp32_precision = cudnn.rnn.fp32_precision = "tf32"
+    torch.set_float32_matmul_precision("highest")
+    torch._C._set_deterministic_algorithms(False, warn_only=False)
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    torch.set_grad_enabled(True)
+    torch.clear_autocast_cache()
+    torch.default_generator.manual_seed(_SEED)
+
 
 _PLACES: dict[str, Place] = {
     "device": "device",
@@ -53,7 +73,7 @@ class Session:
             most_instructions: so much may be asked.
             is_judged: what is recorded runs again with other numbers; else nothing is.
         """
-        settings.begin()
+        begin()
         self.machine = Machine(source_name, most_instructions, is_judged)
         memories = self.machine.memories
         self.tensors: dict[str, Any] = {}

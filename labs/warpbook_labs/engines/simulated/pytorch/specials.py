@@ -8,8 +8,8 @@ import torch
 
 from warpbook_labs.engines.simulated.pytorch import convolutions, copies
 from warpbook_labs.engines.simulated.pytorch.copies import to_copy
+from warpbook_labs.engines.simulated.pytorch.current import refuse
 from warpbook_labs.engines.simulated.pytorch.machine import Machine
-from warpbook_labs.engines.simulated.pytorch.refusing import refuse
 
 
 def scalar(machine: Machine, func: Any, x: Any) -> Any:

@@ -24,9 +24,9 @@ from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
     Buffer,
     Memory,
     Space,
+    Writers,
 )
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
-from warpbook_labs.engines.interpreter.ptx.memory.writers import Writers
 from warpbook_labs.engines.interpreter.ptx.text.calls import (
     at_first,
     function_addresses,
@@ -40,8 +40,8 @@ from warpbook_labs.engines.interpreter.ptx.text.errors import (
     Unsupported,
 )
 from warpbook_labs.engines.interpreter.ptx.text.link import Linked, link
+from warpbook_labs.engines.interpreter.ptx.text.loops import polling
 from warpbook_labs.engines.interpreter.ptx.text.parse import parse
-from warpbook_labs.engines.interpreter.ptx.text.polling import polling
 from warpbook_labs.engines.interpreter.ptx.text.program import (
     Address,
     Instruction,

@@ -5,7 +5,7 @@ in order where a barrier of the block, or of their warp, lies between them; else
 where a fence and a flag say so (`causality.py`). Atomic operations don't disturb each
 other, if the scope of each has the other thread in it ("morally strong" in the PTX
 ISA's "Memory Consistency Model"). `volatile` is weaker here than there: two volatile
-accesses do disturb each other, unless one of them waits for the other (`polling.py`),
+accesses do disturb each other, unless one of them waits for the other (`loops.py`),
 since a kernel that leaves it at that takes the first value that comes.
 """
 

@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import Lanes
-from warpbook_labs.engines.interpreter.ptx.memory.causality import Causality
-from warpbook_labs.engines.interpreter.ptx.memory.clocks import Clock, joined
+from warpbook_labs.engines.interpreter.ptx.memory.causality import (
+    Causality,
+    Clock,
+    joined,
+)
 from warpbook_labs.engines.interpreter.ptx.memory.copies import Copies
 from warpbook_labs.engines.interpreter.ptx.memory.races import Race, Tracker, Who
 from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
@@ -19,7 +22,7 @@ from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
     Space,
 )
 from warpbook_labs.engines.interpreter.ptx.text.link import Linked
-from warpbook_labs.engines.interpreter.ptx.text.polling import Polling
+from warpbook_labs.engines.interpreter.ptx.text.loops import Polling
 from warpbook_labs.engines.interpreter.ptx.text.program import Register
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools
 from warpbook_labs.results.findings import Finding, Report

@@ -14,11 +14,6 @@ from warpbook_labs.engines.interpreter.ptx.text.errors import (
     TooLarge,
     Unsupported,
 )
-from warpbook_labs.engines.interpreter.ptx.text.numbers import (
-    initial,
-    number,
-    width_bytes,
-)
 from warpbook_labs.engines.interpreter.ptx.text.program import (
     Address,
     Call,
@@ -38,6 +33,11 @@ from warpbook_labs.engines.interpreter.ptx.text.program import (
     Targets,
     Variable,
     Vector,
+)
+from warpbook_labs.engines.interpreter.ptx.text.values import (
+    initial,
+    number,
+    width_bytes,
 )
 
 #: more than any exercise needs

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import WARP
-from warpbook_labs.engines.interpreter.ptx.memory.clocks import Clock
+from warpbook_labs.engines.interpreter.ptx.memory.causality import Clock
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools
 from warpbook_labs.engines.interpreter.ptx.threads.steps import Code

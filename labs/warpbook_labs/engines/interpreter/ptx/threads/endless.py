@@ -4,17 +4,134 @@ A loop without a way out never ends for who is in it. Nor does one whose control
 (`loops.py`) is, after a round, as it was before: its exits depend on nothing else, so
 each round is like the last. That is looked at only now and then, and only for threads
 that stay in the loop meanwhile.
+
+Finds threads that all wait for others, none of which can ever let them go.
+
+In a loop that polls (`loops.py`) nothing changes but by other threads. Once all that
+can go on are in such loops, and after rounds of all of them no register, no place and
+no memory is another than before, each further round is like the last.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import Lanes
-from warpbook_labs.engines.interpreter.ptx.text.errors import Endless, TooLong
+from warpbook_labs.engines.interpreter.ptx.memory.state import State
+from warpbook_labs.engines.interpreter.ptx.text.errors import Endless, Fault, TooLong
 from warpbook_labs.engines.interpreter.ptx.text.link import Linked
-from warpbook_labs.engines.interpreter.ptx.text.loops import Loop, loop_ranges
+from warpbook_labs.engines.interpreter.ptx.text.loops import Loop, loop_ranges, sources
+from warpbook_labs.engines.interpreter.ptx.text.program import Register
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools, Values
+
+#: turns without any work before all is looked at, and then twice as many each time
+_FIRST_STALL_LOOK = 256
+
+
+class Stalled:
+    """Watches the loops of a kernel that wait for other threads."""
+
+    def __init__(self, state: State) -> None:
+        """Find these loops."""
+        self._state = state
+        code, labels = state.linked.code, state.linked.labels
+        self._inside = np.zeros(len(code) + 1, np.bool_)
+        loops = sorted(loop_ranges(code, labels), key=lambda loop: loop[1] - loop[0])
+        self._polls = state.polling.reads | state.polling.takes
+        for pc in self._polls:
+            begin, end = next(loop for loop in loops if loop[0] <= pc <= loop[1])
+            self._inside[begin : end + 1] = True
+        self._turns, self._next_look = 0, _FIRST_STALL_LOOK
+        self._look: _StallLook | None = None
+
+    def went(self, pc: int, mask: Bools, pcs: NDArray[np.int32], ready: Bools) -> None:
+        """Note a turn.
+
+        Args:
+            pc: where it began.
+            mask: who had it.
+            pcs: where all are now.
+            ready: who could have gone.
+
+        Raises:
+            Fault: they wait for ever.
+        """
+        if not self._inside[pc]:
+            self._turns, self._next_look, self._look = 0, _FIRST_STALL_LOOK, None
+            return
+        self._turns += 1
+        look = self._look
+        if look is not None:
+            look.moved |= mask
+            if look.is_same(pcs, ready):
+                self._tell(int(np.flatnonzero(ready)[0]), int(pcs[ready][0]))
+        if self._turns >= self._next_look:
+            self._next_look = 2 * self._turns
+            self._look = _StallLook(self._state, pcs)
+
+    def _tell(self, lane: int, pc: int) -> None:
+        state = self._state
+        poll = min(self._polls, key=lambda place: abs(place - pc))
+        line = state.line(poll)
+        on = "" if line is None else f" on line {line}"
+        words = f"{state.lanes.name_of(int(state.lanes.thread[lane]))} waits{on} for "
+        if state.is_reversed:
+            words += (
+                "what no thread writes that has begun. CUDA promises no order in which "
+                "blocks begin, and a GPU may hold only some of them at a time."
+                f"{self._taken_from()}"
+            )
+        else:
+            words += "what no thread writes any more."
+        raise Fault("deadlock", words, line)
+
+    def _taken_from(self) -> str:
+        """Say where blocks take their work by their index."""
+        lines = dict.fromkeys(
+            instruction.line
+            for instruction in self._state.linked.code
+            if instruction.line is not None
+            and any(
+                isinstance(source, Register) and source.name.startswith("%ctaid")
+                for source in sources(instruction)
+            )
+        )
+        if not lines:
+            return ""
+        named = ", ".join(f"line {line}" for line in list(lines)[:2])
+        return (
+            f" `blockIdx` is read on {named}: a number taken by `atomicAdd` is that of "
+            "a block that has begun."
+        )
+
+
+class _StallLook:
+    """All that the threads and their memory hold."""
+
+    def __init__(self, state: State, pcs: NDArray[np.int32]) -> None:
+        self._state, self._pcs = state, pcs.copy()
+        self.moved = np.zeros(len(pcs), np.bool_)
+        self._before = [array.copy() for array in self._held()]
+
+    def _held(self) -> list[NDArray[Any]]:
+        state = self._state
+        spaces = (state.memory.space, state.shared, state.local)
+        return [*state.lanes.registers(), *(space.data for space in spaces)]
+
+    def is_same(self, pcs: NDArray[np.int32], ready: Bools) -> bool:
+        """Tell whether all have had a turn, and nothing is another than before."""
+        if not self.moved[ready].all() or not np.array_equal(pcs, self._pcs):
+            return False
+        pairs = zip(self._held(), self._before, strict=True)
+        return all(
+            np.array_equal(held.view(np.uint8), before.view(np.uint8))
+            for held, before in pairs
+        )
+
 
 #: rounds before a loop is looked at, and then twice as many each time
 _FIRST_LOOK = 128

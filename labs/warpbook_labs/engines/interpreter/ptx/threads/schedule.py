@@ -19,8 +19,7 @@ from warpbook_labs.engines.interpreter.ptx.text.errors import Fault, TooLong
 from warpbook_labs.engines.interpreter.ptx.text.program import Instruction
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools
 from warpbook_labs.engines.interpreter.ptx.threads.barriers import Barriers
-from warpbook_labs.engines.interpreter.ptx.threads.endless import EndlessLoops
-from warpbook_labs.engines.interpreter.ptx.threads.stalled import Stalled
+from warpbook_labs.engines.interpreter.ptx.threads.endless import EndlessLoops, Stalled
 from warpbook_labs.engines.interpreter.ptx.threads.steps import Code
 from warpbook_labs.engines.interpreter.ptx.threads.warp import members
 from warpbook_labs.results.findings import Counts

@@ -22,9 +22,8 @@ from typing import Any
 import torch
 from msgspec import Struct
 
-from warpbook_labs.engines.simulated.dtypes import item_bytes
-from warpbook_labs.engines.simulated.program import HOST, Launch, View
-from warpbook_labs.results.top_lines import top_lines
+from warpbook_labs.engines.simulated.program import HOST, Launch, View, item_bytes
+from warpbook_labs.results.findings import top_lines
 
 #: what the model calls an H200: operations and bytes in a nanosecond
 SIMT_PER_NS, TF32_PER_NS, HALF_PER_NS, BYTES_PER_NS = 50e3, 380e3, 750e3, 4.1e3

@@ -15,9 +15,8 @@ from typing import Any, Literal
 
 import torch
 
-from warpbook_labs.engines.simulated.dtypes import item_bytes
 from warpbook_labs.engines.simulated.judging.calls import allowed, aten, convolution
-from warpbook_labs.engines.simulated.program import Launch, View
+from warpbook_labs.engines.simulated.program import Launch, View, item_bytes
 
 Views = Sequence[View]
 Numbers = tuple[float, ...]
