@@ -67,7 +67,6 @@ class SourceProblem(LabError, ValueError):
     """What is wrong with a source; the message begins with the line, if it has one."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
-        """Take words, and the line of the source, counted from 1."""
         super().__init__(f"Line {line}: {message}" if line else message)
         self.line = line
 

@@ -64,7 +64,6 @@ def next_section(words: Iterable[str]) -> CardSection:
 
 
 def next_words(lab: LabEntry | None, command: str) -> str:
-    """Name the next lab, and the command that opens it."""
     if lab is None:
         return "No lab is left that is not passed and can be checked here."
     return f"{lab.number} {lab.title}, about {lab.minutes} minutes: `{command}`"

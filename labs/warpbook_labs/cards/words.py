@@ -13,7 +13,6 @@ _STATES = {"new": "not begun", "begun": "begun", "passed": "passed"}
 
 
 def how_far(done: SoFar | None) -> str:
-    """Say it in a word or two."""
     if done is None:
         return "not known"
     if done.state == "tried":
@@ -64,7 +63,6 @@ def card_status(result: CheckResult) -> CardStatus:
 
 
 def case_status(case: CaseResult | DeviceCase) -> CardStatus:
-    """Give the status of one case."""
     if case.passed:
         return "passed"
     if isinstance(case, DeviceCase):

@@ -128,7 +128,6 @@ def _share(percent: int) -> str:
 
 
 def _words(count: str, got: int) -> str:
-    """Name what is counted, in the singular of one."""
     words = _WORDS.get(count, count.replace("_", " "))
     if got == 1:
         return " ".join(_ONE.get(word, word) for word in words.split())

@@ -17,7 +17,6 @@ def wrong_words(wrong: WrongElement) -> str:
 
 
 def number_words(wrong: WrongElement) -> str:
-    """Say what an element is, and what it must be."""
     place = ", ".join(map(str, wrong.index))
     return (
         f"{wrong.output}[{place}] is {wrong.got}; right is {wrong.expected}, "
@@ -55,7 +54,6 @@ def _beside_words(wrong: WrongElement) -> str:
 
 
 def count_words(wrong: WrongElement) -> str:
-    """Say how many elements are wrong."""
     return f"{wrong.wrong:,} of {wrong.elements:,} elements are wrong."
 
 

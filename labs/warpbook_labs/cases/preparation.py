@@ -31,7 +31,6 @@ class OwnPython:
     """A lab's own Python, held to what it promises."""
 
     def __init__(self, loaded: LoadedLab) -> None:
-        """Take the Python of a lab."""
         self._loaded = loaded
 
     def inputs(

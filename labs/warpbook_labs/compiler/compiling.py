@@ -27,7 +27,6 @@ def prepare() -> None:
 
 
 def do(job: Compile) -> Compiled | Refused:
-    """Do a job."""
     try:
         compiled = compile_to_ptx(
             job.source, job.architecture, job.options, job.headers

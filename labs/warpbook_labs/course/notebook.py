@@ -92,12 +92,10 @@ def notebook_json(cells: Sequence[Cell], name: str) -> str:
 
 
 def words_cell(text: str) -> Cell:
-    """Make a cell of Markdown."""
     return {"cell_type": "markdown", "metadata": {}, "source": _lines(text)}
 
 
 def code_cell(text: str) -> Cell:
-    """Make a cell of code that has not run."""
     return {
         "cell_type": "code",
         "execution_count": None,

@@ -35,7 +35,6 @@ def question_lines(number: int, question: QuizQuestion) -> Iterator[str]:
 
 
 def question_markdown(number: int, question: QuizQuestion) -> str:
-    """Write a question as Markdown."""
     parts = [f"**{number}.** {question.ask}"]
     if question.code:
         parts.append(f"```\n{question.code}\n```")
@@ -79,7 +78,6 @@ def mark_words(number: int, mark: Marked) -> str:
 
 
 def begin_words(result: Placement, labs: Sequence[LabEntry]) -> str:
-    """Name the lab to begin with, and why."""
     titles = {lab.id: f"{lab.number} {lab.title}" for lab in labs}
     return (
         f"{marks_words(result.marks)} Begin with {titles[result.begin]}, {result.why}."
@@ -154,7 +152,6 @@ class QuizQuestion(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def lettered(self) -> dict[str, Choice]:
-        """Give the choices by their letters."""
         return dict(zip(LETTERS, self.choices, strict=False))
 
     @property

@@ -74,7 +74,6 @@ class Interrupted(KeyboardInterrupt):
     """Grading was interrupted; the message says how it is done later."""
 
     def __init__(self, submission: int, message: str) -> None:
-        """Name the submission that is kept."""
         super().__init__(message)
         self.submission = submission
 

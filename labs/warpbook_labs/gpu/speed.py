@@ -66,7 +66,6 @@ class WrongOutput(Exception):
     """A timed call was wrong; the message is for the learner."""
 
     def __init__(self, kind: Kind, message: str) -> None:
-        """Say how it was wrong."""
         super().__init__(message)
         self.kind: Kind = kind
 
@@ -95,7 +94,6 @@ class Judge:
     """What the lab asks, and whether it is met."""
 
     def __init__(self, lab: Lab, speed: Speed, card: LimitCard | None) -> None:
-        """Take the lab, and what this GPU was measured to reach."""
         self._speed = speed
         self._limit_ns: float | None = None
         #: work that reads more than it writes is faster than a copy

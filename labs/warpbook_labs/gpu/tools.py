@@ -100,7 +100,6 @@ class Tools:
     """Trusted kernels, and what they need of the GPU's memory."""
 
     def __init__(self, device: Device) -> None:
-        """Load them, compiled if that was not done before."""
         self.device = device
         source = SOURCE.read_text(encoding="utf-8")
         self._program = device.load(kept_program(source, device.architecture))

@@ -36,15 +36,12 @@ class CaseGrader(Grader):
     """Cases, drawn and judged."""
 
     def __init__(self, engines: CaseEngines) -> None:
-        """Take the engines of the language."""
         self.engines = engines
 
     def get_ready(self) -> None:
-        """Have the engine that needs no GPU start its processes."""
         self.engines.get_ready()
 
     def grade(self, submission: Submission) -> CheckResult:
-        """Run the cases shown; of a seed also its own, on a GPU larger and timed."""
         lab, seed = submission.loaded.lab, submission.seed
         cases = public_cases(lab)
         if seed is None:
@@ -108,12 +105,10 @@ class CaseGrader(Grader):
             return self.engines.check(submission, cases)
 
     def check_shown(self, submission: Submission) -> CheckResult | None:
-        """Run the cases that are shown: what fails them needs no other."""
         cases = public_cases(submission.loaded.lab)
         return self.engines.check(submission, cases)
 
     def check_draws(self, submission: Submission, seeds: Sequence[int]) -> Draws:
-        """Run all draws at once."""
         lab = submission.loaded.lab
         public = public_cases(lab)
         hidden = {
@@ -130,7 +125,6 @@ class CaseGrader(Grader):
         return Draws(result, by_draw)
 
     def refuse_other_draws(self, loaded: LoadedLab, seeds: Sequence[int]) -> None:
-        """Draw the inputs of each kind of values twice."""
         python, lab = OwnPython(loaded), loaded.lab
         hidden = [case for seed in seeds for case in hidden_cases(lab, seed)]
         # those that are shown are smaller
@@ -155,5 +149,4 @@ class CaseGrader(Grader):
     def record_trace(
         self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
     ) -> None:
-        """Record it by the engine that runs it on a GPU."""
         self.engines.record_trace(gpu, submission, trace, telemetry)

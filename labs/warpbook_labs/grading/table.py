@@ -43,18 +43,15 @@ class KernelEngines(CaseEngines):
     """The interpreter, and a process that launches kernels."""
 
     def __init__(self, front_end: FrontEnd) -> None:
-        """Take what leads from the language to the interpreter."""
         self._front_end = front_end
 
     def get_ready(self) -> None:
-        """Load compiler and interpreter."""
         warm.wake(self._front_end.compiler)
         warm.wake(self._front_end.kind)
 
     def fitted(
         self, submission: Submission, cases: Sequence[DrawnCase]
     ) -> Sequence[DrawnCase]:
-        """Have one case fill the grid of the source's first configuration."""
         try:
             first = self._front_end.configurations(submission.source)[0]
             lab = submission.loaded.lab
@@ -64,7 +61,6 @@ class KernelEngines(CaseEngines):
             return cases
 
     def check(self, submission: Submission, cases: Sequence[DrawnCase]) -> CheckResult:
-        """Interpret every case."""
         return check_kernels(self._front_end, submission, cases)
 
     def run_on_gpu(
@@ -74,7 +70,6 @@ class KernelEngines(CaseEngines):
         cases: Sequence[DrawnCase],
         is_timed: bool,
     ) -> DeviceResult:
-        """Launch the first configuration of the source."""
         with contextlib.suppress(BadSource):
             first = self._front_end.configurations(submission.source)[0]
             submission = submission.with_source(first)
@@ -94,7 +89,6 @@ class KernelEngines(CaseEngines):
     def record_trace(
         self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
     ) -> None:
-        """Record its launches."""
         trace_kernels(gpu, submission, trace, telemetry)
 
 
@@ -104,11 +98,9 @@ class HostEngines(CaseEngines):
     needs_quiet_cpu = True
 
     def get_ready(self) -> None:
-        """Load PyTorch, and give it a simulated GPU."""
         warm.wake(Record)
 
     def check(self, submission: Submission, cases: Sequence[DrawnCase]) -> CheckResult:
-        """Record what is asked of the GPU, and judge it."""
         return check_host(submission, cases)
 
     def run_on_gpu(
@@ -118,7 +110,6 @@ class HostEngines(CaseEngines):
         cases: Sequence[DrawnCase],
         is_timed: bool,
     ) -> DeviceResult:
-        """Run it; bounds of its own hold there."""
         return run_host(gpu, submission, cases, is_timed)
 
     def has_veto(self, result: CheckResult) -> bool:
@@ -136,7 +127,6 @@ class HostEngines(CaseEngines):
     def record_trace(
         self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
     ) -> None:
-        """Have the learner's process record itself."""
         trace_host(gpu, submission, trace, telemetry)
 
 
@@ -147,11 +137,9 @@ class PlanGrader(Grader):
         """Start nothing: plain Python is there at once."""
 
     def grade(self, submission: Submission) -> CheckResult:
-        """Ask the questions that are shown, and of a seed its hidden ones."""
         return check_plan(submission)
 
     def check_draws(self, submission: Submission, seeds: Sequence[int]) -> Draws:
-        """Ask draw by draw; enough right answers count as all."""
         results = check_draws(submission, seeds)
         cases = {
             seed: [
@@ -165,14 +153,12 @@ class PlanGrader(Grader):
         return Draws((failed or results)[0], cases)
 
     def refuse_other_draws(self, loaded: LoadedLab, seeds: Sequence[int]) -> None:
-        """Draw the same questions twice."""
         if loaded.lab.plan is not None:
             refuse_other_chance(loaded, loaded.lab.plan)
 
     def record_trace(
         self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path
     ) -> None:
-        """Refuse: nothing of it runs on a GPU."""
         raise NoTrace(
             f"{submission.loaded.lab.id} runs nothing on a GPU, so there is no trace."
         )

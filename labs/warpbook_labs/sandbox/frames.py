@@ -21,7 +21,6 @@ def read_message(pipe: IO[bytes], most_bytes: int) -> bytes | None:
 
 
 def write_message(pipe: IO[bytes], content: bytes) -> None:
-    """Write one message."""
     pipe.write(len(content).to_bytes(_LENGTH_BYTES, "little"))
     pipe.write(content)
     pipe.flush()

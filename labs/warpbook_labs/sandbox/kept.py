@@ -29,7 +29,6 @@ class KeptProcessError(Exception):
     """It gave no answer; the message says why."""
 
     def __init__(self, message: str, is_late: bool = False) -> None:
-        """Say why, and whether it has had all its time."""
         super().__init__(message)
         self.is_late = is_late
 

@@ -40,7 +40,6 @@ class Printed(io.TextIOBase):
     """What was printed, its first part."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self.held = ""
 
     def write(self, text: str) -> int:

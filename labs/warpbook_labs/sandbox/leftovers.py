@@ -20,7 +20,6 @@ class OwnFolder(tempfile.TemporaryDirectory[str]):
     """A folder that is a leftover from the moment its process ends."""
 
     def __init__(self, prefix: str) -> None:
-        """Make it, and lock it."""
         super().__init__(prefix=prefix, ignore_cleanup_errors=True)
         self._lock = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
         fcntl.flock(self._lock, fcntl.LOCK_SH)

@@ -164,7 +164,6 @@ class Bounded:
                 return
 
     def keep(self, part: bytes) -> None:
-        """Keep what there is room for."""
         self._held += part[: self._most_bytes + 1 - len(self._held)]
 
     def read_and_close(self) -> None:

@@ -51,7 +51,6 @@ class Steps:
         self.add(0)
 
     def add(self, count: int) -> None:
-        """Count steps; more than there are can't be."""
         if self._report is None:
             return
         with self._lock:

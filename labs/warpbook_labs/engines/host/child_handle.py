@@ -45,7 +45,6 @@ class Lost(Exception):
     """The child is of no use any more; the message is for the learner."""
 
     def __init__(self, kind: Kind, message: str, of_hidden: str = "") -> None:
-        """Say how it ended, and what of that may be told of a hidden case."""
         super().__init__(message)
         self.kind: Kind = kind
         self.of_hidden = of_hidden or message
@@ -55,7 +54,6 @@ class CantBegin(Exception):
     """A child can't begin here, for no fault of a source; the message says why."""
 
     def __init__(self, failed: Failed) -> None:
-        """Take what it said."""
         super().__init__(failed.message)
         self.kind = failed.kind
 
@@ -149,7 +147,6 @@ class ChildHandle:
         self.done(command, patience_s)
 
     def send(self, command: Command) -> None:
-        """Tell it what to do."""
         left = framed(command)
         try:
             while left:

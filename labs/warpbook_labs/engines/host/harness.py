@@ -194,7 +194,6 @@ class Harness:
     def next_run(
         self, sets: int, numbers: dict[str, int | float], is_empty: bool = False
     ) -> Run:
-        """Make the next order."""
         self._turn += 1
         return Run(self._turn, tuple(range(sets)), numbers, is_empty)
 

@@ -90,7 +90,6 @@ class Mapped:
     """Memory of the host, behind an open file that has no name."""
 
     def __init__(self, descriptor: int, size_bytes: int) -> None:
-        """Map it."""
         self.descriptor, self.size_bytes = descriptor, size_bytes
         self.map = mmap.mmap(descriptor, size_bytes)
         self.bytes: NDArray[np.uint8] = np.frombuffer(self.map, np.uint8)
@@ -115,7 +114,6 @@ class OpenedOnGpu:
     """The GPU's memory, which another process has taken."""
 
     def __init__(self, address: int) -> None:
-        """Take its address here."""
         self.address = address
 
     def part(self, offset: int, size_bytes: int) -> Part:
@@ -127,7 +125,6 @@ class Part:
     """Bytes on the GPU."""
 
     def __init__(self, address: int, size_bytes: int) -> None:
-        """Say which."""
         self.__cuda_array_interface__ = {
             "shape": (size_bytes,),
             "typestr": "|u1",

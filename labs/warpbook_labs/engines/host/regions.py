@@ -68,7 +68,6 @@ def copy(to: Bytes, held: Bytes) -> None:
 
 
 def is_same(one: Bytes, other: Bytes) -> bool:
-    """Tell whether as many bytes are the same."""
 
     def is_other(part: slice) -> Any:
         left, right = one[part], other[part]
@@ -177,7 +176,6 @@ class HostRegion:
         pools: dict[str, Values],
         sides: Sequence[Side],
     ) -> None:
-        """Take it."""
         self._place, self._pools = place, pools
         self._shared = {side: Mapped.new(size_bytes) for side in sides}
         for begin in range(0, size_bytes, _TOUCHED_BYTES):

@@ -88,7 +88,6 @@ class Session:
 
     @property
     def timed_sizes(self) -> dict[str, int]:
-        """Give the sizes that are timed."""
         return {} if self._speed is None else dict(self._speed.sizes)
 
     def began(self) -> Began:

@@ -226,7 +226,6 @@ class _CheckedCase:
 
     @property
     def run(self) -> execution.Run:
-        """Give what the jail runs."""
         return self._prepared.run
 
     def result(self, ran: Ran, ptx: str, origin: Origin | None = None) -> CaseResult:

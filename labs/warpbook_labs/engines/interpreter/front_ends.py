@@ -95,7 +95,6 @@ class CudaFrontEnd(FrontEnd):
     def build(
         self, submission: Submission, rule: Rule, cases: Sequence[DrawnCase]
     ) -> Job[Compiled]:
-        """Compile to PTX, and for what its kernels take, for a real GPU."""
         source = submission.source
         headers = headers_for(source)
         architecture = _architecture()
@@ -104,31 +103,26 @@ class CudaFrontEnd(FrontEnd):
         )
 
     def simpler_build(self, source: str) -> Job[Compiled] | None:
-        """Leave out the assembler, which may stumble where the compiler does not."""
         return Compile(source, headers=headers_for(source), is_for_all=True)
 
     def program(self, source: str, compiled: Compiled) -> str:
-        """Give the PTX."""
         return compiled.ptx
 
     def job(
         self, program: str, runs: tuple[Run, ...], limits: Limits
     ) -> Job[Interpreted]:
-        """Interpret PTX."""
         processor_s = _SHARE_OF_TIME * limits.processor_s
         return Interpret(program, runs, processor_s=processor_s)
 
     def asking(
         self, program: str, run: Run, limits: Limits, question: Asked
     ) -> Job[Interpreted]:
-        """Interpret PTX, and follow where values come from."""
         job = self.job(program, (run,), limits)
         return msgspec.structs.replace(job, question=question)
 
     def left_out(
         self, source: str, program: str, writer: int, lines: Sequence[int]
     ) -> LeftOut:
-        """Look for them in the source's text."""
         return left_out(source, program, writer, lines)
 
 
@@ -139,30 +133,25 @@ class TritonFrontEnd(FrontEnd):
     compiler = CompileTriton
 
     def configurations(self, source: str) -> Sequence[str]:
-        """Give a source for each configuration of `autotune`."""
         return configured(source)
 
     def build(
         self, submission: Submission, rule: Rule, cases: Sequence[DrawnCase]
     ) -> Job[Compiled]:
-        """Compile what the cases that are shown launch."""
         shown = [case.sizes for case in cases if not case.is_hidden]
         return compile_job(submission, rule, shown or [cases[0].sizes])
 
     def program(self, source: str, compiled: Compiled) -> str:
-        """Give the source."""
         return source
 
     def job(
         self, program: str, runs: tuple[Run, ...], limits: Limits
     ) -> Job[Interpreted]:
-        """Interpret Triton."""
         return InterpretTriton(program, runs, _SHARE_OF_TIME * limits.processor_s)
 
     def asking(
         self, program: str, run: Run, limits: Limits, question: Asked
     ) -> Job[Interpreted]:
-        """Interpret Triton, and follow its Python."""
         job = self.job(program, (run,), limits)
         return msgspec.structs.replace(job, question=question)
 

@@ -24,7 +24,6 @@ class Stopped(Exception):
     """Not all were run; the message says why."""
 
     def __init__(self, message: str, status: StopStatus = "stopped") -> None:
-        """Say why: whether the time was up, or something is not known here."""
         super().__init__(message)
         self.status = status
 

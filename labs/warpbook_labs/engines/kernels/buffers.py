@@ -61,7 +61,6 @@ class Arena:
 
     @property
     def addresses(self) -> dict[str, int]:
-        """Give the addresses of the buffers."""
         return {name: self.base + place.begin for name, place in self.places.items()}
 
     def renew(self) -> None:

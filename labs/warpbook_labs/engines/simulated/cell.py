@@ -66,7 +66,6 @@ class Cell:
     """A cell that runs."""
 
     def __init__(self, chance: random.Random, is_measured: bool = False) -> None:
-        """Begin it, on a GPU that `warpbook limits` measured, or on one that not."""
         self._chance = chance
         self._begin_ns = self._now_ns = chance.randrange(10**15, 10**18)
         self._free_ns = {MAIN: 0, SIDE: 0}
@@ -81,7 +80,6 @@ class Cell:
         self._gpu = GpuLimits(GPU_NAME, (9, 0), 132, 2048, 65536, 233472, measured)
 
     def line(self, number: int) -> None:
-        """Come to a line."""
         self._marks.append((number, self._now_ns))
 
     def ns(self, between: Microseconds) -> int:
@@ -155,7 +153,6 @@ class Cell:
         self._operator(operator, begin_ns, number, None)
 
     def wait(self, api: str = "cudaDeviceSynchronize") -> None:
-        """Wait for the GPU."""
         until_ns = max(*self._free_ns.values(), self._now_ns) + self.ns((2, 3))
         self._call(api, until_ns - self._now_ns)
 
@@ -174,7 +171,6 @@ class Cell:
         ]
 
     def profile(self) -> CellProfile:
-        """Analyse it as a profiled cell is."""
         events = self._events
         on_gpu = (Category.COPY, Category.KERNEL)
 

@@ -26,7 +26,6 @@ class Script:
         self.cell.python((20, 60))
 
     def at(self, place: int) -> Cell:
-        """Come to a place."""
         self.cell.line(self.lines[place])
         return self.cell
 
@@ -73,7 +72,6 @@ class Script:
         self.at(place).copy("DtoD", "", size_bytes, rate, "aten::clone")
 
     def read_number(self, place: int) -> None:
-        """Read one number back."""
         self.at(place).copy("DtoH", "Pageable", 4, 1, "aten::item")
 
     def finish(self) -> CellProfile:

@@ -85,7 +85,6 @@ class PreparedCalls:
 
     @property
     def size_bytes(self) -> int:
-        """Tell how much all calls hold."""
         return len(self.given) * sum(buffer.size_bytes for buffer in self.buffers)
 
     def to_run(self) -> HostCase:

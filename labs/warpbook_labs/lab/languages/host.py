@@ -24,7 +24,6 @@ class HostCode(Language):
     section = "host"
 
     def refuse_unfit(self, loaded: LoadedLab) -> None:
-        """Refuse counts that are not counted, and sources without their functions."""
         lab, file = loaded.lab, loaded.folder / "lab.toml"
         refuse_unfit_cases(lab, file)
         for bound in lab.counted:
@@ -54,23 +53,19 @@ class HostCode(Language):
         }
 
     def needs(self, lab: Lab) -> tuple[str, ...]:
-        """Name PyTorch where results are computed with it."""
         return () if self._is_simulated(lab) else ("PyTorch",)
 
     def missing(self, lab: Lab, here: Here) -> str:
-        """Say how to install PyTorch."""
         if self._is_simulated(lab) or here.torch:
             return ""
         return f"PyTorch is not installed: {INSTALL_TORCH}"
 
     def limits(self, lab: Lab, here: Here) -> str:
-        """Say that the GPU is not used without PyTorch."""
         if here.gpus and not here.torch:
             return f"Nothing is run on the GPU without PyTorch: {INSTALL_TORCH}"
         return super().limits(lab, here)
 
     def trial_words(self, lab: Lab) -> str | None:
-        """Say what the simulated GPU shows."""
         if not self._is_simulated(lab):
             return ""
         return ", with what a simulated GPU was asked, and when it did that"

@@ -31,7 +31,6 @@ class KernelLanguage(Language):
         """
 
     def trial_words(self, lab: Lab) -> str | None:
-        """Say that lines are counted."""
         return ", with what each of its lines costs"
 
     @abstractmethod
@@ -39,7 +38,6 @@ class KernelLanguage(Language):
         """Say why a count can't be bounded in this language; empty if it can."""
 
     def refuse_unfit(self, loaded: LoadedLab) -> None:
-        """Refuse keys of host code, counts that are not made, and bad launch rules."""
         lab, file = loaded.lab, loaded.folder / "lab.toml"
         refuse_unfit_cases(lab, file)
         if loaded.given:
@@ -72,19 +70,15 @@ class Cuda(KernelLanguage):
     source_name = "kernel.cu"
 
     def rule(self, source: str) -> Rule:
-        """Read `// launch:`."""
         return read_rule(source)
 
     def not_counted(self, count: str) -> str:
-        """Refuse what is counted of Triton's programs alone."""
         return "only of labs in `triton`" if count in _OF_TENSOR_CORES else ""
 
     def needs(self, lab: Lab) -> tuple[str, ...]:
-        """Name the compiler."""
         return ("NVRTC",)
 
     def missing(self, lab: Lab, here: Here) -> str:
-        """Say how to install the compiler."""
         return here.remedy if here.compiler is None else ""
 
 
@@ -95,11 +89,9 @@ class Triton(KernelLanguage):
     source_name = "kernel.py"
 
     def rule(self, source: str) -> Rule:
-        """Read `# launch:`, and compare it with the kernels."""
         return read_triton_rule(source)
 
     def not_counted(self, count: str) -> str:
-        """Refuse what the interpreter of Triton does not count."""
         if count in _OF_TENSOR_CORES or count.startswith("global_"):
             return ""
         return (
@@ -107,9 +99,7 @@ class Triton(KernelLanguage):
         )
 
     def needs(self, lab: Lab) -> tuple[str, ...]:
-        """Name Triton."""
         return ("Triton",)
 
     def missing(self, lab: Lab, here: Here) -> str:
-        """Say how to install Triton."""
         return "" if here.triton else f"Triton is not installed: {INSTALL_TRITON}"

@@ -25,7 +25,6 @@ class PlanLanguage(Language):
     functions = FUNCTIONS[1]
 
     def refuse_unfit(self, loaded: LoadedLab) -> None:
-        """Refuse cases, which a plan has no use for."""
         lab, file = loaded.lab, loaded.folder / "lab.toml"
         names = [function.name for function in lab.plan.functions] if lab.plan else []
         if len(set(names)) < len(names):
@@ -34,7 +33,6 @@ class PlanLanguage(Language):
             raise BadLab(f"{file}: parameters: a plan has functions in their place.")
 
     def trial_words(self, lab: Lab) -> str | None:
-        """Leave trials to the learner's own cells."""
         return None
 
 

@@ -91,7 +91,6 @@ class Body:
     def __init__(
         self, function: ast.FunctionDef, names: set[str], plain: Collection[str]
     ) -> None:
-        """Take a kernel, the names of the file, and of its plain numbers."""
         self._function = function
         self._names = names | {argument.arg for argument in function.args.args}
         self._plain = plain

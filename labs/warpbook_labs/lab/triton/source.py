@@ -226,7 +226,6 @@ def _kernel(function: ast.FunctionDef) -> Kernel:
 
 
 def _named(annotation: ast.expr) -> str:
-    """Give an annotation's name; "" where it is no name."""
     is_name = isinstance(annotation, ast.Name)
     return dotted(annotation) or (ast.unparse(annotation) if is_name else "")
 

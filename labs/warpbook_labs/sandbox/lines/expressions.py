@@ -33,7 +33,6 @@ def note(part: ast.AST, into: Noted) -> None:
 
 
 def base_names(node: ast.AST) -> set[str]:
-    """Name what an expression is a part of."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     if isinstance(node, ast.NamedExpr):

@@ -143,7 +143,6 @@ class Follower:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch what is done here."""
         before = sys.gettrace()
         sys.settrace(self._began)
         try:

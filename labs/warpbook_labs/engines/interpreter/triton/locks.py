@@ -21,7 +21,6 @@ class Locks:
     """The locks of one launch, and which of them the program that runs now holds."""
 
     def __init__(self, size: int) -> None:
-        """Begin with none, of memory of some size in bytes."""
         self.written = np.zeros(size, np.int64)
         self.read = np.zeros(size, np.int64)
         self._program = -1

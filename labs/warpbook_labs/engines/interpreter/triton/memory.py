@@ -92,7 +92,6 @@ class TritonMemory:
         self.spot = _Spot(program, number, line)
 
     def address(self, name: str) -> int:
-        """Give the address of a buffer."""
         return self._base + self._starts[self._named(name)]
 
     def left(self) -> tuple[Memory, ...]:

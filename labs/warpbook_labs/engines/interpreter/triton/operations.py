@@ -47,7 +47,6 @@ class Operations:
     """All that a kernel's body calls, each by its own name with a point before it."""
 
     def __init__(self, interpreter: Any) -> None:
-        """Take Triton's interpreter."""
         self._tl = importlib.import_module("triton.language")
         self._triton = importlib.import_module("triton")
         self._core = importlib.import_module("triton.language.core")

@@ -66,7 +66,6 @@ class Watched:
     """The compiled part of the interpreter, with each access looked at before."""
 
     def __init__(self, plain: Any, builder: Any, memory: TritonMemory) -> None:
-        """Stand before the compiled part, of which `builder` says where it is."""
         self._plain, self._builder, self._memory = plain, builder, memory
         self._is_gpu_wide = True
 
@@ -75,13 +74,11 @@ class Watched:
         return getattr(self._plain, name)
 
     def load(self, at: Addresses, mask: Mask, other: NDArray[Any], dtype: Any) -> Any:
-        """Load what may be loaded."""
         self._say_where()
         inside = self._memory.read(at, mask, np.dtype(dtype).itemsize)
         return self._plain.load(at, inside, other, dtype)
 
     def store(self, at: Addresses, values: NDArray[Any], mask: Mask) -> Any:
-        """Store what may be stored."""
         self._say_where()
         inside = self._memory.write(at, values, mask)
         return self._plain.store(at, values, inside)

@@ -55,7 +55,6 @@ class Accesses:
     """The accesses to each storage that somebody may still have to wait for."""
 
     def __init__(self, host: Lane) -> None:
-        """Begin, with none."""
         self._host = host
         self._of: dict[Storage, dict[_Key, Access]] = {}
         #: accesses of those who had the memory before

@@ -68,7 +68,6 @@ class Allocator:
     """Released memory of the GPU, and how much is in use."""
 
     def __init__(self, lanes: Lanes, accesses: Accesses) -> None:
-        """Begin, with nothing given out."""
         self._lanes = lanes
         self._accesses = accesses
         self._blocks: dict[_Pool, list[_Block]] = {}
@@ -83,7 +82,6 @@ class Allocator:
         self._by_line: Counter[int] = Counter()
 
     def count_new(self, storage: Storage) -> None:
-        """Take a new storage into account."""
         size_bytes, pool = _rounded(storage.size_bytes), _pool(storage)
         self._forget_what_is_done()
         if storage.graph is not None:

@@ -44,13 +44,11 @@ class Computer:
     """Does what kernels and copies do, within bounds."""
 
     def __init__(self) -> None:
-        """Begin, with all that a program may use."""
         self._bytes_left: float = MOST_BYTES
         self._flops_left = MOST_FLOPS
         self._ends_s = time.thread_time() + LIMIT_S
 
     def run(self, kernel: Kernel) -> None:
-        """Do what a kernel does."""
         launch, reads, writes = kernel.launch, kernel.reads, kernel.writes
         operation = operation_of(launch)
         flops = flops_of(operation, launch)
@@ -187,7 +185,6 @@ def _origin(kernel: Kernel) -> Origin | None:
 
 
 def operation_of(launch: Launch) -> Operation:
-    """Give what a launch asks for."""
     try:
         operation = operations.operation_of(launch)
     except Exception as problem:
@@ -198,7 +195,6 @@ def operation_of(launch: Launch) -> Operation:
 
 
 def flops_of(operation: Operation, launch: Launch) -> float:
-    """Count what a launch computes."""
     return _asked(operation.flops, launch)
 
 

@@ -24,7 +24,6 @@ class FirstProduct:
     """Waits for the first product of a program."""
 
     def __init__(self, watch: Watch) -> None:
-        """Begin without a handle."""
         self._watch = watch
         self._has_handle = False
 
@@ -144,7 +143,6 @@ class Capture:
     """A capture that goes on: which streams take part, and what each waited for."""
 
     def __init__(self, graph: Graph) -> None:
-        """Begin with the first stream."""
         self.graph = graph
         self._lanes = Lanes()
         self._origin = self._lanes.of(graph.stream)
@@ -164,7 +162,6 @@ class Capture:
         self._events.pop(event, None)
 
     def keep(self, node: Node, stream: int, line: int = 0) -> None:
-        """Take a node in."""
         self.graph.nodes.append(node)
         lane = self._lanes.of(stream)
         lane_line = self._streams.get(stream, (lane, line))[1]

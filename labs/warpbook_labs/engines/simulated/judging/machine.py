@@ -54,7 +54,6 @@ class Machine:
     """One machine, for one program."""
 
     def __init__(self) -> None:
-        """Begin, with nothing recorded."""
         self.memory = Memory()
         self.tuner = Tuner()
         #: where Python first looked at what comes of the inputs

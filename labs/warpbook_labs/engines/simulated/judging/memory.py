@@ -181,7 +181,6 @@ class Memory:
     """All storages of one program."""
 
     def __init__(self) -> None:
-        """Begin, with none."""
         self._storages: dict[int, Storage] = {}
         self._seen = 0
         self._held_bytes = 0
@@ -206,7 +205,6 @@ class Memory:
             )
 
     def keep(self, storage: Storage) -> Storage:
-        """Take a new storage in."""
         self._storages[storage.number] = storage
         return storage
 
@@ -226,7 +224,6 @@ class Memory:
             storage.writers.forget()
 
     def span(self, view: View) -> Span:
-        """Give what a view shows."""
         return span_of(self[view.storage], view)
 
 

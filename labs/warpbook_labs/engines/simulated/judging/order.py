@@ -67,7 +67,6 @@ class Lanes:
     """Those of one program."""
 
     def __init__(self) -> None:
-        """Begin, with the host alone."""
         self.host = Lane(0, HOST, "the host")
         self._others: dict[tuple[int | None, int], Lane] = {}
 

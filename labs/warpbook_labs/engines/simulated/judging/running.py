@@ -30,7 +30,6 @@ class Replayer:
     """Does what graphs hold, each stream of theirs on a lane of its own."""
 
     def __init__(self, lanes: Lanes, allocator: Allocator, runner: Runner) -> None:
-        """Share what a machine has."""
         self._lanes = lanes
         self._allocator = allocator
         self._runner = runner
@@ -82,7 +81,6 @@ class Runner:
     """Does work on a lane, at once or in a graph that is replayed."""
 
     def __init__(self, host: Lane, watch: Watch) -> None:
-        """Begin, with nothing done."""
         self.counting = Counting()
         self.timeline = Timeline()
         self._host = host

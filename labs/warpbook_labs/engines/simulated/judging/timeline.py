@@ -44,7 +44,6 @@ class Timeline:
     """One call of `run`."""
 
     def __init__(self) -> None:
-        """Begin at 0."""
         self.now_ns = 0
         self.host_ns = 0
         self._bars: list[Bar] = []
@@ -56,7 +55,6 @@ class Timeline:
         self._free_ns: dict[str, int] = {}
 
     def host_works(self, label: str, duration_ns: float, line: int = 0) -> None:
-        """Let the host do something."""
         begin = self.now_ns
         self.now_ns += _whole(duration_ns)
         self.host_ns += self.now_ns - begin
@@ -118,7 +116,6 @@ class Timeline:
         self._bars.append(Bar("host", "waits", begin, self.now_ns, line))
 
     def finish(self) -> int:
-        """Let all be done; when that is."""
         ends = [self._end_ns(number) for number in range(len(self._work))]
         return max([self.now_ns, *ends])
 
@@ -162,7 +159,6 @@ class Timeline:
         return work.end_ns
 
     def _begin_next(self) -> None:
-        """Begin what can begin first."""
         _, at, engine = min(
             (self._start_ns(engine, queue[0]), queue[0][1], engine)
             for engine, queue in self._ready.items()

@@ -27,7 +27,6 @@ class Watch:
     """Sees each access to memory, and what is done to graphs."""
 
     def __init__(self, accesses: Accesses) -> None:
-        """Begin, with nothing found."""
         self.findings = Findings()
         self._accesses = accesses
         #: lines that were told not to have an order
@@ -197,7 +196,6 @@ class Watch:
         self.findings.add("capture", message, line)
 
     def in_capture(self, what: str, line: int) -> None:
-        """Tell what can't be captured."""
         self.findings.add(
             "capture",
             f"Line {line}: {what} can't be captured, since nothing runs yet: leave it "
@@ -210,7 +208,6 @@ class Watch:
         self.findings.add("capture", wording.of_first_product(line), line)
 
     def beside_capture(self, lane: Lane, line: int) -> None:
-        """Tell what is not captured."""
         self.findings.add(
             "capture",
             f"Line {line} runs on a stream that is not captured, so no replay does it "

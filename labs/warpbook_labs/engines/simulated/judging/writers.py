@@ -29,7 +29,6 @@ class Writers:
     """The lines of one storage."""
 
     def __init__(self, size_bytes: int) -> None:
-        """Begin with nothing written."""
         self._size_bytes = size_bytes
         self._last: _Lines = 0
         self._computed: _Lines = 0

@@ -51,7 +51,6 @@ class Kind:
     """What the schema says of one overload."""
 
     def __init__(self, func: Any) -> None:
-        """Read it."""
         schema = func._schema
         self.name: str = schema.name.removeprefix("aten::")
         #: it only gives a tensor another shape, such as `t_()`

@@ -48,7 +48,6 @@ def convolution(
 def backward(
     machine: Machine, func: Any, slopes: Any, x: Any, weight: Any, *rest: Any
 ) -> Any:
-    """The gradients of a convolution."""
     *how, wanted = rest
     numbers = _numbers(x, weight, how[1:])
     if numbers is None or list(wanted) != _ONLY_WEIGHT:

@@ -44,7 +44,6 @@ def to_copy(
 def copy(
     machine: Machine, func: Any, target: Any, source: Any, non_blocking: bool = False
 ) -> Any:
-    """`target.copy_(source)`."""
     if _is_same(target, source):
         return target
     if target.is_cuda == source.is_cuda:
@@ -76,7 +75,6 @@ def near(machine: Machine, target: Any, source: Any) -> Any:
 
 
 def pin(machine: Machine, func: Any, x: Any, device: Any = None) -> Any:
-    """`x.pin_memory()`."""
     if x.is_cuda:
         raise RuntimeError(
             f"cannot pin '{x.type()}' only dense CPU tensors can be pinned"

@@ -35,43 +35,34 @@ class Stream(torch.Stream):  # type: ignore[misc]
 
     @property
     def priority(self) -> int:
-        """0, or -1 of those that go first."""
         return -1 if self.stream_id > _POOL else 0
 
     @property
     def cuda_stream(self) -> int:
-        """What stands for its address."""
         return int(self.stream_id)
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
-        """The lowest and the highest priority."""
         return 0, -1
 
     def wait_event(self, event: Event) -> None:
-        """What it is given later waits for an event."""
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """What it is given later waits for all that another stream was given."""
         self.wait_event(stream.record_event())
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Mark what it was given so far."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def synchronize(self) -> None:
-        """The host waits for it."""
         current.machine().order.synchronize_stream(self.stream_id)
 
     def is_capturing(self) -> bool:
-        """Whether what it is given is kept for a graph."""
         return bool(current.machine().order.is_capturing(self.stream_id))
 
     def query(self) -> NoReturn:
-        """Whether all is done."""
         _unknown("Whether a stream has done its work", "use `synchronize()`")
 
     def __repr__(self) -> str:
@@ -100,7 +91,6 @@ class Event:
         interprocess: bool = False,
         external: bool = False,
     ) -> None:
-        """Begin without a mark."""
         del enable_timing, blocking, interprocess, external
         self._number = current.machine().record.number_of("event")
 
@@ -132,7 +122,6 @@ class DeviceEvent(Event):
     """`torch.Event`, which names a device first."""
 
     def __init__(self, device: Any = None, **options: Any) -> None:
-        """Begin without a mark."""
         if device is not None and torch.device(device).type != "cuda":
             refuse("events of another device")
         super().__init__(**options)
@@ -146,7 +135,6 @@ class CUDAGraph:
     _machine: Any = None
 
     def __init__(self, keep_graph: bool = False) -> None:
-        """Begin with nothing captured."""
         del keep_graph
 
     def __del__(self) -> None:

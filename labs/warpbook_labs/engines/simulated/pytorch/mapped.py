@@ -67,7 +67,6 @@ def _interface(asker: Any) -> dict[str, Any]:
 
 
 def _steps(strides: Any, shape: tuple[int, ...], item_bytes: int) -> list[int]:
-    """Give strides in elements."""
     if strides is None:
         steps, step = [], 1
         for side in reversed(shape):

@@ -38,7 +38,6 @@ class Memory:
     """One allocation."""
 
     def __init__(self, number: int, place: Place, size_bytes: int) -> None:
-        """Say where it is."""
         self.number, self.place, self.size_bytes = number, place, size_bytes
         #: of the GPU's: a tensor of the CPU's that has the same bytes
         self.cpu: Any = None
@@ -63,7 +62,6 @@ class Memories:
     """All memory of one case, by the storages of PyTorch's tensors."""
 
     def __init__(self, record: Record) -> None:
-        """Begin with none."""
         #: bytes of the GPU that tensors hold, and the most that they held
         self.allocated = self.most_allocated = 0
         self._record = record
@@ -120,7 +118,6 @@ class Memories:
         self.most_allocated = self.allocated
 
     def of(self, tensor: Any) -> Memory:
-        """Say which memory a tensor has."""
         if tensor.layout != torch.strided:
             refuse(f"tensors of the layout {tensor.layout}")
         memory = self._by_storage.get(tensor.untyped_storage()._cdata)

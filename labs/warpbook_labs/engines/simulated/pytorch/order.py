@@ -29,7 +29,6 @@ class Graph:
     """A graph, and what a replay of it computes."""
 
     def __init__(self, number: int) -> None:
-        """Begin with no work."""
         self.number = number
         #: they hold tensors of the CPU only, so that they keep none of the GPU's
         self.works: list[Callable[[], Any]] = []
@@ -43,7 +42,6 @@ class Order:
     """What is put in an order, and by what."""
 
     def __init__(self, record: Record) -> None:
-        """Begin with nothing captured."""
         self._record = record
         #: graphs by the streams whose work they keep
         self._capturing: dict[int, Graph] = {}
@@ -66,7 +64,6 @@ class Order:
             raise _error(_IN_CAPTURE.format(what=what))
 
     def record_event(self, event: int, stream: int) -> None:
-        """A stream marks an event."""
         self._record.add(RecordEvent(event, stream, self._record.line()))
         self._marked_in[event] = self._capturing.get(stream)
 

@@ -19,7 +19,6 @@ def scalar(machine: Machine, func: Any, x: Any) -> Any:
 
 
 def equal(machine: Machine, func: Any, x: Any, other: Any) -> Any:
-    """`torch.equal`."""
     machine.read(x, "equal")
     machine.read(other, "equal")
     return func(machine.memories.alias(x), machine.memories.alias(other))

@@ -23,12 +23,10 @@ class Carry:
     """The carry of each thread."""
 
     def __init__(self, lanes: Lanes) -> None:
-        """Start without one."""
         self._bit = np.zeros(lanes.count, np.uint64)
         self._lanes = lanes
 
     def step(self, instruction: Instruction) -> Step | None:
-        """Give what an instruction with a carry does; None if it has none."""
         name = instruction.name
         gives = "cc" in instruction.modifiers
         takes = name in ("addc", "subc", "madc")

@@ -33,7 +33,6 @@ _WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 
 
 def integer(instruction: Instruction, lanes: Lanes) -> Step | None:
-    """Give what an instruction on integers does; None if it is none of them."""
     type_ = type_of(instruction)
     if type_ not in DTYPES or DTYPES[type_].kind not in "uib" or "f16" in type_:
         return None

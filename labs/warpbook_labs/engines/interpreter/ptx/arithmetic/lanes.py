@@ -109,7 +109,6 @@ class Lanes:
         return works
 
     def name_of(self, thread: int) -> str:
-        """Say which thread of the grid this is."""
         block, inside = divmod(int(thread), self.per_block)
         return (
             f"thread {_place(inside, self.block)} of block {_place(block, self.grid)}"
@@ -155,7 +154,6 @@ class Lanes:
         return self._array(name)
 
     def registers(self) -> list[Values]:
-        """Give all registers of all lanes."""
         return list(self._registers.values())
 
     def condition(self, guard: Register | Negated) -> Callable[[], Bools]:

@@ -21,7 +21,6 @@ class Stores:
     """The stores of a kernel, by the memory and the variables that they reach."""
 
     def __init__(self, code: Sequence[Instruction]) -> None:
-        """Find them."""
         self._code = code
         #: by name, the places of the instructions that give a register
         self.by_result: dict[str, list[int]] = {}

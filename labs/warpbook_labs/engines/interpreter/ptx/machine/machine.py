@@ -102,7 +102,6 @@ class Machine:
 
     @property
     def kernels(self) -> list[str]:
-        """Name the kernels of the program."""
         return [
             name
             for name, function in self._module.functions.items()
@@ -152,7 +151,6 @@ class Machine:
         self._memory.put_back(buffers)
 
     def read(self, buffer: Buffer, dtype: Any) -> NDArray[Any]:
-        """Give what a buffer holds now."""
         return self._memory.read(buffer, dtype)
 
     def writer_lines(self, buffer: Buffer) -> NDArray[np.uint16]:

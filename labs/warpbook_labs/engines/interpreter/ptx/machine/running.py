@@ -52,7 +52,6 @@ def prepare() -> None:
 
 
 def do(job: Interpret) -> Interpreted | Refused:
-    """Do a job."""
     try:
 
         def is_over() -> bool:
@@ -154,7 +153,6 @@ def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
 def _origin(
     question: Asked, machine: Machine, run: Run, buffers: dict[str, Buffer]
 ) -> Origin:
-    """Give the lines that are asked for."""
     origins = machine.origins
     assert origins is not None
     if question.what == "finding":
@@ -194,7 +192,6 @@ def _has_changed(machine: Machine, buffer: Buffer, memory: Memory) -> bool:
 
 
 def _held(machine: Machine, buffers: list[Buffer]) -> tuple[Memory, ...]:
-    """Give what buffers hold now."""
     return tuple(
         Memory(
             buffer.name,

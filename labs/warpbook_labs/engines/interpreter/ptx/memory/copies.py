@@ -36,7 +36,6 @@ class Copies:
     """The copies of the threads that run now."""
 
     def __init__(self, lanes: int) -> None:
-        """Begin without any."""
         #: of each lane: groups that it has closed
         self._closed: Ints = np.zeros(lanes, np.int64)
         self._pending: list[Batch] = []

@@ -42,7 +42,6 @@ _OF_TF32 = np.uint32(0xFFFFE000)
 
 
 def matrix(instruction: Instruction, pc: int, state: State) -> Step | None:
-    """Give what an instruction on matrices does; None if it is none."""
     if instruction.name == "mma":
         if "m8n8k4" in instruction.modifiers and "f64" in instruction.modifiers:
             return _multiply_doubles(instruction, pc, state)

@@ -97,7 +97,6 @@ class Tracker:
     """Watches one space."""
 
     def __init__(self, cells: int, per_block: int, causality: Causality) -> None:
-        """Take the number of cells, and of lanes in a block."""
         self._per_block, self._causality = per_block, causality
         self._writes = _Accesses(cells)
         #: of each cell one reader, and one more that is another thread

@@ -20,7 +20,6 @@ class Writers:
     """The lines, over the launches of a program."""
 
     def __init__(self) -> None:
-        """Begin with nothing written."""
         #: by word; 0 is no line that is known
         self._lines = np.zeros(0, np.uint16)
 
@@ -136,7 +135,6 @@ class Memory:
     """The global memory of a launch: buffers with nobody's memory between them."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self._buffers: list[Buffer] = []
         self._contents: list[NDArray[Any] | None] = []
         self._end = GLOBAL_BASE
@@ -209,7 +207,6 @@ class Memory:
         )
 
     def read(self, buffer: Buffer, dtype: Any) -> NDArray[Any]:
-        """Give what a buffer holds now."""
         begin = buffer.address - GLOBAL_BASE
         return self.space.data[begin : begin + buffer.size_bytes].view(dtype).copy()
 

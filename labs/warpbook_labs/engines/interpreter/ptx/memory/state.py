@@ -107,7 +107,6 @@ class State:
         self.alive = np.zeros(self.lanes.count, np.bool_)
 
     def line(self, pc: int) -> int | None:
-        """Give the line of the source."""
         return self.linked.code[pc].line
 
     def who(self, chosen: NDArray[np.int64], pc: int, strength: int) -> Who:

@@ -219,7 +219,6 @@ def _tell_within(
 def watch_write(
     place: Place, values: list[Values], pc: int, state: State, strength: int
 ) -> None:
-    """Watch a write, before it is done."""
     tracker = state.shared_tracker if place.name == "shared" else state.global_tracker
     who = state.who(place.chosen, pc, strength)
     if strength:

@@ -26,7 +26,6 @@ _ALIGNMENT_BYTES = 16
 
 
 def function_addresses(module: Module) -> dict[str, int]:
-    """Give the address of each function, by its name."""
     return {
         name: _FIRST_ADDRESS + number * _BYTES_APART
         for number, name in enumerate(module.functions)
@@ -65,7 +64,6 @@ class Calls:
     """The calls of a module."""
 
     def __init__(self, module: Module) -> None:
-        """Find the functions whose addresses something takes."""
         self._module = module
         self._pointed = _pointed(module)
         self._called: dict[str, frozenset[str]] = {}
@@ -93,7 +91,6 @@ class Calls:
         ]
 
     def calls_itself(self, function: Function) -> bool:
-        """Tell whether a function may call itself, or have others do so."""
         seen: set[str] = set()
         pending = [function.name]
         while pending:

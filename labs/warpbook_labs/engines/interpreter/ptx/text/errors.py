@@ -15,7 +15,6 @@ class Unsupported(PtxError):
     """Something that this interpreter does not know, and a GPU may: no mistake."""
 
     def __init__(self, what: str, line: int | None = None, way_on: str = "") -> None:
-        """Say what it is, where the source has it, and what would do instead."""
         self.what, self.line = what, line
         self.way_on = way_on or _way_on(what)
         place = "" if line is None else f" (line {line} of the source)"
@@ -29,7 +28,6 @@ class TooLarge(Unsupported):
     """More than can be run on the CPU; a GPU may have room for it."""
 
     def __init__(self, what: str) -> None:
-        """Say what there is too much of, in a sentence."""
         super().__init__(what)
         self.args = (what,)
 
@@ -68,7 +66,6 @@ class TooLong(PtxError):
     """The kernel took more steps or time than it may: it may never end."""
 
     def __init__(self, line: int | None, where: str = "") -> None:
-        """Say where its threads were: on a line, or in words that say more."""
         on = "" if line is None else f", and threads of it are on line {line}"
         super().__init__(
             "The kernel has run longer than an exercise may without a GPU"
@@ -81,6 +78,5 @@ class Endless(PtxError):
     """A loop of the kernel never ends; the message says why."""
 
     def __init__(self, message: str, line: int | None) -> None:
-        """Take the message, and the loop's first line."""
         super().__init__(message)
         self.line = line

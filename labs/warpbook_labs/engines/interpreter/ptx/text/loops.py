@@ -135,7 +135,6 @@ def sources(instruction: Instruction) -> Iterator[Operand]:
 
 
 def results(instruction: Instruction) -> tuple[Operand, ...]:
-    """Give the operands that an instruction writes."""
     if instruction.name in _NO_RESULT or not instruction.operands:
         return ()
     first = instruction.operands[0]
@@ -181,7 +180,6 @@ class Loop:
 
     @property
     def places(self) -> range:
-        """Give the places of its instructions."""
         return range(self.begin, self.end + 1)
 
     @property

@@ -52,7 +52,6 @@ def initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
 
 
 def number(text: str) -> Immediate | None:
-    """Give a number; None for what is none."""
     floating = _FLOAT.match(text)
     if floating is not None:
         return Immediate(int(floating[2], 16), 32 if floating[1] in "fF" else 64)

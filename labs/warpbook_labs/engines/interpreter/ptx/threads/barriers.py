@@ -37,7 +37,6 @@ class Barriers:
     """The barriers of the blocks that run now."""
 
     def __init__(self, code: Code, state: State, works: Bools) -> None:
-        """Begin with nobody at a barrier."""
         self._code, self._state = code, state
         count = state.lanes.count
         self.waits: Bools = np.zeros(count, np.bool_)

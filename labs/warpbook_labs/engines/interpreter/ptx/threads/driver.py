@@ -34,7 +34,6 @@ _FORMAT = re.compile(r"%([-+ #0]*)(\d*)(?:\.(\d+))?(hh|ll|h|l|z)?([diouxXeEfgGcs
 
 
 def driver_call(instruction: Instruction, state: State) -> Step:
-    """Give what such a call does."""
     if instruction.modifiers[0] == ROOM:
         return _room(instruction, state)
     if instruction.modifiers[0] == NO_FUNCTION:

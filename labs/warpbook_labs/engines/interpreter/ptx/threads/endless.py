@@ -36,7 +36,6 @@ class Stalled:
     """Watches the loops of a kernel that wait for other threads."""
 
     def __init__(self, state: State) -> None:
-        """Find these loops."""
         self._state = state
         code, labels = state.linked.code, state.linked.labels
         self._inside = np.zeros(len(code) + 1, np.bool_)
@@ -141,7 +140,6 @@ class EndlessLoops:
     """Watches the loops of a kernel."""
 
     def __init__(self, linked: Linked, lanes: Lanes) -> None:
-        """Find the loops."""
         self._lanes = lanes
         self.loops = {
             end: Loop(linked.code, linked.labels, begin, end)

@@ -67,7 +67,6 @@ class Schedule:
         works: Bools,
         endless: EndlessLoops,
     ) -> None:
-        """Start all threads that have work."""
         self._code, self._state, self._budget = code, state, budget
         count = state.lanes.count
         self._pc: NDArray[np.int32] = np.zeros(count, np.int32)

@@ -42,7 +42,6 @@ def members(instruction: Instruction, lanes: Lanes) -> Any:
 
 
 def warp_wide(instruction: Instruction, pc: int, state: State) -> Step | None:
-    """Give what an instruction of a warp does; None if it is none."""
     if instruction.name == "activemask":
         return _active(instruction, state)
     if not instruction.is_warp_wide or instruction.name in WHOLE_WARP:

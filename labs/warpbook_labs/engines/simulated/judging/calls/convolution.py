@@ -195,7 +195,6 @@ class Cost(Struct, frozen=True):
 
     @property
     def ns(self) -> float:
-        """All of it."""
         return sum(self.parts.values())
 
 
@@ -259,7 +258,6 @@ class Tuner:
     """Which shapes cuDNN has tried, and what convolutions of a program cost."""
 
     def __init__(self) -> None:
-        """Begin with a library that has tried nothing."""
         self._tried: set[tuple[Any, ...]] = set()
         self._parts: dict[str, float] = defaultdict(float)
         self._fastest_ns = 0.0

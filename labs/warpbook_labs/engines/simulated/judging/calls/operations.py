@@ -112,7 +112,6 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def operation_of(launch: Launch) -> Operation | None:
-    """Give what a launch asks for; None if it is nothing that may be asked."""
     own = OPERATIONS.get(launch.operation)
     if own is not None:
         return own

@@ -95,7 +95,6 @@ class Counting:
     """The counts of one call."""
 
     def __init__(self) -> None:
-        """Begin with nothing asked."""
         self.counts = HostCounts()
         self._amounts: defaultdict[str, Counter[int]] = defaultdict(Counter)
 
