@@ -59,7 +59,6 @@ def cell_text(cell: Cell) -> str:
 
 
 def cells_text(cells: Iterable[Cell]) -> str:
-    """Write cells one after the other."""
     return ", ".join(map(cell_text, cells))
 
 

@@ -36,7 +36,6 @@ _COLOURS = {"host": "#888888", "h2d": "#d98200", "compute": "#1f77b4", "d2h": "#
 
 
 def timeline_svg(timeline: CardTimeline) -> str:
-    """Draw a lane for each engine."""
     took = units.duration_ns(timeline.end_ns)
     height = _LANE * len(timeline.lanes) + 16
     said = f"What was done when; the full width is {took}"
@@ -176,7 +175,6 @@ def _part(part: Part) -> str:
 
 
 def figures(rows: Iterable[tuple[str, str]]) -> str:
-    """Write names with one value each."""
     inner = "".join(
         f"<dt>{_safe(name)}</dt><dd>{words_html(value)}</dd>" for name, value in rows
     )

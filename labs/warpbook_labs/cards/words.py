@@ -101,7 +101,6 @@ def not_shown(count: int) -> str:
 
 
 def sizes_text(sizes: dict[str, int]) -> str:
-    """Write the sizes of a case."""
     return ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
 
 

@@ -154,7 +154,6 @@ def first_wrong(
 
 
 def _apart(got: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
-    """Subtract whole numbers without an overflow."""
     is_short = got.itemsize < 8 and expected.itemsize < 8
     # Python's own numbers hold every difference, and take twenty times as long
     wide = np.int64 if is_short else object

@@ -46,7 +46,6 @@ class OwnPython:
         return drawn
 
     def expected(self, given: Arrays, sizes: dict[str, int]) -> Arrays:
-        """Give what is right."""
         right = self._ask("expected", given, dict(sizes))
         self._held_to("expected", ("output", "inout"), right, sizes)
         return right

@@ -175,7 +175,6 @@ def _of_toolkit() -> Mapping[str, Path]:
 
 
 def _bundled() -> dict[str, bytes]:
-    """Give the headers within NVRTC."""
     headers: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory(prefix="warpbook-headers-") as folder:
         if not _unpack(folder):

@@ -52,7 +52,6 @@ class _State:
         self._lock = threading.Lock()
 
     def note(self, done: int, of: int) -> None:
-        """Take a step."""
         with self._lock:
             self._done, self._of = done, of
         self.tell()

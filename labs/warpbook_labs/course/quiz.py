@@ -85,7 +85,6 @@ def begin_words(result: Placement, labs: Sequence[LabEntry]) -> str:
 
 
 def marks_words(marks: Sequence[Marked]) -> str:
-    """Say how many answers are right."""
     right = sum(mark.is_right for mark in marks)
     return f"{right} of {len(marks)} answers are right."
 
@@ -188,7 +187,6 @@ class Marked(Struct, frozen=True):
 
     @property
     def is_right(self) -> bool:
-        """Whether the right one was chosen."""
         return self.chosen == self.right
 
 

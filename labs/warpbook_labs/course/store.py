@@ -161,7 +161,6 @@ class Store:
         )
 
     def submission(self, number: int) -> Submission | None:
-        """Give what was handed in."""
         query = select(_SUBMISSIONS).where(_SUBMISSIONS.c.id == number)
         with self._transaction() as connection:
             row = connection.execute(query).mappings().first()

@@ -95,7 +95,6 @@ class Program:
         return self._kernels[name]
 
     def unload(self) -> None:
-        """Give back what it holds."""
         _checked(self._driver, self._driver.cuModuleUnload(self._module))
 
 
@@ -143,7 +142,6 @@ class Device:
 
     @property
     def name(self) -> str:
-        """Name the GPU."""
         held: bytes = self._call("cuDeviceGetName", 256, self._device)
         return held.split(b"\0")[0].decode(errors="replace")
 
@@ -162,7 +160,6 @@ class Device:
 
     @property
     def free_bytes(self) -> int:
-        """Give how much memory is free."""
         free, _ = self._call("cuMemGetInfo")
         return int(free)
 
@@ -202,7 +199,6 @@ class Device:
         return int(self._call("cuMemAlloc", max(size_bytes, 1)))
 
     def free(self, address: int) -> None:
-        """Give memory back."""
         self._call("cuMemFree", address)
 
     def upload(self, address: int, values: NDArray[Any]) -> None:

@@ -143,7 +143,6 @@ class Judge:
         return stopping.is_done(of_baseline, self._wanted(of_baseline, of_limit))
 
     def result(self, times: Times) -> SpeedResult:
-        """Judge what was taken."""
         of_baseline, of_limit = self._ratios(times.learner_ns, times.baseline_ns)
         learner_ns = statistics.median(times.learner_ns)
         baseline_ns = statistics.median(times.baseline_ns)

@@ -172,7 +172,6 @@ class Tools:
         return self.device.timed_ns([prepared], _PATIENCE_S)
 
     def clear(self, first: int = _NOTHING, count: int = 0) -> None:
-        """Forget what was found."""
         self.device.upload(self._found, np.array([first, count], np.uint64))
 
     def outcome(self) -> Found:

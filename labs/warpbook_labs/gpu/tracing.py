@@ -80,7 +80,6 @@ def case_of(loaded: LoadedLab) -> DrawnCase:
 
 @contextlib.contextmanager
 def telemetry_of(file: Path) -> Iterator[None]:
-    """Record what NVML tells meanwhile."""
     sampler = Sampler([NvmlSource()])
     sampler.label = "a submission"
     sampler.open()

@@ -25,7 +25,6 @@ _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def ceil_div(a: int, b: int) -> int:
-    """Divide and round up."""
     return -(-a // b)
 
 

@@ -209,7 +209,6 @@ def _shown(folder: Path, lab: Lab) -> Cases:
 
 
 def _check(loaded: LoadedLab) -> None:
-    """Refuse what no type tells."""
     lab, file = loaded.lab, loaded.folder / "lab.toml"
     for name in figures(loaded.text):
         if "/" in name or not (loaded.folder / name).is_file():

@@ -98,7 +98,6 @@ class Counts:
     dot_multiplications: int = 0
 
     def add(self, other: Counts) -> None:
-        """Add another's to these."""
         for name in self.__dataclass_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -121,7 +120,6 @@ class Report:
     stopped: bool = False
 
     def add(self, finding: Finding) -> None:
-        """List a finding, once."""
         if finding in self.findings:
             return
         alike = sum(other.kind == finding.kind for other in self.findings)

@@ -31,7 +31,6 @@ class _Watch:
     until: float | None = None
 
     def tick(self, number: int, frame: FrameType | None) -> None:
-        """Look at the clock."""
         if self.until is not None and time.process_time() > self.until:
             raise TooLong
 
@@ -43,7 +42,6 @@ class Printed(io.TextIOBase):
         self.held = ""
 
     def write(self, text: str) -> int:
-        """Keep what there is room for."""
         self.held += str(text)[: _MOST_PRINTED - len(self.held)]
         return len(text)
 
@@ -67,7 +65,6 @@ def start_clock() -> None:
 
 
 def stop_clock() -> None:
-    """Let nothing be interrupted any more."""
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 

@@ -25,7 +25,6 @@ class OwnFolder(tempfile.TemporaryDirectory[str]):
         fcntl.flock(self._lock, fcntl.LOCK_SH)
 
     def cleanup(self) -> None:
-        """Remove it."""
         os.close(self._lock)
         super().cleanup()
 

@@ -152,7 +152,6 @@ class Bounded:
 
     @property
     def held(self) -> bytes:
-        """Give what was read."""
         return bytes(self._held)
 
     def read(self) -> None:

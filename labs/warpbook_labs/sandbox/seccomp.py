@@ -49,7 +49,6 @@ def refuse_harm() -> bool:
 
 
 def _allowed(column: int) -> bytes:
-    """Write the filter of the jail."""
     allow, refuse = instruction(RETURN, ALLOW), instruction(RETURN, REFUSE)
     code = []
     for numbers in ALLOWED.values():
@@ -132,7 +131,6 @@ class Test(NamedTuple):
 
     @property
     def at(self) -> int:
-        """Tell where the kernel puts it."""
         return 16 + 8 * self.argument + 4 * self.is_upper_half
 
 

@@ -75,7 +75,6 @@ class _Warm:
             self._ready()
 
     def close(self) -> None:
-        """End it, and what it does."""
         with self._lock:
             self._close()
 
@@ -246,7 +245,6 @@ class _Line:
         return b""
 
     def close(self) -> None:
-        """Close what nobody has taken over."""
         for descriptor in (self.stdin, self.stdout, self.stderr):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -293,7 +291,6 @@ def wake(kind: type[Job[Any]]) -> None:
 
 
 def close() -> None:
-    """End every warm process."""
     with _lock:
         workers = list(_warm.values())
         _warm.clear()

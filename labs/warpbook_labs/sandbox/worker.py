@@ -26,7 +26,6 @@ READY = b"\1"
 
 
 def main() -> None:
-    """Do one job."""
     limits = msgspec.json.decode(sys.argv[1], type=Limits)
     module: Module = importlib.import_module(sys.argv[3])
     try:

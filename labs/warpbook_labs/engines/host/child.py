@@ -87,7 +87,6 @@ class Child:
         self._states: dict[int, Any] = {}
 
     def do(self, command: Command) -> Reply:
-        """Do one thing."""
         if isinstance(command, Load):
             return self._load(command)
         if isinstance(command, Prepare):

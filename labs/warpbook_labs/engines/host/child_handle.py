@@ -118,7 +118,6 @@ class ChildHandle:
 
     @property
     def pid(self) -> int:
-        """Tell its number."""
         return self._process.pid
 
     def begin(self) -> str:
@@ -245,7 +244,6 @@ class ChildHandle:
         self._is_stopped = True
 
     def go_on(self) -> None:
-        """Let it run."""
         if self._is_stopped:
             self._is_stopped = False
             self._process.send_signal(signal.SIGCONT)
@@ -268,7 +266,6 @@ class ChildHandle:
         return f"Its process ended {how} before it was done{said}."
 
     def close(self) -> None:
-        """End it."""
         self._process.kill()
         self._process.wait()
         self._stderr.close()

@@ -69,7 +69,6 @@ class DeviceRegion:
         self._copy(self._shared[side], self._poison, slot)
 
     def write(self, slot: Slot, values: Values, side: Side) -> None:
-        """Put values into what is shared."""
         exact = np.ascontiguousarray(values, slot.dtype)
         self._tools.device.upload(self._shared[side] + slot.offset, exact)
 
@@ -121,7 +120,6 @@ class DeviceRegion:
         self._tools.device.copy(to, held, end - begin)
 
     def kept(self, slot: Slot, side: Side) -> Values:
-        """Give such a copy."""
         return self._download(self._own[side], slot)
 
     def wrong(self, slot: Slot, bound: float) -> str:

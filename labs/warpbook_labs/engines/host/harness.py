@@ -171,7 +171,6 @@ class Harness:
         self.children[side] = child
 
     def close(self) -> None:
-        """End the children."""
         for child in self.children.values():
             child.close()
         self.children.clear()

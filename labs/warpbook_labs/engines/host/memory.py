@@ -96,7 +96,6 @@ class Mapped:
 
     @classmethod
     def new(cls, size_bytes: int) -> Mapped:
-        """Make some, full of zeros."""
         size_bytes = max(_PAGE, -(-size_bytes // _PAGE) * _PAGE)
         descriptor = os.memfd_create("warpbook", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, size_bytes)
@@ -106,7 +105,6 @@ class Mapped:
 
     @property
     def address(self) -> int:
-        """Tell where it lies."""
         return int(self.bytes.ctypes.data)
 
 

@@ -96,7 +96,6 @@ class Late(NamedTuple):
 
     @classmethod
     def drawn(cls, inputs: Sequence[Slot]) -> Late:
-        """Draw some elements of each input."""
         chance = np.random.default_rng(secrets.randbits(64))
         pieces = [np.empty((2, 0), np.int64)]
         for slot in inputs:
@@ -202,7 +201,6 @@ class HostRegion:
         copy(self._shared[side].bytes[part], self._poison[part])
 
     def write(self, slot: Slot, values: Values, side: Side) -> None:
-        """Put values into what is shared."""
         exact = np.ascontiguousarray(values, slot.dtype)
         self._shared[side].bytes[_part(slot)] = exact.reshape(-1).view(np.uint8)
 
@@ -252,7 +250,6 @@ class HostRegion:
         inputs[late.places] = right
 
     def complete(self, side: Side) -> None:
-        """Put there what comes late."""
         places = self._late[side].places
         self._shared[side].bytes[places] = self._inputs[places]
 
@@ -268,7 +265,6 @@ class HostRegion:
             copy(self._own[side][part], self._shared[side].bytes[part])
 
     def kept(self, slot: Slot, side: Side) -> Values:
-        """Give such a copy."""
         return _shaped(slot, self._own[side][_part(slot)])
 
     def wrong(self, slot: Slot, bound: float) -> str:

@@ -58,7 +58,6 @@ class Session:
         self.harness = self._made()
 
     def _made(self) -> Harness:
-        """Take the memory."""
         drawn = self._drawn
         try:
             return Harness(
@@ -228,7 +227,6 @@ class Session:
         )
 
     def close(self) -> None:
-        """End the children."""
         self.harness.close()
 
 

@@ -236,7 +236,6 @@ class Trials:
         return False
 
     def _check(self, keys: dict[tuple[str, int], int], is_kept: bool) -> None:
-        """Compare what both left."""
         kept = secrets.randbelow(self._speed.calls) if is_kept else -1
         for slot in self._layout.written:
             region = self._harness.region(slot)

@@ -37,7 +37,6 @@ _MOST_STARTS = 4
 
 
 def main() -> None:
-    """Do one job."""
     linux.die_with_parent()
     linux.hide_memory()
     answers = os.dup(1)

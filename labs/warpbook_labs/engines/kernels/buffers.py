@@ -26,7 +26,6 @@ class Place(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Give the first byte behind it."""
         return self.begin + self.size_bytes
 
 
@@ -100,5 +99,4 @@ class Arena:
         )
 
     def free(self) -> None:
-        """Give it back."""
         self._tools.device.free(self.base)

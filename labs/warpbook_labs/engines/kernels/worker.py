@@ -45,7 +45,6 @@ Tell = Callable[[Told], None]
 
 
 def main() -> None:
-    """Do one job."""
     answers = os.dup(1)
     # what kernels print would come between the answers
     nowhere = os.open(os.devnull, os.O_WRONLY)

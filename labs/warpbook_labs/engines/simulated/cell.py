@@ -83,7 +83,6 @@ class Cell:
         self._marks.append((number, self._now_ns))
 
     def ns(self, between: Microseconds) -> int:
-        """Draw a time."""
         return round(self._chance.uniform(*between) * _US)
 
     def python(self, took: Microseconds) -> None:

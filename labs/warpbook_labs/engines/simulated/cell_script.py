@@ -30,7 +30,6 @@ class Script:
         return self.cell
 
     def times(self, least: int, most: int) -> range:
-        """Draw how often."""
         return range(self.chance.randint(least, most))
 
     def pointwise(self, mib: float, place: int = 7, least: float = 0.5) -> None:
@@ -52,7 +51,6 @@ class Script:
         return took_ns
 
     def tiny(self, place: int) -> None:
-        """Launch a kernel of microseconds."""
         took_ns = self.cell.ns((1.4, 2.2))
         cell = self.at(place)
         cell.kernel(POINTWISE.format("add"), took_ns, "aten::add_", blocks=64)

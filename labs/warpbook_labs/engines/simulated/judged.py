@@ -17,7 +17,6 @@ from warpbook_labs.lab.texts import INVALID_MESSAGE
 
 
 def judged(job: Judge) -> HostJudged:
-    """Judge every program."""
     return HostJudged(tuple(_verdict(trial) for trial in job.trials))
 
 

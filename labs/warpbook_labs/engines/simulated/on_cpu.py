@@ -120,7 +120,6 @@ def _leave_out_gpu(cuda: Any) -> None:
 
 
 def do(job: RunTorch | RunOnCpu) -> HostRan | Refused:
-    """Run every case."""
     return run_cases(job, _run)
 
 

@@ -36,7 +36,6 @@ class WrongCall(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Say it in one line."""
         words = wrong_words(self.wrong)
         return f"In call {self.number}: {words}" if self.number > 1 else words
 

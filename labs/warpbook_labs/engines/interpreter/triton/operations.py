@@ -153,7 +153,6 @@ class Operations:
         return _BINARY[name](self._number(left), self._number(right))
 
     def unary(self, name: str, operand: Any) -> Any:
-        """Compute with one number or tensor."""
         operand = self._plain(operand)
         if name == "Not":
             if isinstance(operand, self._tensor):
@@ -202,7 +201,6 @@ class Operations:
         return both(second)
 
     def truth(self, value: Any) -> bool:
-        """Tell which way a branch goes."""
         value = self._plain(value)
         if isinstance(value, self._tensor) and value.handle.data.size != 1:
             raise ValueError("a block is neither true nor false: use tl.where")

@@ -151,7 +151,6 @@ class Allocator:
             del blocks[:-_MOST_BLOCKS]
 
     def all_is_done(self) -> None:
-        """Nobody uses memory that was released."""
         self._blocks.clear()
         self._kept.clear()
         self._hold(self._in_use_bytes())

@@ -155,7 +155,6 @@ def _copied(span: Span) -> Bytes:
 
 
 def _known(span: Span) -> Bytes:
-    """Take what nobody wrote as garbage."""
     is_garbage = (span.stamps == UNWRITTEN) | (span.stamps == CARRIED)
     if not is_garbage.any():
         return span.stamps

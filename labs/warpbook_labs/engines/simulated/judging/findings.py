@@ -43,7 +43,6 @@ class Findings:
     _seen: set[Finding] = field(default_factory=set)
 
     def add(self, kind: Kind, message: str, line: int) -> None:
-        """List a mistake."""
         finding = Finding(kind, message, line if _is_known(line) else None)
         if finding in self._seen:
             return
@@ -55,7 +54,6 @@ class Findings:
 
 
 def at(line: int) -> str:
-    """Say where something was asked."""
     return f"line {line}" if _is_known(line) else "a line that is not known"
 
 

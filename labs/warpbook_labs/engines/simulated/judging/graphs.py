@@ -49,7 +49,6 @@ class Kernel:
     writes: tuple[Span, ...]
 
     def storages(self) -> set[Storage]:
-        """Give the memory that it uses."""
         return {span.storage for span in (*self.reads, *self.writes)}
 
     def has_elements(self) -> bool:
@@ -74,7 +73,6 @@ class Transfer:
     target: Span
 
     def storages(self) -> set[Storage]:
-        """Give the memory that it uses."""
         return {self.source.storage, self.target.storage}
 
     @property
@@ -158,7 +156,6 @@ class Capture:
         return event in self._events
 
     def forget(self, event: int) -> None:
-        """An event was recorded anew outside."""
         self._events.pop(event, None)
 
     def keep(self, node: Node, stream: int, line: int = 0) -> None:

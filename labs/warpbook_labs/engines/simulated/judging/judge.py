@@ -211,7 +211,6 @@ class _Judging:
 
 
 def _finish(machine: Machine) -> None:
-    """Complete the counts of a call."""
     counts, timeline = machine.counts, machine.timeline
     counts.host_ns = timeline.host_ns
     counts.copy_ns = timeline.busy_ns("h2d") + timeline.busy_ns("d2h")

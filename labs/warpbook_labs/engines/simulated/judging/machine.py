@@ -94,7 +94,6 @@ class Machine:
 
     @property
     def counts(self) -> HostCounts:
-        """What this call asked, by now."""
         return self._runner.counting.counts
 
     @property
@@ -108,7 +107,6 @@ class Machine:
         return self._runner.timeline
 
     def do(self, instruction: recorded.Instruction) -> None:
-        """Do what a program asks."""
         self._runner.look_at_clock()
         self._does[type(instruction)](instruction)
 

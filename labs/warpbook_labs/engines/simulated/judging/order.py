@@ -44,7 +44,6 @@ class Lane:
         return tick
 
     def mark(self) -> Mark:
-        """Note how far it is."""
         return Mark(dict(self.clock), self.work)
 
     def wait_for(self, mark: Mark) -> None:
@@ -53,7 +52,6 @@ class Lane:
         self.work |= mark.work
 
     def know(self, clock: dict[int, int]) -> None:
-        """Take over what another knew."""
         for lane, tick in clock.items():
             if self.clock.get(lane, 0) < tick:
                 self.clock[lane] = tick

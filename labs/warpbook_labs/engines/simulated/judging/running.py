@@ -92,7 +92,6 @@ class Runner:
         self._computer.spend()
 
     def start_counting(self) -> None:
-        """Begin a call."""
         self.counting, self.timeline = Counting(), Timeline()
 
     def run(self, kernel: Kernel, lane: Lane, replay: Replayed | None = None) -> None:

@@ -99,7 +99,6 @@ def tensors_in(*held: Any) -> list[Any]:
 
 
 def with_each(function: Callable[[Any], Any], held: Any) -> Any:
-    """Give arguments with each tensor changed."""
     if isinstance(held, torch.Tensor):
         return function(held)
     if isinstance(held, list | tuple):

@@ -23,7 +23,6 @@ _FLOATS = (torch.float16, torch.float32)
 def convolution(
     machine: Machine, func: Any, x: Any, weight: Any, bias: Any, *how: Any
 ) -> Any:
-    """Images by filters."""
     numbers = _numbers(x, weight, how)
     if numbers is None:
         return machine.call(func, (x, weight, bias, *how), {})
@@ -136,6 +135,5 @@ def _wide(func: Any, *args: Any) -> Any:
 
 
 def install() -> None:
-    """Have machines do these calls so."""
     Machine.special["convolution"] = convolution
     Machine.special["convolution_backward"] = backward

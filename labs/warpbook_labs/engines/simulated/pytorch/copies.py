@@ -83,7 +83,6 @@ def pin(machine: Machine, func: Any, x: Any, device: Any = None) -> Any:
 
 
 def is_pinned(machine: Machine, func: Any, x: Any, device: Any = None) -> bool:
-    """Whether it is in page-locked memory."""
     return not x.is_cuda and machine.memories.of(x).place == "pinned"
 
 
@@ -168,7 +167,6 @@ def _done(machine: Machine, target: Any, source: Any, is_on_gpu: bool) -> Any:
 
 
 def install() -> None:
-    """Have machines do these calls so."""
     Machine.special.update(
         {
             "_to_copy": to_copy,

@@ -105,15 +105,12 @@ class Event:
         machine.order.wait_event(self._number, _number(stream, machine))
 
     def synchronize(self) -> None:
-        """The host waits for it."""
         current.machine().order.synchronize_event(self._number)
 
     def query(self) -> NoReturn:
-        """Whether it has come."""
         _unknown("Whether an event has come", "use `synchronize()`")
 
     def elapsed_time(self, end_event: Event) -> NoReturn:
-        """Milliseconds between two."""
         del end_event
         _unknown("The time between two events", "leave the timing out here")
 
@@ -155,7 +152,6 @@ class CUDAGraph:
         self._graph = self._machine.order.begin_capture(is_relaxed)
 
     def capture_end(self) -> None:
-        """The graph is whole."""
         if self._graph is None or self._is_whole:
             raise RuntimeError("capture_end() needs a capture_begin()")
         self._machine.order.end_capture(self._graph)
@@ -165,7 +161,6 @@ class CUDAGraph:
         """Make it ready, which it is."""
 
     def replay(self) -> None:
-        """Launch it on the current stream."""
         if self._graph is None or not self._is_whole:
             raise RuntimeError(
                 "Called CUDAGraph::replay without a preceding successful capture."
@@ -174,13 +169,11 @@ class CUDAGraph:
             current.machine().order.replay(self._graph)
 
     def reset(self) -> None:
-        """Forget what was captured."""
         if self._graph is not None and self._is_whole:
             self._machine.order.release_graph(self._graph)
         self._graph, self._is_whole = None, False
 
     def pool(self) -> tuple[int, int]:
-        """What stands for its memory."""
         return (0, 1)
 
 
@@ -239,12 +232,10 @@ def set_stream(stream: Stream) -> None:
 
 
 def synchronize(device: Any = None) -> None:
-    """The host waits for all."""
     current.machine().order.synchronize_device()
 
 
 def _sleep(cycles: float) -> None:
-    """Keep a stream busy."""
     machine = current.machine()
     record = machine.record
     launch = Launch("sleep", record.stream, (), (), (float(cycles),), record.line())

@@ -17,7 +17,6 @@ _as_tensor, _from_numpy, _tensor = torch.as_tensor, torch.from_numpy, torch.tens
 
 
 def tolist(self: Any) -> Any:
-    """Its numbers as lists."""
     machine = current.machine_or_none()
     if machine is None:
         return _tolist(self)
@@ -78,7 +77,6 @@ def _refuse_writing() -> None:
 
 
 def array(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """What NumPy's functions take."""
     if current.machine_or_none() is None:
         return _array(self, *args, **kwargs)
     held = numpy(self).view(np.ndarray)
@@ -104,7 +102,6 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 
 
 def tensor(data: Any, **options: Any) -> Any:
-    """A tensor of Python's numbers."""
     if hasattr(data, mapped.INTERFACE) and not isinstance(data, torch.Tensor):
         refuse(f"torch.tensor of {mapped.INTERFACE}: torch.as_tensor copies nothing")
     return _tensor(data, **options)

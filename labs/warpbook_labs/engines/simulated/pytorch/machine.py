@@ -84,7 +84,6 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
         self.add(BeginCall(number))
 
     def add(self, instruction: Instruction) -> None:
-        """Write down what is asked."""
         self.record.add(instruction)
 
     def __torch_dispatch__(
@@ -208,7 +207,6 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
         )
 
     def read(self, tensor: Any, what: str) -> None:
-        """Record that Python looks at numbers."""
         if tensor.is_cuda:
             self.order.forbid_in_capture(f"{what}()")
         stream = self.record.stream if tensor.is_cuda else HOST

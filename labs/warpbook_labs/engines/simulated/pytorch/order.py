@@ -81,18 +81,15 @@ class Order:
             self._capturing[stream] = graph
 
     def synchronize_device(self) -> None:
-        """The host waits for all."""
         if self._capturing:
             raise _error(_IN_CAPTURE.format(what="torch.cuda.synchronize()"))
         self._record.add(Synchronize("device", 0, self._record.line()))
 
     def synchronize_stream(self, stream: int) -> None:
-        """The host waits for a stream."""
         self.forbid_in_capture("Stream.synchronize()", stream)
         self._record.add(Synchronize("stream", stream, self._record.line()))
 
     def synchronize_event(self, event: int) -> None:
-        """The host waits for an event."""
         graph = self._marked_in.get(event)
         if graph is not None and graph in self._capturing.values():
             raise _error(_IN_CAPTURE.format(what="Event.synchronize()"))
@@ -115,7 +112,6 @@ class Order:
         return graph
 
     def end_capture(self, graph: Graph) -> None:
-        """The graph is whole."""
         self._capturing.clear()
         self._record.add(EndCapture(graph.number, self._record.line()))
 
@@ -128,7 +124,6 @@ class Order:
             work()
 
     def release_graph(self, graph: Graph) -> None:
-        """Nobody holds it any more."""
         self._record.add_anyhow(ReleaseGraph(graph.number))
 
 

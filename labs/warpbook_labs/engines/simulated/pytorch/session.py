@@ -86,7 +86,6 @@ class Session:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record what is asked meanwhile."""
         with current.recording(self.machine):
             yield
 
@@ -101,11 +100,9 @@ class Session:
         self.machine.begin_call(number)
 
     def held(self, name: str) -> bytes:
-        """Give what a buffer holds."""
         with current.unrecorded(), _disable_current_modes(), torch.no_grad():
             cpu = self.machine.memories.alias(self.tensors[name])
             return bytes(cpu.contiguous().numpy().tobytes())
 
     def program(self) -> Program:
-        """Give all that was asked."""
         return Program(self._views, tuple(self.machine.record.instructions))

@@ -250,7 +250,6 @@ class Origins:
     def _plain(
         self, pc: int, instruction: Instruction
     ) -> Callable[[NDArray[np.int64]], Callable[[], None] | None]:
-        """Follow what computes registers of registers."""
         targets = names_of(results(instruction))
         if "cc" in instruction.modifiers:
             targets.append(_CARRY)

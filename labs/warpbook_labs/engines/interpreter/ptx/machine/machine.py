@@ -390,7 +390,6 @@ def _smallest(linked: Linked, space: str) -> int:
 
 
 def _read(code: list[Instruction]) -> frozenset[str]:
-    """Name the registers that instructions read."""
     names: set[str] = set()
 
     def note(operand: Operand, is_result: bool) -> None:

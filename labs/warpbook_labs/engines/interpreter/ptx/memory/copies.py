@@ -41,7 +41,6 @@ class Copies:
         self._pending: list[Batch] = []
 
     def begin(self, lanes: Ints, at: Ints, size_bytes: int, pc: int) -> None:
-        """Note copies that have begun."""
         groups = self._closed[lanes].copy()
         self._pending.append(Batch(lanes, groups, at, size_bytes, pc))
 
@@ -73,7 +72,6 @@ class Copies:
         return arrived
 
     def forget(self) -> None:
-        """Other blocks run now."""
         self._closed[:] = 0
         self._pending = []
 

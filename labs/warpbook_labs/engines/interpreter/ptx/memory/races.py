@@ -43,7 +43,6 @@ class Who:
     strength: int = WEAK
 
     def at(self, chosen: NDArray[np.int64]) -> Who:
-        """Give some of them."""
         return Who(
             self.lanes[chosen],
             self.thread[chosen],

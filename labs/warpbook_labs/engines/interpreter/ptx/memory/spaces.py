@@ -82,7 +82,6 @@ class Space:
         self.state[:size_bytes] = state
 
     def copy(self) -> Space:
-        """Give the same bytes apart."""
         copied = Space(0, RED)
         copied.data, copied.state = self.data.copy(), self.state.copy()
         return copied

@@ -110,7 +110,6 @@ class State:
         return self.linked.code[pc].line
 
     def who(self, chosen: NDArray[np.int64], pc: int, strength: int) -> Who:
-        """Give the threads of an access."""
         causality = self.causality
         return Who(
             chosen,
@@ -151,7 +150,6 @@ class State:
         )
 
     def tell_race(self, race: Race, is_shared: bool) -> None:
-        """List two accesses without an order."""
         words = {True: "writes", False: "reads"}
         if is_shared:
             place = self.shared_place(race.cell * self.shared_cell_bytes)

@@ -42,7 +42,6 @@ class Polling:
 
 
 def polling(code: list[Instruction], labels: dict[str, int]) -> Polling:
-    """Find what waits in a program."""
     reads, takes = set(), set()
     loops = sorted(loop_ranges(code, labels), key=lambda loop: loop[1] - loop[0])
     for pc, instruction in enumerate(code):

@@ -135,7 +135,6 @@ def _plain(name: str) -> str:
 
 
 def _text(address: int, state: State) -> str:
-    """Read a text from global memory."""
     space = state.memory.space
     begin = address - GLOBAL_BASE
     if not 0 <= begin < len(space.data):

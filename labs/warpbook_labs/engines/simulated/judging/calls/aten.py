@@ -187,7 +187,6 @@ def _bounded(
 
 
 def _product_flops(call: Call, reads: Sequence[Any], writes: Sequence[Any]) -> float:
-    """Count two for each product."""
     args = _filled(call.args, reads, writes)
     if call.base.startswith("convolution"):
         is_backward = call.base == "convolution_backward"
