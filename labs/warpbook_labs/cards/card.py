@@ -62,7 +62,6 @@ def card_of(
     """Make the card of a result.
 
     Args:
-        result: of a check or a grading.
         source: what was checked; lines of it are quoted where one is named.
         submission: its id in the store; None if it is kept nowhere.
         number: among the lab's own submissions, from 1; the id if left out.

@@ -121,7 +121,6 @@ def card_html(card: Card, style: str = STYLE) -> str:
     """Write a card.
 
     Args:
-        card: what is shown.
         style: put before it; empty for a page that has `STYLE` in a file.
     """
     kind = {"passed": "passed", "unsupported": "warning", "undecided": "warning"}.get(

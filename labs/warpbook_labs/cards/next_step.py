@@ -24,7 +24,6 @@ def reference_sections(
 
     Args:
         file: the name of the learner's own file.
-        reference: the author's source.
         discussion: paragraphs with a blank line between them; may be empty.
         mistakes: names of frequent mistakes, with what is wrong.
     """

@@ -63,9 +63,6 @@ def beyond_bounds(
     """Say of the first count that lies beyond its bounds what to do; nothing if none.
 
     Args:
-        counted: the lab's bounds.
-        counts: has an attribute for each count.
-        sizes: of the case.
         parts: by count, what it is made of, in percent.
         lines: by count, the lines of the source that most of it comes of.
         instead: the lines that multiply without tensor cores.

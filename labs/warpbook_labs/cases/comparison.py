@@ -110,10 +110,7 @@ def first_wrong(
     element that nobody has written is wrong, whatever was there.
 
     Args:
-        name: of the output.
-        got: as the kernel wrote it.
         expected: of the same shape, exact or in float64.
-        tolerance: for each element or for all.
         first_unwritten: the first byte that nobody has written.
     """
     if first_unwritten is None and _has_same_bits(got, np.asarray(expected)):

@@ -17,13 +17,7 @@ from warpbook_labs.lab.spec import Lab
 
 
 def fitted(lab: Lab, rule: Rule, cases: Sequence[DrawnCase]) -> list[DrawnCase]:
-    """Fit the sizes of the last case that is drawn at random to a launch rule.
-
-    Args:
-        lab: the lab.
-        rule: of the source.
-        cases: as they were drawn.
-    """
+    """Fit the sizes of the last case that is drawn at random to a launch rule."""
     free = [place for place, case in enumerate(cases) if case.is_free]
     fit = list(cases)
     if not free:

@@ -28,9 +28,6 @@ def with_inputs(
 
     Args:
         wrong: an element of an output of the lab.
-        lab: whose parameters say the shapes.
-        given: the inputs, by parameter.
-        sizes: of the case.
     """
     outputs = [
         parameter for parameter in lab.parameters if parameter.name == wrong.output

@@ -86,13 +86,7 @@ class OwnPython:
         sizes: dict[str, int],
         memory: Mapping[str, execution.Memory],
     ) -> WrongElement | None:
-        """Compare what outputs hold with what is right.
-
-        Args:
-            given: the inputs.
-            sizes: of the case.
-            memory: what each output holds.
-        """
+        """Compare what outputs hold with what is right."""
         expected = self.expected(given, sizes)
         tolerance = self.tolerance(given, sizes, expected)
         for parameter in self._loaded.lab.parameters:
@@ -318,9 +312,6 @@ def launches(
     """Give the launches of a case.
 
     Args:
-        loaded: the lab.
-        rule: of the submission.
-        sizes: of the case.
         given: its inputs; only numbers among them are looked at.
 
     Raises:

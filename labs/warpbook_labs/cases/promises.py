@@ -56,10 +56,7 @@ def not_a_bound(
     tolerance may be anything.
 
     Args:
-        name: of the output.
         tolerance: numbers; one for all elements, or one for each.
-        right: what is right.
-        shape: of the output.
     """
     bound = np.asarray(tolerance)
     if not _fits(bound.shape, shape):

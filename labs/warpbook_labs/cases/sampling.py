@@ -43,7 +43,6 @@ def hidden_cases(lab: Lab, seed: int) -> list[DrawnCase]:
     random.
 
     Args:
-        lab: the lab.
         seed: of this submission; nobody else is told it.
     """
     chance = random.Random(seed)

@@ -57,7 +57,6 @@ def unreadable(
 
     Args:
         source: in CUDA C++.
-        headers: that it may include, by name.
         architecture: such as "compute_90".
     """
     number = int(architecture.partition("_")[2].rstrip("af")) * 10

@@ -98,8 +98,6 @@ def compile_to_ptx(
         source: the text; kernels that are `extern "C"` keep their names.
         architecture: virtual architecture, such as "compute_75"; or a real one, such
             as "sm_90", for which there is a cubin, too.
-        options: more of NVRTC's options.
-        headers: that it may include, by name.
 
     Raises:
         CompileError: it does not compile.

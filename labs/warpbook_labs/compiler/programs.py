@@ -29,10 +29,7 @@ def compile_job(
     """Say what the jail has to compile.
 
     Args:
-        submission: the text, of one configuration.
-        rule: of the source.
         sizes: of all cases that it will be launched with.
-        architecture: a real one.
 
     Raises:
         BadRule: the launch rule can't be followed.
@@ -97,7 +94,6 @@ def job_of(
     """Say what the jail has to compile.
 
     Args:
-        submission: in the lab's language.
         architecture: such as "sm_90".
         sizes: of all cases that it will be launched with.
 

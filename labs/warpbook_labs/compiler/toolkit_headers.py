@@ -53,7 +53,6 @@ def toolkit_headers(
     """Give the headers for an NVRTC, by the names under which others include them.
 
     Args:
-        installed: NVRTC's version.
         places: folders that belong together, of which one says its version; None are
             those of this machine.
     """

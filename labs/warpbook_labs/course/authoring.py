@@ -58,7 +58,6 @@ def part(learners: Path, vault: Path, catalogue: Path = CATALOGUE) -> list[str]:
     Args:
         learners: is made: text, starter, hints, and the cases that labs show.
         vault: is made: references, solutions and generators of cases.
-        catalogue: labs that are whole.
 
     Raises:
         BadLab: one can't be used.

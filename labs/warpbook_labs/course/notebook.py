@@ -70,7 +70,6 @@ def notebook_json(cells: Sequence[Cell], name: str) -> str:
 
     Args:
         cells: from `words_cell` and `code_cell`.
-        name: ids of cells begin with it.
     """
     numbered = [
         {**cell, "id": f"{name[:40]}-{number:02}"} for number, cell in enumerate(cells)

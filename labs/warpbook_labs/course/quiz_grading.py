@@ -25,7 +25,6 @@ def mark_answers(
     """Mark each question when it is asked for: an engine takes a moment for it.
 
     Args:
-        questions: whose labs can be checked here.
         answers: a letter or "?" for each.
 
     Raises:

@@ -58,9 +58,6 @@ def refuse_before_pass(lab: str, progress: Progress) -> None:
 def read_solution(folder: Path) -> Solution:
     """Read a lab's reference and discussion.
 
-    Args:
-        folder: of the lab.
-
     Raises:
         KeptApart: they are not on this machine.
         BadLab: they can't be read.

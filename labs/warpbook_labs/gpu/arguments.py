@@ -21,11 +21,8 @@ def packed(
     """Write an argument as it lies in memory.
 
     Args:
-        kernel: its name, for words.
         number: of the parameter, from 1.
-        argument: what it is given.
         size: bytes of the parameter.
-        addresses: of buffers, by name.
 
     Raises:
         BadArguments: it does not fit.

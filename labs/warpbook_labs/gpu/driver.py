@@ -237,11 +237,6 @@ class Device:
     ) -> Prepared:
         """Put the arguments of a launch where the driver wants them.
 
-        Args:
-            program: with the kernel.
-            launch: what was asked.
-            addresses: of the buffers, by name.
-
         Raises:
             BadArguments: the kernel takes others.
         """
@@ -350,9 +345,7 @@ class Device:
         """Tell in the same way how long copies to the GPU and back take.
 
         Args:
-            address: in the GPU's memory.
             held: memory of `pinned`.
-            patience_s: to wait for them.
         """
         place, size_bytes = held.ctypes.data, held.nbytes
         with self._timed():

@@ -36,10 +36,7 @@ def run_child(
 
     Args:
         module: run as `python -m`.
-        given: on its stdin.
         uuid: NVML's, of the GPU.
-        wall_s: after this it is killed.
-        options: of the module.
     """
     try:
         done = subprocess.run(
@@ -102,9 +99,7 @@ def run(
     """Do a job in a process of its own.
 
     Args:
-        request: the job.
         uuid: NVML's, of the GPU.
-        wall_s: after this it is killed.
         module: the program that does it, and tells what `device.jobs` has.
     """
     with started(uuid, module) as do:

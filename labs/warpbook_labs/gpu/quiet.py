@@ -105,13 +105,7 @@ class Watch:
         self._thread.join(_CLOSE_S)
 
     def over(self, since_ns: int, until_ns: int, own_pids: Set[int]) -> Conditions:
-        """Tell what the GPU was like between two moments of `time.monotonic_ns`.
-
-        Args:
-            since_ns: when the measurement began.
-            until_ns: when it ended.
-            own_pids: of the processes that measured.
-        """
+        """Tell what the GPU was like between two moments of `time.monotonic_ns`."""
         samples = self._between(since_ns, until_ns)
         clocks = [sample.sm_mhz for sample in samples if sample.sm_mhz is not None]
         warm = [sample.celsius for sample in samples if sample.celsius is not None]
@@ -311,10 +305,7 @@ def when_quiet(
     """Measure until nothing disturbs it.
 
     Args:
-        watch: of the GPU, already at work.
         trial: measures; nothing of ours runs on the GPU before and after it.
-        own_pids: of the processes that measured last.
-        tries: how often, at most.
 
     Raises:
         TooBusy: each try was disturbed.

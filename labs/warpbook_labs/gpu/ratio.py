@@ -52,7 +52,6 @@ class Stopping(Struct, frozen=True):
         """Whether more pairs would tell nothing more.
 
         Args:
-            measured: the ratio to the baseline.
             wanted: what a mark asks, each with the least that it must be.
         """
         if measured.pairs >= self.most_pairs:
@@ -98,7 +97,6 @@ def between_processes(ratio: Ratio, *sides_ns: float) -> Ratio:
     tell nothing of it. For calls of many microseconds it is next to nothing.
 
     Args:
-        ratio: of one process.
         sides_ns: what a call took, of each side that is in the ratio.
     """
     share = sum(min(_BETWEEN_PROCESSES_NS / side_ns, 0.5) for side_ns in sides_ns)

@@ -53,7 +53,6 @@ def answer(record: Callable[[], None], problems: tuple[type[Exception], ...]) ->
     """Record in this process, answer in one line, and end.
 
     Args:
-        record: does it.
         problems: what it may raise, beside `NoTrace` and `OSError`, in words.
     """
     answers = os.dup(1)

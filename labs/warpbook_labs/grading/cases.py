@@ -59,9 +59,6 @@ class CaseGrader(Grader):
         """Run cases by all that is here, and say what a learner may know.
 
         Args:
-            submission: the learner's.
-            cases: for both engines.
-            large: more cases, for a GPU alone.
             is_timed: whether its speed is graded where that can be.
         """
         cases = self.engines.fitted(submission, cases)

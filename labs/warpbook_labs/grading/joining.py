@@ -47,9 +47,6 @@ def joined(
 
     Args:
         result: without a GPU, fit to be told.
-        device: on the GPU, with every case.
-        lab: whose submission it is.
-        is_timed: whether its speed was asked for.
         has_veto: whether what was found without a GPU counts although all is right on
             it.
     """

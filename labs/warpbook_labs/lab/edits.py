@@ -46,7 +46,6 @@ def read_edited(text: str, sources: dict[str, str]) -> dict[str, str]:
     """Give the sources that a `wrong.toml` tells of, by name.
 
     Args:
-        text: of the file.
         sources: what they are made of, by name; "" is the reference.
 
     Raises:

@@ -17,10 +17,6 @@ class NoSuchKernel(LookupError):
 def entry_named(name: str, entries: Iterable[str]) -> str:
     """Give the compiled name of a kernel.
 
-    Args:
-        name: as the source has it.
-        entries: the compiled names of all kernels.
-
     Raises:
         NoSuchKernel: there is none, or there are several.
     """

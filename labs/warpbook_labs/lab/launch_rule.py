@@ -97,10 +97,7 @@ def read_lines(
     """Read the rule out of the comments of a source.
 
     Args:
-        source: the text.
-        mark: what begins a comment.
         read_launch: makes a launch of its text and its line.
-        example: of a launch, with its mark.
 
     Raises:
         BadRule: there is none, or it is invalid.

@@ -73,12 +73,7 @@ def shown_functions(folder: Path, lab: Lab) -> Functions:
 
 
 def shown_numbers(lab: Lab, cases: Any) -> dict[str, NDArray[Any]]:
-    """Compute what `shown_functions` gives back, by names in the file.
-
-    Args:
-        lab: the lab.
-        cases: its own Python.
-    """
+    """Compute what `shown_functions` gives back, by names in the file."""
     arrays: dict[str, NDArray[Any]] = {}
     for number, (case, call) in enumerate(_calls(lab)):
         sizes = dict(case.sizes)

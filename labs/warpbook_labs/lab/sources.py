@@ -22,7 +22,6 @@ def with_cell_line(lab: Lab, cell: str) -> str:
     """Put a comment in the place of the magic, which is no part of a cell's text.
 
     Args:
-        lab: whose source the cell holds.
         cell: its text below the line of the magic.
     """
     return f"{language_of(lab).comment} %%lab {lab.id}\n{cell}"

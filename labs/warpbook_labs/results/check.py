@@ -135,7 +135,6 @@ def all_passed(of: int, where: str = "") -> str:
     """Say that no case failed.
 
     Args:
-        of: how many there are.
         where: follows, such as ", on the GPU too".
     """
     if of == 1:

@@ -86,7 +86,6 @@ class LimitCard(Struct, frozen=True):
         Args:
             size_bytes: what must be read and written at least.
             flops: what must be computed at least.
-            dtype: of what is computed.
         """
         memory_ns = size_bytes / self.copy_bytes_per_s * 1e9
         peak = self.flops_per_s.get(dtype)

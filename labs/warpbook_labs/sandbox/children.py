@@ -23,7 +23,6 @@ def waited_for(
 
     Args:
         child: with pipes, and the first of a session of its own.
-        given: on its stdin.
         is_late: waits by what waits for some seconds, and tells whether to kill it.
         readers: each reads one of its pipes to the end, or it might wait for us.
 

@@ -24,7 +24,6 @@ def confine(limits: Limits, empty: Path) -> tuple[Tier, bool]:
     """Shut this process in.
 
     Args:
-        limits: what it may use.
         empty: a folder with nothing in it, which becomes all that there is.
 
     Returns:

@@ -84,14 +84,7 @@ def words_of(
     source_name: str,
     modules: Sequence[str] = MODULES,
 ) -> tuple[int | None, str]:
-    """Say in words what was raised, and at which line of the learner's.
-
-    Args:
-        problem: what was raised.
-        seconds: what the call was given.
-        source_name: of the learner's own file.
-        modules: what may be imported.
-    """
+    """Say in words what was raised, and at which line of the learner's."""
     line = line_of(problem, source_name)
     kind = type(problem).__name__
     if isinstance(problem, TooLong):

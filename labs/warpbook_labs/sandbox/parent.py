@@ -142,9 +142,7 @@ class Bounded:
         """Begin with nothing read.
 
         Args:
-            pipe: is read to its end.
             most_bytes: that are kept, and one more that tells of others.
-            closes_when_full: who writes more gets an error.
         """
         self._pipe, self._most_bytes = pipe, most_bytes
         self._closes_when_full = closes_when_full
@@ -183,12 +181,7 @@ def outcome_of(
     """Say how a process ended.
 
     Args:
-        work: what it was asked.
         code: its exit code; None if it was killed since it slept too long.
-        output: what it wrote.
-        errors: what it wrote to stderr.
-        limits: what it was given.
-        began: when, by the monotonic clock.
 
     """
     status: Status = "crashed"

@@ -40,11 +40,7 @@ class Steps:
     """The steps of one check, which several processes do."""
 
     def __init__(self, of: int) -> None:
-        """Begin with none done, and report it.
-
-        Args:
-            of: how many there are.
-        """
+        """Begin with none done, and report it."""
         self._of, self._done = of, 0
         self._report = _report.get()
         self._lock = threading.Lock()

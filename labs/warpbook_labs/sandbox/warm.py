@@ -266,8 +266,6 @@ def run(
     """Do a job in a child of a warm process, which ends with it.
 
     Args:
-        job: what is done.
-        limits: of the child.
         steps: counts what the child notes; see `progress`.
 
     Raises:

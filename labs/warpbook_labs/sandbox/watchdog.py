@@ -35,7 +35,6 @@ class Watchdog:
         """Charge nothing yet.
 
         Args:
-            pid: of the process.
             asleep_s: what it may sleep, in seconds.
         """
         self._pid, self._left_s, self._ready_s = pid, asleep_s, 0.0

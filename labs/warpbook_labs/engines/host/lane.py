@@ -58,10 +58,7 @@ def run_on_gpu(
     """Check a submission on a GPU, and time it if it is right and that is asked.
 
     Args:
-        gpu: where it runs.
         submission: the learner's; bounds of its own hold there.
-        cases: each with several calls.
-        is_timed: whether its speed is graded.
 
     Raises:
         NotOnGpu: it can't be run there, for a reason that is no fault of the source.

@@ -229,13 +229,7 @@ class _CheckedCase:
         return self._prepared.run
 
     def result(self, ran: Ran, ptx: str, origin: Origin | None = None) -> CaseResult:
-        """Compare what the launches left with what is right.
-
-        Args:
-            ran: what the interpreter did.
-            ptx: that it ran.
-            origin: the lines that were asked for.
-        """
+        """Compare what the launches left with what is right."""
         if ran.refused:
             return self._outcome(
                 False,

@@ -68,8 +68,6 @@ def moved_from(source: str, line: int, name: str) -> tuple[int, ...]:
 
     Args:
         source: in CUDA C++.
-        line: that the compiler tells.
-        name: of the array.
     """
     text = _NO_CODE.sub(_blank, source)
     lines = text.split("\n")

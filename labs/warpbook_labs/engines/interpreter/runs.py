@@ -42,10 +42,7 @@ def interpret(
     """Run a program with each memory, on as many cores as may be used.
 
     Args:
-        front_end: of the program's language.
         program: in PTX, or of Triton as a source.
-        runs: each with memory of its own.
-        limits: of each process.
 
     Raises:
         Stopped: not all of them could be run.

@@ -41,8 +41,6 @@ class Arena:
         """Take it from the GPU.
 
         Args:
-            tools: of the trusted process.
-            memory: the buffers.
             off_by: bytes by which a buffer misses its alignment, by name.
         """
         self._tools = tools

@@ -219,7 +219,6 @@ class Trials:
         """Time both sides until it is enough.
 
         Args:
-            stopping: when to look whether it is.
             is_enough: looks at what was taken so far.
 
         Raises:

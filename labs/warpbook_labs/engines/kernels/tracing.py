@@ -64,7 +64,6 @@ def trace_submission(
     """Record what a source does on the GPU that grades.
 
     Args:
-        gpu: where it runs.
         submission: the learner's, which was found to be right.
         trace: is written, a Chrome trace in gzip.
         telemetry: is written, a recording; the file must not be there yet.

@@ -36,13 +36,11 @@ def case_result(
     """Say how a case went; of a hidden one neither sizes nor what was printed.
 
     Args:
-        case: as it was drawn.
         left: what the process says; its problem goes before all else.
         message: why it failed; what is wrong if left out.
         wrong: what is wrong in its outputs; None if nothing is.
         advice: what may help with that; without a message a guess if left out.
         line: of the source, if the message is about one.
-        more: fields of the result.
     """
     if wrong is not None:
         call = wrong.number if wrong.number > 1 else 0

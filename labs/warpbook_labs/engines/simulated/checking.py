@@ -68,8 +68,6 @@ def decided(
     """Tell what can't be checked without a GPU from what is wrong.
 
     Args:
-        verdicts: of the cases of a batch.
-        batch: these cases.
         again: records a case once more, and judges it with the same inputs.
     """
     results = list(verdicts)

@@ -42,7 +42,6 @@ def asked_of(case: CaseResult, from_lines: Sequence[int] = ()) -> Followed | Non
     """Say what is asked of a case; None where there is nothing to ask.
 
     Args:
-        case: as it went.
         from_lines: of the GPU's work from which a wrong number came.
     """
     wrong = case.wrong
@@ -63,13 +62,7 @@ def followed(
     question: Followed,
     outcome_of: Callable[[RunTorch | Record], parent.Outcome[HostRan]],
 ) -> Lines:
-    """Do a job of one case once more, and give the lines that are asked for.
-
-    Args:
-        job: as it was done.
-        question: of what.
-        outcome_of: has a job done.
-    """
+    """Do a job of one case once more, and give the lines that are asked for."""
     job = msgspec.structs.replace(
         job, followed=question, case_s=_TIMES_LONGER * job.case_s
     )

@@ -35,12 +35,7 @@ _OF_USE = (
 
 
 def lacking(problem: BaseException, source_name: str) -> str:
-    """Say what the simulated GPU lacks, if something was raised for it; nothing else.
-
-    Args:
-        problem: what was raised.
-        source_name: of the learner's own file.
-    """
+    """Say what the simulated GPU lacks, if something was raised for it; nothing else."""
     if isinstance(problem, Missing):
         return str(problem)
     if isinstance(problem, ImportError) and (problem.name or "").startswith("torch."):

@@ -65,8 +65,6 @@ def run_cases(
     """Do every case of a job, up to the first that takes too long.
 
     Args:
-        job: what was asked.
-        one: does one of its cases.
         writes_of: counts how often a tensor was written.
     """
     warnings.showwarning = _print_warning

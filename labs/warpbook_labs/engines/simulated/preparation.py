@@ -133,11 +133,7 @@ class PreparedCalls:
     def first_wrong(
         self, left: Iterable[Mapping[str, execution.Memory]]
     ) -> WrongCall | None:
-        """Find the first call that left something wrong in its outputs.
-
-        Args:
-            left: by call, what the outputs hold.
-        """
+        """Find the first call that left something wrong in its outputs."""
         calls = zip(self.given, left, strict=True)
         for number, (given, held) in enumerate(calls, 1):
             wrong = self._python.first_wrong(given, self.case.sizes, held)

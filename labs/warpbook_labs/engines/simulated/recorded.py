@@ -71,9 +71,7 @@ def told_simulated(
     """Run recorded programs on the simulated GPU, and say how that went.
 
     Args:
-        counted: the lab's bounds.
         ran: cases, and what the jailed process says of each.
-        limits: of a process.
 
     Raises:
         NotJudged: what judges them was stopped.

@@ -34,7 +34,6 @@ class LabProcess:
         """Call one of its functions.
 
         Args:
-            function: its name.
             arguments: plain data, arrays of numbers, generators of random numbers.
 
         Raises:

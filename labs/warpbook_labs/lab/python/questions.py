@@ -27,7 +27,6 @@ def data_words(values: Sequence[Any], most: int) -> tuple[str, bool]:
     """Write values with commas between them; no number is cut.
 
     Args:
-        values: plain data.
         most: characters, as far as leaving out items can do it.
 
     Returns:

@@ -80,7 +80,6 @@ class Follower:
         """Read a source.
 
         Args:
-            source: what is followed.
             file: the name of a file under which it is executed.
             version_of: counts how often a tensor was changed.
         """
@@ -314,8 +313,6 @@ class Follower:
         """Note what a statement binds and changes.
 
         Args:
-            call: in which it is done.
-            statement: that is done.
             lines: the lines of all that it computes.
             by_name: of names that have a part of it, the lines of that part.
         """

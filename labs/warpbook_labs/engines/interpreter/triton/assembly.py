@@ -73,8 +73,6 @@ def run(
     Args:
         text: with $0, $1, ... for its operands, results first.
         constraints: such as "=f,f,r".
-        given: arrays of one shape.
-        wanted: types of the results.
 
     Raises:
         PtxError: it can't be run.

@@ -48,8 +48,6 @@ class Locks:
         """Say that the program changes what may be a lock; tell whether it may.
 
         Args:
-            place: of the lock.
-            value: that stands there from now on.
             does_release: whether others see what was written before.
         """
         if place not in self.known:
@@ -81,7 +79,6 @@ class Locks:
         """Note what is touched now.
 
         Args:
-            under: which of both is touched so.
             cells: the bytes.
             is_new: of these, that nobody has touched so before.
         """

@@ -63,10 +63,7 @@ def origin_of(
     """Give the lines that are asked for.
 
     Args:
-        question: of what.
-        follower: that has watched the run.
         held: what buffers hold in the end, with the lines that wrote there.
-        reports: of each launch.
     """
     line, has_written = question.line, True
     launches: tuple[int, ...] = ()

@@ -83,10 +83,7 @@ class Computer:
         """Do what a copy between host and GPU does.
 
         Args:
-            source: what is read.
-            target: what is written.
             what: such as "the copy to the GPU".
-            line: where it was asked.
         """
         if source.view.shape != target.view.shape or (
             source.view.dtype != target.view.dtype
@@ -104,11 +101,6 @@ class Computer:
         self, size_bytes: float = 0, flops: float = 0, seconds: float = 0
     ) -> None:
         """Look whether a program may go on.
-
-        Args:
-            size_bytes: that what comes moves.
-            flops: that it computes.
-            seconds: that it takes.
 
         Raises:
             ProgramRefused: it has computed enough.

@@ -78,7 +78,6 @@ def judge(
 
     Args:
         program: what was recorded; nothing of it is trusted.
-        buffers: the memory that the lab gives.
         calls: for each call of `run` what the inputs hold.
 
     Returns:

@@ -38,11 +38,7 @@ class OverLink(NamedTuple):
 
 
 def over_link_of(kernel: Kernel) -> OverLink:
-    """Count what crosses the link, in whole sectors; what is read twice counts twice.
-
-    Args:
-        kernel: one that could be computed.
-    """
+    """Count the sectors that cross the link; what is read twice counts twice."""
     launch = kernel.launch
     read, written = (
         [_sector_bytes(view) if view.is_mapped else 0 for view in views]

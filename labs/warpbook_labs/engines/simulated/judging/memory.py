@@ -140,12 +140,7 @@ class Span:
         return bool((self.stamps == stamp).any())
 
     def unwritten(self, what: str, line: int) -> Origin | None:
-        """Say what of it nobody has written, if so.
-
-        Args:
-            what: reads it.
-            line: where.
-        """
+        """Say what of it nobody has written, if so."""
         is_unwritten = self.stamps == UNWRITTEN
         if not is_unwritten.any():
             return None

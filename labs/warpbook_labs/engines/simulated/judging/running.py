@@ -39,7 +39,6 @@ class Replayer:
 
         Args:
             graph: which one; it is whole.
-            replay: what was asked.
             call: of `run`; before the first it is -1.
         """
         lane, origin = self._lanes.of(replay.stream), self._lane(graph, graph.stream)

@@ -75,11 +75,6 @@ class Timeline:
         """Queue a kernel or copy after others.
 
         Args:
-            engine: which does it.
-            label: what the picture calls it.
-            duration_ns: how long that takes.
-            after: what has to be done before.
-            line: of the source.
             gap_ns: how long it comes after another on the same engine, at least.
             is_apart: it needs none of the engine, as a kernel of one thread.
 
@@ -123,7 +118,6 @@ class Timeline:
         """Say how long an engine had work, once all is done.
 
         Args:
-            engine: which one.
             with_apart: count what needs none of the engine, too.
         """
         spans = sorted(

@@ -58,8 +58,6 @@ class Writers:
 
         Args:
             source: of any storage, in the shape of the target.
-            target: what is written.
-            line: where the copy was asked for.
         """
         self._last = self._set(self._last, target, _bounded(line))
         computed = source.storage.writers._of_elements(source)

@@ -117,8 +117,6 @@ def written_down(
     """Write the arguments of a call as JSON.
 
     Args:
-        args: by place.
-        kwargs: by name.
         reads: tensors that are named by "r" and their place here.
         written: those that are named by "w".
     """

@@ -68,7 +68,6 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
 
         Args:
             source_name: lines are those of code from a file of this name.
-            most_instructions: so much may be asked.
             is_judged: what is recorded runs again with other numbers, so nothing may
                 be asked whose shape depends on them; else nothing is recorded.
         """

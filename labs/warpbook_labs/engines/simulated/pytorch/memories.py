@@ -88,9 +88,7 @@ class Memories:
         """Give page-locked memory as kernels see it by its address.
 
         Args:
-            pinned: which memory.
             asker: who named the address, which the tensor keeps.
-            cpu: what the CPU sees of it.
         """
         tensor = accelerator.as_cuda(cpu)
         storage = tensor.untyped_storage()

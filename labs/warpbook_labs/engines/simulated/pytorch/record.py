@@ -26,7 +26,6 @@ class Record:
 
         Args:
             source_name: lines are those of code from a file of this name.
-            most_instructions: so much may be asked.
             is_kept: it is written down; else it is only done, however much it is.
         """
         self.is_kept = is_kept

@@ -70,7 +70,6 @@ class Session:
             buffers: what each holds at first, which is copied, and where it is:
                 "device", "pinned" or "host".
             source_name: lines are those of code from a file of this name.
-            most_instructions: so much may be asked.
             is_judged: what is recorded runs again with other numbers; else nothing is.
         """
         begin()

@@ -44,10 +44,7 @@ class Lanes:
         """Make room for some blocks.
 
         Args:
-            grid: blocks in x, y and z.
             block: threads of a block in x, y and z.
-            slots: blocks that run at once.
-            types: of each register.
             address_of: tells where a variable is; for each lane, if that differs.
         """
         self.grid, self.block = grid, block

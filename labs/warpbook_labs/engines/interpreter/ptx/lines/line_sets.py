@@ -81,13 +81,7 @@ class Launch:
         return nearest(code, (pc,), lines, self.deciding, is_all=False, about="place")
 
     def near(self, sets: Sets, starts: Sequence[int], about: About) -> tuple[int, ...]:
-        """Name the lines of a set, those near some instructions first.
-
-        Args:
-            sets: one of them.
-            starts: places of instructions.
-            about: what of them is asked about.
-        """
+        """Name the lines of a set, those near some instructions first."""
         lines = {
             word * LINE_BITS + bit
             for word in range(len(sets))

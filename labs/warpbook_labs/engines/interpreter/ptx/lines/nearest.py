@@ -82,14 +82,10 @@ def nearest(
     and to the branches that decide whether it is run.
 
     Args:
-        code: of a kernel.
-        starts: the places of the instructions.
-        lines: that are ordered.
         deciding: gives the places of the branches that decide on an instruction.
         is_all: whether lines that are not met come last, or are left out.
         about: what of the instructions is asked about: the value that they store, or
             the place; the other is farther away.
-        lets_leave: tells branches behind which threads end.
     """
     stores = Stores(code)
     order: dict[int, None] = {}

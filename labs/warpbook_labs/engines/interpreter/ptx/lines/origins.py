@@ -63,7 +63,6 @@ class Origins:
         """Begin with nothing computed.
 
         Args:
-            last_line: of the source.
             cell_bytes: of memory, as narrow as the narrowest access.
         """
         self._width, self._cell = last_line // LINE_BITS + 1, cell_bytes
@@ -104,7 +103,6 @@ class Origins:
         """Give the lines from which an element came, those near its store first.
 
         Args:
-            buffer: that holds it.
             byte: of the element, from the buffer's begin.
             line: that wrote it, which is left out.
         """
@@ -144,9 +142,7 @@ class Origins:
         """Give the lines from which elements came, but not one of them.
 
         Args:
-            buffer: that holds them.
             bytes_: of the elements, from the buffer's begin.
-            byte: of that one.
             line: that wrote them, which is left out.
         """
         cells = (buffer.address - GLOBAL_BASE + bytes_) // self._cell

@@ -132,8 +132,6 @@ class Machine:
         """Add a buffer of global memory that holds these values.
 
         Args:
-            name: for messages.
-            values: what it holds.
             off_bytes: how far off the alignment of buffers it begins.
         """
         return self._memory.put(name, values, off_bytes=off_bytes)
@@ -174,8 +172,6 @@ class Machine:
         """Launch a kernel and wait for it.
 
         Args:
-            kernel: its name in the program.
-            grid: blocks in x, y and z.
             block: threads of a block in x, y and z.
             arguments: buffers and numbers, in the kernel's order.
             dynamic_shared_bytes: for its `extern __shared__` array.

@@ -111,7 +111,6 @@ class Causality:
 
         Args:
             thread: of each lane, where it is in the grid.
-            per_block: lanes of a block.
         """
         count = len(thread)
         self._thread, self._per_block = thread, per_block
@@ -152,7 +151,6 @@ class Causality:
         """Tell which earlier accesses come before what these lanes do now.
 
         Args:
-            lanes: one for each earlier access.
             keys: of each: its thread, and the thread's time, barriers of the block, and
                 of the warp.
             is_strong: what they do is atomic or volatile.
@@ -221,9 +219,7 @@ class Causality:
         """Note that threads wrote cells by a strong access.
 
         Args:
-            lanes: of the threads.
             is_shared: whether the cells are of shared memory.
-            cells: of each thread one.
             keeps: the access is an atomic operation, which reads as well: who reads the
                 cell later has seen what others told by it, too ("observation order").
         """
@@ -293,7 +289,6 @@ class Causality:
         """Have some threads of a block or a warp pass a barrier of their own.
 
         Args:
-            lanes: that go on.
             arrived: what others told that came there and did not wait.
         """
         clocks = [self.clock_of(lanes), *arrived]

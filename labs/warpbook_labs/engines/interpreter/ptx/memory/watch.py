@@ -58,7 +58,6 @@ def global_traffic(at: Offsets, active: Bools, width: int) -> GlobalTraffic:
 
     Args:
         at: of each lane, where it reads or writes.
-        active: the lanes that do.
         width: bytes of each.
     """
     requests = _warps(active)
@@ -192,8 +191,6 @@ def tell_flags(place: Place, state: State, wrote: Bools | None = None) -> None:
     """Note a strong write, which may be a flag for others, after it is done.
 
     Args:
-        place: where it wrote.
-        state: of the launch.
         wrote: of an atomic operation: for which threads it did.
     """
     is_shared = place.name == "shared"

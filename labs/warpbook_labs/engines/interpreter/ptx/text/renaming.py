@@ -28,9 +28,7 @@ def renamed(
     """Rename what an instruction names.
 
     Args:
-        instruction: as it stands in a function.
         names: what its names are called in the program.
-        registers: of the program.
         in_frame: where in the last frame variables are, by their names there.
 
     Returns:

@@ -79,9 +79,6 @@ class Barriers:
     def open(self, pcs: NDArray[np.int32]) -> Bools | None:
         """Let those go on for whom enough have come.
 
-        Args:
-            pcs: where each thread is.
-
         Returns:
             Who goes on; None if nobody does.
         """

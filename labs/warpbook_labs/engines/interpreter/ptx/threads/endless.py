@@ -50,12 +50,6 @@ class Stalled:
     def went(self, pc: int, mask: Bools, pcs: NDArray[np.int32], ready: Bools) -> None:
         """Note a turn.
 
-        Args:
-            pc: where it began.
-            mask: who had it.
-            pcs: where all are now.
-            ready: who could have gone.
-
         Raises:
             Fault: they wait for ever.
         """
@@ -154,7 +148,6 @@ class EndlessLoops:
 
         Args:
             end: of the loop: the place of the branch.
-            going: who goes back.
 
         Raises:
             Endless: they never leave it.

@@ -204,9 +204,6 @@ def cost(
     """Say how long a convolution takes, once its shape is known.
 
     Args:
-        views: all that it reads and writes.
-        total_flops: its operations.
-        numbers: of its launch.
         is_gradient: of the filters, which is where `deterministic` matters.
 
     Raises:

@@ -18,7 +18,6 @@ def fit(base: str, args: Sequence[Any]) -> bool:
     """Tell whether the arguments of a call fit each other, as far as nobody else does.
 
     Args:
-        base: the call's name.
         args: its arguments by place, on the CPU.
     """
     look = _LOOKS.get(base)

@@ -138,14 +138,7 @@ _WHOLE_FLOP_NS = 1.5
 def seconds(
     operation: Operation, launch: Launch, flops: float, scratch_bytes: float
 ) -> float:
-    """Say how long the CPU takes for a launch, at most.
-
-    Args:
-        operation: what it does.
-        launch: with which views.
-        flops: what it computes.
-        scratch_bytes: memory that it needs beside them.
-    """
+    """Say how long the CPU takes for a launch, at most."""
     views = (*launch.reads, *launch.writes)
     elements = max((math.prod(view.shape) for view in views), default=0)
     base = base_of(launch.operation) or launch.operation
