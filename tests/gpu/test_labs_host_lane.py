@@ -87,7 +87,7 @@ def run(state, x, factor, out, whole):
 #: shuts itself in with some walls only, to tell which of them stops something
 WALLS = """
 import os, sys
-from warpbook_labs.sandbox import seccomp as calls
+from warpbook_labs.sandbox import call_filters as calls
 from warpbook_labs.sandbox import gpu_confinement as confine
 from warpbook_labs.sandbox import linux
 

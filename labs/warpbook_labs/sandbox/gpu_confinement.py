@@ -17,6 +17,7 @@ from pathlib import Path
 import warpbook_labs
 import warpbook_monitors
 from warpbook_labs.sandbox import linux
+from warpbook_labs.sandbox.call_filters import refuse_harm
 from warpbook_labs.sandbox.landlock import MAKING, READING, USING, WRITING, allow_files
 from warpbook_labs.sandbox.policies import (
     DEVICES,
@@ -26,7 +27,6 @@ from warpbook_labs.sandbox.policies import (
     READABLE,
     TRACE_BYTES,
 )
-from warpbook_labs.sandbox.seccomp import refuse_harm
 from warpbook_monitors.budget import bound
 
 

@@ -83,7 +83,7 @@ ALLOWED = {
 }
 SCRIPT = """
 import ctypes, json, os, sys
-from warpbook_labs.sandbox.seccomp import allow_few
+from warpbook_labs.sandbox.call_filters import allow_few
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 libc.mmap.restype = ctypes.c_void_p
@@ -139,7 +139,7 @@ def test_calls_of_a_32_bit_program_end_the_process() -> None:
     code = bytes([0xB8, 20, 0, 0, 0, 0xCD, 0x80, 0xC3])
     script = f"""
 import ctypes, mmap
-from warpbook_labs.sandbox.seccomp import allow_few
+from warpbook_labs.sandbox.call_filters import allow_few
 page = mmap.mmap(-1, 4096, prot=7)
 page.write({code!r})
 call = ctypes.CFUNCTYPE(ctypes.c_int)(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from warpbook_labs.engines.simulated.judging.findings import ProgramRefused
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.judge import judge
 from warpbook_labs.engines.simulated.messages import HostJudged, Judge, Trial, Verdict
 from warpbook_labs.engines.simulated.program import Program

@@ -35,7 +35,7 @@ _OF_USE = (
 
 
 def lacking(problem: BaseException, source_name: str) -> str:
-    """Say what the simulated GPU lacks, if something was raised for it; nothing else."""
+    """Say what the simulated GPU lacks, if that is why something was raised."""
     if isinstance(problem, Missing):
         return str(problem)
     if isinstance(problem, ImportError) and (problem.name or "").startswith("torch."):

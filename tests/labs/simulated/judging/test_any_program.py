@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from tests.labs.simulated.judging.writing import CALLS
 from warpbook_labs.engines.simulated import program as recorded
 from warpbook_labs.engines.simulated.judging.calls.operations import OPERATIONS
-from warpbook_labs.engines.simulated.judging.findings import (
-    MOST_FINDINGS,
-    ProgramRefused,
-)
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.findings import MOST_FINDINGS
 from warpbook_labs.engines.simulated.judging.judge import Judged, judge
 from warpbook_labs.engines.simulated.messages import Buffer
 from warpbook_labs.engines.simulated.program import View

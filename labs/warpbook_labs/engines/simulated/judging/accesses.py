@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from warpbook_labs.engines.simulated.judging.findings import ProgramRefused, at
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.findings import at
 from warpbook_labs.engines.simulated.judging.graphs import Replayed
 from warpbook_labs.engines.simulated.judging.memory import Span, Storage
 from warpbook_labs.engines.simulated.judging.order import Lane

@@ -17,7 +17,7 @@ from warpbook_labs.engines.simulated.judging.calls.operations import (
     Operation,
     moved_bytes,
 )
-from warpbook_labs.engines.simulated.judging.findings import ProgramRefused
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.graphs import Kernel
 from warpbook_labs.engines.simulated.judging.memory import (
     CARRIED,

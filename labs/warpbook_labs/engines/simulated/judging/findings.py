@@ -5,11 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-
-class ProgramRefused(Exception):
-    """No machine could have been asked this, or it is more than a lab may ask."""
-
-
 Kind = Literal[
     "race",
     "host read too early",
@@ -43,6 +38,7 @@ class Findings:
     _seen: set[Finding] = field(default_factory=set)
 
     def add(self, kind: Kind, message: str, line: int) -> None:
+        """List a mistake."""
         finding = Finding(kind, message, line if _is_known(line) else None)
         if finding in self._seen:
             return
@@ -54,6 +50,7 @@ class Findings:
 
 
 def at(line: int) -> str:
+    """Say where something was asked."""
     return f"line {line}" if _is_known(line) else "a line that is not known"
 
 

@@ -1,43 +1,13 @@
-"""Graphs: what is kept while a stream is captured.
-
-Whether cuBLAS is first wanted while a graph is captured, which CUDA refuses.
-
-PyTorch has cuBLAS make its handle at the first matrix product of a thread. That takes
-memory of the device, so in a capture it fails with `CUBLAS_STATUS_NOT_INITIALIZED`
-(pytorch/pytorch#99397). The workspace of each stream is none of this: it comes from
-PyTorch's allocator, which a capture allows.
-"""
+"""Graphs: what is kept while a stream is captured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from warpbook_labs.engines.simulated.judging.calls.allowed import OF_CUBLAS, base_of
 from warpbook_labs.engines.simulated.judging.memory import Span, Storage, span_of
 from warpbook_labs.engines.simulated.judging.order import Lane, Lanes, Mark
-from warpbook_labs.engines.simulated.judging.watch import Watch
 from warpbook_labs.engines.simulated.program import HOST, Copy, Launch, View
-
-
-class FirstProduct:
-    """Waits for the first product of a program."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-        self._has_handle = False
-
-    def launched(self, kernel: Kernel, capture: Capture | None) -> None:
-        """Note a kernel, and tell of the first product in a capture.
-
-        A relaxed capture is not known to fail, and is let pass.
-        """
-        is_product = base_of(kernel.launch.operation) in OF_CUBLAS
-        if self._has_handle or not (is_product and kernel.has_elements()):
-            return
-        self._has_handle = True
-        if capture is not None and not capture.graph.is_relaxed:
-            self._watch.first_product(kernel.launch.line)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +19,7 @@ class Kernel:
     writes: tuple[Span, ...]
 
     def storages(self) -> set[Storage]:
+        """Give the memory that it uses."""
         return {span.storage for span in (*self.reads, *self.writes)}
 
     def has_elements(self) -> bool:
@@ -73,6 +44,7 @@ class Transfer:
     target: Span
 
     def storages(self) -> set[Storage]:
+        """Give the memory that it uses."""
         return {self.source.storage, self.target.storage}
 
     @property
@@ -141,6 +113,7 @@ class Capture:
     """A capture that goes on: which streams take part, and what each waited for."""
 
     def __init__(self, graph: Graph) -> None:
+        """Begin with the first stream."""
         self.graph = graph
         self._lanes = Lanes()
         self._origin = self._lanes.of(graph.stream)
@@ -156,9 +129,11 @@ class Capture:
         return event in self._events
 
     def forget(self, event: int) -> None:
+        """An event was recorded anew outside."""
         self._events.pop(event, None)
 
     def keep(self, node: Node, stream: int, line: int = 0) -> None:
+        """Take a node in."""
         self.graph.nodes.append(node)
         lane = self._lanes.of(stream)
         lane_line = self._streams.get(stream, (lane, line))[1]

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.simulated.judging.calls import rates
-from warpbook_labs.engines.simulated.judging.findings import Finding, ProgramRefused
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.findings import Finding
 from warpbook_labs.engines.simulated.judging.machine import Machine
 from warpbook_labs.engines.simulated.judging.memory import (
     CARRIED,

@@ -16,7 +16,7 @@ from warpbook_labs.engines.simulated.judging.calls.allowed import (
     base_of,
 )
 from warpbook_labs.engines.simulated.judging.calls.aten import indices_of
-from warpbook_labs.engines.simulated.judging.findings import ProgramRefused
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.graphs import Kernel
 from warpbook_labs.engines.simulated.program import View, item_bytes
 

@@ -17,11 +17,11 @@ from warpbook_labs.engines.simulated.judging.calls import rates
 from warpbook_labs.engines.simulated.judging.calls.convolution import Tuner
 from warpbook_labs.engines.simulated.judging.calls.rates import Counting
 from warpbook_labs.engines.simulated.judging.computing import host_ns
-from warpbook_labs.engines.simulated.judging.findings import ProgramRefused
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.first_product import FirstProduct
 from warpbook_labs.engines.simulated.judging.graphs import (
     Capture,
     Event,
-    FirstProduct,
     Graph,
     Kernel,
     Tenure,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.simulated.judging.findings import ProgramRefused
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.writers import Writers
 from warpbook_labs.engines.simulated.program import DTYPES, HOST, Place, View
 

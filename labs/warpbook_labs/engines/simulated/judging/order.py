@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from warpbook_labs.engines.simulated.judging.findings import ProgramRefused
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.program import DEFAULT_STREAM, HOST
 
 #: PyTorch has 32 streams of each priority, beside the default one

@@ -24,9 +24,9 @@ from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
     Buffer,
     Memory,
     Space,
-    Writers,
 )
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
+from warpbook_labs.engines.interpreter.ptx.memory.writers import Writers
 from warpbook_labs.engines.interpreter.ptx.text.calls import (
     at_first,
     function_addresses,

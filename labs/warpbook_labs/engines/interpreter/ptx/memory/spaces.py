@@ -9,41 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.interpreter.ptx.memory.state import State
 from warpbook_labs.engines.interpreter.ptx.text.errors import BadLaunch, TooLarge
-
-_WORD_BYTES = 4
-_MOST_LINE = 2**16 - 1
-
-
-class Writers:
-    """The lines, over the launches of a program."""
-
-    def __init__(self) -> None:
-        #: by word; 0 is no line that is known
-        self._lines = np.zeros(0, np.uint16)
-
-    def note(self, state: State) -> None:
-        """Take over what a launch has written, where it has."""
-        words = len(state.memory.space.data) // _WORD_BYTES + 1
-        self._lines.resize(max(words, len(self._lines)), refcheck=False)
-        code = state.linked.code
-        line_of = np.array(
-            [min(instruction.line or 0, _MOST_LINE) for instruction in code] or [0]
-        )
-        cells, places = state.global_tracker.writers()
-        at = cells * state.global_cell_bytes // _WORD_BYTES
-        self._lines[at] = line_of[places]
-
-    def lines(self, buffer: Buffer) -> NDArray[np.uint16]:
-        """Give the line of each word of a buffer, from its beginning on."""
-        begin = buffer.address - GLOBAL_BASE
-        starts = np.arange(begin, begin + buffer.size_bytes, _WORD_BYTES)
-        at = starts // _WORD_BYTES
-        if not len(self._lines):
-            return np.zeros(len(at), np.uint16)
-        return self._lines[np.minimum(at, len(self._lines) - 1)]
-
 
 #: addresses are far from each other's space, and beyond 32 bits, so that an address
 #: that was cut off or made up is nobody's
@@ -82,6 +48,7 @@ class Space:
         self.state[:size_bytes] = state
 
     def copy(self) -> Space:
+        """Give the same bytes apart."""
         copied = Space(0, RED)
         copied.data, copied.state = self.data.copy(), self.state.copy()
         return copied
@@ -134,6 +101,7 @@ class Memory:
     """The global memory of a launch: buffers with nobody's memory between them."""
 
     def __init__(self) -> None:
+        """Start with none."""
         self._buffers: list[Buffer] = []
         self._contents: list[NDArray[Any] | None] = []
         self._end = GLOBAL_BASE
@@ -206,6 +174,7 @@ class Memory:
         )
 
     def read(self, buffer: Buffer, dtype: Any) -> NDArray[Any]:
+        """Give what a buffer holds now."""
         begin = buffer.address - GLOBAL_BASE
         return self.space.data[begin : begin + buffer.size_bytes].view(dtype).copy()
 
