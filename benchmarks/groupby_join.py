@@ -40,12 +40,12 @@ Columns = dict[str, Any]
 
 def drawn(n: int) -> Columns:
     """Draw n rows in n / 4 groups, and n probes of which half find none."""
-    chance = np.random.default_rng(n)
+    rng = np.random.default_rng(n)
     odd = 1_234_567_891
-    rows, probes = chance.integers(0, n // 4, n), chance.integers(0, n // 2, n)
+    rows, probes = rng.integers(0, n // 4, n), rng.integers(0, n // 2, n)
     return {
         "key": (rows * odd & 0x7FFFFFFF).astype(np.int32),
-        "amount": chance.integers(-1000, 1001, n).astype(np.int32),
+        "amount": rng.integers(-1000, 1001, n).astype(np.int32),
         "probe": (probes * odd & 0x7FFFFFFF).astype(np.int32),
     }
 

@@ -9,14 +9,14 @@ import numpy as np
 Arrays = dict[str, Any]
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
-    """Draw every input and scalar, with nothing but `chance` to choose."""
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
+    """Draw every input and scalar, with nothing but `rng` to choose."""
     n = sizes["n"]
-    x = chance.standard_normal(n, np.float32)
+    x = rng.standard_normal(n, np.float32)
     if values == "special":
         kinds = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-42], np.float32)
-        x = chance.choice(kinds, n)
-    return {"x": x, "factor": np.float32(chance.uniform(-4, 4))}
+        x = rng.choice(kinds, n)
+    return {"x": x, "factor": np.float32(rng.uniform(-4, 4))}
 
 
 def expected(given: Arrays, sizes: dict[str, int]) -> Arrays:

@@ -51,8 +51,8 @@ def main() -> None:
     print("| what is compared | wrong elements, one at a time | missed |")
     print("|---|---|---|")
     for dtype in DTYPES:
-        chance, tried, before = np.random.default_rng(1), 0, len(missed)
-        right = chance.integers(1, 100, COUNT).astype(dtype)
+        rng, tried, before = np.random.default_rng(1), 0, len(missed)
+        right = rng.integers(1, 100, COUNT).astype(dtype)
         bound = BOUND if right.dtype.kind == "f" else 0.0
         device.upload(want, right)
         for at in range(COUNT):

@@ -108,15 +108,15 @@ def every_plan(count: int, first: int = 0) -> list[list[list[int]]]:
 def test_the_best_plan_is_the_best_of_all_plans(
     lab: LoadedLab, written: ModuleType
 ) -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
     plans = every_plan(6)
     for _ in range(12):
         blocks = [
             {
-                "input_mib": chance.randint(1, 8),
-                "saved_mib": chance.randint(9, 30),
-                "gflop": chance.randint(10, 30),
-                "tail_gflop": chance.randint(1, 9),
+                "input_mib": rng.randint(1, 8),
+                "saved_mib": rng.randint(9, 30),
+                "gflop": rng.randint(10, 30),
+                "tail_gflop": rng.randint(1, 9),
             }
             for _ in range(6)
         ]

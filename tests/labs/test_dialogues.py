@@ -35,8 +35,8 @@ CASES = """
 from warpbook_labs.lab.python.questions import Question
 
 
-def questions(chance):
-    numbers = [chance.randint(1, 100) for _ in range(3)]
+def questions(rng):
+    numbers = [rng.randint(1, 100) for _ in range(3)]
     return [Question("guess", {"number": x}, f"number {x}") for x in numbers]
 
 

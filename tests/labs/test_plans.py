@@ -43,8 +43,8 @@ CASES = """
 from warpbook_labs.lab.python.questions import Question
 
 
-def questions(chance):
-    numbers = [1, 2, 3, chance.randint(4, 10**6)]
+def questions(rng):
+    numbers = [1, 2, 3, rng.randint(4, 10**6)]
     return [Question("square", {"x": x}, f"number {i}") for i, x in enumerate(numbers)]
 
 

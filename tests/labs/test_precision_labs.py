@@ -110,9 +110,9 @@ def tensors(*arrays: np.ndarray[Any, Any]) -> list[torch.Tensor]:
 
 
 def test_a_convolution_and_its_gradient_are_those_of_the_definition() -> None:
-    chance = np.random.default_rng(0)
-    x = chance.standard_normal((2, 3, 7, 6)).astype(np.float32)
-    weight = chance.standard_normal((4, 3, 3, 2)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 7, 6)).astype(np.float32)
+    weight = rng.standard_normal((4, 3, 3, 2)).astype(np.float32)
     for stride, padding in ((1, 0), (2, 1), (3, 2)):
         settings = (stride, padding, 0, 0, 0)
         shape = convolution.output_shape(x.shape, weight.shape, stride, padding)
@@ -120,7 +120,7 @@ def test_a_convolution_and_its_gradient_are_those_of_the_definition() -> None:
         convolution.conv2d(tensors(x, weight), tensors(y), settings)
         around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
         padded = np.pad(x, around)
-        slope = chance.standard_normal(shape).astype(np.float32)
+        slope = rng.standard_normal(shape).astype(np.float32)
         gradient = np.empty_like(weight)
         convolution.conv2d_weight(tensors(x, slope), tensors(gradient), settings)
         right = np.zeros_like(weight)
@@ -254,8 +254,8 @@ def test_half_precision_has_no_room_for_changing_shapes_in_any_submission(
         changing = [case for case in drawn if case.sizes["workload"] == CHANGING]
         assert sum(case.is_hidden for case in changing) >= 1
         for case in changing:
-            chance = np.random.default_rng(case.seed)
-            given = python.inputs(dict(case.sizes), case.values, chance)
+            rng = np.random.default_rng(case.seed)
+            given = python.inputs(dict(case.sizes), case.values, rng)
             right = python.expected(given, case.sizes)["out"]
             assert np.abs(right).max() > MOST_HALF
 

@@ -49,12 +49,12 @@ def giving(lab: LoadedLab, function: str, returned: Any) -> LoadedLab:
 def test_inputs_are_numbers_in_the_right_shape(
     lab: LoadedLab, more: dict[str, Any], words: str
 ) -> None:
-    chance = np.random.default_rng(1)
-    fit = OwnPython(giving(lab, "inputs", GIVEN)).inputs(SIZES, "random", chance)
+    rng = np.random.default_rng(1)
+    fit = OwnPython(giving(lab, "inputs", GIVEN)).inputs(SIZES, "random", rng)
     assert fit is GIVEN
     python = OwnPython(giving(lab, "inputs", {**GIVEN, **more}))
     with pytest.raises(BadLab, match=rf"my_lab/cases\.py: inputs: {words}"):
-        python.inputs(SIZES, "random", chance)
+        python.inputs(SIZES, "random", rng)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def result(right: int, of: int = 4, lab: str = "some-lab") -> CheckResult:
 
 
 def test_what_was_acknowledged_survives_a_kill_at_any_point(tmp_path: Path) -> None:
-    path, chance = tmp_path / "labs.db", random.Random(5)
+    path, rng = tmp_path / "labs.db", random.Random(5)
     submissions: set[int] = set()
     graded: set[int] = set()
     for _ in range(6):
@@ -63,7 +63,7 @@ def test_what_was_acknowledged_survives_a_kill_at_any_point(tmp_path: Path) -> N
         ) as child:
             assert child.stdout is not None
             acknowledged = [int(child.stdout.readline())]
-            time.sleep(chance.uniform(0, 0.1))
+            time.sleep(rng.uniform(0, 0.1))
             child.send_signal(signal.SIGKILL)
             # a line that the kill cut in two was not told
             rest = child.stdout.read()

@@ -57,25 +57,25 @@ def test_a_starter_that_can_not_run_is_refused_with_the_reason(
     [
         (
             "cuda",
-            "x = chance.standard_normal(n, np.float32)",
+            "x = rng.standard_normal(n, np.float32)",
             "x = np.random.default_rng().standard_normal(n, np.float32)",
             "inputs: with the same seed it gives another `x` (values: random)",
         ),
         (
             "cuda",
-            "x = chance.choice(kinds, n)",
+            "x = rng.choice(kinds, n)",
             "x = np.random.default_rng().choice(kinds, n)",
             "inputs: with the same seed it gives another `x` (values: special)",
         ),
         (
             "host",
-            "chance.standard_normal",
+            "rng.standard_normal",
             "np.random.default_rng().standard_normal",
             "inputs: with the same seed it gives another `x`",
         ),
         (
             "plan",
-            "question_about(chance.randint",
+            "question_about(rng.randint",
             "question_about(random.randint",
             "questions: with the same seed it draws other questions",
         ),

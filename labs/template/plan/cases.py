@@ -8,17 +8,17 @@ from typing import Any
 from warpbook_labs.lab.python.questions import Question
 
 
-def questions(chance: random.Random) -> list[Question]:
-    """Draw questions, with nothing but `chance` to choose."""
-    threads = 32 * chance.randint(1, 32)
+def questions(rng: random.Random) -> list[Question]:
+    """Draw questions, with nothing but `rng` to choose."""
+    threads = 32 * rng.randint(1, 32)
     return [
-        question_about(chance.randint(1, 100_000), threads, "any number of elements"),
+        question_about(rng.randint(1, 100_000), threads, "any number of elements"),
         # mistakes show where the last block is full, and where it has one thread
         question_about(
-            threads * chance.randint(1, 99), threads, "blocks that are all full"
+            threads * rng.randint(1, 99), threads, "blocks that are all full"
         ),
         question_about(
-            threads * chance.randint(1, 99) + 1, threads, "one element too many"
+            threads * rng.randint(1, 99) + 1, threads, "one element too many"
         ),
     ]
 

@@ -34,14 +34,14 @@ class OwnPython:
         self._loaded = loaded
 
     def inputs(
-        self, sizes: dict[str, int], values: str, chance: np.random.Generator
+        self, sizes: dict[str, int], values: str, rng: np.random.Generator
     ) -> Arrays:
         """Draw the inputs of a case.
 
         Raises:
             BadLab: it fails, or gives what it must not; so do those below.
         """
-        drawn = self._ask("inputs", dict(sizes), values, chance)
+        drawn = self._ask("inputs", dict(sizes), values, rng)
         self._held_to("inputs", ("input", "inout", "scalar"), drawn, sizes)
         return drawn
 
@@ -210,9 +210,9 @@ def _off_by(loaded: LoadedLab, case: DrawnCase) -> dict[str, int]:
     """Have some buffers of hidden cases begin one element off, if the lab says so."""
     if not (loaded.lab.hidden.unaligned and case.is_hidden):
         return {}
-    chance = random.Random(case.seed)
+    rng = random.Random(case.seed)
     return {
-        parameter.name: np.dtype(parameter.dtype).itemsize * chance.randrange(2)
+        parameter.name: np.dtype(parameter.dtype).itemsize * rng.randrange(2)
         for parameter in loaded.lab.parameters
         if parameter.shape
     }

@@ -45,23 +45,23 @@ def hidden_cases(lab: Lab, seed: int) -> list[DrawnCase]:
     Args:
         seed: of this submission; nobody else is told it.
     """
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     kinds = list(lab.hidden.values)
-    chance.shuffle(kinds)
+    rng.shuffle(kinds)
     cases = []
-    for number, sizes in enumerate(_always(lab, chance)):
+    for number, sizes in enumerate(_always(lab, rng)):
         cases.append((sizes, kinds[number % len(kinds)], False))
     # each kind of value at least once, at a size that has room for it
     tried = {kind for _, kind, _ in cases}
     missing = [kind for kind in kinds if kind not in tried]
-    for kind in missing + chance.choices(kinds, k=lab.hidden.drawn):
-        drawn = {name: _draw(of, chance) for name, of in lab.hidden.sizes.items()}
+    for kind in missing + rng.choices(kinds, k=lab.hidden.drawn):
+        drawn = {name: _draw(of, rng) for name, of in lab.hidden.sizes.items()}
         cases.append((drawn, kind, True))
     for sizes in lab.hidden.beyond:
-        cases.append((_a_little_more(sizes, chance), chance.choice(kinds), False))
+        cases.append((_a_little_more(sizes, rng), rng.choice(kinds), False))
     return [
         DrawnCase(
-            about_hidden(sizes, kind), sizes, kind, chance.getrandbits(32), True, free
+            about_hidden(sizes, kind), sizes, kind, rng.getrandbits(32), True, free
         )
         for sizes, kind, free in cases
     ]
@@ -71,40 +71,39 @@ def large_cases(lab: Lab, seed: int) -> list[DrawnCase]:
     """Draw hidden cases that only a GPU is fast enough for."""
     if not any(of.device_most for of in lab.hidden.sizes.values()):
         return []
-    chance = random.Random(f"large {seed}")
+    rng = random.Random(f"large {seed}")
     cases = []
     for _ in range(_LARGE):
         sizes = {
-            name: chance.randint(of.most, of.device_most or of.most)
+            name: rng.randint(of.most, of.device_most or of.most)
             for name, of in lab.hidden.sizes.items()
         }
-        kind = chance.choice(lab.hidden.values)
+        kind = rng.choice(lab.hidden.values)
         about = f"large; {about_hidden(sizes, kind)}"
-        cases.append(DrawnCase(about, sizes, kind, chance.getrandbits(32), True))
+        cases.append(DrawnCase(about, sizes, kind, rng.getrandbits(32), True))
     return cases
 
 
-def _always(lab: Lab, chance: random.Random) -> Iterator[dict[str, int]]:
+def _always(lab: Lab, rng: random.Random) -> Iterator[dict[str, int]]:
     """Put every size that must be tried into some case; other sides at random."""
     for name, of in lab.hidden.sizes.items():
         for size in of.always[:_MOST_ALWAYS]:
             others = {
-                other: chance.choice([*size.always, _draw(size, chance)])
+                other: rng.choice([*size.always, _draw(size, rng)])
                 for other, size in lab.hidden.sizes.items()
             }
             yield {**others, name: size}
 
 
-def _a_little_more(sizes: dict[str, int], chance: random.Random) -> dict[str, int]:
+def _a_little_more(sizes: dict[str, int], rng: random.Random) -> dict[str, int]:
     """Have nobody know the sizes, though the lab's file has them."""
     return {
-        name: size + chance.randint(0, size // _PART_MORE)
-        for name, size in sizes.items()
+        name: size + rng.randint(0, size // _PART_MORE) for name, size in sizes.items()
     }
 
 
-def _draw(sizes: Sizes, chance: random.Random) -> int:
-    return chance.randint(sizes.least, sizes.most)
+def _draw(sizes: Sizes, rng: random.Random) -> int:
+    return rng.randint(sizes.least, sizes.most)
 
 
 def about_hidden(sizes: dict[str, int], kind: str) -> str:

@@ -105,9 +105,9 @@ def _copies(device: Device, program: Any) -> tuple[float, float, float, float]:
     one, other = device.allocate(size_bytes), device.allocate(size_bytes)
     pinned = int(_call(device, "cuMemHostAlloc", size_bytes, 0))
     # no zeros: they draw less power, and may be moved faster
-    chance = np.random.default_rng(0).integers(0, 256, 16 * _MIB, dtype=np.uint8)
-    for begin in range(0, size_bytes - len(chance) + 1, len(chance)):
-        device.upload(one + begin, chance)
+    rng = np.random.default_rng(0).integers(0, 256, 16 * _MIB, dtype=np.uint8)
+    for begin in range(0, size_bytes - len(rng) + 1, len(rng)):
+        device.upload(one + begin, rng)
     arguments = (
         execution.BufferArgument("to"),
         execution.BufferArgument("from"),

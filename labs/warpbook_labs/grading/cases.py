@@ -140,7 +140,7 @@ class CaseGrader(Grader):
                     raise BadLab(
                         f"{loaded.folder / 'cases.py'}: inputs: with the same seed it "
                         f"gives another `{name}` (values: {case.values}). Draw from "
-                        "`chance` alone."
+                        "`rng` alone."
                     )
 
     def record_trace(

@@ -12,7 +12,7 @@ from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.answers.checking import (
     check_draws,
     check_plan,
-    refuse_other_chance,
+    refuse_other_draws,
 )
 from warpbook_labs.engines.host.lane import run_on_gpu as run_host
 from warpbook_labs.engines.host.tracing import trace_submission as trace_host
@@ -154,7 +154,7 @@ class PlanGrader(Grader):
 
     def refuse_other_draws(self, loaded: LoadedLab, seeds: Sequence[int]) -> None:
         if loaded.lab.plan is not None:
-            refuse_other_chance(loaded, loaded.lab.plan)
+            refuse_other_draws(loaded, loaded.lab.plan)
 
     def record_trace(
         self, gpu: Gpu, submission: Submission, trace: Path, telemetry: Path

@@ -49,9 +49,9 @@ def shown_functions(folder: Path, lab: Lab) -> Functions:
     calls = list(_calls(lab))
     cases = {number: part(number, "inputs") for number in range(len(calls))}
 
-    def inputs(sizes: dict[str, int], values: str, chance: Any) -> dict[str, Any]:
+    def inputs(sizes: dict[str, int], values: str, rng: Any) -> dict[str, Any]:
         # the generator is where its seed has put it
-        drawn = chance.integers(1 << 62)
+        drawn = rng.integers(1 << 62)
         for number, (case, call) in enumerate(calls):
             if dict(case.sizes) == sizes and case.values == values:
                 if generator_of(case.seed, call).integers(1 << 62) == drawn:
@@ -77,8 +77,8 @@ def shown_numbers(lab: Lab, cases: Any) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     for number, (case, call) in enumerate(_calls(lab)):
         sizes = dict(case.sizes)
-        chance = generator_of(case.seed, call)
-        given = cases.inputs(dict(sizes), case.values, chance)
+        rng = generator_of(case.seed, call)
+        given = cases.inputs(dict(sizes), case.values, rng)
         right = cases.expected(given, dict(sizes))
         bounds = cases.tolerance(given, dict(sizes), right)
         for which, numbers in zip(_PARTS, (given, right, bounds), strict=True):

@@ -25,29 +25,29 @@ def timed(noise: Noise, pairs: int, seed: int) -> tuple[Times, Times]:
     return LEARNER_NS * disturbed[is_learner], BASELINE_NS * disturbed[~is_learner]
 
 
-def quiet(chance: np.random.Generator, calls: int) -> Times:
-    return chance.normal(1, 0.01, calls)
+def quiet(rng: np.random.Generator, calls: int) -> Times:
+    return rng.normal(1, 0.01, calls)
 
 
-def drifting(chance: np.random.Generator, calls: int) -> Times:
+def drifting(rng: np.random.Generator, calls: int) -> Times:
     """The clocks fall by a tenth while it is measured."""
-    return quiet(chance, calls) * np.linspace(1, 1.1, calls)
+    return quiet(rng, calls) * np.linspace(1, 1.1, calls)
 
 
-def outlying(chance: np.random.Generator, calls: int) -> Times:
+def outlying(rng: np.random.Generator, calls: int) -> Times:
     """One call of twenty waits for something else."""
-    late = chance.random(calls) < 0.05
-    return quiet(chance, calls) * np.where(late, chance.uniform(2, 50, calls), 1)
+    late = rng.random(calls) < 0.05
+    return quiet(rng, calls) * np.where(late, rng.uniform(2, 50, calls), 1)
 
 
-def bimodal(chance: np.random.Generator, calls: int) -> Times:
+def bimodal(rng: np.random.Generator, calls: int) -> Times:
     """The clock jumps between two steps, and stays there for some calls."""
-    steps = np.cumsum(chance.random(calls) < 0.05) % 2
-    return quiet(chance, calls) * (1 + 0.2 * steps)
+    steps = np.cumsum(rng.random(calls) < 0.05) % 2
+    return quiet(rng, calls) * (1 + 0.2 * steps)
 
 
-def second_is_slower(chance: np.random.Generator, calls: int) -> Times:
-    return quiet(chance, calls) * np.where(np.arange(calls) % 2, 1.05, 1.0)
+def second_is_slower(rng: np.random.Generator, calls: int) -> Times:
+    return quiet(rng, calls) * np.where(np.arange(calls) % 2, 1.05, 1.0)
 
 
 each_noise = pytest.mark.parametrize(

@@ -49,9 +49,9 @@ CASES = """
 import numpy as np
 
 
-def inputs(sizes, values, chance):
-    drawn = chance.integers(-1000, 1000, sizes["n"])
-    return {"x": drawn.astype(np.float32), "factor": float(chance.integers(2, 9))}
+def inputs(sizes, values, rng):
+    drawn = rng.integers(-1000, 1000, sizes["n"])
+    return {"x": drawn.astype(np.float32), "factor": float(rng.integers(2, 9))}
 
 
 def expected(given, sizes):

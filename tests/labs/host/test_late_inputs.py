@@ -20,10 +20,10 @@ PARAMETERS = [
 
 def made(n: int, sets: int = 1) -> tuple[HostRegion, Layout]:
     layout = laid_out(PARAMETERS, {"n": n}, sets)
-    chance = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     pools = {
-        "x": chance.standard_normal(5000),
-        "both": chance.integers(-99, 99, 5000).astype(np.int8),
+        "x": rng.standard_normal(5000),
+        "both": rng.integers(-99, 99, 5000).astype(np.int8),
     }
     region = HostRegion("host", layout.size_bytes["host"], pools, SIDES)
     region.own()

@@ -40,12 +40,12 @@ CASES = """
 import numpy as np
 
 
-def inputs(sizes, values, chance):
+def inputs(sizes, values, rng):
     n, most = sizes["n"], 100 if values == "random" else 3
     return {
-        "x": chance.integers(-most, most, n).astype(np.float32),
-        "y": chance.integers(0, most, (n, 2)),
-        "factor": float(chance.integers(2, 9)),
+        "x": rng.integers(-most, most, n).astype(np.float32),
+        "y": rng.integers(0, most, (n, 2)),
+        "factor": float(rng.integers(2, 9)),
     }
 
 

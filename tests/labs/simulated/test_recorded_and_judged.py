@@ -23,8 +23,8 @@ def judged(
     source += textwrap.indent(textwrap.dedent(prepare).strip("\n"), "    ")
     source += "\ndef run(state, x, out):\n"
     source += textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
-    chance = np.random.default_rng(7)
-    given = [chance.standard_normal(N, np.float32) for _ in range(CALLS)]
+    rng = np.random.default_rng(7)
+    given = [rng.standard_normal(N, np.float32) for _ in range(CALLS)]
     return judged_file(source, given, place), given
 
 

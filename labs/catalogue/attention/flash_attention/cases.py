@@ -15,22 +15,22 @@ _UNIT, _LEAST, _UNIT_32 = 2.0**-11, 2.0**-25, 2.0**-24
 _ROWS = 256
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw queries, keys and values."""
     shape = (sizes["heads"], sizes["n"], WIDTH)
-    q, k, v = chance.standard_normal((3, *shape), np.float32)
+    q, k, v = rng.standard_normal((3, *shape), np.float32)
     if values == "growing":
         # each row's maximum moves on with the keys
         q[..., 0] = 4
         k[..., 0] = np.linspace(-30, 30, sizes["n"])
     elif values == "huge":
         # whole numbers, of which scores are exact: up to some thousands
-        q = chance.integers(-16, 17, shape)
-        k = chance.integers(-16, 17, shape)
-        q[..., :2], k[..., :2] = 64, chance.choice([-64, 0, 64], (*shape[:2], 1))
+        q = rng.integers(-16, 17, shape)
+        k = rng.integers(-16, 17, shape)
+        q[..., :2], k[..., :2] = 64, rng.choice([-64, 0, 64], (*shape[:2], 1))
     elif values == "one_key":
         # one key that outweighs all others, in a place of each head's own
-        places = chance.integers(sizes["n"], size=shape[0])
+        places = rng.integers(sizes["n"], size=shape[0])
         heads = np.arange(shape[0])
         k[heads, places] = 8 * q[heads, -1]
     elif values == "even":

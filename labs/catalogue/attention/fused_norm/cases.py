@@ -12,28 +12,28 @@ EPSILON = 1e-6
 _UNIT, _LEAST = 2.0**-11, 2.0**-25
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw both addends and the weights."""
     rows, width = sizes["rows"], sizes["width"]
-    x, residual = chance.standard_normal((2, rows, width), np.float32)
-    weight = 1 + chance.standard_normal(width, np.float32) / 4
+    x, residual = rng.standard_normal((2, rows, width), np.float32)
+    weight = 1 + rng.standard_normal(width, np.float32) / 4
     if values == "large":
         # squares from 65,536 on are infinite in float16
         x, residual = x * 900 + 300, residual * 3000
     elif values == "small":
-        scale = chance.choice([0, 1e-4, 3e-4, 1e-3, 1e-2], (rows, 1))
+        scale = rng.choice([0, 1e-4, 3e-4, 1e-3, 1e-2], (rows, 1))
         x, residual = x * scale, residual * scale
     elif values == "spike":
         # nearly all of the sum is in one number, often the last one of a row
         places = np.where(
-            chance.random(rows) < 0.5, width - 1, chance.integers(width, size=rows)
+            rng.random(rows) < 0.5, width - 1, rng.integers(width, size=rows)
         )
         x[np.arange(rows), places] = 2000
     elif values == "special":
         # one row's NaN or infinity is no other row's
         kinds = np.array([np.nan, np.inf, -np.inf], np.float32)
-        hit = np.flatnonzero(chance.random(rows) < 0.4)
-        x[hit, chance.integers(width, size=len(hit))] = chance.choice(kinds, len(hit))
+        hit = np.flatnonzero(rng.random(rows) < 0.4)
+        x[hit, rng.integers(width, size=len(hit))] = rng.choice(kinds, len(hit))
     return {
         "x": np.where(np.isfinite(x), _clipped(x), x).astype(np.float16),
         "residual": _clipped(residual).astype(np.float16),

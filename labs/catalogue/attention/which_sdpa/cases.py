@@ -97,10 +97,10 @@ _PROJECTIONS = (
 )
 
 
-def _layer(kernels: tuple[str, ...], chance: random.Random) -> list[str]:
+def _layer(kernels: tuple[str, ...], rng: random.Random) -> list[str]:
     """Put an attention into a layer with a norm, projections and another softmax."""
-    before, behind = chance.sample(_PROJECTIONS, 2)
-    if chance.random() < 0.5:
+    before, behind = rng.sample(_PROJECTIONS, 2)
+    if rng.random() < 0.5:
         return [_NORM, before, *kernels, behind, _SOFTMAX]
     return [_SOFTMAX, before, *kernels, behind, _NORM]
 
@@ -178,13 +178,13 @@ def _subsets() -> Iterator[tuple[str, ...]]:
         yield from itertools.combinations(CHANGES, count)
 
 
-def _calls(chance: random.Random) -> dict[str, Call]:
+def _calls(rng: random.Random) -> dict[str, Call]:
     """Draw a call of each kind, by what is special about it."""
-    even, odd = chance.choice((40, 64, 96)), chance.choice((42, 58, 90))
-    fours, large = chance.choice((36, 60, 100)), chance.choice((136, 160, 200))
-    very_large = chance.choice((264, 288, 320))
-    tokens = chance.choice((256, 1024, 2048))
-    more, fewer = tokens + 8 * chance.randint(1, 9), tokens - 8 * chance.randint(1, 9)
+    even, odd = rng.choice((40, 64, 96)), rng.choice((42, 58, 90))
+    fours, large = rng.choice((36, 60, 100)), rng.choice((136, 160, 200))
+    very_large = rng.choice((264, 288, 320))
+    tokens = rng.choice((256, 1024, 2048))
+    more, fewer = tokens + 8 * rng.randint(1, 9), tokens - 8 * rng.randint(1, 9)
     without = ["flash", "efficient", "math"]
     kinds: dict[str, Call] = {
         "nothing special": {},
@@ -199,7 +199,7 @@ def _calls(chance: random.Random) -> dict[str, Call]:
         "very large sides": {"head_dim": very_large},
         "a mask": {"mask": "any"},
         "a mask, without cuDNN": {"mask": "any", "allowed": without},
-        "a mask and odd sides": {"mask": chance.choice(("any", "causal"))}
+        "a mask and odd sides": {"mask": rng.choice(("any", "causal"))}
         | {"head_dim": odd},
         "a mask and large sides": {"mask": "any", "head_dim": large},
         "is_causal": {"is_causal": True, "allowed": without},
@@ -216,7 +216,7 @@ def _calls(chance: random.Random) -> dict[str, Call]:
         "values of an odd size": {"value_dim": odd},
         "values that padding makes equal": {"head_dim": odd}
         | {"value_dim": odd + -odd % 8},
-        "dropout": {"dropout": chance.choice((0.1, 0.2, 0.3))},
+        "dropout": {"dropout": rng.choice((0.1, 0.2, 0.3))},
         "deterministic": {"deterministic": True},
         "math alone": {"allowed": ["math"]},
         "math alone, more keys": {"allowed": ["math"], "keys": more},
@@ -226,8 +226,8 @@ def _calls(chance: random.Random) -> dict[str, Call]:
     for place, (about, special) in enumerate(kinds.items()):
         call = {
             "dtype": _HALVES[place % 2],
-            "batch": chance.choice((1, 2, 3)),
-            "heads": chance.choice((4, 6, 8)),
+            "batch": rng.choice((1, 2, 3)),
+            "heads": rng.choice((4, 6, 8)),
             "queries": tokens,
             "keys": tokens,
             "head_dim": even,
@@ -238,7 +238,7 @@ def _calls(chance: random.Random) -> dict[str, Call]:
             "allowed": list(BACKENDS),
         }
         call |= special
-        allowed = chance.sample(call["allowed"], len(call["allowed"]))
+        allowed = rng.sample(call["allowed"], len(call["allowed"]))
         value_dim = call.get("value_dim", call["head_dim"])
         drawn[about] = {**call, "value_dim": value_dim, "allowed": allowed}
     return drawn
@@ -272,15 +272,15 @@ _WANTED = (
 _FUSED = ("nothing special", "float32", "a mask")
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw traces to be read, and calls to be judged and changed."""
     drawn = []
     for attentions in _ATTENTIONS.values():
         for kernels in attentions:
-            around = _layer(kernels, chance)
+            around = _layer(kernels, rng)
             drawn.append(Question("backend_ran", {"kernels": list(kernels)}, "alone"))
             drawn.append(Question("backend_ran", {"kernels": around}, "in a layer"))
-    drawn_calls = _calls(chance)
+    drawn_calls = _calls(rng)
     for about, call in drawn_calls.items():
         drawn.append(Question("backend", {"call": call}, about))
         for backend in BACKENDS[:3]:

@@ -14,37 +14,37 @@ _SMALLEST, _LARGEST = -1000, 1000
 _DENSE = ("distinct", "strided", "extremes")
 
 
-def _keys(groups: Any, chance: np.random.Generator) -> Any:
+def _keys(groups: Any, rng: np.random.Generator) -> Any:
     """Give each group a key of 31 bits, and no two of them the same."""
-    odd = 2 * int(chance.integers(2**28, 2**29)) + 1
-    added = int(chance.integers(0, 2**31))
+    odd = 2 * int(rng.integers(2**28, 2**29)) + 1
+    added = int(rng.integers(0, 2**31))
     return (groups.astype(np.int64) * odd + added) & _KEY_MASK
 
 
 def _groups(
-    sizes: dict[str, int], values: str, chance: np.random.Generator
+    sizes: dict[str, int], values: str, rng: np.random.Generator
 ) -> tuple[Any, Any]:
     """Draw the group of each row and each probe; about half of those are of no row."""
     n, m = sizes["n"], sizes["m"]
     count = max(n // 4, 1)
-    rows: Any = chance.integers(0, count, n)
-    probes: Any = chance.integers(0, 2 * count, m)
+    rows: Any = rng.integers(0, count, n)
+    probes: Any = rng.integers(0, 2 * count, m)
     if values == "skewed":
         # half of the rows, and of the probes, have one key
-        rows[chance.random(n) < 0.5] = 0
-        probes[chance.random(m) < 0.5] = 0
+        rows[rng.random(n) < 0.5] = 0
+        probes[rng.random(m) < 0.5] = 0
     elif values in _DENSE:
-        rows, probes = chance.permutation(n), chance.integers(0, 2 * n, m)
+        rows, probes = rng.permutation(n), rng.integers(0, 2 * n, m)
         # key 0 of those that are no random numbers
         probes[0] = 0
     elif values == "one_key":
-        rows[:], probes = 0, chance.integers(0, 2, m)
+        rows[:], probes = 0, rng.integers(0, 2, m)
     return rows, probes
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw keys, amounts, probes, and the least amount that counts."""
-    rows, probes = _groups(sizes, values, chance)
+    rows, probes = _groups(sizes, values, rng)
     n, m = sizes["n"], sizes["m"]
     both: Any = np.concatenate([rows, probes])
     if values == "strided":
@@ -54,18 +54,18 @@ def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> A
         # the smallest keys, and the largest
         both = np.where(both % 2 == 0, both // 2, _KEY_MASK - both // 2)
     else:
-        both = _keys(both, chance)
+        both = _keys(both, rng)
     if values == "nulls":
-        both = np.where(chance.random(n + m) < 0.4, -both - 1, both)
-        both[chance.random(n + m) < 0.1] = -1
-    amount = chance.integers(_SMALLEST, _LARGEST + 1, n)
-    least = int(chance.integers(-300, 300))
+        both = np.where(rng.random(n + m) < 0.4, -both - 1, both)
+        both[rng.random(n + m) < 0.1] = -1
+    amount = rng.integers(_SMALLEST, _LARGEST + 1, n)
+    least = int(rng.integers(-300, 300))
     if values in _DENSE:
         least = _SMALLEST
     elif values == "nothing_left":
         amount, least = np.minimum(amount, 899), 900
     elif values == "at_the_least":
-        amount = least + chance.integers(-1, 2, n)
+        amount = least + rng.integers(-1, 2, n)
     keys = both.astype(np.int32)
     return {
         "key": keys[:n],

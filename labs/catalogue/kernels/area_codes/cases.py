@@ -9,11 +9,11 @@ import numpy as np
 Arrays = dict[str, Any]
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw how often each element was visited before."""
     shape = sizes["d"], sizes["h"], sizes["w"]
     most = 9 if values == "visited_before" else 1
-    return {"visits": chance.integers(0, most, shape).astype(np.int32)}
+    return {"visits": rng.integers(0, most, shape).astype(np.int32)}
 
 
 def expected(given: Arrays, sizes: dict[str, int]) -> Arrays:

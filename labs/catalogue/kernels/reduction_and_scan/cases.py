@@ -12,15 +12,15 @@ _EPSILON = 2.0**-24
 _EXACT = 2**24
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw the floats and the whole numbers."""
     n = sizes["n"]
-    k = chance.integers(-1000, 1000, n).astype(np.int32)
-    x = chance.integers(-100, 100, n).astype(np.float32)
+    k = rng.integers(-1000, 1000, n).astype(np.int32)
+    x = rng.integers(-100, 100, n).astype(np.float32)
     if values == "random":
-        x = chance.standard_normal(n).astype(np.float32)
+        x = rng.standard_normal(n).astype(np.float32)
     elif values == "cancelling":
-        x = (chance.standard_normal(n) * 1e6).astype(np.float32)
+        x = (rng.standard_normal(n) * 1e6).astype(np.float32)
         x[n // 2 : 2 * (n // 2)] = -x[: n // 2]
         x[-1] += np.float32(1)
     elif values == "spike_at_the_end":

@@ -9,18 +9,18 @@ import numpy as np
 Arrays = dict[str, Any]
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw x and y."""
     n = sizes["n"]
-    x, y = chance.standard_normal((2, n), np.float32) * np.float32(3)
+    x, y = rng.standard_normal((2, n), np.float32) * np.float32(3)
     if values == "special":
         kinds = np.array(
             [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-42, -1e-42], np.float32
         )
-        x, y = chance.choice(kinds, n), chance.choice(kinds, n)
+        x, y = rng.choice(kinds, n), rng.choice(kinds, n)
     elif values == "cancelling":
         # sums near zero, of both signs
-        y = -x + chance.choice(np.array([-1e-6, 0, 1e-6], np.float32), n)
+        y = -x + rng.choice(np.array([-1e-6, 0, 1e-6], np.float32), n)
     return {"x": x, "y": y}
 
 

@@ -10,10 +10,10 @@ Arrays = dict[str, Any]
 _EPSILON = 2.0**-24
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw rows and weights."""
     n, k = sizes["n"], sizes["k"]
-    x, w = (chance.standard_normal(shape) for shape in ((k, n), (k, 32)))
+    x, w = (rng.standard_normal(shape) for shape in ((k, n), (k, 32)))
     if values == "whole":
         # nothing is lost of small whole numbers, in whatever order they are added
         x, w = np.rint(4 * x), np.rint(4 * w)

@@ -11,27 +11,27 @@ _EPSILON = 2.0**-24
 _EXACT = 2**24
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw both matrices."""
     m, n, k = sizes["m"], sizes["n"], sizes["k"]
-    a = chance.integers(-9, 10, (m, k)).astype(np.float32)
-    b = chance.integers(-9, 10, (k, n)).astype(np.float32)
+    a = rng.integers(-9, 10, (m, k)).astype(np.float32)
+    b = rng.integers(-9, 10, (k, n)).astype(np.float32)
     if values == "random":
-        a = chance.standard_normal((m, k)).astype(np.float32)
-        b = chance.standard_normal((k, n)).astype(np.float32)
+        a = rng.standard_normal((m, k)).astype(np.float32)
+        b = rng.standard_normal((k, n)).astype(np.float32)
     elif values == "cancelling":
         # what FP16 or TF32 would lose: 2049 needs 12 bits
-        a = chance.choice(np.array([2049, -2049, 1], np.float32), (m, k))
-        b = chance.choice(np.array([1, -1, 0], np.float32), (k, n))
+        a = rng.choice(np.array([2049, -2049, 1], np.float32), (m, k))
+        b = rng.choice(np.array([1, -1, 0], np.float32), (k, n))
     elif values == "between":
-        a, b = _between(chance, (m, k)), _between(chance, (k, n))
+        a, b = _between(rng, (m, k)), _between(rng, (k, n))
     return {"a": a, "b": b}
 
 
-def _between(chance: np.random.Generator, shape: tuple[int, int]) -> Any:
+def _between(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
     """Draw numbers from 1 to 4 that TF32, BF16 and FP16 all round down."""
-    high = chance.integers(0x3F800000 >> 13, 0x40800000 >> 13, shape, np.uint32)
-    low = chance.integers(0x0800, 0x1000, shape, np.uint32)
+    high = rng.integers(0x3F800000 >> 13, 0x40800000 >> 13, shape, np.uint32)
+    low = rng.integers(0x0800, 0x1000, shape, np.uint32)
     return (high << np.uint32(13) | low).view(np.float32)
 
 

@@ -104,7 +104,7 @@ _TRAPS: dict[str, Callable[[Numbers, str], bool]] = {
 }
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw kernels as they were compiled, and some that lie where mistakes show."""
     drawn: list[tuple[str, Numbers, str]] = []
     for chip in _CHIPS:
@@ -113,56 +113,54 @@ def questions(chance: random.Random) -> list[Question]:
             for compiled_for in _COMPILED
             if compiled_for["architecture"] == chip
         ]
-        for compiled in chance.sample(of_chip, 4):
-            kernel = _kernel(compiled["registers"], compiled["shared_bytes"], chance)
+        for compiled in rng.sample(of_chip, 4):
+            kernel = _kernel(compiled["registers"], compiled["shared_bytes"], rng)
             drawn.append((f"a kernel as it was compiled for {chip}", kernel, chip))
     for about, is_trap in _TRAPS.items():
-        drawn += [(about, *_trapped(is_trap, chance)) for _ in range(2)]
+        drawn += [(about, *_trapped(is_trap, rng)) for _ in range(2)]
     put = []
     for about, kernel, chip in drawn:
         given = {"kernel": kernel, "multiprocessor": _multiprocessor(chip)}
         put.append(Question("resident_blocks", given, about))
         put.append(Question("occupancy", given, about))
         put.append(
-            Question(
-                "loads_in_flight", {**given, "memory": _memory(chip, chance)}, about
-            )
+            Question("loads_in_flight", {**given, "memory": _memory(chip, rng)}, about)
         )
     return put
 
 
-def _kernel(registers: int, shared_bytes: int, chance: random.Random) -> Numbers:
+def _kernel(registers: int, shared_bytes: int, rng: random.Random) -> Numbers:
     return {
-        "threads": chance.choice(_BLOCKS),
+        "threads": rng.choice(_BLOCKS),
         "registers": registers,
         "shared_bytes": shared_bytes,
     }
 
 
 def _trapped(
-    is_trap: Callable[[Numbers, str], bool], chance: random.Random
+    is_trap: Callable[[Numbers, str], bool], rng: random.Random
 ) -> tuple[Numbers, str]:
     """Look for a kernel that tells whether something was thought of."""
     while True:
-        chip = chance.choice(list(_CHIPS))
+        chip = rng.choice(list(_CHIPS))
         kernel = {
-            "threads": chance.choice([*_BLOCKS, chance.randint(1, 1024)]),
-            "registers": chance.randint(16, 255),
-            "shared_bytes": chance.choice(
-                [0, 4096, 33 << 10, chance.randint(0, _room(chip).shared_bytes - 1024)]
+            "threads": rng.choice([*_BLOCKS, rng.randint(1, 1024)]),
+            "registers": rng.randint(16, 255),
+            "shared_bytes": rng.choice(
+                [0, 4096, 33 << 10, rng.randint(0, _room(chip).shared_bytes - 1024)]
             ),
         }
         if is_trap(kernel, chip):
             return kernel, chip
 
 
-def _memory(chip: str, chance: random.Random) -> Numbers:
+def _memory(chip: str, rng: random.Random) -> Numbers:
     bytes_per_s, multiprocessors, latency_ns = _MEMORIES[chip]
     return {
         "bytes_per_s": bytes_per_s,
         "multiprocessors": multiprocessors,
-        "latency_ns": latency_ns + chance.randrange(-100, 101, 20),
-        "load_bytes": chance.choice((2, 4, 8, 16)),
+        "latency_ns": latency_ns + rng.randrange(-100, 101, 20),
+        "load_bytes": rng.choice((2, 4, 8, 16)),
     }
 
 

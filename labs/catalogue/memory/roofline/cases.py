@@ -90,11 +90,11 @@ def _times(operation: Numbers, card: Numbers) -> tuple[float, float]:
     return moved / card["bytes_per_s"], arithmetic / peak
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw one operation of each kind on a card, and some near the ridge."""
     drawn = []
-    for kind, operation in _operations(chance):
-        card = _card(chance)
+    for kind, operation in _operations(rng):
+        card = _card(rng)
         drawn.append(Question("flops", {"operation": operation}, kind))
         drawn.append(Question("least_bytes", {"operation": operation}, kind))
         given = {"operation": operation, "card": card}
@@ -104,24 +104,24 @@ def questions(chance: random.Random) -> list[Question]:
             drawn.append(Question("bound", given, kind))
     for side in ("memory", "compute"):
         for dtype in ("float32", "int8"):
-            given = _near_the_ridge(side, dtype, chance)
+            given = _near_the_ridge(side, dtype, rng)
             drawn.append(Question("bound", given, "a matmul near the ridge"))
             drawn.append(Question("seconds", given, "a matmul near the ridge"))
     for _ in range(2):
-        drawn.append(Question("times_faster", _links(chance), "two links"))
+        drawn.append(Question("times_faster", _links(rng), "two links"))
     return drawn
 
 
-def _card(chance: random.Random) -> Numbers:
+def _card(rng: random.Random) -> Numbers:
     """Take a product's datasheet, or a card that nobody has heard of."""
-    name = chance.choice(_CARDS)
+    name = rng.choice(_CARDS)
     sheet = ceilings(name)
     if sheet is None:
         raise ValueError(f"{name} has no datasheet")
     faster, wider = 1.0, 1.0
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         name = "a card to come"
-        faster, wider = chance.uniform(1, 4), chance.uniform(1, 4)
+        faster, wider = rng.uniform(1, 4), rng.uniform(1, 4)
     return {
         "name": name,
         "bytes_per_s": round(sheet.memory_bytes_per_s * wider),
@@ -132,18 +132,18 @@ def _card(chance: random.Random) -> Numbers:
     }
 
 
-def _operations(chance: random.Random) -> list[tuple[str, Numbers]]:
+def _operations(rng: random.Random) -> list[tuple[str, Numbers]]:
     """Draw sizes that differ from each other, so that no two can be mixed up."""
 
     def size(least: int, most: int) -> int:
-        return chance.randint(least, most) * 8
+        return rng.randint(least, most) * 8
 
     def dtype() -> str:
-        return chance.choice(list(_DTYPES))
+        return rng.choice(list(_DTYPES))
 
-    head_dim = chance.choice((64, 128))
-    shared = chance.choice((4, 8))
-    heads = shared * chance.choice((4, 8))
+    head_dim = rng.choice((64, 128))
+    shared = rng.choice((4, 8))
+    heads = shared * rng.choice((4, 8))
     plain: dict[str, Numbers] = {
         "copy": {"elements": size(10**5, 10**7), "flops_each": 0},
         "add": {"elements": size(10**5, 10**7), "flops_each": 1},
@@ -169,7 +169,7 @@ def _operations(chance: random.Random) -> list[tuple[str, Numbers]]:
             "height": size(4, 12),
             "width": size(4, 12),
             "filters": size(4, 32),
-            "kernel": chance.choice((3, 5)),
+            "kernel": rng.choice((3, 5)),
         },
     }
     attention = {"batch": size(1, 4), "heads": heads, "kv_heads": heads // shared}
@@ -187,24 +187,24 @@ def _operations(chance: random.Random) -> list[tuple[str, Numbers]]:
     return operations
 
 
-def _near_the_ridge(side: str, dtype: str, chance: random.Random) -> Numbers:
+def _near_the_ridge(side: str, dtype: str, rng: random.Random) -> Numbers:
     """Look for a matmul for which memory and arithmetic take nearly as long."""
     while True:
-        sizes = {name: chance.randint(16, 4096) for name in "mnk"}
+        sizes = {name: rng.randint(16, 4096) for name in "mnk"}
         operation = {"kind": "matmul", "dtype": dtype, **sizes}
-        card = _card(chance)
+        card = _card(rng)
         memory_s, compute_s = _times(operation, card)
         ratio = memory_s / compute_s if side == "memory" else compute_s / memory_s
         if _CLEAR < ratio < 1.8:
             return {"operation": operation, "card": card}
 
 
-def _links(chance: random.Random) -> Numbers:
+def _links(rng: random.Random) -> Numbers:
     """Draw two links that are advertised in different ways."""
     both = [link for link in _LINKS if link["counts"] == "both ways"]
     one = [link for link in _LINKS if link["counts"] == "one way"]
-    pair = [chance.choice(both), chance.choice(one)]
-    chance.shuffle(pair)
+    pair = [rng.choice(both), rng.choice(one)]
+    rng.shuffle(pair)
     return {"first": pair[0], "second": pair[1]}
 
 

@@ -9,14 +9,14 @@ import numpy as np
 Arrays = dict[str, Any]
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw the matrix; every element is another one, so that none can be mistaken."""
     count = sizes["h"] * sizes["w"]
-    x = chance.permutation(count).astype(np.float32) + np.float32(1)
+    x = rng.permutation(count).astype(np.float32) + np.float32(1)
     if values == "special":
         kinds = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-42], np.float32)
-        places = chance.random(count) < 0.2
-        x = np.where(places, chance.choice(kinds, count), x)
+        places = rng.random(count) < 0.2
+        x = np.where(places, rng.choice(kinds, count), x)
     return {"x": x.reshape(sizes["h"], sizes["w"])}
 
 

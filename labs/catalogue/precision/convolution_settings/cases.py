@@ -18,21 +18,21 @@ DEVIATIONS = 8
 SIDE, MARGIN = 3, 1
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw images and filters, and where crops begin."""
     channels, side, workload = sizes["channels"], sizes["side"], sizes["workload"]
     shape = (sizes["batches"], sizes["images"], channels, side, side)
-    x = chance.standard_normal(shape, np.float32)
+    x = rng.standard_normal(shape, np.float32)
     if workload in (FIXED, CHANGING):
         # float16 has no such products, TF32 has
         x *= np.float32(2.0**14)
-    filters = chance.standard_normal((channels, channels, SIDE, SIDE), np.float32)
+    filters = rng.standard_normal((channels, channels, SIDE, SIDE), np.float32)
     # so small that sums over large images fit into float16, too
     filters /= np.float32(64)
     height = width = 0
     if workload == CHANGING:
         first, end = side // 3, side - sizes["batches"]
-        height, width = (int(side) for side in chance.integers(first, end, 2))
+        height, width = (int(side) for side in rng.integers(first, end, 2))
     return {"x": x, "filters": filters, "height": height, "width": width}
 
 

@@ -22,28 +22,28 @@ _PLACES = 3
 _CLIP, _PAST = (3.6, 3.95), (4.0, 6.0)
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw activations, codes of weights, and what was largest before."""
     tokens, features, outputs = (
         sizes[name] for name in ("tokens", "features", "outputs")
     )
-    x = chance.standard_normal((tokens, features))
-    past = chance.uniform(*_PAST, sizes["steps"])
+    x = rng.standard_normal((tokens, features))
+    past = rng.uniform(*_PAST, sizes["steps"])
     # four standard deviations are the largest code
-    weight = _MOST / 4 * chance.standard_normal((outputs, features))
-    scale = chance.uniform(0.5, 1) / (_MOST * np.sqrt(features))
-    end = chance.uniform(*_CLIP)
+    weight = _MOST / 4 * rng.standard_normal((outputs, features))
+    scale = rng.uniform(0.5, 1) / (_MOST * np.sqrt(features))
+    end = rng.uniform(*_CLIP)
     x = np.clip(x, -end, end)
     if values == "random":
         past = _with_odd_fraction(past)
     if values == "surprise":
         count = max(1, tokens * features // 50)
-        places = chance.choice(tokens * features, count, replace=False)
-        signs = chance.choice([-1, 1], count)
-        x.flat[places] = signs * chance.uniform(2, 30, count) * past.max()
+        places = rng.choice(tokens * features, count, replace=False)
+        signs = rng.choice([-1, 1], count)
+        x.flat[places] = signs * rng.uniform(2, 30, count) * past.max()
     elif values == "small_rows":
         # subnormal codes and zeros
-        x *= chance.choice([1, 1e-3, 1e-5, 0], (tokens, 1))
+        x *= rng.choice([1, 1e-3, 1e-5, 0], (tokens, 1))
     elif values == "positive":
         x, weight = np.maximum(np.abs(x), 0.01), np.maximum(np.abs(weight), 1)
     elif values == "large":

@@ -14,33 +14,33 @@ _UNIT, _LEAST = 2.0**-11, 2.0**-24
 _MOST = 127
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw activations, weights as codes, and a threshold."""
     tokens, features, outputs = (
         sizes[name] for name in ("tokens", "features", "outputs")
     )
-    threshold = float(chance.choice([4.0, 6.0, 8.0]))
-    x = np.clip(chance.standard_normal((tokens, features)), -3.9, 3.9)
-    weight = chance.integers(-_MOST, _MOST + 1, (outputs, features))
+    threshold = float(rng.choice([4.0, 6.0, 8.0]))
+    x = np.clip(rng.standard_normal((tokens, features)), -3.9, 3.9)
+    weight = rng.integers(-_MOST, _MOST + 1, (outputs, features))
     if values == "outliers":
         count = max(1, features // 40)
-        for column in chance.choice(features, count, replace=False):
-            row = chance.integers(tokens)
+        for column in rng.choice(features, count, replace=False):
+            row = rng.integers(tokens)
             x[:, column] *= 2
-            x[row, column] = chance.choice([-10, 10]) * threshold
+            x[row, column] = rng.choice([-10, 10]) * threshold
         # exactly at the threshold, which is one, too
-        x[chance.integers(tokens), chance.integers(features)] = -threshold
+        x[rng.integers(tokens), rng.integers(features)] = -threshold
     elif values == "small_rows":
-        x[chance.random(tokens) < 0.4] = 0
-        x[chance.random(tokens) < 0.4] *= 1e-6
+        x[rng.random(tokens) < 0.4] = 0
+        x[rng.random(tokens) < 0.4] *= 1e-6
     elif values == "huge_row":
         # every column has an outlier then, or nearly
-        x[chance.integers(tokens)] *= 3000
+        x[rng.integers(tokens)] *= 3000
     elif values == "long":
         # sums far beyond what float16 holds, before they are scaled
         x = np.abs(x) + 0.5
         weight = np.abs(weight)
-    scales = np.abs(chance.standard_normal(outputs)) + 0.5
+    scales = np.abs(rng.standard_normal(outputs)) + 0.5
     return {
         "x": x.astype(np.float16),
         "weight": weight.astype(np.int8),

@@ -26,15 +26,15 @@ MOST_TO_OUTPUT = 0.75
 DEVIATIONS = 8
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw batches that another network has labelled, and weights to begin with."""
     batch, features, hidden = sizes["batch"], sizes["features"], sizes["hidden"]
     outputs, steps = sizes["outputs"], sizes["steps"]
 
     def layer(rows: int, columns: int) -> Any:
-        return chance.standard_normal((rows, columns)) / np.sqrt(columns)
+        return rng.standard_normal((rows, columns)) / np.sqrt(columns)
 
-    x = chance.standard_normal((steps, batch, features))
+    x = rng.standard_normal((steps, batch, features))
     y = np.tanh(x @ layer(hidden, features).T) @ layer(outputs, hidden).T
     w1, w2 = layer(hidden, features), layer(outputs, hidden)
     w2 = np.clip(w2, -MOST_TO_OUTPUT, MOST_TO_OUTPUT)
@@ -54,29 +54,29 @@ def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> A
     given["limit"] = float(np.float32(largest / 3))
     # a step moves a weight by a hundredth of its size or so
     given["rate"] = float(np.float32(2.0**-5 / np.sqrt(hidden) / (largest / 3)))
-    any_step = int(chance.integers(steps))
+    any_step = int(rng.integers(steps))
     if values == "glitch":
-        _spoil(given["x"][any_step], GLITCH, chance)
+        _spoil(given["x"][any_step], GLITCH, rng)
     elif values == "outlier":
-        _plant_outlier(given, any_step, chance)
+        _plant_outlier(given, any_step, rng)
     elif values == "both":
         # with good steps between them, after which a scale that grows is found out, too
-        _spoil(given["x"][min(1, steps // 3)], GLITCH, chance)
+        _spoil(given["x"][min(1, steps // 3)], GLITCH, rng)
         if steps > 1:
-            _plant_outlier(given, steps - 1, chance)
+            _plant_outlier(given, steps - 1, rng)
     return given
 
 
-def _spoil(batch: Any, number: float, chance: np.random.Generator) -> int:
+def _spoil(batch: Any, number: float, rng: np.random.Generator) -> int:
     """Put a number somewhere into a batch, and give the row that it is in."""
-    row, column = (int(chance.integers(side)) for side in batch.shape)
+    row, column = (int(rng.integers(side)) for side in batch.shape)
     batch[row, column] = number
     return row
 
 
-def _plant_outlier(given: Arrays, step: int, chance: np.random.Generator) -> None:
+def _plant_outlier(given: Arrays, step: int, rng: np.random.Generator) -> None:
     """Put a target into a step whose gradient may not fit in."""
-    row = _spoil(given["y"][step], OUTLIER, chance)
+    row = _spoil(given["y"][step], OUTLIER, rng)
     # so that no gradient but that of the prediction is as large
     given["x"][step, row] = 0
 

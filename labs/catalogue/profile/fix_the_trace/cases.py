@@ -11,17 +11,15 @@ Arrays = dict[str, Any]
 _OFF = 2.0**-22
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw small whole numbers, whose sums are exact in any order."""
     shape = sizes["steps"], sizes["rows"], sizes["features"]
-    x = chance.integers(-4, 5, shape).astype(np.float32)
-    w = chance.integers(-3, 4, (sizes["features"], sizes["outputs"]))
+    x = rng.integers(-4, 5, shape).astype(np.float32)
+    w = rng.integers(-3, 4, (sizes["features"], sizes["outputs"]))
     if values == "dead":
         # sums of these are at most zero
         w = -np.abs(w)
-        x[chance.random(sizes["steps"]) < 0.5] = np.abs(
-            chance.integers(-4, 5, shape[1:])
-        )
+        x[rng.random(sizes["steps"]) < 0.5] = np.abs(rng.integers(-4, 5, shape[1:]))
     return {"x": x, "w": w.astype(np.float32)}
 
 

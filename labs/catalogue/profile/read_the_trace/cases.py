@@ -30,7 +30,7 @@ _CAUSES = {"launch-bound": "launching", "host-bound": "other"}
 def _many_launches(script: Script) -> None:
     """Kernels of microseconds, one after the other."""
     for _ in script.times(60, 120):
-        script.tiny(script.chance.choice((3, 3, 3, 4)))
+        script.tiny(script.rng.choice((3, 3, 3, 4)))
         script.cell.python((1, 3))
     script.cell.profiler((150, 250))
 
@@ -52,7 +52,7 @@ def _small_and_close(script: Script) -> None:
 def _reads_each_number(script: Script) -> None:
     """A number read in each step; a long wait at the end, which costs nothing."""
     for step in script.times(20, 40):
-        script.product(script.chance.choice((512, 640)), place=2)
+        script.product(script.rng.choice((512, 640)), place=2)
         script.read_number(5)
         script.cell.python((45, 60))
         # seldom, and long: the first wait, the slowest, and the GPU idles longest after
@@ -67,7 +67,7 @@ def _reads_each_number(script: Script) -> None:
 def _waits_each_step(script: Script) -> None:
     """`synchronize()` after each step, to take the time."""
     for _ in script.times(20, 40):
-        script.pointwise(script.chance.uniform(30, 60), 2)
+        script.pointwise(script.rng.uniform(30, 60), 2)
         script.at(4).wait()
         script.cell.python((50, 90))
         # more calls, by which nothing is waited for any more
@@ -103,15 +103,15 @@ def _loader_among_launches(script: Script) -> None:
 def _pageable_copies(script: Script) -> None:
     """Batches from ordinary memory."""
     for _ in script.times(6, 12):
-        rate = script.chance.uniform(9, 12)
-        script.at(2).copy("HtoD", "Pageable", script.chance.randint(6, 10) << 20, rate)
+        rate = script.rng.uniform(9, 12)
+        script.at(2).copy("HtoD", "Pageable", script.rng.randint(6, 10) << 20, rate)
         script.product(2048, "c10::BFloat16", 4)
 
 
 def _pinned_copies(script: Script) -> None:
     """Batches from pinned memory, with nothing beside them."""
     for _ in script.times(6, 12):
-        script.pinned("HtoD", script.chance.uniform(600, 1200), 2)
+        script.pinned("HtoD", script.rng.uniform(600, 1200), 2)
         script.product(2048, "c10::BFloat16", 4)
         script.pointwise(120, 5)
 
@@ -119,17 +119,17 @@ def _pinned_copies(script: Script) -> None:
 def _results_back(script: Script) -> None:
     """Batches come, results go, and the GPU copies some of them for itself."""
     for _ in script.times(6, 12):
-        script.pinned("HtoD", script.chance.uniform(280, 300), 2)
-        script.clone(script.chance.uniform(160, 200), 3)
+        script.pinned("HtoD", script.rng.uniform(280, 300), 2)
+        script.clone(script.rng.uniform(160, 200), 3)
         script.product(2048, "c10::BFloat16", 4)
-        script.pinned("DtoH", script.chance.uniform(330, 360), 5)
+        script.pinned("DtoH", script.rng.uniform(330, 360), 5)
 
 
 def _hidden_copies(script: Script) -> None:
     """Long copies, with kernels beside them that are hardly longer."""
     for _ in script.times(5, 9):
         took_us = script.product(4096, place=4) / 1_000
-        part = script.chance.uniform(0.88, 0.94)
+        part = script.rng.uniform(0.88, 0.94)
         script.pinned("HtoD", took_us * part, 2, SIDE)
 
 
@@ -138,16 +138,16 @@ def _clones(script: Script) -> None:
     for _ in script.times(6, 12):
         took_us = script.product(1664, place=4) / 1_000
         script.pinned("HtoD", took_us * 0.9, 2, SIDE)
-        script.pinned("HtoD", script.chance.uniform(120, 150), 3)
-        script.clone(script.chance.uniform(600, 700), 5)
+        script.pinned("HtoD", script.rng.uniform(120, 150), 3)
+        script.clone(script.rng.uniform(600, 700), 5)
         script.at(6).wait("cudaStreamSynchronize")
 
 
 def _passes_over_memory(script: Script) -> None:
     """A chain of pointwise operators near the ceiling, and copies within the GPU."""
     for _ in script.times(8, 16):
-        script.pointwise(script.chance.uniform(500, 600), 3, 0.65)
-        script.clone(script.chance.uniform(150, 190), 4)
+        script.pointwise(script.rng.uniform(500, 600), 3, 0.65)
+        script.clone(script.rng.uniform(150, 190), 4)
         script.product(1280, place=6)
 
 
@@ -155,7 +155,7 @@ def _half_precision(script: Script) -> None:
     """Products on the tensor cores; the profiler held the host up."""
     script.cell.profiler((4000, 7000))
     for _ in script.times(10, 20):
-        script.product(script.chance.choice((4096, 5120)), "c10::BFloat16", 4)
+        script.product(script.rng.choice((4096, 5120)), "c10::BFloat16", 4)
         script.product(1280, place=6)
         script.pointwise(200, 5)
 
@@ -173,8 +173,8 @@ def _a_bit_of_each(script: Script) -> None:
     """Python, copies and kernels: one is ahead, and explains a third."""
     for _ in script.times(6, 12):
         script.at(1).python((350, 370))
-        script.pinned("HtoD", script.chance.uniform(220, 240), 2)
-        script.clone(script.chance.uniform(220, 240), 3)
+        script.pinned("HtoD", script.rng.uniform(220, 240), 2)
+        script.clone(script.rng.uniform(220, 240), 3)
         script.product(1664, place=4)
         script.at(5).wait()
 
@@ -183,7 +183,7 @@ def _two_alike(script: Script) -> None:
     """Batches from pageable memory are prepared for as long as they are copied."""
     for _ in script.times(6, 12):
         script.at(1).python((555, 565))
-        script.at(2).copy("HtoD", "Pageable", 5 << 20, script.chance.uniform(10, 10.2))
+        script.at(2).copy("HtoD", "Pageable", 5 << 20, script.rng.uniform(10, 10.2))
         script.product(1024, place=4)
 
 
@@ -223,11 +223,11 @@ _PLANTED: tuple[tuple[str, str, Callable[[Script], None]], ...] = (
 )
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw a cell of each kind; ask what is clear in its report."""
     drawn = []
-    for about, kind, plant in chance.sample(_PLANTED, len(_PLANTED)):
-        script, said, report = _clear(kind, plant, chance)
+    for about, kind, plant in rng.sample(_PLANTED, len(_PLANTED)):
+        script, said, report = _clear(kind, plant, rng)
         drawn.append(Question("bottleneck", {"report": report}, about))
         if said.line is not None:
             drawn.append(Question("line", {"report": report}, about))
@@ -235,18 +235,18 @@ def questions(chance: random.Random) -> list[Question]:
             drawn.append(Question("at_best_ns", {"report": report}, about))
         if kind in ("transfer-bound", "compute-bound", "communication-bound"):
             pieces = [dict(vars(piece)) for piece in script.cell.pieces()][:40]
-            chance.shuffle(pieces)
+            rng.shuffle(pieces)
             drawn.append(Question("busy_ns", {"pieces": pieces}, about))
             drawn.append(Question("exposed_copy_ns", {"pieces": pieces}, about))
     return drawn
 
 
 def _clear(
-    kind: str, plant: Callable[[Script], None], chance: random.Random
+    kind: str, plant: Callable[[Script], None], rng: random.Random
 ) -> tuple[Script, _Said, Report]:
     """Run cells until there is one whose verdict is not too close to call."""
     for _ in range(100):
-        script = Script(chance, _MEASURED.get(kind, chance.random() < 0.5))
+        script = Script(rng, _MEASURED.get(kind, rng.random() < 0.5))
         plant(script)
         profile = script.finish()
         if profile.metrics is None or profile.completeness.refusal:

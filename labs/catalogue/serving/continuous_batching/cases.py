@@ -107,7 +107,7 @@ class _Simulation:
     """A server that does what a scheduler decides, and refuses what it can't do."""
 
     def __init__(self, scene: _Scene, seed: int) -> None:
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         self.engine = {
             "block_tokens": _BLOCK_TOKENS,
             "blocks": scene.blocks,
@@ -124,13 +124,13 @@ class _Simulation:
         self.requests: list[_Request] = []
         at_s = 0.0
         for place in range(scene.requests):
-            prompt = chance.randint(*scene.prompts)
+            prompt = rng.randint(*scene.prompts)
             if scene.long_one_of and place % scene.long_one_of == 1:
                 prompt *= 20
-            output = chance.randint(*scene.outputs)
+            output = rng.randint(*scene.outputs)
             limit = 2 * scene.outputs[1]
             self.requests.append(_Request(f"r{place}", at_s, prompt, output, limit))
-            at_s += chance.expovariate(1 / scene.between_s)
+            at_s += rng.expovariate(1 / scene.between_s)
 
     @property
     def here(self) -> list[_Request]:
@@ -311,20 +311,20 @@ def _bounds(scene: _Scene, seed: int) -> dict[str, float]:
     return server.figures()
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw batches to be counted, and a server to be run for each scene."""
     drawn = []
     for _ in range(2):
-        lengths = [chance.randint(1, 900) for _ in range(chance.randint(3, 12))]
+        lengths = [rng.randint(1, 900) for _ in range(rng.randint(3, 12))]
         drawn.append(Question("padding_share", {"prompts": lengths}, "prompts"))
-        lengths = [chance.randint(1, 400) for _ in range(chance.randint(3, 12))]
+        lengths = [rng.randint(1, 400) for _ in range(rng.randint(3, 12))]
         drawn.append(Question("idle_share", {"outputs": lengths}, "outputs"))
     for about, tokens in (("few tokens", (1, 100)), ("many tokens", (300, 4096))):
         engine = _Simulation(_SCENES["a burst"], 0).engine
-        given = {"tokens": chance.randint(*tokens), "cached": chance.randint(0, 10**6)}
+        given = {"tokens": rng.randint(*tokens), "cached": rng.randint(0, 10**6)}
         drawn.append(Question("iteration_s", {"engine": engine, **given}, about))
     for about in _SCENES:
-        seed = chance.getrandbits(32)
+        seed = rng.getrandbits(32)
         drawn.append(Question("schedule", {"scene": about, "seed": seed}, about))
     return drawn
 

@@ -328,16 +328,16 @@ class Batches:
 
 def drawn(size, engine, seed=1):
     """Draw requests: lengths are uniform, times between arrivals exponential."""
-    chance, now_s, requests = random.Random(seed), 0.0, []
+    rng, now_s, requests = random.Random(seed), 0.0, []
     shortest, longest = size["output"]
     between_s = engine["weights_s"] * (shortest + longest) / 2
     between_s /= LOAD * size["most_requests"]
     for number in range(size["requests"]):
-        prompt = range(chance.randint(*size["prompt"]))
-        prompt = [chance.randrange(size["vocabulary"]) for _ in prompt]
-        output = chance.randint(shortest, longest)
+        prompt = range(rng.randint(*size["prompt"]))
+        prompt = [rng.randrange(size["vocabulary"]) for _ in prompt]
+        output = rng.randint(shortest, longest)
         requests.append(Request(f"r{number}", now_s, prompt, output, longest))
-        now_s += chance.expovariate(1 / between_s)
+        now_s += rng.expovariate(1 / between_s)
     return requests
 
 

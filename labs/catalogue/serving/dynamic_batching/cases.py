@@ -60,7 +60,7 @@ class _Simulation:
     """An endpoint that does what a batcher decides, and refuses what it can't do."""
 
     def __init__(self, scene: _Scene, seed: int) -> None:
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         names = [f"m{place}" for place in range(len(scene.per_second))]
         self.server = {
             "slo_s": scene.slo_s,
@@ -68,8 +68,8 @@ class _Simulation:
             "most_batch": scene.most_batch,
             "models": {
                 name: {
-                    "fixed_s": scene.fixed_s * chance.uniform(0.9, 1.1),
-                    "item_s": scene.item_s * chance.uniform(0.9, 1.1),
+                    "fixed_s": scene.fixed_s * rng.uniform(0.9, 1.1),
+                    "item_s": scene.item_s * rng.uniform(0.9, 1.1),
                     "load_s": scene.load_s,
                 }
                 for name in names
@@ -81,7 +81,7 @@ class _Simulation:
         for name, rate in zip(names, scene.per_second, strict=True):
             at_s, count = 0.0, max(1, round(scene.requests * rate / whole))
             while len(self.coming[name]) < count:
-                at_s += chance.expovariate(rate / scene.at_once)
+                at_s += rng.expovariate(rate / scene.at_once)
                 self.coming[name] += [at_s] * scene.at_once
         #: the model that was used longest ago first
         self.loaded: list[str] = names[: scene.slots]
@@ -222,21 +222,21 @@ def _ours(scene: _Scene, seed: int) -> tuple[float, float]:
     return endpoint.late, endpoint.now_s
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw batches to be counted, and an endpoint to be run for each scene."""
     drawn = []
     for about in ("a rate that needs batches", "any rate", "a rate that is too high"):
         model = {
-            "fixed_s": chance.uniform(0.002, 0.02),
-            "item_s": chance.uniform(0.0002, 0.002),
+            "fixed_s": rng.uniform(0.002, 0.02),
+            "item_s": rng.uniform(0.0002, 0.002),
         }
         # of what batches without end would come to
         part = {"any rate": (0.02, 0.3), "a rate that is too high": (1.05, 2.0)}
-        per_second = chance.uniform(*part.get(about, (0.5, 0.8))) / model["item_s"]
+        per_second = rng.uniform(*part.get(about, (0.5, 0.8))) / model["item_s"]
         given = {"model": model, "per_second": per_second}
         drawn.append(Question("least_batch", given, about))
     for about in _SCENES:
-        seed = chance.getrandbits(32)
+        seed = rng.getrandbits(32)
         drawn.append(Question("batch", {"scene": about, "seed": seed}, about))
     return drawn
 

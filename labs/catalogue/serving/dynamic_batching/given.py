@@ -110,11 +110,11 @@ def arrivals(per_second, requests, seed=1):
     Returns:
         Pairs of seconds and a model's name, the first one first.
     """
-    chance, drawn = random.Random(seed), []
+    rng, drawn = random.Random(seed), []
     for name, rate in per_second.items():
         at_s, count = 0.0, round(requests * rate / sum(per_second.values()))
         for _ in range(max(1, count)):
-            at_s += chance.expovariate(rate)
+            at_s += rng.expovariate(rate)
             drawn.append((at_s, name))
     return sorted(drawn)
 

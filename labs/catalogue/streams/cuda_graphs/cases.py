@@ -13,13 +13,13 @@ _LIMIT = 8
 _SPARE = 64
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw small whole numbers, whose sums are exact, and where a call begins."""
     shape = sizes["samples"] + _SPARE, sizes["width"]
     return {
-        "x": chance.integers(-_LIMIT, _LIMIT + 1, shape, np.int8).astype(np.float32),
+        "x": rng.integers(-_LIMIT, _LIMIT + 1, shape, np.int8).astype(np.float32),
         # so that a graph that reads x itself reads what another call asked for
-        "begin": int(chance.integers(0, _SPARE + 1)),
+        "begin": int(rng.integers(0, _SPARE + 1)),
     }
 
 

@@ -9,13 +9,13 @@ import numpy as np
 Arrays = dict[str, Any]
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw small whole numbers, of which every sum is exact."""
     shape = sizes["chunks"], sizes["n"]
-    x = chance.integers(-8, 9, shape)
+    x = rng.integers(-8, 9, shape)
     if values == "by_chunk":
         # each chunk has a number of its own, so that a wrong chunk shows
-        first = chance.integers(-8, 0)
+        first = rng.integers(-8, 0)
         x = np.broadcast_to(first + np.arange(shape[0])[:, None] % 16, shape)
     return {"x": np.ascontiguousarray(x, np.float32)}
 

@@ -10,24 +10,24 @@ Arrays = dict[str, Any]
 _BLOCK = 256
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw a recording, gains, and which part of it is wanted."""
     channels = sizes["wanted"] + sizes["spare"]
     shape = channels, _BLOCK * (sizes["blocks"] + sizes["skipped"])
-    samples = chance.integers(-128, 128, shape, np.int8)
+    samples = rng.integers(-128, 128, shape, np.int8)
     if values == "extreme":
-        samples = chance.choice(np.array([-128, -127, 0, 127], np.int8), shape)
+        samples = rng.choice(np.array([-128, -127, 0, 127], np.int8), shape)
     elif values == "spikes":
         # silence, but for the last sample of each block
         samples[:] = 0
-        samples[:, _BLOCK - 1 :: _BLOCK] = chance.integers(
+        samples[:, _BLOCK - 1 :: _BLOCK] = rng.integers(
             -128, 128, (channels, shape[1] // _BLOCK), np.int8
         )
     return {
         "samples": samples,
-        "gains": chance.standard_normal(channels, np.float32),
-        "first": int(chance.integers(0, sizes["spare"] + 1)),
-        "begin": int(chance.integers(0, _BLOCK * sizes["skipped"] + 1)),
+        "gains": rng.standard_normal(channels, np.float32),
+        "first": int(rng.integers(0, sizes["spare"] + 1)),
+        "begin": int(rng.integers(0, _BLOCK * sizes["skipped"] + 1)),
     }
 
 

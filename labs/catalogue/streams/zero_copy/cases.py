@@ -9,16 +9,16 @@ import numpy as np
 Arrays = dict[str, Any]
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw a table, and which of its rows are wanted."""
     rows, picked = sizes["rows"], sizes["picked"]
-    table = chance.standard_normal((rows, sizes["width"]), np.float32)
-    which = chance.integers(0, rows, picked)
+    table = rng.standard_normal((rows, sizes["width"]), np.float32)
+    which = rng.integers(0, rows, picked)
     if values == "repeated":
-        which = chance.choice(which[:2], picked)
+        which = rng.choice(which[:2], picked)
     elif values == "edges":
-        table[chance.random(rows) < 0.3] = 0
-        which[: picked // 2] = chance.choice([0, rows - 1], picked // 2)
+        table[rng.random(rows) < 0.3] = 0
+        which[: picked // 2] = rng.choice([0, rows - 1], picked // 2)
     return {"table": table, "which": which}
 
 

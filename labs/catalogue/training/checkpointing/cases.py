@@ -136,19 +136,19 @@ def _least_peak_mib(chain: _Chain) -> int:
     return low
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw chains with plans to be priced, and caps to be kept to."""
     drawn = []
     for about, count, is_even in (
-        ("equal blocks", chance.randint(6, 9), True),
-        ("uneven blocks", chance.randint(7, 10), False),
-        ("uneven blocks", chance.randint(11, 14), False),
+        ("equal blocks", rng.randint(6, 9), True),
+        ("uneven blocks", rng.randint(7, 10), False),
+        ("uneven blocks", rng.randint(11, 14), False),
     ):
-        blocks = _blocks(chance, count, is_even)
-        given = {"blocks": blocks, "segments": _segments(chance, count)}
+        blocks = _blocks(rng, count, is_even)
+        given = {"blocks": blocks, "segments": _segments(rng, count)}
         drawn.append(Question("peak_mib", given, about))
         drawn.append(Question("recomputed_gflop", given, about))
-    ends_late = _blocks(chance, 6, False)
+    ends_late = _blocks(rng, 6, False)
     ends_late[4]["saved_mib"] = sum(block["saved_mib"] for block in ends_late)
     for about, segments in (
         ("nothing recomputed", []),
@@ -159,55 +159,55 @@ def questions(chance: random.Random) -> list[Question]:
         drawn.append(Question("peak_mib", given, about))
         drawn.append(Question("recomputed_gflop", given, about))
     for about, count, is_even in (
-        ("equal blocks", chance.randint(9, 16), True),
-        ("uneven blocks", chance.randint(8, 10), False),
-        ("uneven blocks", chance.randint(14, 18), False),
-        ("uneven blocks", chance.randint(19, 24), False),
+        ("equal blocks", rng.randint(9, 16), True),
+        ("uneven blocks", rng.randint(8, 10), False),
+        ("uneven blocks", rng.randint(14, 18), False),
+        ("uneven blocks", rng.randint(19, 24), False),
     ):
-        drawn.append(_capped(chance, about, count, is_even))
-    chain = _Chain(_blocks(chance, chance.randint(9, 12), False))
+        drawn.append(_capped(rng, about, count, is_even))
+    chain = _Chain(_blocks(rng, rng.randint(9, 12), False))
     least, whole = _least_peak_mib(chain), chain.saved_mib(0, len(chain.blocks))
     for about, cap_mib in (
         ("a cap that all activations keep to", whole),
         ("the smallest cap that can be kept to", least),
-        ("a cap that can't be kept to", chance.randint(least // 2, least - 1)),
+        ("a cap that can't be kept to", rng.randint(least // 2, least - 1)),
     ):
         given = {"blocks": chain.blocks, "cap_mib": cap_mib}
         drawn.append(Question("plan", given, about))
     return drawn
 
 
-def _blocks(chance: random.Random, count: int, is_even: bool) -> Blocks:
+def _blocks(rng: random.Random, count: int, is_even: bool) -> Blocks:
     """Draw blocks whose inputs are a part of what they save."""
-    one = _block(chance)
-    return [dict(one) if is_even else _block(chance) for _ in range(count)]
+    one = _block(rng)
+    return [dict(one) if is_even else _block(rng) for _ in range(count)]
 
 
-def _block(chance: random.Random) -> dict[str, int]:
-    input_mib = chance.randint(8, 40)
-    gflop = chance.randint(20, 200)
+def _block(rng: random.Random) -> dict[str, int]:
+    input_mib = rng.randint(8, 40)
+    gflop = rng.randint(20, 200)
     return {
         "input_mib": input_mib,
-        "saved_mib": input_mib + chance.randint(6, 160),
+        "saved_mib": input_mib + rng.randint(6, 160),
         "gflop": gflop,
-        "tail_gflop": gflop * chance.randint(10, 60) // 100,
+        "tail_gflop": gflop * rng.randint(10, 60) // 100,
     }
 
 
-def _segments(chance: random.Random, count: int) -> Segments:
+def _segments(rng: random.Random, count: int) -> Segments:
     """Draw a plan with a segment of one block and one of several."""
-    first = chance.randint(0, 1)
-    second = first + 1 + chance.randint(1, 2)
-    end = chance.randint(second + 2, count)
+    first = rng.randint(0, 1)
+    second = first + 1 + rng.randint(1, 2)
+    end = rng.randint(second + 2, count)
     return [[first, first + 1], [second, end]]
 
 
-def _capped(chance: random.Random, about: str, count: int, is_even: bool) -> Question:
+def _capped(rng: random.Random, about: str, count: int, is_even: bool) -> Question:
     """Draw a chain and a cap for which segments of several blocks are needed."""
     for _ in range(_MOST_DRAWS):
-        chain = _Chain(_blocks(chance, count, is_even))
+        chain = _Chain(_blocks(rng, count, is_even))
         least = _least_peak_mib(chain)
-        cap_mib = round(least * chance.uniform(1.05, 1.5))
+        cap_mib = round(least * rng.uniform(1.05, 1.5))
         best, of_single = _least_gflop(chain, cap_mib), _least_gflop(chain, cap_mib, 1)
         if best != of_single:
             break

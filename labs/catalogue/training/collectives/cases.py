@@ -273,14 +273,10 @@ _LINKS = {
 }
 
 
-def _drawn_cluster(
-    across: int, within: int, links: str, chance: random.Random
-) -> Cluster:
-    port, port_s, uplink, uplink_s = (
-        chance.choice(choices) for choices in _LINKS[links]
-    )
+def _drawn_cluster(across: int, within: int, links: str, rng: random.Random) -> Cluster:
+    port, port_s, uplink, uplink_s = (rng.choice(choices) for choices in _LINKS[links])
     groups = [group for group in range(across) for _ in range(within)]
-    chance.shuffle(groups)
+    rng.shuffle(groups)
     return {
         "groups": groups,
         "port_bytes_per_s": port,
@@ -291,12 +287,12 @@ def _drawn_cluster(
     }
 
 
-def _drawn_scene(about: str, chance: random.Random) -> Question:
+def _drawn_scene(about: str, rng: random.Random) -> Question:
     counts, sizes, links, about_bytes, needed = _SCENES[about]
     while True:
-        across, within = chance.choice(counts), chance.choice(sizes)
-        cluster = _drawn_cluster(across, within, links, chance)
-        size_bytes = round(about_bytes * chance.uniform(0.7, 1.4))
+        across, within = rng.choice(counts), rng.choice(sizes)
+        cluster = _drawn_cluster(across, within, links, rng)
+        size_bytes = round(about_bytes * rng.uniform(0.7, 1.4))
         times_s: dict[bool, list[float]] = {True: [], False: []}
         for name, schedule in _known(cluster).items():
             seconds = _seconds(cluster, size_bytes, schedule)
@@ -306,15 +302,15 @@ def _drawn_scene(about: str, chance: random.Random) -> Question:
             return Question("all_reduce", given, about)
 
 
-def _drawn_messages(cluster: Cluster, chance: random.Random) -> Schedule:
+def _drawn_messages(cluster: Cluster, rng: random.Random) -> Schedule:
     """Draw steps in which ranks send to others, whatever becomes of it."""
-    ranks, chunks = len(cluster["groups"]), chance.randint(3, 6)
+    ranks, chunks = len(cluster["groups"]), rng.randint(3, 6)
     rows = []
-    for step in range(chance.randint(3, 5)):
-        receivers = chance.sample(range(ranks), ranks)
+    for step in range(rng.randint(3, 5)):
+        receivers = rng.sample(range(ranks), ranks)
         for sender, receiver in enumerate(receivers):
-            if sender != receiver and chance.random() < 0.7:
-                sent = chance.sample(range(chunks), chance.randint(1, 3))
+            if sender != receiver and rng.random() < 0.7:
+                sent = rng.sample(range(chunks), rng.randint(1, 3))
                 rows += [[step, sender, receiver, chunk, 1] for chunk in sent]
     # all other groups send to the first: more enters it than leaves any
     first, *others = _members(cluster)
@@ -323,14 +319,14 @@ def _drawn_messages(cluster: Cluster, chance: random.Random) -> Schedule:
     return rows + [[9, *pair, chunk, 1] for pair in pairs for chunk in range(chunks)]
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw numbers of ranks, schedules to be timed, and clusters."""
     primes, powers = [3, 5, 7, 11, 13, 17], [2, 4, 8, 16]
     arguments = {
         "one rank": [1],
-        "a power of two": chance.sample(powers, 2),
-        "a prime number of ranks": chance.sample(primes, 2),
-        "another number of ranks": [chance.choice([6, 9, 10, 12, 14, 15])],
+        "a power of two": rng.sample(powers, 2),
+        "a prime number of ranks": rng.sample(primes, 2),
+        "another number of ranks": [rng.choice([6, 9, 10, 12, 14, 15])],
     }
     drawn = [
         Question(function, {"ranks": ranks}, about)
@@ -339,14 +335,14 @@ def questions(chance: random.Random) -> list[Question]:
         for ranks in numbers
     ]
     for links, across in (("NVLink", 1), ("PCIe", 2), ("hosts", 2), ("hosts", 3)):
-        cluster = _drawn_cluster(across, chance.randint(2, 4), links, chance)
-        size_bytes = round(10 ** chance.uniform(5, 8))
+        cluster = _drawn_cluster(across, rng.randint(2, 4), links, rng)
+        size_bytes = round(10 ** rng.uniform(5, 8))
         about = f"{links}, {across} groups" if across > 1 else f"{links}, one group"
-        known = chance.choice(list(_known(cluster).values()))
-        for schedule in (known, _drawn_messages(cluster, chance)):
+        known = rng.choice(list(_known(cluster).values()))
+        for schedule in (known, _drawn_messages(cluster, rng)):
             given = {"size_bytes": size_bytes, "schedule": schedule}
             drawn.append(Question("seconds", {"cluster": cluster, **given}, about))
-    return drawn + [_drawn_scene(about, chance) for about in _SCENES]
+    return drawn + [_drawn_scene(about, rng) for about in _SCENES]
 
 
 def judge(question: Question, answer: Any) -> str:

@@ -11,14 +11,14 @@ UNIT = 2.0**-24
 EPS = 2.0**-16
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw rows, their weights, and gradients of the output."""
     rows, width = sizes["rows"], sizes["width"]
-    x = chance.standard_normal((rows, width))
-    weight = chance.uniform(0.5, 2, width) * chance.choice([-1, 1], width)
-    grad = chance.standard_normal((rows, width))
+    x = rng.standard_normal((rows, width))
+    weight = rng.uniform(0.5, 2, width) * rng.choice([-1, 1], width)
+    grad = rng.standard_normal((rows, width))
     if values == "scaled":
-        x *= 2.0 ** chance.integers(-4, 5, (rows, 1))
+        x *= 2.0 ** rng.integers(-4, 5, (rows, 1))
     elif values == "small":
         # eps is then as large as the mean square
         x *= 2.0**-8

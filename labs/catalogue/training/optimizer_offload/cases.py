@@ -148,46 +148,46 @@ def _best(
 
 
 def _drawn(
-    chance: random.Random, kind: str, count: int, clips: bool = False
+    rng: random.Random, kind: str, count: int, clips: bool = False
 ) -> tuple[Machine, Layers]:
     """Draw a machine and a model; what is odd about them hangs on the kind."""
     machine: Machine = {
-        "down_bytes_per_s": chance.uniform(20e9, 60e9),
-        "up_bytes_per_s": chance.uniform(20e9, 60e9),
-        "copy_s": chance.uniform(20e-6, 50e-6),
-        "cpu_adam_per_s": chance.uniform(3e9, 8e9),
-        "cpu_cast_per_s": chance.uniform(10e9, 30e9),
-        "gpu_cast_per_s": chance.uniform(150e9, 400e9),
-        "gpu_adam_per_s": chance.uniform(60e9, 150e9),
-        "call_s": chance.uniform(1e-4, 5e-4),
+        "down_bytes_per_s": rng.uniform(20e9, 60e9),
+        "up_bytes_per_s": rng.uniform(20e9, 60e9),
+        "copy_s": rng.uniform(20e-6, 50e-6),
+        "cpu_adam_per_s": rng.uniform(3e9, 8e9),
+        "cpu_cast_per_s": rng.uniform(10e9, 30e9),
+        "gpu_cast_per_s": rng.uniform(150e9, 400e9),
+        "gpu_adam_per_s": rng.uniform(60e9, 150e9),
+        "call_s": rng.uniform(1e-4, 5e-4),
         "spare_bytes": 0,
         "clips": clips,
     }
     if kind == "slow_link":
-        machine["down_bytes_per_s"] = chance.uniform(6e9, 12e9)
-        machine["up_bytes_per_s"] = chance.uniform(6e9, 12e9)
-        machine["cpu_cast_per_s"] = chance.uniform(40e9, 80e9)
+        machine["down_bytes_per_s"] = rng.uniform(6e9, 12e9)
+        machine["up_bytes_per_s"] = rng.uniform(6e9, 12e9)
+        machine["cpu_cast_per_s"] = rng.uniform(40e9, 80e9)
     elif kind == "fast_link":
-        machine["down_bytes_per_s"] = chance.uniform(200e9, 400e9)
-        machine["up_bytes_per_s"] = chance.uniform(200e9, 400e9)
-        machine["cpu_cast_per_s"] = chance.uniform(4e9, 10e9)
-    params = [chance.randint(20_000_000, 150_000_000) for _ in range(count)]
+        machine["down_bytes_per_s"] = rng.uniform(200e9, 400e9)
+        machine["up_bytes_per_s"] = rng.uniform(200e9, 400e9)
+        machine["cpu_cast_per_s"] = rng.uniform(4e9, 10e9)
+    params = [rng.randint(20_000_000, 150_000_000) for _ in range(count)]
     if kind == "small_layers":
-        params = [chance.randint(500_000, 3_000_000) for _ in range(count)]
-        machine["call_s"] = chance.uniform(4e-4, 2e-3)
+        params = [rng.randint(500_000, 3_000_000) for _ in range(count)]
+        machine["call_s"] = rng.uniform(4e-4, 2e-3)
     elif kind == "large_embedding":
-        params[-1] *= chance.randint(2, 5)
-    per_param_s = chance.uniform(0.5, 2.5) / machine["cpu_adam_per_s"]
+        params[-1] *= rng.randint(2, 5)
+    per_param_s = rng.uniform(0.5, 2.5) / machine["cpu_adam_per_s"]
     layers = [
         {
             "params": number,
-            "backward_s": number * per_param_s * chance.uniform(0.5, 1.5),
+            "backward_s": number * per_param_s * rng.uniform(0.5, 1.5),
         }
         for number in params
     ]
     if kind in ("room", "large_embedding"):
-        room = sum(chance.sample(params, 2))
-        machine["spare_bytes"] = _STATE_BYTES * room + chance.randint(0, 1000)
+        room = sum(rng.sample(params, 2))
+        machine["spare_bytes"] = _STATE_BYTES * room + rng.randint(0, 1000)
     return machine, layers
 
 
@@ -234,34 +234,32 @@ _KINDS = {
 }
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw plans to be timed, and machines on which the usual mistakes cost time."""
     drawn = []
     for clips, kind, last_cast in itertools.product(
         (False, True), ("slow_link", "fast_link"), _CASTS
     ):
-        machine, layers = _drawn(chance, kind, chance.randint(4, 6), clips)
-        plan = _mixed(chance, len(layers), last_cast)
+        machine, layers = _drawn(rng, kind, rng.randint(4, 6), clips)
+        plan = _mixed(rng, len(layers), last_cast)
         machine["spare_bytes"] = _STATE_BYTES * sum(layer["params"] for layer in layers)
         given = {"machine": machine, "layers": layers, "plan": plan}
         about = "with clipping" if clips else "without clipping"
         drawn.append(Question("step_s", given, about))
     for kind, about in _KINDS.items():
         for _ in range(_DRAWS):
-            machine, layers = _drawn(
-                chance, kind, chance.randint(4, 5), kind == "clipping"
-            )
+            machine, layers = _drawn(rng, kind, rng.randint(4, 5), kind == "clipping")
             if _finds_out(kind, machine, layers):
                 break
         drawn.append(Question("plan", {"machine": machine, "layers": layers}, about))
     return drawn
 
 
-def _mixed(chance: random.Random, count: int, last_cast: int) -> Plan:
+def _mixed(rng: random.Random, count: int, last_cast: int) -> Plan:
     """Draw a plan with each kind of bucket; the last one travels."""
-    first = chance.randint(1, count - 3)
+    first = rng.randint(1, count - 3)
     rows = [[first, 0, 0], [1, 1, 0], [1, 0, 1]]
-    chance.shuffle(rows)
+    rng.shuffle(rows)
     return [*rows, [count - first - 2, last_cast, 0]]
 
 

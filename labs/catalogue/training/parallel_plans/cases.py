@@ -260,34 +260,34 @@ _SHAPES: dict[str, Callable[[Numbers], bool]] = {
 }
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw pipelines, plans to be priced, and clusters that want a plan."""
     drawn = []
-    for chunks in (1, 2, chance.choice((3, 4, 5))):
-        stages = chance.choice((4, 8, 16))
+    for chunks in (1, 2, rng.choice((3, 4, 5))):
+        stages = rng.choice((4, 8, 16))
         sizes = {"stages": stages, "chunks": chunks}
-        micro_batches = stages * chance.randint(2, 8)
+        micro_batches = stages * rng.randint(2, 8)
         about = "one chunk a GPU" if chunks == 1 else "interleaved chunks"
         given = {**sizes, "micro_batches": micro_batches}
         drawn.append(Question("bubble_share", given, about))
     for about, is_shape in _SHAPES.items():
         for with_flags in (True, False):
-            case, plan = _priced(is_shape, with_flags, chance)
+            case, plan = _priced(is_shape, with_flags, rng)
             model, batch = case["model"], case["batch"]
             given = {"model": model, "batch": batch, "plan": plan}
             drawn.append(Question("memory_bytes", given, about))
             drawn.append(Question("sent_bytes", given, about))
             drawn.append(Question("step_s", {**case, "plan": plan}, about))
     for about, (names, leaves_out) in _SCENES.items():
-        drawn.append(Question("plan", _planned(names, leaves_out, chance), about))
+        drawn.append(Question("plan", _planned(names, leaves_out, rng), about))
     return drawn
 
 
-def _case(names: tuple[str, ...], chance: random.Random) -> Numbers:
-    layers, hidden, intermediate, vocabulary, sizes = _MODELS[chance.choice(names)]
-    gpus = chance.choice(sizes)
-    sequence = chance.choice((4096, 8192, 16_384, 32_768))
-    capacity = chance.choice((40, 80, 141))
+def _case(names: tuple[str, ...], rng: random.Random) -> Numbers:
+    layers, hidden, intermediate, vocabulary, sizes = _MODELS[rng.choice(names)]
+    gpus = rng.choice(sizes)
+    sequence = rng.choice((4096, 8192, 16_384, 32_768))
+    capacity = rng.choice((40, 80, 141))
     model = {
         "layers": layers,
         "hidden": hidden,
@@ -300,39 +300,39 @@ def _case(names: tuple[str, ...], chance: random.Random) -> Numbers:
     }
     cluster = {
         "gpus": gpus,
-        "gpus_per_node": chance.choice((4, 8)),
+        "gpus_per_node": rng.choice((4, 8)),
         "room_bytes": round(0.9 * capacity * 10**9),
-        "flops_per_s": chance.choice((150, 400, 450)) * 10**12,
-        "layer_overhead_s": chance.choice((1e-4, 2e-4, 4e-4)),
-        "node_bytes_per_s": chance.choice((300, 450)) * 10**9,
-        "node_latency_s": chance.choice((4e-6, 8e-6)),
-        "network_bytes_per_s": round(chance.choice((6.25, 12.5, 25, 50)) * 10**9),
-        "network_latency_s": chance.choice((1e-5, 2e-5)),
+        "flops_per_s": rng.choice((150, 400, 450)) * 10**12,
+        "layer_overhead_s": rng.choice((1e-4, 2e-4, 4e-4)),
+        "node_bytes_per_s": rng.choice((300, 450)) * 10**9,
+        "node_latency_s": rng.choice((4e-6, 8e-6)),
+        "network_bytes_per_s": round(rng.choice((6.25, 12.5, 25, 50)) * 10**9),
+        "network_latency_s": rng.choice((1e-5, 2e-5)),
     }
-    batch = max(1, gpus * chance.choice((1, 2, 4, 8)) * 4096 // sequence)
+    batch = max(1, gpus * rng.choice((1, 2, 4, 8)) * 4096 // sequence)
     return {"model": model, "cluster": cluster, "batch": batch}
 
 
 def _priced(
-    is_shape: Callable[[Numbers], bool], with_flags: bool, chance: random.Random
+    is_shape: Callable[[Numbers], bool], with_flags: bool, rng: random.Random
 ) -> tuple[Numbers, Numbers]:
     """Draw a valid plan of a shape, whether or not it fits."""
     while True:
-        case = _case(("3B", "8B", "13B", "34B", "70B"), chance)
+        case = _case(("3B", "8B", "13B", "34B", "70B"), rng)
         fit = [plan for plan in _plans(**case) if is_shape(plan)]
         if fit:
-            plan = chance.choice(fit)
+            plan = rng.choice(fit)
             if not with_flags:
                 plan = {**plan, "sequence_parallel": 0, "sharded_optimizer": 0}
             return case, plan
 
 
 def _planned(
-    names: tuple[str, ...], leaves_out: Callable[[Numbers], bool], chance: random.Random
+    names: tuple[str, ...], leaves_out: Callable[[Numbers], bool], rng: random.Random
 ) -> Numbers:
     """Draw a cluster where what is left out makes a plan clearly slower."""
     while True:
-        case = _case(names, chance)
+        case = _case(names, rng)
         plans = list(_plans(**case))
         best = _best(plans=plans, **case)
         without = _best(plans=[plan for plan in plans if leaves_out(plan)], **case)

@@ -13,26 +13,26 @@ EPS = 1e-5
 _FLOAT_BYTES = 4
 
 
-def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw a layer, its input and gradient, and the gradients of each replica."""
     tokens, hidden, inner = sizes["tokens"], sizes["hidden"], sizes["inner"]
     count = 2 * hidden * inner + 2 * hidden
-    x = chance.standard_normal((tokens, hidden))
+    x = rng.standard_normal((tokens, hidden))
     if values == "scaled":
-        x *= 2.0 ** chance.integers(-2, 3, (tokens, 1))
+        x *= 2.0 ** rng.integers(-2, 3, (tokens, 1))
     given = {
         "x": x,
-        "scale": chance.uniform(0.5, 2, hidden) * chance.choice([-1, 1], hidden),
-        "w1": chance.standard_normal((hidden, inner)) / hidden**0.5,
-        "w2": chance.standard_normal((inner, hidden)) / inner**0.5,
-        "bias": chance.standard_normal(hidden),
-        "grad": chance.standard_normal((tokens, hidden)),
-        "replica_grads": chance.standard_normal((sizes["ranks"], count)),
+        "scale": rng.uniform(0.5, 2, hidden) * rng.choice([-1, 1], hidden),
+        "w1": rng.standard_normal((hidden, inner)) / hidden**0.5,
+        "w2": rng.standard_normal((inner, hidden)) / inner**0.5,
+        "bias": rng.standard_normal(hidden),
+        "grad": rng.standard_normal((tokens, hidden)),
+        "replica_grads": rng.standard_normal((sizes["ranks"], count)),
     }
     whole_bytes = _FLOAT_BYTES * count
     # from a bucket for each gradient to one for all
     bucket_bytes = {
-        "random": int(chance.integers(whole_bytes // 4, whole_bytes)),
+        "random": int(rng.integers(whole_bytes // 4, whole_bytes)),
         "scaled": whole_bytes // 2 + 8 * hidden,
         "one_bucket": whole_bytes,
         "small_buckets": _FLOAT_BYTES * hidden,

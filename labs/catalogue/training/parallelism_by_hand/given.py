@@ -456,12 +456,12 @@ def shapes_of(name, rank, size, tensors):
 
 def drawn_tensors(size, tokens, hidden, inner):
     """Draw what the functions are called with, the same on each rank, in float64."""
-    chance = torch.Generator().manual_seed(7)
+    rng = torch.Generator().manual_seed(7)
     count = 2 * hidden * inner + 2 * hidden
     shapes = ((tokens, hidden), (hidden,), (hidden, inner), (inner, hidden), (hidden,))
     shapes += ((tokens, hidden), (size, count))
     over = (1, 1, hidden**0.5, inner**0.5, 1, 1, 1)
-    drawn = [torch.randn(*shape, generator=chance).double() for shape in shapes]
+    drawn = [torch.randn(*shape, generator=rng).double() for shape in shapes]
     return [one / by for one, by in zip(drawn, over, strict=True)]
 
 

@@ -206,7 +206,7 @@ def _eager(pipeline: _Pipeline, backward: int, most_held: int) -> Schedule:
     return [list(work) for work in ends]
 
 
-def _drawn_rows(pipeline: _Pipeline, chance: random.Random) -> Schedule:
+def _drawn_rows(pipeline: _Pipeline, rng: random.Random) -> Schedule:
     """Draw an order in which a pipeline can be run, by doing passes at random."""
     done: set[_Work] = set()
     left = list(_all_work(pipeline))
@@ -214,50 +214,50 @@ def _drawn_rows(pipeline: _Pipeline, chance: random.Random) -> Schedule:
     while left:
         can = [work for work in left if done.issuperset(pipeline.needs(work))]
         # later stages and backward passes more often, so that it is no GPipe
-        work = max(chance.sample(can, min(3, len(can))), key=lambda one: one.backward)
+        work = max(rng.sample(can, min(3, len(can))), key=lambda one: one.backward)
         done.add(work)
         left.remove(work)
         rows.append(list(work))
     return rows
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw pipelines, schedules to be timed, and bounds on what stages hold."""
     drawn = []
     sizes = {
         "the pipeline of the text": (8, 32),
-        "one stage": (1, chance.randint(2, 5)),
-        "fewer micro-batches than stages": (chance.choice((5, 6, 7)), 3),
-        "any pipeline": (chance.choice((2, 3, 4, 6)), chance.randint(7, 20)),
+        "one stage": (1, rng.randint(2, 5)),
+        "fewer micro-batches than stages": (rng.choice((5, 6, 7)), 3),
+        "any pipeline": (rng.choice((2, 3, 4, 6)), rng.randint(7, 20)),
     }
     for about, (stages, micro_batches) in sizes.items():
         given = {"stages": stages, "micro_batches": micro_batches}
         for function in ("gpipe", "one_f_one_b"):
             drawn.append(Question(function, given, about))
-    larger = (chance.choice((3, 4, 5)), chance.choice((3, 4)), chance.randint(2, 4))
+    larger = (rng.choice((3, 4, 5)), rng.choice((3, 4)), rng.randint(2, 4))
     for about, stages, chunks, rounds in (
         ("the pipeline of the text", 8, 2, 4),
         ("more chunks", *larger),
-        ("as many micro-batches as stages", chance.choice((3, 4, 6)), 2, 1),
-        ("one chunk", chance.choice((3, 4)), 1, 3),
+        ("as many micro-batches as stages", rng.choice((3, 4, 6)), 2, 1),
+        ("one chunk", rng.choice((3, 4)), 1, 3),
     ):
         given = {"stages": stages, "chunks": chunks, "micro_batches": rounds * stages}
         drawn.append(Question("interleaved", given, about))
-    backwards = chance.sample((1, 2, 3), 3)
+    backwards = rng.sample((1, 2, 3), 3)
     for chunks, backward in enumerate(backwards, 1):
-        pipeline = _Pipeline(chance.randint(2, 4), chunks, chance.randint(3, 5))
-        rows = _drawn_rows(pipeline, chance)
+        pipeline = _Pipeline(rng.randint(2, 4), chunks, rng.randint(3, 5))
+        rows = _drawn_rows(pipeline, rng)
         timed = {**pipeline._asdict(), "backward": backward, "schedule": rows}
         about = "one chunk" if chunks == 1 else f"{chunks} chunks"
         drawn.append(Question("total_time", timed, about))
     for about, stages, most_held in (
-        ("one micro-batch at a time", chance.choice((3, 4)), 1),
-        ("less memory than 1F1B wants", 8, chance.choice((3, 5))),
-        ("less memory than 1F1B wants", 6, chance.choice((2, 4))),
-        ("more memory than 1F1B wants", chance.choice((3, 4)), 6),
+        ("one micro-batch at a time", rng.choice((3, 4)), 1),
+        ("less memory than 1F1B wants", 8, rng.choice((3, 5))),
+        ("less memory than 1F1B wants", 6, rng.choice((2, 4))),
+        ("more memory than 1F1B wants", rng.choice((3, 4)), 6),
     ):
-        given = {"stages": stages, "micro_batches": chance.randint(12, 24)}
-        given |= {"backward": chance.choice((1, 2, 3)), "most_held": most_held}
+        given = {"stages": stages, "micro_batches": rng.randint(12, 24)}
+        given |= {"backward": rng.choice((1, 2, 3)), "most_held": most_held}
         drawn.append(Question("capped", given, about))
     return drawn
 

@@ -76,17 +76,17 @@ def _sequences(config: Numbers, serving: Numbers, room_bytes: int) -> int:
     return max(0, int((room_bytes - weights) // cache_bytes))
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw models, and ways to train and to serve each."""
     drawn = []
     for place, shape in enumerate(_SHAPES):
-        config = _config(shape, chance)
+        config = _config(shape, rng)
         about = _kind(config)
         drawn.append(Question("parameters", {"config": config}, about))
         serving = {
-            "batch": chance.choice((1, 7, 16, 64)),
-            "tokens": chance.choice((500, 4000, 8191, 32_768)),
-            "weights": chance.choice(("bf16", "int8", "int4")),
+            "batch": rng.choice((1, 7, 16, 64)),
+            "tokens": rng.choice((500, 4000, 8191, 32_768)),
+            "weights": rng.choice(("bf16", "int8", "int4")),
             "cache": ("fp16", "fp8")[place % 2],
         }
         given = {"config": config, "serving": serving}
@@ -94,26 +94,26 @@ def questions(chance: random.Random) -> list[Question]:
         # of short sequences the last block is a large part
         lengths = {
             "long": serving["tokens"],
-            "short": 64 + chance.randint(1, 15),
+            "short": 64 + rng.randint(1, 15),
             "full": 64,
         }
         for kind, tokens in lengths.items():
-            room = round(_cache(config, serving)[0]) + chance.randint(4, 60) * 10**9
+            room = round(_cache(config, serving)[0]) + rng.randint(4, 60) * 10**9
             served = {**serving, "tokens": tokens}
             given = {"config": config, "serving": served, "room_bytes": room}
             what = "blocks" if kind == "full" else "sequences"
             drawn.append(Question("sequences_that_fit", given, f"{kind} {what}"))
     for precision in _PRECISIONS:
         for zero in range(4):
-            config = _config(chance.choice(_SHAPES), chance)
-            training = _way(precision, zero, chance)
+            config = _config(rng.choice(_SHAPES), rng)
+            training = _way(precision, zero, rng)
             given = {"config": config, "training": training}
             kind = f"{precision}, ZeRO {zero}"
             drawn.append(Question("state_bytes", given, kind))
         for recompute in (False, True):
             for flash in (False, True):
-                config = _config(chance.choice(_SHAPES), chance)
-                training = _way(precision, 0, chance)
+                config = _config(rng.choice(_SHAPES), rng)
+                training = _way(precision, 0, rng)
                 training.update(recompute=recompute, flash=flash)
                 if recompute and flash:
                     # what is left for the peak is the optimizer
@@ -126,19 +126,19 @@ def questions(chance: random.Random) -> list[Question]:
     return drawn
 
 
-def _config(shape: tuple[int, ...], chance: random.Random) -> Numbers:
+def _config(shape: tuple[int, ...], rng: random.Random) -> Numbers:
     layers, hidden, heads, kv_heads, head_size, intermediate, vocabulary = shape
     return {
-        "model_type": chance.choice(("llama", "qwen2")),
+        "model_type": rng.choice(("llama", "qwen2")),
         # another depth than the published one, so that nobody looks it up
-        "num_hidden_layers": layers + chance.randint(-4, 4),
+        "num_hidden_layers": layers + rng.randint(-4, 4),
         "hidden_size": hidden,
         "num_attention_heads": heads,
         "num_key_value_heads": kv_heads,
         "head_dim": head_size,
         "intermediate_size": intermediate,
         "vocab_size": vocabulary,
-        "tie_word_embeddings": chance.random() < 0.5,
+        "tie_word_embeddings": rng.random() < 0.5,
     }
 
 
@@ -147,15 +147,15 @@ def _kind(config: Numbers) -> str:
     return f"{config['model_type']} with {tied}"
 
 
-def _way(precision: str, zero: int, chance: random.Random) -> Numbers:
+def _way(precision: str, zero: int, rng: random.Random) -> Numbers:
     return {
         "precision": precision,
-        "optimizer": chance.choice(_OPTIMIZERS),
-        "batch": chance.choice((1, 2, 4, 8)),
-        "sequence": chance.choice((1024, 2048, 4096)),
+        "optimizer": rng.choice(_OPTIMIZERS),
+        "batch": rng.choice((1, 2, 4, 8)),
+        "sequence": rng.choice((1024, 2048, 4096)),
         "flash": True,
         "recompute": False,
-        "gpus": chance.choice((2, 8, 64)) if zero else 1,
+        "gpus": rng.choice((2, 8, 64)) if zero else 1,
         "zero": zero,
     }
 

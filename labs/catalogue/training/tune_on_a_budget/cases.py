@@ -84,18 +84,18 @@ class _Trial(Struct):
         }
 
 
-def _drawn_trials(scene: _Scene, chance: random.Random) -> list[_Trial]:
+def _drawn_trials(scene: _Scene, rng: random.Random) -> list[_Trial]:
     """Draw a pool: high rates learn faster, and end higher above the floor."""
-    best_exponent = chance.uniform(-3.3, -2.7)
+    best_exponent = rng.uniform(-3.3, -2.7)
     trials = []
     for place in range(_TRIALS):
-        exponent = chance.uniform(-4.5, -1.5)
+        exponent = rng.uniform(-4.5, -1.5)
         off = exponent - best_exponent
         # few are much better than most
-        gain = min(chance.expovariate(1 / 0.25), 1.5)
+        gain = min(rng.expovariate(1 / 0.25), 1.5)
         floor_loss = _PLAIN_LOSS - gain + 0.05 * off * off
-        half_steps = 12 * 10 ** (-scene.crossing * off) * chance.uniform(0.7, 1.4)
-        step_s = chance.uniform(*scene.step_s)
+        half_steps = 12 * 10 ** (-scene.crossing * off) * rng.uniform(0.7, 1.4)
+        step_s = rng.uniform(*scene.step_s)
         rate = 10**exponent
         trials.append(_Trial(f"t{place}", rate, step_s, floor_loss, half_steps))
     return trials
@@ -105,9 +105,9 @@ class _Simulation:
     """A cluster that does what a search decides, and refuses what it can't do."""
 
     def __init__(self, scene: _Scene, seed: int) -> None:
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         self.scene, self.seed = scene, seed
-        self.trials = {trial.name: trial for trial in _drawn_trials(scene, chance)}
+        self.trials = {trial.name: trial for trial in _drawn_trials(scene, rng)}
         whole_s = _MOST_STEPS * sum(scene.step_s) / 2
         self.cluster = {
             "gpus": scene.gpus,
@@ -157,9 +157,9 @@ class _Simulation:
         self.now_s = trial.ends_s or 0.0
         trial.steps, trial.ends_s = trial.target_steps, None
         # the same report whatever ran before it
-        chance = random.Random(f"{self.seed}/{trial.name}/{trial.steps}")
+        rng = random.Random(f"{self.seed}/{trial.name}/{trial.steps}")
         noise = self.scene.noise * math.sqrt(_MOST_STEPS / trial.steps)
-        loss = trial.loss(trial.steps) + chance.gauss(0, noise)
+        loss = trial.loss(trial.steps) + rng.gauss(0, noise)
         trial.reports.append((trial.steps, loss))
 
     def _broken_rule(self, decision: dict[str, int]) -> str:
@@ -270,21 +270,21 @@ def _our_loss(scene: _Scene, seed: int) -> float:
     return cluster.kept.loss(cluster.kept.steps)
 
 
-def questions(chance: random.Random) -> list[Question]:
+def questions(rng: random.Random) -> list[Question]:
     """Draw rungs to be counted, and two searches for each scene."""
     drawn = []
     for about, is_even in (("rungs that end at the last", True), ("any rungs", False)):
-        factor, least = chance.randint(2, 5), chance.randint(1, 12)
-        most = least * factor ** chance.randint(2, 4)
+        factor, least = rng.randint(2, 5), rng.randint(1, 12)
+        most = least * factor ** rng.randint(2, 4)
         if not is_even:
-            most += chance.randint(1, most // 3)
+            most += rng.randint(1, most // 3)
         given = {"least_steps": least, "most_steps": most, "factor": factor}
         drawn.append(Question("rungs", given, about))
         # so few that at the last rungs one is left, or so many that none are lost
-        trials = chance.randint(5, 7) if is_even else chance.randint(100, 400)
+        trials = rng.randint(5, 7) if is_even else rng.randint(100, 400)
         drawn.append(Question("halving_steps", {"trials": trials, **given}, about))
     for about in (*_SCENES, *_SCENES):
-        seed = chance.getrandbits(32)
+        seed = rng.getrandbits(32)
         drawn.append(Question("search", {"scene": about, "seed": seed}, about))
     return drawn
 

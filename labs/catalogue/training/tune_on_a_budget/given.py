@@ -44,13 +44,13 @@ ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 def pool(trials=TRIALS, seed=27):
     """Draw a pool of trials: a learning rate, a width and a seed each."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     return [
         {
             "name": f"t{place}",
-            "learning_rate": 10 ** chance.uniform(-4.5, -1.5),
-            "width": chance.choice(WIDTHS),
-            "seed": chance.getrandbits(31),
+            "learning_rate": 10 ** rng.uniform(-4.5, -1.5),
+            "width": rng.choice(WIDTHS),
+            "seed": rng.getrandbits(31),
         }
         for place in range(trials)
     ]

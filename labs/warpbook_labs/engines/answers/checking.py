@@ -124,7 +124,7 @@ def _with_dialogues(
     return results
 
 
-def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:
+def refuse_other_draws(loaded: LoadedLab, plan: Plan) -> None:
     """Refuse a lab that asks something else each time, of the same seed.
 
     Raises:
@@ -134,7 +134,7 @@ def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:
     first, again = (repr(_draw(loaded, plan, None)) for _ in range(2))
     if first != again:
         words = "with the same seed it draws other questions"
-        raise _bad(loaded, "questions", f"{words}. Draw from `chance` alone.")
+        raise _bad(loaded, "questions", f"{words}. Draw from `rng` alone.")
 
 
 def _result(

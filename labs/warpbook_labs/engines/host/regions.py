@@ -96,14 +96,14 @@ class Late(NamedTuple):
 
     @classmethod
     def drawn(cls, inputs: Sequence[Slot]) -> Late:
-        chance = np.random.default_rng(secrets.randbits(64))
+        rng = np.random.default_rng(secrets.randbits(64))
         pieces = [np.empty((2, 0), np.int64)]
         for slot in inputs:
             item = np.dtype(slot.dtype).itemsize
             of = slot.size_bytes // item
             count = min(of, max(_LEAST, _ALL // len(inputs)))
-            late = chance.choice(of, count, replace=False, shuffle=False)
-            drawn = np.stack([late, chance.integers(0, max(of, 1), count)])
+            late = rng.choice(of, count, replace=False, shuffle=False)
+            drawn = np.stack([late, rng.integers(0, max(of, 1), count)])
             whole = slot.offset + item * drawn[:, :, np.newaxis] + np.arange(item)
             pieces.append(whole.reshape(2, -1))
         places, others = np.concatenate(pieces, axis=1)

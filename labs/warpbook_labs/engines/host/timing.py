@@ -71,9 +71,9 @@ class Drawn(NamedTuple):
         Raises:
             BadLab: the lab's own Python fails.
         """
-        chance = np.random.default_rng(secrets.randbits(64))
+        rng = np.random.default_rng(secrets.randbits(64))
         sizes = pool_sizes(loaded, speed)
-        given = OwnPython(loaded).inputs(sizes, secrets.choice(speed.values), chance)
+        given = OwnPython(loaded).inputs(sizes, secrets.choice(speed.values), rng)
         read = [
             parameter
             for parameter in loaded.lab.parameters

@@ -111,8 +111,8 @@ def _record(request: _Asked) -> None:
 def _recorded(session: Session, loaded: LoadedLab, request: _Asked) -> None:
     harness, sizes = session.harness, dict(request.case.sizes)
     layout = laid_out(loaded.lab.parameters, sizes)
-    chance = np.random.default_rng(request.case.seed)
-    given = OwnPython(loaded).inputs(sizes, request.case.values, chance)
+    rng = np.random.default_rng(request.case.seed)
+    given = OwnPython(loaded).inputs(sizes, request.case.values, rng)
     child = harness.children["learner"]
     child.ask(Prepare(sizes, layout.slots), _PATIENCE_S)
     child.stop()

@@ -44,10 +44,10 @@ class Arena:
             off_by: bytes by which a buffer misses its alignment, by name.
         """
         self._tools = tools
-        chance = random.Random(secrets.randbits(64))
+        rng = random.Random(secrets.randbits(64))
         self.places, at = {}, 0
-        for buffer in chance.sample(list(memory), len(memory)):
-            at += _ZONE_BYTES + chance.randrange(_MORE_ZONES) * _ALIGNMENT
+        for buffer in rng.sample(list(memory), len(memory)):
+            at += _ZONE_BYTES + rng.randrange(_MORE_ZONES) * _ALIGNMENT
             at = -(-at // _ALIGNMENT) * _ALIGNMENT
             begin = at + (off_by or {}).get(buffer.name, 0)
             self.places[buffer.name] = Place(begin, buffer.size_bytes)

@@ -113,9 +113,9 @@ def _off_by(loaded: LoadedLab, case: DrawnCase) -> dict[str, int]:
     """Have some buffers of some hidden cases begin one element off."""
     if not (loaded.lab.hidden.unaligned and case.is_hidden):
         return {}
-    chance = random.Random(secrets.randbits(64))
+    rng = random.Random(secrets.randbits(64))
     return {
-        parameter.name: np.dtype(parameter.dtype).itemsize * chance.randrange(2)
+        parameter.name: np.dtype(parameter.dtype).itemsize * rng.randrange(2)
         for parameter in loaded.lab.parameters
         if parameter.shape
     }

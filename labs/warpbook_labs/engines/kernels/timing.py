@@ -159,7 +159,7 @@ class Trials:
         self.tools, self.loaded, self.speed = tools, loaded, speed
         self._python = OwnPython(loaded)
         sizes = pool_sizes(loaded, speed)
-        chance = np.random.default_rng(secrets.randbits(64))
+        rng = np.random.default_rng(secrets.randbits(64))
         with _learners_launch():
             memory(loaded, learner.rule, speed.sizes)
         needed = _SPARE_BYTES + sum(
@@ -173,7 +173,7 @@ class Trials:
                 f"{tools.device.free_bytes >> 20:,} are free."
             )
         self.kinds = {
-            values: self._drawn(self._python.inputs(sizes, values, chance))
+            values: self._drawn(self._python.inputs(sizes, values, rng))
             for values in speed.values
         }
         # where memory lies makes a kernel up to some percent faster or slower, so both

@@ -65,16 +65,16 @@ class _Event:
 class Cell:
     """A cell that runs."""
 
-    def __init__(self, chance: random.Random, is_measured: bool = False) -> None:
-        self._chance = chance
-        self._begin_ns = self._now_ns = chance.randrange(10**15, 10**18)
+    def __init__(self, rng: random.Random, is_measured: bool = False) -> None:
+        self._rng = rng
+        self._begin_ns = self._now_ns = rng.randrange(10**15, 10**18)
         self._free_ns = {MAIN: 0, SIDE: 0}
         self._events: list[_Event] = []
         self._marks: list[tuple[int, int]] = []
         self._numbers = 0
         measured, sheet = None, ceilings(GPU_NAME)
         if sheet is not None and is_measured:
-            part = chance.uniform(0.75, 0.9)
+            part = rng.uniform(0.75, 0.9)
             peaks = {name: rate * part for name, rate in sheet.flops_per_s.items()}
             measured = Ceilings(sheet.memory_bytes_per_s * part, peaks)
         self._gpu = GpuLimits(GPU_NAME, (9, 0), 132, 2048, 65536, 233472, measured)
@@ -83,7 +83,7 @@ class Cell:
         self._marks.append((number, self._now_ns))
 
     def ns(self, between: Microseconds) -> int:
-        return round(self._chance.uniform(*between) * _US)
+        return round(self._rng.uniform(*between) * _US)
 
     def python(self, took: Microseconds) -> None:
         """Do something that is no call of CUDA."""

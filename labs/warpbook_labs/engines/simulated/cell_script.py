@@ -18,10 +18,10 @@ _BYTES_PER_NS, _FP32_PER_NS, _BF16_PER_NS = 4_800, 67_000, 989_000
 class Script:
     """A cell with nine lines of something, called places here."""
 
-    def __init__(self, chance: random.Random, is_measured: bool) -> None:
+    def __init__(self, rng: random.Random, is_measured: bool) -> None:
         """Begin it on the first line; the GPU may be one that was measured."""
-        self.chance, self.cell = chance, Cell(chance, is_measured)
-        self.lines = sorted(chance.sample(range(2, 70), 9))
+        self.rng, self.cell = rng, Cell(rng, is_measured)
+        self.lines = sorted(rng.sample(range(2, 70), 9))
         self.cell.line(self.lines[0])
         self.cell.python((20, 60))
 
@@ -30,13 +30,13 @@ class Script:
         return self.cell
 
     def times(self, least: int, most: int) -> range:
-        return range(self.chance.randint(least, most))
+        return range(self.rng.randint(least, most))
 
     def pointwise(self, mib: float, place: int = 7, least: float = 0.5) -> None:
         """Pass over memory, at such a part of the datasheet's rate or better."""
         elements = round(mib * 2**18)
-        took_ns = 8 * elements / _BYTES_PER_NS / self.chance.uniform(least, 0.75)
-        name = POINTWISE.format(self.chance.choice(["mul", "gelu", "where"]))
+        took_ns = 8 * elements / _BYTES_PER_NS / self.rng.uniform(least, 0.75)
+        name = POINTWISE.format(self.rng.choice(["mul", "gelu", "where"]))
         operands = Operands(((elements,),), ("float",))
         self.at(place).kernel(name, round(took_ns), "aten::gelu", operands)
 
@@ -45,7 +45,7 @@ class Script:
         name, peak = (_SGEMM, _FP32_PER_NS)
         if dtype != "float":
             name, peak = (_NVJET, _BF16_PER_NS)
-        took_ns = round(2 * side**3 / peak / self.chance.uniform(0.5, 0.74))
+        took_ns = round(2 * side**3 / peak / self.rng.uniform(0.5, 0.74))
         operands = Operands(((side, side), (side, side)), (dtype, dtype))
         self.at(place).kernel(name, took_ns, "aten::mm", operands)
         return took_ns
@@ -59,13 +59,13 @@ class Script:
         self, direction: str, took_us: float, place: int, stream: int = MAIN
     ) -> None:
         """Copy to or from pinned memory for about so long, and don't wait for it."""
-        rate = self.chance.uniform(48, 55)
+        rate = self.rng.uniform(48, 55)
         size_bytes = round(took_us * 1_000 * rate)
         self.at(place).copy(direction, "Pinned", size_bytes, rate, stream=stream)
 
     def clone(self, took_us: float, place: int) -> None:
         """Copy within the GPU for about so long."""
-        rate = self.chance.uniform(1500, 2200)
+        rate = self.rng.uniform(1500, 2200)
         size_bytes = round(took_us * 1_000 * rate)
         self.at(place).copy("DtoD", "", size_bytes, rate, "aten::clone")
 

@@ -118,10 +118,10 @@ class PreparedCalls:
             for parameter in self._lab.parameters
             if parameter.kind == "scalar"
         ]
-        chance = np.random.default_rng(secrets.randbits(64))
+        rng = np.random.default_rng(secrets.randbits(64))
         other = copy.copy(self)
         other.given = [
-            {**self._drawn(chance), **{name: given[name] for name in scalars}}
+            {**self._drawn(rng), **{name: given[name] for name in scalars}}
             for given in self.given
         ]
         return other
@@ -157,8 +157,8 @@ class PreparedCalls:
         places = np.flatnonzero(same.reshape(-1, dtype.itemsize).all(axis=1))
         return int(places[0]) * dtype.itemsize if len(places) else None
 
-    def _drawn(self, chance: np.random.Generator) -> Arrays:
-        return self._python.inputs(dict(self.case.sizes), self.case.values, chance)
+    def _drawn(self, rng: np.random.Generator) -> Arrays:
+        return self._python.inputs(dict(self.case.sizes), self.case.values, rng)
 
     def _arrays(self, given: Arrays) -> dict[str, NDArray[Any]]:
         sizes = self.case.sizes
