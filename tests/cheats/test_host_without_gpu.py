@@ -44,19 +44,19 @@ from __main__ import Answer
 written = msgspec.msgpack.encode
 
 def told(left):
-    answer = Answer("namespaces", True, messages.HostRan((left,) * {cases}))
+    answer = Answer("namespaces", True, messages.HostRuns((left,) * {cases}))
     os.write(1, msgspec.msgpack.encode(answer))
     os._exit(0)
 """
 #: what it says of every case
 LEFT = {
-    "that all went well": "messages.Left()",
-    "what buffers hold": "messages.Left(({'out': bytes(40), 'y': bytes(80)},) * 2)",
-    "that nothing was asked": "messages.Left(program=written(Program({}, ())))",
+    "that all went well": "messages.CaseRun()",
+    "what buffers hold": "messages.CaseRun(({'out': bytes(40), 'y': bytes(80)},) * 2)",
+    "that nothing was asked": "messages.CaseRun(program=written(Program({}, ())))",
     "that each call was made": (
-        "messages.Left(program=written(Program({}, (BeginCall(0),) * 2)))"
+        "messages.CaseRun(program=written(Program({}, (BeginCall(0),) * 2)))"
     ),
-    "a program of nonsense": "messages.Left(program=b'nonsense')",
+    "a program of nonsense": "messages.CaseRun(program=b'nonsense')",
 }
 
 

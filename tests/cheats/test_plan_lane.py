@@ -10,7 +10,12 @@ import pytest
 
 from tests.lab_checks import check_plan
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
+from warpbook_labs.engines.answers.jobs import (
+    Call,
+    CallResults,
+    FunctionCall,
+    FunctionResult,
+)
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import PLAN_LIMITS
 from warpbook_labs.results.check import CheckResult
@@ -242,17 +247,17 @@ def test_a_forged_answer_is_no_more_than_answers(lab: LoadedLab) -> None:
     count = len(lab.cases.questions(random.Random(0)))
     one = msgspec.msgpack.encode(1.0)
     for answers in (
-        [Answered(one)] * count,
-        [Answered(one)] * (count - 1),
-        [Answered(b"\x91" * 20_000), *[Answered(one)] * (count - 1)],
-        [Answered(b"")] * count,
-        [Answered(b"\x81\x91\x01\x01")] * count,
+        [FunctionResult(one)] * count,
+        [FunctionResult(one)] * (count - 1),
+        [FunctionResult(b"\x91" * 20_000), *[FunctionResult(one)] * (count - 1)],
+        [FunctionResult(b"")] * count,
+        [FunctionResult(b"\x81\x91\x01\x01")] * count,
         [],
     ):
         forged_answer = {
             "tier": "namespaces",
             "is_filtered": True,
-            "result": Called(tuple(answers)),
+            "result": CallResults(tuple(answers)),
         }
         forged = msgspec.msgpack.encode(forged_answer)
         source = f"import os\nos.write(1, {forged!r})\nos._exit(0)\n"
@@ -304,9 +309,9 @@ import json
 
 def test_a_call_has_no_more_than_its_own_second(lab: LoadedLab) -> None:
     slow = "import time\ndef f(x):\n    while True: pass\ndef g(x): return x\n"
-    calls = (Asked("f", (1,)), Asked("g", (2,)))
+    calls = (FunctionCall("f", (1,)), FunctionCall("g", (2,)))
     outcome = run(Call(slow, calls, 0.3), PLAN_LIMITS)
-    assert isinstance(outcome.result, Called)
+    assert isinstance(outcome.result, CallResults)
     first, second = outcome.result.answers
     assert (first.line, first.data) == (
         3,

@@ -15,7 +15,11 @@ from warpbook_labs.cases import execution
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.interpreter.front_ends import TritonFrontEnd
-from warpbook_labs.engines.interpreter.jobs import Interpreted, InterpretTriton, Ran
+from warpbook_labs.engines.interpreter.jobs import (
+    Interpreted,
+    InterpretTriton,
+    RunResult,
+)
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
@@ -62,7 +66,7 @@ def sent(top: str = "", body: str = RIGHT, limits: Limits | None = None) -> Outc
     return parent.run(InterpretTriton(source, (run,)), limits)
 
 
-def ran(outcome: Outcome) -> Ran:
+def ran(outcome: Outcome) -> RunResult:
     assert outcome.status == "done", outcome.message
     assert isinstance(outcome.result, Interpreted)
     return outcome.result.runs[0]

@@ -27,7 +27,7 @@ from warpbook_labs.results.device import DeviceCase, DeviceResult, SpeedResult
 from warpbook_labs.results.findings import Counts, Finding
 from warpbook_labs.results.host_counts import Bar, HostCounts
 from warpbook_labs.results.measurements import Conditions, LimitCard, Ratio
-from warpbook_labs.results.occupancy import Held, Resources
+from warpbook_labs.results.occupancy import KernelOccupancy, Resources
 
 WRITTEN = Path(__file__).resolve().parents[1] / "data" / "cards" / "rich.json"
 #: markup, colours of a terminal, a bell, and text that would run from right to left
@@ -111,7 +111,7 @@ RICH = CheckResult(
     log=f"{ATTACK}\n" * 100,
     isolation="in a jail",
     not_graded=(f"Speed is not graded: {ATTACK}",),
-    resources=(Held(_KERNEL, 256, 512, 8, 1.0, ("threads",)),),
+    resources=(KernelOccupancy(_KERNEL, 256, 512, 8, 1.0, ("threads",)),),
     device=DEVICE,
     line=1,
 )

@@ -19,7 +19,7 @@ from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.host.lane import Bounds, HostRequest
 from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.gpu import find_gpu
-from warpbook_labs.gpu.parent import Heard
+from warpbook_labs.gpu.parent import WorkerReport
 from warpbook_labs.lab.loaded import LoadedLab
 
 pytestmark = pytest.mark.gpu
@@ -45,7 +45,7 @@ AT_ONCE = 6
 _TRIES = 3
 
 
-def grade(lab: LoadedLab, text: str, is_timed: bool) -> Heard:
+def grade(lab: LoadedLab, text: str, is_timed: bool) -> WorkerReport:
     cases = tuple(public_cases(lab.lab)[:1])
     request = HostRequest(
         str(lab.folder), text, cases, is_timed, bounds=BOUNDS, least_pairs=10
@@ -63,7 +63,9 @@ def grade(lab: LoadedLab, text: str, is_timed: bool) -> Heard:
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Heard]]:
+def ended(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, WorkerReport]]:
     """Grade all of them, several at once where nothing is timed; print the table."""
     lab = write_lab(tmp_path_factory.mktemp("labs"), all_on_device=True)
     untimed = {name: text for name, (text, _) in CAUGHT.items() if name not in TIMED}
@@ -89,7 +91,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Heard]
 
 @pytest.mark.parametrize("name", PASSED)
 def test_what_is_right_passes_and_gains_nothing(
-    name: str, ended: dict[str, Heard]
+    name: str, ended: dict[str, WorkerReport]
 ) -> None:
     done = ended[name]
     assert failures(done) == []
@@ -98,7 +100,7 @@ def test_what_is_right_passes_and_gains_nothing(
 
 
 @pytest.mark.parametrize("name", CAUGHT)
-def test_who_does_not_do_it_fails(name: str, ended: dict[str, Heard]) -> None:
+def test_who_does_not_do_it_fails(name: str, ended: dict[str, WorkerReport]) -> None:
     assert failures(ended[name]) != [], ended[name]
     assert re.search(CAUGHT[name][1], " ".join(failures(ended[name])))
 

@@ -131,7 +131,7 @@ def gpu() -> Gpu:
 
 def heard(
     folder: Path, text: str, is_staged: bool = False, is_timed: bool = False
-) -> parent.Heard:
+) -> parent.WorkerReport:
     loaded = write_lab(folder)
     cases = (*public_cases(loaded.lab), *hidden_cases(loaded.lab, 7)[:2])
     request = HostRequest(

@@ -47,7 +47,7 @@ class Compared(NamedTuple):
 
 def traced(loaded: LoadedLab, text: str, case: DrawnCase, folder: Path) -> TraceReport:
     trace = folder / "t.trace.json.gz"
-    request = tracing._Asked(
+    request = tracing._TraceRequest(
         str(loaded.folder), text, case, str(trace), str(folder / "t.jsonl.gz")
     )
     given = msgspec.msgpack.encode(request)

@@ -27,7 +27,7 @@ from warpbook_labs.cases import execution
 from warpbook_labs.cases.preparation import Prepared
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.compiler.nvrtc import Compiled, compile_to_ptx
-from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
+from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, RunResult
 from warpbook_labs.engines.interpreter.ptx.machine import running
 from warpbook_labs.lab.launch_rule import read_rule
 from warpbook_labs.lab.loaded import LoadedLab
@@ -95,7 +95,7 @@ def prepared(name: str, case: DrawnCase) -> Prepared:
     return Prepared(labs()[lab], read_rule(text), case)
 
 
-def interpreted(name: str, run: execution.Run) -> Ran:
+def interpreted(name: str, run: execution.Run) -> RunResult:
     done = running.do(Interpret(built(sources()[name][1]).ptx, (run,)))
     assert isinstance(done, Interpreted)
     assert not done.runs[0].refused, f"{name}: {done.runs[0].refused}"

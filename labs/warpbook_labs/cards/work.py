@@ -20,7 +20,7 @@ from warpbook_labs.cards.model import (
 from warpbook_labs.cards.words import limited
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.findings import Counts
-from warpbook_labs.results.occupancy import Held
+from warpbook_labs.results.occupancy import KernelOccupancy
 
 _T = TypeVar("_T")
 
@@ -56,7 +56,7 @@ def work_sections(
     )
 
 
-def resource_sections(held: Sequence[Held]) -> Iterator[CardSection]:
+def resource_sections(held: Sequence[KernelOccupancy]) -> Iterator[CardSection]:
     """Tell what a multiprocessor holds of each kernel, by a real compile."""
     if not held:
         return
@@ -93,7 +93,7 @@ def _without(columns: tuple[_T, ...]) -> tuple[_T, ...]:
     return (first, *sectors)
 
 
-def _held(held: Held) -> tuple[Cell, ...]:
+def _held(held: KernelOccupancy) -> tuple[Cell, ...]:
     of = held.resources
     return (
         CodeCell(limited(of.kernel, 60)),

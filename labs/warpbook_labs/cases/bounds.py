@@ -71,10 +71,12 @@ def beyond_bounds(
         got = getattr(counts, bound.count)
         if is_above(bound, counts, sizes):
             most = value(bound.most, sizes)
-            words = f"{_told(bound, got, 'at most', most)}.{_split(parts, bound)}"
+            words = (
+                f"{_count_words(bound, got, 'at most', most)}.{_split(parts, bound)}"
+            )
             return words + _line_words((lines or {}).get(bound.count, ()))
         if bound.least and got < (least := value(bound.least, sizes)):
-            words = f"{_told(bound, got, 'at least', least)}."
+            words = f"{_count_words(bound, got, 'at least', least)}."
             return words + _instead(bound, instead)
     return ""
 
@@ -85,7 +87,7 @@ def is_above(bound: Counted, counts: Any, sizes: Mapping[str, int]) -> bool:
     return bool(bound.most) and getattr(counts, bound.count) > most
 
 
-def _told(bound: Counted, got: int, allowed: str, limit: int) -> str:
+def _count_words(bound: Counted, got: int, allowed: str, limit: int) -> str:
     """Say what was counted, and many percent as times."""
     words = _words(bound.count, got)
     if words.startswith("% of ") and got > _MOST_PERCENT:

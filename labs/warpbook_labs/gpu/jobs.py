@@ -91,4 +91,4 @@ class Ended(Struct, frozen=True, tag="ended"):
     message: str = ""
 
 
-Told = Began | Trying | Tried | Timed | Ended
+Message = Began | Trying | Tried | Timed | Ended

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from warpbook_labs.gpu.jobs import Began, Ended, Timed, Told, Tried, Trying
+from warpbook_labs.gpu.jobs import Began, Ended, Message, Timed, Tried, Trying
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.sandbox.children import kill, waited_for
 from warpbook_monitors.python_path import NOWHERE, own_path
@@ -65,10 +65,10 @@ _WORKER = "warpbook_labs.engines.kernels.worker"
 _MOST_LINE_BYTES = 1 << 20
 _MOST_STDERR_BYTES = 4096
 # made now: msgspec takes no two threads that meet a type for the first time
-_decode = msgspec.json.Decoder(Told).decode
+_decode = msgspec.json.Decoder(Message).decode
 
 
-class Heard(msgspec.Struct):
+class WorkerReport(msgspec.Struct):
     """What the process told until it ended, or was ended."""
 
     pid: int = 0
@@ -90,12 +90,12 @@ class Heard(msgspec.Struct):
 
 
 #: has a job done within some seconds
-Do = Callable[[Struct, float], Heard]
+Do = Callable[[Struct, float], WorkerReport]
 
 
 def run(
     request: Struct, uuid: str, wall_s: float = WALL_S, module: str = _WORKER
-) -> Heard:
+) -> WorkerReport:
     """Do a job in a process of its own.
 
     Args:
@@ -127,8 +127,10 @@ def started(uuid: str, module: str = _WORKER) -> Iterator[Do]:
             kill(child)
 
 
-def _heard(child: subprocess.Popen[bytes], request: Struct, wall_s: float) -> Heard:
-    heard = Heard(child.pid)
+def _heard(
+    child: subprocess.Popen[bytes], request: Struct, wall_s: float
+) -> WorkerReport:
+    heard = WorkerReport(child.pid)
     errors = bytearray()
     code = waited_for(
         child,
@@ -155,7 +157,7 @@ def _environment(uuid: str) -> dict[str, str]:
     }
 
 
-def _listen(pipe: IO[bytes] | None, heard: Heard) -> None:
+def _listen(pipe: IO[bytes] | None, heard: WorkerReport) -> None:
     while pipe is not None and (line := pipe.readline(_MOST_LINE_BYTES)):
         try:
             message = _decode(line)

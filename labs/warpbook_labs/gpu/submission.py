@@ -19,7 +19,7 @@ from warpbook_labs.results.device import DeviceCase, DeviceResult, SpeedResult
 from warpbook_labs.results.measurements import Conditions, LimitCard
 from warpbook_labs.results.stage_times import add_stage, stage
 
-Run = Callable[[Request], parent.Heard]
+Run = Callable[[Request], parent.WorkerReport]
 
 
 class _NotTimed(Exception):
@@ -45,13 +45,13 @@ class _Submission:
     def __init__(self, gpu: Gpu, loaded: LoadedLab, request: Request, run: Run) -> None:
         self._gpu, self._request, self._run = gpu, request, run
         self._sizes = dict(loaded.lab.speed.sizes) if loaded.lab.speed else {}
-        self._all: list[parent.Heard] = []
+        self._all: list[parent.WorkerReport] = []
 
     def timed(self) -> DeviceResult:
         card, no_card = self._card()
         timing = msgspec.structs.replace(self._request, is_timed=True, limit_card=card)
 
-        def trial() -> Timed[parent.Heard]:
+        def trial() -> Timed[parent.WorkerReport]:
             # at the first try the cases were right
             cases = () if self._all else timing.cases
             request = msgspec.structs.replace(timing, cases=cases)
@@ -106,7 +106,7 @@ class _Submission:
         return speed
 
 
-def _note_stages(asked_ns: int, heard: parent.Heard) -> None:
+def _note_stages(asked_ns: int, heard: parent.WorkerReport) -> None:
     """Note how long a process took from being asked to each of its stages."""
     ended_ns = time.monotonic_ns()
     began_ns = heard.began_ns or ended_ns
@@ -119,7 +119,7 @@ def _note_stages(asked_ns: int, heard: parent.Heard) -> None:
     add_stage("timed run", (until_ns - since_ns) / 1e9)
 
 
-def _result(gpu: Gpu, request: Request, *runs: parent.Heard) -> DeviceResult:
+def _result(gpu: Gpu, request: Request, *runs: parent.WorkerReport) -> DeviceResult:
     """Put together what the processes told, of which only the first ran the cases.
 
     Raises:
@@ -151,7 +151,9 @@ def _result(gpu: Gpu, request: Request, *runs: parent.Heard) -> DeviceResult:
     )
 
 
-def _fallen(request: Request, heard: parent.Heard, done: int) -> list[DeviceCase]:
+def _fallen(
+    request: Request, heard: parent.WorkerReport, done: int
+) -> list[DeviceCase]:
     """Give the case at which the process itself fell, if it did."""
     if not heard.problem:
         return []

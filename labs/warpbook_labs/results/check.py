@@ -11,7 +11,7 @@ from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.results.findings import Counts, Finding
 from warpbook_labs.results.host_counts import Bar, HostCounts
-from warpbook_labs.results.occupancy import Held
+from warpbook_labs.results.occupancy import KernelOccupancy
 
 #: "unsupported": the checker without a GPU does not know what a GPU does there: it is
 #: neither right nor wrong. "too slow", "too noisy to tell" and "too busy" are right,
@@ -92,7 +92,7 @@ class CheckResult(Struct, frozen=True):
     #: what can't be graded here, and why
     not_graded: tuple[str, ...] = ()
     #: what a multiprocessor holds of each kernel, by a real compile; no GPU is needed
-    resources: tuple[Held, ...] = ()
+    resources: tuple[KernelOccupancy, ...] = ()
     #: what a GPU made of it; None where there is none
     device: DeviceResult | None = None
     #: what it is the result of; None of a result from before it was noted

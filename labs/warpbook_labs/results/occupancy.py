@@ -40,7 +40,7 @@ class Resources(Struct, frozen=True):
     shared_bytes: int
 
 
-class Held(Struct, frozen=True):
+class KernelOccupancy(Struct, frozen=True):
     """What a multiprocessor holds of one launch of a kernel."""
 
     resources: Resources
@@ -88,14 +88,14 @@ def multiprocessor(architecture: str) -> Multiprocessor | None:
 
 def held(
     resources: Resources, threads_per_block: int, dynamic_shared_bytes: int = 0
-) -> Held | None:
+) -> KernelOccupancy | None:
     """Tell what a multiprocessor holds; None where the architecture is not known."""
     room = multiprocessor(resources.architecture)
     if room is None:
         return None
     shared = resources.shared_bytes + dynamic_shared_bytes
     of = occupancy(room, threads_per_block, resources.registers, shared)
-    return Held(
+    return KernelOccupancy(
         resources,
         threads_per_block,
         dynamic_shared_bytes,
@@ -107,7 +107,7 @@ def held(
 
 def held_by_launches(
     resources: dict[str, Resources], launches: Iterable[tuple[str, int, int]]
-) -> tuple[Held, ...]:
+) -> tuple[KernelOccupancy, ...]:
     """Tell it of each different launch: kernel, threads of a block, shared bytes."""
     distinct = dict.fromkeys(launches)
     occupancies = (

@@ -24,8 +24,8 @@ from warpbook_labs.gpu.jobs import (
     TIMED_CALLS,
     Began,
     Ended,
+    Message,
     Timed,
-    Told,
     Tried,
     Trying,
 )
@@ -59,10 +59,10 @@ class Worker:
         self.problem = ""
         self.falls_at: int | None = None
 
-    def __call__(self, request: KernelRequest, uuid: str) -> parent.Heard:
+    def __call__(self, request: KernelRequest, uuid: str) -> parent.WorkerReport:
         assert uuid == GPU.uuid and request.image.startswith(b"\x7fELF")
         self.requests.append(request)
-        heard = parent.Heard(pid=len(self.requests), tried=[])
+        heard = parent.WorkerReport(pid=len(self.requests), tried=[])
         for message in self._told(request):
             if isinstance(message, Tried):
                 heard.tried.append(message)
@@ -82,10 +82,10 @@ class Worker:
     def started(self, uuid: str) -> Iterator[parent.Do]:
         yield lambda request, _: self(request, uuid)
 
-    def _told(self, request: KernelRequest) -> Sequence[Told]:
+    def _told(self, request: KernelRequest) -> Sequence[Message]:
         if self.problem:
             return [Ended("problem", self.problem)]
-        messages: list[Told] = [Began("A GPU", "sm_90")]
+        messages: list[Message] = [Began("A GPU", "sm_90")]
         for number, case in enumerate(request.cases):
             messages.append(Trying(case.about, number))
             if number == self.falls_at:

@@ -151,7 +151,7 @@ def heard(
     cases: list[DrawnCase] | None = None,
     is_staged: bool = False,
     bounds: Bounds = BOUNDS,
-) -> parent.Heard:
+) -> parent.WorkerReport:
     """Have the real referee grade a source, with the CPU as the device."""
     if cases is None:
         cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, 7)[:1]
@@ -169,7 +169,7 @@ def heard(
     return parent.run(request, "", 200, "warpbook_labs.engines.host.worker")
 
 
-def failures(done: parent.Heard) -> list[str]:
+def failures(done: parent.WorkerReport) -> list[str]:
     """Give what failed, in words."""
     said = [tried.result.message for tried in done.tried if not tried.result.passed]
     if done.problem:

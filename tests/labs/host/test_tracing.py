@@ -30,7 +30,7 @@ def run(state, **given):
 
 
 def traced(loaded: LoadedLab, source: str, trace: Path) -> str:
-    request = tracing._Asked(
+    request = tracing._TraceRequest(
         str(loaded.folder),
         source,
         case_of(loaded),

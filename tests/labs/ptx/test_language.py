@@ -7,7 +7,7 @@ import pytest
 
 from tests.labs.ptx.kernels import machine, ptx_of
 from warpbook_labs.cases import execution
-from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
+from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, RunResult
 from warpbook_labs.engines.interpreter.ptx.machine import running
 from warpbook_labs.engines.interpreter.ptx.text.errors import PtxError, Unsupported
 
@@ -155,7 +155,7 @@ extern "C" __global__ void bulk(int* x) {
 }
 extern "C" __global__ void fine(int* x) { *x = 1; }""")
 
-    def run(kernel: str, block: int) -> Ran:
+    def run(kernel: str, block: int) -> RunResult:
         argument = execution.BufferArgument("x")
         launch = execution.Launch(kernel, (1, 1, 1), (block, 1, 1), (argument,))
         ran = running.do(

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.programs import wait_for
-from warpbook_labs.engines.simulated.messages import HostCase, HostRan, Left, Record
+from warpbook_labs.engines.simulated.messages import CaseRun, HostCase, HostRuns, Record
 from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
@@ -33,9 +33,9 @@ def outcome_of(
     return warm.run(job, limits)
 
 
-def left(body: str, limits: Limits | None = None) -> Left:
+def left(body: str, limits: Limits | None = None) -> CaseRun:
     outcome = outcome_of(body, limits)
-    assert isinstance(outcome.result, HostRan), outcome.message
+    assert isinstance(outcome.result, HostRuns), outcome.message
     return outcome.result.cases[0]
 
 
@@ -119,7 +119,7 @@ def test_who_ends_its_own_process_ends_no_other() -> None:
 
 
 def test_jobs_are_done_side_by_side() -> None:
-    outcomes: list[Left] = []
+    outcomes: list[CaseRun] = []
     threads = [
         threading.Thread(target=lambda: outcomes.append(left(FINE))) for _ in range(6)
     ]

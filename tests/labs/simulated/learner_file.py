@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from warpbook_labs.engines.simulated.judging.findings import Finding
 from warpbook_labs.engines.simulated.messages import (
     Buffer,
+    CaseRun,
     HostBuffer,
     HostCall,
     HostCase,
-    HostJudged,
-    HostRan,
+    HostRuns,
+    HostVerdicts,
     Judge,
-    Left,
     Record,
     Trial,
     Verdict,
@@ -57,7 +57,7 @@ def left_of(
     sizes: Mapping[str, int],
     calls: int = 1,
     case_s: float = 60.0,
-) -> Left:
+) -> CaseRun:
     """Run a file in the jail: each call has what the buffers hold."""
     held = tuple(
         HostBuffer(
@@ -68,7 +68,7 @@ def left_of(
     data = {name: array.tobytes() for name, (array, _) in buffers.items()}
     case = HostCase(dict(sizes), held, (HostCall(data, {}),) * calls)
     outcome = warm.run(Record(source, "", (case,), case_s))
-    assert isinstance(outcome.result, HostRan), (outcome.message, outcome.result)
+    assert isinstance(outcome.result, HostRuns), (outcome.message, outcome.result)
     return outcome.result.cases[0]
 
 
@@ -96,7 +96,7 @@ def judged(
     )
     trial = Trial(msgspec.msgpack.encode(program), tuple(buffers), given)
     outcome = warm.run(Judge((trial,)))
-    assert isinstance(outcome.result, HostJudged), outcome.message
+    assert isinstance(outcome.result, HostVerdicts), outcome.message
     [verdict] = outcome.result.verdicts
     return verdict
 

@@ -16,7 +16,7 @@ from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.course.session import check_public, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.engines.simulated import checking as host_checking
-from warpbook_labs.engines.simulated.messages import HostJudged, Judge, Verdict
+from warpbook_labs.engines.simulated.messages import HostVerdicts, Judge, Verdict
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.grading.validation import validate
 from warpbook_labs.lab.loaded import LoadedLab
@@ -296,7 +296,7 @@ def test_who_judges_is_believed_only_what_makes_sense(
     def answer(job: Any, *more: Any) -> Outcome:
         if not isinstance(job, Judge):
             return run(job, *more)
-        judged = None if verdicts is None else HostJudged(verdicts[: len(job.trials)])
+        judged = None if verdicts is None else HostVerdicts(verdicts[: len(job.trials)])
         return Outcome("crashed", "It crashed.", judged, None, 0.0)
 
     monkeypatch.setattr(warm, "run", answer)

@@ -14,7 +14,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
+from warpbook_labs.engines.answers.jobs import (
+    Call,
+    CallResults,
+    FunctionCall,
+    FunctionResult,
+)
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.sandbox.learner_code import Printed, load_modules, within, words_of
 from warpbook_labs.sandbox.work import Refused
@@ -30,7 +35,7 @@ def prepare() -> None:
     load_modules()
 
 
-def do(job: Call) -> Called | Refused:
+def do(job: Call) -> CallResults | Refused:
     """Load a learner's module and call its functions, one after the other."""
     module = ModuleType("answers")
     printed = Printed()
@@ -43,7 +48,7 @@ def do(job: Call) -> Called | Refused:
         line, words = words_of(problem, job.call_s, SOURCE_NAME)
         return Refused(at_line(words, line), line=line or None)
     answers = [answer(module, call, job.call_s, encode) for call in job.calls]
-    return Called(tuple(answers))
+    return CallResults(tuple(answers))
 
 
 def plain_encoder() -> Callable[[Any], bytes]:
@@ -63,8 +68,11 @@ def _plain(answer: object) -> object:
 
 
 def answer(
-    module: ModuleType, question: Asked, call_s: float, encode: Callable[[Any], bytes]
-) -> Answered:
+    module: ModuleType,
+    question: FunctionCall,
+    call_s: float,
+    encode: Callable[[Any], bytes],
+) -> FunctionResult:
     """Call a function of a learner's module; whatever it does comes back as data."""
     printed = Printed()
     try:
@@ -72,8 +80,8 @@ def answer(
             data = encode(getattr(module, question.function)(*question.arguments))
         if len(data) > _MOST_ANSWER_BYTES:
             words = f"It returned more than {_MOST_ANSWER_BYTES >> 10} KiB."
-            return Answered(problem=words, printed=printed.held)
-        return Answered(data, printed=printed.held)
+            return FunctionResult(problem=words, printed=printed.held)
+        return FunctionResult(data, printed=printed.held)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = words_of(problem, call_s, SOURCE_NAME)
-        return Answered(problem=words, line=line, printed=printed.held)
+        return FunctionResult(problem=words, line=line, printed=printed.held)

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 import msgspec
 
 from warpbook_labs.engines.answers.dialogue import Dialogues, Put
-from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
+from warpbook_labs.engines.answers.jobs import (
+    Call,
+    CallResults,
+    FunctionCall,
+    FunctionResult,
+)
 from warpbook_labs.errors import BadLab, BadSource, TooBusy
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.python.questions import (
@@ -70,20 +75,22 @@ def check_draws(submission: Submission, seeds: Sequence[int] = ()) -> list[Check
     put = [*shown, *(question for draw in hidden for question in draw)]
     plain = [question for question in put if not question.function.is_dialogue]
     calls = tuple(
-        Asked(question.function.name, in_order(question.function, question.question))
+        FunctionCall(
+            question.function.name, in_order(question.function, question.question)
+        )
         for question in plain
     )
     outcome = parent.run(Call(source, calls, plan.call_s), limits)
     if isinstance(outcome.result, Refused):
         refused = outcome.result
         return ended("compile error", refused.message[:_MOST_WORDS], refused.line)
-    if not isinstance(outcome.result, Called):
+    if not isinstance(outcome.result, CallResults):
         return ended(outcome.ended, outcome.message)
     answers = outcome.result.answers
     if len(answers) != len(plain):
         return ended("stopped", INVALID_MESSAGE)
     judged = [
-        (question, _told(loaded, question, answer))
+        (question, _case_result(loaded, question, answer))
         for question, answer in zip(plain, answers, strict=True)
     ]
     results_of_all = _with_dialogues(submission, plan, put, judged)
@@ -120,7 +127,7 @@ def _with_dialogues(
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "advance", why) from None
-        results.append((question, _told(loaded, question, answer, words)))
+        results.append((question, _case_result(loaded, question, answer, words)))
     return results
 
 
@@ -179,8 +186,8 @@ def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
     return BadLab(f"{loaded.folder / 'cases.py'}: {function}: {message}")
 
 
-def _told(
-    loaded: LoadedLab, put: Put, answer: Answered, verdict: str = ""
+def _case_result(
+    loaded: LoadedLab, put: Put, answer: FunctionResult, verdict: str = ""
 ) -> CaseResult:
     """Tell of an answer; that of a dialogue comes with its verdict."""
     function, question = put.function, put.question

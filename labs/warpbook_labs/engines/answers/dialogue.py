@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from warpbook_labs.engines.answers.jobs import Answered, Asked, Opening
+from warpbook_labs.engines.answers.jobs import FunctionCall, FunctionResult, Opening
 from warpbook_labs.lab.python.questions import Advance, Question, typed
 from warpbook_labs.lab.spec import Function
 from warpbook_labs.sandbox.kept import KeptProcess, KeptProcessError
@@ -22,7 +22,7 @@ _MOST_STEPS = 20_000
 _MOST_STEP_BYTES = 1 << 17
 #: characters that are kept of what all steps of a dialogue print
 _MOST_PRINTED = 4_000
-_decode = msgspec.msgpack.Decoder(Answered).decode
+_decode = msgspec.msgpack.Decoder(FunctionResult).decode
 
 
 class Put(Struct, frozen=True):
@@ -48,7 +48,7 @@ class Dialogues:
         #: why there is no time left
         self._late = ""
 
-    def hold(self, put: Put, advance: Advance) -> tuple[Answered, str]:
+    def hold(self, put: Put, advance: Advance) -> tuple[FunctionResult, str]:
         """Hold one dialogue, with a module that begins anew.
 
         Returns:
@@ -59,7 +59,7 @@ class Dialogues:
             EndlessDialogue: the lab's own fault.
             TooBusy: the machine has no CPU time for it.
         """
-        begun = self._ask(Asked("", ()))
+        begun = self._ask(FunctionCall("", ()))
         if begun.problem:
             return begun, ""
         printed = begun.printed
@@ -70,7 +70,7 @@ class Dialogues:
             in_place = tuple(
                 arguments[argument.name] for argument in put.function.arguments
             )
-            given = self._ask(Asked(put.function.name, in_place))
+            given = self._ask(FunctionCall(put.function.name, in_place))
             printed = f"{printed}{given.printed}"[:_MOST_PRINTED]
             if given.problem:
                 return msgspec.structs.replace(given, printed=printed), ""
@@ -79,14 +79,14 @@ class Dialogues:
                 state, arguments, wrong = advance(put.question, state, answer)
         raise EndlessDialogue(f"a dialogue of more than {_MOST_STEPS:,} steps")
 
-    def _ask(self, call: Asked) -> Answered:
+    def _ask(self, call: FunctionCall) -> FunctionResult:
         if self._late:
-            return Answered(problem=self._late)
+            return FunctionResult(problem=self._late)
         try:
             request = msgspec.msgpack.encode(call)
             return _decode(self._process.exchange(request))
         except KeptProcessError as problem:
             self._late = str(problem) if problem.is_late else ""
-            return Answered(problem=str(problem))
+            return FunctionResult(problem=str(problem))
         except (msgspec.DecodeError, RecursionError):
-            return Answered(problem="It sent an invalid message.")
+            return FunctionResult(problem="It sent an invalid message.")

@@ -2,7 +2,7 @@
 
     python -m warpbook_labs.engines.answers.dialogue_child LIMITS EMPTY_FOLDER
 
-The first message is an `Opening`, each later one an `Asked`; each is answered. One that
+The first message is an `Opening`, each later one a `FunctionCall`; each is answered. One that
 asks for no function begins the learner's module anew.
 """
 
@@ -22,7 +22,7 @@ from warpbook_labs.engines.answers.calling import (
     plain_encoder,
     prepare,
 )
-from warpbook_labs.engines.answers.jobs import Answered, Asked, Opening
+from warpbook_labs.engines.answers.jobs import FunctionCall, FunctionResult, Opening
 from warpbook_labs.sandbox.confinement import confine
 from warpbook_labs.sandbox.frames import read_message, write_message
 from warpbook_labs.sandbox.learner_code import Printed, within, words_of
@@ -48,7 +48,7 @@ def main() -> None:
     opening = msgspec.msgpack.decode(first, type=Opening)
     module = ModuleType("answers")
     while (request := read_message(requests, _MOST_REQUEST_BYTES)) is not None:
-        call = msgspec.msgpack.decode(request, type=Asked)
+        call = msgspec.msgpack.decode(request, type=FunctionCall)
         if call.function:
             given = answer(module, call, opening.call_s, encode)
         else:
@@ -58,15 +58,15 @@ def main() -> None:
     os._exit(0)
 
 
-def _begun(module: ModuleType, opening: Opening) -> Answered:
+def _begun(module: ModuleType, opening: Opening) -> FunctionResult:
     try:
         with contextlib.redirect_stdout(Printed()), within(opening.call_s):
             code = compile(opening.source, SOURCE_NAME, "exec", dont_inherit=True)
             exec(code, module.__dict__)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = words_of(problem, opening.call_s, SOURCE_NAME)
-        return Answered(problem=words, line=line)
-    return Answered()
+        return FunctionResult(problem=words, line=line)
+    return FunctionResult()
 
 
 if __name__ == "__main__":

@@ -9,14 +9,14 @@ from msgspec import Struct
 from warpbook_labs.sandbox.work import Job, Work
 
 
-class Asked(Struct, frozen=True):
+class FunctionCall(Struct, frozen=True):
     """One call of a learner's function, with plain data."""
 
     function: str
     arguments: tuple[Any, ...]
 
 
-class Answered(Struct, frozen=True):
+class FunctionResult(Struct, frozen=True):
     """What one call gave."""
 
     #: in msgpack; judged as data, whatever it is
@@ -35,17 +35,17 @@ class Opening(Struct, frozen=True):
     call_s: float
 
 
-class Called(Struct, frozen=True, tag="called"):
+class CallResults(Struct, frozen=True, tag="called"):
     """Every call."""
 
-    answers: tuple[Answered, ...]
+    answers: tuple[FunctionResult, ...]
 
 
-class Call(Job[Called], frozen=True, tag="call"):
+class Call(Job[CallResults], frozen=True, tag="call"):
     """Call functions of a learner's Python, one after the other."""
 
-    work: ClassVar[Work] = Work("warpbook_labs.engines.answers.calling", Called)
+    work: ClassVar[Work] = Work("warpbook_labs.engines.answers.calling", CallResults)
     source: str
-    calls: tuple[Asked, ...]
+    calls: tuple[FunctionCall, ...]
     #: each may take so long
     call_s: float = 1.0

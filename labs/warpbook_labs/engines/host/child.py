@@ -48,7 +48,7 @@ _MOST_WORDS = 500
 _SPOILED = 3
 
 
-class _Given(NamedTuple):
+class _CallArguments(NamedTuple):
     """A buffer as `run` gets it, and what is copied where it is staged."""
 
     slot: Slot
@@ -83,7 +83,7 @@ class Child:
         #: goes from the referee to this process and back
         self._nothing = torch.zeros(1, device="cuda") if self._on_gpu else None
         self._module = ModuleType("solution")
-        self._given: dict[int, list[_Given]] = {}
+        self._given: dict[int, list[_CallArguments]] = {}
         self._states: dict[int, Any] = {}
 
     def do(self, command: Command) -> Reply:
@@ -126,7 +126,7 @@ class Child:
         self._synchronize()
         return Done()
 
-    def _tensor(self, slot: Slot) -> _Given:
+    def _tensor(self, slot: Slot) -> _CallArguments:
         torch = self._torch
         held = self._memory[slot.place]
         dtype = getattr(torch, slot.dtype)
@@ -135,15 +135,15 @@ class Child:
             # without the device, versions of PyTorch copy it to the CPU
             whole = torch.as_tensor(part, device="cuda")
             tensor = whole.view(dtype).view(slot.shape)
-            return _Given(slot, tensor, tensor)
+            return _CallArguments(slot, tensor, tensor)
         count = int(np.prod(slot.shape, dtype=np.int64))
         tensor = torch.frombuffer(
             held.map, dtype=dtype, count=count, offset=slot.offset
         ).view(slot.shape)
         if slot.place == "device" and self._transport == "staged":
             device = "cuda" if self._on_gpu else "cpu"
-            return _Given(slot, torch.empty_like(tensor, device=device), tensor)
-        return _Given(slot, tensor, tensor)
+            return _CallArguments(slot, torch.empty_like(tensor, device=device), tensor)
+        return _CallArguments(slot, tensor, tensor)
 
     def _run(self, command: Run) -> None:
         for number in command.sets:

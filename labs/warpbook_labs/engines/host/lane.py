@@ -67,7 +67,7 @@ def run_on_gpu(
         str(submission.loaded.folder), submission.source, tuple(cases)
     )
 
-    def run(request: Request) -> parent.Heard:
+    def run(request: Request) -> parent.WorkerReport:
         return parent.run(
             request, gpu.uuid, _WALL_S, "warpbook_labs.engines.host.worker"
         )

@@ -12,7 +12,7 @@ from warpbook_labs.engines.host.harness import Harness, TooLarge
 from warpbook_labs.engines.host.lane import HostRequest
 from warpbook_labs.engines.host.memory import laid_out, largest
 from warpbook_labs.engines.host.messages import Load
-from warpbook_labs.engines.host.timing import Drawn, Trials
+from warpbook_labs.engines.host.timing import DrawnInputs, Trials
 from warpbook_labs.errors import BadLab
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.jobs import Began, CaseOutcome, device_case
@@ -45,9 +45,9 @@ class Session:
         self.parameters = loaded.lab.parameters
         self._speed = loaded.lab.speed if request.is_timed else None
         layouts = [laid_out(self.parameters, case.sizes) for case in request.cases]
-        self._drawn = Drawn({}, {}, {})
+        self._drawn = DrawnInputs({}, {}, {})
         if self._speed is not None:
-            self._drawn = Drawn.of(loaded, self._speed)
+            self._drawn = DrawnInputs.of(loaded, self._speed)
             timed = laid_out(self.parameters, self._speed.sizes, self._speed.calls)
             layouts.append(timed)
         self._size_bytes = largest(*layouts)

@@ -56,7 +56,7 @@ class Disturbed(Exception):
     """Somebody else's work is on the GPU; the message says so."""
 
 
-class Drawn(NamedTuple):
+class DrawnInputs(NamedTuple):
     """What inputs of timed units are put together from."""
 
     pools: dict[str, Values]
@@ -65,7 +65,7 @@ class Drawn(NamedTuple):
     given: Arrays
 
     @classmethod
-    def of(cls, loaded: LoadedLab, speed: Speed) -> Drawn:
+    def of(cls, loaded: LoadedLab, speed: Speed) -> DrawnInputs:
         """Draw them.
 
         Raises:
@@ -88,7 +88,7 @@ class Drawn(NamedTuple):
         return cls(pools, {slot.name: slot.place for slot in read}, given)
 
 
-class _Kept(NamedTuple):
+class _KeptUnit(NamedTuple):
     """A set of one unit, to be compared on the CPU."""
 
     given: Arrays
@@ -103,7 +103,7 @@ class Trials:
         harness: Harness,
         loaded: LoadedLab,
         speed: Speed,
-        drawn: Drawn,
+        drawn: DrawnInputs,
         bounds: Bounds,
     ) -> None:
         """Have both sides prepare their sets, and take memory that no child sees.
@@ -127,7 +127,7 @@ class Trials:
                 child.stop()
         self._empty_ns = self._measured_empty_ns()
         self._most_off: dict[str, float] | None = None
-        self._kept: _Kept | None = None
+        self._kept: _KeptUnit | None = None
 
     def run(self, stopping: Stopping, is_enough: IsEnough) -> Times:
         """Time both sides until it is enough.
@@ -251,7 +251,7 @@ class Trials:
                 for slot in self._layout.written
                 if slot.number == kept
             }
-            self._kept = _Kept(self._given(keys, kept), outputs)
+            self._kept = _KeptUnit(self._given(keys, kept), outputs)
 
     def _bound(self, slot: Slot, keys: dict[tuple[str, int], int]) -> float:
         """Say how far an output may be from the baseline's, which may be off, too."""

@@ -47,7 +47,7 @@ _WALL_S = 120.0
 _PATIENCE_S = 30.0
 
 
-class _Asked(Struct, frozen=True):
+class _TraceRequest(Struct, frozen=True):
     folder: str
     source: str
     case: DrawnCase
@@ -69,7 +69,7 @@ def trace_submission(
     Raises:
         NoTrace: it could not be recorded.
     """
-    request = _Asked(
+    request = _TraceRequest(
         str(submission.loaded.folder),
         submission.source,
         case_of(submission.loaded),
@@ -81,7 +81,7 @@ def trace_submission(
 
 def main() -> None:
     """Do what is asked on stdin, and answer in one line."""
-    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Asked)
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_TraceRequest)
     answer(
         lambda: _record(request),
         (DriverError, BadLab, CantBegin, Lost, Raised, TooLarge)
@@ -89,7 +89,7 @@ def main() -> None:
     )
 
 
-def _record(request: _Asked) -> None:
+def _record(request: _TraceRequest) -> None:
     loaded = load(Path(request.folder))
     of_host = HostRequest(
         request.folder,
@@ -108,7 +108,7 @@ def _record(request: _Asked) -> None:
         session.close()
 
 
-def _recorded(session: Session, loaded: LoadedLab, request: _Asked) -> None:
+def _recorded(session: Session, loaded: LoadedLab, request: _TraceRequest) -> None:
     harness, sizes = session.harness, dict(request.case.sizes)
     layout = laid_out(loaded.lab.parameters, sizes)
     rng = np.random.default_rng(request.case.seed)

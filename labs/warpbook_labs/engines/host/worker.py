@@ -24,13 +24,13 @@ from warpbook_labs.engines.host.timing import Disturbed
 from warpbook_labs.errors import BadLab, NotInstalled
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
-from warpbook_labs.gpu.jobs import TIMED_CALLS, Ended, Timed, Told, Tried, Trying
+from warpbook_labs.gpu.jobs import TIMED_CALLS, Ended, Message, Timed, Tried, Trying
 from warpbook_labs.gpu.speed import WrongOutput
 from warpbook_labs.lab.loader import load
 from warpbook_labs.results.device import DeviceCase, SpeedResult
 from warpbook_labs.sandbox import linux
 
-Tell = Callable[[Told], None]
+Tell = Callable[[Message], None]
 
 #: a source that loses its process again and again is not tried any further
 _MOST_STARTS = 4
@@ -43,7 +43,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
 
-    def tell(what: Told) -> None:
+    def tell(what: Message) -> None:
         os.write(answers, msgspec.json.encode(what) + b"\n")
 
     request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=HostRequest)

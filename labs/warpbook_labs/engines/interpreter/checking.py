@@ -36,7 +36,7 @@ from warpbook_labs.engines.interpreter.explaining import (
     with_moved,
 )
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
-from warpbook_labs.engines.interpreter.jobs import Asked, Origin, Ran
+from warpbook_labs.engines.interpreter.jobs import LineQuestion, Origin, RunResult
 from warpbook_labs.engines.interpreter.runs import Stopped, interpret
 from warpbook_labs.errors import BadRule, BadSource, NotHere
 from warpbook_labs.lab.languages.table import rule_of
@@ -52,7 +52,7 @@ from warpbook_labs.results.check import (
 )
 from warpbook_labs.results.findings import Counts, Finding, top_lines
 from warpbook_labs.results.occupancy import (
-    Held,
+    KernelOccupancy,
     held_by_launches,
     read_log,
 )
@@ -196,7 +196,9 @@ def _refused(problem: BadSource) -> Status:
     return "unsupported" if isinstance(problem, NotHere) else "compile error"
 
 
-def _resources(log: str, prepared: Sequence[_CheckedCase]) -> tuple[Held, ...]:
+def _resources(
+    log: str, prepared: Sequence[_CheckedCase]
+) -> tuple[KernelOccupancy, ...]:
     """Tell what a multiprocessor holds of each kernel, as cases shown launch it."""
     resources, _ = read_log(log)
     launches = (
@@ -215,7 +217,7 @@ class _CheckedCase:
         self._prepared = Prepared(submission.loaded, rule, case)
         self._lab, self._case, self._rule = submission.loaded.lab, case, rule
         #: what may be asked of a case that failed
-        self.question: Asked | None = None
+        self.question: LineQuestion | None = None
         self._source = submission.source
         self._lines = len(self._source.splitlines())
 
@@ -228,7 +230,9 @@ class _CheckedCase:
     def run(self) -> execution.Run:
         return self._prepared.run
 
-    def result(self, ran: Ran, ptx: str, origin: Origin | None = None) -> CaseResult:
+    def result(
+        self, ran: RunResult, ptx: str, origin: Origin | None = None
+    ) -> CaseResult:
         """Compare what the launches left with what is right."""
         if ran.refused:
             return self._outcome(

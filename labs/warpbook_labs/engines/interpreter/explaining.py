@@ -17,8 +17,8 @@ from warpbook_labs.cases.comparison import NOTHING, WrongElement
 from warpbook_labs.cases.execution import Run
 from warpbook_labs.cases.preparation import shape_of
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
-from warpbook_labs.engines.interpreter.jobs import Asked, Interpreted, Origin
-from warpbook_labs.engines.interpreter.left_out import LeftOut, moved_from
+from warpbook_labs.engines.interpreter.jobs import Interpreted, LineQuestion, Origin
+from warpbook_labs.engines.interpreter.left_out import OmittedLines, moved_from
 from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.spec import Counted, Lab
 from warpbook_labs.lab.texts import named_lines
@@ -37,26 +37,26 @@ _MOVED = re.compile(r"moved it there from line")
 _ARRAY = re.compile(r"byte [\d,]+ of (?:the shared )?`(\w+)`")
 
 
-def of_finding(findings: Sequence[Finding]) -> Asked | None:
+def of_finding(findings: Sequence[Finding]) -> LineQuestion | None:
     """Ask where the address of what was found comes from."""
     if findings and findings[0].kind in _OF_ADDRESSES:
-        return Asked("finding")
+        return LineQuestion("finding")
     return None
 
 
 def of_wrong(
     wrong: WrongElement, lab: Lab, sizes: Mapping[str, int], is_again: bool
-) -> Asked | None:
+) -> LineQuestion | None:
     """Ask where a wrong element comes from."""
     parameter = next(output for output in lab.parameters if output.name == wrong.output)
     shape = shape_of(parameter, sizes)
     at = int(np.ravel_multi_index(wrong.index, shape)) if shape else 0
     byte = at * np.dtype(parameter.dtype).itemsize
     if wrong.got == NOTHING:
-        return Asked("nothing", wrong.output, byte, is_again=is_again)
+        return LineQuestion("nothing", wrong.output, byte, is_again=is_again)
     if wrong.line is None:
         return None
-    return Asked("value", wrong.output, byte, wrong.line, is_again)
+    return LineQuestion("value", wrong.output, byte, wrong.line, is_again)
 
 
 def of_counts(
@@ -64,18 +64,18 @@ def of_counts(
     counts: Counts,
     lines: Mapping[int, Counts],
     sizes: Mapping[str, int],
-) -> Asked | None:
+) -> LineQuestion | None:
     """Ask where the addresses come from of the accesses that were counted most."""
     for bound in counted:
         if is_above(bound, counts, sizes):
             by_line = {line: getattr(of, bound.count) for line, of in lines.items()}
             top = top_lines(by_line)
-            return Asked("access", line=top[0]) if top else None
+            return LineQuestion("access", line=top[0]) if top else None
     return None
 
 
 def answered(
-    front_end: FrontEnd, program: str, run: Run, limits: Limits, question: Asked
+    front_end: FrontEnd, program: str, run: Run, limits: Limits, question: LineQuestion
 ) -> Origin | None:
     """Run a case once more to find the lines; None where they are not found."""
     limits = msgspec.structs.replace(
@@ -145,7 +145,7 @@ def with_lines(wrong: WrongElement, origin: Origin, rule: Rule) -> WrongElement:
     )
 
 
-def with_left_out(origin: Origin, more: LeftOut) -> Origin:
+def with_left_out(origin: Origin, more: OmittedLines) -> Origin:
     """Add lines that are not in the program: values before the farthest, then heads."""
     kept = origin.lines[: max(0, _MOST_LINES - len(more.values))]
     lines = (*kept, *more.values, *more.heads)[:_MOST_LINES]

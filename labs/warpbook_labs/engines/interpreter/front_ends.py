@@ -14,12 +14,12 @@ from warpbook_labs.compiler.cuda_headers import headers_for
 from warpbook_labs.compiler.jobs import Compile, Compiled, CompileTriton
 from warpbook_labs.compiler.programs import compile_job
 from warpbook_labs.engines.interpreter.jobs import (
-    Asked,
     Interpret,
     Interpreted,
     InterpretTriton,
+    LineQuestion,
 )
-from warpbook_labs.engines.interpreter.left_out import LeftOut, left_out
+from warpbook_labs.engines.interpreter.left_out import OmittedLines, left_out
 from warpbook_labs.errors import NoGpu
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.launch_rule import Rule
@@ -74,16 +74,16 @@ class FrontEnd(ABC):
         """Say what is interpreted."""
 
     def asking(
-        self, program: str, run: Run, limits: Limits, question: Asked
+        self, program: str, run: Run, limits: Limits, question: LineQuestion
     ) -> Job[Interpreted] | None:
         """Say what is interpreted once more to find lines; None if they can't be."""
         return None
 
     def left_out(
         self, source: str, program: str, writer: int, lines: Sequence[int]
-    ) -> LeftOut:
+    ) -> OmittedLines:
         """Give lines beside others that may be at fault, and are not in the program."""
-        return LeftOut()
+        return OmittedLines()
 
 
 class CudaFrontEnd(FrontEnd):
@@ -115,14 +115,14 @@ class CudaFrontEnd(FrontEnd):
         return Interpret(program, runs, processor_s=processor_s)
 
     def asking(
-        self, program: str, run: Run, limits: Limits, question: Asked
+        self, program: str, run: Run, limits: Limits, question: LineQuestion
     ) -> Job[Interpreted]:
         job = self.job(program, (run,), limits)
         return msgspec.structs.replace(job, question=question)
 
     def left_out(
         self, source: str, program: str, writer: int, lines: Sequence[int]
-    ) -> LeftOut:
+    ) -> OmittedLines:
         return left_out(source, program, writer, lines)
 
 
@@ -150,7 +150,7 @@ class TritonFrontEnd(FrontEnd):
         return InterpretTriton(program, runs, _SHARE_OF_TIME * limits.processor_s)
 
     def asking(
-        self, program: str, run: Run, limits: Limits, question: Asked
+        self, program: str, run: Run, limits: Limits, question: LineQuestion
     ) -> Job[Interpreted]:
         job = self.job(program, (run,), limits)
         return msgspec.structs.replace(job, question=question)

@@ -15,7 +15,7 @@ from warpbook_labs.sandbox.work import Job, Status, Work
 MAX_STEPS = 2_000_000
 
 
-class Asked(Struct, frozen=True):
+class LineQuestion(Struct, frozen=True):
     """Of what the lines are asked, in a run that is done once more for it."""
 
     #: the value of an element; who writes where nothing is written; the address of the
@@ -41,7 +41,7 @@ class Origin(Struct, frozen=True):
     has_written: bool = True
 
 
-class Ran(Struct, frozen=True):
+class RunResult(Struct, frozen=True):
     """What each launch of a run told, and what its buffers hold in the end."""
 
     reports: tuple[Report, ...]
@@ -65,7 +65,7 @@ class Ran(Struct, frozen=True):
 class Interpreted(Struct, frozen=True, tag="interpreted"):
     """Every run."""
 
-    runs: tuple[Ran, ...]
+    runs: tuple[RunResult, ...]
 
 
 class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
@@ -83,7 +83,7 @@ class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
     #: of the CPU, with the start of the process
     processor_s: float = math.inf
     #: of the only run
-    question: Asked | None = None
+    question: LineQuestion | None = None
 
 
 class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
@@ -99,4 +99,4 @@ class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
     #: of the CPU, with the start of the process
     processor_s: float = math.inf
     #: of the only run
-    question: Asked | None = None
+    question: LineQuestion | None = None

@@ -25,7 +25,7 @@ _ADDED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:[-+*|&^]|<<|>>)=(?
 _MOST_ASKED, _MOST_VALUES = 3, 2
 
 
-class LeftOut(NamedTuple):
+class OmittedLines(NamedTuple):
     """Lines that are not in a program."""
 
     #: that give a sum its first value, with which the next round of a loop goes on
@@ -34,7 +34,7 @@ class LeftOut(NamedTuple):
     heads: tuple[int, ...] = ()
 
 
-def left_out(source: str, ptx: str, writer: int, lines: Sequence[int]) -> LeftOut:
+def left_out(source: str, ptx: str, writer: int, lines: Sequence[int]) -> OmittedLines:
     """Give lines that are not in a program, and decide on what is computed beside them.
 
     Args:
@@ -57,7 +57,7 @@ def left_out(source: str, ptx: str, writer: int, lines: Sequence[int]) -> LeftOu
                 values[value] = None
         heads |= dict.fromkeys(head for head, end in loops if head <= line <= end)
     known = seen | set(lines)
-    return LeftOut(
+    return OmittedLines(
         tuple(line for line in values if line not in known)[:_MOST_VALUES],
         tuple(line for line in heads if line not in known),
     )

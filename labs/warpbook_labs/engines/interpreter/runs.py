@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from warpbook_labs.cases.execution import Run
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
-from warpbook_labs.engines.interpreter.jobs import Interpreted, Ran
+from warpbook_labs.engines.interpreter.jobs import Interpreted, RunResult
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Ended, Outcome
@@ -31,7 +31,7 @@ class Stopped(Exception):
 class Runs(NamedTuple):
     """Every run, in the order in which they were asked."""
 
-    runs: tuple[Ran, ...]
+    runs: tuple[RunResult, ...]
     #: where it was done, in words
     isolation: str
 
@@ -54,7 +54,7 @@ def interpret(
     steps = Steps(len(runs))
     with ThreadPoolExecutor(count, "warpbook-interpreter") as threads:
         outcomes = list(threads.map(lambda job: warm.run(job, limits, steps), jobs))
-    by_place: dict[int, Ran] = {}
+    by_place: dict[int, RunResult] = {}
     for at, outcome in enumerate(outcomes):
         places = range(len(runs))[at::count]
         by_place.update(zip(places, _interpreted(outcome).runs, strict=True))

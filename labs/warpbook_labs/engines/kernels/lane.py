@@ -62,7 +62,7 @@ def run_on_gpu(
         )
         ready = [do]
 
-        def run(request: Request) -> parent.Heard:
+        def run(request: Request) -> parent.WorkerReport:
             if ready:
                 return ready.pop()(request, parent.WALL_S)
             return parent.run(request, gpu.uuid)

@@ -47,7 +47,7 @@ _WALL_S = 90.0
 _GUARD_BYTES = 256
 
 
-class _Asked(Struct, frozen=True):
+class _TraceRequest(Struct, frozen=True):
     """Run one case, and record it."""
 
     folder: str
@@ -80,7 +80,7 @@ def trace_submission(
     built = warm.run(job, Limits())
     if not isinstance(built.result, Compiled):
         raise NoTrace("It does not compile: `warpbook labs check` says why.")
-    request = _Asked(
+    request = _TraceRequest(
         str(submission.loaded.folder),
         submission.source,
         image_of(built.result),
@@ -93,11 +93,11 @@ def trace_submission(
 
 def main() -> None:
     """Do what is asked on stdin, and answer in one line."""
-    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Asked)
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_TraceRequest)
     answer(lambda: _record(request), (DriverError, BadLab, BadRule))
 
 
-def _record(request: _Asked) -> None:
+def _record(request: _TraceRequest) -> None:
     # torch comes first: it brings libraries of its own that CUDA's driver is used with
     capture = _capture()
     device = Device()
@@ -127,7 +127,7 @@ def _capture() -> Any:
     return kineto.Capture()
 
 
-def _runner(device: Device, request: _Asked) -> Callable[[], None]:
+def _runner(device: Device, request: _TraceRequest) -> Callable[[], None]:
     """Make the case ready; what is returned runs it once."""
     loaded = load(Path(request.folder))
     rule = rule_of(loaded.lab, request.source)

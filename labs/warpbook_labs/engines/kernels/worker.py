@@ -29,8 +29,8 @@ from warpbook_labs.gpu.jobs import (
     Began,
     CaseOutcome,
     Ended,
+    Message,
     Timed,
-    Told,
     Tried,
     Trying,
     device_case,
@@ -41,7 +41,7 @@ from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 
-Tell = Callable[[Told], None]
+Tell = Callable[[Message], None]
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
 
-    def tell(what: Told) -> None:
+    def tell(what: Message) -> None:
         os.write(answers, msgspec.json.encode(what) + b"\n")
 
     tell(_done(tell))

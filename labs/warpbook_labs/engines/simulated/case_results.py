@@ -7,7 +7,7 @@ from typing import Any
 from warpbook_labs.cases.comparison import NOTHING, WrongElement
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.simulated.lacking import LACKS
-from warpbook_labs.engines.simulated.messages import Left
+from warpbook_labs.engines.simulated.messages import CaseRun
 from warpbook_labs.engines.simulated.preparation import WrongCall
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.results.check import CaseResult
@@ -26,7 +26,7 @@ _MOST_WORDS = 600
 
 def case_result(
     case: DrawnCase,
-    left: Left,
+    left: CaseRun,
     message: str = "",
     wrong: WrongCall | None = None,
     advice: str = "",

@@ -25,8 +25,8 @@ from warpbook_labs.engines.simulated.explaining import (
     with_lines,
 )
 from warpbook_labs.engines.simulated.messages import (
-    HostRan,
-    Left,
+    CaseRun,
+    HostRuns,
     Record,
     RunOnCpu,
     RunTorch,
@@ -34,8 +34,8 @@ from warpbook_labs.engines.simulated.messages import (
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.engines.simulated.recorded import (
     LOOKED,
+    JudgedCase,
     NotJudged,
-    Told,
     told_simulated,
 )
 from warpbook_labs.errors import BadLab, BadSource, NotInstalled
@@ -61,10 +61,10 @@ _MOST_TRIED = 4
 
 
 def decided(
-    verdicts: Sequence[Told],
+    verdicts: Sequence[JudgedCase],
     batch: Sequence[PreparedCalls],
     again: Callable[[PreparedCalls], CaseResult | None],
-) -> list[Told]:
+) -> list[JudgedCase]:
     """Tell what can't be checked without a GPU from what is wrong.
 
     Args:
@@ -82,11 +82,11 @@ def decided(
             # one that is wrong decides on the submission
             return results
     for place in places:
-        results[place] = Told(_unsupported(results[place]))
+        results[place] = JudgedCase(_unsupported(results[place]))
     return results
 
 
-def _unsupported(verdict: Told) -> CaseResult:
+def _unsupported(verdict: JudgedCase) -> CaseResult:
     return msgspec.structs.replace(
         verdict.case,
         message=at_line(LOOKED, verdict.looked_line),
@@ -140,7 +140,7 @@ def check_host(submission: Submission, cases: Sequence[DrawnCase]) -> CheckResul
             is_unknown = refused.status == "unsupported"
             status: Status = "unsupported" if is_unknown else "compile error"
             return CheckResult(lab.id, status, words, of=of, line=line)
-        if not isinstance(outcome.result, HostRan):
+        if not isinstance(outcome.result, HostRuns):
             return CheckResult(lab.id, outcome.ended, outcome.message, of=of)
         left = outcome.result.cases
         is_over = bool(left) and left[-1].is_too_long
@@ -149,7 +149,7 @@ def check_host(submission: Submission, cases: Sequence[DrawnCase]) -> CheckResul
         # what was not run has no answer
         ran = list(zip(batch, left, strict=False))
         if lab.host.without_gpu != "simulated":
-            judged = [Told(_told(*run)) for run in ran]
+            judged = [JudgedCase(_judged_case(*run)) for run in ran]
         else:
             try:
                 judged = told_simulated(lab.counted, ran, limits)
@@ -169,7 +169,7 @@ def check_host(submission: Submission, cases: Sequence[DrawnCase]) -> CheckResul
                 lines = followed(job, question, partial(_outcome, limits=limits))
                 done[place] = with_lines(done[place], lines)
                 is_explained = True
-    done += (case_result(case, Left(), _NOT_RUN) for case in cases[len(done) :])
+    done += (case_result(case, CaseRun(), _NOT_RUN) for case in cases[len(done) :])
     right = sum(case.passed for case in done)
     return CheckResult(
         lab.id,
@@ -188,7 +188,7 @@ def _again(
 ) -> CaseResult | None:
     """Record one case, and judge it with the same inputs; None if it does not end."""
     outcome = _outcome(_job(submission, host, [prepared]), limits)
-    if not isinstance(outcome.result, HostRan) or len(outcome.result.cases) != 1:
+    if not isinstance(outcome.result, HostRuns) or len(outcome.result.cases) != 1:
         return None
     ran = [(prepared, outcome.result.cases[0])]
     return told_simulated(submission.loaded.lab.counted, ran, limits)[0].case
@@ -224,7 +224,7 @@ def _job(
 
 def _outcome(
     job: RunTorch | Record, limits: Limits, steps: Steps | None = None
-) -> parent.Outcome[HostRan]:
+) -> parent.Outcome[HostRuns]:
     """Have it done with the simulated GPU's PyTorch; or, if need be, without one."""
     try:
         return warm.run(job, limits, steps)
@@ -235,7 +235,7 @@ def _outcome(
         return parent.run(job, limits)
 
 
-def _told(prepared: PreparedCalls, left: Left) -> CaseResult:
+def _judged_case(prepared: PreparedCalls, left: CaseRun) -> CaseResult:
     """Compare what every call left with what is right."""
     if left.problem:
         return case_result(prepared.case, left)

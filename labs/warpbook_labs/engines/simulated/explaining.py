@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from warpbook_labs.engines.simulated.messages import (
-    Followed,
-    HostRan,
+    HostRuns,
+    LineRequest,
     Record,
     RunTorch,
 )
@@ -38,7 +38,7 @@ class Lines(NamedTuple):
     unread: tuple[int, ...] = ()
 
 
-def asked_of(case: CaseResult, from_lines: Sequence[int] = ()) -> Followed | None:
+def asked_of(case: CaseResult, from_lines: Sequence[int] = ()) -> LineRequest | None:
     """Say what is asked of a case; None where there is nothing to ask.
 
     Args:
@@ -50,24 +50,24 @@ def asked_of(case: CaseResult, from_lines: Sequence[int] = ()) -> Followed | Non
     if wrong is not None:
         known = (wrong.computed_line, wrong.line, *from_lines)
         lines = tuple(dict.fromkeys(line for line in known if line))
-        return Followed(wrong.output, max(case.call, 1), lines)
+        return LineRequest(wrong.output, max(case.call, 1), lines)
     if not case.is_beyond:
         return None
     counted = _COUNTED.search(case.message)
-    return Followed("", 1, (int(counted[1]),) if counted else ())
+    return LineRequest("", 1, (int(counted[1]),) if counted else ())
 
 
 def followed(
     job: RunTorch | Record,
-    question: Followed,
-    outcome_of: Callable[[RunTorch | Record], parent.Outcome[HostRan]],
+    question: LineRequest,
+    outcome_of: Callable[[RunTorch | Record], parent.Outcome[HostRuns]],
 ) -> Lines:
     """Do a job of one case once more, and give the lines that are asked for."""
     job = msgspec.structs.replace(
         job, followed=question, case_s=_TIMES_LONGER * job.case_s
     )
     outcome = outcome_of(job)
-    if not isinstance(outcome.result, HostRan):
+    if not isinstance(outcome.result, HostRuns):
         return Lines()
     last_line = len(job.source.splitlines())
     lines = [line for left in outcome.result.cases for line in left.lines]

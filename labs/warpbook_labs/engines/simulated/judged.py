@@ -11,13 +11,13 @@ import numpy as np
 
 from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.judge import judge
-from warpbook_labs.engines.simulated.messages import HostJudged, Judge, Trial, Verdict
+from warpbook_labs.engines.simulated.messages import HostVerdicts, Judge, Trial, Verdict
 from warpbook_labs.engines.simulated.program import Program
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 
 
-def judged(job: Judge) -> HostJudged:
-    return HostJudged(tuple(_verdict(trial) for trial in job.trials))
+def judged(job: Judge) -> HostVerdicts:
+    return HostVerdicts(tuple(_verdict(trial) for trial in job.trials))
 
 
 def _verdict(trial: Trial) -> Verdict:

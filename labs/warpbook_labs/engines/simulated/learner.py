@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from warpbook_labs.engines.simulated.lacking import lacking
 from warpbook_labs.engines.simulated.messages import (
+    CaseRun,
     HostCall,
     HostCase,
-    HostRan,
-    Left,
+    HostRuns,
     Record,
     RunTorch,
 )
@@ -59,16 +59,16 @@ class _CantLoad(SourceProblem):
 
 def run_cases(
     job: RunTorch | Record,
-    one: Callable[[Load, HostCase], Left],
+    one: Callable[[Load, HostCase], CaseRun],
     writes_of: VersionOf = version_of,
-) -> HostRan | Refused:
+) -> HostRuns | Refused:
     """Do every case of a job, up to the first that takes too long.
 
     Args:
         writes_of: counts how often a tensor was written.
     """
     warnings.showwarning = _print_warning
-    done: list[Left] = []
+    done: list[CaseRun] = []
     try:
         for case in job.cases:
             done.append(_left(job, case, one, writes_of))
@@ -78,7 +78,7 @@ def run_cases(
                 break
     except _CantLoad as problem:
         return Refused(str(problem), problem.status, problem.line)
-    return HostRan(tuple(done))
+    return HostRuns(tuple(done))
 
 
 def values_of(case: HostCase, call: HostCall) -> dict[str, NDArray[Any]]:
@@ -95,9 +95,9 @@ def values_of(case: HostCase, call: HostCall) -> dict[str, NDArray[Any]]:
 def _left(
     job: RunTorch | Record,
     case: HostCase,
-    one: Callable[[Load, HostCase], Left],
+    one: Callable[[Load, HostCase], CaseRun],
     writes_of: VersionOf,
-) -> Left:
+) -> CaseRun:
     printed = Printed()
     try:
         # of the CPU: on a busy machine the same code takes longer by the clock
@@ -112,14 +112,14 @@ def _left(
     except _CantLoad:
         raise
     except NotFit as problem:
-        return Left(problem=str(problem), printed=printed.held)
+        return CaseRun(problem=str(problem), printed=printed.held)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = words_of(problem, job.case_s, SOURCE_NAME, _IMPORTED)
         if line is None and isinstance(problem, TypeError):
             words = f"TypeError: {problem}. They are called as {_called(case)}."
         is_too_long = isinstance(problem, TooLong)
         lack = lacking(problem, SOURCE_NAME)
-        return Left(
+        return CaseRun(
             problem=lack or words,
             line=line,
             is_unsupported=bool(lack),

@@ -43,7 +43,7 @@ class HostCase(Struct, frozen=True):
     calls: tuple[HostCall, ...]
 
 
-class Followed(Struct, frozen=True):
+class LineRequest(Struct, frozen=True):
     """Of what the lines are asked, in a case that is done once more for it."""
 
     #: what a call of `run` left in it, if it is that; the first call is 1
@@ -53,7 +53,7 @@ class Followed(Struct, frozen=True):
     lines: tuple[int, ...] = ()
 
 
-class Left(Struct, frozen=True):
+class CaseRun(Struct, frozen=True):
     """What one case left."""
 
     #: of a run with PyTorch: by call, what buffers hold that may be written
@@ -74,41 +74,41 @@ class Left(Struct, frozen=True):
     unread: tuple[int, ...] = ()
 
 
-class HostRan(Struct, frozen=True, tag="host ran"):
+class HostRuns(Struct, frozen=True, tag="host ran"):
     """Every case, up to the first that took too long."""
 
-    cases: tuple[Left, ...]
+    cases: tuple[CaseRun, ...]
 
 
-class RunTorch(Job[HostRan], frozen=True, tag="run torch"):
+class RunTorch(Job[HostRuns], frozen=True, tag="run torch"):
     """Run host code with PyTorch on the CPU."""
 
     work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.simulated.on_cpu", HostRan, _WITH_TORCH
+        "warpbook_labs.engines.simulated.on_cpu", HostRuns, _WITH_TORCH
     )
     source: str
     given: str
     cases: tuple[HostCase, ...]
     #: for each
     case_s: float
-    followed: Followed | None = None
+    followed: LineRequest | None = None
 
 
 class RunOnCpu(RunTorch, frozen=True, tag="run on cpu"):
     """Run host code with tensors of the CPU, also where a GPU could be simulated."""
 
-    work: ClassVar[Work] = Work("warpbook_labs.engines.simulated.on_cpu", HostRan)
+    work: ClassVar[Work] = Work("warpbook_labs.engines.simulated.on_cpu", HostRuns)
 
 
-class Record(Job[HostRan], frozen=True, tag="record"):
+class Record(Job[HostRuns], frozen=True, tag="record"):
     """Run host code with a PyTorch that records what it is asked of a GPU."""
 
-    work: ClassVar[Work] = Work(_WITH_TORCH, HostRan)
+    work: ClassVar[Work] = Work(_WITH_TORCH, HostRuns)
     source: str
     given: str
     cases: tuple[HostCase, ...]
     case_s: float
-    followed: Followed | None = None
+    followed: LineRequest | None = None
 
 
 class Buffer(Struct, frozen=True):
@@ -157,16 +157,16 @@ class Verdict(Struct, frozen=True):
     convolution_percents: dict[str, int] = {}
 
 
-class HostJudged(Struct, frozen=True, tag="host judged"):
+class HostVerdicts(Struct, frozen=True, tag="host judged"):
     """Every program."""
 
     verdicts: tuple[Verdict, ...]
 
 
-class Judge(Job[HostJudged], frozen=True, tag="judge"):
+class Judge(Job[HostVerdicts], frozen=True, tag="judge"):
     """Run recorded programs on the simulated GPU."""
 
     work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.simulated.with_torch", HostJudged
+        "warpbook_labs.engines.simulated.with_torch", HostVerdicts
     )
     trials: tuple[Trial, ...]

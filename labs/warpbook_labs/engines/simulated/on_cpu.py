@@ -15,9 +15,9 @@ import numpy as np
 from warpbook_labs.engines.simulated.lacking import leave_out_compiler
 from warpbook_labs.engines.simulated.learner import Load, NotFit, run_cases, values_of
 from warpbook_labs.engines.simulated.messages import (
+    CaseRun,
     HostCase,
-    HostRan,
-    Left,
+    HostRuns,
     RunOnCpu,
     RunTorch,
 )
@@ -119,11 +119,11 @@ def _leave_out_gpu(cuda: Any) -> None:
         setattr(cuda.nvtx, name, idle)
 
 
-def do(job: RunTorch | RunOnCpu) -> HostRan | Refused:
+def do(job: RunTorch | RunOnCpu) -> HostRuns | Refused:
     return run_cases(job, _run)
 
 
-def _run(load: Load, case: HostCase) -> Left:
+def _run(load: Load, case: HostCase) -> CaseRun:
     torch: Any = importlib.import_module("torch")
     memory = {
         buffer.name: np.empty(buffer.shape, buffer.dtype)  # the same for every call
@@ -148,4 +148,4 @@ def _run(load: Load, case: HostCase) -> Left:
                 if buffer.is_written
             }
         )
-    return Left(tuple(outputs))
+    return CaseRun(tuple(outputs))

@@ -16,9 +16,9 @@ from warpbook_labs.cases.bounds import beyond_bounds
 from warpbook_labs.engines.simulated.case_results import case_result
 from warpbook_labs.engines.simulated.messages import (
     Buffer,
-    HostJudged,
+    CaseRun,
+    HostVerdicts,
     Judge,
-    Left,
     Trial,
     Verdict,
 )
@@ -53,7 +53,7 @@ class NotJudged(Exception):
     """The process that judges did not come to an end; the message says why."""
 
 
-class Told(NamedTuple):
+class JudgedCase(NamedTuple):
     """What a learner is told of a case, and what may explain it."""
 
     case: CaseResult
@@ -65,9 +65,9 @@ class Told(NamedTuple):
 
 def told_simulated(
     counted: Sequence[Counted],
-    ran: Sequence[tuple[PreparedCalls, Left]],
+    ran: Sequence[tuple[PreparedCalls, CaseRun]],
     limits: Limits,
-) -> list[Told]:
+) -> list[JudgedCase]:
     """Run recorded programs on the simulated GPU, and say how that went.
 
     Args:
@@ -84,22 +84,22 @@ def told_simulated(
         verdict = verdict_of.get(id(left))
         if verdict is None:
             words = "" if left.problem else INVALID_MESSAGE
-            results.append(Told(case_result(prepared.case, left, words)))
+            results.append(JudgedCase(case_result(prepared.case, left, words)))
         elif verdict.refused or not _is_whole(prepared, verdict):
             words = verdict.refused or INVALID_MESSAGE
-            results.append(Told(case_result(prepared.case, left, words)))
+            results.append(JudgedCase(case_result(prepared.case, left, words)))
         else:
-            case = _told(counted, prepared, left, verdict, limits)
+            case = _judged_case(counted, prepared, left, verdict, limits)
             is_open = case.is_hidden and case.wrong is not None and not case.findings
             looked_line = verdict.first_look if is_open else None
-            results.append(Told(case, _sources(case, verdict), looked_line))
+            results.append(JudgedCase(case, _sources(case, verdict), looked_line))
     return results
 
 
-def _told(
+def _judged_case(
     counted: Sequence[Counted],
     prepared: PreparedCalls,
-    left: Left,
+    left: CaseRun,
     verdict: Verdict,
     limits: Limits,
 ) -> CaseResult:
@@ -170,7 +170,7 @@ def _beyond_bounds(
     return ""
 
 
-def _holds_for_others(left: Left, prepared: PreparedCalls, limits: Limits) -> bool:
+def _holds_for_others(left: CaseRun, prepared: PreparedCalls, limits: Limits) -> bool:
     """Tell whether a program is right with other inputs of the same case, too."""
     others = prepared.with_other_inputs()
     [verdict] = _verdicts([(left, others)], limits)
@@ -180,7 +180,7 @@ def _holds_for_others(left: Left, prepared: PreparedCalls, limits: Limits) -> bo
 
 
 def _verdicts(
-    trials: Sequence[tuple[Left, PreparedCalls]], limits: Limits
+    trials: Sequence[tuple[CaseRun, PreparedCalls]], limits: Limits
 ) -> Sequence[Verdict]:
     """Have programs judged, each with the inputs of a case."""
     if not trials:
@@ -189,7 +189,7 @@ def _verdicts(
     processor_s = _START_S + _PROGRAM_S * len(trials)
     limits = msgspec.structs.replace(limits, processor_s=processor_s)
     outcome = warm.run(job, limits)
-    if not isinstance(outcome.result, HostJudged):
+    if not isinstance(outcome.result, HostVerdicts):
         raise NotJudged(outcome.message)
     if len(outcome.result.verdicts) != len(trials):
         raise NotJudged(INVALID_MESSAGE)

@@ -22,13 +22,13 @@ from warpbook_labs.engines.simulated.learner import (
 )
 from warpbook_labs.engines.simulated.messages import (
     Buffer,
+    CaseRun,
     HostBuffer,
     HostCall,
     HostCase,
-    HostJudged,
-    HostRan,
+    HostRuns,
+    HostVerdicts,
     Judge,
-    Left,
     Record,
     RunTorch,
     Trial,
@@ -64,7 +64,7 @@ _NOT_KNOWN = (
 )
 _session: Callable[..., Any]
 _writes_of: Callable[[Any], int | None]
-_judged: Callable[[Judge], HostJudged]
+_judged: Callable[[Judge], HostVerdicts]
 
 
 def prepare() -> None:
@@ -101,7 +101,7 @@ def prepare() -> None:
     _rehearse()
 
 
-def do(job: RunTorch | Record | Judge) -> HostRan | HostJudged | Refused:
+def do(job: RunTorch | Record | Judge) -> HostRuns | HostVerdicts | Refused:
     """Run or record every case, or judge every program."""
     if isinstance(job, Judge):
         return _judged(job)
@@ -117,7 +117,7 @@ def _rehearse() -> None:
     call = HostCall({"x": bytes(16), "y": bytes(16)}, {})
     case = HostCase({"n": 4}, buffers, (call, call))
     rehearsed = do(Record(_REHEARSAL, "", (case,), 10.0))
-    if not isinstance(rehearsed, HostRan) or rehearsed.cases[0].problem:
+    if not isinstance(rehearsed, HostRuns) or rehearsed.cases[0].problem:
         raise RuntimeError(f"The simulated GPU does not work: {rehearsed}")
     program = rehearsed.cases[0].program
     parameters = (
@@ -130,7 +130,7 @@ def _rehearse() -> None:
         raise RuntimeError(f"The simulated GPU does not work: {verdict.refused}")
 
 
-def _record(load: Load, case: HostCase) -> Left:
+def _record(load: Load, case: HostCase) -> CaseRun:
     places = {
         buffer.name: (np.zeros(buffer.shape, buffer.dtype), buffer.place)
         for buffer in case.buffers
@@ -144,10 +144,10 @@ def _record(load: Load, case: HostCase) -> Left:
             module.run(state, **session.tensors, **call.numbers)
         # what is released from here on, nobody asked for
         program = session.program()
-    return Left(program=msgspec.msgpack.encode(program))
+    return CaseRun(program=msgspec.msgpack.encode(program))
 
 
-def _run(load: Load, case: HostCase) -> Left:
+def _run(load: Load, case: HostCase) -> CaseRun:
     """Run a case with the inputs that count, and tell what its buffers hold."""
     places = {
         buffer.name: (np.empty(buffer.shape, buffer.dtype), buffer.place)
@@ -172,4 +172,4 @@ def _run(load: Load, case: HostCase) -> Left:
                 ):
                     raise NotFit(f"It writes `{buffer.name}`, which is an input.")
             outputs.append({e.name: held[e.name] for e in case.buffers if e.is_written})
-    return Left(tuple(outputs))
+    return CaseRun(tuple(outputs))

@@ -10,7 +10,7 @@ import pytest
 from tests.labs.simulated.learner_file import judged_file, left_of
 from tests.labs.simulated.sample_lab import RIGHT
 from warpbook_labs.course.session import check_public, find
-from warpbook_labs.engines.simulated.messages import Left
+from warpbook_labs.engines.simulated.messages import CaseRun
 from warpbook_labs.lab.loaded import LoadedLab
 
 #: programs ask these of one GPU, and go by the answer
@@ -76,7 +76,7 @@ MODES = (
 HOST_LABS = ("host-device-copies", "fix-the-trace", "convolution-settings")
 
 
-def left_by(call: str, where: str = "run") -> Left:
+def left_by(call: str, where: str = "run") -> CaseRun:
     """Ask it, while 1,024 bytes of the GPU are held."""
     at_import = "" if where == "run" else f"print(repr({call}))\n"
     source = (

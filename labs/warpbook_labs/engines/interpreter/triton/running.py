@@ -26,11 +26,11 @@ import numpy as np
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.execution import Memory
 from warpbook_labs.engines.interpreter.jobs import (
-    Asked,
     Interpreted,
     InterpretTriton,
+    LineQuestion,
     Origin,
-    Ran,
+    RunResult,
 )
 from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported
 from warpbook_labs.engines.interpreter.triton.memory import (
@@ -55,7 +55,7 @@ from warpbook_labs.sandbox.work import Status
 
 
 def origin_of(
-    question: Asked,
+    question: LineQuestion,
     follower: Follower,
     held: Sequence[Memory],
     reports: Sequence[Report],
@@ -79,7 +79,7 @@ def origin_of(
     return Origin(lines, line, launches, has_written)
 
 
-def _writer_beside(question: Asked, held: Sequence[Memory]) -> tuple[int, bool]:
+def _writer_beside(question: LineQuestion, held: Sequence[Memory]) -> tuple[int, bool]:
     """Give the line that wrote the nearest element before, and whether it is another.
 
     The line is 0 where nobody has written any.
@@ -227,11 +227,11 @@ def do(job: InterpretTriton) -> Interpreted:
     return Interpreted(tuple(runs))
 
 
-def _run(job: InterpretTriton, run: execution.Run) -> Ran:
+def _run(job: InterpretTriton, run: execution.Run) -> RunResult:
     left_s = job.processor_s - time.process_time()
     if left_s <= 0:
         words = "It was not run, since a case before it took too long."
-        return Ran((), (), words, "not run")
+        return RunResult((), (), words, "not run")
     memory = TritonMemory(run.memory)
     reports: list[Report] = []
     printed = _Printed()
@@ -249,7 +249,7 @@ def _run(job: InterpretTriton, run: execution.Run) -> Ran:
     except MemoryError:
         raise
     except NoSource as problem:
-        return Ran((), (), str(problem), "refused", line=problem.line)
+        return RunResult((), (), str(problem), "refused", line=problem.line)
     except TooLong as problem:
         reports = reports or [Report()]
         reports[-1].stopped = True
@@ -257,13 +257,13 @@ def _run(job: InterpretTriton, run: execution.Run) -> Ran:
     except BaseException as problem:  # noqa: BLE001 - whatever a kernel raises
         words, line = words_and_line(problem)
         status: Status = "unsupported" if _is_unsupported(problem) else "refused"
-        return Ran((), (), at_line(words, line), status, line=line)
+        return RunResult((), (), at_line(words, line), status, line=line)
     reports[-1].printed = printed.getvalue()
     held = memory.left()
     origin = None
     if job.question is not None and follower is not None:
         origin = origin_of(job.question, follower, held, reports)
-    return Ran(tuple(reports), held, origin=origin)
+    return RunResult(tuple(reports), held, origin=origin)
 
 
 def _is_unsupported(problem: BaseException) -> bool:

@@ -17,11 +17,11 @@ from warpbook_labs.cases.execution import (
     Run,
 )
 from warpbook_labs.engines.interpreter.jobs import (
-    Asked,
     Interpret,
     Interpreted,
+    LineQuestion,
     Origin,
-    Ran,
+    RunResult,
 )
 from warpbook_labs.engines.interpreter.ptx.machine.machine import Machine
 from warpbook_labs.engines.interpreter.ptx.memory.spaces import Buffer
@@ -64,19 +64,19 @@ def do(job: Interpret) -> Interpreted | Refused:
         return Refused(str(problem))
 
 
-def _noted(ran: Ran) -> Ran:
+def _noted(ran: RunResult) -> RunResult:
     note_step()
     return ran
 
 
-def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
+def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> RunResult:
     if is_over():
         words = "It was not run, since a case before it took too long."
-        return Ran((), (), words, "not run")
+        return RunResult((), (), words, "not run")
     try:
         return _launched(job, run, is_over)
     except Unsupported as problem:
-        return Ran(
+        return RunResult(
             (),
             (),
             str(problem),
@@ -85,16 +85,16 @@ def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
             line=problem.line,
         )
     except PtxError as problem:
-        return Ran((), (), str(problem), "refused")
+        return RunResult((), (), str(problem), "refused")
     except MemoryError:
         raise
     except Exception as problem:  # noqa: BLE001 - `asm` says what no compiler would
         what = f"{type(problem).__name__}: {problem}"[:200]
         words = f"This interpreter can't make sense of the kernel ({what})."
-        return Ran((), (), words, "unsupported")
+        return RunResult((), (), words, "unsupported")
 
 
-def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
+def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> RunResult:
     machine = Machine(job.ptx)
     if job.question is not None:
         machine.follow(launch.kernel for launch in run.launches)
@@ -137,21 +137,25 @@ def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
         and reports[-1].stopped
         and job.question.what != "finding"
     ):
-        return Ran(reports, held)
+        return RunResult(reports, held)
     if job.question is not None and not job.question.is_again:
-        return Ran(reports, held, origin=_origin(job.question, machine, run, buffers))
+        return RunResult(
+            reports, held, origin=_origin(job.question, machine, run, buffers)
+        )
     if reports[-1].stopped or not machine.has_changed():
-        return Ran(reports, held)
+        return RunResult(reports, held)
     # what the program keeps from call to call may spoil the next
     machine.put_back(buffers.values())
     again = launched()
     if job.question is not None:
-        return Ran(reports, held, origin=_origin(job.question, machine, run, buffers))
-    return Ran(reports, held, again=_held(machine, outputs), again_reports=again)
+        return RunResult(
+            reports, held, origin=_origin(job.question, machine, run, buffers)
+        )
+    return RunResult(reports, held, again=_held(machine, outputs), again_reports=again)
 
 
 def _origin(
-    question: Asked, machine: Machine, run: Run, buffers: dict[str, Buffer]
+    question: LineQuestion, machine: Machine, run: Run, buffers: dict[str, Buffer]
 ) -> Origin:
     origins = machine.origins
     assert origins is not None
