@@ -128,11 +128,11 @@ def test_bounds_are_told_from_both_sides() -> None:
     counts = Counts(global_sectors=10)
     few = Counted("global_sectors", "Read more.", least="n + 1")
     many = Counted("global_sectors", "Read less.", most="n - 1")
-    assert beyond_bounds([few], counts, {"n": 9}) == ""
+    assert beyond_bounds([few], counts, {"n": 9}).words == ""
     sentence = "Read more. Counted: 10 global sectors, at least 11."
-    assert beyond_bounds([few, many], counts, {"n": 10}) == sentence
+    assert beyond_bounds([few, many], counts, {"n": 10}).words == sentence
     sentence = "Read less. Counted: 10 global sectors, at most 9."
-    assert beyond_bounds([many, few], counts, {"n": 10}) == sentence
+    assert beyond_bounds([many, few], counts, {"n": 10}).words == sentence
 
 
 def test_one_is_told_in_the_singular() -> None:
@@ -144,7 +144,7 @@ def test_one_is_told_in_the_singular() -> None:
         ("copies", "1 copy"),
     ):
         counted = Counted(count, "Less.", most="0")
-        sentence = beyond_bounds([counted], counts, {})
+        sentence = beyond_bounds([counted], counts, {}).words
         assert sentence == f"Less. Counted: {words}, at most 0."
 
 

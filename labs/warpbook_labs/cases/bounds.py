@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpbook_labs.lab.entry_names import plain_name
 from warpbook_labs.lab.expressions import value
@@ -52,6 +52,13 @@ _MATRIX = re.compile(r"^\s+(?:@\S+ )?(?:wgmma\.mma_async|mma\.sync)\.", re.M)
 _AFTER_NAME = "__"
 
 
+class Beyond(NamedTuple):
+    """What lies beyond a bound and what to do, in words, and the lines they name."""
+
+    words: str = ""
+    lines: tuple[int, ...] = ()
+
+
 def beyond_bounds(
     counted: Iterable[Counted],
     counts: Any,
@@ -59,7 +66,7 @@ def beyond_bounds(
     parts: Mapping[str, Mapping[str, int]] | None = None,
     lines: Mapping[str, Sequence[int]] | None = None,
     instead: Sequence[int] = (),
-) -> str:
+) -> Beyond:
     """Say of the first count that lies beyond its bounds what to do; nothing if none.
 
     Args:
@@ -74,11 +81,12 @@ def beyond_bounds(
             words = (
                 f"{_count_words(bound, got, 'at most', most)}.{_split(parts, bound)}"
             )
-            return words + _line_words((lines or {}).get(bound.count, ()))
+            named = tuple((lines or {}).get(bound.count, ()))
+            return Beyond(words + _line_words(named), named)
         if bound.least and got < (least := value(bound.least, sizes)):
             words = f"{_count_words(bound, got, 'at least', least)}."
-            return words + _instead(bound, instead)
-    return ""
+            return Beyond(words + _instead(bound, instead))
+    return Beyond()
 
 
 def is_above(bound: Counted, counts: Any, sizes: Mapping[str, int]) -> bool:

@@ -2,8 +2,8 @@
 
     python -m warpbook_labs.engines.answers.dialogue_child LIMITS EMPTY_FOLDER
 
-The first message is an `Opening`, each later one a `FunctionCall`; each is answered. One that
-asks for no function begins the learner's module anew.
+The first message is an `Opening`, each later one a `FunctionCall`, and all are
+answered. One that asks for no function begins the learner's module anew.
 """
 
 from __future__ import annotations

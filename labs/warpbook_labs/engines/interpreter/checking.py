@@ -262,9 +262,9 @@ class _CheckedCase:
                 is_again = wrong is not None
         self._ask(wrong, findings, counts, lines, is_again)
         if findings:
-            findings = with_moved(findings, self._source)
+            findings, is_moved = with_moved(findings, self._source)
         if origin is not None and findings:
-            findings = with_address(findings, origin)
+            findings = with_address(findings, origin, is_moved)
         elif origin is not None and wrong is not None:
             wrong = with_lines(wrong, origin, self._rule)
         products: Counter[int] = Counter()
@@ -347,4 +347,4 @@ class _CheckedCase:
         }
         return beyond_bounds(
             counted, counts, self._case.sizes, lines=count_lines, instead=instead
-        )
+        ).words

@@ -32,7 +32,6 @@ _OF_ADDRESSES = frozenset({"race", "out of bounds", "misaligned", "uninitialised
 _MOST_LINES = 6
 _MOST_LAUNCHES = 3
 _MOST_S = 10
-_MOVED = re.compile(r"moved it there from line")
 #: of which a finding tells
 _ARRAY = re.compile(r"byte [\d,]+ of (?:the shared )?`(\w+)`")
 
@@ -100,12 +99,13 @@ def believed(origin: Origin | None, last_line: int, launches: int) -> Origin | N
     return Origin(lines, writer, numbers, origin.has_written)
 
 
-def with_address(findings: tuple[Finding, ...], origin: Origin) -> tuple[Finding, ...]:
+def with_address(
+    findings: tuple[Finding, ...], origin: Origin, is_moved: bool
+) -> tuple[Finding, ...]:
     """Say of the first finding which lines compute the address."""
     first, *others = findings
-    moved = 1 + len(_MOVED.findall(first.message))
     lines = [line for line in origin.lines if line != first.line]
-    lines = lines[: _MOST_LINES + 1 - moved]
+    lines = lines[: _MOST_LINES - is_moved]
     if not lines:
         return findings
     verb = "decides" if len(lines) == 1 else "decide"
@@ -114,17 +114,23 @@ def with_address(findings: tuple[Finding, ...], origin: Origin) -> tuple[Finding
     return (dataclasses.replace(first, message=words), *others)
 
 
-def with_moved(findings: tuple[Finding, ...], source: str) -> tuple[Finding, ...]:
-    """Say of the first finding where the source has it, if the compiler moved it."""
+def with_moved(
+    findings: tuple[Finding, ...], source: str
+) -> tuple[tuple[Finding, ...], bool]:
+    """Say of the first finding where the source has it, if the compiler moved it.
+
+    Returns:
+        The findings, and whether it did.
+    """
     first, *others = findings
     array = _ARRAY.search(first.message)
     if array is None or first.line is None:
-        return findings
+        return findings, False
     line = next(iter(moved_from(source, first.line, array[1])), None)
     if line is None:
-        return findings
+        return findings, False
     words = f"{first.message} The compiler moved it there from line {line}."
-    return (dataclasses.replace(first, message=words), *others)
+    return (dataclasses.replace(first, message=words), *others), True
 
 
 def with_lines(wrong: WrongElement, origin: Origin, rule: Rule) -> WrongElement:

@@ -167,7 +167,7 @@ def check_host(submission: Submission, cases: Sequence[DrawnCase]) -> CheckResul
             if question is not None:
                 job = _job(submission, lab.host, [prepared])
                 lines = followed(job, question, partial(_outcome, limits=limits))
-                done[place] = with_lines(done[place], lines)
+                done[place] = with_lines(done[place], lines, one.lines)
                 is_explained = True
     done += (case_result(case, CaseRun(), _NOT_RUN) for case in cases[len(done) :])
     right = sum(case.passed for case in done)

@@ -5,7 +5,6 @@ It is done once more for it, so that a check of what passes takes no longer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -22,9 +21,6 @@ from warpbook_labs.results.check import CaseResult
 from warpbook_labs.sandbox import parent
 
 _MOST_LINES = 24
-#: as `cases/bounds.py` says it
-_COUNTED = re.compile(r"Most of it comes from line (\d+)")
-_LINE = re.compile(r"\bline (\d+)")
 #: to follow a source takes so much longer
 _TIMES_LONGER = 5.0
 
@@ -42,7 +38,8 @@ def asked_of(case: CaseResult, from_lines: Sequence[int] = ()) -> LineRequest | 
     """Say what is asked of a case; None where there is nothing to ask.
 
     Args:
-        from_lines: of the GPU's work from which a wrong number came.
+        from_lines: of the GPU's work from which a wrong number came, or that the
+            message of a case beyond its bounds names.
     """
     wrong = case.wrong
     if case.passed or case.findings:
@@ -53,8 +50,7 @@ def asked_of(case: CaseResult, from_lines: Sequence[int] = ()) -> LineRequest | 
         return LineRequest(wrong.output, max(case.call, 1), lines)
     if not case.is_beyond:
         return None
-    counted = _COUNTED.search(case.message)
-    return LineRequest("", 1, (int(counted[1]),) if counted else ())
+    return LineRequest("", 1, tuple(from_lines[:1]))
 
 
 def followed(
@@ -79,27 +75,29 @@ def _believed(lines: list[int], last_line: int) -> tuple[int, ...]:
     return tuple(line for line in lines if 0 < line <= last_line)[:_MOST_LINES]
 
 
-def with_lines(case: CaseResult, lines: Lines) -> CaseResult:
-    """Say from which lines what is wrong came, beside those that are told."""
-    case = _with_origin(case, lines.lines)
+def with_lines(case: CaseResult, lines: Lines, named: Sequence[int]) -> CaseResult:
+    """Say from which lines what is wrong came, beside those that are named."""
+    case = _with_origin(case, lines.lines, named)
     if case.wrong is None or not lines.unread:
         return case
     words = f"{case.message} {unread_words(lines.unread)}"
     return msgspec.structs.replace(case, message=words)
 
 
-def _with_origin(case: CaseResult, lines: Sequence[int]) -> CaseResult:
+def _with_origin(
+    case: CaseResult, lines: Sequence[int], named: Sequence[int]
+) -> CaseResult:
     wrong = case.wrong
-    known = {int(line) for line in _LINE.findall(case.message)}
+    known = set(named)
     if wrong is not None:
         known = {wrong.line or 0, wrong.computed_line or 0}
     others = sorted(set(lines) - known)
     if not others:
         return case
     if wrong is None:
-        named = named_lines(others)
+        source = named_lines(others)
         verb = "lead" if len(others) > 1 else "leads"
-        words = f"{case.message} {named[0].upper()}{named[1:]} {verb} to it."
+        words = f"{case.message} {source[0].upper()}{source[1:]} {verb} to it."
         return msgspec.structs.replace(case, message=words)
     words = f"It came from {named_lines(others)}."
     place = len(case.message)

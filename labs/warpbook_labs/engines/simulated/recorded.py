@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.bounds import beyond_bounds
+from warpbook_labs.cases.bounds import Beyond, beyond_bounds
 from warpbook_labs.engines.simulated.case_results import case_result
 from warpbook_labs.engines.simulated.messages import (
     Buffer,
@@ -57,7 +57,8 @@ class JudgedCase(NamedTuple):
     """What a learner is told of a case, and what may explain it."""
 
     case: CaseResult
-    #: of the GPU's work from which a wrong number came, the nearest first
+    #: of the GPU's work from which a wrong number came, the nearest first; of a case
+    #: beyond its bounds those that its message names
     lines: tuple[int, ...] = ()
     #: it is wrong, and that may be since Python looked at other inputs' numbers: where
     looked_line: int | None = None
@@ -89,10 +90,7 @@ def told_simulated(
             words = verdict.refused or INVALID_MESSAGE
             results.append(JudgedCase(case_result(prepared.case, left, words)))
         else:
-            case = _judged_case(counted, prepared, left, verdict, limits)
-            is_open = case.is_hidden and case.wrong is not None and not case.findings
-            looked_line = verdict.first_look if is_open else None
-            results.append(JudgedCase(case, _sources(case, verdict), looked_line))
+            results.append(_judged_case(counted, prepared, left, verdict, limits))
     return results
 
 
@@ -102,7 +100,7 @@ def _judged_case(
     left: CaseRun,
     verdict: Verdict,
     limits: Limits,
-) -> CaseResult:
+) -> JudgedCase:
     case = prepared.case
     wrong = prepared.first_wrong(_memory(prepared, verdict))
     findings = tuple(
@@ -111,18 +109,19 @@ def _judged_case(
     )
     looked = "" if verdict.first_look is None else at_line(LOOKED, verdict.first_look)
     words = advice = ""
+    named: tuple[int, ...] = ()
     line, is_unsupported = None, False
     if findings:
         words = f"{findings[0].kind}: {findings[0].message}"
     elif wrong is None:
-        words = _beyond_bounds(counted, prepared, verdict)
+        words, named = _beyond_bounds(counted, prepared, verdict)
         # a hidden case was recorded with other inputs anyhow
         is_open = looked and not (words or case.is_hidden)
         if is_open and not _holds_for_others(left, prepared, limits):
             words, line, is_unsupported = looked, verdict.first_look, True
     elif case.is_hidden:
         advice = looked
-    return case_result(
+    result = case_result(
         case,
         left,
         words,
@@ -135,6 +134,9 @@ def _judged_case(
         host_counts=verdict.counts[-1],
         bars=() if case.is_hidden else verdict.bars,
     )
+    is_open = case.is_hidden and wrong is not None and not findings
+    looked_line = verdict.first_look if is_open else None
+    return JudgedCase(result, named or _sources(result, verdict), looked_line)
 
 
 def _sources(case: CaseResult, verdict: Verdict) -> tuple[int, ...]:
@@ -146,28 +148,28 @@ def _sources(case: CaseResult, verdict: Verdict) -> tuple[int, ...]:
 
 def _beyond_bounds(
     counted: Sequence[Counted], prepared: PreparedCalls, verdict: Verdict
-) -> str:
+) -> Beyond:
     """Say which call does more than the lab allows; nothing if none does.
 
     The first of several may set up what the others use, such as a graph.
     """
     sizes, last = prepared.case.sizes, len(verdict.counts) - 1
     parts = {"convolution_percent": verdict.convolution_percents}
-    words = beyond_bounds(
+    beyond = beyond_bounds(
         counted, verdict.counts[last], sizes, parts, verdict.count_lines[last]
     )
-    if words:
-        return words
+    if beyond.words:
+        return beyond
     for number, counts in enumerate(verdict.counts[1:last], 2):
-        words = beyond_bounds(
+        beyond = beyond_bounds(
             [bound for bound in counted if bound.count not in _OF_ALL_CALLS],
             counts,
             sizes,
             lines=verdict.count_lines[number - 1],
         )
-        if words:
-            return f"In call {number}: {words}"
-    return ""
+        if beyond.words:
+            return Beyond(f"In call {number}: {beyond.words}", beyond.lines)
+    return Beyond()
 
 
 def _holds_for_others(left: CaseRun, prepared: PreparedCalls, limits: Limits) -> bool:
