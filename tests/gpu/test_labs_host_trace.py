@@ -16,11 +16,10 @@ import msgspec
 import pytest
 
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
-from warpbook_labs.engines.host import tracing
 from warpbook_labs.engines.simulated.checking import check_host
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.gpu.parent import run_child
-from warpbook_labs.gpu.tracing import RUNS, Answer
+from warpbook_labs.gpu.tracing import RUNS, Answer, TraceRequest
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.submission import Submission
@@ -47,7 +46,7 @@ class Compared(NamedTuple):
 
 def traced(loaded: LoadedLab, text: str, case: DrawnCase, folder: Path) -> TraceReport:
     trace = folder / "t.trace.json.gz"
-    request = tracing._TraceRequest(
+    request = TraceRequest(
         str(loaded.folder), text, case, str(trace), str(folder / "t.jsonl.gz")
     )
     given = msgspec.msgpack.encode(request)

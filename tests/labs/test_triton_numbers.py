@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from warpbook_labs.engines.interpreter.triton.mending import narrowed, widened
+from warpbook_labs.engines.interpreter.triton.patches import narrowed, widened
 
 #: in a process of its own: Triton decides at its start whether it interprets
 SCRIPT = '''

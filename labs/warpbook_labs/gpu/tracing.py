@@ -28,6 +28,21 @@ RUNS = 10
 AT_WORK_S = 1.5
 
 
+class TraceRequest(Struct, frozen=True):
+    """Run one case, and record it."""
+
+    folder: str
+    source: str
+    case: DrawnCase
+    #: are written: a Chrome trace in gzip, and a recording
+    trace: str
+    telemetry: str
+    #: of kernels: the compiled program
+    image: bytes = b""
+    #: of host code: a test has none
+    has_gpu: bool = True
+
+
 class Answer(Struct, frozen=True):
     """Why there is no trace, in words; empty if there is one."""
 
@@ -75,6 +90,12 @@ def case_of(loaded: LoadedLab) -> DrawnCase:
     if speed is None:
         return public_cases(loaded.lab)[0]
     return DrawnCase("timed sizes", dict(speed.sizes), speed.values[0], 0, False)
+
+
+def keep_at_work(run: Callable[[], object]) -> None:
+    until_s = time.monotonic() + AT_WORK_S
+    while time.monotonic() < until_s:
+        run()
 
 
 @contextlib.contextmanager

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from warpbook_labs.engines.kernels import tracing
 from warpbook_labs.engines.kernels.tracing import trace_submission
 from warpbook_labs.errors import NoTrace
 from warpbook_labs.gpu.gpu import Gpu
+from warpbook_labs.gpu.tracing import TraceRequest, case_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.submission import Submission
@@ -41,11 +41,11 @@ def test_a_source_without_a_launch_is_not_traced(tmp_path: Path) -> None:
 
 
 def test_without_pytorch_it_is_said_how_to_get_it(tmp_path: Path) -> None:
-    request = tracing._Asked(
+    request = TraceRequest(
         folder=str(LAB),
         source=load(LAB).reference,
         image=b"",
-        case=tracing.case_of(load(LAB)),
+        case=case_of(load(LAB)),
         trace=str(tmp_path / "t"),
         telemetry=str(tmp_path / "u"),
     )

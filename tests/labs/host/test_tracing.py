@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 
 from tests.labs.host.small_lab import RIGHT, write_lab
-from warpbook_labs.engines.host import tracing
 from warpbook_labs.gpu.parent import run_child
-from warpbook_labs.gpu.tracing import case_of
+from warpbook_labs.gpu.tracing import TraceRequest, case_of
 from warpbook_labs.lab.loaded import LoadedLab
 
 LEAVES_A_LINK = """
@@ -30,7 +29,7 @@ def run(state, **given):
 
 
 def traced(loaded: LoadedLab, source: str, trace: Path) -> str:
-    request = tracing._TraceRequest(
+    request = TraceRequest(
         str(loaded.folder),
         source,
         case_of(loaded),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from warpbook_labs.sandbox.lines.following import MOST_LINES, Follower
+from warpbook_labs.sandbox.lines.follower import MOST_LINES, Follower
 from warpbook_labs.sandbox.lines.objects import in_order
 
 FILE = "solution.py"

@@ -11,15 +11,12 @@ import os
 import shutil
 import stat
 import sys
-import time
 from pathlib import Path
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from warpbook_labs.cases.preparation import OwnPython
-from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.nvrtc import CompileError
 from warpbook_labs.engines.host.child_handle import CantBegin, Lost, Raised
 from warpbook_labs.engines.host.correctness import numbers_of, put
@@ -32,10 +29,11 @@ from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.gpu.tracing import (
-    AT_WORK_S,
     RUNS,
+    TraceRequest,
     answer,
     case_of,
+    keep_at_work,
     record_in_child,
     telemetry_of,
 )
@@ -45,15 +43,6 @@ from warpbook_labs.lab.submission import Submission
 
 _WALL_S = 120.0
 _PATIENCE_S = 30.0
-
-
-class _TraceRequest(Struct, frozen=True):
-    folder: str
-    source: str
-    case: DrawnCase
-    trace: str
-    telemetry: str
-    has_gpu: bool = True
 
 
 def trace_submission(
@@ -69,7 +58,7 @@ def trace_submission(
     Raises:
         NoTrace: it could not be recorded.
     """
-    request = _TraceRequest(
+    request = TraceRequest(
         str(submission.loaded.folder),
         submission.source,
         case_of(submission.loaded),
@@ -81,7 +70,7 @@ def trace_submission(
 
 def main() -> None:
     """Do what is asked on stdin, and answer in one line."""
-    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_TraceRequest)
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=TraceRequest)
     answer(
         lambda: _record(request),
         (DriverError, BadLab, CantBegin, Lost, Raised, TooLarge)
@@ -89,7 +78,7 @@ def main() -> None:
     )
 
 
-def _record(request: _TraceRequest) -> None:
+def _record(request: TraceRequest) -> None:
     loaded = load(Path(request.folder))
     of_host = HostRequest(
         request.folder,
@@ -108,7 +97,7 @@ def _record(request: _TraceRequest) -> None:
         session.close()
 
 
-def _recorded(session: Session, loaded: LoadedLab, request: _TraceRequest) -> None:
+def _recorded(session: Session, loaded: LoadedLab, request: TraceRequest) -> None:
     harness, sizes = session.harness, dict(request.case.sizes)
     layout = laid_out(loaded.lab.parameters, sizes)
     rng = np.random.default_rng(request.case.seed)
@@ -123,10 +112,9 @@ def _recorded(session: Session, loaded: LoadedLab, request: _TraceRequest) -> No
     _packed(plain, Path(request.trace))
     if not request.has_gpu:
         return
+    numbers = numbers_of(loaded, given)
     with telemetry_of(Path(request.telemetry)):
-        until_s = time.monotonic() + AT_WORK_S
-        while time.monotonic() < until_s:
-            child.ask(harness.next_run(1, numbers_of(loaded, given)), _PATIENCE_S)
+        keep_at_work(lambda: child.ask(harness.next_run(1, numbers), _PATIENCE_S))
 
 
 def _packed(plain: Path, trace: Path) -> None:

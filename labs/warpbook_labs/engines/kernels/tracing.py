@@ -10,17 +10,14 @@ from __future__ import annotations
 import gzip
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from warpbook_labs.cases.preparation import Prepared
-from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.compiler.programs import image_of, job_of
 from warpbook_labs.errors import BadLab, BadRule, NoTrace
@@ -29,10 +26,11 @@ from warpbook_labs.gpu.driver import Prepared as PreparedLaunch
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.gpu.tracing import (
-    AT_WORK_S,
     RUNS,
+    TraceRequest,
     answer,
     case_of,
+    keep_at_work,
     record_in_child,
     telemetry_of,
 )
@@ -45,17 +43,6 @@ from warpbook_labs.sandbox.limits import Limits
 _PATIENCE_S = 10.0
 _WALL_S = 90.0
 _GUARD_BYTES = 256
-
-
-class _TraceRequest(Struct, frozen=True):
-    """Run one case, and record it."""
-
-    folder: str
-    source: str
-    image: bytes
-    case: DrawnCase
-    trace: str
-    telemetry: str
 
 
 def trace_submission(
@@ -80,24 +67,24 @@ def trace_submission(
     built = warm.run(job, Limits())
     if not isinstance(built.result, Compiled):
         raise NoTrace("It does not compile: `warpbook labs check` says why.")
-    request = _TraceRequest(
+    request = TraceRequest(
         str(submission.loaded.folder),
         submission.source,
-        image_of(built.result),
         case,
         str(trace),
         str(telemetry),
+        image_of(built.result),
     )
     record_in_child("warpbook_labs.engines.kernels.tracing", request, gpu.uuid, _WALL_S)
 
 
 def main() -> None:
     """Do what is asked on stdin, and answer in one line."""
-    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_TraceRequest)
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=TraceRequest)
     answer(lambda: _record(request), (DriverError, BadLab, BadRule))
 
 
-def _record(request: _TraceRequest) -> None:
+def _record(request: TraceRequest) -> None:
     # torch comes first: it brings libraries of its own that CUDA's driver is used with
     capture = _capture()
     device = Device()
@@ -105,9 +92,7 @@ def _record(request: _TraceRequest) -> None:
     run()
     with telemetry_of(Path(request.telemetry)):
         _traced(capture, run, Path(request.trace))
-        until_s = time.monotonic() + AT_WORK_S
-        while time.monotonic() < until_s:
-            run()
+        keep_at_work(run)
 
 
 def _capture() -> Any:
@@ -127,7 +112,7 @@ def _capture() -> Any:
     return kineto.Capture()
 
 
-def _runner(device: Device, request: _TraceRequest) -> Callable[[], None]:
+def _runner(device: Device, request: TraceRequest) -> Callable[[], None]:
     """Make the case ready; what is returned runs it once."""
     loaded = load(Path(request.folder))
     rule = rule_of(loaded.lab, request.source)

@@ -31,7 +31,7 @@ from warpbook_labs.sandbox.learner_code import (
     within,
     words_of,
 )
-from warpbook_labs.sandbox.lines.following import Follower
+from warpbook_labs.sandbox.lines.follower import Follower
 from warpbook_labs.sandbox.lines.objects import VersionOf, merge, version_of
 from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Refused, Status

@@ -36,8 +36,8 @@ from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported
 from warpbook_labs.engines.interpreter.triton.memory import (
     TritonMemory,
 )
-from warpbook_labs.engines.interpreter.triton.mending import mend, mend_library
 from warpbook_labs.engines.interpreter.triton.operations import Operations
+from warpbook_labs.engines.interpreter.triton.patches import mend, mend_library
 from warpbook_labs.engines.interpreter.triton.watching import (
     FILE,
     Watched,
@@ -48,7 +48,7 @@ from warpbook_labs.lab.texts import at_line
 from warpbook_labs.lab.triton.source import translated
 from warpbook_labs.results.findings import Finding, Report
 from warpbook_labs.sandbox.learner_code import TooLong, line_of, load_modules, within
-from warpbook_labs.sandbox.lines.following import MOST_LINES, Follower
+from warpbook_labs.sandbox.lines.follower import MOST_LINES, Follower
 from warpbook_labs.sandbox.lines.objects import in_order
 from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Status

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from warpbook_labs.engines.simulated.lacking import leave_out_compiler
-from warpbook_labs.engines.simulated.pytorch import cuda, device, looking, specials
+from warpbook_labs.engines.simulated.pytorch import cuda, device, host_reads, specials
 from warpbook_labs.engines.simulated.pytorch.accelerator import NotSupported, give_gpu
 from warpbook_labs.engines.simulated.pytorch.current import refuse
 from warpbook_labs.engines.simulated.pytorch.session import Session
@@ -113,7 +113,7 @@ def install() -> None:
     specials.install()
     cuda.install()
     device.install()
-    looking.install()
+    host_reads.install()
     _leave_out_threads()
     _rehearse()
 
