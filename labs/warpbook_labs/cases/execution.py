@@ -31,7 +31,6 @@ class Memory(Struct, frozen=True):
 
     @property
     def is_input(self) -> bool:
-        """Tell whether kernels may only read it."""
         return self.data is not None and not self.is_told
 
 

@@ -53,7 +53,6 @@ class OwnPython:
     def tolerance(
         self, given: Arrays, sizes: dict[str, int], expected: Arrays
     ) -> Arrays:
-        """Give how far it may be off."""
         bounds = self._ask("tolerance", given, dict(sizes), expected)
         for parameter in self._parameters("tolerance", ("output", "inout"), bounds):
             right, shape = (
@@ -72,7 +71,6 @@ class OwnPython:
         parameter: Parameter,
         sizes: Mapping[str, int],
     ) -> NDArray[Any]:
-        """Give one of its arrays in the shape that it must have."""
         held, shape = np.asarray(arrays[parameter.name]), shape_of(parameter, sizes)
         if held.size != np.prod(shape, dtype=np.int64):
             raise self._bad(
@@ -253,7 +251,6 @@ def _no_side(parameter: Parameter, sizes: Mapping[str, int], words: str) -> BadL
 
 
 def is_buffer(parameter: Parameter) -> bool:
-    """Tell whether a parameter is memory, and no number."""
     return parameter.kind in ("input", "output", "inout")
 
 

@@ -29,7 +29,6 @@ class DrawnCase(Struct, frozen=True):
 
 
 def public_cases(lab: Lab) -> list[DrawnCase]:
-    """Give the cases that the learner sees."""
     return [
         DrawnCase(case.about, dict(case.sizes), case.values, case.seed, False)
         for case in lab.public
@@ -68,7 +67,6 @@ def hidden_cases(lab: Lab, seed: int) -> list[DrawnCase]:
 
 
 def large_cases(lab: Lab, seed: int) -> list[DrawnCase]:
-    """Draw hidden cases that only a GPU is fast enough for."""
     if not any(of.device_most for of in lab.hidden.sizes.values()):
         return []
     rng = random.Random(f"large {seed}")

@@ -61,11 +61,9 @@ class DeviceRegion:
             self._pools[name] = address, len(values), values.itemsize
 
     def memory(self, side: Side) -> Memory:
-        """Tell how a child opens what it shares."""
         return Memory("device", self._size_bytes, handle=self._handles[side])
 
     def poison(self, slot: Slot, side: Side) -> None:
-        """Have a buffer hold what is no result."""
         self._copy(self._shared[side], self._poison, slot)
 
     def write(self, slot: Slot, values: Values, side: Side) -> None:
@@ -73,21 +71,17 @@ class DeviceRegion:
         self._tools.device.upload(self._shared[side] + slot.offset, exact)
 
     def read(self, slot: Slot, side: Side) -> Values:
-        """Give what is in what is shared."""
         return self._download(self._shared[side], slot)
 
     def first_unwritten(self, slot: Slot, held: Values) -> int | None:
-        """Give the first byte of `held` that is still as it was poisoned."""
         was = poison(slot.size_bytes, self._key, slot.offset)
         return first_poisoned(slot, held, was)
 
     def own(self) -> None:
-        """Take memory that no child sees, for what follows."""
         self._inputs = self._take(self._size_bytes)
         self._own = {side: self._take(self._size_bytes) for side in self._shared}
 
     def fill(self, slot: Slot, pool: str, key: int) -> None:
-        """Put an input together from a pool, where no child sees it."""
         address, length, item = self._pools[pool]
         to, count = self._inputs + slot.offset, slot.size_bytes // item
         self._tools.fill(to, address, length, item, count, key)
@@ -103,7 +97,6 @@ class DeviceRegion:
             self._tools.device.copy(to, held, size_bytes)
 
     def is_changed(self, slot: Slot, side: Side) -> bool:
-        """Tell whether what is shared is no longer as it was loaded."""
         # bit by bit, of numbers too short, or else too long, to be taken for poison
         bits = "uint8" if slot.size_bytes % 8 else "uint64"
         difference = self._compared(self._shared[side], self._inputs, slot, bits, 0.0)
@@ -123,7 +116,6 @@ class DeviceRegion:
         return self._download(self._own[side], slot)
 
     def wrong(self, slot: Slot, bound: float) -> str:
-        """Compare what both sides left; say in words what is wrong."""
         own = self._own
         difference = self._compared(
             own["learner"], own["baseline"], slot, slot.dtype, bound
@@ -136,7 +128,6 @@ class DeviceRegion:
         return wrong_words(slot, index, difference.how_many)
 
     def close(self) -> None:
-        """Give all memory back; no child may have it open."""
         while self._taken:
             self._tools.device.free(self._taken.pop())
 

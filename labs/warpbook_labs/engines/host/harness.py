@@ -187,7 +187,6 @@ class Harness:
             self.tools.device.wait(_PATIENCE_S)
 
     def region(self, slot: Slot) -> Region:
-        """Give the memory that a buffer lies in."""
         return self.regions[slot.place]
 
     def next_run(

@@ -191,7 +191,6 @@ class HostRegion:
         self._inputs: NDArray[np.uint8] = np.empty(0, np.uint8)
 
     def memory(self, side: Side) -> Memory:
-        """Tell how a child opens what it shares."""
         held = self._shared[side]
         return Memory(self._place, held.size_bytes, held.descriptor)
 
@@ -205,7 +204,6 @@ class HostRegion:
         self._shared[side].bytes[_part(slot)] = exact.reshape(-1).view(np.uint8)
 
     def read(self, slot: Slot, side: Side) -> Values:
-        """Give what is in what is shared."""
         return _shaped(slot, self._shared[side].bytes[_part(slot)].copy())
 
     def first_unwritten(self, slot: Slot, held: Values) -> int | None:
@@ -220,7 +218,6 @@ class HostRegion:
         }
 
     def close(self) -> None:
-        """Give all memory back; no child may have it open."""
         for held in self._shared.values():
             os.close(held.descriptor)
         self._shared.clear()
@@ -254,12 +251,10 @@ class HostRegion:
         self._shared[side].bytes[places] = self._inputs[places]
 
     def is_changed(self, slot: Slot, side: Side) -> bool:
-        """Tell whether what is shared is no longer as it was loaded."""
         part = _part(slot)
         return not is_same(self._shared[side].bytes[part], self._inputs[part])
 
     def keep(self, slots: Sequence[Slot], side: Side) -> None:
-        """Copy outputs from what is shared, as one side left them."""
         for slot in slots:
             part = _part(slot)
             copy(self._own[side][part], self._shared[side].bytes[part])

@@ -77,12 +77,10 @@ class Session:
 
     @property
     def has_learner(self) -> bool:
-        """Tell whether the learner's process can be request."""
         return "learner" in self.harness.children
 
     @property
     def is_timed(self) -> bool:
-        """Tell whether its speed is asked for."""
         return self._speed is not None
 
     @property

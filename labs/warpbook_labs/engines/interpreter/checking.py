@@ -223,7 +223,6 @@ class _CheckedCase:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether learners are not told its numbers."""
         return self._case.is_hidden
 
     @property
@@ -306,7 +305,6 @@ class _CheckedCase:
             self.question = of_counts(lab.counted, counts, lines, sizes)
 
     def _wrong(self, memory: Sequence[execution.Memory]) -> WrongElement | None:
-        """Give the first wrong element, with a line if it can be one of the source."""
         wrong = self._prepared.wrong({part.name: part for part in memory})
         if wrong is None or wrong.line is None or wrong.line <= self._lines:
             return wrong

@@ -86,7 +86,6 @@ class Cell:
         return round(self._rng.uniform(*between) * _US)
 
     def python(self, took: Microseconds) -> None:
-        """Do something that is no call of CUDA."""
         self._now_ns += self.ns(took)
 
     def profiler(self, took: Microseconds) -> None:
@@ -106,7 +105,6 @@ class Cell:
         cost: Microseconds = (4, 6),
         behind: Microseconds = (0.7, 1.3),
     ) -> None:
-        """Launch a kernel, which may begin so long after the one before it."""
         shape = KernelShape((blocks, 1, 1), (256, 1, 1), 32, 0)
         begin_ns = self._now_ns
         self._now_ns += self.ns((0.8, 1.5))

@@ -70,12 +70,10 @@ class PreparedCalls:
 
     @property
     def outputs(self) -> tuple[HostBuffer, ...]:
-        """Give the buffers that `run` may write."""
         return tuple(buffer for buffer in self.buffers if buffer.is_written)
 
     @property
     def input_names(self) -> set[str]:
-        """Name the buffers that hold something before a call."""
         return {
             parameter.name
             for parameter in self._lab.parameters

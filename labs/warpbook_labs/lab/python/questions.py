@@ -159,7 +159,6 @@ def judged(
     data: bytes,
     is_hidden: bool = False,
 ) -> str:
-    """Judge an answer; give in words why it is wrong, nothing if it is right."""
     answer, words = typed(function, data, is_hidden)
     return words or judge(question, answer)
 

@@ -74,11 +74,9 @@ class Objects:
         self._versions: dict[object, object] = {}
 
     def knows(self, value: Any) -> bool:
-        """Tell whether an object was met before."""
         return _key(value) in self._known
 
     def lines(self, value: Any) -> Lines:
-        """Give the lines where it was made and changed, and what it holds."""
         known = None if is_plain(value) else self._known.get(_key(value))
         if known is None:
             return {}

@@ -109,17 +109,14 @@ class Operations:
         return self._plain(getattr(owner, name)(*given, **named))
 
     def triton(self, name: str, *given: Any, **named: Any) -> Any:
-        """Call a function of Triton's, such as "tl.load"."""
         if name == "tl.constexpr":
             return self.constant(*given, **named)
         return self._plain(self._at(name)(*given, **named))
 
     def value(self, name: str) -> Any:
-        """Give a value of Triton's, such as "tl.float32"."""
         return self._plain(self._at(name))
 
     def called(self, kernel: Any, *given: Any, **named: Any) -> Any:
-        """Call a kernel of the same file."""
         if not isinstance(kernel, self._kernel_type):
             raise TypeError(f"{_kind(kernel)} can't be called")
         return kernel.fn(*map(self._plain, given), **named)
@@ -143,7 +140,6 @@ class Operations:
         return float(number) if name == "float" else int(number)
 
     def binary(self, name: str, left: Any, right: Any) -> Any:
-        """Compute with two numbers or tensors, or join two tuples."""
         left, right = self._plain(left), self._plain(right)
         if name == "Add" and isinstance(left, self._tuples):
             return (*left, *self._of_tuple(right))

@@ -98,7 +98,6 @@ class Stores:
 
 
 def address_of(instruction: Instruction) -> Address | None:
-    """Give the address that an instruction reads or writes; of a copy, its target."""
     operands = instruction.operands
     at = 0 if instruction.name in ("st", "red", "cp") else 1
     operand = operands[at] if len(operands) > at else None

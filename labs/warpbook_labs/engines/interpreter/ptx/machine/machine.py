@@ -110,7 +110,6 @@ class Machine:
 
     @property
     def buffers(self) -> list[Buffer]:
-        """Give all buffers, and the program's own variables."""
         return self._memory.buffers
 
     def follow(self, kernels: Iterable[str]) -> None:
@@ -137,26 +136,21 @@ class Machine:
         return self._memory.put(name, values, off_bytes=off_bytes)
 
     def empty(self, name: str, size_bytes: int, off_bytes: int = 0) -> Buffer:
-        """Add a buffer that nobody has written."""
         return self._memory.empty(name, size_bytes, off_bytes)
 
     def has_changed(self) -> bool:
-        """Tell whether the program's own variables hold other values than at first."""
         return not self._memory.is_as_at_first(self._own)
 
     def put_back(self, buffers: Iterable[Buffer]) -> None:
-        """Have buffers hold again what they held at first."""
         self._memory.put_back(buffers)
 
     def read(self, buffer: Buffer, dtype: Any) -> NDArray[Any]:
         return self._memory.read(buffer, dtype)
 
     def writer_lines(self, buffer: Buffer) -> NDArray[np.uint16]:
-        """Give the line that wrote each 4 bytes of a buffer last; 0 if not known."""
         return self._writers.lines(buffer)
 
     def first_unwritten(self, buffer: Buffer) -> int | None:
-        """Give the first byte of a buffer that nobody has written."""
         return self._memory.first_unwritten(buffer)
 
     def run(

@@ -107,7 +107,6 @@ class Tracker:
             accesses.forget()
 
     def read(self, cells: NDArray[np.int64], who: Who) -> list[Race]:
-        """Note a read; give the writes that it races with."""
         races = self._conflicts(self._writes, cells, who, True, False)
         first, other = self._reads
         old = first.thread[cells]

@@ -54,17 +54,14 @@ class Space:
         return copied
 
     def put_back(self, other: Space) -> None:
-        """Hold what the other holds, which is of the same size."""
         self.data[:], self.state[:] = other.data, other.state
 
     def equals(self, other: Space) -> bool:
-        """Tell whether the other holds the same."""
         return np.array_equal(self.data, other.data) and np.array_equal(
             self.state, other.state
         )
 
     def read(self, at: Offsets, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Give what is at these offsets, which suit the type."""
         values: NDArray[Any] = self.data.view(dtype)[at // dtype.itemsize]
         return values
 
@@ -77,7 +74,6 @@ class Space:
         )
 
     def is_anyones(self, at: Offsets, width: int) -> NDArray[np.bool_]:
-        """Tell which offsets lie in something, from the first byte to the last."""
         inside = (at >= 0) & (at <= len(self.state) - width)
         safe = np.where(inside, at, 0)
         is_inside: NDArray[np.bool_] = (
@@ -108,11 +104,9 @@ class Memory:
         self._space: Space | None = None
 
     def put(self, name: str, values: NDArray[Any], off_bytes: int = 0) -> Buffer:
-        """Add a buffer that holds these values, off the alignment by some bytes."""
         return self._add(name, values.nbytes, values.copy(), off_bytes)
 
     def empty(self, name: str, size_bytes: int, off_bytes: int = 0) -> Buffer:
-        """Add a buffer that nobody has written, off the alignment by some bytes."""
         return self._add(name, size_bytes, None, off_bytes)
 
     def _add(
@@ -134,12 +128,10 @@ class Memory:
 
     @property
     def end(self) -> int:
-        """Give the address behind the last buffer."""
         return self._end
 
     @property
     def buffers(self) -> list[Buffer]:
-        """Give all buffers in the order of their addresses."""
         return list(self._buffers)
 
     @property
@@ -152,7 +144,6 @@ class Memory:
         return self._space
 
     def put_back(self, buffers: Iterable[Buffer]) -> None:
-        """Have buffers hold what they held at first."""
         space, wanted = self.space, {buffer.address for buffer in buffers}
         for buffer, values in zip(self._buffers, self._contents, strict=True):
             if buffer.address not in wanted:
@@ -179,7 +170,6 @@ class Memory:
         return self.space.data[begin : begin + buffer.size_bytes].view(dtype).copy()
 
     def first_unwritten(self, buffer: Buffer) -> int | None:
-        """Give the first byte of a buffer that nobody has written."""
         begin = buffer.address - GLOBAL_BASE
         empty = self.space.state[begin : begin + buffer.size_bytes] != WRITTEN
         return int(np.argmax(empty)) if empty.any() else None

@@ -122,17 +122,14 @@ class State:
         )
 
     def active(self, mask: Bools | None) -> Bools:
-        """Give the lanes that are meant; None is all."""
         return np.ones(self.lanes.count, np.bool_) if mask is None else mask
 
     def chosen(self, mask: Bools | None) -> NDArray[np.int64]:
-        """Give the positions of the lanes that are meant."""
         if mask is None:
             return np.arange(self.lanes.count)
         return np.flatnonzero(mask)
 
     def is_read(self, operand: object) -> bool:
-        """Tell whether anything reads what an instruction gives."""
         return isinstance(operand, Register) and operand.name in self.read_registers
 
     def read_from_nobody(self, lane: int, sources: NDArray[np.int64], pc: int) -> None:

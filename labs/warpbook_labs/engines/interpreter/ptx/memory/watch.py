@@ -106,7 +106,6 @@ def _cells(place: Place, width: int, state: State) -> Iterator[tuple[Ints, int]]
 
 
 def count_traffic(place: Place, width: int, pc: int, state: State) -> None:
-    """Count what an access asks of the memory."""
     if place.name not in ("global", "shared"):
         return
     active = np.zeros(state.lanes.count, np.bool_)
@@ -129,7 +128,6 @@ def count_traffic(place: Place, width: int, pc: int, state: State) -> None:
 
 
 def tell_unwritten(place: Place, width: int, pc: int, state: State) -> None:
-    """Tell of a read that meets what nobody has written."""
     written = place.space.is_written(place.at, width)
     if written.all():
         return
@@ -174,7 +172,6 @@ def _tell_early(place: Place, width: int, pc: int, state: State) -> None:
 
 
 def watch_read(place: Place, width: int, pc: int, state: State, strength: int) -> None:
-    """Watch a read; the strength is one of `races.py`."""
     tracker = state.shared_tracker if place.name == "shared" else state.global_tracker
     who = state.who(place.chosen, pc, strength)
     is_shared = place.name == "shared"
