@@ -78,7 +78,7 @@ from warpbook_labs.sandbox import gpu_confinement as confine
 if not confine.close_files(sys.argv[2:]):
     sys.exit(77)
 importlib.import_module("colorsys")
-importlib.import_module("warpbook_labs.grading.grading")
+importlib.import_module("warpbook_labs.grading.table")
 open("/proc/self/status").read()
 try:
     print(open(sys.argv[1]).read())
