@@ -10,8 +10,8 @@ from pathlib import Path
 
 from warpbook.cli.labs.card import card_lines
 from warpbook.cli.labs.quiz import quiz
-        print(joined(card_lines(card)))
-    return 0 if graded.passed else 1
+from warpbook.cli.labs.solution import next_sections, solution
+from warpbook.cli.output import CommandError, print_json
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
 from warpbook_labs.course.authoring import new_lab, part
@@ -285,16 +285,8 @@ def _print_card(options: argparse.Namespace, graded: Graded, source: str) -> int
             left_out=(_USUAL,),
             more=next_sections(options, graded),
         )
-<<<<<<< HEAD
-        text = joined(card_lines(card))
-        # a result knows the lab's id alone, and neither its folder nor the file
-        command = "warpbook labs check {} --question".format
-        print(text.replace(command(graded.result.lab), command(target(options))))
+        print(joined(card_lines(card)))
     return 0 if graded.passed else 1
-=======
-        print(joined(card_lines(card_view)))
-    return 0 if card.passed else 1
->>>>>>> 10123292 (Lines of a source are fields: no sentence is searched for them)
 
 
 def _answer(options: argparse.Namespace, answer: object, *lines: str) -> int:
