@@ -24,8 +24,7 @@ from warpbook_hub.course.courses import person_of, viewer
 from warpbook_hub.course.publications import publication
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
-from warpbook_hub.database.competition_tables import FINAL_JOBS
-from warpbook_hub.database.tables import JOBS, RESULTS
+from warpbook_hub.database.tables import FINAL_JOBS, JOBS, RESULTS
 from warpbook_hub.grader.gpus import devices
 from warpbook_hub.queue.graders import graders
 from warpbook_hub.rules.lateness import Window

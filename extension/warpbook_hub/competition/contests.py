@@ -11,7 +11,7 @@ from warpbook_hub import audit
 from warpbook_hub.competition.measuring import count_open
 from warpbook_hub.course.publications import Publication
 from warpbook_hub.course.windows import all_windows
-from warpbook_hub.database.competition_tables import COMPETITIONS, COMPETITORS
+from warpbook_hub.database.tables import COMPETITIONS, COMPETITORS
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.rules.lateness import DAY_H, HOUR_MS, last_ms
 

@@ -10,8 +10,7 @@ from sqlalchemy import Connection, delete, insert, select
 from warpbook_hub.competition.contests import require
 from warpbook_hub.course.courses import Member, members
 from warpbook_hub.course.publications import Publication
-from warpbook_hub.database.competition_tables import COMPETITORS
-from warpbook_hub.database.tables import MEMBERSHIPS, PUBLICATIONS
+from warpbook_hub.database.tables import COMPETITORS, MEMBERSHIPS, PUBLICATIONS
 from warpbook_hub.errors import BadRequest, Conflict
 
 LEAST_PSEUDONYM, MOST_PSEUDONYM = 2, 30

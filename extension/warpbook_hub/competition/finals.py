@@ -17,8 +17,13 @@ from warpbook_hub.competition.contests import require_settled
 from warpbook_hub.competition.entries import competitors
 from warpbook_hub.competition.measuring import best_of_each, timed_ratio
 from warpbook_hub.course.publications import Publication
-from warpbook_hub.database.competition_tables import FINAL_JOBS, FINALS
-from warpbook_hub.database.tables import JOBS, RESULTS, SUBMISSION_MEMBERS
+from warpbook_hub.database.tables import (
+    FINAL_JOBS,
+    FINALS,
+    JOBS,
+    RESULTS,
+    SUBMISSION_MEMBERS,
+)
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.ids import new_id
 from warpbook_hub.queue.enqueuing import REGRADE_LANE, enqueue

@@ -11,8 +11,13 @@ from sqlalchemy import Connection, select
 
 from warpbook.hub_protocol import GradedFacts, Ratio
 from warpbook_hub.course.windows import windows_of
-from warpbook_hub.database.competition_tables import FINAL_JOBS
-from warpbook_hub.database.tables import JOBS, RESULTS, SUBMISSION_MEMBERS, SUBMISSIONS
+from warpbook_hub.database.tables import (
+    FINAL_JOBS,
+    JOBS,
+    RESULTS,
+    SUBMISSION_MEMBERS,
+    SUBMISSIONS,
+)
 from warpbook_hub.rules.ranks import better_of
 
 _decode_facts = msgspec.json.Decoder(GradedFacts).decode

@@ -8,8 +8,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from warpbook_hub import audit
 from warpbook_hub.course.courses import ensure_person, fit_username
-from warpbook_hub.database.lti_tables import LTI_PEOPLE
-from warpbook_hub.database.tables import OPERATORS, PEOPLE
+from warpbook_hub.database.tables import LTI_PEOPLE, OPERATORS, PEOPLE
 
 
 def name_operators(connection: Connection, now_ms: int, names: Iterable[str]) -> None:

@@ -12,10 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from warpbook_hub.database import settings
 from warpbook_hub.database.dialects import dialect_of
-from warpbook_monitors.database.format_steps import Steps
-
-#: of the newest step `schema_N`
-FORMAT = 1
+from warpbook_hub.database.tables import FORMAT, steps
 
 
 class HubDatabase:
@@ -41,7 +38,7 @@ class HubDatabase:
         """
         self.path = path
         self._dialect = dialect_of(path)
-        self._dialect.migrate(Steps("warpbook_hub.database", "schema", newest))
+        self._dialect.migrate(steps(newest))
         self._to_write = self._dialect.engine(to_write=True)
         self._to_read = self._dialect.engine(to_write=False)
         with self.write() as connection:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from warpbook_hub.database.address import without_password
-from warpbook_hub.database.schema import TABLES
+from warpbook_hub.database.tables import TABLES
 from warpbook_hub.errors import DatabaseBusy, DatabaseUnfit, HubError, NoRoom
 from warpbook_monitors.database.format_steps import (
     NewerFormat,

@@ -1,171 +1,103 @@
-"""The tables as SQLAlchemy sees them; `schema_N.sql` makes them.
+"""The tables, as the steps `schema_N.sql` make them: columns are declared there only.
 
-Only what standard SQL knows: identifiers are texts that the hub draws, times are
-milliseconds since 1970, and JSON is text.
+Identifiers are texts that the hub draws, times are milliseconds since 1970, and JSON is
+text, so that standard SQL does.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Table, Text
+import sqlite3
+from contextlib import closing
+from itertools import groupby
 
-METADATA = MetaData()
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Double,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    select,
+)
+
+from warpbook_monitors.database.format_steps import (
+    SqliteTarget,
+    Steps,
+    bring_up_to_date,
+)
+
+#: of the newest step
+FORMAT = 1
+_TYPES = {
+    "TEXT": Text,
+    "INTEGER": Integer,
+    "BIGINT": BigInteger,
+    "DOUBLE PRECISION": Double,
+}
+_COLUMNS = """
+    SELECT made.name, own.name, own.type
+    FROM sqlite_master AS made, pragma_table_info(made.name) AS own
+    WHERE made.type = 'table' ORDER BY made.rowid, own.cid
+"""
 
 
-def _text(*names: str) -> list[Column[str]]:
-    return [Column(name, Text, nullable=False) for name in names]
+def steps(newest: int = FORMAT) -> Steps:
+    """Return the steps up to a format."""
+    return Steps("warpbook_hub.database", "schema", newest)
 
 
-def _integer(*names: str) -> list[Column[int]]:
-    return [Column(name, Integer, nullable=False) for name in names]
+def _made() -> dict[str, Table]:
+    """Return what the steps make, in an order in which each follows what it names."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        bring_up_to_date(SqliteTarget(connection), steps())
+        rows = connection.execute(_COLUMNS).fetchall()
+    metadata = MetaData()
+    for table, columns in groupby(rows, lambda row: row[0]):
+        Table(
+            table, metadata, *(Column(name, _TYPES[kind]) for _, name, kind in columns)
+        )
+    return dict(metadata.tables)
 
 
-def _time(*names: str) -> list[Column[int]]:
-    return [Column(name, BigInteger, nullable=False) for name in names]
+_BY_NAME = _made()
+TABLES = tuple(_BY_NAME.values())
+SETTINGS = _BY_NAME["settings"]
+PEOPLE = _BY_NAME["people"]
+OPERATORS = _BY_NAME["operators"]
+COURSES = _BY_NAME["courses"]
+SECTIONS = _BY_NAME["sections"]
+MEMBERSHIPS = _BY_NAME["memberships"]
+TEAMS = _BY_NAME["teams"]
+TEAM_MEMBERS = _BY_NAME["team_members"]
+PUBLICATIONS = _BY_NAME["publications"]
+WINDOWS = _BY_NAME["windows"]
+EXTENSIONS = _BY_NAME["extensions"]
+SUBMISSIONS = _BY_NAME["submissions"]
+SUBMISSION_MEMBERS = _BY_NAME["submission_members"]
+GRADERS = _BY_NAME["graders"]
+JOBS = _BY_NAME["jobs"]
+TURNS = _BY_NAME["turns"]
+RESULTS = _BY_NAME["results"]
+REFUSED_RESULTS = _BY_NAME["refused_results"]
+OVERRIDES = _BY_NAME["overrides"]
+APPEALS = _BY_NAME["appeals"]
+AUDIT = _BY_NAME["audit"]
+AUDIT_DETAILS = _BY_NAME["audit_details"]
+LEASE_GPUS = _BY_NAME["lease_gpus"]
+GPU_LEASES = _BY_NAME["gpu_leases"]
+GPU_SESSIONS = _BY_NAME["gpu_sessions"]
+LTI_CONTEXTS = _BY_NAME["lti_contexts"]
+LTI_PEOPLE = _BY_NAME["lti_people"]
+LTI_LINE_ITEMS = _BY_NAME["lti_line_items"]
+LTI_SCORES = _BY_NAME["lti_scores"]
+COMPETITIONS = _BY_NAME["competitions"]
+COMPETITORS = _BY_NAME["competitors"]
+FINALS = _BY_NAME["finals"]
+FINAL_JOBS = _BY_NAME["final_jobs"]
 
 
-def _maybe_time(*names: str) -> list[Column[int]]:
-    return [Column(name, BigInteger) for name in names]
-
-
-SETTINGS = Table("settings", METADATA, *_text("name", "value"))
-PEOPLE = Table(
-    "people",
-    METADATA,
-    *_text("id", "username"),
-    *_time("created_ms"),
-    *_maybe_time("erased_ms"),
-)
-OPERATORS = Table("operators", METADATA, *_text("person", "subject"))
-COURSES = Table(
-    "courses",
-    METADATA,
-    *_text("id", "title"),
-    *_integer("late_budget_h", "timed_runs_per_hour", "appeal_window_h"),
-    *_time("created_ms"),
-    *_text("paused"),
-)
-SECTIONS = Table("sections", METADATA, *_text("id", "course", "name"))
-MEMBERSHIPS = Table(
-    "memberships",
-    METADATA,
-    *_text("course", "person", "section", "role"),
-    *(Column(n, Text, server_default="") for n in ("first_name", "last_name", "email")),
-    *_maybe_time("hidden_ms", "removed_ms"),
-)
-TEAMS = Table("teams", METADATA, *_text("id", "course", "name"))
-TEAM_MEMBERS = Table("team_members", METADATA, *_text("course", "person", "team"))
-PUBLICATIONS = Table(
-    "publications",
-    METADATA,
-    *_text("id", "course", "lab", "title", "language", "lab_digest"),
-    *_integer("is_timed", "is_team_work"),
-    *_text("scheme"),
-    Column("late_percent_per_day", Double, nullable=False),
-    Column("most_attempts", Integer),
-    *_text("reference"),
-    *_time("published_ms"),
-    *_maybe_time("withdrawn_ms"),
-)
-WINDOWS = Table(
-    "windows",
-    METADATA,
-    *_text("publication", "section"),
-    *_time("opens_ms", "due_ms", "closes_ms"),
-)
-EXTENSIONS = Table(
-    "extensions",
-    METADATA,
-    *_text("publication", "person"),
-    *_time("due_ms", "closes_ms"),
-    *_text("reason", "granted_by"),
-    *_time("granted_ms"),
-)
-SUBMISSIONS = Table(
-    "submissions",
-    METADATA,
-    *_text("id", "publication", "person", "party"),
-    *_integer("number"),
-    *_text("request"),
-    *_time("received_ms"),
-    *_text("source_digest"),
-    *_integer("source_bytes"),
-    *_text("source"),
-    *_time("seed"),
-    *_maybe_time("replaced_ms"),
-)
-SUBMISSION_MEMBERS = Table(
-    "submission_members", METADATA, *_text("submission", "person")
-)
-GRADERS = Table(
-    "graders",
-    METADATA,
-    *_text("id", "name", "token_digest", "state"),
-    *_integer("cpu_slots"),
-    *_text("devices"),
-    *_time("registered_ms"),
-    *_maybe_time("seen_ms"),
-)
-JOBS = Table(
-    "jobs",
-    METADATA,
-    *_text("id", "submission", "publication", "party"),
-    *_integer("run"),
-    *_text("stage", "state"),
-    *_integer("lane", "turn"),
-    *_time("queued_ms", "not_before_ms"),
-    *_integer("fence"),
-    Column("grader", Text),
-    *_text("device"),
-    *_maybe_time("leased_ms", "lease_until_ms"),
-    *_integer("crashes", "busy"),
-    *_maybe_time("finished_ms"),
-    *_text("note"),
-)
-TURNS = Table("turns", METADATA, *_text("party", "stage"), *_time("served_ms"))
-RESULTS = Table(
-    "results",
-    METADATA,
-    *_text("job", "submission"),
-    *_integer("run"),
-    *_text("stage"),
-    *_integer("fence"),
-    *_text("grader"),
-    *_time("received_ms", "took_ms"),
-    *_text("lab_digest", "facts", "evidence"),
-    *_time("gpu_ms"),
-    *_maybe_time("energy_mj"),
-)
-REFUSED_RESULTS = Table(
-    "refused_results",
-    METADATA,
-    *_text("id", "job"),
-    *_integer("fence"),
-    *_text("grader"),
-    *_time("refused_ms"),
-    *_text("reason"),
-)
-OVERRIDES = Table(
-    "overrides",
-    METADATA,
-    *_text("id"),
-    *_time("number"),
-    *_text("publication", "person"),
-    Column("points", Double),
-    *_text("reason", "made_by"),
-    *_time("made_ms"),
-)
-APPEALS = Table(
-    "appeals",
-    METADATA,
-    *_text("id", "job", "person", "note"),
-    *_time("made_ms"),
-    *_text("decision", "answer", "answered_by"),
-    *_maybe_time("answered_ms"),
-)
-AUDIT = Table(
-    "audit",
-    METADATA,
-    *_time("number", "at_ms"),
-    *_text("actor", "action", "subject", "course"),
-)
-AUDIT_DETAILS = Table("audit_details", METADATA, *_time("number"), *_text("detail"))
+def outside_finals() -> ColumnElement[bool]:
+    """Leave out of `JOBS` those of finals: marks and the queue's order know none."""
+    return JOBS.c.id.not_in(select(FINAL_JOBS.c.job))

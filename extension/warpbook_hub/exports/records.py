@@ -8,13 +8,15 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Table, select
 
 from warpbook_hub.course.courses import course
-from warpbook_hub.database.competition_tables import COMPETITIONS, FINAL_JOBS, FINALS
 from warpbook_hub.database.tables import (
     APPEALS,
     AUDIT,
     AUDIT_DETAILS,
+    COMPETITIONS,
     COURSES,
     EXTENSIONS,
+    FINAL_JOBS,
+    FINALS,
     JOBS,
     MEMBERSHIPS,
     OVERRIDES,

@@ -15,10 +15,9 @@ from sqlalchemy import Connection, select, update
 
 from warpbook_hub import audit
 from warpbook_hub.database import settings
-from warpbook_hub.database.lti_tables import LTI_SCORES
-from warpbook_hub.database.opening import FORMAT, HubDatabase
+from warpbook_hub.database.opening import HubDatabase
 from warpbook_hub.database.sqlite import problem_of, refuse_foreign
-from warpbook_hub.database.tables import GRADERS, JOBS
+from warpbook_hub.database.tables import FORMAT, GRADERS, JOBS, LTI_SCORES
 from warpbook_hub.errors import Conflict, DatabaseUnfit, NoRoom
 from warpbook_hub.keeping.copying import copy_rows
 from warpbook_hub.leases.granting import KEEPER_DIGEST

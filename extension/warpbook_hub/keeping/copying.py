@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Table, insert, select
 
-from warpbook_hub.database.schema import TABLES
+from warpbook_hub.database.tables import TABLES
 
 #: at a time
 _ROWS = 500

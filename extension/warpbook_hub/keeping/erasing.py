@@ -9,12 +9,14 @@ from sqlalchemy import Connection, Select, delete, func, select, update
 
 from warpbook_hub import audit
 from warpbook_hub.course.courses import check_other_instructor
-from warpbook_hub.database.competition_tables import COMPETITORS, FINAL_JOBS
-from warpbook_hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
 from warpbook_hub.database.tables import (
     APPEALS,
+    COMPETITORS,
     EXTENSIONS,
+    FINAL_JOBS,
     JOBS,
+    LTI_PEOPLE,
+    LTI_SCORES,
     MEMBERSHIPS,
     OPERATORS,
     OVERRIDES,

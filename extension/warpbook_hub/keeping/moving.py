@@ -11,8 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from warpbook_hub.database.address import checked_address, read_address, write_address
 from warpbook_hub.database.opening import HubDatabase
-from warpbook_hub.database.schema import TABLES
-from warpbook_hub.database.tables import SETTINGS
+from warpbook_hub.database.tables import SETTINGS, TABLES
 from warpbook_hub.errors import Conflict, DatabaseUnfit
 from warpbook_hub.keeping.copying import copy_rows, digests
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from warpbook.hub_protocol import OwnLease
-from warpbook_hub.database.lease_tables import GPU_LEASES, LEASE_GPUS
+from warpbook_hub.database.tables import GPU_LEASES, LEASE_GPUS
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.ids import new_id
 from warpbook_hub.leases import granting

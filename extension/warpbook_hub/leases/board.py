@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from sqlalchemy import Connection, func, select
 
-from warpbook_hub.database.lease_tables import GPU_LEASES, LEASE_GPUS
-from warpbook_hub.database.tables import JOBS, PEOPLE
+from warpbook_hub.database.tables import GPU_LEASES, JOBS, LEASE_GPUS, PEOPLE
 from warpbook_hub.leases.calendar import HEARD_MS
 from warpbook_hub.leases.granting import OPEN
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, delete, func, insert, select
 
 from warpbook_hub import audit
-from warpbook_hub.database.lease_tables import GPU_LEASES, GPU_SESSIONS, LEASE_GPUS
+from warpbook_hub.database.tables import GPU_LEASES, GPU_SESSIONS, LEASE_GPUS
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.ids import new_id
 from warpbook_monitors.plain_text import bounded

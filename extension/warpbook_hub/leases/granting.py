@@ -9,8 +9,13 @@ from sqlalchemy import Connection, Row, func, insert, or_, select, update
 
 from warpbook.hub_protocol import Grant, KeptGpu, Orders, Report
 from warpbook_hub.database import settings
-from warpbook_hub.database.lease_tables import GPU_LEASES, LEASE_GPUS
-from warpbook_hub.database.tables import JOBS, MEMBERSHIPS, PEOPLE
+from warpbook_hub.database.tables import (
+    GPU_LEASES,
+    JOBS,
+    LEASE_GPUS,
+    MEMBERSHIPS,
+    PEOPLE,
+)
 from warpbook_hub.errors import Forbidden
 from warpbook_hub.leases.calendar import (
     LEAST_MINUTES,

@@ -16,8 +16,7 @@ from sqlalchemy import Connection, case, func, insert, select, update
 from warpbook_hub import audit
 from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import publications
-from warpbook_hub.database.lti_tables import LTI_PEOPLE, LTI_SCORES
-from warpbook_hub.database.tables import PEOPLE, PUBLICATIONS
+from warpbook_hub.database.tables import LTI_PEOPLE, LTI_SCORES, PEOPLE, PUBLICATIONS
 from warpbook_hub.ids import new_id
 from warpbook_hub.work.marks import all_marks
 from warpbook_monitors.plain_text import bounded

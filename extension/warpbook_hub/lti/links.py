@@ -19,13 +19,14 @@ from warpbook_hub.course.operators import untied_operator
 from warpbook_hub.course.publications import publications
 from warpbook_hub.course.roster import add_learner, import_roster
 from warpbook_hub.course.roster_csv import RosterRow
-from warpbook_hub.database.lti_tables import (
+from warpbook_hub.database.tables import (
     LTI_CONTEXTS,
     LTI_LINE_ITEMS,
     LTI_PEOPLE,
     LTI_SCORES,
+    MEMBERSHIPS,
+    PEOPLE,
 )
-from warpbook_hub.database.tables import MEMBERSHIPS, PEOPLE
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden, NotFound
 from warpbook_hub.lti.platform import Launch, PlatformMember
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select, update
 
-from warpbook_hub.database.competition_tables import FINAL_JOBS, FINALS
-from warpbook_hub.database.tables import COURSES, JOBS, PUBLICATIONS
+from warpbook_hub.database.tables import COURSES, FINAL_JOBS, FINALS, JOBS, PUBLICATIONS
 
 _OPEN = ("queued", "leased")
 

@@ -26,7 +26,6 @@ from warpbook.hub_protocol import (
 )
 from warpbook_hub import audit
 from warpbook_hub.database import settings
-from warpbook_hub.database.competition_tables import outside_finals
 from warpbook_hub.database.tables import (
     COURSES,
     GRADERS,
@@ -34,6 +33,7 @@ from warpbook_hub.database.tables import (
     PUBLICATIONS,
     SUBMISSIONS,
     TURNS,
+    outside_finals,
 )
 from warpbook_hub.leases.granting import leased_gpus
 from warpbook_hub.queue.enqueuing import LEARNER_LANE

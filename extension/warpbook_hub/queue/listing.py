@@ -10,8 +10,13 @@ from sqlalchemy import Connection, Row, select
 
 from warpbook.hub_protocol import Place, Stage
 from warpbook_hub.database import settings
-from warpbook_hub.database.competition_tables import outside_finals
-from warpbook_hub.database.tables import JOBS, PEOPLE, PUBLICATIONS, SUBMISSIONS
+from warpbook_hub.database.tables import (
+    JOBS,
+    PEOPLE,
+    PUBLICATIONS,
+    SUBMISSIONS,
+    outside_finals,
+)
 from warpbook_hub.queue.finals import of_paused_courses
 from warpbook_hub.queue.graders import graders
 from warpbook_hub.queue.leasing import queue_order, with_turns

@@ -11,13 +11,14 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Select, select
 
 from warpbook.hub_protocol import GradedFacts, Points
-from warpbook_hub.database.competition_tables import FINAL_JOBS, outside_finals
 from warpbook_hub.database.tables import (
+    FINAL_JOBS,
     JOBS,
     PUBLICATIONS,
     RESULTS,
     SUBMISSION_MEMBERS,
     SUBMISSIONS,
+    outside_finals,
 )
 from warpbook_hub.errors import NotFound
 from warpbook_hub.queue.enqueuing import has_gpu

@@ -26,8 +26,7 @@ from warpbook_hub.database.address import (
     write_address,
 )
 from warpbook_hub.database.opening import HubDatabase
-from warpbook_hub.database.schema import TABLES
-from warpbook_hub.database.tables import JOBS
+from warpbook_hub.database.tables import JOBS, TABLES
 from warpbook_hub.errors import Conflict, DatabaseBusy, DatabaseUnfit
 from warpbook_hub.keeping.copying import digests
 from warpbook_hub.keeping.moving import move

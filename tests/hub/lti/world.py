@@ -14,7 +14,7 @@ from sqlalchemy import select
 from tests.hub.core.course import Classroom
 from tests.hub.lti.platform import CONTEXT, Member, Platform
 from warpbook_hub.clock import HubClock
-from warpbook_hub.database.lti_tables import LTI_SCORES
+from warpbook_hub.database.tables import LTI_SCORES
 from warpbook_hub.lti import ledger, links
 from warpbook_hub.lti.client import PlatformClient
 from warpbook_hub.lti.platform import Launch, LtiPlatform
