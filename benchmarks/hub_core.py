@@ -41,11 +41,7 @@ from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.database.group_commit import Writer
 from warpbook_hub.database.tables import PEOPLE
 from warpbook_hub.exports.grades import grades_csv
-from warpbook_hub.queue import (
-    finishing,
-    leasing,
-    listing,
-)
+from warpbook_hub.queue import completion, dispatch, overview
 from warpbook_hub.work.marks import marks_of
 from warpbook_hub.work.submissions import receive
 
@@ -72,7 +68,7 @@ def main() -> None:
         grader = room.grader(cpu_slots=4)
         table("a receipt, all at once", receipts(room, people))
         with room.database.read() as connection:
-            measured("places of all", lambda: listing.places(connection, room.now_ms))
+            measured("places of all", lambda: overview.places(connection, room.now_ms))
         measured("a lease of one of them", lambda: room.lease(grader))
         for _ in range(options.attempts):
             for lab in labs:
@@ -135,12 +131,12 @@ def grade_all(room: Classroom, grader: str) -> None:
     rng = random.Random(1)
     while True:
         with room.database.write() as connection:
-            work = leasing.lease(connection, room.now_ms, grader, WorkRequest(64))
+            work = dispatch.lease(connection, room.now_ms, grader, WorkRequest(64))
             for order in work.jobs:
                 graded = facts("right") if rng.random() < 0.3 else facts("wrong", 2)
                 lease = LeaseName(order.job, order.fence)
                 result = JobResult(lease, graded, LAB_DIGEST, order.source_digest, 10)
-                finishing.finish(connection, room.now_ms, grader, result)
+                completion.finish(connection, room.now_ms, grader, result)
         if not work.jobs:
             return
 

@@ -42,7 +42,7 @@ from tests.hub.service.class_hub import (
     class_hub,
     publish,
 )
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS, SUBMISSIONS
 
 GRADERS, CPU_SLOTS, CPU_S, GPU_S = 2, 2, 2.5, 5.0

@@ -44,7 +44,7 @@ from tests.hub.service.class_hub import (
     class_hub,
 )
 from warpbook.hub_protocol import ANSWER_MARK
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.work.submissions import receipt
 
 LABS = ("vector-add", "area-codes", "reduction-and-scan", "thread-and-block")

@@ -57,7 +57,7 @@ from warpbook_hub.course.courses import Course, create_course
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.database.tables import PEOPLE
-from warpbook_hub.queue import finishing, graders, leasing
+from warpbook_hub.queue import completion, dispatch, graders
 from warpbook_hub.work.submissions import receive
 
 #: of one commit, as the hub's writer has it
@@ -262,13 +262,13 @@ class SimulatedHub:
                 yield lambda connection, now_ms, beat=beat: graders.heartbeat(
                     connection, now_ms, grader, beat
                 )
-                beat_ms = self._now_ms + 1000 * leasing.HEARTBEAT_S
+                beat_ms = self._now_ms + 1000 * dispatch.HEARTBEAT_S
             while self._ended:
                 yield from self._hand_over(grader, *self._ended.pop(0))
             request = self._free()
             orders: tuple[JobOrder, ...] = ()
             if request.free_cpu_slots or request.free_devices:
-                work = yield lambda connection, now_ms, request=request: leasing.lease(
+                work = yield lambda connection, now_ms, request=request: dispatch.lease(
                     connection, now_ms, grader, request
                 )
                 orders = work.jobs
@@ -279,7 +279,7 @@ class SimulatedHub:
                 self._begin(order)
             if not orders and not self._ended:
                 self._is_idle = True
-                yield 1000 * leasing.POLL_S
+                yield 1000 * dispatch.POLL_S
 
     def _has(self) -> Hello:
         devices = tuple(Device(uuid, "H100") for uuid in self._devices())
@@ -330,7 +330,7 @@ class SimulatedHub:
         order = run.order
         if is_crash:
             given_back = Release(name_of(order), "crashed", "Its node was lost.")
-            yield lambda connection, now_ms: finishing.release(
+            yield lambda connection, now_ms: completion.release(
                 connection, now_ms, grader, given_back
             )
             self.lost += 1
@@ -339,7 +339,7 @@ class SimulatedHub:
             graded = facts() if is_right else facts("wrong", 2)
             digest = order.source_digest
             result = JobResult(name_of(order), graded, LAB_DIGEST, digest, 1000)
-            receipt = yield lambda connection, now_ms: finishing.finish(
+            receipt = yield lambda connection, now_ms: completion.finish(
                 connection, now_ms, grader, result
             )
             self.refused += not receipt.is_accepted

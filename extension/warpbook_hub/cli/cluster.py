@@ -61,12 +61,10 @@ def cluster_of(options: argparse.Namespace, grader_user: str) -> dict[str, str]:
             "--cpu-slots and --no-gpu are of this machine. With --engine ray each node "
             "has its own."
         )
-    from warpbook_hub.grader.cluster import address as addresses
-
-    if not addresses.is_address(address):
-        raise CommandError("--ray-address is HOST:PORT, such as 10.0.0.1:6379.")
     from warpbook_hub.grader.cluster import settings
 
+    if not settings.is_address(address):
+        raise CommandError("--ray-address is HOST:PORT, such as 10.0.0.1:6379.")
     if importlib.util.find_spec("ray") is None:
         raise CommandError(f"There is no Ray here. {settings.EXTRA}")
     try:
@@ -84,11 +82,11 @@ def cluster_of(options: argparse.Namespace, grader_user: str) -> dict[str, str]:
 
 def head_warning(plan: HubPlan) -> str:
     """Say that submissions wait, if no head answers; else nothing."""
-    from warpbook_hub.grader.cluster import address as addresses
+    from warpbook_hub.grader.cluster import settings
 
-    if addresses.answers(plan.ray_address):
+    if settings.answers(plan.ray_address):
         return ""
-    how = addresses.how_to_start_head(plan.ray_address)
+    how = settings.how_to_start_head(plan.ray_address)
     return f"\n  SUBMISSIONS WAIT. {how}"
 
 

@@ -11,7 +11,7 @@ from warpbook.hub_protocol import Ratio
 from warpbook_hub.competition.contests import Competition, Phase
 from warpbook_hub.competition.entries import competitors, pseudonym_of
 from warpbook_hub.competition.finals import Final, final_ratios, last_final
-from warpbook_hub.competition.measuring import best_of_each
+from warpbook_hub.competition.measurements import best_of_each
 from warpbook_hub.database.tables import MEMBERSHIPS, PEOPLE
 from warpbook_hub.rules.ranks import ranked
 from warpbook_hub.rules.visibility import Viewer, may_decide

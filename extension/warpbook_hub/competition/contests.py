@@ -8,7 +8,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, insert, select, update
 
 from warpbook_hub import audit
-from warpbook_hub.competition.measuring import count_open
+from warpbook_hub.competition.measurements import count_open
 from warpbook_hub.course.publications import Publication
 from warpbook_hub.course.windows import all_windows
 from warpbook_hub.database.tables import COMPETITIONS, COMPETITORS

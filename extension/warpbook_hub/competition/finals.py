@@ -15,7 +15,7 @@ from warpbook.hub_protocol import GradedFacts, Ratio
 from warpbook_hub import audit
 from warpbook_hub.competition.contests import require_settled
 from warpbook_hub.competition.entries import competitors
-from warpbook_hub.competition.measuring import best_of_each, timed_ratio
+from warpbook_hub.competition.measurements import best_of_each, timed_ratio
 from warpbook_hub.course.publications import Publication
 from warpbook_hub.database.tables import (
     FINAL_JOBS,
@@ -26,7 +26,7 @@ from warpbook_hub.database.tables import (
 )
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.ids import new_id
-from warpbook_hub.queue.enqueuing import REGRADE_LANE, enqueue
+from warpbook_hub.queue.entries import REGRADE_LANE, enqueue
 from warpbook_hub.queue.finals import cancel_finals
 from warpbook_hub.queue.graders import graders
 from warpbook_hub.rules.ranks import of_rounds

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.errors import HubError
 
 Value = TypeVar("Value")

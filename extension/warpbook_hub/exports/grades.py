@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timezone
 
 from sqlalchemy import Connection, select
 
@@ -10,10 +11,20 @@ from warpbook_hub.course.courses import course, members
 from warpbook_hub.course.publications import publications
 from warpbook_hub.course.windows import windows_of
 from warpbook_hub.database.tables import PUBLICATIONS, SUBMISSIONS
-from warpbook_hub.exports.cells import iso_time
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.work.marks import all_marks
-from warpbook_monitors.spreadsheet import csv_lines
+from warpbook_monitors.spreadsheet import cell, csv_lines
+
+__all__ = ["cell", "iso_time"]
+
+
+def iso_time(time_ms: int | None) -> str:
+    """Write a time in UTC, each in the same format; nothing where there is none."""
+    if time_ms is None:
+        return ""
+    at = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+    return at.isoformat(timespec="milliseconds")
+
 
 COLUMNS = (
     "assignment",

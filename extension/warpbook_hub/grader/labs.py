@@ -1,6 +1,6 @@
 """Grades a submission with the labs: the only file of the hub that does.
 
-With `lab_facts.py` it is the only one that imports `warpbook_labs`.
+With `work/submissions.py` it is the only one that imports `warpbook_labs`.
 """
 
 from __future__ import annotations

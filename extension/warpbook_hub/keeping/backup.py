@@ -15,14 +15,14 @@ from sqlalchemy import Connection, select, update
 
 from warpbook_hub import audit
 from warpbook_hub.database import settings
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.database.sqlite import problem_of, refuse_foreign
 from warpbook_hub.database.tables import FORMAT, GRADERS, JOBS, LTI_SCORES
 from warpbook_hub.errors import Conflict, DatabaseUnfit, NoRoom
-from warpbook_hub.keeping.copying import copy_rows
-from warpbook_hub.leases.granting import KEEPER_DIGEST
+from warpbook_hub.ids import new_token, token_digest
+from warpbook_hub.keeping.copies import copy_rows
+from warpbook_hub.leases.grants import KEEPER_DIGEST
 from warpbook_hub.outages import forget_answered
-from warpbook_hub.tokens import new_token, token_digest
 from warpbook_monitors.database.foreign_rows import ForeignDatabase
 from warpbook_monitors.database.foreign_rows import copy_rows as copy_foreign_rows
 from warpbook_monitors.database.format_steps import SqliteTarget

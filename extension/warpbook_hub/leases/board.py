@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 
 from warpbook_hub.database.tables import GPU_LEASES, JOBS, LEASE_GPUS, PEOPLE
 from warpbook_hub.leases.calendar import HEARD_MS
-from warpbook_hub.leases.granting import OPEN
+from warpbook_hub.leases.grants import OPEN
 
 _WEEK_MS = 7 * 24 * 3_600_000
 

@@ -10,7 +10,7 @@ from warpbook_hub import audit
 from warpbook_hub.database import settings
 from warpbook_hub.database.tables import COURSES, JOBS
 from warpbook_hub.errors import Conflict, NotFound
-from warpbook_hub.queue.enqueuing import STAFF_LANE
+from warpbook_hub.queue.entries import STAFF_LANE
 from warpbook_hub.texts import reason_of
 
 

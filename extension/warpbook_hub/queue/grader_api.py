@@ -22,7 +22,7 @@ from warpbook.hub_protocol import (
     WorkRequest,
 )
 from warpbook_hub.errors import BadRequest, Forbidden, HubError, NotFound
-from warpbook_hub.queue import finishing, graders, leasing
+from warpbook_hub.queue import completion, dispatch, graders
 from warpbook_monitors.budget import NotJson, decode_json
 from warpbook_monitors.plain_text import bounded
 
@@ -79,10 +79,10 @@ class _Request(NamedTuple):
 
 _REQUESTS = {
     "hello": _Request(msgspec.json.Decoder(Hello), graders.hello),
-    "lease": _Request(msgspec.json.Decoder(WorkRequest), leasing.lease),
+    "lease": _Request(msgspec.json.Decoder(WorkRequest), dispatch.lease),
     "heartbeat": _Request(msgspec.json.Decoder(Heartbeat), graders.heartbeat),
-    "result": _Request(msgspec.json.Decoder(JobResult), finishing.finish),
-    "release": _Request(msgspec.json.Decoder(Release), finishing.release),
+    "result": _Request(msgspec.json.Decoder(JobResult), completion.finish),
+    "release": _Request(msgspec.json.Decoder(Release), completion.release),
 }
 
 

@@ -18,11 +18,10 @@ from warpbook.hub_protocol import (
 from warpbook_hub import audit
 from warpbook_hub.database.tables import GRADERS, JOBS
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden, NotFound
-from warpbook_hub.ids import new_id
-from warpbook_hub.queue import leasing
-from warpbook_hub.queue.enqueuing import has_gpu
-from warpbook_hub.queue.leasing import HEARTBEAT_S, LEASE_S, POLL_S, take_back
-from warpbook_hub.tokens import new_token, token_digest
+from warpbook_hub.ids import new_id, new_token, token_digest
+from warpbook_hub.queue import dispatch
+from warpbook_hub.queue.dispatch import HEARTBEAT_S, LEASE_S, POLL_S, take_back
+from warpbook_hub.queue.entries import has_gpu
 
 MOST_SLOTS = 256
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -117,7 +116,7 @@ def heartbeat(
     """
     if beat.has is not None:
         _note_what_it_has(connection, grader, beat.has)
-    return leasing.heartbeat(connection, now_ms, grader, beat)
+    return dispatch.heartbeat(connection, now_ms, grader, beat)
 
 
 def drain(connection: Connection, now_ms: int, actor: str, grader: str) -> None:

@@ -25,10 +25,10 @@ from warpbook_hub.course.courses import (
     members,
 )
 from warpbook_hub.course.operators import name_operators
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.errors import BadRequest, HubError
 from warpbook_hub.keeping.backup import restore
-from warpbook_hub.leases.granting import register_keeper
+from warpbook_hub.leases.grants import register_keeper
 from warpbook_hub.queue.graders import register
 from warpbook_hub.running.plan import PLAN, read_plan
 from warpbook_hub.service.service import DATABASE

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from warpbook_hub.clock import HubClock
 from warpbook_hub.course.courses import Course
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.errors import HubError
 from warpbook_hub.running.begin import begin_course
 from warpbook_hub.service import __main__ as service

@@ -15,7 +15,7 @@ from msgspec import Struct
 from traitlets import Unicode
 
 from warpbook_hub.course.courses import staff_names
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.service.service import DATABASE
 
 _WRONG_S = 1.0

@@ -14,7 +14,7 @@ import msgspec
 
 from warpbook_hub.database.address import VARIABLE
 from warpbook_hub.errors import HubError
-from warpbook_hub.keeping.moving import move
+from warpbook_hub.keeping.move import move
 
 #: instead of an address: the file in the course's folder
 TO_FILE = "sqlite"

@@ -21,7 +21,7 @@ from warpbook_hub.clock import HubClock
 from warpbook_hub.course.courses import staff_members
 from warpbook_hub.database.tables import JOBS, PUBLICATIONS, SUBMISSION_MEMBERS
 from warpbook_hub.errors import HubError
-from warpbook_hub.queue.listing import places
+from warpbook_hub.queue.overview import places
 from warpbook_hub.service.row_view import row_view
 
 if TYPE_CHECKING:

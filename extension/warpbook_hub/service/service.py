@@ -7,6 +7,8 @@ import contextlib
 import math
 import os
 import secrets
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,15 +18,88 @@ from sqlalchemy import Connection
 
 from warpbook_hub.clock import HubClock
 from warpbook_hub.database.group_commit import Writer
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.errors import HubError, TooManyRequests
 from warpbook_hub.outages import note_return
-from warpbook_hub.queue import leasing
+from warpbook_hub.queue import dispatch
+from warpbook_hub.service.access import Identity
 from warpbook_hub.service.heartbeat import Heartbeat
-from warpbook_hub.service.in_progress import InProgress
 from warpbook_hub.service.live_feed import LiveFeed
 from warpbook_hub.service.rankings import Rankings
-from warpbook_hub.service.tickets import Tickets
+
+_VALID_S = 30.0
+#: of all people together; the oldest goes first
+_MOST_TICKETS = 5_000
+#: of one person, whose oldest goes for a newer one and voids nobody else's
+_MOST_TICKETS_EACH = 50
+
+
+class Tickets:
+    """Tickets that were given and not used."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        """Begin without any."""
+        self._now_s = now_s
+        self._given: dict[str, tuple[float, Identity]] = {}
+
+    def give(self, identity: Identity) -> str:
+        """Draw a ticket for somebody."""
+        now_s = self._now_s()
+        while self._given:
+            oldest = next(iter(self._given))
+            is_over = now_s - self._given[oldest][0] > _VALID_S
+            if not is_over and len(self._given) < _MOST_TICKETS:
+                break
+            del self._given[oldest]
+        own = [t for t, (_, whose) in self._given.items() if _same(whose, identity)]
+        for ticket in own[: max(0, len(own) - _MOST_TICKETS_EACH + 1)]:
+            del self._given[ticket]
+        ticket = secrets.token_urlsafe(24)
+        self._given[ticket] = now_s, identity
+        return ticket
+
+    def take(self, ticket: str) -> Identity | None:
+        """Give whose it is, and void it; None where it is nobody's."""
+        given_s, identity = self._given.pop(ticket, (0.0, None))
+        return identity if self._now_s() - given_s <= _VALID_S else None
+
+
+def _same(one: Identity, other: Identity) -> bool:
+    return one.username == other.username
+
+
+class InProgress:
+    """Counts what is open for each person, and bounds it."""
+
+    def __init__(self, most: int, words: str) -> None:
+        """Take the bound, and what is told beyond it."""
+        self._most, self._words = most, words
+        self._open: Counter[str] = Counter()
+
+    def check(self, username: str) -> None:
+        """Refuse somebody who has as much as one may have.
+
+        Raises:
+            TooManyRequests: they have.
+        """
+        if self._open[username] >= self._most:
+            raise TooManyRequests(self._words)
+
+    def begin(self, username: str) -> None:
+        """Count one more.
+
+        Raises:
+            TooManyRequests: they have as much as one may have.
+        """
+        self.check(username)
+        self._open[username] += 1
+
+    def end(self, username: str) -> None:
+        """Count one less."""
+        self._open[username] -= 1
+        if self._open[username] <= 0:
+            del self._open[username]
+
 
 DATABASE = "hub.db"
 BACKUPS = "backups"
@@ -59,7 +134,7 @@ class Service:
         self.database = HubDatabase(folder / DATABASE)
         with self.database.write() as connection:
             # graders could reach nobody for a while, nor could people
-            leasing.grace(connection, self.clock.now_ms())
+            dispatch.grace(connection, self.clock.now_ms())
             note_return(connection, self.clock.now_ms())
         self.heartbeat = Heartbeat(self.clock)
         self.cookie_secret = _secret(folder / _SECRET)

@@ -25,7 +25,7 @@ from warpbook_hub.database.tables import (
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden, NotFound
 from warpbook_hub.ids import new_id
 from warpbook_hub.outages import outages
-from warpbook_hub.queue.enqueuing import REGRADE_LANE, enqueue
+from warpbook_hub.queue.entries import REGRADE_LANE, enqueue
 from warpbook_hub.rules.lateness import HOUR_MS, extended_ms, last_ms
 from warpbook_hub.texts import reason_of
 

@@ -21,7 +21,7 @@ from warpbook_hub.database.tables import (
     outside_finals,
 )
 from warpbook_hub.errors import NotFound
-from warpbook_hub.queue.enqueuing import has_gpu
+from warpbook_hub.queue.entries import has_gpu
 from warpbook_hub.rules.points import PointScheme, points_of
 
 #: "waits" and "runs" in stage "cpu" or "gpu"; "parked": a person has to look

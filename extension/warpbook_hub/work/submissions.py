@@ -34,8 +34,7 @@ from warpbook_hub.errors import (
     TooManyRequests,
 )
 from warpbook_hub.ids import is_id, new_id
-from warpbook_hub.lab_facts import check_source, digest_of
-from warpbook_hub.queue.enqueuing import (
+from warpbook_hub.queue.entries import (
     LEARNER_LANE,
     STAFF_LANE,
     enqueue,
@@ -43,6 +42,8 @@ from warpbook_hub.queue.enqueuing import (
     waiting_submission,
 )
 from warpbook_hub.rules.lateness import DAY_H, HOUR_MS, late_hours
+from warpbook_labs.errors import BadSource
+from warpbook_labs.lab.sources import refuse_unfit
 
 #: of one person, for all labs together
 MOST_PER_HOUR = 60
@@ -355,3 +356,20 @@ def _submissions(
         )
         for row in rows
     ]
+
+
+def check_source(source: str) -> None:
+    """Refuse a source that no grader could take.
+
+    Raises:
+        BadRequest: it is too large, empty, or no text.
+    """
+    try:
+        refuse_unfit(source)
+    except BadSource as problem:
+        raise BadRequest(str(problem)) from None
+
+
+def digest_of(source: str) -> str:
+    """Compute what tells a source from another: SHA-256 in UTF-8."""
+    return sha256(source.encode()).hexdigest()

@@ -24,8 +24,8 @@ from warpbook_hub.course.courses import Course, add_staff, create_course, person
 from warpbook_hub.course.publications import Publication, publish
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
-from warpbook_hub.database.opening import HubDatabase
-from warpbook_hub.queue import finishing, graders, leasing
+from warpbook_hub.database.hub_database import HubDatabase
+from warpbook_hub.queue import completion, dispatch, graders
 from warpbook_hub.rules.lateness import HOUR_MS, Window
 from warpbook_hub.work.submissions import receive
 
@@ -106,7 +106,7 @@ class Classroom:
         self, grader: str, cpu: int = 1, devices: tuple[str, ...] = ()
     ) -> tuple[JobOrder, ...]:
         with self.database.write() as connection:
-            work = leasing.lease(
+            work = dispatch.lease(
                 connection, self.now_ms, grader, WorkRequest(cpu, devices)
             )
         return work.jobs
@@ -123,7 +123,7 @@ class Classroom:
             reference="// reference" if order.wants_reference else "",
         )
         with self.database.write() as connection:
-            return finishing.finish(connection, self.now_ms, grader, result)
+            return completion.finish(connection, self.now_ms, grader, result)
 
     def grade(
         self, grader: str, graded: GradedFacts | None = None, device: str = ""

@@ -30,7 +30,7 @@ from tests.programs import ROOT, free_port, python_path
 from warpbook_hub.course.courses import Course
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.database.tables import (
     JOBS,
     PEOPLE,

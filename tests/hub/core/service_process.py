@@ -16,9 +16,9 @@ from tornado.web import Application, RequestHandler
 from warpbook.hub_protocol import ANSWER_MARK, GRADERS
 from warpbook_hub.clock import HubClock
 from warpbook_hub.database.group_commit import Writer
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.errors import HubError
-from warpbook_hub.queue import graders, leasing
+from warpbook_hub.queue import dispatch, graders
 from warpbook_hub.queue.grader_api import answer
 from warpbook_hub.work.submissions import receive
 
@@ -83,7 +83,7 @@ async def main() -> None:
     database = HubDatabase(Path(sys.argv[1]))
     clock = HubClock()
     with database.write() as connection:
-        leasing.grace(connection, clock.now_ms(), lease_s)
+        dispatch.grace(connection, clock.now_ms(), lease_s)
     routes = [(f"/{GRADERS}(.*)", Graders), ("/submissions", Submissions)]
     application = Application(routes, writer=Writer(database), clock=clock)
     application.listen(int(sys.argv[2]), "127.0.0.1")
@@ -92,10 +92,10 @@ async def main() -> None:
 
 def have_leases_of(lease_s: float) -> None:
     """Have leases of this process end so soon, and graders ask often."""
-    for module in (leasing, graders):
+    for module in (dispatch, graders):
         module.LEASE_S, module.POLL_S = lease_s, 0.05
         module.HEARTBEAT_S = HEARTBEAT_OF_LEASE * lease_s
-    for function in (leasing.lease, leasing.heartbeat):
+    for function in (dispatch.lease, dispatch.heartbeat):
         function.__defaults__ = (lease_s,)
 
 

@@ -15,7 +15,7 @@ from warpbook_hub.course.courses import (
 )
 from warpbook_hub.course.operators import operator
 from warpbook_hub.errors import BadRequest, Conflict
-from warpbook_hub.keeping.erasing import erase
+from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.running.begin import begin_course
 
 DATABASES = ("sqlite", "postgres")

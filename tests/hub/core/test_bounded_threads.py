@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from warpbook_hub.running.bounded_threads import BoundedThreads, Busy
+from warpbook_hub.running.lti_login import BoundedThreads, Busy
 
 
 async def test_more_calls_than_there_is_room_for_are_refused_at_once() -> None:

@@ -27,7 +27,7 @@ from warpbook_hub.course.courses import Course
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.database.tables import JOBS, PEOPLE, RESULTS, SUBMISSIONS
-from warpbook_hub.queue import finishing, graders, leasing, listing
+from warpbook_hub.queue import completion, dispatch, graders, overview
 from warpbook_hub.work.submissions import receive
 
 LEARNERS = 300
@@ -73,25 +73,25 @@ def test_a_deadline_of_300_is_graded_in_order_and_as_estimated(tmp_path: Path) -
                     order.source_digest,
                     1,
                 )
-                assert finishing.finish(connection, now_ms, grader, result).is_accepted
+                assert completion.finish(connection, now_ms, grader, result).is_accepted
             else:
                 source = f"// {what}"
                 receive(connection, now_ms, room.lab, what, source, replace=True)
             beat = Heartbeat(
                 tuple(LeaseName(order.job, order.fence) for order in running.values())
             )
-            leasing.heartbeat(connection, now_ms, grader, beat)
+            dispatch.heartbeat(connection, now_ms, grader, beat)
             taken = {order.device for order in running.values()}
             free = tuple(gpu.uuid for gpu in gpus if gpu.uuid not in taken)
             on_cpu = sum(order.stage == "cpu" for order in running.values())
             room_left = WorkRequest(CPU_SLOTS - on_cpu, free)
-            for order in leasing.lease(connection, now_ms, grader, room_left).jobs:
+            for order in dispatch.lease(connection, now_ms, grader, room_left).jobs:
                 running[order.job] = order
                 took_s = CPU_S if order.stage == "cpu" else GPU_S
                 took_s *= rng.uniform(0.7, 1.3)
                 heapq.heappush(events, (now_s + took_s, len(finished_s), order.job))
             if rng.random() < 0.1:
-                for job, place in listing.places(connection, now_ms).items():
+                for job, place in overview.places(connection, now_ms).items():
                     if place.before and place.eta_s is not None:
                         estimates.append((job, now_s, place.eta_s))
         jobs = connection.execute(JOBS.select()).all()

@@ -29,7 +29,7 @@ from warpbook_hub.course.courses import add_staff
 from warpbook_hub.course.publications import extend, publication
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.exports.records import json_lines
-from warpbook_hub.keeping.erasing import erase
+from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.rules.lateness import HOUR_MS
 from warpbook_hub.rules.ranks import of_rounds, ranked
 from warpbook_hub.work.decisions import regrade

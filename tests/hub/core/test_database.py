@@ -14,7 +14,7 @@ from tests.hub.core.course import START_MS, Classroom
 from warpbook_hub import audit
 from warpbook_hub.database import settings
 from warpbook_hub.database.group_commit import Writer
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.database.tables import FORMAT
 from warpbook_hub.errors import Conflict, DatabaseUnfit, NoRoom
 from warpbook_hub.work.submissions import receipt, receive

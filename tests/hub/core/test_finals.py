@@ -16,10 +16,10 @@ from tests.hub.core.competition import (
 )
 from tests.hub.core.course import DUE_MS, Classroom, facts, timed
 from warpbook.hub_protocol import Device, Hello, Ratio
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.queue import control, graders
-from warpbook_hub.queue.listing import queue
+from warpbook_hub.queue.overview import queue
 from warpbook_hub.work.marks import marks_of
 from warpbook_hub.work.results import results, standing
 

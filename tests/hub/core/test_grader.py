@@ -26,8 +26,8 @@ from warpbook_hub.grader.engine import Graded, Places
 from warpbook_hub.grader.labs import OWN_LABS, CantGrade, grade
 from warpbook_hub.grader.local_pool import LocalPool
 from warpbook_hub.grader.work_loop import WorkLoop
-from warpbook_hub.lab_facts import digest_of
 from warpbook_hub.queue import control, graders
+from warpbook_hub.work.submissions import digest_of
 from warpbook_labs.course.authoring import part
 from warpbook_labs.lab.files import CATALOGUE, VAULT
 from warpbook_labs.lab.loader import load

@@ -8,8 +8,8 @@ from tests.hub.core.course import Classroom
 from warpbook.hub_protocol import KeptGpu, OwnLease, Report
 from warpbook_hub.course.courses import Course, create_course
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden
-from warpbook_hub.keeping.erasing import erase
-from warpbook_hub.leases import asking, board, calendar, granting
+from warpbook_hub.keeping.erasure import erase
+from warpbook_hub.leases import board, calendar, grants, requests
 from warpbook_hub.leases.calendar import MINUTE_MS, GpuSession
 
 IDLE_MS = 10 * MINUTE_MS
@@ -33,7 +33,7 @@ class Gpus:
             for name, is_clear in self.clear.items()
         )
         with self.room.database.write() as connection:
-            orders = granting.report(
+            orders = grants.report(
                 connection, self.room.now_ms, Report("node", gpus, IDLE_MS)
             )
         granted = {grant.gpu: grant.username for grant in orders.grants}
@@ -44,16 +44,16 @@ class Gpus:
     def take(self, name: str, minutes: int = 20, course: str = "gpu101") -> OwnLease:
         # nobody comes at the same moment
         self.room.now_ms += 1
-        return self._do(asking.take, course, self.room.people[name], minutes)
+        return self._do(requests.take, course, self.room.people[name], minutes)
 
     def extend(self, name: str, minutes: int) -> OwnLease:
-        return self._do(asking.extend, self.room.people[name], minutes)
+        return self._do(requests.extend, self.room.people[name], minutes)
 
     def give_back(self, name: str) -> OwnLease:
-        return self._do(asking.give_back, self.room.people[name])
+        return self._do(requests.give_back, self.room.people[name])
 
     def own(self, name: str) -> OwnLease:
-        return self._do(asking.own_lease, self.room.people[name])
+        return self._do(requests.own_lease, self.room.people[name])
 
     def reserve(self, course: str, in_minutes: int, gpus: int = 1) -> GpuSession:
         starts_ms = self.room.now_ms + in_minutes * MINUTE_MS
@@ -239,10 +239,10 @@ def test_who_leaves_loses_the_gpu(gpus: Gpus) -> None:
     assert gpus.report() == {}
     with room.database.read() as connection:
         # until the keeper has done so
-        assert granting.leased_gpus(connection) == {"GPU-0"}
+        assert grants.leased_gpus(connection) == {"GPU-0"}
     gpus.report()
     with room.database.read() as connection:
-        assert granting.leased_gpus(connection) == set()
+        assert grants.leased_gpus(connection) == set()
 
 
 def test_a_lost_keeper_is_told_as_a_state(gpus: Gpus) -> None:
@@ -257,9 +257,9 @@ def test_a_lost_keeper_is_told_as_a_state(gpus: Gpus) -> None:
 def test_only_the_last_token_is_the_keepers(room: Classroom) -> None:
     with room.database.write() as connection:
         with pytest.raises(Forbidden):
-            granting.check_keeper(connection, "")
-        old = granting.register_keeper(connection)
-        new = granting.register_keeper(connection)
-        granting.check_keeper(connection, new)
+            grants.check_keeper(connection, "")
+        old = grants.register_keeper(connection)
+        new = grants.register_keeper(connection)
+        grants.check_keeper(connection, new)
         with pytest.raises(Forbidden):
-            granting.check_keeper(connection, old)
+            grants.check_keeper(connection, old)

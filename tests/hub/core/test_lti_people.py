@@ -12,7 +12,7 @@ from warpbook_hub.course.courses import members as members_of
 from warpbook_hub.course.operators import name_operators, operator
 from warpbook_hub.database.tables import LTI_PEOPLE, LTI_SCORES
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden
-from warpbook_hub.keeping.erasing import erase
+from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.lti import links
 
 DATABASES = ("sqlite", "postgres")

@@ -25,12 +25,12 @@ from warpbook_hub.database.address import (
     without_password,
     write_address,
 )
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.database.tables import JOBS, TABLES
 from warpbook_hub.errors import Conflict, DatabaseBusy, DatabaseUnfit
-from warpbook_hub.keeping.copying import digests
-from warpbook_hub.keeping.moving import move
-from warpbook_hub.queue import graders, leasing
+from warpbook_hub.keeping.copies import digests
+from warpbook_hub.keeping.move import move
+from warpbook_hub.queue import dispatch, graders
 from warpbook_hub.running.plan import HubPlan
 from warpbook_hub.service.handler import problem_of
 from warpbook_hub.work.submissions import receipt, receive
@@ -96,7 +96,7 @@ def test_several_writers_lease_each_job_once(room: Classroom) -> None:
         database = HubDatabase(room.database.path)
         for _ in range(5):
             with database.write() as connection:
-                work = leasing.lease(
+                work = dispatch.lease(
                     connection, room.now_ms, grader, WorkRequest(1, ())
                 )
             names.extend((order.job, order.fence) for order in work.jobs)

@@ -18,7 +18,7 @@ from warpbook.hub_protocol import Heartbeat, LeaseName, Release
 from warpbook_hub.course.courses import Course
 from warpbook_hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS
 from warpbook_hub.errors import Conflict, NoAttemptLeft, NotOpen, StillPending
-from warpbook_hub.queue import control, finishing, graders, leasing, listing
+from warpbook_hub.queue import completion, control, dispatch, graders, overview
 from warpbook_hub.rules.lateness import HOUR_MS
 from warpbook_hub.work.decisions import regrade
 from warpbook_hub.work.results import standing
@@ -81,7 +81,7 @@ def test_instructors_have_a_lane_and_raise_others_into_it(room: Classroom) -> No
         room.submit(name)
         room.now_ms += 1000
     with room.database.write() as connection:
-        jobs = listing.queue(connection, room.now_ms, "gpu101")
+        jobs = overview.queue(connection, room.now_ms, "gpu101")
         [raised] = [job.job for job in jobs if job.person == room.people["cyd"]]
         control.raise_job(connection, room.now_ms, room.instructor, raised)
     assert order_of(room, grader, 4) == ["cyd", "grace", "ada", "bob"]
@@ -145,7 +145,7 @@ def test_a_late_result_of_a_lost_lease_is_refused_and_noted(room: Classroom) -> 
     paused, quick = room.grader("paused"), room.grader("quick")
     receipt = room.submit("ada")
     (late,) = room.lease(paused)
-    room.now_ms += int(leasing.LEASE_S * 1000) + 1
+    room.now_ms += int(dispatch.LEASE_S * 1000) + 1
     (order,) = room.lease(quick)
     assert (order.job, order.fence) == (late.job, late.fence + 1)
     refused = room.finish(paused, late, facts("right"))
@@ -183,16 +183,16 @@ def test_three_crashes_park_a_job_and_give_no_mark(room: Classroom) -> None:
             room.grader()
             continue
         if crash == 2:
-            room.now_ms += int(leasing.LEASE_S * 1000) + 1
+            room.now_ms += int(dispatch.LEASE_S * 1000) + 1
             continue
         given = Release(LeaseName(order.job, order.fence), "crashed", "signal 9")
         with room.database.write() as connection:
-            finishing.release(connection, room.now_ms, grader, given)
+            completion.release(connection, room.now_ms, grader, given)
     assert room.lease(grader) == ()
     assert state(room, receipt.submission) == ("parked", "cpu")
     with room.database.write() as connection:
         assert standing(connection, receipt.submission).result is None
-        [parked] = listing.queue(connection, room.now_ms, "gpu101")
+        [parked] = overview.queue(connection, room.now_ms, "gpu101")
         assert parked.crashes == 3 and parked.note
         control.retry_parked(connection, room.now_ms, room.instructor, parked.job)
         with pytest.raises(Conflict):
@@ -210,14 +210,14 @@ def test_returned_work_is_no_crash_and_what_cant_be_graded_is_parked_at_once(
         (order,) = room.lease(grader)
         given = Release(LeaseName(order.job, order.fence), "returned")
         with room.database.write() as connection:
-            released = finishing.release(connection, room.now_ms, grader, given)
+            released = completion.release(connection, room.now_ms, grader, given)
         assert released.state == "queued"
     (order,) = room.lease(grader)
     given = Release(
         LeaseName(order.job, order.fence), "can't grade", "no \x1b[2Jcompiler"
     )
     with room.database.write() as connection:
-        released = finishing.release(connection, room.now_ms, grader, given)
+        released = completion.release(connection, room.now_ms, grader, given)
     assert released.state == "parked"
     with room.database.read() as connection:
         [job] = connection.execute(JOBS.select()).all()
@@ -268,7 +268,7 @@ def test_too_busy_goes_back_behind_first_runs(room: Classroom) -> None:
         room.submit(name)
         room.grade(grader)
     busy = room.grade(grader, facts("too busy"), device="GPU-one-0")
-    room.now_ms += finishing.BUSY_WAIT_MS
+    room.now_ms += completion.BUSY_WAIT_MS
     room.submit("cyd")
     room.grade(grader)
     served = [room.grade(grader, device="GPU-one-0").job for _ in range(3)]
@@ -279,10 +279,10 @@ def test_a_gpu_that_is_always_busy_gives_no_mark_for_speed(room: Classroom) -> N
     grader = room.grader(gpus=1)
     receipt = room.submit("ada")
     room.grade(grader)
-    for _ in range(finishing.MOST_BUSY):
+    for _ in range(completion.MOST_BUSY):
         assert state(room, receipt.submission) == ("waits", "gpu")
         room.grade(grader, facts("too busy"), device="GPU-one-0")
-        room.now_ms += finishing.BUSY_WAIT_MS
+        room.now_ms += completion.BUSY_WAIT_MS
     with room.database.read() as connection:
         now = standing(connection, receipt.submission)
     assert now.state == "graded" and now.result is not None
@@ -331,9 +331,9 @@ def test_cancelled_and_drained_and_paused(room: Classroom) -> None:
     (order,) = room.lease(grader)
     beat = Heartbeat((LeaseName(order.job, order.fence),))
     with room.database.write() as connection:
-        alive = leasing.heartbeat(connection, room.now_ms, grader, beat)
+        alive = dispatch.heartbeat(connection, room.now_ms, grader, beat)
         control.cancel(connection, room.now_ms, room.instructor, order.job, "a test")
-        ended = leasing.heartbeat(connection, room.now_ms, grader, beat)
+        ended = dispatch.heartbeat(connection, room.now_ms, grader, beat)
     assert (alive.lost, ended.lost) == ((), (order.job,))
     assert not room.finish(grader, order).is_accepted
     with room.database.write() as connection:
@@ -342,7 +342,7 @@ def test_cancelled_and_drained_and_paused(room: Classroom) -> None:
     with room.database.write() as connection:
         control.resume(connection, room.now_ms, room.instructor)
         graders.drain(connection, room.now_ms, room.instructor, grader)
-        beaten = leasing.heartbeat(connection, room.now_ms, grader, Heartbeat(()))
+        beaten = dispatch.heartbeat(connection, room.now_ms, grader, Heartbeat(()))
     assert beaten.is_draining and room.lease(grader) == ()
     assert len(room.lease(room.grader("other"))) == 1
 
@@ -358,9 +358,9 @@ def test_heartbeats_hold_a_lease_and_tell_of_answers_that_were_lost(
     (lost,) = room.lease(grader)
     beat = Heartbeat((LeaseName(kept.job, kept.fence),))
     for _ in range(20):
-        room.now_ms += int(leasing.HEARTBEAT_S * 1000)
+        room.now_ms += int(dispatch.HEARTBEAT_S * 1000)
         with room.database.write() as connection:
-            leasing.heartbeat(connection, room.now_ms, grader, beat)
+            dispatch.heartbeat(connection, room.now_ms, grader, beat)
     (again,) = room.lease(grader)
     assert again.job == lost.job
     with room.database.read() as connection:
@@ -375,7 +375,7 @@ def test_leases_outlive_a_service_that_was_down(room: Classroom) -> None:
     (order,) = room.lease(grader)
     room.now_ms += HOUR_MS
     with room.database.write() as connection:
-        leasing.grace(connection, room.now_ms)
+        dispatch.grace(connection, room.now_ms)
     assert room.lease(other) == ()
     assert room.finish(grader, order).is_accepted
 
@@ -388,7 +388,7 @@ def test_places_and_estimates_follow_the_order_of_the_queue(room: Classroom) -> 
     place_of = {}
     with room.database.read() as connection:
         for name, receipt in receipts.items():
-            place_of[name] = listing.place(connection, room.now_ms, receipt.submission)
+            place_of[name] = overview.place(connection, room.now_ms, receipt.submission)
     places = {name: place.before for name, place in place_of.items() if place}
     etas = {name: place.eta_s for name, place in place_of.items() if place}
     assert places == {"ada": 0, "bob": 0, "cyd": 1}
@@ -396,7 +396,7 @@ def test_places_and_estimates_follow_the_order_of_the_queue(room: Classroom) -> 
     assert etas == pytest.approx({"ada": 4, "bob": 5, "cyd": 9}, abs=0.1)
     room.now_ms += HOUR_MS
     with room.database.read() as connection:
-        away = listing.place(connection, room.now_ms, receipts["bob"].submission)
+        away = overview.place(connection, room.now_ms, receipts["bob"].submission)
     assert away is not None and away.eta_s is None
 
 
@@ -427,9 +427,9 @@ def test_a_paused_course_waits_and_holds_up_no_other(room: Classroom) -> None:
     with room.database.write() as connection:
         control.pause(connection, room.now_ms, room.instructor, "a wrong lab", "gpu101")
     with room.database.read() as connection:
-        waits = listing.place(connection, room.now_ms, mine.submission)
-        (other,) = listing.queue(connection, room.now_ms, "other")
-        assert len(listing.queue(connection, room.now_ms)) == 2
+        waits = overview.place(connection, room.now_ms, mine.submission)
+        (other,) = overview.queue(connection, room.now_ms, "other")
+        assert len(overview.queue(connection, room.now_ms)) == 2
     assert waits is not None and waits.eta_s is None and waits.before == 1
     assert other.place is not None and other.place.before == 0
     assert [order.source for order in room.lease(grader, 2)] == ["// theirs"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_hub.grader.cluster.folder import private_folder
+from warpbook_hub.grader.cluster.__main__ import private_folder
 
 
 def test_only_the_account_enters(tmp_path: Path) -> None:

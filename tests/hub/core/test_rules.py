@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from warpbook.hub_protocol import GradedFacts, Ratio
+from warpbook_hub.class_view import GONE_MS, NO_PROGRESS_MS, Try, stuck
 from warpbook_hub.errors import BadRequest
-from warpbook_hub.rules.eta import expected_s, finish_times_s
+from warpbook_hub.queue.overview import expected_s, finish_times_s
 from warpbook_hub.rules.lateness import (
     HOUR_MS,
     LatePolicy,
@@ -22,7 +23,6 @@ from warpbook_hub.rules.lateness import (
 )
 from warpbook_hub.rules.points import PointScheme, Threshold, check_scheme, points_of
 from warpbook_hub.rules.standing import Attempt, LabAttempts, LabMark, marks
-from warpbook_hub.rules.stuck import GONE_MS, NO_PROGRESS_MS, Try, stuck
 from warpbook_hub.rules.visibility import (
     Viewer,
     may_decide,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from tests.hub.core.course import Classroom, facts
 from tests.hub.core.test_queue import order_of
-from warpbook_hub.queue import leasing
+from warpbook_hub.queue import dispatch
 
 
 def lose(room: Classroom, lost_grader: str) -> None:
     """Lease the next job to a grader that is never heard of again."""
     room.lease(lost_grader)
-    room.now_ms += int(leasing.LEASE_S * 1000) + 1
+    room.now_ms += int(dispatch.LEASE_S * 1000) + 1
     with room.database.write() as connection:
-        assert leasing.reclaim(connection, room.now_ms) == 1
+        assert dispatch.reclaim(connection, room.now_ms) == 1
 
 
 def test_who_lost_a_grader_is_still_first(room: Classroom) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from tests.programs import ROOT, free_port, python_path, wait_for
-from warpbook_hub.grader.cluster.address import WORKER_PORTS
+from warpbook_hub.grader.cluster.settings import WORKER_PORTS
 
 #: names the private networks of this process
 _NETWORK = os.getpid() % 200 + 20

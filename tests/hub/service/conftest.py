@@ -24,7 +24,7 @@ from tests.hub.service.class_hub import (
 )
 from tests.programs import wait_for
 from warpbook_hub.course.courses import Course
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.running.begin import begin_course
 
 

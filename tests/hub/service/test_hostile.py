@@ -26,9 +26,8 @@ from tests.hub.service.test_live import connect
 from tests.programs import ROOT, environment, program, wait_for
 from warpbook_hub.service.access import Identity
 from warpbook_hub.service.api.routes import API_ROUTES
-from warpbook_hub.service.in_progress import InProgress
 from warpbook_hub.service.pages.routes import PAGE_ROUTES
-from warpbook_hub.service.tickets import Tickets
+from warpbook_hub.service.service import InProgress, Tickets
 
 
 def test_second_hub_in_a_folder_changes_nothing(world: World) -> None:

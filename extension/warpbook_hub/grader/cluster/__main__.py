@@ -10,6 +10,7 @@ import argparse
 import ctypes
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -20,19 +21,45 @@ from pathlib import Path
 import msgspec
 
 from warpbook.hub_protocol import Device
-from warpbook_hub.grader.cluster.address import WORKER_PORTS, answers, is_address
-from warpbook_hub.grader.cluster.folder import private_folder
 from warpbook_hub.grader.cluster.settings import (
     EXTRA,
     GPU_NAME,
     GPU_RESOURCE,
+    WORKER_PORTS,
+    answers,
     environment,
+    is_address,
     label_of,
 )
 from warpbook_hub.grader.cluster.task import GRADED_USER
 from warpbook_hub.grader.gpus import devices
 from warpbook_monitors.cores import usable_cores
 from warpbook_monitors.plain_text import printable
+
+#: short: the name of a socket has 107 bytes at most, and Ray's own part has 70
+_PLACE = Path("/tmp")
+
+
+def private_folder(place: Path = _PLACE) -> Path:
+    """Give the folder of this account, made if it is not there.
+
+    Raises:
+        PermissionError: another account has taken its name.
+        OSError: it can't be made.
+    """
+    folder = place / f"warpbook-ray-{os.geteuid()}"
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        known = folder.lstat()
+        is_ours = stat.S_ISDIR(known.st_mode) and known.st_uid == os.geteuid()
+        if not is_ours:
+            raise PermissionError(
+                f"{folder} is another account's. Look for whose, and remove it."
+            ) from None
+    folder.chmod(0o700)
+    return folder / "ray"
+
 
 _PR_SET_PDEATHSIG = 1
 _AGAIN_S = 1.0

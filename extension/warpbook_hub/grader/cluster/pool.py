@@ -13,22 +13,80 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import ray
+from msgspec import Struct
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from warpbook.hub_protocol import JobOrder, LeaseName
-from warpbook_hub.grader.cluster.address import answers, how_to_start_head
-from warpbook_hub.grader.cluster.nodes import Node, nodes_of, places_of
-from warpbook_hub.grader.cluster.settings import GPU_RESOURCE
+from warpbook.hub_protocol import Device, JobOrder, LeaseName
+from warpbook_hub.grader.cluster.settings import (
+    GPU_NAME,
+    GPU_RESOURCE,
+    answers,
+    how_to_start_head,
+)
 from warpbook_hub.grader.cluster.task import run_job
 from warpbook_hub.grader.engine import Ended, How, Places
+from warpbook_hub.grader.gpus import gangs
 from warpbook_hub.grader.job_run import COMMAND, Bounds
 from warpbook_monitors.plain_text import bounded
+
+#: of one grader, by the hub's rules
+_MOST_SLOTS = 256
+
+
+class Node(Struct, frozen=True):
+    """A machine that is there."""
+
+    id: str
+    name: str
+    cpu_slots: int
+    #: a job has one of these
+    devices: tuple[Device, ...]
+
+
+def nodes_of(
+    listed: Sequence[Mapping[str, Any]], together: int = 1, accelerator: str = ""
+) -> dict[str, Node]:
+    """Read `ray.nodes()`.
+
+    Args:
+        listed: what it gave.
+        together: GPUs that one job has.
+        accelerator: only GPUs of this type, as Ray calls it; empty: of any.
+
+    Returns:
+        By id the machines that are alive.
+    """
+    nodes: dict[str, Node] = {}
+    for one in listed:
+        if not one["Alive"]:
+            continue
+        resources = one["Resources"]
+        name = one.get("Labels", {}).get(GPU_NAME, "GPU")
+        gpus = [
+            Device(resource.removeprefix(GPU_RESOURCE), name)
+            for resource in sorted(resources)
+            if resource.startswith(GPU_RESOURCE)
+        ]
+        if accelerator and f"accelerator_type:{accelerator}" not in resources:
+            gpus = []
+        slots = int(resources.get("CPU", 0))
+        where = str(one["NodeManagerAddress"])
+        nodes[one["NodeID"]] = Node(one["NodeID"], where, slots, gangs(gpus, together))
+    return nodes
+
+
+def places_of(nodes: Mapping[str, Node]) -> Places:
+    """Add up what jobs can have."""
+    slots = sum(node.cpu_slots for node in nodes.values())
+    gpus = [gpu for node in nodes.values() for gpu in node.devices]
+    return Places(min(slots, _MOST_SLOTS), tuple(gpus[:_MOST_SLOTS]))
+
 
 _LOOK_S, _LOOK_AT_NODES_S = 0.1, 0.5
 #: until a worker has started, beside the job's own time

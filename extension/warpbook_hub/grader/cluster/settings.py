@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import stat
 from pathlib import Path
 
@@ -64,3 +66,32 @@ def label_of(name: str) -> str:
     """Write the name of a GPU as Ray's labels have to be: `NVIDIA-H100-80GB-HBM3`."""
     plain = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in name)
     return plain[:_MOST_LABEL].strip("-") or "GPU"
+
+
+_WAIT_S = 1.0
+#: which Ray gives to its workers, and refuses for a head
+WORKER_PORTS = range(10_002, 20_000)
+_PATTERN = re.compile(r"[A-Za-z0-9._-]+:\d{1,5}")
+
+
+def is_address(text: str) -> bool:
+    """Whether this is HOST:PORT."""
+    return _PATTERN.fullmatch(text) is not None and int(text.split(":")[1]) < 1 << 16
+
+
+def answers(address: str) -> bool:
+    """Whether the head's port is open."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=_WAIT_S):
+            return True
+    except OSError:
+        return False
+
+
+def how_to_start_head(address: str) -> str:
+    """Say what starts a head, where none answers."""
+    return (
+        f"No head of Ray answers at {address}. On that machine keep it running: "
+        f"python -m warpbook_hub.grader.cluster {address} --token-file FILE --head"
+    )

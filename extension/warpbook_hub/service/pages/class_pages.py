@@ -10,7 +10,7 @@ from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import Publication, publications
 from warpbook_hub.queue import control
 from warpbook_hub.queue.graders import graders
-from warpbook_hub.queue.listing import queue
+from warpbook_hub.queue.overview import queue
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.parameters import ClassQuery
 from warpbook_hub.service.row_view import STATES, row_view

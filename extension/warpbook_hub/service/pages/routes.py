@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from warpbook_hub.service.pages import (
     class_pages,
-    competing,
-    gpu_page,
-    learning,
-    operating,
-    platform,
-    teaching,
+    competition_page,
+    hub_pages,
+    learner_pages,
+    staff_pages,
 )
 from warpbook_hub.service.parameters import ClassQuery, LabQuery, LogQuery, PairQuery
 from warpbook_hub.service.route import PageRoute
@@ -18,42 +16,46 @@ C = "courses/{course}"
 L = f"{C}/labs/{{lab}}"
 
 PAGE_ROUTES: tuple[PageRoute, ...] = (
-    PageRoute("", "person", "courses.html", learning.courses_page),
+    PageRoute("", "person", "courses.html", learner_pages.courses_page),
     PageRoute(
         "hub",
         "operator",
         "hub.html",
-        operating.hub_page,
+        hub_pages.hub_page,
         LogQuery,
-        after=operating.with_backups,
+        after=hub_pages.with_backups,
     ),
-    PageRoute(C, "member", "labs.html", learning.labs_page),
+    PageRoute(C, "member", "labs.html", learner_pages.labs_page),
     PageRoute(
-        f"{C}/publish", "instructor", "publish.html", teaching.catalogue_page, LabQuery
+        f"{C}/publish",
+        "instructor",
+        "publish.html",
+        staff_pages.catalogue_page,
+        LabQuery,
     ),
-    PageRoute(L, "member", "lab.html", learning.lab_page),
-    PageRoute(f"{L}/board", "member", "board.html", competing.board_page),
-    PageRoute(f"{L}/settings", "instructor", "publish.html", teaching.settings_page),
+    PageRoute(L, "member", "lab.html", learner_pages.lab_page),
+    PageRoute(f"{L}/board", "member", "board.html", competition_page.board_page),
+    PageRoute(f"{L}/settings", "instructor", "publish.html", staff_pages.settings_page),
     PageRoute(
         f"{L}/similarity",
         "instructor",
         "similarity.html",
-        teaching.similarity_page,
-        after=teaching.with_ranking,
+        staff_pages.similarity_page,
+        after=staff_pages.with_ranking,
     ),
     PageRoute(
         f"{L}/pair",
         "instructor",
         "pair.html",
-        teaching.pair_page,
+        staff_pages.pair_page,
         PairQuery,
-        after=teaching.with_lines,
+        after=staff_pages.with_lines,
     ),
     PageRoute(
         f"{C}/submissions/{{submission}}",
         "member",
         "submission.html",
-        learning.submission_page,
+        learner_pages.submission_page,
     ),
     PageRoute(
         f"{C}/class",
@@ -63,12 +65,14 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         ClassQuery,
         after=class_pages.with_rows,
     ),
-    PageRoute(f"{C}/gpus", "member", "gpus.html", gpu_page.gpu_page),
+    PageRoute(f"{C}/gpus", "member", "gpus.html", hub_pages.gpu_page),
     PageRoute(f"{C}/queue", "instructor", "queue.html", class_pages.queue_page),
-    PageRoute(f"{C}/people", "instructor", "people.html", teaching.people_page),
-    PageRoute(f"{C}/people/{{person}}", "staff", "person.html", teaching.person_page),
-    PageRoute(f"{C}/appeals", "staff", "appeals.html", teaching.appeals_page),
-    PageRoute(f"{C}/platform", "instructor", "platform.html", platform.platform_page),
-    PageRoute(f"{C}/log", "instructor", "log.html", teaching.log_page, LogQuery),
-    PageRoute(f"{C}/data", "instructor", "data.html", teaching.data_page),
+    PageRoute(f"{C}/people", "instructor", "people.html", staff_pages.people_page),
+    PageRoute(
+        f"{C}/people/{{person}}", "staff", "person.html", staff_pages.person_page
+    ),
+    PageRoute(f"{C}/appeals", "staff", "appeals.html", staff_pages.appeals_page),
+    PageRoute(f"{C}/platform", "instructor", "platform.html", hub_pages.platform_page),
+    PageRoute(f"{C}/log", "instructor", "log.html", staff_pages.log_page, LogQuery),
+    PageRoute(f"{C}/data", "instructor", "data.html", staff_pages.data_page),
 )

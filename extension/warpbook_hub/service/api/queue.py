@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpbook.hub_protocol import Nothing
 from warpbook_hub.queue import control, graders
-from warpbook_hub.queue.listing import QueuedJob, queue
+from warpbook_hub.queue.overview import QueuedJob, queue
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.parameters import GraderName, WithReason
 

@@ -28,7 +28,7 @@ from warpbook_hub.database.tables import (
     TURNS,
 )
 from warpbook_hub.errors import Conflict, NotFound
-from warpbook_hub.leases import asking
+from warpbook_hub.leases import requests
 from warpbook_hub.texts import reason_of
 
 
@@ -86,7 +86,7 @@ def erase(
     # what was written about them, and about what is theirs alone
     audit.forget(connection, [person, *alone, *jobs, *appeals])
     connection.execute(delete(TURNS).where(TURNS.c.party == f"person:{person}"))
-    asking.forget(connection, person)
+    requests.forget(connection, person)
     theirs = (
         *(EXTENSIONS, OVERRIDES, TEAM_MEMBERS, MEMBERSHIPS),
         *(LTI_PEOPLE, LTI_SCORES, COMPETITORS),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpbook.hub_protocol import LeaseFor, Nothing, OwnLease
 from warpbook_hub.errors import Forbidden
-from warpbook_hub.leases import asking, calendar
+from warpbook_hub.leases import calendar, requests
 from warpbook_hub.leases.calendar import GpuSession
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.parameters import SessionToCancel, SessionToReserve
@@ -12,14 +12,14 @@ from warpbook_hub.service.parameters import SessionToCancel, SessionToReserve
 
 def own_lease(admitted: Admitted, _: Nothing) -> OwnLease:
     """Tell how it stands with one's own lease."""
-    return asking.own_lease(admitted.connection, admitted.now_ms, admitted.actor)
+    return requests.own_lease(admitted.connection, admitted.now_ms, admitted.actor)
 
 
 def take(admitted: Admitted, given: LeaseFor) -> OwnLease:
     """Ask for a GPU."""
     if admitted.viewer.is_hidden:
         raise Forbidden("You are off the roster.")
-    return asking.take(
+    return requests.take(
         admitted.connection,
         admitted.now_ms,
         admitted.course.id,
@@ -31,14 +31,14 @@ def take(admitted: Admitted, given: LeaseFor) -> OwnLease:
 
 def extend(admitted: Admitted, given: LeaseFor) -> OwnLease:
     """Have a lease last longer."""
-    return asking.extend(
+    return requests.extend(
         admitted.connection, admitted.now_ms, admitted.actor, given.minutes
     )
 
 
 def give_back(admitted: Admitted, _: Nothing) -> OwnLease:
     """End a lease, or leave the line."""
-    return asking.give_back(admitted.connection, admitted.now_ms, admitted.actor)
+    return requests.give_back(admitted.connection, admitted.now_ms, admitted.actor)
 
 
 def reserve(admitted: Admitted, given: SessionToReserve) -> GpuSession:

@@ -8,12 +8,12 @@ from warpbook.hub_protocol import Nothing
 from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import extensions, reference, reference_from
 from warpbook_hub.course.windows import window_of
-from warpbook_hub.queue.listing import place
+from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.visibility import may_decide_work, may_see_reference
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.api.learning import own_courses, own_labs
+from warpbook_hub.service.api.learner import own_courses, own_labs
 from warpbook_hub.service.lab_texts import hint_count, lab_of, starter, text_html
-from warpbook_hub.service.pages.competing import competition_card
+from warpbook_hub.service.pages.competition_page import competition_card
 from warpbook_hub.work.decisions import appeals, appeals_until
 from warpbook_hub.work.results import results, standing
 from warpbook_hub.work.submissions import receipt, sections_of, submissions_of

@@ -10,10 +10,10 @@ from msgspec import Struct
 from sqlalchemy import Connection, func, select
 
 from warpbook_hub.database.address import checked_address, read_address, write_address
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.database.tables import SETTINGS, TABLES
 from warpbook_hub.errors import Conflict, DatabaseUnfit
-from warpbook_hub.keeping.copying import copy_rows, digests
+from warpbook_hub.keeping.copies import copy_rows, digests
 
 #: the name of the file, in the folder of the course
 FILE = "hub.db"

@@ -35,8 +35,8 @@ from warpbook_hub.database.tables import (
     TURNS,
     outside_finals,
 )
-from warpbook_hub.leases.granting import leased_gpus
-from warpbook_hub.queue.enqueuing import LEARNER_LANE
+from warpbook_hub.leases.grants import leased_gpus
+from warpbook_hub.queue.entries import LEARNER_LANE
 from warpbook_hub.queue.finals import next_of_final, of_paused_courses
 from warpbook_hub.rules.lateness import HOUR_MS
 from warpbook_monitors.plain_text import bounded

@@ -16,10 +16,9 @@ from warpbook_hub import audit
 from warpbook_hub.database.tables import MEMBERSHIPS
 from warpbook_hub.errors import Forbidden, TooManyRequests
 from warpbook_hub.exports.grades import grades_csv
-from warpbook_hub.exports.records import json_lines
-from warpbook_hub.exports.sources import write_sources
+from warpbook_hub.exports.records import json_lines, write_sources
 from warpbook_hub.keeping.backup import back_up
-from warpbook_hub.keeping.erasing import Erased, erase
+from warpbook_hub.keeping.erasure import Erased, erase
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.handlers.api_handler import Download
 from warpbook_hub.service.lab_texts import starters

@@ -10,7 +10,7 @@ from warpbook.hub_protocol import OwnLease
 from warpbook_hub.database.tables import GPU_LEASES, LEASE_GPUS
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.ids import new_id
-from warpbook_hub.leases import granting
+from warpbook_hub.leases import grants
 from warpbook_hub.leases.calendar import (
     HEARD_MS,
     LEAST_MINUTES,
@@ -92,7 +92,7 @@ def extend(connection: Connection, now_ms: int, person: str, minutes: int) -> Ow
     gpu = connection.execute(
         select(LEASE_GPUS.c.name).where(LEASE_GPUS.c.id == row.gpu)
     ).scalar_one()
-    if any(one.model in ("", gpu) for one in granting.waiting(connection, now_ms)):
+    if any(one.model in ("", gpu) for one in grants.waiting(connection, now_ms)):
         raise Conflict("Others wait for this GPU: the lease ends when it said.")
     wanted_ms = now_ms + minutes * MINUTE_MS
     until_ms = until_session(connection, now_ms, row.course, wanted_ms, row.id)
@@ -115,7 +115,7 @@ def give_back(connection: Connection, now_ms: int, person: str) -> OwnLease:
     if row.state == "waiting":
         connection.execute(delete(GPU_LEASES).where(GPU_LEASES.c.id == row.id))
     else:
-        granting.end(connection, row.id, "You gave it back.", now_ms)
+        grants.end(connection, row.id, "You gave it back.", now_ms)
     return own_lease(connection, now_ms, person)
 
 
@@ -176,8 +176,7 @@ def _place(connection: Connection, now_ms: int, lease: str) -> tuple[int, int | 
         select(LEASE_GPUS.c.id, LEASE_GPUS.c.name, GPU_LEASES.c.until_ms)
         .outerjoin(
             GPU_LEASES,
-            (GPU_LEASES.c.gpu == LEASE_GPUS.c.id)
-            & GPU_LEASES.c.state.in_(granting.OPEN),
+            (GPU_LEASES.c.gpu == LEASE_GPUS.c.id) & GPU_LEASES.c.state.in_(grants.OPEN),
         )
         .where(LEASE_GPUS.c.problem == "", LEASE_GPUS.c.seen_ms > now_ms - HEARD_MS)
     )
@@ -185,7 +184,7 @@ def _place(connection: Connection, now_ms: int, lease: str) -> tuple[int, int | 
         (max(now_ms, row.until_ms or now_ms), row.id, row.name)
         for row in connection.execute(query)
     ]
-    line = granting.waiting(connection, now_ms)
+    line = grants.waiting(connection, now_ms)
     for number, row in enumerate(line, 1):
         fits = [free for free in frees if row.model in ("", free[2])]
         free = min(fits, default=None)

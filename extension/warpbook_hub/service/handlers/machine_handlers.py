@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from warpbook.hub_protocol import (
+    GRADER_MESSAGE_BYTES,
     KEEPER_MESSAGE_BYTES,
     OwnLease,
     Report,
@@ -14,10 +15,39 @@ from warpbook.hub_protocol import (
 )
 from warpbook_hub.course.courses import viewer
 from warpbook_hub.errors import Forbidden, NotFound
-from warpbook_hub.leases.asking import own_lease, take
-from warpbook_hub.leases.granting import check_keeper, report
+from warpbook_hub.leases.grants import check_keeper, report
+from warpbook_hub.leases.requests import own_lease, take
+from warpbook_hub.queue.grader_api import answer
+from warpbook_hub.queue.graders import authenticate
 from warpbook_hub.service.handler import ServiceHandler
 from warpbook_hub.service.parameters import read_body
+
+
+class GraderHandler(ServiceHandler):
+    """`POST grader/v1/<what>`."""
+
+    async def let_in(self) -> None:
+        """Read a body only of who is a grader."""
+        self.bound_body(GRADER_MESSAGE_BYTES)
+        _, _, token = self.request.headers.get("Authorization", "").partition(" ")
+        grader = await self.service.read(lambda c: authenticate(c, token.strip()))
+        self.count(f"grader {grader}")
+
+    async def post(self, what: str) -> None:
+        """Answer a grader."""
+        self.refuse()
+        service = self.service
+        authorization = self.request.headers.get("Authorization", "")
+        body = self.body
+        response = await service.write(
+            lambda connection: answer(
+                connection, self.arrived_ms, what, authorization, body
+            ),
+            is_machine=True,
+        )
+        self.set_status(response.http_status)
+        self.set_header("Content-Type", "application/json")
+        self.finish(response.body)
 
 
 class KeeperHandler(ServiceHandler):

@@ -23,7 +23,7 @@ from warpbook_hub.course.publications import (
 from warpbook_hub.course.roster import RosterChanges, import_roster, preview
 from warpbook_hub.course.roster_csv import RosterRow, alike, parse_roster, rows_of_names
 from warpbook_hub.errors import BadRequest, NotFound
-from warpbook_hub.exports.cells import iso_time
+from warpbook_hub.exports.grades import iso_time
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.points import PointScheme, Threshold
 from warpbook_hub.rules.visibility import may_decide_work

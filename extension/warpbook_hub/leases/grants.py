@@ -17,13 +17,13 @@ from warpbook_hub.database.tables import (
     PEOPLE,
 )
 from warpbook_hub.errors import Forbidden
+from warpbook_hub.ids import new_token, token_digest
 from warpbook_hub.leases.calendar import (
     LEAST_MINUTES,
     MINUTE_MS,
     sessions,
     until_session,
 )
-from warpbook_hub.tokens import new_token, token_digest
 
 KEEPER_DIGEST = "keeper_digest"
 #: whose use is counted

@@ -24,8 +24,8 @@ from warpbook_hub.database.tables import (
     SUBMISSIONS,
 )
 from warpbook_hub.ids import new_id
-from warpbook_hub.queue.enqueuing import LATER_TURN, enqueue, has_gpu
-from warpbook_hub.queue.leasing import MOST_NOTE, take_back
+from warpbook_hub.queue.dispatch import MOST_NOTE, take_back
+from warpbook_hub.queue.entries import LATER_TURN, enqueue, has_gpu
 from warpbook_monitors.plain_text import bounded
 
 #: before a GPU that was busy is tried again

@@ -27,7 +27,7 @@ from warpbook_hub.course.publications import (
 )
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.errors import Forbidden, NotFound
-from warpbook_hub.queue.listing import place
+from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.visibility import may_see_lab, may_see_reference
 from warpbook_hub.service.admitted import Admitted

@@ -11,7 +11,7 @@ from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import extensions, publications
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.errors import NotFound
-from warpbook_hub.queue.enqueuing import has_gpu
+from warpbook_hub.queue.entries import has_gpu
 from warpbook_hub.rules.lateness import HOUR_MS
 from warpbook_hub.rules.points import MEASURES, PointScheme
 from warpbook_hub.rules.visibility import may_decide_work

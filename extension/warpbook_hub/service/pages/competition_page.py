@@ -10,7 +10,7 @@ from warpbook_hub.competition.entries import MOST_PSEUDONYM, pseudonym_of
 from warpbook_hub.competition.finals import LEAST_ROUNDS, MOST_ROUNDS, USUAL_ROUNDS
 from warpbook_hub.queue.graders import graders
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.api.competing import lab_board
+from warpbook_hub.service.api.competition import lab_board
 
 
 def competition_card(request: Admitted) -> dict[str, Any]:

@@ -1,0 +1,97 @@
+"""The page with which operators run the hub: what concerns all of its courses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+
+from warpbook.hub_protocol import Nothing
+from warpbook_hub.course.courses import courses
+from warpbook_hub.database.tables import PEOPLE
+from warpbook_hub.leases import board, calendar, grants, requests
+from warpbook_hub.leases.calendar import LEAST_MINUTES, MOST_MINUTES
+from warpbook_hub.lti.ledger import ledger
+from warpbook_hub.lti.links import context_of
+from warpbook_hub.queue import control
+from warpbook_hub.queue.graders import graders
+from warpbook_hub.queue.overview import queue
+from warpbook_hub.service.admitted import Admitted
+from warpbook_hub.service.pages.staff_pages import entries_before
+from warpbook_hub.service.parameters import LogQuery
+from warpbook_hub.service.service import BACKUPS, Service
+
+
+def hub_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
+    """Show the whole queue, the graders with their GPUs, and the hub's own log."""
+    connection = admitted.connection
+    jobs = queue(connection, admitted.now_ms)
+    log = entries_before(admitted, given, course="")
+    ids = {name for entry in log["entries"] for name in (entry.actor, entry.subject)}
+    people = select(PEOPLE.c.id, PEOPLE.c.username).where(PEOPLE.c.id.in_(ids))
+    return {
+        "jobs": jobs,
+        "running": {job.device: job for job in jobs if job.device},
+        "graders": graders(connection, admitted.now_ms),
+        "paused": control.pause_of(connection),
+        "paused_courses": {
+            one.id: reason
+            for one in courses(connection)
+            if (reason := control.pause_of(connection, one.id))
+        },
+        **log,
+        "names": {row.id: row.username for row in connection.execute(people)},
+    }
+
+
+async def with_backups(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+    """Add the backups that are there."""
+
+    def look() -> list[tuple[str, int]]:
+        folder = service.folder / BACKUPS
+        files = sorted(folder.glob("*.db"), reverse=True) if folder.is_dir() else []
+        return [(file.name, file.stat().st_size) for file in files[:100]]
+
+    return {**values, "backups": await service.apart(look)}
+
+
+def platform_page(request: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show what the course is there, its roster, and scores that did not go through."""
+    connection, course = request.connection, request.course.id
+    context = context_of(connection, course)
+    scores = None if context is None else ledger(connection, course, context.issuer)
+    return {"context": context, "scores": scores}
+
+
+_WEEK_MS = 7 * 24 * 3_600_000
+STATES = {
+    "free": "free",
+    "leased": "leased",
+    "ending": "is taken back",
+    "grades": "grades",
+    "unclear": "is used without a lease",
+    "unfit": "can't be leased",
+    "lost": "not heard of",
+}
+
+
+def gpu_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show the GPUs; who of the course has one is shown to its staff."""
+    connection, now_ms = admitted.connection, admitted.now_ms
+    course = admitted.course.id
+    all_gpus = board.gpus(connection, now_ms)
+    return {
+        "lease": requests.own_lease(connection, now_ms, admitted.actor),
+        "gpus": all_gpus,
+        "models": sorted({gpu.name for gpu in all_gpus if gpu.state != "lost"}),
+        "free": sorted({gpu.name for gpu in all_gpus if gpu.state == "free"}),
+        "line": len(grants.waiting(connection, now_ms)),
+        "use": [
+            use
+            for use in board.use_of_courses(connection, now_ms)
+            if admitted.operator or (admitted.is_staff and use.course == course)
+        ],
+        "sessions": calendar.sessions(connection, now_ms, now_ms + _WEEK_MS),
+        "minutes": range(LEAST_MINUTES, MOST_MINUTES + 1, 10),
+        "states": STATES,
+    }
