@@ -54,8 +54,6 @@ def note(
 
     Args:
         connection: of that transaction.
-        now_ms: the server's time.
-        actor: who did it.
         action: what was done.
         subject: to what: an id.
         detail: more of it.
@@ -91,7 +89,6 @@ def entries(
     """Give entries, the earliest first.
 
     Args:
-        connection: of a transaction.
         after: the number of an entry; those behind it are given.
         most: so many.
         subject: only those about it.

@@ -91,9 +91,6 @@ def class_rows(
     them, and asks for those of people with whom something has happened.
 
     Args:
-        connection: of a transaction.
-        now_ms: the server's time.
-        course_id: the course.
         section: only those in it.
         publication_id: only this lab.
         people: only these; all if empty.

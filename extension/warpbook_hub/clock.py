@@ -21,7 +21,6 @@ class HubClock:
         wall_s: Callable[[], float] = time.time,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the system's time once."""
         self._wall_s, self._monotonic_s = wall_s, monotonic_s
         self._offset_s = wall_s() - monotonic_s()
 

@@ -52,7 +52,6 @@ class StillPending(Conflict):
     """A submission of this lab waits in the queue; a newer one may replace it."""
 
     def __init__(self, submission: str) -> None:
-        """Name the submission that waits."""
         super().__init__(
             f"Submission {submission} of this lab still waits in the queue. Submit "
             "with `replace` to put this one in its place."
@@ -96,7 +95,6 @@ class BadRoster(BadRequest):
     """A roster can't be imported; nothing of it was."""
 
     def __init__(self, problems: tuple[RosterProblem, ...]) -> None:
-        """Tell each problem with its line."""
         super().__init__(
             "\n".join(f"line {problem.line}: {problem.message}" for problem in problems)
         )

@@ -21,7 +21,6 @@ def is_id(text: str) -> bool:
 
 
 def new_token() -> str:
-    """Draw a token."""
     return secrets.token_hex(32)
 
 

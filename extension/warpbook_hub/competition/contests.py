@@ -52,8 +52,6 @@ def open_competition(
     """Open a competition, or give one that is open another time of freezing.
 
     Args:
-        connection: of a transaction that writes.
-        now_ms: the server's time.
         actor: an instructor.
         lab: a lab that is timed.
         freezes_ms: 24 hours before the first due date if left out.
@@ -103,7 +101,6 @@ def end_competition(
 
 
 def may_have(lab: Publication) -> bool:
-    """Whether a lab may have a competition."""
     return lab.is_timed and not lab.is_team_work and not lab.is_withdrawn
 
 

@@ -68,8 +68,6 @@ def start_final(
     ended the GPU does nothing else. What is left of an earlier final is cancelled.
 
     Args:
-        connection: of a transaction that writes.
-        now_ms: the server's time.
         actor: an instructor.
         lab: of the competition.
         grader: the id of the grader that has the GPU.
@@ -191,7 +189,6 @@ def _orders(submissions: Sequence[str], rounds: int, seed: int) -> list[list[str
 
 
 def _last_runs(connection: Connection, submissions: Sequence[str]) -> dict[str, int]:
-    """Give the number of the last run of submissions."""
     query = (
         select(JOBS.c.submission, func.max(JOBS.c.run))
         .where(JOBS.c.submission.in_(submissions))

@@ -98,7 +98,6 @@ def change_course(
 
 
 def courses(connection: Connection) -> list[Course]:
-    """Give all courses."""
     query = select(*_COURSE_COLUMNS).order_by(COURSES.c.created_ms, COURSES.c.id)
     return [Course(**row) for row in connection.execute(query).mappings()]
 

@@ -15,8 +15,6 @@ def name_operators(connection: Connection, now_ms: int, names: Iterable[str]) ->
     """Have these people operate the hub, in place of those of the start before.
 
     Args:
-        connection: of a transaction that writes.
-        now_ms: the time.
         names: user names, each with `=ID` if their id at the platform is tied to it.
 
     Raises:

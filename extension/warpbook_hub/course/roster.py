@@ -55,10 +55,6 @@ def import_roster(
     Instructors and assistants are left as they are, also where the roster names them.
 
     Args:
-        connection: of the database.
-        now_ms: the time.
-        actor: who does it.
-        course_id: the course.
         rows: the roster.
         hides: learners whom it does not name are hidden.
 

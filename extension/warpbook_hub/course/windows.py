@@ -52,7 +52,6 @@ def windows_of(
 def windows_by_section(
     connection: Connection, publication_id: str
 ) -> dict[str, Window]:
-    """Give windows by the id of a section."""
     query = select(WINDOWS).where(WINDOWS.c.publication == publication_id)
     away = outages(connection)
     return {

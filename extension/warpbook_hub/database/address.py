@@ -44,7 +44,6 @@ def checked_address(text: str) -> str:
 
 
 def has_password(address: str) -> bool:
-    """Tell whether there is a password in an address."""
     parts = urlsplit(address)
     return bool(parts.password) or "password=" in parts.query
 

@@ -43,7 +43,6 @@ class Writer:
     """
 
     def __init__(self, database: HubDatabase) -> None:
-        """Start the thread."""
         self._database = database
         self._writes: queue.PriorityQueue[_Write] = queue.PriorityQueue()
         self._numbers = itertools.count()

@@ -87,7 +87,6 @@ class HubDatabase:
         self._dialect.scrub()
 
     def close(self) -> None:
-        """Close all connections."""
         self._to_write.dispose()
         self._to_read.dispose()
 

@@ -74,7 +74,6 @@ class PostgresTarget:
     """A database whose format is a row of a table of its own."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        """Take a connection without a transaction of its own."""
         self._connection = connection
 
     def number(self) -> int:

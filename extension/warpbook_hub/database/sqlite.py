@@ -62,7 +62,6 @@ class SqliteDialect:
 
     @property
     def file(self) -> Path:
-        """Give the file."""
         return self._path
 
     def migrate(self, steps: Steps) -> None:

@@ -26,7 +26,6 @@ _MOST_TOKEN_BYTES = 1_000
 
 
 def main() -> int:
-    """Grade."""
     options = _arguments()
     # no process of this user, such as a learner's, reads our memory or environment
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)

@@ -42,7 +42,6 @@ class LocalPool:
         self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
 
     def places(self) -> Places:
-        """Say what jobs can have."""
         return self._places
 
     def submit(self, order: JobOrder) -> None:
@@ -78,7 +77,6 @@ class LocalPool:
         return ends
 
     def close(self) -> None:
-        """End all that runs."""
         with self._lock:
             runs = list(self._running.values())
         for run in runs:

@@ -50,7 +50,6 @@ class Spares:
             self._waiting[device] = started((*self._command, lab), device)
 
     def close(self) -> None:
-        """End all that wait."""
         while self._waiting:
             _, spare = self._waiting.popitem()
             _discard(spare)

@@ -58,7 +58,6 @@ class Keeper:
         self._problems: dict[str, str] = {}
 
     def look(self) -> Report:
-        """Say what is so."""
         held = holders.holders(self._paths)
         for path in self._paths:
             self._seen[path] = {holder.uid for holder in held[path]} - self._spared

@@ -121,8 +121,6 @@ def until_session(
     """Shorten a time so that every other course's session finds its GPUs.
 
     Args:
-        connection: of the transaction.
-        now_ms: the server's time.
         course: of who is to have a GPU.
         until_ms: how long they would have it.
         lease: the one that is prolonged, which is not counted twice.

@@ -38,8 +38,6 @@ def take(
     """Ask for a GPU; who waits already changes what they ask for, and keeps the place.
 
     Args:
-        connection: of a transaction that writes.
-        now_ms: the server's time.
         course: for which it is used.
         person: who asks.
         minutes: 10 to 30.

@@ -178,7 +178,6 @@ def begin(connection: Connection, score: str) -> bool:
 
 
 def note_taken(connection: Connection, now_ms: int, score: str, answer: str) -> None:
-    """Note that the platform has a score."""
     _note(connection, now_ms, score, {"state": "sent", "answer": answer})
 
 

@@ -20,9 +20,6 @@ def pause(
     """Lease no more jobs; those that run go on, and submissions are still taken.
 
     Args:
-        connection: of a transaction that writes.
-        now_ms: the time.
-        actor: who does it.
         reason: why.
         course: whose jobs; those of all courses if left out.
 

@@ -213,7 +213,6 @@ def with_turns(query: Select[Any]) -> Select[Any]:
 
 
 def state_of(connection: Connection, grader: str) -> str:
-    """Give the state of a grader."""
     query = select(GRADERS.c.state).where(GRADERS.c.id == grader)
     return str(connection.execute(query).scalar_one())
 

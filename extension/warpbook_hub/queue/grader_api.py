@@ -41,7 +41,6 @@ def answer(
 
     Args:
         connection: of a transaction that the caller commits before it answers.
-        now_ms: the server's time.
         what: the path behind `hub_protocol.GRADERS`: `hello`, `lease`, `heartbeat`,
             `result` or `release`.
         authorization: the header of that name.

@@ -166,7 +166,6 @@ def retire(connection: Connection, now_ms: int, actor: str, grader: str) -> None
 
 
 def graders(connection: Connection, now_ms: int) -> list[GraderInfo]:
-    """Give all graders that are not retired."""
     query = select(GRADERS).where(GRADERS.c.state != "retired").order_by(GRADERS.c.name)
     return [
         GraderInfo(
@@ -183,7 +182,6 @@ def graders(connection: Connection, now_ms: int) -> list[GraderInfo]:
 
 
 def seen(connection: Connection, now_ms: int, grader: str) -> None:
-    """Note that a grader was heard of."""
     change = update(GRADERS).where(GRADERS.c.id == grader)
     connection.execute(change.values(seen_ms=now_ms))
 

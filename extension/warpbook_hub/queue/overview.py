@@ -72,8 +72,6 @@ def queue(connection: Connection, now_ms: int, course_id: str = "") -> list[Queu
     """Give all jobs that have not ended, in the order of the queue.
 
     Args:
-        connection: of a transaction.
-        now_ms: the time.
         course_id: only its jobs, with places that count jobs of other courses, too.
     """
     where = places(connection, now_ms)

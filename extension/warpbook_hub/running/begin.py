@@ -96,8 +96,6 @@ def begin_course(
     what they are: the database says so, and a start changes no role.
 
     Args:
-        connection: of a transaction that writes.
-        now_ms: the time.
         course: as it is begun.
         instructors: user names.
         operators: user names, in place of those of the start before; tied to an id of

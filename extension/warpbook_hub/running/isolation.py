@@ -45,7 +45,6 @@ class Trial(Struct, frozen=True):
 
 
 def try_all(plan: HubPlan) -> Trial:
-    """Try as all accounts."""
     processes = _processes()
     if os.geteuid() != 0:
         own = pwd.getpwuid(os.getuid())

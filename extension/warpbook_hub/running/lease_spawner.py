@@ -100,7 +100,6 @@ class LeaseSpawner(LocalProcessSpawner):  # type: ignore[misc]
 
 
 def waiting_words(lease: OwnLease) -> str:
-    """Say where somebody is in the line."""
     if lease.state != "waiting":
         return "Your last lease is just ending."
     if lease.eta_s is None:

@@ -49,7 +49,6 @@ class ClassPassword(Authenticator):  # type: ignore[misc]
     course_folder = Unicode(help="whose staff need the staff's password", config=True)
 
     async def authenticate(self, handler: Any, data: dict[str, str]) -> str | None:
-        """Give the name of who knows the password."""
         name = self.normalize_username(data["username"])
         wanted = self.learners_password
         if name in await asyncio.to_thread(self._staff):

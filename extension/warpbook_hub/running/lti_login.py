@@ -129,7 +129,6 @@ class LaunchEnds(LTI13CallbackHandler):  # type: ignore[misc]
         await super().post()
 
     def decode_and_validate_launch_request(self) -> dict[str, Any]:
-        """Give what was signed."""
         try:
             claims: dict[str, Any] = self._checked.result()
         except (OSError, ValueError):

@@ -67,7 +67,6 @@ class HubPlan(Struct, frozen=True):
 
     @property
     def place(self) -> Path:
-        """Give the folder."""
         return Path(self.folder)
 
     @property
@@ -107,7 +106,6 @@ class HubPlan(Struct, frozen=True):
 
     @property
     def service_port(self) -> int:
-        """Give the port of the course service."""
         return self.port + 3
 
     @property

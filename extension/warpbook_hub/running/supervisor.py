@@ -62,7 +62,6 @@ class Supervisor:
     def __init__(
         self, plan: HubPlan, plan_file: Path, say: Callable[[str], None]
     ) -> None:
-        """Take what to start."""
         self._plan, self._say = plan, say
         self._environment = {**os.environ, PLAN: str(plan_file)}
         self._is_stopping = False

@@ -70,7 +70,6 @@ def admit(
 
     Args:
         connection: of the transaction in which the request is done.
-        now_ms: the server's time.
         identity: who asks.
         level: of the route.
         ids: of the path: `course`, and what belongs to it.

@@ -35,7 +35,6 @@ class Admitted:
 
     @property
     def course(self) -> Course:
-        """Give the course of the path."""
         assert self.given_course is not None
         return self.given_course
 

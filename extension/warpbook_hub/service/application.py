@@ -49,7 +49,6 @@ class CardStyle(ServiceHandler):
     """`GET static/card.css`: how cards of results look."""
 
     async def get(self) -> None:
-        """Give the style of cards."""
         self.set_header("Content-Type", "text/css; charset=utf-8")
         self.set_header("Cache-Control", "max-age=3600")
         self.finish(STYLE)
@@ -106,11 +105,9 @@ class NoSuchPath(ServiceHandler):
     """Of a path that is not there."""
 
     async def get(self) -> None:
-        """Say so."""
         raise HTTPError(404)
 
     async def post(self) -> None:
-        """Say so."""
         raise HTTPError(404)
 
 

@@ -55,7 +55,6 @@ class PlainHandler(RequestHandler):
             self.set_header(name, value)
 
     def finish_json(self, value: Any, status: int = 200) -> None:
-        """Answer with JSON."""
         self.set_status(status)
         self.set_header("Content-Type", "application/json")
         self.finish(msgspec.json.encode(value))
@@ -155,7 +154,6 @@ class ServiceHandler(PlainHandler):
 
     @property
     def service(self) -> Service:
-        """Give what all handlers share."""
         service: Service = self.settings["service"]
         return service
 
@@ -179,7 +177,6 @@ class ServiceHandler(PlainHandler):
         self._bound_connection(most_bytes)
 
     def data_received(self, chunk: bytes) -> None:
-        """Take a part of the body."""
         if self._refusal is None:
             self._body += chunk
 

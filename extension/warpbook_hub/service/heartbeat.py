@@ -36,7 +36,6 @@ class Heartbeat:
     """Since when the service is reached, and what it has not answered yet."""
 
     def __init__(self, clock: HubClock) -> None:
-        """Begin now."""
         self._clock = clock
         #: when the last beat that came through was sent
         self._sent_ms = clock.now_ms()

@@ -73,7 +73,6 @@ class LiveFeed:
     """All open pages, and what they were told last."""
 
     def __init__(self, clock: HubClock) -> None:
-        """Begin without any."""
         self._clock = clock
         self._watchers: dict[object, Watcher] = {}
         self._has_changed = asyncio.Event()
@@ -102,7 +101,6 @@ class LiveFeed:
         self._has_changed.set()
 
     def remove(self, key: object) -> None:
-        """Tell a page nothing more."""
         self._watchers.pop(key, None)
 
     async def rows(self, service: Service, course: str) -> list[ClassRow]:

@@ -24,7 +24,6 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
     """One page."""
 
     def initialize(self, route: PageRoute) -> None:  # type: ignore[override]
-        """Take the page."""
         super().initialize()
         self._route = route
         self._username = ""

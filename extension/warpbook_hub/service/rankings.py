@@ -23,7 +23,6 @@ class Rankings:
     """The last ranking of each lab."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._of_labs: dict[str, Ranking] = {}
 
     def keep(self, lab: str, ranking: Ranking) -> None:

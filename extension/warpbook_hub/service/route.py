@@ -65,5 +65,4 @@ def pattern(path: str) -> str:
 
 
 def filled(path: str, ids: dict[str, str]) -> str:
-    """Put ids into a path."""
     return _PLACE.sub(lambda place: ids[place[1]], path)

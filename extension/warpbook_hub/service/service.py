@@ -38,12 +38,10 @@ class Tickets:
     """Tickets that were given and not used."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        """Begin without any."""
         self._now_s = now_s
         self._given: dict[str, tuple[float, Identity]] = {}
 
     def give(self, identity: Identity) -> str:
-        """Draw a ticket for somebody."""
         now_s = self._now_s()
         while self._given:
             oldest = next(iter(self._given))
@@ -95,7 +93,6 @@ class InProgress:
         self._open[username] += 1
 
     def end(self, username: str) -> None:
-        """Count one less."""
         self._open[username] -= 1
         if self._open[username] <= 0:
             del self._open[username]

@@ -69,7 +69,6 @@ class Site(Struct, frozen=True):
 
 
 def site_files(site: Site) -> dict[str, str]:
-    """Give the files by their names."""
     if site.spawner == "kube":
         return _of_kubernetes(site)
     files = {CONFIG: _course(site, _managed(site)) + _servers(site)}

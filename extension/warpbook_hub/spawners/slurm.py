@@ -31,7 +31,6 @@ class GpuSlurmSpawner(SlurmSpawner):  # type: ignore[misc]
         return choice.form(list(self.gpus), {})
 
     def options_from_form(self, form_data: dict[str, list[str]]) -> dict[str, str]:
-        """Give the options of a server as the form has them."""
         return choice.from_form(form_data)
 
     async def start(self) -> Any:

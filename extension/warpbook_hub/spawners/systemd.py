@@ -31,7 +31,6 @@ class GpuSystemdSpawner(SystemdSpawner):  # type: ignore[misc]
         return lambda spawner: choice.form(list(spawner.gpus), spawner._holders())
 
     def options_from_form(self, form_data: dict[str, list[str]]) -> dict[str, str]:
-        """Give the options of a server as the form has them."""
         return choice.from_form(form_data)
 
     def get_env(self) -> dict[str, str]:

@@ -205,7 +205,6 @@ def appeals_until(connection: Connection, received_ms: int, window_h: int) -> in
     """Give the last moment at which an appeal against a result is taken.
 
     Args:
-        connection: of a transaction.
         received_ms: when the result came.
         window_h: the course's.
     """
@@ -256,8 +255,6 @@ def appeals(
     """Give the appeals of a course, the first first.
 
     Args:
-        connection: of a transaction.
-        course_id: the course.
         only_open: those that nobody has answered.
         person: only theirs.
     """

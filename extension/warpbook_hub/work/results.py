@@ -89,7 +89,6 @@ def standings(
     """Tell how it stands with some submissions, by their ids; without evidence.
 
     Args:
-        connection: of a transaction.
         which: a condition on `SUBMISSIONS`.
     """
     jobs = connection.execute(
@@ -138,7 +137,6 @@ def timed_publications(
     """Give the publications of which a GPU has judged a submission, or may.
 
     Args:
-        connection: of a transaction.
         asked_about: their ids.
     """
     query = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.id.in_(asked_about))

@@ -81,8 +81,6 @@ def receive(
 
     Args:
         connection: of a transaction; nothing is acknowledged before it is committed.
-        now_ms: the server's time.
-        publication_id: the lab.
         person: who submits it, for themselves or their team.
         source: what they wrote.
         request: drawn by the client; the same one again gives the same receipt.
@@ -172,7 +170,6 @@ def is_genuine(connection: Connection, shown: SubmissionReceipt, username: str) 
     """Whether this hub wrote a receipt for somebody, also where the work is lost.
 
     Args:
-        connection: of a transaction.
         shown: the receipt.
         username: who handed in, as they say: another's receipt is none of theirs.
     """

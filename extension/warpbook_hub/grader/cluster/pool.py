@@ -174,7 +174,6 @@ class RayPool:
             thread.start()
 
     def places(self) -> Places:
-        """Say what jobs can have on the machines that are there."""
         return places_of(self._nodes)
 
     def submit(self, order: JobOrder) -> None:

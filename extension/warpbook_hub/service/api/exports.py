@@ -42,7 +42,6 @@ class LabWorks(Struct, frozen=True):
 
 
 def grades(admitted: Admitted, _: Nothing) -> Download:
-    """Give all grades as CSV."""
     file = tempfile.TemporaryFile()
     file.write(grades_csv(admitted.connection, admitted.course.id).encode("utf-8-sig"))
     return Download(f"{admitted.course.id}-grades.csv", "text/csv; charset=utf-8", file)
@@ -57,7 +56,6 @@ def records(admitted: Admitted, _: Nothing) -> Download:
 
 
 def sources(admitted: Admitted, _: Nothing) -> Download:
-    """Give all sources as a zip."""
     file = tempfile.TemporaryFile()
     write_sources(admitted.connection, admitted.course.id, cast(BinaryIO, file))
     return Download(f"{admitted.course.id}-sources.zip", "application/zip", file)
@@ -144,6 +142,5 @@ async def compare(service: Service, lab: LabWorks) -> dict[str, int]:
 
 
 def _courses_of_person(admitted: Admitted) -> set[str]:
-    """Give the courses that the person of the path is in."""
     query = select(MEMBERSHIPS.c.course).where(MEMBERSHIPS.c.person == admitted.person)
     return {str(course) for course in admitted.connection.execute(query).scalars()}

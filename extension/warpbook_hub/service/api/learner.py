@@ -39,7 +39,6 @@ from warpbook_hub.work.submissions import Submission, receipt, receive, submissi
 
 
 def own_courses(admitted: Admitted, _: Nothing) -> list[OwnCourse]:
-    """Give the courses of a person."""
     own: list[OwnCourse] = []
     for course in courses(admitted.connection):
         try:
@@ -149,7 +148,6 @@ def submission_list(admitted: Admitted, _: Nothing) -> list[SubmissionState]:
 
 
 def source(admitted: Admitted, _: Nothing) -> dict[str, str]:
-    """Give what was handed in."""
     return {"source": admitted.submission.source}
 
 

@@ -42,7 +42,6 @@ def give_back(admitted: Admitted, _: Nothing) -> OwnLease:
 
 
 def reserve(admitted: Admitted, given: SessionToReserve) -> GpuSession:
-    """Reserve GPUs of a session of the course."""
     wanted = GpuSession(
         "", admitted.course.id, given.title, given.gpus, given.starts_ms, given.ends_ms
     )

@@ -60,7 +60,6 @@ def raise_job(admitted: Admitted, _: Nothing) -> dict[str, str]:
 
 
 def cancel_job(admitted: Admitted, given: WithReason) -> dict[str, str]:
-    """End a job."""
     control.cancel(
         admitted.connection, admitted.now_ms, admitted.actor, admitted.job, given.reason
     )
@@ -84,7 +83,6 @@ def register_grader(admitted: Admitted, given: GraderName) -> dict[str, str]:
 
 
 def drain_grader(admitted: Admitted, _: Nothing) -> dict[str, str]:
-    """Give a grader no more jobs."""
     graders.drain(admitted.connection, admitted.now_ms, admitted.actor, admitted.grader)
     return {"grader": admitted.grader}
 

@@ -60,7 +60,6 @@ def group_roster(admitted: Admitted, given: NamesOfGroup) -> RosterChanges:
 
 
 def staff_member(admitted: Admitted, given: StaffMember) -> dict[str, str]:
-    """Make somebody staff."""
     person = add_staff(
         admitted.connection,
         admitted.now_ms,
@@ -86,7 +85,6 @@ def former_staff_member(request: Admitted, _: Nothing) -> dict[str, str]:
 
 
 def course_settings(admitted: Admitted, given: CourseSettings) -> dict[str, str]:
-    """Give a course other settings."""
     settings = Course(admitted.course.id, **structs.asdict(given))
     change_course(admitted.connection, admitted.now_ms, admitted.actor, settings)
     return {"course": settings.id}
@@ -215,7 +213,6 @@ def regrade_one(admitted: Admitted, given: WithReason) -> dict[str, int]:
 
 
 def answer(admitted: Admitted, given: AppealAnswer) -> dict[str, str]:
-    """Answer an appeal."""
     _check_decides(admitted)
     answer_appeal(
         admitted.connection,

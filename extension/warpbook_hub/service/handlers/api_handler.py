@@ -41,7 +41,6 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
     """All routes of one path."""
 
     def initialize(self, routes: dict[str, ApiRoute]) -> None:  # type: ignore[override]
-        """Take the routes by their methods."""
         super().initialize()
         self._routes = routes
 
@@ -64,7 +63,6 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
         self._who: Identity = who
 
     async def get(self, **ids: str) -> None:
-        """Read."""
         self.refuse()
         given = read_query(self.request.query_arguments, self._route.given)
         await self._answer(given, ids)
@@ -144,6 +142,5 @@ class TicketHandler(KnowsWhoAsks, ServiceHandler):
         self._who = who
 
     async def post(self) -> None:
-        """Give a ticket."""
         self.refuse()
         self.finish_json({"ticket": self.service.tickets.give(self._who)}, 201)

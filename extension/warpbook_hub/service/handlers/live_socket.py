@@ -82,11 +82,9 @@ class LiveSocket(PlainHandler, WebSocketHandler, KnowsWhoAsks):
         self.service.live.add(self, self._watcher)
 
     def on_message(self, message: str | bytes) -> None:
-        """Pages say nothing."""
         self.close(_TO_REFUSE, "This socket takes no messages.")
 
     def on_close(self) -> None:
-        """Tell it nothing more."""
         if self._is_counted:
             LiveSocket.open_sockets -= 1
             self.service.sockets.end(self._visitor.username)

@@ -25,12 +25,10 @@ class KeySet(ServiceHandler):
     """The public key with which the platform checks what we sign."""
 
     def initialize(self, key_set: dict[str, Any]) -> None:  # type: ignore[override]
-        """Take the keys."""
         super().initialize()
         self._key_set = key_set
 
     async def get(self) -> None:
-        """Give it to everybody."""
         self.refuse()
         self.finish_json(self._key_set)
 

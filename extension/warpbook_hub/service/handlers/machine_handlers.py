@@ -34,7 +34,6 @@ class GraderHandler(ServiceHandler):
         self.count(f"grader {grader}")
 
     async def post(self, what: str) -> None:
-        """Answer a grader."""
         self.refuse()
         service = self.service
         authorization = self.request.headers.get("Authorization", "")
@@ -61,7 +60,6 @@ class KeeperHandler(ServiceHandler):
         self.count("the keeper")
 
     async def post(self, what: str) -> None:
-        """Answer it."""
         self.refuse()
         if what not in _REQUESTS:
             raise NotFound("There is nothing of this name.")

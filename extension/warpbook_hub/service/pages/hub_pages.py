@@ -45,8 +45,6 @@ def hub_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
 
 
 async def with_backups(service: Service, values: dict[str, Any]) -> dict[str, Any]:
-    """Add the backups that are there."""
-
     def look() -> list[tuple[str, int]]:
         folder = service.folder / BACKUPS
         files = sorted(folder.glob("*.db"), reverse=True) if folder.is_dir() else []

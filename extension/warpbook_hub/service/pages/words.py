@@ -51,7 +51,6 @@ _decode_evidence = msgspec.json.Decoder(_Evidence).decode
 
 
 def language(name: str) -> str:
-    """Name the language of a lab."""
     return LANGUAGE_NAMES.get(name, name)
 
 
@@ -101,7 +100,6 @@ def points(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """Write a share."""
     return f"{100 * value:.0f} %"
 
 
