@@ -122,7 +122,7 @@ def class_rows(
     ]
 
 
-class _Tried(NamedTuple):
+class _Attempt(NamedTuple):
     received_ms: int
     is_replaced: bool
     standing: Standing
@@ -132,7 +132,7 @@ class _Tried(NamedTuple):
 
 def _tried(
     connection: Connection, labs: Sequence[str], people: Sequence[str]
-) -> dict[tuple[str, str], list[_Tried]]:
+) -> dict[tuple[str, str], list[_Attempt]]:
     """Give submissions by publication and person, the first first."""
     of_labs: ColumnElement[bool] = SUBMISSIONS.c.publication.in_(list(labs))
     if people:
@@ -166,9 +166,9 @@ def _tried(
         .where(of_labs)
         .order_by(SUBMISSIONS.c.received_ms, SUBMISSIONS.c.number)
     )
-    by_lab: dict[tuple[str, str], list[_Tried]] = {}
+    by_lab: dict[tuple[str, str], list[_Attempt]] = {}
     for row in rows:
-        tried = _Tried(
+        tried = _Attempt(
             row.received_ms,
             row.replaced_ms is not None,
             standing[row.id],
@@ -178,7 +178,7 @@ def _tried(
     return by_lab
 
 
-def _state(publication: str, tried: Sequence[_Tried], now_ms: int) -> LabState:
+def _state(publication: str, tried: Sequence[_Attempt], now_ms: int) -> LabState:
     tries = [
         Try(
             submission.received_ms,
@@ -202,7 +202,7 @@ def _state(publication: str, tried: Sequence[_Tried], now_ms: int) -> LabState:
     )
 
 
-def _word(tried: Sequence[_Tried], tries: Sequence[Try]) -> str:
+def _word(tried: Sequence[_Attempt], tries: Sequence[Try]) -> str:
     """Say in a word how far somebody is: what happens now, then the best so far."""
     states = {submission.standing.state for submission in tried}
     for state in ("runs", "waits", "parked"):

@@ -29,7 +29,7 @@ def move(plan: HubPlan, address: str) -> str:
         CommandError: it was not moved; the message says why and what to do.
     """
     from warpbook_hub.database import address as addresses
-    from warpbook_hub.keeping.move import Moved
+    from warpbook_hub.keeping.move import MoveReport
     from warpbook_hub.running import accounts
 
     if address == _FROM_ENVIRONMENT:
@@ -45,7 +45,7 @@ def move(plan: HubPlan, address: str) -> str:
         [
             sys.executable,
             "-m",
-            "warpbook_hub.running.relocation",
+            "warpbook_hub.keeping.move",
             str(plan.course_folder),
         ],
         env={**os.environ, addresses.VARIABLE: address},
@@ -57,7 +57,7 @@ def move(plan: HubPlan, address: str) -> str:
     if done.returncode != 0:
         reason = done.stderr.strip()[-2_000:]
         raise CommandError(reason or "The database could not be moved.")
-    moved = msgspec.json.decode(done.stdout, type=Moved)
+    moved = msgspec.json.decode(done.stdout, type=MoveReport)
     where = "a file" if address == "sqlite" else addresses.without_password(address)
     stays = f" {moved.left} stays as it was." if moved.left else ""
     return (

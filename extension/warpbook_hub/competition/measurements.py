@@ -23,7 +23,7 @@ from warpbook_hub.rules.ranks import better_of
 _decode_facts = msgspec.json.Decoder(GradedFacts).decode
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """The speed of a submission."""
 
     submission: str
@@ -32,7 +32,7 @@ class Measured(NamedTuple):
 
 def best_of_each(
     connection: Connection, publication_id: str, people: Sequence[str], at_ms: int
-) -> dict[str, Measured]:
+) -> dict[str, Measurement]:
     """Give the best of each person as it was known at a moment.
 
     It is computed from results and their times, so nothing has to happen when a board
@@ -67,7 +67,7 @@ def best_of_each(
             RESULTS.c.stage,
         )
     ).all()
-    best: dict[str, Measured] = {}
+    best: dict[str, Measurement] = {}
     for (submission, person), results in groupby(
         rows, key=lambda row: (row.id, row.person)
     ):
@@ -78,7 +78,7 @@ def best_of_each(
         ratio = _ratio_of(own)
         before = best.get(person)
         if ratio and (before is None or better_of(ratio, before.ratio)):
-            best[person] = Measured(submission, ratio)
+            best[person] = Measurement(submission, ratio)
     return best
 
 

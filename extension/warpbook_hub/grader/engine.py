@@ -42,7 +42,7 @@ class NotGraded(Struct, frozen=True, tag="not graded"):
 How = Literal["done", "crashed", "timed out", "out of memory", "cancelled", "no node"]
 
 
-class Ended(Struct, frozen=True):
+class JobEnd(Struct, frozen=True):
     """A job that runs no more."""
 
     lease: LeaseName
@@ -77,7 +77,7 @@ class Engine(Protocol):
         """End a job and all that it started; one that is not there is passed over."""
         ...
 
-    def ended(self, wait_s: float) -> list[Ended]:
+    def ended(self, wait_s: float) -> list[JobEnd]:
         """Give what has ended since it was asked last; each is told once.
 
         A job that was given up, since its machine was not heard of, may be told once

@@ -16,7 +16,7 @@ import psutil
 from msgspec import Struct
 
 from warpbook.hub_protocol import GRADER_MESSAGE_BYTES, JobOrder, LeaseName
-from warpbook_hub.grader.engine import Ended, Graded, How, NotGraded
+from warpbook_hub.grader.engine import Graded, How, JobEnd, NotGraded
 from warpbook_hub.grader.processes import end_tree, started
 from warpbook_monitors.plain_text import bounded
 
@@ -68,7 +68,7 @@ class JobRun:
         """Have it end, and all that it started; from any thread."""
         self._is_cancelled.set()
 
-    def ended(self) -> Ended:
+    def ended(self) -> JobEnd:
         """Run it to its end, in the thread that calls this."""
         began_s = time.monotonic()
         try:
@@ -77,14 +77,14 @@ class JobRun:
             how, message, outcome = "crashed", f"It can't be begun: {problem}", None
         took_ms = int((time.monotonic() - began_s) * 1000)
         name = LeaseName(self.order.job, self.order.fence)
-        return Ended(name, self.order.stage, how, message, outcome, took_ms)
+        return JobEnd(name, self.order.stage, how, message, outcome, took_ms)
 
     def _watched(self) -> tuple[How, str, Graded | NotGraded | None]:
         if self._is_cancelled.is_set() and self._spare is None:
             return "cancelled", "", None
         with self._spare or self._started() as child:
-            output = _Kept(child.stdout, GRADER_MESSAGE_BYTES + 1)
-            errors = _Kept(child.stderr, _MOST_STDERR_BYTES)
+            output = _PipeTail(child.stdout, GRADER_MESSAGE_BYTES + 1)
+            errors = _PipeTail(child.stderr, _MOST_STDERR_BYTES)
             try:
                 _give(child.stdin, msgspec.json.encode(self.order))
                 stopped = self._wait(child)
@@ -128,7 +128,7 @@ class JobRun:
         return None
 
 
-class _Kept(threading.Thread):
+class _PipeTail(threading.Thread):
     """Reads a pipe to its end, and keeps the last of it that fits."""
 
     def __init__(self, pipe: IO[bytes] | None, most_bytes: int) -> None:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from warpbook.hub_protocol import JobOrder
-from warpbook_hub.grader.engine import Ended, Places
+from warpbook_hub.grader.engine import JobEnd, Places
 from warpbook_hub.grader.job_run import COMMAND, Bounds, JobRun
 from warpbook_hub.grader.processes import Spares
 
@@ -39,7 +39,7 @@ class LocalPool:
         self._spares = Spares(self._command) if has_spares else None
         self._lock = threading.Lock()
         self._running: dict[str, _Run] = {}
-        self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[JobEnd] = queue.SimpleQueue()
 
     def places(self) -> Places:
         return self._places
@@ -67,9 +67,9 @@ class LocalPool:
         if run is not None:
             run.job.cancel()
 
-    def ended(self, wait_s: float) -> list[Ended]:
+    def ended(self, wait_s: float) -> list[JobEnd]:
         """Give what has ended since it was asked last; each is told once."""
-        ends: list[Ended] = []
+        ends: list[JobEnd] = []
         with contextlib.suppress(queue.Empty):
             ends.append(self._ended.get(timeout=wait_s))
             while True:
@@ -86,7 +86,7 @@ class LocalPool:
         if self._spares:
             self._spares.close()
 
-    def _tell(self, run: _Run, ended: Ended) -> None:
+    def _tell(self, run: _Run, ended: JobEnd) -> None:
         with self._lock:
             if self._running.get(run.job.order.job) is run:
                 del self._running[run.job.order.job]
@@ -96,7 +96,7 @@ class LocalPool:
 class _Run(threading.Thread):
     """A job beside others."""
 
-    def __init__(self, job: JobRun, tell: Callable[[_Run, Ended], None]) -> None:
+    def __init__(self, job: JobRun, tell: Callable[[_Run, JobEnd], None]) -> None:
         super().__init__(name=f"warpbook-job-{job.order.job}", daemon=True)
         self.job, self._tell = job, tell
 

@@ -23,7 +23,7 @@ from warpbook.hub_protocol import (
     Work,
     WorkRequest,
 )
-from warpbook_hub.grader.engine import Ended, Engine, Graded, NotGraded
+from warpbook_hub.grader.engine import Engine, Graded, JobEnd, NotGraded
 
 #: between tries while the hub is away
 _AGAIN_S = 1.0
@@ -172,7 +172,7 @@ class WorkLoop:
         if order is not None and order.fence == lease.fence:
             del self._orders[lease.job]
 
-    def _note(self, ended: Ended) -> None:
+    def _note(self, ended: JobEnd) -> None:
         message = _message_of(ended)
         if message is None:
             self._forget(ended.lease)
@@ -199,7 +199,7 @@ class WorkLoop:
             self._say(f"The hub does not answer ({problem}): it takes its jobs back.")
 
 
-def _message_of(ended: Ended) -> JobResult | Release | None:
+def _message_of(ended: JobEnd) -> JobResult | Release | None:
     """Make of an end what the hub is told of it; None if it knows already."""
     if ended.how == "cancelled":
         return None

@@ -32,7 +32,7 @@ from warpbook_hub.leases import requests
 from warpbook_hub.texts import reason_of
 
 
-class Erased(Struct, frozen=True):
+class Erasure(Struct, frozen=True):
     """What was erased."""
 
     submissions: int
@@ -42,7 +42,7 @@ class Erased(Struct, frozen=True):
 
 def erase(
     connection: Connection, now_ms: int, actor: str, person: str, reason: str
-) -> Erased:
+) -> Erasure:
     """Erase all that is a person's: it can't be undone, and backups are not touched.
 
     Raises:
@@ -96,7 +96,7 @@ def erase(
     connection.execute(
         update(PEOPLE).where(of).values(username=f"erased-{person}", erased_ms=now_ms)
     )
-    erased = Erased(len(alone), len(shared))
+    erased = Erasure(len(alone), len(shared))
     detail = {"reason": why, **structs.asdict(erased)}
     of_course = courses[0] if len(courses) == 1 else ""
     audit.note(connection, now_ms, actor, "person erased", person, detail, of_course)

@@ -1,27 +1,41 @@
-"""A course's database, moved from its file to a server's or back, and proven whole."""
+"""A course's database, moved from its file to a server's or back, and proven whole.
+
+`python -m warpbook_hub.keeping.move FOLDER` runs as the account that owns the database.
+The address is in the environment, as it may hold a password.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import time
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, func, select
 
-from warpbook_hub.database.address import checked_address, read_address, write_address
+from warpbook_hub.database.address import (
+    VARIABLE,
+    checked_address,
+    read_address,
+    write_address,
+)
 from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.database.tables import SETTINGS, TABLES
-from warpbook_hub.errors import Conflict, DatabaseUnfit
+from warpbook_hub.errors import Conflict, DatabaseUnfit, HubError
 from warpbook_hub.keeping.copies import copy_rows, digests
 
 #: the name of the file, in the folder of the course
 FILE = "hub.db"
+#: instead of an address: the file in the course's folder
+TO_FILE = "sqlite"
 #: in that folder, while it is moved
 _NEW = ".moving"
 
 
-class Moved(Struct, frozen=True):
+class MoveReport(Struct, frozen=True):
     """What a move came to."""
 
     rows: int
@@ -30,7 +44,7 @@ class Moved(Struct, frozen=True):
     left: str
 
 
-def move(folder: Path, address: str | None) -> Moved:
+def move(folder: Path, address: str | None) -> MoveReport:
     """Move the database of a course that nobody writes to; the source stays.
 
     All rows are written in one transaction, compared by digests of each table, and only
@@ -65,7 +79,7 @@ def move(folder: Path, address: str | None) -> Moved:
         write_address(folder, target_address)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    return Moved(rows, len(TABLES), left)
+    return MoveReport(rows, len(TABLES), left)
 
 
 def _copied(source: HubDatabase, target: HubDatabase) -> int:
@@ -114,3 +128,19 @@ def _use_file(folder: Path, moved: Path) -> None:
     for log in (f"{FILE}-wal", f"{FILE}-shm"):
         (folder / log).unlink(missing_ok=True)
     moved.rename(file)
+
+
+def main() -> int:
+    """Move it; 1 with the reason where it stays."""
+    address = os.environ[VARIABLE]
+    try:
+        moved = move(Path(sys.argv[1]), None if address == TO_FILE else address)
+    except HubError as refusal:
+        sys.stderr.write(f"{refusal}\n")
+        return 1
+    sys.stdout.write(msgspec.json.encode(moved).decode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

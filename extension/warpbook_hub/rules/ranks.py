@@ -10,7 +10,7 @@ from msgspec import Struct
 from warpbook.hub_protocol import Ratio
 
 
-class Placed(Struct, frozen=True):
+class RankedSpeed(Struct, frozen=True):
     """Whose speed it is, with their rank."""
 
     #: 1 is best; as many are better as come before the whole group
@@ -24,7 +24,7 @@ def better_of(first: Ratio, second: Ratio) -> bool:
     return (first.low, first.middle) > (second.low, second.middle)
 
 
-def ranked(ratios: Mapping[str, Ratio]) -> list[Placed]:
+def ranked(ratios: Mapping[str, Ratio]) -> list[RankedSpeed]:
     """Rank speeds by their intervals, the best first.
 
     Groups are made from the best on. The leader of a group is who has the highest low
@@ -42,14 +42,14 @@ def ranked(ratios: Mapping[str, Ratio]) -> list[Placed]:
     left = sorted(
         ratios, key=lambda name: (-ratios[name].low, *_by_middle(ratios, name))
     )
-    placed: list[Placed] = []
+    placed: list[RankedSpeed] = []
     while left:
         least = ratios[left[0]].low
         group = [name for name in left if ratios[name].high >= least]
         left = [name for name in left if ratios[name].high < least]
         group.sort(key=lambda name: _by_middle(ratios, name))
         rank = len(placed) + 1
-        placed += [Placed(rank, name, ratios[name]) for name in group]
+        placed += [RankedSpeed(rank, name, ratios[name]) for name in group]
     return placed
 
 

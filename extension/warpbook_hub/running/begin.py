@@ -38,7 +38,7 @@ GRADER = "this-machine"
 RESTORE = "WARPBOOK_HUB_RESTORE"
 
 
-class Begun(Struct, frozen=True):
+class StartReport(Struct, frozen=True):
     """What the supervisor is told."""
 
     #: about who runs the course, for who starts it
@@ -77,7 +77,7 @@ def main() -> int:
     except HubError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 1
-    begun = Begun(people, token, keeper_token)
+    begun = StartReport(people, token, keeper_token)
     sys.stdout.write(msgspec.json.encode(begun).decode())
     return 0
 

@@ -26,7 +26,7 @@ import msgspec
 from warpbook.hub_protocol import REFUSED_STATUS
 from warpbook_hub.lti.platform import PLATFORM
 from warpbook_hub.running.accounts import as_user
-from warpbook_hub.running.begin import RESTORE, Begun
+from warpbook_hub.running.begin import RESTORE, StartReport
 from warpbook_hub.running.plan import PLAN, HubPlan
 from warpbook_hub.scopes import SERVICE
 
@@ -81,10 +81,10 @@ class Supervisor:
         self._token = begun.token
         _write_secret(self._plan.token_file, self._service_token)
         _write_secret(self._plan.keeper_token_file, begun.keeper_token)
-        service = _Kept("The course service", self._start_service, self._say)
-        hub = _Kept("JupyterHub", self._start_hub, self._say)
-        grader = _Kept("The grader", self._start_grader, self._say, REFUSED_STATUS)
-        keeper = _Kept("The keeper of GPUs", self._start_keeper, self._say)
+        service = _Daemon("The course service", self._start_service, self._say)
+        hub = _Daemon("JupyterHub", self._start_hub, self._say)
+        grader = _Daemon("The grader", self._start_grader, self._say, REFUSED_STATUS)
+        keeper = _Daemon("The keeper of GPUs", self._start_keeper, self._say)
         kept = [service, hub]
         kept += [grader] if self._plan.cpu_slots else []
         kept += [keeper] if self._plan.lease_gpus else []
@@ -111,7 +111,7 @@ class Supervisor:
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._is_stopping = True
 
-    def _begin(self, restore: Path | None) -> Begun:
+    def _begin(self, restore: Path | None) -> StartReport:
         """Bring the database to the plan, as the service's account."""
         environment = dict(self._environment)
         if restore is not None:
@@ -128,7 +128,7 @@ class Supervisor:
             raise CantRun(
                 done.stderr.strip()[-2_000:] or "The database can't be begun."
             )
-        return msgspec.json.decode(done.stdout, type=Begun)
+        return msgspec.json.decode(done.stdout, type=StartReport)
 
     def _start_hub(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "jupyterhub", "-f", str(_CONFIG)]
@@ -211,7 +211,7 @@ class Supervisor:
     def _home(self, user: str) -> str:
         return pwd.getpwnam(user).pw_dir if user else os.environ.get("HOME", "/")
 
-    def _wait_until_up(self, service: _Kept, hub: _Kept) -> None:
+    def _wait_until_up(self, service: _Daemon, hub: _Daemon) -> None:
         end_s = time.monotonic() + _START_S
         # through the proxy, as people do
         places = (
@@ -239,7 +239,7 @@ def _engine_options(plan: HubPlan) -> list[str]:
     return slots if plan.use_gpu else [*slots, "--no-gpu"]
 
 
-class _Kept:
+class _Daemon:
     """A process that is started anew when it ends."""
 
     def __init__(

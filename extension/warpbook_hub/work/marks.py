@@ -93,7 +93,7 @@ def _marks(
 def _marks_of_one(
     person: str,
     labs: Sequence[Publication],
-    attempts: Mapping[tuple[str, str], Sequence[_Graded]],
+    attempts: Mapping[tuple[str, str], Sequence[_Attempt]],
     windows: Mapping[str, Mapping[str, Window]],
     set_points: Mapping[tuple[str, str], float | None],
     budget_h: int,
@@ -136,7 +136,7 @@ def _marks_of_one(
     return tuple(marked)
 
 
-class _Graded(NamedTuple):
+class _Attempt(NamedTuple):
     submission: str
     received_ms: int
     points: Points
@@ -144,7 +144,7 @@ class _Graded(NamedTuple):
 
 def _attempts(
     connection: Connection, course_id: str, people: Sequence[str]
-) -> dict[tuple[str, str], list[_Graded]]:
+) -> dict[tuple[str, str], list[_Attempt]]:
     """Give what was graded, by publication and person."""
     of_people = select(SUBMISSION_MEMBERS.c.submission).where(
         SUBMISSION_MEMBERS.c.person.in_(list(people))
@@ -164,11 +164,11 @@ def _attempts(
         .where(of_course)
         .order_by(SUBMISSIONS.c.received_ms, SUBMISSIONS.c.number)
     )
-    by_lab: dict[tuple[str, str], list[_Graded]] = {}
+    by_lab: dict[tuple[str, str], list[_Attempt]] = {}
     for row in rows:
         counts = standing[row.id].result if row.id in standing else None
         if counts is not None:
-            graded = _Graded(row.id, row.received_ms, counts.points)
+            graded = _Attempt(row.id, row.received_ms, counts.points)
             by_lab.setdefault((row.publication, row.person), []).append(graded)
     return by_lab
 

@@ -16,7 +16,7 @@ import psutil
 
 from tests.programs import wait_for
 from warpbook.hub_protocol import JobOrder, Stage
-from warpbook_hub.grader.engine import Ended, Engine, Graded, NotGraded
+from warpbook_hub.grader.engine import Engine, Graded, JobEnd, NotGraded
 
 #: so that no other test's sleepers are taken for those of this one
 NAP_S = f"611.{os.getpid()}"
@@ -30,8 +30,8 @@ def order(
     return JobOrder(job, fence, stage, "some-lab", "", source, digest, 7, device)
 
 
-def wait_for_ends(engine: Engine, count: int, seconds: float = 120) -> list[Ended]:
-    ends: list[Ended] = []
+def wait_for_ends(engine: Engine, count: int, seconds: float = 120) -> list[JobEnd]:
+    ends: list[JobEnd] = []
     end_s = time.monotonic() + seconds
     while len(ends) < count:
         assert time.monotonic() < end_s, f"{len(ends)} of {count} jobs have ended"

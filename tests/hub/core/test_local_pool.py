@@ -16,7 +16,7 @@ from tests.hub.core.engine_conformance import (
 )
 from tests.programs import ROOT, wait_for
 from warpbook.hub_protocol import Device, JobOrder
-from warpbook_hub.grader.engine import Ended, Places
+from warpbook_hub.grader.engine import JobEnd, Places
 from warpbook_hub.grader.job_run import Bounds
 from warpbook_hub.grader.local_pool import LocalPool
 
@@ -72,7 +72,7 @@ def gpu_order(source: str, job: str) -> JobOrder:
     return order(source, job, stage="gpu", device="GPU-7")
 
 
-def run_to_end(engine: LocalPool, source: str, job: str) -> Ended:
+def run_to_end(engine: LocalPool, source: str, job: str) -> JobEnd:
     engine.submit(gpu_order(source, job))
     [ended] = wait_for_ends(engine, 1)
     return ended

@@ -30,7 +30,7 @@ from warpbook_hub.grader.cluster.settings import (
     how_to_start_head,
 )
 from warpbook_hub.grader.cluster.task import run_job
-from warpbook_hub.grader.engine import Ended, How, Places
+from warpbook_hub.grader.engine import How, JobEnd, Places
 from warpbook_hub.grader.gpus import gangs
 from warpbook_hub.grader.job_run import COMMAND, Bounds
 from warpbook_monitors.plain_text import bounded
@@ -163,7 +163,7 @@ class RayPool:
         self._task = ray.remote(max_calls=1, max_retries=0)(run_job)
         self._lock = threading.Lock()
         self._runs: dict[Any, _Run] = {}
-        self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[JobEnd] = queue.SimpleQueue()
         self._is_closed = threading.Event()
         self._heard_s = time.monotonic()
         self._threads = [
@@ -208,9 +208,9 @@ class RayPool:
         for ref in refs:
             ray.cancel(ref)
 
-    def ended(self, wait_s: float) -> list[Ended]:
+    def ended(self, wait_s: float) -> list[JobEnd]:
         """Give what has ended since it was asked last."""
-        ends: list[Ended] = []
+        ends: list[JobEnd] = []
         with contextlib.suppress(queue.Empty):
             ends.append(self._ended.get(timeout=wait_s))
             while True:
@@ -347,7 +347,7 @@ class RayPool:
         took_s = 0.0 if began_s is None else time.monotonic() - began_s
         name = LeaseName(order.job, order.fence)
         took_ms = int(took_s * 1000)
-        self._ended.put(Ended(name, order.stage, how, words, None, took_ms))
+        self._ended.put(JobEnd(name, order.stage, how, words, None, took_ms))
 
 
 def _reason(problem: Exception, run: _Run) -> tuple[How, str]:

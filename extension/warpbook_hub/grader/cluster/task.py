@@ -6,14 +6,14 @@ import os
 from collections.abc import Sequence
 
 from warpbook.hub_protocol import JobOrder
-from warpbook_hub.grader.engine import Ended
+from warpbook_hub.grader.engine import JobEnd
 from warpbook_hub.grader.job_run import Bounds, JobRun
 
 #: names, on a node, the account that grades there; empty: the node's own
 GRADED_USER = "WARPBOOK_HUB_GRADED_USER"
 
 
-def run_job(order: JobOrder, bounds: Bounds, command: Sequence[str]) -> Ended:
+def run_job(order: JobOrder, bounds: Bounds, command: Sequence[str]) -> JobEnd:
     """Run a job to its end.
 
     Its environment is made anew: no token, and no address of Ray's. When Ray

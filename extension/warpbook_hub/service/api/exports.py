@@ -18,7 +18,7 @@ from warpbook_hub.errors import Forbidden, TooManyRequests
 from warpbook_hub.exports.grades import grades_csv
 from warpbook_hub.exports.records import json_lines, write_sources
 from warpbook_hub.keeping.backup import back_up
-from warpbook_hub.keeping.erasure import Erased, erase
+from warpbook_hub.keeping.erasure import Erasure, erase
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.handlers.api_handler import Download
 from warpbook_hub.service.lab_texts import starters
@@ -61,7 +61,7 @@ def sources(admitted: Admitted, _: Nothing) -> Download:
     return Download(f"{admitted.course.id}-sources.zip", "application/zip", file)
 
 
-def erase_person(admitted: Admitted, given: WithReason) -> Erased:
+def erase_person(admitted: Admitted, given: WithReason) -> Erasure:
     """Erase somebody who is in no course of others."""
     elsewhere = _courses_of_person(admitted) - {admitted.course.id}
     if elsewhere and not admitted.operator:
@@ -78,7 +78,7 @@ def erase_person(admitted: Admitted, given: WithReason) -> Erased:
     )
 
 
-async def scrub(service: Service, erased: Erased) -> Erased:
+async def scrub(service: Service, erased: Erasure) -> Erasure:
     """Leave nothing of it in files and memory."""
     service.rankings.forget()
     await service.apart(service.database.scrub)

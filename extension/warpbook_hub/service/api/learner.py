@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from sqlalchemy import Connection
 
 from warpbook.hub_protocol import (
     HandIn,
     Nothing,
     OwnCourse,
     OwnLab,
+    Place,
     Reference,
     ResultView,
     SubmissionReceipt,
@@ -114,37 +116,17 @@ def hand_in(admitted: Admitted, given: HandIn) -> SubmissionReceipt:
 
 def submission_state(admitted: Admitted, _: Nothing) -> SubmissionState:
     """Tell how it stands with a submission."""
-    connection, submission = admitted.connection, admitted.submission
-    now = standing(connection, submission.id)
-    return SubmissionState(
-        receipt(connection, submission.id),
-        now.state,
-        now.stage,
-        now.is_provisional,
-        place(connection, admitted.now_ms, submission.id),
-        None if now.result is None else result_view(now.result),
+    connection, submission = admitted.connection, admitted.submission.id
+    return _state(
+        connection, submission, place(connection, admitted.now_ms, submission)
     )
 
 
 def submission_list(admitted: Admitted, _: Nothing) -> list[SubmissionState]:
     """Give the state of all that a person and their team handed in for a lab."""
     connection = admitted.connection
-    states: list[SubmissionState] = []
-    for submission in submissions_of(
-        connection, admitted.lab.id, admitted.viewer.person
-    ):
-        now = standing(connection, submission.id)
-        states.append(
-            SubmissionState(
-                receipt(connection, submission.id),
-                now.state,
-                now.stage,
-                now.is_provisional,
-                None,
-                None if now.result is None else result_view(now.result),
-            )
-        )
-    return states
+    own = submissions_of(connection, admitted.lab.id, admitted.viewer.person)
+    return [_state(connection, submission.id, None) for submission in own]
 
 
 def source(admitted: Admitted, _: Nothing) -> dict[str, str]:
@@ -195,6 +177,21 @@ def result_view(result: Result) -> ResultView:
         result.received_ms,
         result.facts,
         result.points,
+    )
+
+
+def _state(
+    connection: Connection, submission: str, at: Place | None
+) -> SubmissionState:
+    now = standing(connection, submission)
+    result = None if now.result is None else result_view(now.result)
+    return SubmissionState(
+        receipt(connection, submission),
+        now.state,
+        now.stage,
+        now.is_provisional,
+        at,
+        result,
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from warpbook.hub_protocol import HandIn, LeaseFor
 from warpbook_hub.service.api import (
     competition,
     exports,
     learner,
     leases,
-    platform,
     queue,
     staff,
 )
@@ -36,6 +37,7 @@ from warpbook_hub.service.route import ApiRoute
 
 _SOURCE_BYTES = 2 << 20
 _ROSTER_BYTES = 6 << 20
+get, post = partial(ApiRoute, "GET"), partial(ApiRoute, "POST")
 C = "courses/{course}"
 L = f"{C}/labs/{{lab}}"
 S = f"{C}/submissions/{{submission}}"
@@ -44,74 +46,46 @@ G = "hub/graders/{grader}"
 P = f"{C}/people/{{person}}"
 
 API_ROUTES: tuple[ApiRoute, ...] = (
-    ApiRoute("GET", "courses", "person", learner.own_courses),
-    ApiRoute("GET", f"{C}/labs", "member", learner.own_labs),
-    ApiRoute("GET", f"{L}/submissions", "member", learner.submission_list),
-    ApiRoute(
-        "POST",
-        f"{L}/submissions",
-        "member",
-        learner.hand_in,
-        HandIn,
-        201,
-        _SOURCE_BYTES,
-    ),
-    ApiRoute("GET", f"{L}/reference", "member", learner.lab_reference),
-    ApiRoute("GET", S, "member", learner.submission_state),
-    ApiRoute("GET", f"{S}/source", "member", learner.source),
-    ApiRoute("GET", f"{S}/evidence", "member", learner.evidence),
-    ApiRoute("POST", f"{S}/regrade", "staff", staff.regrade_one, WithReason),
-    ApiRoute(
-        "POST",
+    get("courses", "person", learner.own_courses),
+    get(f"{C}/labs", "member", learner.own_labs),
+    get(f"{L}/submissions", "member", learner.submission_list),
+    post(f"{L}/submissions", "member", learner.hand_in, HandIn, 201, _SOURCE_BYTES),
+    get(f"{L}/reference", "member", learner.lab_reference),
+    get(S, "member", learner.submission_state),
+    get(f"{S}/source", "member", learner.source),
+    get(f"{S}/evidence", "member", learner.evidence),
+    post(f"{S}/regrade", "staff", staff.regrade_one, WithReason),
+    post(
         f"{C}/receipts/check",
         "instructor",
         staff.check_receipt,
         ShownReceipt,
         only_reads=True,
     ),
-    ApiRoute("POST", f"{J}/appeal", "member", learner.make_appeal, AppealNote, 201),
-    ApiRoute(
-        "POST", f"{C}/appeals/{{appeal}}/answer", "staff", staff.answer, AppealAnswer
-    ),
-    ApiRoute(
-        "POST",
+    post(f"{J}/appeal", "member", learner.make_appeal, AppealNote, 201),
+    post(f"{C}/appeals/{{appeal}}/answer", "staff", staff.answer, AppealAnswer),
+    post(
         f"{C}/roster",
         "instructor",
         staff.roster,
         RosterText,
         most_body_bytes=_ROSTER_BYTES,
     ),
-    ApiRoute(
-        "POST",
+    post(
         f"{C}/roster/group",
         "instructor",
         staff.group_roster,
         RosterGroup,
         before=ask_group,
     ),
-    ApiRoute("POST", f"{C}/staff", "instructor", staff.staff_member, StaffMember),
-    ApiRoute("POST", f"{P}/remove-staff", "instructor", staff.former_staff_member),
-    ApiRoute(
-        "POST", f"{C}/settings", "instructor", staff.course_settings, CourseSettings
-    ),
-    ApiRoute("POST", f"{C}/labs", "instructor", staff.publish_lab, LabToPublish),
-    ApiRoute("POST", f"{L}/withdraw", "instructor", staff.withdraw_lab, WithReason),
-    ApiRoute(
-        "POST",
-        f"{L}/people/{{person}}/extension",
-        "staff",
-        staff.extend_for,
-        ExtensionFor,
-    ),
-    ApiRoute(
-        "POST",
-        f"{L}/people/{{person}}/points",
-        "staff",
-        staff.set_points,
-        PointsFor,
-    ),
-    ApiRoute(
-        "POST",
+    post(f"{C}/staff", "instructor", staff.staff_member, StaffMember),
+    post(f"{P}/remove-staff", "instructor", staff.former_staff_member),
+    post(f"{C}/settings", "instructor", staff.course_settings, CourseSettings),
+    post(f"{C}/labs", "instructor", staff.publish_lab, LabToPublish),
+    post(f"{L}/withdraw", "instructor", staff.withdraw_lab, WithReason),
+    post(f"{L}/people/{{person}}/extension", "staff", staff.extend_for, ExtensionFor),
+    post(f"{L}/people/{{person}}/points", "staff", staff.set_points, PointsFor),
+    post(
         f"{L}/similarity",
         "instructor",
         exports.works_to_compare,
@@ -119,68 +93,40 @@ API_ROUTES: tuple[ApiRoute, ...] = (
         is_heavy=True,
         only_reads=True,
     ),
-    ApiRoute("GET", f"{L}/competition", "member", competition.lab_board),
-    ApiRoute(
-        "POST",
+    get(f"{L}/competition", "member", competition.lab_board),
+    post(
         f"{L}/competition",
         "instructor",
         competition.open_competition,
         CompetitionToOpen,
     ),
-    ApiRoute("POST", f"{L}/competition/join", "member", competition.join, Pseudonym),
-    ApiRoute("POST", f"{L}/competition/leave", "member", competition.leave),
-    ApiRoute(
-        "POST",
-        f"{L}/competition/final",
-        "instructor",
-        competition.start_final,
-        FinalToStart,
-    ),
-    ApiRoute("POST", f"{L}/competition/end", "instructor", competition.end_competition),
-    ApiRoute("GET", f"{C}/gpus", "member", leases.own_lease),
-    ApiRoute("POST", f"{C}/gpus/take", "member", leases.take, LeaseFor),
-    ApiRoute("POST", f"{C}/gpus/extend", "member", leases.extend, LeaseFor),
-    ApiRoute("POST", f"{C}/gpus/return", "member", leases.give_back),
-    ApiRoute("POST", f"{C}/gpus/sessions", "staff", leases.reserve, SessionToReserve),
-    ApiRoute(
-        "POST", f"{C}/gpus/sessions/cancel", "staff", leases.cancel, SessionToCancel
-    ),
-    ApiRoute("GET", f"{C}/queue", "instructor", queue.queue_list),
-    ApiRoute("POST", f"{C}/queue/pause", "instructor", queue.pause, WithReason),
-    ApiRoute("POST", f"{C}/queue/resume", "instructor", queue.resume),
-    ApiRoute("POST", f"{J}/cancel", "staff", queue.cancel_job, WithReason),
-    ApiRoute("POST", f"{J}/retry", "staff", queue.retry_job),
-    ApiRoute("GET", "hub/queue", "operator", queue.whole_queue),
-    ApiRoute("POST", "hub/queue/pause", "operator", queue.pause_all, WithReason),
-    ApiRoute("POST", "hub/queue/resume", "operator", queue.resume_all),
-    ApiRoute("POST", "hub/jobs/{job}/raise", "operator", queue.raise_job),
-    ApiRoute("POST", "hub/graders", "operator", queue.register_grader, GraderName),
-    ApiRoute("POST", f"{G}/drain", "operator", queue.drain_grader),
-    ApiRoute("POST", f"{G}/activate", "operator", queue.activate_grader),
-    ApiRoute("POST", f"{G}/retire", "operator", queue.retire_grader),
-    ApiRoute(
-        "GET",
-        f"{C}/exports/grades",
-        "instructor",
-        exports.grades,
-        is_heavy=True,
-    ),
-    ApiRoute(
-        "GET",
-        f"{C}/exports/records",
-        "instructor",
-        exports.records,
-        is_heavy=True,
-    ),
-    ApiRoute(
-        "GET",
-        f"{C}/exports/sources",
-        "instructor",
-        exports.sources,
-        is_heavy=True,
-    ),
-    ApiRoute(
-        "POST",
+    post(f"{L}/competition/join", "member", competition.join, Pseudonym),
+    post(f"{L}/competition/leave", "member", competition.leave),
+    post(f"{L}/competition/final", "instructor", competition.start_final, FinalToStart),
+    post(f"{L}/competition/end", "instructor", competition.end_competition),
+    get(f"{C}/gpus", "member", leases.own_lease),
+    post(f"{C}/gpus/take", "member", leases.take, LeaseFor),
+    post(f"{C}/gpus/extend", "member", leases.extend, LeaseFor),
+    post(f"{C}/gpus/return", "member", leases.give_back),
+    post(f"{C}/gpus/sessions", "staff", leases.reserve, SessionToReserve),
+    post(f"{C}/gpus/sessions/cancel", "staff", leases.cancel, SessionToCancel),
+    get(f"{C}/queue", "instructor", queue.queue_list),
+    post(f"{C}/queue/pause", "instructor", queue.pause, WithReason),
+    post(f"{C}/queue/resume", "instructor", queue.resume),
+    post(f"{J}/cancel", "staff", queue.cancel_job, WithReason),
+    post(f"{J}/retry", "staff", queue.retry_job),
+    get("hub/queue", "operator", queue.whole_queue),
+    post("hub/queue/pause", "operator", queue.pause_all, WithReason),
+    post("hub/queue/resume", "operator", queue.resume_all),
+    post("hub/jobs/{job}/raise", "operator", queue.raise_job),
+    post("hub/graders", "operator", queue.register_grader, GraderName),
+    post(f"{G}/drain", "operator", queue.drain_grader),
+    post(f"{G}/activate", "operator", queue.activate_grader),
+    post(f"{G}/retire", "operator", queue.retire_grader),
+    get(f"{C}/exports/grades", "instructor", exports.grades, is_heavy=True),
+    get(f"{C}/exports/records", "instructor", exports.records, is_heavy=True),
+    get(f"{C}/exports/sources", "instructor", exports.sources, is_heavy=True),
+    post(
         f"{P}/erase",
         "instructor",
         exports.erase_person,
@@ -188,8 +134,7 @@ API_ROUTES: tuple[ApiRoute, ...] = (
         after=exports.scrub,
         is_heavy=True,
     ),
-    ApiRoute(
-        "POST",
+    post(
         "hub/backup",
         "operator",
         exports.note_backup,
@@ -197,8 +142,8 @@ API_ROUTES: tuple[ApiRoute, ...] = (
         after=exports.make_backup,
         is_heavy=True,
     ),
-    ApiRoute("GET", f"{C}/platform/scores", "instructor", platform.scores),
-    ApiRoute("POST", f"{C}/platform/scores", "instructor", platform.scores_again),
-    ApiRoute("POST", f"{C}/platform/roster", "instructor", platform.platform_roster),
-    ApiRoute("POST", f"{C}/platform/unbind", "instructor", platform.unbind_platform),
+    get(f"{C}/platform/scores", "instructor", staff.scores),
+    post(f"{C}/platform/scores", "instructor", staff.scores_again),
+    post(f"{C}/platform/roster", "instructor", staff.platform_roster),
+    post(f"{C}/platform/unbind", "instructor", staff.unbind_platform),
 )

@@ -24,6 +24,8 @@ from warpbook_hub.course.roster import RosterChanges, import_roster, preview
 from warpbook_hub.course.roster_csv import RosterRow, alike, parse_roster, rows_of_names
 from warpbook_hub.errors import BadRequest, NotFound
 from warpbook_hub.exports.grades import iso_time
+from warpbook_hub.lti.ledger import Ledger, ledger, send_again
+from warpbook_hub.lti.links import ask_again, bound_context, unbind
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.points import PointScheme, Threshold
 from warpbook_hub.rules.visibility import may_decide_work
@@ -246,3 +248,31 @@ def _imported(
             connection, admitted.now_ms, admitted.actor, course_id, rows
         )
     return structs.replace(changes, notes=notes)
+
+
+def scores(request: Admitted, _: Nothing) -> Ledger:
+    """Tell how far the scores are, and what did not go through."""
+    context = bound_context(request.connection, request.course.id)
+    return ledger(request.connection, request.course.id, context.issuer)
+
+
+def scores_again(request: Admitted, _: Nothing) -> dict[str, int]:
+    """Have sent again what did not go through."""
+    bound_context(request.connection, request.course.id)
+    course = request.course.id
+    scores = send_again(request.connection, request.now_ms, request.actor, course)
+    return {"scores": scores}
+
+
+def platform_roster(request: Admitted, _: Nothing) -> dict[str, str]:
+    """Have the platform asked for its roster; the page tells what came of it."""
+    bound_context(request.connection, request.course.id)
+    ask_again(request.connection, request.course.id)
+    return {"course": request.course.id}
+
+
+def unbind_platform(request: Admitted, _: Nothing) -> dict[str, str]:
+    """Let the next launch by an instructor bind the course anew."""
+    course = request.course.id
+    unbind(request.connection, request.now_ms, request.actor, course)
+    return {"course": course}
