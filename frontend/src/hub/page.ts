@@ -74,10 +74,12 @@ export async function post(path: string, body?: unknown): Promise<unknown> {
     );
   }
   const answer: unknown = await response.json().catch(() => null);
-  if (!response.ok) {
-    // of 503 it says itself that it can't do it now
-    throw new (response.status === 503 ? Away : RefusalError)(
-      words(answer) ?? `The service answers ${response.status}.`
+  if (!response.ok || answer === null) {
+    // of these it says itself that it can't do it now; an answer may be cut off
+    const { ok, status } = response;
+    const isAway = ok || status >= 500 || status === 408 || status === 429;
+    throw new (isAway ? Away : RefusalError)(
+      words(answer) ?? `The service answers ${status}.`
     );
   }
   return answer;

@@ -19,7 +19,7 @@ import requests
 
 from tests.programs import ROOT, environment, program, running, wait_for
 from warpbook_hub.database import settings
-from warpbook_hub.database.opening import HubDatabase
+from warpbook_hub.database.hub_database import HubDatabase
 
 COURSE = "gpu101"
 SUBMIT = "custom:warpbook:submit"
