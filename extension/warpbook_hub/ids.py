@@ -1,4 +1,4 @@
-"""Identifiers that nobody can guess and no database counts."""
+"""Identifiers and tokens that nobody can guess; of a token a digest is kept alone."""
 
 from __future__ import annotations
 

@@ -18,14 +18,6 @@ from warpbook_monitors.spreadsheet import cell, csv_lines
 __all__ = ["cell", "iso_time"]
 
 
-def iso_time(time_ms: int | None) -> str:
-    """Write a time in UTC, each in the same format; nothing where there is none."""
-    if time_ms is None:
-        return ""
-    at = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
-    return at.isoformat(timespec="milliseconds")
-
-
 COLUMNS = (
     "assignment",
     "duedate",
@@ -39,6 +31,14 @@ COLUMNS = (
     "score",
     "max_score",
 )
+
+
+def iso_time(time_ms: int | None) -> str:
+    """Write a time in UTC, each in the same format; nothing where there is none."""
+    if time_ms is None:
+        return ""
+    at = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+    return at.isoformat(timespec="milliseconds")
 
 
 def grades_csv(connection: Connection, course_id: str) -> str:

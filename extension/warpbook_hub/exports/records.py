@@ -1,4 +1,4 @@
-"""All that a course has, a JSON object a line."""
+"""All that a course has, a JSON object a line; and its sources as a zip."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ from warpbook_hub.database.tables import (
 
 #: columns whose texts are JSON
 _JSON = ("scheme", "facts", "detail")
+
+
+#: of sources by their lab's language; of all others it is Python's
+_SUFFIXES = {"cuda": ".cu"}
 
 
 def json_lines(connection: Connection, course_id: str) -> Iterator[bytes]:
@@ -98,10 +102,6 @@ def _plain(name: str, value: object) -> object:
     if name in _JSON and isinstance(value, str):
         return msgspec.Raw(value.encode())
     return value
-
-
-#: of sources by their lab's language; of all others it is Python's
-_SUFFIXES = {"cuda": ".cu"}
 
 
 def write_sources(connection: Connection, course_id: str, file: BinaryIO) -> int:

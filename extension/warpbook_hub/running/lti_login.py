@@ -39,6 +39,21 @@ from warpbook_monitors.plain_text import bounded
 Value = TypeVar("Value")
 
 
+_WAIT_S = 15.0
+#: of people; the others are of the system, root's and nobody's among them
+_PEOPLE_UIDS = range(1000, 60_000)
+#: whose members are as good as root
+_ADMIN_GROUPS = frozenset({"sudo", "wheel", "admin", "docker", "lxd"})
+_NO_KEYS = (
+    "The platform's keys can't be read in time. Open the course from the platform "
+    "again in a moment."
+)
+_AWAY = (
+    "The course service does not answer, and it says who is who. Open the course from "
+    "the platform again in a moment."
+)
+
+
 class Busy(Exception):
     """Too many calls wait, or the call took too long."""
 
@@ -82,21 +97,8 @@ class BoundedThreads:
             future.exception()
 
 
-_WAIT_S = 15.0
-#: of people; the others are of the system, root's and nobody's among them
-_PEOPLE_UIDS = range(1000, 60_000)
-#: whose members are as good as root
-_ADMIN_GROUPS = frozenset({"sudo", "wheel", "admin", "docker", "lxd"})
 #: anybody may send a form that has to be checked
 _CHECKS = BoundedThreads("warpbook-hub-launch", threads=8, most=300)
-_NO_KEYS = (
-    "The platform's keys can't be read in time. Open the course from the platform "
-    "again in a moment."
-)
-_AWAY = (
-    "The course service does not answer, and it says who is who. Open the course from "
-    "the platform again in a moment."
-)
 
 
 class LaunchBegins(LTI13LoginInitHandler):  # type: ignore[misc]

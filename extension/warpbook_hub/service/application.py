@@ -34,6 +34,11 @@ from warpbook_hub.service.service import Service
 from warpbook_hub.service.sites import refuse_foreign
 from warpbook_labs.cards.html import STYLE
 
+STATIC = Path(__file__).with_name("static")
+_MOST_SOCKET_BYTES = 1 << 10
+#: a name is held against it as it was sent, before anything in it is decoded
+_FILE = "[A-Za-z0-9_.-]{1,70}"
+
 
 class Health(ServiceHandler):
     """`GET health`: whether the service answers, for whoever watches it."""
@@ -82,11 +87,6 @@ class LabPicture(KnowsWhoAsks, ServiceHandler):
 
 if TYPE_CHECKING:
     from warpbook_hub.service.score_sender import PlatformLink
-
-STATIC = Path(__file__).with_name("static")
-_MOST_SOCKET_BYTES = 1 << 10
-#: a name is held against it as it was sent, before anything in it is decoded
-_FILE = "[A-Za-z0-9_.-]{1,70}"
 
 
 class StaticFile(PlainHandler, StaticFileHandler):

@@ -27,6 +27,15 @@ from warpbook_hub.service.heartbeat import Heartbeat
 from warpbook_hub.service.live_feed import LiveFeed
 from warpbook_hub.service.rankings import Rankings
 
+DATABASE = "hub.db"
+BACKUPS = "backups"
+_SECRET = "cookie_secret"
+_SECRET_BYTES = 32
+_READERS = 4
+#: of one person at a time: more would only wait, and let all others wait behind it
+_MOST_REQUESTS, _MOST_SOCKETS = 24, 60
+Value = TypeVar("Value")
+#: of a ticket
 _VALID_S = 30.0
 #: of all people together; the oldest goes first
 _MOST_TICKETS = 5_000
@@ -35,13 +44,18 @@ _MOST_TICKETS_EACH = 50
 
 
 class Tickets:
-    """Tickets that were given and not used."""
+    """Tickets for WebSockets: each opens one, once, within half a minute.
+
+    A page asks for one by a POST that is checked against other sites, so a socket needs
+    no cookie. A hub may forbid cookies there.
+    """
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self._given: dict[str, tuple[float, Identity]] = {}
 
     def give(self, identity: Identity) -> str:
+        """Draw a ticket for somebody."""
         now_s = self._now_s()
         while self._given:
             oldest = next(iter(self._given))
@@ -96,16 +110,6 @@ class InProgress:
         self._open[username] -= 1
         if self._open[username] <= 0:
             del self._open[username]
-
-
-DATABASE = "hub.db"
-BACKUPS = "backups"
-_SECRET = "cookie_secret"
-_SECRET_BYTES = 32
-_READERS = 4
-#: of one person at a time: more would only wait, and let all others wait behind it
-_MOST_REQUESTS, _MOST_SOCKETS = 24, 60
-Value = TypeVar("Value")
 
 
 class Closing(HubError):

@@ -16,6 +16,9 @@ from msgspec import Struct
 
 from warpbook_hub.similarity.tokens import Token, structure_tokens, wording_tokens
 
+#: with fewer, what most have in common tells, too
+SMALL_CLASS = 8
+_MOST_LINES = 400
 #: tokens that are hashed together
 RUN = 9
 #: runs of which one is kept
@@ -23,7 +26,12 @@ WINDOW = 5
 
 
 def fingerprints(tokens: Sequence[Token]) -> dict[int, tuple[int, int]]:
-    """Give the first and last line of what each fingerprint was made of."""
+    """Return the first and last line of what each fingerprint was made of.
+
+    Fingerprints are hashes of short runs of tokens. Of a window the least is kept, so
+    that what is copied in a run as long as both leaves the same one in both sources
+    (winnowing, as MOSS does it), wherever it was put.
+    """
     if not tokens:
         return {}
     if len(tokens) < RUN:
@@ -42,11 +50,6 @@ def fingerprints(tokens: Sequence[Token]) -> dict[int, tuple[int, int]]:
 
 def _hash(tokens: Sequence[Token]) -> int:
     return crc32("\0".join(token.text for token in tokens).encode(errors="replace"))
-
-
-#: with fewer, what most have in common tells, too
-SMALL_CLASS = 8
-_MOST_LINES = 400
 
 
 class Work(Struct, frozen=True):

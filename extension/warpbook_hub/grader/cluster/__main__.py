@@ -40,8 +40,17 @@ from warpbook_monitors.plain_text import printable
 _PLACE = Path("/tmp")
 
 
+_PR_SET_PDEATHSIG = 1
+_AGAIN_S = 1.0
+_END_S = 15.0
+_START = (sys.executable, "-m", "ray.scripts.scripts", "start", "--block")
+
+
 def private_folder(place: Path = _PLACE) -> Path:
-    """Give the folder of this account, made if it is not there.
+    """Return the folder of Ray's sockets and logs, made if it is not there.
+
+    Ray makes its own folders open to all accounts of a machine, and a learner there
+    could put another socket in place of one that a grader connects to.
 
     Raises:
         PermissionError: another account has taken its name.
@@ -59,11 +68,6 @@ def private_folder(place: Path = _PLACE) -> Path:
             ) from None
     folder.chmod(0o700)
     return folder / "ray"
-
-
-_PR_SET_PDEATHSIG = 1
-_AGAIN_S = 1.0
-_END_S = 15.0
 
 
 def main() -> int:
@@ -120,9 +124,6 @@ def node_command(options: argparse.Namespace) -> list[str]:
     if gpus:
         command.append(f"--labels={GPU_NAME}={label_of(gpus[0].name)}")
     return command
-
-
-_START = (sys.executable, "-m", "ray.scripts.scripts", "start", "--block")
 
 
 def _run(command: Sequence[str], ray: dict[str, str], stopped: list[int]) -> int:

@@ -39,6 +39,19 @@ from warpbook_monitors.plain_text import bounded
 _MOST_SLOTS = 256
 
 
+_LOOK_S, _LOOK_AT_NODES_S = 0.1, 0.5
+#: until a worker has started, beside the job's own time
+_START_S = 120.0
+#: for a worker to end by itself what it runs, once that is cancelled
+_CANCEL_S = 5.0
+_CLOSE_S = 10.0
+#: without an answer of the head this process ends, to be started anew
+_HEAD_AWAY_S = 20.0
+#: its exit status then
+HEAD_LOST_STATUS = 4
+_MOST_MESSAGE = 300
+
+
 class Node(Struct, frozen=True):
     """A machine that is there."""
 
@@ -86,19 +99,6 @@ def places_of(nodes: Mapping[str, Node]) -> Places:
     slots = sum(node.cpu_slots for node in nodes.values())
     gpus = [gpu for node in nodes.values() for gpu in node.devices]
     return Places(min(slots, _MOST_SLOTS), tuple(gpus[:_MOST_SLOTS]))
-
-
-_LOOK_S, _LOOK_AT_NODES_S = 0.1, 0.5
-#: until a worker has started, beside the job's own time
-_START_S = 120.0
-#: for a worker to end by itself what it runs, once that is cancelled
-_CANCEL_S = 5.0
-_CLOSE_S = 10.0
-#: without an answer of the head this process ends, to be started anew
-_HEAD_AWAY_S = 20.0
-#: its exit status then
-HEAD_LOST_STATUS = 4
-_MOST_MESSAGE = 300
 
 
 class NoCluster(Exception):

@@ -1,4 +1,4 @@
-"""How Ray is set up for a class, the same on each of its machines."""
+"""How Ray is set up for a class, the same on each machine, and where its head is."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ GPU_RESOURCE = "gpu:"
 #: label of a node: what its GPUs are called
 GPU_NAME = "warpbook-gpu"
 _MOST_LABEL = 63
+
+
+_WAIT_S = 1.0
+#: which Ray gives to its workers, and refuses for a head
+WORKER_PORTS = range(10_002, 20_000)
+_PATTERN = re.compile(r"[A-Za-z0-9._-]+:\d{1,5}")
 
 
 def environment(token_file: Path) -> dict[str, str]:
@@ -66,12 +72,6 @@ def label_of(name: str) -> str:
     """Write the name of a GPU as Ray's labels have to be: `NVIDIA-H100-80GB-HBM3`."""
     plain = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in name)
     return plain[:_MOST_LABEL].strip("-") or "GPU"
-
-
-_WAIT_S = 1.0
-#: which Ray gives to its workers, and refuses for a head
-WORKER_PORTS = range(10_002, 20_000)
-_PATTERN = re.compile(r"[A-Za-z0-9._-]+:\d{1,5}")
 
 
 def is_address(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The keeper's endpoints: a token of its own, and the hub's log-in is not asked."""
+"""Endpoints of graders and keeper: by tokens of their own, without the log-in."""
 
 from __future__ import annotations
 

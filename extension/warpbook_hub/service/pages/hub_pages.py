@@ -1,4 +1,4 @@
-"""The page with which operators run the hub: what concerns all of its courses."""
+"""Pages about what courses share: the hub for its operators, GPUs, the platform."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.pages.staff_pages import entries_before
 from warpbook_hub.service.parameters import LogQuery
 from warpbook_hub.service.service import BACKUPS, Service
+
+_WEEK_MS = 7 * 24 * 3_600_000
+STATES = {
+    "free": "free",
+    "leased": "leased",
+    "ending": "is taken back",
+    "grades": "grades",
+    "unclear": "is used without a lease",
+    "unfit": "can't be leased",
+    "lost": "not heard of",
+}
 
 
 def hub_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
@@ -59,18 +70,6 @@ def platform_page(request: Admitted, _: Nothing) -> dict[str, Any]:
     context = context_of(connection, course)
     scores = None if context is None else ledger(connection, course, context.issuer)
     return {"context": context, "scores": scores}
-
-
-_WEEK_MS = 7 * 24 * 3_600_000
-STATES = {
-    "free": "free",
-    "leased": "leased",
-    "ending": "is taken back",
-    "grades": "grades",
-    "unclear": "is used without a lease",
-    "unfit": "can't be leased",
-    "lost": "not heard of",
-}
 
 
 def gpu_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
