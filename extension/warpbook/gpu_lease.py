@@ -16,7 +16,6 @@ _FREE_S = 10.0
 
 
 def add_options(described: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     described.add_argument("action", nargs="?", choices=ACTIONS, default="status")
     described.add_argument(
         "--minutes", type=int, default=20, help="10 to 30 (default: 20)"

@@ -34,7 +34,6 @@ class NoReading(MonitorError):
     """A device that was found can't be read now; the message says why."""
 
     def __init__(self, why: str, state: State = "unavailable") -> None:
-        """Keep the state that the device is in."""
         super().__init__(why)
         self.state = state
 

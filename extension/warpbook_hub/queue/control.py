@@ -106,7 +106,6 @@ def retry_parked(connection: Connection, now_ms: int, actor: str, job: str) -> N
 def _change(
     connection: Connection, job: str, states: tuple[str, ...], **values: Any
 ) -> None:
-    """Change a job that is in one of some states."""
     change = update(JOBS).where(JOBS.c.id == job, JOBS.c.state.in_(states))
     if connection.execute(change.values(**values)).rowcount:
         return

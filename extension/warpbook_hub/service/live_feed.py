@@ -104,7 +104,6 @@ class LiveFeed:
         self._watchers.pop(key, None)
 
     async def rows(self, service: Service, course: str) -> list[ClassRow]:
-        """Give the rows of a course, which are kept."""
         async with self._lock:
             if self._is_stale:
                 await self._reload(service)

@@ -95,7 +95,6 @@ class Watch:
         self._asked_us = time.time_ns() // 1000
 
     def __enter__(self) -> Watch:
-        """Begin to watch."""
         self._thread.start()
         return self
 

@@ -95,7 +95,6 @@ class Minute:
     """The last minute of the stream, as far as health needs it; for one thread."""
 
     def __init__(self, seconds: float = 60.0) -> None:
-        """Tell shares of `seconds`."""
         self.seconds = seconds
         self._flags: deque[tuple[float, list[tuple[int, int]]]] = deque()
         #: by device: how often each combination of bits is in the window

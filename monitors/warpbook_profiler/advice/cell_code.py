@@ -70,7 +70,6 @@ class CellCode:
     """What is asked of a cell's source."""
 
     def __init__(self, source: str | None) -> None:
-        """Parse it."""
         self._tree: ast.Module | None = None
         if source is None or len(source) > MOST_CHARACTERS:
             return

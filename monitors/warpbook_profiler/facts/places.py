@@ -34,7 +34,6 @@ class Places:
         marks: Marks | None,
         paths: Paths,
     ) -> None:
-        """Take what is known of the gaps."""
         self._gaps = gaps
         self._causes = causes
         self._calls = calls

@@ -31,7 +31,6 @@ class TraceFileError(TraceError):
     """A trace file is damaged, too large, or no trace."""
 
     def __init__(self, path: str, message: str) -> None:
-        """Name the file."""
         super().__init__(f"{path}: {message}")
         self.path = path
         #: what is wrong, without the path

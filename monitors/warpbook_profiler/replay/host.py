@@ -60,7 +60,6 @@ class Host:
 
     @property
     def end_ns(self) -> Floats:
-        """Give the end of each call."""
         return self.start_ns + self.duration_ns
 
 

@@ -27,7 +27,6 @@ class Retiming:
     """A trace's events, to be moved to the times of replays."""
 
     def __init__(self, events: Columns, run: Run, program: Program) -> None:
-        """Take the events of the window."""
         self._run, self._program = run, program
         in_time = (events.start_ns >= run.start_ns) & (
             events.start_ns < run.code_end_ns

@@ -106,7 +106,6 @@ def _sums(program: Program, times: HostTimes) -> _Summed:
 
 
 def simulate(program: Program, times: HostTimes) -> Replayed:
-    """Replay the program with these times of the host."""
     sums = _sums(program, times)
     begin, part_in, end = _blocks(program, times, sums)[:3]
     host, layout, pieces = program.host, program.layout, program.pieces

@@ -56,7 +56,6 @@ class Pieces:
 
     @property
     def end_ns(self) -> Floats:
-        """Give the end of each."""
         return self.start_ns + self.duration_ns
 
     @property

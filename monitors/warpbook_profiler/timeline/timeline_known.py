@@ -46,7 +46,6 @@ class EventsKnown:
         return EventFacts() if at == NONE else self.facts[at]
 
     def launch_of(self, number: int) -> int | None:
-        """Give the number of the call that launched it."""
         launch = int(self.launch[number]) if len(self.launch) else NONE
         return None if launch == NONE else launch
 

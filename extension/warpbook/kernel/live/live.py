@@ -172,7 +172,6 @@ class LiveRuns:
 
     @property
     def newest(self) -> WindowProfile | None:
-        """Give the newest window."""
         return self._windows.newest
 
     def view(self) -> Live:

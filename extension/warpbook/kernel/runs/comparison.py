@@ -20,7 +20,6 @@ class Difference:
     """
 
     def __init__(self, figures: Comparison, title: str) -> None:
-        """Keep the comparison and what it is called."""
         self.figures = figures
         self.title = title
 

@@ -23,7 +23,6 @@ class Credentials:
         self._key = secrets.token_bytes(32)
 
     def of(self, kernel_id: str) -> str:
-        """The credential of a kernel."""
         mac = hmac.new(self._key, kernel_id.encode(), hashlib.sha256)
         return f"{kernel_id}.{mac.hexdigest()}"
 

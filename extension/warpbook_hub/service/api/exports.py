@@ -129,7 +129,6 @@ async def make_backup(service: Service, named: dict[str, Any]) -> dict[str, Any]
 
 
 def works_to_compare(admitted: Admitted, _: Nothing) -> LabWorks:
-    """Give what is compared of a lab."""
     works = works_of(admitted.connection, admitted.lab.id)
     return LabWorks(admitted.lab.id, admitted.now_ms, starters(admitted.lab.lab), works)
 

@@ -133,7 +133,6 @@ class Capture:
         self._events.pop(event, None)
 
     def keep(self, node: Node, stream: int, line: int = 0) -> None:
-        """Take a node in."""
         self.graph.nodes.append(node)
         lane = self._lanes.of(stream)
         lane_line = self._streams.get(stream, (lane, line))[1]

@@ -251,7 +251,6 @@ class Generator(torch._C.Generator):  # type: ignore[misc]
     """`torch.Generator`, which draws on the CPU for a GPU, too."""
 
     def __new__(cls, device: Any = "cpu") -> Any:
-        """Make one."""
         return super().__new__(cls)
 
 

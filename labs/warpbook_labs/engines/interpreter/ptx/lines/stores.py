@@ -51,7 +51,6 @@ class Stores:
         ]
 
     def _handing(self, load: int) -> list[int]:
-        """Give the stores that hand to a function what is loaded in it."""
         address = address_of(self._code[load])
         if address is None:
             return []
