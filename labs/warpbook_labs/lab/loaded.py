@@ -12,6 +12,8 @@ from warpbook_labs.lab.spec import Lab
 
 #: what a lab on host code gives to import
 GIVEN = "given.py"
+#: what `cases.py` may have to define: cases, or questions
+FUNCTIONS = (("inputs", "expected", "tolerance"), ("questions", "judge"))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import FUNCTIONS, LoadedLab
 from warpbook_labs.lab.spec import Lab
 
 LANGUAGE_NAMES: dict[str, str] = {
@@ -18,10 +18,6 @@ LANGUAGE_NAMES: dict[str, str] = {
     "host": "PyTorch host code",
     "plan": "Python functions",
 }
-
-
-#: what `cases.py` may have to define: cases, or questions
-FUNCTIONS = (("inputs", "expected", "tolerance"), ("questions", "judge"))
 
 
 class Here(Struct, frozen=True):

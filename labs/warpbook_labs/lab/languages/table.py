@@ -9,9 +9,9 @@ from importlib.metadata import entry_points
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.languages.host import HostCode
 from warpbook_labs.lab.languages.kernels import Cuda, KernelLanguage, Triton
-from warpbook_labs.lab.languages.language import FUNCTIONS, LabLanguage, Language
+from warpbook_labs.lab.languages.language import LabLanguage, Language
 from warpbook_labs.lab.launch_rule import Rule
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import FUNCTIONS, LoadedLab
 from warpbook_labs.lab.spec import Lab
 from warpbook_monitors.plain_text import bounded
 

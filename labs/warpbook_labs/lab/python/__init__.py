@@ -1,4 +1,4 @@
 """A lab's own Python, in a jailed process or in this one, and the questions of plans.
 
-Imports the files of a lab and `languages`.
+Imports the files of a lab.
 """

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.lab.files import UnfitFile, read_file
-from warpbook_labs.lab.languages.language import FUNCTIONS
-from warpbook_labs.lab.loaded import Cases
+from warpbook_labs.lab.loaded import FUNCTIONS, Cases
 from warpbook_labs.lab.python.questions import Question
 from warpbook_labs.lab.python.syntax import parse
 
