@@ -155,7 +155,7 @@ def test_long_arguments_are_shown_by_head_and_length_and_whole_on_demand(
     wrong, *_ = (case for case in result.cases if not case.passed)
     items = re.search(r"asked square\(\[2(, 1234567\.5)+, \.\.\. 101 in", wrong.message)
     assert items and 4 <= items[0].count("1234567.5")
-    assert wrong.message.endswith("(whole: `warpbook labs check` with `--question`)")
+    assert wrong.message.endswith("(whole: warpbook labs check powers --question)")
     # one is whole, since results are kept
     assert [case.question != "" for case in result.cases].count(True) == 1
     assert wrong.question.startswith("square(")

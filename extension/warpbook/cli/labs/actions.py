@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warpbook.cli.labs.card import card_lines
 from warpbook.cli.labs.quiz import quiz
-from warpbook.cli.labs.solution import next_sections, solution
+from warpbook.cli.labs.solution import next_sections, solution, target
 from warpbook.cli.output import CommandError, print_json
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
@@ -285,7 +285,10 @@ def _print_card(options: argparse.Namespace, graded: Graded, source: str) -> int
             left_out=(_USUAL,),
             more=next_sections(options, graded),
         )
-        print(joined(card_lines(card)))
+        text = joined(card_lines(card))
+        # a result knows the lab's id alone, and neither its folder nor the file
+        command = "warpbook labs check {} --question".format
+        print(text.replace(command(graded.result.lab), command(target(options))))
     return 0 if graded.passed else 1
 
 

@@ -216,7 +216,7 @@ def _case_result(
         code = call_code(function, question)
         quoted = f". It was asked {call}"
         if code and not is_whole:
-            quoted += " (whole: `warpbook labs check` with `--question`)"
+            quoted += f" (whole: warpbook labs check {loaded.lab.id} --question)"
         words = f"{_cut(words, _MOST_WORDS - len(quoted)).rstrip('.')}{quoted}"
     return CaseResult(
         f"{function.name}: {question.about or 'a question'}",
