@@ -4,6 +4,7 @@ import { h, setText } from '../core/dom';
 import { clip } from '../core/format';
 import type { LabEntry } from '../shapes/protocol';
 import { mark, trans } from '../core/translation';
+import { LANGUAGES } from './languages';
 
 /** What is chosen; an empty string is no choice. */
 export interface LabFilter {
@@ -137,11 +138,3 @@ export class LabFilters {
     this.count
   );
 }
-
-/** What people call the languages of labs, before translation. */
-export const LANGUAGES: Record<string, string> = {
-  cuda: mark('CUDA C++'),
-  triton: mark('Triton'),
-  host: mark('PyTorch host code'),
-  plan: mark('Python functions')
-};

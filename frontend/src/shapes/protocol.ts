@@ -419,19 +419,7 @@ export interface Change {
   readonly operator: string | null;
   readonly line: number | null;
   readonly sketch: string;
-  readonly topic:
-    | 'attention'
-    | 'communication'
-    | 'copy-overlap'
-    | 'fp8'
-    | 'graphs'
-    | 'host-waits'
-    | 'int8'
-    | 'memory-traffic'
-    | 'pinned-memory'
-    | 'tensor-cores'
-    | 'zero-copy'
-    | null;
+  readonly lab: string | null;
 }
 
 /** One change to make. */

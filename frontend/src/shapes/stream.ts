@@ -137,12 +137,12 @@ export const isChange: Shape<types.Change> = check.record<types.Change>({
   operator: check.optional(check.text),
   line: check.optional(check.whole),
   sketch: check.text,
-  topic: check.optional(check.text),
+  lab: check.optional(check.text),
 }, {
   operator: null,
   line: null,
   sketch: "",
-  topic: null,
+  lab: null,
 });
 
 export const isCompleteness: Shape<types.Completeness> = check.record<types.Completeness>({
