@@ -175,7 +175,7 @@ def languages() -> str:
         f"  {language}: mark('{name}')" for language, name in LANGUAGE_NAMES.items()
     )
     return (
-        "// Generated from labs/warpbook_labs/lab/languages/language.py. Do not edit.\n\n"
+        "// Generated from lab/languages/language.py of warpbook_labs. Do not edit.\n\n"
         "import { mark } from '../core/translation';\n\n"
         + doc("What people call the languages of labs, before translation.")
         + f"export const LANGUAGES: Record<string, string> = {{\n{rows}\n}};\n"

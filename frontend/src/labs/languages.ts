@@ -1,4 +1,4 @@
-// Generated from labs/warpbook_labs/lab/languages/language.py. Do not edit.
+// Generated from lab/languages/language.py of warpbook_labs. Do not edit.
 
 import { mark } from '../core/translation';
 
