@@ -52,7 +52,9 @@ def hub(
     folder = tmp_path_factory.mktemp("hub")
     file = folder / "platform.json"
     file.write_text(json.dumps(platform.description))
-    with class_hub(folder, "--lti", str(file), base_url="/x/") as running:
+    with class_hub(
+        folder, "--lti", str(file), base_url="/x/", operator=f"grace={GRACE.subject}"
+    ) as running:
         platform.key_set_url = f"{running.service_url}lti/jwks.json"
         yield running
 
