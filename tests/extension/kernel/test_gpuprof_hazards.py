@@ -52,7 +52,7 @@ STEPS = [
     (torch_gpus, "wait_for_gpu", 2),
     (kineto, "_disable", 1),
     (kineto, "read_events", 1),
-    (analysis, "analyse", 1),
+    (analysis, "profile", 1),
 ]
 
 
