@@ -222,7 +222,7 @@ def test_without_triton_it_is_said_how_to_install_it(
     monkeypatch.syspath_prepend(tmp_path)
     # what is warm has loaded it
     warm.close()
-    with pytest.raises(NotInstalled, match=r"pip install 'warpbook\[triton\]'"):
+    with pytest.raises(NotInstalled, match=r"pip install 'warpbook-labs\[triton\]'"):
         checked(lab, lab.reference)
 
 

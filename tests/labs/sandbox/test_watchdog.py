@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from warpbook.hub_protocol import LeaseName, Release
-from warpbook_hub.grader.engine import Ended, NotGraded
+from warpbook_hub.grader.engine import JobEnd, NotGraded
 from warpbook_hub.grader.work_loop import _message_of
 from warpbook_labs.course.session import check_public, find, submit
 from warpbook_labs.course.store import Store
@@ -93,5 +93,5 @@ def test_where_no_core_is_free_nothing_is_graded(
 def test_a_job_that_a_busy_grader_gives_back_is_queued_again() -> None:
     not_graded = NotGraded("too busy", is_busy=True)
     lease = LeaseName("job", 1)
-    released = _message_of(Ended(lease, "cpu", "done", "", not_graded, 5))
+    released = _message_of(JobEnd(lease, "cpu", "done", "", not_graded, 5))
     assert released == Release(lease, "timed out", "too busy")
