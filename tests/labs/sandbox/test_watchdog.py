@@ -84,6 +84,7 @@ def test_where_no_core_is_free_nothing_is_graded(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchdog, "_MOST_S", 0.0)
+    monkeypatch.setattr(watchdog, "_LOOK_S", 0.0)
     lab, store = find(name), Store(tmp_path / "labs.db")
     with pytest.raises(TooBusy, match="too busy.* labs regrade 1"):
         submit(store, lab, lab.reference, use_gpu=False)
