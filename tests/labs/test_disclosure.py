@@ -69,7 +69,7 @@ def test_hidden_cases_of_host_code_that_raise_alike_are_told_once() -> None:
     assert (result.right, result.of) == (len(shown), len(cases))
     [failed] = [case for case in result.cases if not case.passed]
     assert failed.message.endswith(
-        "ValueError; its words are told of cases that are shown only."
+        "ValueError; details are shown for visible cases only."
     )
 
 

@@ -123,8 +123,11 @@ def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("raise ValueError(repr(x))", "Line 3: ValueError; its words are told of"),
-        ("raise type(repr(x), (Exception,), {})", "Line 3: It raised something; what"),
+        ("raise ValueError(repr(x))", "Line 3: ValueError; details are shown for"),
+        (
+            "raise type(repr(x), (Exception,), {})",
+            "Line 3: It raised an exception; details",
+        ),
         ("return repr(x)", "It must return int, and returns str."),
         ("return lambda: x", "It can't be called so, or returned no plain data."),
         ("while True: pass", "Line 3: Timed out after 1 s."),

@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="OLD",
         help="compare the one TRACE with an older trace of the same work; exit status "
-        "0: not slower, 1: slower, 2: bad input, 3: can't be told",
+        "0: not slower, 1: slower, 2: bad input, 3: not decidable",
     )
     group.add_argument(
         "--fail-slower",

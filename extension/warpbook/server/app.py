@@ -167,7 +167,7 @@ class WarpbookApp(ExtensionApp):
     other_users = Enum(
         ["sum", "names"],
         "sum",
-        help="What is told of other users who hold memory on a GPU: only how much all "
+        help="What is shown of other users who hold memory on a GPU: only how much all "
         "of them hold together, or each process with its name and user.",
     ).tag(config=True)
     alerts = Enum(

@@ -123,10 +123,10 @@ class LiveFeed:
                 async with self._lock:
                     await self._look(service, is_whole)
             except HubError as problem:
-                LOG.warning("open pages are told nothing: %s", problem)
+                LOG.warning("open pages are not updated: %s", problem)
             # whatever it is, pages that are open go on
             except Exception:
-                LOG.exception("open pages are told nothing")
+                LOG.exception("open pages are not updated")
             if is_whole:
                 whole_s = time.monotonic()
             await asyncio.sleep(PAUSE_S)

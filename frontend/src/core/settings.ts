@@ -3,7 +3,7 @@
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 const NOTIFY = ['all', 'faults', 'none'] as const;
-/** Which alerts are told as notifications. */
+/** Which alerts are shown as notifications. */
 export type Notify = (typeof NOTIFY)[number];
 
 export class Settings {

@@ -67,10 +67,15 @@ def without_words(problem: str) -> str:
     name = problem.partition(":")[0]
     if name == _NO_DATA:
         return f"{name}."
+    return kind_alone(name)
+
+
+def kind_alone(name: str) -> str:
+    """Return what may be said of an exception: its kind, if that is Python's own."""
     kind = getattr(builtins, name, None)
-    if isinstance(kind, type) and issubclass(kind, BaseException):
-        return f"{name}; its words are told of cases that are shown only."
-    return "It raised something; what, is told of cases that are shown only."
+    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+        name = "It raised an exception"
+    return f"{name}; details are shown for visible cases only."
 
 
 def _without_sizes(case: Case) -> Case:

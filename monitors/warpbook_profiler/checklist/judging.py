@@ -19,7 +19,7 @@ _NO_GPU = Judgement(
 )
 _NO_PHASE = Judgement(
     "unknown",
-    "No operators are in the profile, so that training can't be told from inference.",
+    "No operators are in the profile, so its phase is unknown.",
     "Record with ProfilerActivity.CPU, too.",
 )
 

@@ -233,7 +233,7 @@ def run(state, x, factor, out, whole):
     done = heard(loaded, says, is_timed=False, cases=cases)
     messages = {tried.result.message for tried in done.tried}
     assert messages == {
-        "An exception; its words are told of cases that are shown only.",
+        "It raised an exception; details are shown for visible cases only.",
         "Its process ended before it was done.",
-        "ValueError; its words are told of cases that are shown only.",
+        "ValueError; details are shown for visible cases only.",
     }

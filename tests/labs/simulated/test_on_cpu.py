@@ -111,7 +111,7 @@ def test_what_goes_wrong_is_told_but_not_the_sizes_of_hidden_cases(
     assert raised.sizes == {"n": 10}
     assert raised.printed.startswith("seen 10\nLine 7: UserWarning: ")
     assert written.message == "It writes `x`, which is an input."
-    assert raised_there.message.startswith("Line 9: ValueError; its words are told of")
+    assert raised_there.message.startswith("Line 9: ValueError; details are shown for")
     assert endless.message == "Line 12: Timed out after 2 s."
     assert unwritten.wrong is not None
     assert (unwritten.wrong.output, unwritten.wrong.got) == ("out", "nothing")

@@ -12,7 +12,7 @@ class Check(Struct, frozen=True):
     """One thing that was looked at."""
 
     what: str
-    #: "absent" is told and is no failure
+    #: "absent" is listed and is no failure
     state: Literal["ok", "absent", "broken"]
     message: str
     #: what to do; empty where nothing needs to be done

@@ -52,7 +52,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="tell what works here, what does not, and what to do",
         description="Tell what works here, what does not, and what to do. "
         "The exit status is 1 if something is broken; what is merely not there "
-        "(no GPU, no torch) is told and is no failure.",
+        "(no GPU, no torch) is listed and is no failure.",
     )
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.set_defaults(run=run)

@@ -237,7 +237,7 @@ class Alerting(StreamPart):
                 "silence",
                 "The monitor gives no readings",
                 "It should read the devices and has gone silent, so other alerts "
-                "can't be told. See the server's log and restart the server.",
+                "can't be judged. See the server's log and restart the server.",
             )
         else:
             self._troubles.pop("silence", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from warpbook_labs.gpu.jobs import CaseOutcome, device_case
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.shown_cases import calls_of, generator_of
 from warpbook_labs.results.device import DeviceCase
+from warpbook_labs.results.disclosure import kind_alone
 
 
 def try_case(
@@ -56,17 +56,10 @@ def try_case(
         outcome = CaseOutcome("raised", str(problem))
     child.stop()
     if outcome.kind == "raised" and case.is_hidden:
-        outcome = CaseOutcome("raised", _without_numbers(outcome.message))
+        # a learner can put inputs into the rest
+        name = outcome.message.partition(": ")[0].rpartition(" ")[2]
+        outcome = CaseOutcome("raised", kind_alone(name))
     return device_case(case, outcome)
-
-
-def _without_numbers(message: str) -> str:
-    """Leave of what was raised its kind: a learner can put inputs into the rest."""
-    name = message.partition(": ")[0].rpartition(" ")[2]
-    kind = getattr(builtins, name, None)
-    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-        name = "An exception"
-    return f"{name}; its words are told of cases that are shown only."
 
 
 def fallen(case: DrawnCase, problem: Lost) -> DeviceCase:

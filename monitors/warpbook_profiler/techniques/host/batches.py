@@ -16,7 +16,7 @@ def _judge(facts: Facts) -> Judgement:
         if not facts.host_names:
             return Judgement(
                 "unknown",
-                "No operators are in the trace, so that batches can't be told.",
+                "No operators are in the trace, so batches are unknown.",
                 "Record with ProfilerActivity.CPU, too.",
             )
         return Judgement("not applicable", "No layer of a model is in this window.")
