@@ -9,11 +9,11 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from warpbook.hub_client import Answered, HubClient, HubProblem, HubRefused
+from warpbook.hub_client import Answered, HubAway, HubClient, HubProblem, HubRefused
 from warpbook.hub_protocol import (
     LEARNERS,
     HandIn,
-    LeaseFor,
+    LeaseLonger,
     Nothing,
     OwnCourse,
     OwnLab,
@@ -171,7 +171,7 @@ class ClassHub:
         return self._ask(f"courses/{quote(course)}/labs", list[OwnLab])
 
     def lease(
-        self, course: str, what: str = "", request: LeaseFor | None = None
+        self, course: str, what: str = "", request: LeaseLonger | None = None
     ) -> OwnLease:
         """Take, extend or give back a GPU, or look.
 
@@ -192,7 +192,10 @@ class ClassHub:
         self, path: str, kind: type[Answered], message: Struct | None = None
     ) -> Answered:
         patience_s = _PATIENCE_S if self._say else _SILENT_S
-        return self._client.ask(path, kind, message, patience_s, self._say)
+        try:
+            return self._client.ask(path, kind, message, patience_s, self._say)
+        except HubAway as problem:
+            raise HubAway(f"{problem} Try again later.") from None
 
 
 class NotPublished(HubRefused):

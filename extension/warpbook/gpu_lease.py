@@ -7,7 +7,7 @@ import time
 
 from warpbook.class_hub import ClassHub, hub_here
 from warpbook.hub_client import HubProblem
-from warpbook.hub_protocol import LeaseFor, OwnLease
+from warpbook.hub_protocol import LeaseFor, LeaseLonger, OwnLease
 
 ACTIONS = ("status", "take", "extend", "return")
 _POLL_S = 1.0
@@ -47,7 +47,7 @@ def do(options: argparse.Namespace) -> OwnLease:
             lease = hub.lease(course)
         return lease
     if options.action == "extend":
-        return hub.lease(course, "extend", LeaseFor(options.minutes))
+        return hub.lease(course, "extend", LeaseLonger(options.minutes))
     return hub.lease(course, "return" if options.action == "return" else "")
 
 

@@ -30,7 +30,9 @@ Id = Annotated[str, Meta(max_length=64)]
 #: "undecided" is neither right nor wrong, because the checker could not tell
 Verdict = Literal["right", "wrong", "undecided", "too busy"]
 Text = Annotated[str, Meta(max_length=300)]
-Minutes = Annotated[int, Meta(ge=10, le=30)]
+#: of a lease of a GPU
+LEAST_MINUTES, MOST_MINUTES = 10, 30
+Minutes = Annotated[int, Meta(ge=LEAST_MINUTES, le=MOST_MINUTES)]
 
 
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
@@ -212,11 +214,16 @@ class OwnLease(Struct, frozen=True):
     note: str = ""
 
 
-class LeaseFor(Struct, frozen=True, forbid_unknown_fields=True):
-    """A lease of a GPU that somebody asks for, or how long theirs is to go on."""
+class LeaseLonger(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long a lease is to go on."""
 
     minutes: Minutes
-    #: the name of a GPU; empty for any, or to go on
+
+
+class LeaseFor(LeaseLonger, frozen=True):
+    """A lease of a GPU that somebody asks for."""
+
+    #: the name of a GPU; empty for any
     model: Annotated[str, Meta(max_length=100)] = ""
 
 

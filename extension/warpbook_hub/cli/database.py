@@ -29,7 +29,7 @@ def move(plan: HubPlan, address: str) -> str:
         CommandError: it was not moved; the message says why and what to do.
     """
     from warpbook_hub.database import address as addresses
-    from warpbook_hub.keeping.move import MoveReport
+    from warpbook_hub.keeping.move import TO_FILE, MoveReport
     from warpbook_hub.running import accounts
 
     if address == _FROM_ENVIRONMENT:
@@ -58,7 +58,7 @@ def move(plan: HubPlan, address: str) -> str:
         reason = done.stderr.strip()[-2_000:]
         raise CommandError(reason or "The database could not be moved.")
     moved = msgspec.json.decode(done.stdout, type=MoveReport)
-    where = "a file" if address == "sqlite" else addresses.without_password(address)
+    where = "a file" if address == TO_FILE else addresses.without_password(address)
     stays = f" {moved.left} stays as it was." if moved.left else ""
     return (
         f"Moved to {where}: {moved.rows:,} rows of {moved.tables} tables, compared by "

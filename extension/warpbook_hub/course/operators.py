@@ -25,15 +25,16 @@ def name_operators(connection: Connection, now_ms: int, names: Iterable[str]) ->
         ensure_person(connection, now_ms, fit_username(name)): subject.strip()
         for name, _, subject in tied
     }
-    before = set(connection.execute(select(OPERATORS.c.person)).scalars())
+    rows = connection.execute(select(OPERATORS.c.person, OPERATORS.c.subject))
+    before = {row.person: row.subject for row in rows}
     connection.execute(delete(OPERATORS))
     for person, subject in sorted(people.items()):
         connection.execute(insert(OPERATORS).values(person=person, subject=subject))
     for words, changed in (
-        ("operator added", people.keys() - before),
-        ("operator removed", before - people.keys()),
+        ("operator removed", before.items() - people.items()),
+        ("operator added", people.items() - before.items()),
     ):
-        for person in sorted(changed):
+        for person, _ in sorted(changed):
             audit.note(connection, now_ms, "hub", words, person, course="")
 
 
@@ -55,11 +56,11 @@ def operator(connection: Connection, username: str) -> str:
     return connection.execute(query).scalar() or ""
 
 
-def untied_operator(connection: Connection, username: str, subject: str) -> bool:
-    """Whether a name is an operator's to whom another id, or none, is tied."""
+def operator_subject(connection: Connection, username: str) -> str | None:
+    """Return the id that is tied to an operator, empty without; None of others."""
     query = (
         select(OPERATORS.c.subject)
         .join(PEOPLE, PEOPLE.c.id == OPERATORS.c.person)
         .where(PEOPLE.c.username == username)
     )
-    return connection.execute(query).scalar() not in (None, subject)
+    return connection.execute(query).scalar()

@@ -13,10 +13,7 @@ from warpbook_hub.course.windows import windows_of
 from warpbook_hub.database.tables import PUBLICATIONS, SUBMISSIONS
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.work.marks import all_marks
-from warpbook_monitors.spreadsheet import cell, csv_lines
-
-__all__ = ["cell", "iso_time"]
-
+from warpbook_monitors.spreadsheet import csv_lines
 
 COLUMNS = (
     "assignment",

@@ -12,7 +12,6 @@ from warpbook_hub.ids import new_id
 from warpbook_monitors.plain_text import bounded
 
 MINUTE_MS = 60_000
-LEAST_MINUTES, MOST_MINUTES = 10, 30
 #: a keeper that was not heard of for so long is lost
 HEARD_MS = 15_000
 _DAY_MS = 24 * 60 * MINUTE_MS

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, or_, select, update
 
-from warpbook.hub_protocol import Grant, KeptGpu, Orders, Report
+from warpbook.hub_protocol import LEAST_MINUTES, Grant, KeptGpu, Orders, Report
 from warpbook_hub.database import settings
 from warpbook_hub.database.tables import (
     GPU_LEASES,
@@ -19,7 +19,6 @@ from warpbook_hub.database.tables import (
 from warpbook_hub.errors import Forbidden
 from warpbook_hub.ids import new_token, token_digest
 from warpbook_hub.leases.calendar import (
-    LEAST_MINUTES,
     MINUTE_MS,
     sessions,
     until_session,

@@ -6,16 +6,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from warpbook.hub_protocol import OwnLease
+from warpbook.hub_protocol import LEAST_MINUTES, MOST_MINUTES, OwnLease
 from warpbook_hub.database.tables import GPU_LEASES, LEASE_GPUS
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.ids import new_id
 from warpbook_hub.leases import grants
 from warpbook_hub.leases.calendar import (
     HEARD_MS,
-    LEAST_MINUTES,
     MINUTE_MS,
-    MOST_MINUTES,
     until_session,
 )
 

@@ -15,7 +15,7 @@ from warpbook_hub.course.courses import (
     staff_names,
     viewer,
 )
-from warpbook_hub.course.operators import untied_operator
+from warpbook_hub.course.operators import operator_subject
 from warpbook_hub.course.publications import publications
 from warpbook_hub.course.roster import add_learner, import_roster
 from warpbook_hub.course.roster_csv import RosterRow
@@ -181,7 +181,10 @@ def import_members(
             continue
         is_taken = owners.setdefault(name, learner.subject) != learner.subject
         # whoever is a learner there does not become who runs the course here
-        if is_taken or (name in staff and learner.subject not in known):
+        runs_it = name in staff and learner.subject not in known
+        if runs_it and operator_subject(connection, name) == learner.subject:
+            runs_it = False
+        if is_taken or runs_it:
             unnamed += 1
             continue
         rows[name] = RosterRow(
@@ -255,15 +258,17 @@ def _username_of(connection: Connection, launch: Launch) -> str:
     if known is not None:
         return str(known.username)
     name = fit_username(launch.username)
-    if name in staff_names(connection) and launch.role not in STAFF_ROLES:
-        raise Conflict(
-            f"The user name `{name}` is that of somebody who runs a course, and the "
-            "platform does not send you as one of them."
-        )
-    if untied_operator(connection, name, launch.subject):
+    tied = operator_subject(connection, name)
+    if tied not in (None, launch.subject):
         raise Conflict(
             f"The user name `{name}` is that of an operator of the hub. If it is "
             f"yours, have it started with --operator {name}={launch.subject}"
+        )
+    is_staff = tied is None and name in staff_names(connection)
+    if is_staff and launch.role not in STAFF_ROLES:
+        raise Conflict(
+            f"The user name `{name}` is that of somebody who runs a course, and the "
+            "platform does not send you as one of them."
         )
     taken = people.where(of_issuer, PEOPLE.c.username == name)
     if connection.execute(taken).first() is not None:

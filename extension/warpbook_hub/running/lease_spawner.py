@@ -12,12 +12,18 @@ from jupyterhub.spawner import LocalProcessSpawner
 from traitlets import Unicode
 
 from warpbook.hub_client import HubClient, HubProblem
-from warpbook.hub_protocol import KEEPER, OwnLease, ServerRequest
-from warpbook_hub.leases.calendar import LEAST_MINUTES, MOST_MINUTES
+from warpbook.hub_protocol import (
+    KEEPER,
+    LEAST_MINUTES,
+    MOST_MINUTES,
+    OwnLease,
+    ServerRequest,
+)
 from warpbook_hub.spawners.choice import NotGiven
 
 #: the keeper asks each second: one that is free comes soon
 _FREE_S = 8.0
+_WAIT_S = 5.0
 _POLL_S = 0.5
 _FORM = """<label for="gpu_minutes">A GPU</label>
 <select class="form-control" name="gpu_minutes" id="gpu_minutes">
@@ -77,7 +83,7 @@ class LeaseSpawner(LocalProcessSpawner):  # type: ignore[misc]
 
     async def _leased(self, minutes: int) -> str:
         token = Path(self.keeper_token_file).read_text().strip()
-        client = HubClient(self.service_url, token, KEEPER)
+        client = HubClient(self.service_url, token, KEEPER, _WAIT_S)
         request = ServerRequest(self.lease_course, self.user.name, minutes)
         loop = asyncio.get_running_loop()
         end_s = time.monotonic() + _FREE_S

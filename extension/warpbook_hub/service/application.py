@@ -34,6 +34,9 @@ from warpbook_hub.service.service import Service
 from warpbook_hub.service.sites import refuse_foreign
 from warpbook_labs.cards.html import STYLE
 
+if TYPE_CHECKING:
+    from warpbook_hub.service.score_sender import PlatformLink
+
 STATIC = Path(__file__).with_name("static")
 _MOST_SOCKET_BYTES = 1 << 10
 #: a name is held against it as it was sent, before anything in it is decoded
@@ -83,10 +86,6 @@ class LabPicture(KnowsWhoAsks, ServiceHandler):
         self.set_header("Content-Security-Policy", policy)
         self.set_header("Cache-Control", "private, max-age=3600")
         self.finish(image.content)
-
-
-if TYPE_CHECKING:
-    from warpbook_hub.service.score_sender import PlatformLink
 
 
 class StaticFile(PlainHandler, StaticFileHandler):

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.json import Decoder
 
+from warpbook.hub_protocol import Id
 from warpbook_hub.competition.finals import USUAL_ROUNDS
 from warpbook_hub.errors import BadRequest
 from warpbook_monitors.budget import NotJson, decode_json
@@ -19,7 +20,6 @@ Name = Annotated[str, Meta(max_length=100)]
 Note = Annotated[str, Meta(max_length=8_000)]
 TimeMs = Annotated[int, Meta(ge=0, le=7_258_118_400_000)]
 Reason = Annotated[str, Meta(max_length=8_000)]
-Id = Annotated[str, Meta(max_length=64)]
 Whole = Annotated[int, Meta(ge=0, le=1_000_000)]
 Number = Annotated[float, Meta(ge=0, le=1_000_000)]
 

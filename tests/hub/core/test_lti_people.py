@@ -10,7 +10,7 @@ from tests.hub.lti.world import COURSE, World, members
 from warpbook_hub.course.courses import add_staff, person_of, remove_staff, viewer
 from warpbook_hub.course.courses import members as members_of
 from warpbook_hub.course.operators import name_operators, operator
-from warpbook_hub.database.tables import LTI_PEOPLE, LTI_SCORES
+from warpbook_hub.database.tables import AUDIT, LTI_PEOPLE, LTI_SCORES
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden
 from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.lti import links
@@ -273,6 +273,11 @@ def test_a_launch_makes_an_operator_of_nobody_but_of_the_id_that_is_named(
         with world.room.database.write() as connection:
             name_operators(connection, world.room.now_ms, operators)
 
+    def ties() -> int:
+        with world.room.database.read() as connection:
+            notes = connection.execute(select(AUDIT.c.action)).scalars().all()
+        return notes.count("operator added")
+
     def operates(name: str) -> bool:
         with world.room.database.read() as connection:
             return bool(operator(connection, name))
@@ -280,14 +285,15 @@ def test_a_launch_makes_an_operator_of_nobody_but_of_the_id_that_is_named(
     start("opal")
     assert operates("opal")
     for role in ("instructor", "assistant", "learner"):
-        with pytest.raises(Conflict):
+        with pytest.raises(Conflict, match="--operator opal=s-opal"):
             world.launch("opal", role)
-    with pytest.raises(Conflict, match="--operator opal=s-opal"):
-        world.launch("opal", "instructor")
+    start("opal=s-mallory")
     start("opal=s-opal")
+    assert ties() == 3, "who is tied to another id is noted"
     with pytest.raises(Conflict):
         world.launch("opal", "instructor", subject="s-mallory")
-    assert world.launch("opal", "instructor") == "opal"
+    # an administrator of the platform is no instructor there
+    assert world.launch("opal", "learner") == "opal"
     assert operates("opal")
     # who had the name before it was an operator's is none by that, but of the course
     assert world.launch("prof", "instructor") == "prof"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook.hub_protocol import LeaseFor, Nothing, OwnLease
+from warpbook.hub_protocol import LeaseFor, LeaseLonger, Nothing, OwnLease
 from warpbook_hub.errors import Forbidden
 from warpbook_hub.leases import calendar, requests
 from warpbook_hub.leases.calendar import GpuSession
@@ -29,7 +29,7 @@ def take(admitted: Admitted, given: LeaseFor) -> OwnLease:
     )
 
 
-def extend(admitted: Admitted, given: LeaseFor) -> OwnLease:
+def extend(admitted: Admitted, given: LeaseLonger) -> OwnLease:
     """Have a lease last longer."""
     return requests.extend(
         admitted.connection, admitted.now_ms, admitted.actor, given.minutes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from warpbook.hub_protocol import HandIn, LeaseFor
+from warpbook.hub_protocol import HandIn, LeaseFor, LeaseLonger
 from warpbook_hub.service.api import (
     competition,
     exports,
@@ -106,7 +106,7 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     post(f"{L}/competition/end", "instructor", competition.end_competition),
     get(f"{C}/gpus", "member", leases.own_lease),
     post(f"{C}/gpus/take", "member", leases.take, LeaseFor),
-    post(f"{C}/gpus/extend", "member", leases.extend, LeaseFor),
+    post(f"{C}/gpus/extend", "member", leases.extend, LeaseLonger),
     post(f"{C}/gpus/return", "member", leases.give_back),
     post(f"{C}/gpus/sessions", "staff", leases.reserve, SessionToReserve),
     post(f"{C}/gpus/sessions/cancel", "staff", leases.cancel, SessionToCancel),

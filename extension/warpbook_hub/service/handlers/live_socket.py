@@ -13,13 +13,14 @@ from msgspec import Struct
 from sqlalchemy import Connection
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
+from warpbook.hub_protocol import Id
 from warpbook_hub.course.courses import members
 from warpbook_hub.errors import Forbidden, TooManyRequests
 from warpbook_hub.service.access import admit
 from warpbook_hub.service.handler import PlainHandler
 from warpbook_hub.service.live_feed import Watcher
 from warpbook_hub.service.login import KnowsWhoAsks
-from warpbook_hub.service.parameters import Id, read_query
+from warpbook_hub.service.parameters import read_query
 from warpbook_hub.service.service import Service
 from warpbook_hub.service.sites import is_of_host
 

@@ -6,11 +6,10 @@ from typing import Any
 
 from sqlalchemy import select
 
-from warpbook.hub_protocol import Nothing
+from warpbook.hub_protocol import LEAST_MINUTES, MOST_MINUTES, Nothing
 from warpbook_hub.course.courses import courses
 from warpbook_hub.database.tables import PEOPLE
 from warpbook_hub.leases import board, calendar, grants, requests
-from warpbook_hub.leases.calendar import LEAST_MINUTES, MOST_MINUTES
 from warpbook_hub.lti.ledger import ledger
 from warpbook_hub.lti.links import context_of
 from warpbook_hub.queue import control
