@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -124,6 +125,27 @@ def test_a_query_is_shut_in_and_its_mistakes_are_told(
         assert done.returncode == 1 and words in done.stdout, done.stdout
 
 
+def test_no_word_of_sqlite_tells_a_hidden_table(packages: Path, tmp_path: Path) -> None:
+    """A query that is right for the tables shown reads another's into its error."""
+    sales = "(SELECT coalesce(group_concat(item || amount), '') FROM sales)"
+    query = (
+        "SELECT item, sum(amount) AS total FROM sales GROUP BY item "
+        f"HAVING {sales} IN (SHOWN) OR json_extract('{{}}', 'SECRET' || {sales}) "
+        "ORDER BY total DESC, item"
+    )
+    file, shown = tmp_path / "query.sql", "'', 'gpu2,fan2'"
+    for status in ("check", "submit"):
+        file.write_text(query.replace("SHOWN", shown))
+        done = labs(status, "best-sellers", str(file), site=(packages,), here=tmp_path)
+        assert done.returncode == 1, done.stdout + done.stderr
+        told = re.search(r"SECRET([a-z0-9,]*)", done.stdout)
+        if told is not None:
+            # of the table that is shown, the words are
+            assert status == "check"
+            shown += f", '{told[1]}'"
+    assert "details are shown for visible cases only" in done.stdout
+
+
 def test_a_broken_package_is_told_of_and_breaks_nothing(
     packages: Path, tmp_path: Path
 ) -> None:
@@ -168,6 +190,10 @@ def test_a_broken_package_is_told_of_and_breaks_nothing(
         here=tmp_path,
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
+    made = labs("new", "my-own", "--language", "plan", site=(site,), here=tmp_path)
+    assert made.returncode == 0, made.stdout + made.stderr
+    own = labs("validate", str(tmp_path / "my_own"), site=(site,), here=tmp_path)
+    assert own.returncode == 0, own.stdout + own.stderr
 
 
 @pytest.mark.parametrize(

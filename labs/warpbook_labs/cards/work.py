@@ -28,7 +28,7 @@ _MOST_LINES = 5
 _HEADS: tuple[str, ...] = (
     "line",
     "warp instructions",
-    "load/store sectors",
+    "sectors",
     "ideal sectors",
     "bank conflicts",
 )

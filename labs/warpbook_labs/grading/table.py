@@ -37,6 +37,7 @@ from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.sandbox import warm
+from warpbook_monitors.plain_text import bounded
 
 
 class KernelEngines(CaseEngines):
@@ -185,8 +186,9 @@ def grader_of(lab: Lab) -> Grader:
 def _installed(language: str) -> Grader:
     try:
         grader = installed_language(language).grader()
-    except ImportError as problem:
-        raise BadLab(f"The grader of `{language}` can't be loaded: {problem}") from None
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - a package may do anything
+        why = bounded(f"{type(problem).__name__}: {problem}", 300)
+        raise BadLab(f"The grader of `{language}` can't be loaded: {why}") from None
     if not isinstance(grader, Grader):
         raise BadLab(f"What the package of `{language}` brings is no Grader.")
     return grader
@@ -196,6 +198,9 @@ def case_grader_of(lab: Lab) -> CaseGrader:
     """Give what grades submissions of a lab that has cases.
 
     Raises:
-        KeyError: it asks questions in their place.
+        BadLab: it asks questions in their place, or a package brings its language.
     """
-    return _OF_CASES[lab.language]
+    grader = _OF_CASES.get(lab.language)
+    if grader is None:
+        raise BadLab(f"speed: labs in `{lab.language}` have no cases that are timed.")
+    return grader

@@ -83,9 +83,16 @@ def refuse_taken(
     for other in lab_files(catalogue).files:
         if other.resolve() == file.resolve():
             continue
-        lab = read_lab(other)
         # a number is an order, of which each catalogue has its own
-        for key in keys if other.is_relative_to(home) else ("id",):
+        is_of_home = other.is_relative_to(home)
+        try:
+            lab = read_lab(other)
+        except BadLab:
+            if is_of_home:
+                raise
+            # a bad lab of another package is named where labs are listed
+            continue
+        for key in keys if is_of_home else ("id",):
             if getattr(lab, key) == getattr(loaded.lab, key):
                 words = f"`{lab.id}` of the catalogue has it. Choose another."
                 raise BadLab(f"{file}: {key}: {words}")

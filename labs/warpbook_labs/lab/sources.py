@@ -11,11 +11,11 @@ import re
 from pathlib import Path
 
 from warpbook_labs.errors import BadSource
-from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.languages.table import COMMENT, language_of
 from warpbook_labs.lab.spec import Lab
 from warpbook_monitors.plain_file import check_plain
 
-_FIRST_LINE = re.compile(r"(?://|#) %%lab [a-z0-9-]{1,64}\n")
+_FIRST_LINE = re.compile(rf"{COMMENT} %%lab [a-z0-9-]{{1,64}}\n")
 
 
 def with_cell_line(lab: Lab, cell: str) -> str:

@@ -83,8 +83,8 @@ class Counts:
     longest_warp_instructions: int = 0
     #: branches at which a warp's threads went different ways
     divergent_branches: int = 0
-    #: loads and stores of warps in global memory, and the 32-byte sectors that they
-    #: touch; atomics are not among them
+    #: requests of warps to global memory, atomics among them, and the 32-byte sectors
+    #: that they touch
     global_requests: int = 0
     global_sectors: int = 0
     #: sectors that would hold the same bytes if they lay side by side

@@ -25,9 +25,7 @@ def test_a_real_check_is_laid_out_in_columns() -> None:
     assert "       5 |     float sum = x[i] + y[i];" in lines
     [head] = [line for line in lines if line.startswith("  line ")]
     row = next(line for line in lines if "float sum" in line and "," not in line[-9:])
-    assert (
-        "warp instructions  load/store sectors  ideal sectors  bank conflicts" in head
-    )
+    assert "warp instructions  sectors  ideal sectors  bank conflicts" in head
     assert row and not any(line != line.rstrip() for line in lines)
 
 

@@ -78,7 +78,7 @@ def test_a_real_check_gives_its_findings_lines_as_numbers() -> None:
     assert isinstance(work, CardTable) and work.heads[:3] == (
         "line",
         "warp instructions",
-        "load/store sectors",
+        "sectors",
     )
     assert {5, 6} <= {row[0].line for row in work.rows}  # type: ignore[union-attr]
     assert section(card, "Occupancy of a multiprocessor").fold == "closed"

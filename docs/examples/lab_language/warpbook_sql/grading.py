@@ -53,7 +53,11 @@ class SqlGrader(Grader):
             return CheckResult(lab, "stopped", "Its answer is invalid.")
         cases = []
         for (question, is_hidden), answer in zip(drawn, rows, strict=True):
-            words = loaded.cases.judge(question, answer)
+            is_error = isinstance(answer, str)
+            words = answer if is_error else loaded.cases.judge(question, answer)
+            # a query can put what it reads of a table into SQLite's words
+            if is_hidden and words:
+                words = "It fails; details are shown for visible cases only."
             cases.append(CaseResult(question.about, is_hidden, not words, words))
         return CheckResult(
             lab,

@@ -10,9 +10,9 @@ Row = tuple[str | int | float | None, ...]
 
 
 class Tables(Struct, frozen=True, tag="tables"):
-    """The rows that the query gives of each table."""
+    """The rows that the query gives of each table, or why it gives none."""
 
-    rows: tuple[tuple[Row, ...], ...]
+    rows: tuple[tuple[Row, ...] | str, ...]
 
 
 class Query(Job[Tables], frozen=True, tag="query"):

@@ -2,7 +2,6 @@
 
 import sqlite3
 
-from warpbook_labs.sandbox.work import Refused
 from warpbook_sql.messages import Query, Tables
 
 Job = Query
@@ -22,7 +21,7 @@ def do(job):
         database.executemany("INSERT INTO sales VALUES (?, ?)", sales)
         try:
             rows = database.execute(job.source).fetchmany(MOST_ROWS)
+            results.append(tuple(rows))
         except (sqlite3.Error, sqlite3.Warning) as problem:
-            return Refused(str(problem))
-        results.append(tuple(rows))
+            results.append(str(problem))
     return Tables(tuple(results))

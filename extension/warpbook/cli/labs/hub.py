@@ -16,7 +16,8 @@ from warpbook.cli.output import CommandError, print_json
 from warpbook.hub_client import HubProblem
 from warpbook.hub_protocol import SubmissionState
 from warpbook_labs.errors import BadSource
-from warpbook_labs.lab.languages.table import LANGUAGES
+from warpbook_labs.lab.catalogues import folder_of, read_lab
+from warpbook_labs.lab.languages.table import LANGUAGES, language_of
 from warpbook_labs.lab.sources import read_source
 from warpbook_monitors.plain_text import joined, printable
 
@@ -105,6 +106,10 @@ def _file(options: argparse.Namespace) -> Path:
         return Path(options.file)
     folder = Path(Path(options.lab).name.replace("_", "-"))
     names = {language.source_name for language in LANGUAGES.values()}
+    # the lab itself need not be here
+    home = folder_of(folder.name)
+    if home is not None:
+        names = {language_of(read_lab(home / "lab.toml")).source_name}
     files = sorted(folder / name for name in names if (folder / name).is_file())
     if len(files) != 1:
         raise BadSource(f"Name your file: there is no one source in {folder}/ here.")

@@ -40,7 +40,8 @@ class PlanLanguage(Language):
 GROUP = "warpbook.lab_languages"
 _SUFFIX = re.compile(r"\.[a-z][a-z0-9]{0,7}")
 _FILE_STEM = re.compile(r"[a-z][a-z0-9_]{0,31}")
-_COMMENT = re.compile(r"[!-~]{1,4}")
+#: what begins a comment that ends with its line
+COMMENT = r"[!-~]{1,4}"
 
 _KERNELS: dict[str, KernelLanguage] = {
     language.name: language for language in (Cuda(), Triton())
@@ -106,7 +107,7 @@ def _check(name: str, brought: object) -> None:
     if stem == language.source_name or _FILE_STEM.fullmatch(stem) is None:
         words = f"is no plain name that ends in {language.suffix}"
         raise ValueError(f"source_name {language.source_name!r} {words}")
-    if _COMMENT.fullmatch(language.comment) is None:
+    if re.fullmatch(COMMENT, language.comment) is None:
         raise ValueError(f"comment {language.comment!r} is none such as '#'")
     if language.section:
         raise ValueError("only warpbook's own have a section in lab.toml")

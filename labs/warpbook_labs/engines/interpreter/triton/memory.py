@@ -235,9 +235,7 @@ class TritonMemory:
             self._find(
                 "misaligned", f"{does} {width} bytes at no multiple of it, {where}"
             )
-        if does != "updates":
-            # ncu counts loads and stores, and atomics apart
-            self._count(at[good], width)
+        self._count(at[good], width)
         return good, at[good]
 
     def _count(self, at: Offsets, width: int) -> None:
