@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from tests.extension.kernel.state_digest import digest
-from warpbook.kernel.trying.reach import Reached
-from warpbook.kernel.trying.snapshot import Snapshot
+from warpbook.kernel.trying.saved_globals import SavedGlobals
 
 
 def tf32() -> None:
@@ -51,7 +50,7 @@ CHANGES: list[Callable[[], None]] = [tf32, no_tf32, newer_tf32, others]
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     """Whatever fails here, other tests have torch as it was."""
-    saved = Snapshot({}, Reached())
+    saved = SavedGlobals()
     yield
     saved.restore()
 
@@ -62,7 +61,7 @@ def test_what_a_run_sets_is_put_back(
     before: Callable[[], None], change: Callable[[], None]
 ) -> None:
     before()
-    then, saved = digest({}), Snapshot({}, Reached())
+    then, saved = digest({}), SavedGlobals()
     change()
     assert change is not others or saved.differences()
     saved.restore()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from warpbook.kernel.trying.scout import scouting
-from warpbook_profiler.techniques.technique import CellActs
 
 
 def test_a_number_in_the_hosts_memory_is_not_waited_for() -> None:
@@ -13,8 +12,7 @@ def test_a_number_in_the_hosts_memory_is_not_waited_for() -> None:
     weight = torch.nn.Parameter(torch.ones(4, 4))
     weight.grad = torch.ones(4, 4)
     optimizer = torch.optim.Adam([weight], foreach=True)
-    facts = CellActs()
-    with scouting(facts):
+    with scouting() as facts:
         optimizer.step()
         torch.ones(4).nonzero()
     assert facts.waits == set()

@@ -1,11 +1,4 @@
-"""The whole body of a cell as one CUDA graph.
-
-torch takes back what a capture began only when the capture ends well. Where it fails,
-the state of the random numbers stays marked, and no number can be drawn any more
-(before torch 2.13), and the caching allocator goes on as if the capture went on: it
-gives nothing back to the driver. The capture stream stays the current one, too. Here
-a capture that fails leaves nothing behind.
-"""
+"""The whole body of a cell as one CUDA graph."""
 
 from __future__ import annotations
 
@@ -15,30 +8,20 @@ from typing import Any
 
 import torch
 
+from warpbook.kernel.trying.capturing import OwnRandomState, capturing
 from warpbook.kernel.trying.reach import Reached
 from warpbook.kernel.trying.refusals import Refused
 from warpbook.kernel.trying.snapshot import Snapshot
 from warpbook_profiler.techniques.technique import Applied
 
-#: graphs whose capture failed: the allocator of pinned memory asks each of them at the
-#: next capture whether it is that one's, and torch has no call that would end that
-_failed: list[torch.cuda.CUDAGraph] = []
+Run = Callable[[], Any]
 
 
 class BodyGraph:
     """Captured once, then replayed."""
 
-    def __init__(
-        self,
-        run: Callable[[], Any],
-        namespace: dict[str, Any],
-        reached: Reached,
-        snapshot: Snapshot,
-    ) -> None:
-        self._run = run
-        self._namespace = namespace
-        self._reached = reached
-        self._snapshot = snapshot
+    def __init__(self) -> None:
+        """Capture nothing yet."""
         self._graph: torch.cuda.CUDAGraph | None = None
         self._random: OwnRandomState | None = None
         #: names that the body bound while it was captured
@@ -47,118 +30,65 @@ class BodyGraph:
         self._last: Any = None
 
     @contextlib.contextmanager
-    def replaying(self) -> Iterator[Applied]:
+    def replaying(
+        self, run: Run, namespace: dict[str, Any], reached: Reached
+    ) -> Iterator[Applied]:
         """Replay it; the first time it is captured.
 
         Raises:
             Refused: it can't be captured.
         """
-        self._random = self._random or OwnRandomState()
+        if self._random is None:
+            self._random = OwnRandomState()
         with self._random.in_use():
-            self._graph = self._graph or self._capture()
-            yield Applied(self._replay, self._publish)
+            if self._graph is None:
+                self._graph = self._capture(run, namespace, reached)
+            yield Applied(self._replay, lambda: self._publish(namespace))
 
     def _replay(self) -> Any:
         assert self._graph is not None
         self._graph.replay()
         return self._last
 
-    def _publish(self) -> None:
+    def _publish(self, namespace: dict[str, Any]) -> None:
         """Bind what the body bound when it was captured."""
-        self._namespace.update(self._bound)
+        namespace.update(self._bound)
         for tensor, grad in self._grads:
             tensor.grad = grad
 
-    def _capture(self) -> torch.cuda.CUDAGraph:
+    def _capture(
+        self, run: Run, namespace: dict[str, Any], reached: Reached
+    ) -> torch.cuda.CUDAGraph:
         """Capture the body from the state in which each run begins.
 
         Raises:
             Refused: it can't be captured.
         """
+        snapshot = Snapshot(namespace, reached)
         graph = torch.cuda.CUDAGraph()
         try:
-            self._warm_up()
+            _warm_up(run, snapshot)
             with capturing(graph):
-                self._last = self._run()
-            self._bound = self._snapshot.changed_names()
-            leaves = (tensor for _, tensor in self._reached.tensors if tensor.is_leaf)
+                self._last = run()
+            self._bound = snapshot.names.changed()
+            leaves = (tensor for _, tensor in reached.tensors if tensor.is_leaf)
             self._grads = [(leaf, leaf.grad) for leaf in leaves if leaf.requires_grad]
         except Exception as problem:  # the cell's own code may raise any
             said = str(problem).partition("\n")[0]
             raise Refused(f"it can't be captured ({said}).") from problem
         finally:
             torch.cuda.synchronize()
-            self._snapshot.restore()
+            snapshot.restore()
         return graph
 
-    def _warm_up(self) -> None:
-        """Run it on a stream of its own, as torch asks for before a capture."""
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        for _ in range(2):
-            with torch.cuda.stream(stream):
-                self._run()
-            stream.synchronize()
-            self._snapshot.restore()
-        torch.cuda.current_stream().wait_stream(stream)
 
-
-class OwnRandomState:
-    """A state for random numbers of the current GPU, beside the person's.
-
-    A graph belongs to the state that was in use when it was captured, and its replays
-    draw from that.
-    """
-
-    def __init__(self) -> None:
-        self._generator = torch.cuda.default_generators[torch.cuda.current_device()]
-        self._own = self._generator.clone_state()
-
-    @contextlib.contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Draw from it, from where the person's is; that one stays as it is."""
-        persons = self._generator.graphsafe_get_state()
-        self._own.set_state(self._generator.get_state())
-        try:
-            self._generator.graphsafe_set_state(self._own)
-            yield
-        finally:
-            self._generator.graphsafe_set_state(persons)
-
-
-@contextlib.contextmanager
-def capturing(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
-    """Capture what the block does on the GPU; what the block raises is raised."""
-    stream = torch.cuda.current_stream()
-    # named here, since a graph without a capture does not tell its own
-    pool = torch.cuda.graph_pool_handle()
-    raised: BaseException | None = None
-    try:
-        with torch.cuda.graph(graph, pool=pool):
-            try:
-                yield
-            except BaseException as problem:
-                raised = problem
-                raise
-    except BaseException as problem:  # noqa: BLE001  # raised again below
-        torch.cuda.set_stream(stream)
-        _take_back(graph, pool)
-        # that the capture could not be ended is only what follows
-        raised = raised or problem
-    if raised is not None:
-        raise raised
-
-
-def _take_back(graph: torch.cuda.CUDAGraph, pool: Any) -> None:
-    graph.reset()
-    device = torch.cuda.current_device()
-    # named so since torch 2.8
-    end = getattr(torch._C, "_cuda_endAllocateToPool", None)
-    end = end or torch._C._cuda_endAllocateCurrentStreamToPool
-    try:
-        end(device, pool)
-    except RuntimeError:
-        # torch has ended it
-        return
-    torch._C._cuda_releasePool(device, pool)
-    _failed.append(graph)
+def _warm_up(run: Run, snapshot: Snapshot) -> None:
+    """Run it on a stream of its own, as torch asks for before a capture."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    for _ in range(2):
+        with torch.cuda.stream(stream):
+            run()
+        stream.synchronize()
+        snapshot.restore()
+    torch.cuda.current_stream().wait_stream(stream)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,20 @@ _CHUNK = 1 << 24
 #: of what sums of a few thousand products round to; half dtypes round once, at the end
 _ROUNDINGS = 64
 _ROUNDINGS_OF_HALF = 2
+
 #: longer whole numbers fit no float
 _MOST_BITS = 1000
 
 Outputs = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class _Compared:
+    absolute: float
+    relative: float
+    expected: float
+    dtype: str
+    mismatch: str | None = None
 
 
 def collect(snapshot: Snapshot, last: Any) -> Outputs:
@@ -36,61 +45,60 @@ def collect(snapshot: Snapshot, last: Any) -> Outputs:
         last: the value.
     """
     outputs: Outputs = {}
-    names = snapshot.changed_names().items()
-    results = {name: value for name, value in names if not name.startswith("_")}
     with torch.no_grad():
-        for name, value in {**snapshot.changed(), **results, LAST_VALUE: last}.items():
-            tensors = _tensors(name, value, 0)
-            for path, tensor in itertools.islice(tensors, _MOST_OF_A_NAME):
-                if path not in outputs:
-                    outputs[path] = _copied(tensor)
+        for name, value in snapshot.names.changed().items():
+            if not name.startswith("_"):
+                _add(outputs, name, value)
+        for path, changed in snapshot.changed():
+            _add(outputs, path, changed)
+        _add(outputs, LAST_VALUE, last)
     return outputs
 
 
 def compare(
     unchanged: Outputs, changed: Outputs, again: Outputs | None = None
 ) -> OutputDifference:
-    """Return how far results differ, and whether more than rounding explains.
+    """Tell how far results differ, and whether more than rounding explains.
 
     Args:
         unchanged: of a run of the cell as it is.
         changed: of a run with a change.
         again: of another run of the cell as it is.
     """
-    count = len(unchanged)
     missing = sorted(unchanged.keys() ^ changed.keys())
     if missing:
-        return _mismatch(f"{missing[0]} is not a result of both", count)
-    worst = OutputDifference("", "", 0, 0.0, 0.0, 0.0, 0.0, False)
-    most_excess = -1.0
+        return _mismatch(f"{missing[0]} is not a result of both", len(unchanged))
+    worst: tuple[float, str, _Compared, float] | None = None
     for name, before in unchanged.items():
-        compared = _distance(before, changed[name])
-        if isinstance(compared, str):
-            return _mismatch(f"{name} {compared}", count)
-        absolute, relative = compared
-        expected, noise = expected_relative(before.dtype), 0.0
+        result = _compare(before, changed[name])
+        if result.mismatch is not None:
+            return _mismatch(f"{name} {result.mismatch}", len(unchanged))
+        noise = 0.0
         if again is not None and name in again:
-            of_same = _distance(before, again[name])
-            noise = 0.0 if isinstance(of_same, str) else of_same[1]
-        allowed = max(expected, 2 * noise)
-        excess = relative / allowed if allowed else math.inf if relative else 0.0
-        if excess > most_excess:
-            most_excess = excess
-            worst = OutputDifference(
-                name,
-                str(before.dtype).removeprefix("torch."),
-                count,
-                absolute,
-                relative,
-                expected,
-                noise,
-                excess > 1,
-            )
-    return worst
+            noise = _compare(before, again[name]).relative
+        allowed = max(result.expected, 2 * noise)
+        excess = result.relative / allowed if allowed else result.relative * np.inf
+        # what is no difference at all is no number times infinity
+        excess = 0.0 if result.relative == 0 else excess
+        if worst is None or excess > worst[0]:
+            worst = (excess, name, result, noise)
+    if worst is None:
+        return OutputDifference("", "", 0, 0.0, 0.0, 0.0, 0.0, False)
+    excess, name, result, noise = worst
+    return OutputDifference(
+        name,
+        result.dtype,
+        len(unchanged),
+        result.absolute,
+        result.relative,
+        result.expected,
+        noise,
+        excess > 1,
+    )
 
 
 def expected_relative(dtype: torch.dtype) -> float:
-    """Return what rounding explains, relative to a tensor's largest value."""
+    """Give what rounding explains, relative to a tensor's largest value."""
     if not (dtype.is_floating_point or dtype.is_complex):
         return 0.0
     epsilon: float = torch.finfo(dtype).eps
@@ -98,8 +106,15 @@ def expected_relative(dtype: torch.dtype) -> float:
     return epsilon * (_ROUNDINGS_OF_HALF if is_half else _ROUNDINGS)
 
 
-def _mismatch(words: str, count: int) -> OutputDifference:
-    return OutputDifference("", "", count, 0.0, 0.0, 0.0, 0.0, True, words)
+def _mismatch(words: str, compared: int) -> OutputDifference:
+    return OutputDifference("", "", compared, 0.0, 0.0, 0.0, 0.0, True, words)
+
+
+def _add(outputs: Outputs, name: str, value: Any) -> None:
+    for count, (path, tensor) in enumerate(_tensors(name, value, 0)):
+        if count == _MOST_OF_A_NAME:
+            return
+        outputs.setdefault(path, _copied(tensor))
 
 
 def _tensors(name: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
@@ -110,14 +125,17 @@ def _tensors(name: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Ten
         if value.dtype.kind in "fiubc":
             yield name, torch.from_numpy(np.array(value))
     elif isinstance(value, (bool, int, float, complex, np.number)):
-        if not isinstance(value, int) or value.bit_length() <= _MOST_BITS:
-            yield name, torch.from_numpy(np.array([value], _dtype_of(value)))
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            return
+        yield name, torch.from_numpy(np.array([value], _dtype_of(value)))
     elif isinstance(value, torch.nn.Module):
         for part, parameter in (*value.named_parameters(), *value.named_buffers()):
             yield f"{name}.{part}", parameter.detach()
-    elif depth < 4 and isinstance(value, (list, tuple, dict)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in itertools.islice(items, _MOST_OF_A_NAME):
+    elif depth < 4 and isinstance(value, (list, tuple)):
+        for at, item in enumerate(value[:_MOST_OF_A_NAME]):
+            yield from _tensors(f"{name}[{at}]", item, depth + 1)
+    elif depth < 4 and isinstance(value, dict):
+        for key, item in list(value.items())[:_MOST_OF_A_NAME]:
             yield from _tensors(f"{name}[{key!r:.30}]", item, depth + 1)
 
 
@@ -135,24 +153,33 @@ def _copied(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone()
 
 
-def _distance(before: torch.Tensor, after: torch.Tensor) -> tuple[float, float] | str:
-    """Return the largest difference, also relative; or why there is none."""
+def _compare(before: torch.Tensor, after: torch.Tensor) -> _Compared:
+    dtype = str(before.dtype).removeprefix("torch.")
+    expected = expected_relative(before.dtype)
     if before.shape != after.shape:
-        return f"has the shape {tuple(after.shape)} instead of {tuple(before.shape)}"
+        words = f"has the shape {tuple(after.shape)} instead of {tuple(before.shape)}"
+        return _Compared(0.0, 0.0, expected, dtype, words)
     absolute = largest = 0.0
-    ones, others = before.reshape(-1), after.to(before.device).reshape(-1)
-    for one, other in zip(ones.split(_CHUNK), others.split(_CHUNK), strict=True):
-        if not one.numel():
-            continue
-        one, other = _wide(one), _wide(other)
+    for one, other in _chunks(before, after):
         strange = ~(torch.isfinite(one) & torch.isfinite(other))
         same = (one == other) | (torch.isnan(one) & torch.isnan(other))
         if bool((strange & ~same).any()):
-            return "is infinite or no number where the other is not"
+            words = "is infinite or no number where the other is not"
+            return _Compared(0.0, 0.0, expected, dtype, words)
         one, other = one.masked_fill(strange, 0), other.masked_fill(strange, 0)
         absolute = max(absolute, float((one - other).abs().max()))
         largest = max(largest, float(one.abs().max()))
-    return absolute, absolute / largest if largest else float(absolute > 0)
+    relative = absolute / largest if largest else float(absolute > 0)
+    return _Compared(absolute, relative, expected, dtype)
+
+
+def _chunks(
+    before: torch.Tensor, after: torch.Tensor
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    one, other = before.reshape(-1), after.to(before.device).reshape(-1)
+    for start in range(0, one.numel(), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        yield _wide(one[part]), _wide(other[part])
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

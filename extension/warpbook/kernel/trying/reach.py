@@ -1,8 +1,8 @@
 """Which objects a cell can change: all that its names lead to.
 
 A walk over attributes, items, closures and the globals of the person's own functions.
-Each object that can change is kept as it is; one whose state can't be put back is
-listed with the reason.
+Each object that can change is listed, so that `snapshot.py` can put it back; one whose
+state can't be put back is listed with the reason.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import enum
 import fractions
 import functools
 import io
+import itertools
 import logging
 import os
 import pathlib
+import random
 import re
 import sys
 import types
@@ -30,19 +32,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpbook.kernel.trying.guard import check_stores, is_own_code
-from warpbook.kernel.trying.kept import (
-    CONTAINERS,
-    RANDOM,
-    Kept,
-    attributes,
-    keep_cell,
-    keep_container,
-    keep_instance,
-    keep_random_state,
-)
 from warpbook.kernel.trying.refusals import Refused
-from warpbook.kernel.trying.saved_tensors import Array
+from warpbook.kernel.trying.side_effects import is_own_code
 
 #: objects that can change; comparing and putting back more would take as long as a cell
 MOST_OBJECTS = 100_000
@@ -61,27 +52,28 @@ _UNCHANGING = (
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format),
     *(torch.finfo, torch.iinfo, torch.Stream, torch.Event),
 )
-#: what objects of these types lead to
-_PARTS: tuple[tuple[type, tuple[str, ...]], ...] = (
-    (types.MethodType, ("__self__", "__func__")),
-    (functools.partial, ("func", "args", "keywords")),
-    (staticmethod, ("__func__",)),
-    (classmethod, ("__func__",)),
-    (types.FunctionType, ("__defaults__", "__kwdefaults__", "__dict__")),
-    (collections.defaultdict, ("default_factory",)),
+_CONTAINERS = (dict, list, set, collections.deque, bytearray)
+_ITERATORS = (
+    *(types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, map, filter),
+    *(zip, enumerate, reversed, itertools.chain, itertools.cycle, itertools.islice),
 )
-#: without state of their own; some wrap a function
-_STATELESS = ("builtins", "_weakref", "weakref", "functools", "_thread", "torch")
+_PYTHON_CLASS = 1 << 9
 
 
 @dataclass
 class Reached:
-    """What is there, each with the way that leads to it."""
+    """What was found, each with the way that leads to it."""
 
     tensors: list[tuple[str, torch.Tensor]] = field(default_factory=list)
-    arrays: list[tuple[str, Array]] = field(default_factory=list)
-    #: containers, attributes, closures' variables and generators of random numbers
-    objects: list[Kept] = field(default_factory=list)
+    arrays: list[tuple[str, np.ndarray[Any, Any]]] = field(default_factory=list)
+    #: dict, list, set, deque, bytearray and what is derived of them
+    containers: list[tuple[str, Any]] = field(default_factory=list)
+    #: objects with attributes of their own
+    instances: list[tuple[str, Any]] = field(default_factory=list)
+    #: cells of closures
+    cells: list[tuple[str, types.CellType]] = field(default_factory=list)
+    #: generators of random numbers: torch's, NumPy's, Python's
+    generators: list[tuple[str, Any]] = field(default_factory=list)
     #: what can't be put back, and why
     problems: list[tuple[str, str]] = field(default_factory=list)
     modules: list[torch.nn.Module] = field(default_factory=list)
@@ -92,11 +84,12 @@ def reach(names: Iterable[str], namespace: Mapping[str, Any]) -> Reached:
     """Walk from the names that a cell mentions.
 
     Raises:
-        Refused: there is too much to keep, or a function sets what is not kept.
+        Refused: there is too much to keep.
     """
     walk = _Walk(namespace)
     for name in sorted(names):
-        walk.add(name, namespace.get(name))
+        if name in namespace:
+            walk.waiting.append((name, namespace[name]))
     walk.go()
     return walk.reached
 
@@ -105,66 +98,71 @@ class _Walk:
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.reached = Reached()
         #: first come, first served, so that each has its shortest path
-        self._waiting: collections.deque[tuple[str, Any]] = collections.deque()
+        self.waiting: collections.deque[tuple[str, Any]] = collections.deque()
+        self._namespace = namespace
         #: by id; held, so that no id is given anew
         self._seen: dict[int, Any] = {id(namespace): namespace}
         self._items = 0
 
-    def add(self, path: str, value: Any) -> None:
-        # the guard stops who calls the shell
-        if not isinstance(value, _UNCHANGING) and path != "get_ipython":
-            self._waiting.append((path, value))
-
     def go(self) -> None:
-        while self._waiting:
-            path, value = self._waiting.popleft()
-            if id(value) in self._seen:
+        while self.waiting:
+            path, value = self.waiting.popleft()
+            if id(value) in self._seen or isinstance(value, _UNCHANGING):
                 continue
             self._seen[id(value)] = value
-            self._take(path, value)
             if len(self._seen) > MOST_OBJECTS or self._items > MOST_ITEMS:
                 raise Refused(
                     f"the cell reaches more Python objects than can be kept beside "
                     f"each run ({path})."
                 )
+            self._take(path, value)
+
+    def _add(self, path: str, value: Any) -> None:
+        if not isinstance(value, _UNCHANGING):
+            self.waiting.append((path, value))
 
     def _take(self, path: str, value: Any) -> None:
-        for kind, names in _PARTS:
-            if isinstance(value, kind):
-                for name in names:
-                    self.add(path, getattr(value, name))
+        reached = self.reached
         if isinstance(value, torch.Tensor):
             self._take_tensor(path, value)
         elif isinstance(value, np.ndarray):
             self._take_array(path, value)
-        elif isinstance(value, CONTAINERS):
-            self.reached.objects.append(keep_container(path, value))
+        elif isinstance(value, _CONTAINERS):
+            reached.containers.append((path, value))
             self._take_items(path, value)
-            self._take_attributes(path, attributes(value), value)
-        elif isinstance(value, (tuple, frozenset, types.MappingProxyType)):
+            self._take_attributes(path, value)
+        elif isinstance(value, (tuple, frozenset)):
             self._take_items(path, value)
         elif isinstance(value, types.FunctionType):
             self._take_function(path, value)
+        elif isinstance(value, types.MethodType):
+            self._add(path, value.__self__)
+            self._add(path, value.__func__)
+        elif isinstance(value, functools.partial):
+            for part in (value.func, value.args, value.keywords):
+                self._add(path, part)
+        elif isinstance(value, (staticmethod, classmethod)):
+            self._add(path, value.__func__)
         elif isinstance(value, type):
-            if _is_own_class(value):
-                self._take_attributes(path, attributes(value), value)
-                self._take_items(path, value.__bases__)
+            self._take_class(path, value)
         elif isinstance(value, types.CellType):
-            self.reached.objects.append(kept := keep_cell(path, value))
-            for contents in kept.then:
-                self.add(path, contents)
+            self._take_cell(path, value)
         elif isinstance(value, weakref.ref):
-            self.add(path, value())
-        elif isinstance(value, RANDOM):
-            self.reached.objects.append(keep_random_state(path, value))
+            self._add(path, value())
+        elif isinstance(value, types.MappingProxyType):
+            self._take_items(path, dict(value))
+        elif isinstance(value, (torch.Generator, np.random.Generator, random.Random)):
+            reached.generators.append((path, value))
+        elif isinstance(value, np.random.RandomState):
+            reached.generators.append((path, value))
         elif isinstance(value, io.IOBase):
             if not value.closed:
                 self._problem(path, "is an open file, whose position can't be put back")
         elif isinstance(value, torch.cuda.CUDAGraph):
             self._problem(path, "is a CUDA graph, which changes memory out of sight")
-        elif isinstance(value, collections.abc.Iterator):
+        elif isinstance(value, (*_ITERATORS, collections.abc.Iterator)):
             self._problem(path, f"is {_kind(value)}, which a run would use up")
-        elif not isinstance(value, tuple(kind for kind, _ in _PARTS)):
+        else:
             self._take_other(path, value)
 
     def _take_tensor(self, path: str, tensor: torch.Tensor) -> None:
@@ -176,10 +174,11 @@ class _Walk:
             return
         self.reached.tensors.append((path, tensor))
         if tensor.is_leaf or tensor.retains_grad:
-            self.add(f"{path}.grad", tensor.grad)
-        self._take_attributes(path, vars(tensor), tensor)
+            self._add(f"{path}.grad", tensor.grad)
+        if vars(tensor):
+            self._take_attributes(path, tensor)
 
-    def _take_array(self, path: str, array: Array) -> None:
+    def _take_array(self, path: str, array: np.ndarray[Any, Any]) -> None:
         if isinstance(array, np.memmap) and array.flags.writeable:
             self._problem(path, "is mapped to a file")
         elif array.dtype.hasobject:
@@ -192,57 +191,117 @@ class _Walk:
             return
         self._items += len(value)
         if self._items > MOST_ITEMS:
-            # the walk ends here
+            # the walk ends with the next object
+            self.waiting.append((path, object()))
             return
-        if isinstance(value, (dict, types.MappingProxyType)):
+        if isinstance(value, dict):
             for at, (key, item) in enumerate(value.items()):
-                shown = f"{key!r:.30}" if isinstance(key, (str, int)) else at
-                self.add(f"{path}[key {at}]", key)
-                self.add(f"{path}[{shown}]", item)
-        else:
-            for at, item in enumerate(value):
-                self.add(f"{path}[{at}]", item)
+                shown = f"{key!r:.30}" if isinstance(key, (str, int)) else str(at)
+                self._add(f"{path}[key {at}]", key)
+                self._add(f"{path}[{shown}]", item)
+            if isinstance(value, collections.defaultdict):
+                self._add(path, value.default_factory)
+            return
+        for at, item in enumerate(value):
+            self._add(f"{path}[{at}]", item)
 
     def _take_function(self, path: str, function: types.FunctionType) -> None:
         for cell in function.__closure__ or ():
-            self.add(path, cell)
+            self._add(path, cell)
+        self._add(path, function.__defaults__)
+        self._add(path, function.__kwdefaults__)
+        if vars(function):
+            self._add(path, vars(function))
+        code = function.__code__
         # of a library's functions only what they were given counts
-        if is_own_code(function.__code__.co_filename):
-            known = function.__globals__
-            check_stores(function.__code__, known)
-            for name in _names(function.__code__):
-                self.add(name, known.get(name))
+        if is_own_code(code.co_filename):
+            for name in _names(code):
+                if name in function.__globals__:
+                    self._add(name, function.__globals__[name])
+
+    def _take_cell(self, path: str, cell: types.CellType) -> None:
+        self.reached.cells.append((path, cell))
+        # an empty one has no contents
+        try:
+            self._add(path, cell.cell_contents)
+        except ValueError:
+            return
+
+    def _take_class(self, path: str, kind: type) -> None:
+        if not _is_own_class(kind):
+            return
+        self.reached.instances.append((path, kind))
+        for name, value in vars(kind).items():
+            if name not in ("__dict__", "__weakref__", "__doc__", "__module__"):
+                self._add(f"{path}.{name}", value)
+        for base in kind.__bases__:
+            self._add(path, base)
 
     def _take_other(self, path: str, value: Any) -> None:
         kind = type(value)
+        attributes = _attributes(value)
         if isinstance(value, torch.nn.Module):
             self.reached.modules.append(value)
             # by the names that torch gives them; some modules hold them in C++
             named = (*value.named_parameters(), *value.named_buffers())
             for name, tensor in reversed(named):
-                self._waiting.appendleft((f"{path}.{name}", tensor))
+                self.waiting.appendleft((f"{path}.{name}", tensor))
         elif isinstance(value, torch.optim.Optimizer):
             self.reached.optimizers.append(value)
-        own = attributes(value)
-        if own is not None:
-            self._take_attributes(path, own, value)
-            self.add(path, kind)
-        elif kind.__module__.partition(".")[0] in _STATELESS:
-            self.add(path, getattr(value, "__wrapped__", None))
+        if attributes is not None:
+            self._take_attributes(path, value)
+            self._add(path, kind)
+        elif kind is object or kind.__module__.startswith(("torch", "_thread")):
+            return
+        elif kind.__module__ in ("builtins", "_weakref", "weakref", "functools"):
+            self._add(path, getattr(value, "__wrapped__", None))
         else:
             self._problem(path, f"is {_kind(value)}, which can't be put back")
 
-    def _take_attributes(
-        self, path: str, own: dict[str, Any] | None, value: Any
-    ) -> None:
-        if own:
-            self.reached.objects.append(keep_instance(path, value))
-            self._items += len(own)
-            for name, attribute in own.items():
-                self.add(f"{path}.{name}", attribute)
+    def _take_attributes(self, path: str, value: Any) -> None:
+        attributes = _attributes(value)
+        if attributes:
+            self.reached.instances.append((path, value))
+            self._items += len(attributes)
+            for name, attribute in attributes.items():
+                self._add(f"{path}.{name}", attribute)
 
     def _problem(self, path: str, reason: str) -> None:
         self.reached.problems.append((path, reason))
+
+
+def _attributes(value: Any) -> dict[str, Any] | None:
+    """Give an object's own attributes; None where its state is out of sight."""
+    kind = type(value)
+    own = getattr(value, "__dict__", None) if _has_dict(kind) else None
+    slots = dict(_slots(value))
+    if isinstance(own, dict):
+        return {**own, **slots}
+    is_python_class = kind.__flags__ & _PYTHON_CLASS and "__slots__" in vars(kind)
+    return slots if slots or is_python_class else None
+
+
+def _has_dict(kind: type) -> bool:
+    return bool(getattr(kind, "__dictoffset__", 0))
+
+
+def slot_names(kind: type) -> Iterator[str]:
+    """Give the names of a class's slots, its bases' too."""
+    for owner in kind.__mro__:
+        names = vars(owner).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__"):
+                is_private = name.startswith("__") and not name.endswith("__")
+                yield f"_{owner.__name__.lstrip('_')}{name}" if is_private else name
+
+
+def _slots(value: Any) -> Iterator[tuple[str, Any]]:
+    for name in slot_names(type(value)):
+        try:
+            yield name, object.__getattribute__(value, name)
+        except AttributeError:
+            # not set yet
+            continue
 
 
 def _is_own_class(kind: type) -> bool:

@@ -22,8 +22,14 @@ class NotIsolated(Refused):
             line: in the cell, or in the function.
             where: the name of the function; empty in the cell itself.
         """
-        place = "" if line is None else f" (line {line}{where and f' of {where}'})"
-        super().__init__(f"the cell {reason}{place}.")
+        place = "" if line is None else f"line {line}"
+        if where:
+            place = f"{place} of {where}" if place else where
+        super().__init__(f"the cell {reason}" + (f" ({place})." if place else "."))
+
+
+class NoRoom(Refused):
+    """A copy of the state does not fit beside it."""
 
 
 class StateLost(TraceError):

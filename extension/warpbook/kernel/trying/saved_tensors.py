@@ -2,178 +2,254 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import psutil
 import torch
 
-from warpbook.kernel.trying.kept import Kept
-from warpbook.kernel.trying.refusals import Refused
+from warpbook.kernel.trying.reach import Reached
+from warpbook.kernel.trying.refusals import NoRoom
 from warpbook_monitors import units
 
 #: of what is free, the most that copies take
 _MOST_SHARE = 0.9
 
-Array = np.ndarray[Any, Any]
+
+@dataclass(frozen=True)
+class _SavedStorage:
+    """The bytes of one allocation, which several tensors may share."""
+
+    path: str
+    bytes_now: torch.Tensor
+    bytes_then: torch.Tensor
+
+    def is_same(self) -> bool:
+        then = self.bytes_then
+        if then.device != self.bytes_now.device:
+            then = then.to(self.bytes_now.device)
+        return bool(torch.equal(self.bytes_now, then))
+
+    def restore(self) -> None:
+        # memory of the host may be mapped read-only, and is then the same
+        if self.bytes_now.is_cuda or not self.is_same():
+            self.bytes_now.copy_(self.bytes_then)
 
 
-class SavedTensor:
+@dataclass(frozen=True)
+class _SavedTensor:
     """Where one tensor's elements are, and what belongs to it."""
 
-    def __init__(self, path: str, tensor: torch.Tensor) -> None:
-        self.path = path
-        self._tensor = tensor
-        #: another tensor on the same elements
-        self._place = tensor.detach()
-        self._requires_grad = tensor.requires_grad
-        # what autograd keeps of a result has no gradient of its own
-        self._has_grad = tensor.is_leaf or tensor.retains_grad
-        self._grad = tensor.grad if self._has_grad else None
-        self._version = None if tensor.is_inference() else tensor._version
+    path: str
+    tensor: torch.Tensor
+    #: another tensor on the same elements
+    place: torch.Tensor
+    requires_grad: bool
+    grad: torch.Tensor | None
+    has_grad: bool
+    version: int | None
 
-    def differs(self) -> bool:
-        """Return whether anything but the elements is not as it was."""
+    def is_same(self) -> bool:
+        tensor, place = self.tensor, self.place
         return (
-            self._is_moved()
-            or self._tensor.requires_grad != self._requires_grad
-            or self._has_other_grad()
-            or self._has_other_version()
+            _place(tensor) == _place(place)
+            and tensor.requires_grad == self.requires_grad
+            and (not self.has_grad or tensor.grad is self.grad)
+            and (self.version is None or tensor._version == self.version)
         )
 
     def restore(self) -> None:
-        """Put all of it back, but for the elements."""
-        tensor = self._tensor
-        if self._is_moved():
-            tensor.data = self._place
-        if tensor.is_leaf and tensor.requires_grad != self._requires_grad:
-            tensor.requires_grad_(self._requires_grad)
-        if self._has_other_grad():
-            tensor.grad = self._grad
-        if self._has_other_version():
+        tensor = self.tensor
+        if _place(tensor) != _place(self.place):
+            tensor.data = self.place
+        if tensor.is_leaf and tensor.requires_grad != self.requires_grad:
+            tensor.requires_grad_(self.requires_grad)
+        if self.has_grad and tensor.grad is not self.grad:
+            tensor.grad = self.grad
+        if self.version is not None and tensor._version != self.version:
             # else a graph of the person's own would refuse its backward pass
-            torch._C._autograd._unsafe_set_version_counter((tensor,), (self._version,))
+            torch._C._autograd._unsafe_set_version_counter((tensor,), (self.version,))
 
-    def changed(self, changed_memory: set[int]) -> dict[str, torch.Tensor]:
-        """Return the tensor and its gradient where they hold something else now.
+
+class SavedTensors:
+    """All tensors and arrays that a cell can change."""
+
+    def __init__(self, reached: Reached, room_for_a_run_bytes: int = 0) -> None:
+        """Copy them.
 
         Args:
-            changed_memory: addresses of memory that holds something else.
+            reached: what the cell can change.
+            room_for_a_run_bytes: what a run needs on the GPU beside them.
+
+        Raises:
+            NoRoom: the copies don't fit.
         """
-        now, then, results = self._tensor, self._place, {}
-        # a tensor that was laid out anew may hold the same
-        is_same = (
-            now.device == then.device and torch.equal(now, then)
-            if self._is_moved()
-            else then.untyped_storage().data_ptr() not in changed_memory
-        )
-        if not is_same:
-            results[self.path] = now
-        if self._has_other_grad() and now.grad is not None:
-            results[f"{self.path}.grad"] = now.grad
+        storages = _storages(reached.tensors)
+        arrays = [entry for entry in reached.arrays if entry[1].flags.writeable]
+        on_host = _places(storages.values(), arrays, room_for_a_run_bytes)
+        self._storages = [
+            _SavedStorage(path, now, now.to("cpu") if on_host else now.clone())
+            for path, now in storages.values()
+        ]
+        self._tensors = [_saved(*entry) for entry in reached.tensors]
+        self._arrays = [(path, array, array.copy()) for path, array in arrays]
+        self.size_bytes = _size(storages.values(), arrays)
+
+    def restore(self) -> None:
+        """Put all of them back."""
+        # places first: a tensor may hold its elements elsewhere now
+        for tensor in self._tensors:
+            tensor.restore()
+        for storage in self._storages:
+            storage.restore()
+        for _, array, then in self._arrays:
+            if not _is_equal(array, then):
+                np.copyto(array, then)
+
+    def changed(self) -> list[tuple[str, torch.Tensor | np.ndarray[Any, Any]]]:
+        """Give those that hold something else now."""
+        changed = {
+            storage.bytes_now.untyped_storage().data_ptr()
+            for storage in self._storages
+            if not storage.is_same()
+        }
+        results: list[tuple[str, Any]] = []
+        for saved in self._tensors:
+            is_moved = _place(saved.tensor) != _place(saved.place)
+            # a tensor that was laid out anew may hold the same
+            is_changed = (
+                not _is_equal_tensor(saved.tensor, saved.place)
+                if is_moved
+                else saved.place.untyped_storage().data_ptr() in changed
+            )
+            if is_changed:
+                results.append((saved.path, saved.tensor))
+            if saved.has_grad and saved.tensor.grad is not saved.grad:
+                if saved.tensor.grad is not None:
+                    results.append((f"{saved.path}.grad", saved.tensor.grad))
+        for path, array, then in self._arrays:
+            if not _is_equal(array, then):
+                results.append((path, array))
         return results
 
-    def _is_moved(self) -> bool:
-        return _place(self._tensor) != _place(self._place)
+    def differences(self) -> list[str]:
+        """Name those that are not as they were; none after `restore`."""
+        return [
+            *(saved.path for saved in self._tensors if not saved.is_same()),
+            *(saved.path for saved in self._storages if not saved.is_same()),
+            *(path for path, now, then in self._arrays if not _is_equal(now, then)),
+        ]
 
-    def _has_other_grad(self) -> bool:
-        return self._has_grad and self._tensor.grad is not self._grad
 
-    def _has_other_version(self) -> bool:
-        return self._version is not None and self._tensor._version != self._version
+def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Give all bytes of the memory in which a tensor lies."""
+    storage = tensor.untyped_storage()
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+
+
+def _storages(
+    tensors: Iterable[tuple[str, torch.Tensor]],
+) -> dict[tuple[str, int], tuple[str, torch.Tensor]]:
+    by_place: dict[tuple[str, int], tuple[str, torch.Tensor]] = {}
+    for path, tensor in tensors:
+        storage = tensor.untyped_storage()
+        if storage.nbytes():
+            key = (str(tensor.device), storage.data_ptr())
+            if key not in by_place:
+                by_place[key] = (path, bytes_of(tensor))
+    return by_place
+
+
+def _saved(path: str, tensor: torch.Tensor) -> _SavedTensor:
+    # what autograd keeps of a result has no gradient of its own
+    has_grad = tensor.is_leaf or tensor.retains_grad
+    return _SavedTensor(
+        path,
+        tensor,
+        tensor.detach(),
+        tensor.requires_grad,
+        tensor.grad if has_grad else None,
+        has_grad,
+        None if tensor.is_inference() else tensor._version,
+    )
 
 
 def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
     return (
-        *(tensor.device, tensor.dtype, tensor.untyped_storage().data_ptr()),
-        *(tensor.storage_offset(), tensor.size(), tensor.stride()),
+        tensor.device,
+        tensor.dtype,
+        tensor.untyped_storage().data_ptr(),
+        tensor.storage_offset(),
+        tensor.size(),
+        tensor.stride(),
     )
 
 
-def keep_memory(
-    tensors: Iterable[tuple[str, torch.Tensor]],
-    arrays: Iterable[tuple[str, Array]],
-    run_bytes: int,
-) -> tuple[dict[int, Kept], list[tuple[Array, Kept]]]:
-    """Copy the memory of tensors, which several may share, by address; and arrays.
-
-    Args:
-        tensors: each with the way that leads to it.
-        arrays: the same of NumPy's.
-        run_bytes: what a run needs on the GPU beside them.
-
-    Raises:
-        Refused: the copies don't fit.
-    """
-    memory: dict[int, tuple[str, torch.Tensor]] = {}
-    for path, tensor in tensors:
-        storage = tensor.untyped_storage()
-        if storage.nbytes():
-            empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-            memory.setdefault(storage.data_ptr(), (path, empty.set_(storage)))
-    arrays = [(path, array) for path, array in arrays if array.flags.writeable]
-    sizes = Counter({torch.device("cpu"): sum(array.nbytes for _, array in arrays)})
-    for _, now in memory.values():
-        sizes[now.device] += now.numel()
-    on_host = _has_to_lie_on_host(sizes, run_bytes)
-    return {
-        address: _keep_bytes(path, now, now.to("cpu") if on_host else now.clone())
-        for address, (path, now) in memory.items()
-    }, [(array, _keep_array(path, array)) for path, array in arrays]
+def _is_equal_tensor(now: torch.Tensor, then: torch.Tensor) -> bool:
+    return bool(now.device == then.device and torch.equal(now, then))
 
 
-def _keep_bytes(path: str, now: torch.Tensor, then: torch.Tensor) -> Kept:
-    return Kept(path, lambda: now, now.copy_, _is_same_memory, then)
-
-
-def _is_same_memory(now: torch.Tensor, then: torch.Tensor) -> bool:
-    return bool(torch.equal(now, then.to(now.device)))
-
-
-def _keep_array(path: str, array: Array) -> Kept:
-    write = partial(np.copyto, array)
-    return Kept(path, lambda: array, write, _is_same_array, array.copy())
-
-
-def _is_same_array(now: Array, then: Array) -> bool:
+def _is_equal(now: np.ndarray[Any, Any], then: np.ndarray[Any, Any]) -> bool:
     # NaN is no change
     return now.shape == then.shape and now.tobytes() == then.tobytes()
 
 
-def _has_to_lie_on_host(sizes: dict[torch.device, int], run_bytes: int) -> bool:
-    """Return whether copies of what is on GPUs have to lie in the host's memory.
+def _size(
+    storages: Iterable[tuple[str, torch.Tensor]],
+    arrays: Iterable[tuple[str, np.ndarray[Any, Any]]],
+) -> int:
+    sizes = (now.numel() for _, now in storages)
+    return int(sum(sizes) + sum(array.nbytes for _, array in arrays))
+
+
+def _places(
+    storages: Iterable[tuple[str, torch.Tensor]],
+    arrays: Iterable[tuple[str, np.ndarray[Any, Any]]],
+    room_for_a_run_bytes: int,
+) -> bool:
+    """Tell whether copies of what is on GPUs have to lie in the host's memory.
 
     Raises:
-        Refused: there is no room in either.
+        NoRoom: there is none in either.
     """
-    free = {gpu: free_gpu_bytes(gpu) for gpu in sizes if gpu.type == "cuda"}
-    on_host = any(
-        sizes[gpu] + run_bytes > _MOST_SHARE * free_bytes
-        for gpu, free_bytes in free.items()
+    storages = list(storages)
+    on_gpu: dict[torch.device, int] = {}
+    host_bytes = sum(array.nbytes for _, array in arrays)
+    for _, now in storages:
+        if now.is_cuda:
+            on_gpu[now.device] = on_gpu.get(now.device, 0) + now.numel()
+        else:
+            host_bytes += now.numel()
+    fits = all(
+        wanted + room_for_a_run_bytes <= _MOST_SHARE * free_gpu_bytes(device)
+        for device, wanted in on_gpu.items()
     )
-    host_bytes = sum(sizes.values()) - (
-        0 if on_host else sum(sizes[gpu] for gpu in free)
-    )
+    on_host = not fits
+    wanted_on_host = host_bytes + (sum(on_gpu.values()) if on_host else 0)
     free_bytes = free_host_bytes()
-    if host_bytes > _MOST_SHARE * free_bytes:
-        gpus = (f", {units.size(size)} are free on {gpu}" for gpu, size in free.items())
-        raise Refused(
-            f"a copy of the cell's state takes {units.size(sum(sizes.values()))}; "
-            f"{units.size(free_bytes)} of the host's memory are free{''.join(gpus)}."
+    if wanted_on_host > _MOST_SHARE * free_bytes:
+        gpus = ", ".join(
+            f"{units.size(free_gpu_bytes(device))} are free on {device}"
+            for device in on_gpu
+        )
+        raise NoRoom(
+            f"a copy of the cell's state takes "
+            f"{units.size(host_bytes + sum(on_gpu.values()))}; "
+            f"{units.size(free_bytes)} of the host's memory are free"
+            f"{', ' + gpus if gpus else ''}."
         )
     return on_host
 
 
 def free_gpu_bytes(device: torch.device) -> int:
-    """Return what torch can allocate: free on the GPU, or kept by torch and unused."""
+    """Give what torch can allocate: free on the GPU, or kept by torch and unused."""
     free_bytes, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int(free_bytes + kept)
 
 
 def free_host_bytes() -> int:
-    """Return the memory of this machine that is available."""
+    """Give the memory of this machine that is available."""
     return int(psutil.virtual_memory().available)

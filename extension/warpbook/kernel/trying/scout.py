@@ -24,27 +24,28 @@ _COPYING = ("_to_copy", "copy_", "_copy_from")
 
 
 @contextlib.contextmanager
-def scouting(facts: CellActs) -> Iterator[None]:
+def scouting() -> Iterator[CellActs]:
     """Note what the code within the block does."""
-    depth = 0
+    facts = CellActs()
+    depth = [0]
 
     def begins(module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
-        nonlocal depth
-        if depth == 0:
-            _note_once(facts.modules, module)
-        depth += 1
+        if depth[0] == 0 and not _has(facts.modules, module):
+            facts.modules.append(module)
+        depth[0] += 1
         if isinstance(module, torch.nn.Conv2d):
-            _note_once(facts.convolutions, module)
+            if not _has(facts.convolutions, module):
+                facts.convolutions.append(module)
         for item in arguments:
             if isinstance(item, torch.Tensor) and item.dim() == 4:
                 facts.images.add(item.untyped_storage().data_ptr())
 
     def ends(*_: Any) -> None:
-        nonlocal depth
-        depth -= 1
+        depth[0] -= 1
 
     def steps(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        _note_once(facts.optimizers, optimizer)
+        if not _has(facts.optimizers, optimizer):
+            facts.optimizers.append(optimizer)
 
     with contextlib.ExitStack() as stack:
         for hook in (
@@ -55,12 +56,11 @@ def scouting(facts: CellActs) -> Iterator[None]:
             stack.callback(hook.remove)
         stack.enter_context(_NotingAutocast(facts))
         stack.enter_context(_Noting(facts))
-        yield
+        yield facts
 
 
-def _note_once(listed: list[Any], value: object) -> None:
-    if not any(item is value for item in listed):
-        listed.append(value)
+def _has(listed: list[Any], value: object) -> bool:
+    return any(item is value for item in listed)
 
 
 class _NotingAutocast(TorchFunctionMode):  # type: ignore[misc]
@@ -89,43 +89,47 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         result = function(*args, **(kwargs or {}))
-        self._note(function, args, list(_tensors(result)))
+        self._note(function, args, result)
         return result
 
-    def _note(
-        self, function: Any, args: tuple[Any, ...], results: list[torch.Tensor]
-    ) -> None:
+    def _note(self, function: Any, args: tuple[Any, ...], result: Any) -> None:
         facts = self._facts
         name = function.overloadpacket.__name__
         operands = [item for item in args if isinstance(item, torch.Tensor)]
+        results = [item for item in _flat(result) if isinstance(item, torch.Tensor)]
         devices = {item.device.type for item in (*operands, *results)}
-        if not devices and name.startswith("_foreach"):
-            devices = {item.device.type for item in _tensors(args)}
-            if "cpu" in devices:
-                facts.on_host.add(name)
         facts.devices |= devices
         if name in _PRODUCTS and operands:
             key = (operands[-1].device.type, operands[-1].dtype)
             facts.products[key] = facts.products.get(key, 0) + 1
         if name in _COPYING and len(devices) > 1:
-            facts.copies += 1
-            target, source = results[0], operands[-1 if name == "copy_" else 0]
-            if (
-                source.device.type == "cpu"
-                and target.is_cuda
-                and not source.is_pinned()
-            ):
-                facts.pageable.add(source.untyped_storage().data_ptr())
+            self._note_copy(name, operands, results)
         elif name in _WAITING and "cuda" in devices:
             facts.waits.add(name)
         elif devices == {"cpu"} and not function.is_view:
-            if any(item.numel() > 1 for item in (*results, *_tensors(args))):
+            flat = [item for item in _flat(args) if isinstance(item, torch.Tensor)]
+            if any(item.numel() > 1 for item in (*results, *flat)):
+                facts.on_host.add(name)
+        elif not devices and name.startswith("_foreach"):
+            lists = [item for item in _flat(args) if isinstance(item, torch.Tensor)]
+            facts.devices |= {item.device.type for item in lists}
+            if any(item.device.type == "cpu" for item in lists):
                 facts.on_host.add(name)
 
+    def _note_copy(
+        self, name: str, operands: list[torch.Tensor], results: list[torch.Tensor]
+    ) -> None:
+        facts = self._facts
+        facts.copies += 1
+        source = operands[-1] if name == "copy_" else operands[0]
+        target = operands[0] if name == "copy_" else results[0]
+        if source.device.type == "cpu" and target.is_cuda and not source.is_pinned():
+            facts.pageable.add(source.untyped_storage().data_ptr())
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
         for item in value:
-            yield from _tensors(item)
+            yield from _flat(item)
+    else:
+        yield value

@@ -5,22 +5,22 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from warpbook.kernel.trying import ALL
-from warpbook.kernel.trying.graph import BodyGraph
-from warpbook.kernel.trying.guard import check_stores, guarded
+from warpbook.kernel.trying.cell import CopiedCell
+from warpbook.kernel.trying.guard import guarded
 from warpbook.kernel.trying.outputs import Outputs, collect, compare
 from warpbook.kernel.trying.reach import Reached, reach
 from warpbook.kernel.trying.refusals import NotIsolated, Refused, StateLost
-from warpbook.kernel.trying.saved_tensors import free_host_bytes
 from warpbook.kernel.trying.scout import scouting
+from warpbook.kernel.trying.side_effects import check
 from warpbook.kernel.trying.snapshot import Snapshot
-from warpbook.kernel.trying.source import Body
-from warpbook.kernel.trying.turns import Changed, planned_pairs, run_once, take_turns
+from warpbook.kernel.trying.source import Body, read_body
+from warpbook.kernel.trying.turns import planned_pairs, run_once, take_turns
 from warpbook_profiler.capture.torch_gpus import used_devices
 from warpbook_profiler.compare.paired_ratio import speed_ratio
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -49,12 +49,12 @@ def try_changes(
     Raises:
         StateLost: what the person had could not be put back.
     """
-    reserved_bytes = _on_all_gpus(torch.cuda.memory_reserved)
+    reserved_bytes = _reserved_bytes()
     try:
         return _try_changes(shell, code, name, seconds, profile)
     finally:
         # what the copies took is the driver's again
-        if _on_all_gpus(torch.cuda.memory_reserved) > reserved_bytes:
+        if _reserved_bytes() > reserved_bytes:
             torch.cuda.empty_cache()
 
 
@@ -62,27 +62,26 @@ def _try_changes(
     shell: Any, code: str, name: str, seconds: float, profile: CellProfile
 ) -> tuple[Trial, ...]:
     deadline_s = time.monotonic() + seconds
+    namespace: dict[str, Any] = shell.user_ns
     shown_name = EVERY_CHANGE if name == ALL else name
-    changes = [kind() for kind in experiments() if name in (ALL, kind.name)]
-    trials: list[Trial] = []
     try:
-        body = Body(shell, code)
-        for part in body.codes():
-            check_stores(part, body.namespace)
-        reached = reach(body.names, body.namespace)
+        body = read_body(shell, code)
+        check(body, namespace)
+        reached = reach(body.names, namespace)
         if reached.problems:
             path, reason = reached.problems[0]
             raise NotIsolated(f"works with {path}, which {reason}")
-        snapshot = Snapshot(body.namespace, reached, _run_bytes(profile))
+        snapshot = Snapshot(namespace, reached, _room_bytes(profile))
+    except Refused as problem:
+        return (refused(shown_name, str(problem)),)
+    trials = _Trials(body, namespace, reached, snapshot, profile)
+    try:
         with _restored(snapshot):
-            measure = _Trials(body, reached, snapshot, profile, trials).measure
-            measure(changes, deadline_s)
+            return tuple(trials.measure(_chosen(name), deadline_s))
     except Refused as problem:
         return (refused(shown_name, str(problem)),)
     except KeyboardInterrupt:
-        return (*trials, refused(shown_name, "it was interrupted."))
-    names = [change.name for change in changes]
-    return tuple(sorted(trials, key=lambda trial: names.index(trial.name)))
+        return (*trials.done, refused(shown_name, "it was interrupted."))
 
 
 def promise_of(profile: CellProfile, name: str) -> Promise | None:
@@ -100,61 +99,48 @@ def promise_of(profile: CellProfile, name: str) -> Promise | None:
             return Promise(
                 (change.speed_low or 1.0, change.speed_high),
                 profile.bare.time_ns if profile.bare else profile.wall_ns,
-                change.low_ns if change.basis == "not below" else None,
+                change.low_ns
+                if change.basis == "not below" and change.low_ns is not None
+                else None,
             )
     return None
 
 
-class CopiedCell:
-    """A cell whose body runs on copies, as experiments see it (`TriedCell`)."""
-
-    def __init__(
-        self, body: Body, reached: Reached, snapshot: Snapshot, facts: CellActs
-    ) -> None:
-        self.facts = facts
-        self.modules = reached.modules
-        self.optimizers = reached.optimizers
-        self.tensors = reached.tensors
-        self.run = body.runnable()
-        self.without_waiting = body.without_waiting
-        self.free_host_bytes = free_host_bytes
-        graph = BodyGraph(self.run, body.namespace, reached, snapshot)
-        self.as_graph = graph.replaying
-
-    @contextlib.contextmanager
-    def unchanged(self) -> Iterator[Applied]:
-        """Change nothing."""
-        yield Applied(self.run)
-
-    def is_kept(self, value: object) -> bool:
-        """Return whether an object was there before the run: then it can be changed."""
-        return any(item is value for item in (*self.modules, *self.optimizers))
+def _chosen(name: str) -> list[Experiment]:
+    """Return new experiments: one by its name, or all."""
+    return [kind() for kind in experiments() if name in (ALL, kind.name)]
 
 
 class _Trials:
     def __init__(
         self,
         body: Body,
+        namespace: dict[str, Any],
         reached: Reached,
         snapshot: Snapshot,
         profile: CellProfile,
-        done: list[Trial],
     ) -> None:
         self._body = body
+        self._namespace = namespace
         self._reached = reached
         self._snapshot = snapshot
         self._profile = profile
         #: those that an interrupt leaves
-        self._done = done
+        self.done: list[Trial] = []
 
-    def measure(self, changes: list[Experiment], deadline_s: float) -> None:
+    def measure(self, changes: list[Experiment], deadline_s: float) -> list[Trial]:
         """Try one after the other; each has its share of the time that is left.
 
         Raises:
             Refused: the cell itself can't be run on copies.
         """
-        facts = self._scout()
-        cell = CopiedCell(self._body, self._reached, self._snapshot, facts)
+        cell = CopiedCell(
+            self._body,
+            self._body.compiled(),
+            self._namespace,
+            self._reached,
+            self._scout(),
+        )
         # the second tells how far unchanged runs differ
         unchanged, again = (self._look(cell.unchanged) for _ in range(2))
         fitting: list[Experiment] = []
@@ -166,16 +152,20 @@ class _Trials:
             if reason is None:
                 fitting.append(change)
             else:
-                self._done.append(refused(change.name, reason))
+                self.done.append(refused(change.name, reason))
         for at, change in enumerate(fitting):
             seconds = (deadline_s - time.monotonic()) / (len(fitting) - at)
             try:
                 trial = self._try(change, cell, unchanged, again, seconds)
             except Refused as problem:
                 trial = refused(change.name, str(problem))
+            except StateLost:
+                raise
             except _PROBLEMS as problem:
                 trial = refused(change.name, f"with it the cell {_raised(problem)}.")
-            self._done.append(trial)
+            self.done.append(trial)
+        names = [change.name for change in changes]
+        return sorted(self.done, key=lambda trial: names.index(trial.name))
 
     def _try(
         self,
@@ -185,7 +175,7 @@ class _Trials:
         again: Outputs,
         seconds: float,
     ) -> Trial:
-        deadline_s = time.monotonic() + seconds
+        began_s = time.monotonic()
 
         def changed() -> contextlib.AbstractContextManager[Applied]:
             return change.applied(cell)
@@ -197,29 +187,28 @@ class _Trials:
         since_s = time.monotonic()
         for side in (cell.unchanged, changed):
             run_once(self._snapshot, side)
-        now_s = time.monotonic()
-        pairs = planned_pairs(now_s - since_s, deadline_s - now_s)
-        unchanged_ns, changed_ns = take_turns(
-            self._snapshot, cell.unchanged, changed, pairs, deadline_s
-        )
+        pair_s = time.monotonic() - since_s
+        deadline_s = began_s + seconds
+        pairs = planned_pairs(pair_s, deadline_s - time.monotonic())
+        times = take_turns(self._snapshot, cell.unchanged, changed, pairs, deadline_s)
         return measured(
             change.name,
             change.advice,
-            speed_ratio(unchanged_ns, changed_ns),
-            round(statistics.median(unchanged_ns)),
-            round(statistics.median(changed_ns)),
-            len(changed_ns),
+            speed_ratio(times.unchanged_ns, times.changed_ns),
+            round(statistics.median(times.unchanged_ns)),
+            round(statistics.median(times.changed_ns)),
+            len(times.changed_ns),
             difference,
             promise_of(self._profile, change.name),
         )
 
-    def _look(self, changed: Changed) -> Outputs:
+    def _look(self, changed: Any) -> Outputs:
         """Run once and copy the results."""
-        outputs: Outputs
         _, outputs = run_once(
             self._snapshot, changed, lambda last: collect(self._snapshot, last)
         )
-        return outputs
+        result: Outputs = outputs
+        return result
 
     def _scout(self) -> CellActs:
         """Run the body once, stopped at the first thing that can't be undone.
@@ -227,22 +216,30 @@ class _Trials:
         Raises:
             Refused: it was stopped, or does not run a second time.
         """
-        run = self._body.runnable()
-        facts = CellActs()
+        runnable = self._body.compiled()
+        noted: list[CellActs] = []
 
-        def watched() -> Any:
-            with scouting(facts), guarded():
-                return run()
+        def run() -> Any:
+            with scouting() as facts, guarded(self._body.filename):
+                value = runnable.run(self._namespace)
+            noted.append(facts)
+            return value
+
+        @contextlib.contextmanager
+        def watched() -> Iterator[Applied]:
+            yield Applied(run)
 
         try:
-            run_once(self._snapshot, lambda: contextlib.nullcontext(Applied(watched)))
+            run_once(self._snapshot, watched)
         except Refused:
+            raise
+        except StateLost:
             raise
         except _PROBLEMS as problem:
             raise Refused(
                 f"the cell does not run a second time: it {_raised(problem)}."
             ) from None
-        return facts
+        return noted[0]
 
 
 @contextlib.contextmanager
@@ -267,11 +264,14 @@ def _raised(problem: BaseException) -> str:
     return f"raised {name}: {said:.200}" if said else f"raised {name}"
 
 
-def _run_bytes(profile: CellProfile) -> int:
-    """Return what a run needs on the GPU beside what lies there now."""
-    allocated_bytes = _on_all_gpus(torch.cuda.memory_allocated)
-    return max((profile.peak_allocated_bytes or 0) - allocated_bytes, 0)
+def _room_bytes(profile: CellProfile) -> int:
+    """Give what a run needs on the GPU beside what lies there now."""
+    if profile.peak_allocated_bytes is None:
+        return 0
+    allocated: int = sum(map(torch.cuda.memory_allocated, used_devices()))
+    return max(profile.peak_allocated_bytes - allocated, 0)
 
 
-def _on_all_gpus(count: Callable[[int], int]) -> int:
-    return sum(map(count, used_devices()))
+def _reserved_bytes() -> int:
+    total_bytes: int = sum(map(torch.cuda.memory_reserved, used_devices()))
+    return total_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 from IPython.utils.capture import capture_output
@@ -25,12 +26,20 @@ _ENOUGH_PAIRS = 6
 Changed = Callable[[], AbstractContextManager[Applied]]
 
 
+@dataclass
+class Times:
+    """What the runs of both sides took, pair by pair."""
+
+    unchanged_ns: list[int]
+    changed_ns: list[int]
+
+
 def run_once(
     snapshot: Snapshot,
     changed: Changed,
     look: Callable[[Any], Any] | None = None,
 ) -> tuple[int, Any]:
-    """Run once and put everything back; return what it took in ns, and what was seen.
+    """Run once and put everything back; give what it took in ns, and what was seen.
 
     Args:
         snapshot: the state, in which everything is.
@@ -56,7 +65,7 @@ def run_once(
 
 
 def planned_pairs(pair_s: float, seconds: float) -> int:
-    """Return how many pairs fit the time, before any is measured.
+    """Give how many pairs fit the time, before any is measured.
 
     Who looks at results and goes on until they please is wrong more often.
 
@@ -84,16 +93,23 @@ def take_turns(
     changed: Changed,
     pairs: int,
     deadline_s: float,
-) -> tuple[list[int], list[int]]:
-    """Run both sides in the order A, B, B, A; return the times of each, in ns.
+) -> Times:
+    """Run both sides in the order A, B, B, A.
 
-    Runs that got slower end at the deadline (monotonic time), before all pairs.
+    Args:
+        snapshot: the state in which each run begins.
+        unchanged: one side.
+        changed: the other.
+        pairs: of runs, as planned.
+        deadline_s: runs that got slower end before all of them (monotonic time).
     """
-    sides: tuple[tuple[Changed, list[int]], ...] = ((unchanged, []), (changed, []))
+    times = Times([], [])
+    sides = ((unchanged, times.unchanged_ns), (changed, times.changed_ns))
     for pair in range(pairs):
         is_late = time.monotonic() > deadline_s
         if is_late and pair >= LEAST_PAIRS and pair % 2 == 0:
             break
-        for side, times_ns in sides if pair % 2 == 0 else sides[::-1]:
-            times_ns.append(run_once(snapshot, side)[0])
-    return sides[0][1], sides[1][1]
+        for side, noted_ns in sides if pair % 2 == 0 else sides[::-1]:
+            took_ns, _ = run_once(snapshot, side)
+            noted_ns.append(took_ns)
+    return times
