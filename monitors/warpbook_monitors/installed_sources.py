@@ -33,6 +33,8 @@ CLOSE_TIMEOUT_S = 1.0
 MAX_DEVICES = 64
 MAX_ABSENCES = 20
 MAX_FACTS = 50
+#: what JavaScript holds exactly
+_MAX_FACT = 2**53
 _MAX_WHY = 300
 
 
@@ -171,17 +173,19 @@ def _open(entry: EntryPoint) -> _Found:
         Unavailable: it says so, or it fails.
     """
     try:
-        source: Source = entry.load()()
-        opened = source.open()
-        if len(opened.probes) > MAX_DEVICES:
-            raise ValueError(f"it has more than {MAX_DEVICES} devices")
-        return _Found(
-            source,
-            [_InstalledProbe(entry.name, probe) for probe in opened.probes],
-            [_checked_absence(it) for it in opened.absences[:MAX_ABSENCES]],
-        )
-    except Unavailable as error:
-        absence = _checked_absence(error.absence)
+        try:
+            source: Source = entry.load()()
+            opened = source.open()
+        except Unavailable as error:
+            absence = _checked_absence(error.absence)
+        else:
+            if len(opened.probes) > MAX_DEVICES:
+                raise ValueError(f"it has more than {MAX_DEVICES} devices")
+            return _Found(
+                source,
+                [_InstalledProbe(entry.name, probe) for probe in opened.probes],
+                [_checked_absence(it) for it in opened.absences[:MAX_ABSENCES]],
+            )
     except BaseException as error:  # noqa: BLE001 - whatever it raises ends its own thread only
         _log.exception("Opening the source %s failed.", entry.name)
         why = bounded(f"{entry.value} failed: {error!r}", _MAX_WHY)
@@ -196,6 +200,15 @@ def _checked_device(name: str, described: Device) -> Device:
         raise ValueError(f"its devices are GPUs with ids that begin with gpu:{name}:")
     if len(device.facts) > MAX_FACTS:
         raise ValueError(f"it has more than {MAX_FACTS} facts")
+    for key, fact in device.facts.items():
+        # NaN is not between any two numbers
+        if not isinstance(fact, str) and not 0 <= fact <= _MAX_FACT:
+            raise ValueError(f"{fact} as {key}")
+    total = device.facts.get("memory_total_bytes", 1)
+    if isinstance(total, str) or not total:
+        raise ValueError(
+            f"{total!r} as memory_total_bytes: leave out what is not known"
+        )
     names = [metric.name for metric in device.metrics]
     strange = [metric for metric in names if metric not in GPU]
     if strange or len(set(names)) != len(names):

@@ -21,7 +21,7 @@ from jupyter_core.paths import jupyter_runtime_dir
 from warpbook.cli.output import CommandError
 from warpbook_labs.lab.files import TOUR as NOTEBOOKS
 from warpbook_monitors._version import __version__
-from warpbook_monitors.labels import device_label
+from warpbook_monitors.labels import full_name
 from warpbook_monitors.open_sources import (
     SHIPPED_RECORDING,
     live_sources,
@@ -115,7 +115,7 @@ def _what_is_here(replay: Path | None) -> list[str]:
             "CPU and memory are this machine's own."
         )
     else:
-        lines += [f"  {device_label(gpu, gpus)}: {gpu.name}, live" for gpu in gpus]
+        lines += [f"  {full_name(gpu)}, live" for gpu in gpus]
     return lines
 
 

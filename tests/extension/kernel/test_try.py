@@ -331,6 +331,20 @@ def test_a_graph_of_the_persons_own_can_still_go_backward(
     assert shell.user_ns["weight"].grad is not None
 
 
+def test_memory_that_several_share_and_an_array_that_grows_are_put_back(
+    shell: Any, states: Any
+) -> None:
+    shell.run_cell(
+        "import numpy as np, torch; shared = np.ones(8); grown = np.ones(3)\n"
+        "few, all_of_it = torch.from_numpy(shared[:2]), torch.from_numpy(shared)"
+    )
+    cell = "few.sum(); all_of_it.add_(1); grown.resize(4, refcheck=False)"
+    shell.run_cell(f"%%gpuprof -q -o p --try bf16\n{cell}")
+    assert shell.user_ns["p"] is not None
+    [(before, after)] = states
+    assert before == after
+
+
 def test_the_line_magic_tries_its_expression(
     shell: Any, states: Any, few_pairs: None
 ) -> None:

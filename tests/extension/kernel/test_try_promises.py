@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.profiler.replay.exam import TIMES_MS, read
@@ -19,6 +20,11 @@ def test_a_promise_is_what_the_report_predicts_of_that_change() -> None:
     assert promise.bare_ns / 1e6 == pytest.approx(times_ms["before"][0], rel=0.1)
     assert least <= times_ms["before"][0] / times_ms["fixed"][0] <= most
     assert promise_of(profile, "pinned") is None
+    # what another change of the technique gives is not its own
+    others = tuple(change for change in profile.changes if change.name != "bf16")
+    assert any(change.name == "tf32" for change in others)
+    profile = msgspec.structs.replace(profile, changes=others)
+    assert promise_of(profile, "bf16") is None
 
 
 def test_of_a_bound_only_the_most_is_promised() -> None:

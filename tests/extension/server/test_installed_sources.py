@@ -20,6 +20,7 @@ GPU = "gpu:drm:card0"
 #: faults by the entry point's name
 FAULTY = """
 import time
+from warpbook_monitors.errors import Unavailable
 from warpbook_monitors.frames import Device
 from warpbook_monitors.metrics import GPU
 from warpbook_monitors.source import Discovery
@@ -31,6 +32,17 @@ class Hangs:
 class Raises:
     def open(self):
         raise SystemExit("a defect")
+
+class Unreasoned:
+    def open(self):
+        raise Unavailable("X", "no_hardware", "nothing")
+
+class Unnumbered:
+    def open(self):
+        facts = {"memory_total_bytes": float("nan")}
+        made = ("gpu", "G", None, "live", (), facts)
+        self.device = Device("gpu:unnumbered:0", *made)
+        return Discovery([self])
 
 class Strange:
     def open(self):
@@ -141,7 +153,9 @@ def test_sources_that_hang_raise_or_give_nonsense_say_so_and_break_nothing(
 ) -> None:
     faulty = tmp_path / "faulty"
     faulty.mkdir()
-    add_faulty(faulty, "Hangs", "Raises", "Strange", "Nonsense")
+    add_faulty(
+        faulty, "Hangs", "Raises", "Unreasoned", "Unnumbered", "Strange", "Nonsense"
+    )
     folders = [packages, faulty]
     with server(tmp_path, stub_nvml, variables=seen_by(folders, card)) as jupyter:
         view, hello = subscribed(jupyter)
@@ -149,6 +163,8 @@ def test_sources_that_hang_raise_or_give_nonsense_say_so_and_break_nothing(
         assert absences["hangs"] == "It did not open within 3 s."
         assert "SystemExit('a defect')" in absences["raises"]
         assert "ids that begin with gpu:strange:" in absences["strange"]
+        assert "ValidationError" in absences["unreasoned"]
+        assert "nan as memory_total_bytes" in absences["unnumbered"]
         while True:
             readings = by_device(hello, view.next("frame"))
             states = {name: it["state"] for name, it in readings.items()}

@@ -134,9 +134,16 @@ def _gpu(device: Device) -> Check:
         why = counters[0].why if counters else "this GPU has none"
         gpm = f"without GPM: {why}"
     what = device_label(device, [device])
+    is_read = any(metric.state == "ok" for metric in device.metrics)
     if device.index is None:
-        return Check(what, "ok", f"read by another package's source, as {device.id}")
-    if all(metric.state != "ok" for metric in device.metrics):
+        words = f"read by another package's source, as {device.id}"
+        if is_read:
+            return Check(what, "ok", words)
+        why = "no figure of this GPU can be read here"
+        return Check(
+            what, "absent", f"{words}: {why}", "Ask whoever made that package."
+        )
+    if not is_read:
         return Check(
             what,
             "absent",

@@ -105,6 +105,8 @@ class SavedTensors:
         for storage in self._storages:
             storage.restore()
         for _, array, then in self._arrays:
+            if array.shape != then.shape:
+                array.resize(then.shape, refcheck=False)
             if not _is_equal(array, then):
                 np.copyto(array, then)
 
@@ -157,7 +159,9 @@ def _storages(
         storage = tensor.untyped_storage()
         if storage.nbytes():
             key = (str(tensor.device), storage.data_ptr())
-            if key not in by_place:
+            known = by_place.get(key)
+            # of memory that several share, one may see more
+            if known is None or known[1].nbytes < storage.nbytes():
                 by_place[key] = (path, bytes_of(tensor))
     return by_place
 

@@ -21,6 +21,7 @@ from warpbook.kernel.trying.side_effects import check
 from warpbook.kernel.trying.snapshot import Snapshot
 from warpbook.kernel.trying.source import Body, read_body
 from warpbook.kernel.trying.turns import planned_pairs, run_once, take_turns
+from warpbook_monitors.plain_text import bounded
 from warpbook_profiler.capture.torch_gpus import used_devices
 from warpbook_profiler.compare.paired_ratio import speed_ratio
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -32,6 +33,8 @@ from warpbook_profiler.techniques.technique import Applied, CellActs, Experiment
 EVERY_CHANGE = "every change"
 #: what a cell may raise; an interrupt is for all trials
 _PROBLEMS = (Exception, SystemExit)
+#: of a reason
+_MOST_WORDS = 500
 
 
 def try_changes(
@@ -88,14 +91,14 @@ def promise_of(profile: CellProfile, name: str) -> Promise | None:
     """Return how many times as fast the cell should be, at least and at most.
 
     Of a bound only the most is known. None where the report does not advise the change,
-    nor another of its technique, or can't say what it gives.
+    or can't say what it gives.
     """
     technique = technique_of(name)
-    names = (name,) if technique is None else technique.names
-    advised = [change for change in profile.changes if change.name in names]
-    # its own comes first
-    for change in sorted(advised, key=lambda change: change.name != name):
-        if change.speed_high is not None:
+    # what is never advised by its own name stands for all of its technique
+    is_advised = technique is None or name in technique.names
+    names = (name,) if technique is None or is_advised else technique.names
+    for change in profile.changes:
+        if change.name in names and change.speed_high is not None:
             return Promise(
                 (change.speed_low or 1.0, change.speed_high),
                 profile.bare.time_ns if profile.bare else profile.wall_ns,
@@ -106,9 +109,9 @@ def promise_of(profile: CellProfile, name: str) -> Promise | None:
     return None
 
 
-def _chosen(name: str) -> list[Experiment]:
-    """Return new experiments: one by its name, or all."""
-    return [kind() for kind in experiments() if name in (ALL, kind.name)]
+def _chosen(name: str) -> list[type[Experiment]]:
+    """Return experiments: one by its name, or all."""
+    return [kind for kind in experiments() if name in (ALL, kind.name)]
 
 
 class _Trials:
@@ -128,7 +131,7 @@ class _Trials:
         #: those that an interrupt leaves
         self.done: list[Trial] = []
 
-    def measure(self, changes: list[Experiment], deadline_s: float) -> list[Trial]:
+    def measure(self, kinds: list[type[Experiment]], deadline_s: float) -> list[Trial]:
         """Try one after the other; each has its share of the time that is left.
 
         Raises:
@@ -144,15 +147,16 @@ class _Trials:
         # the second tells how far unchanged runs differ
         unchanged, again = (self._look(cell.unchanged) for _ in range(2))
         fitting: list[Experiment] = []
-        for change in changes:
+        for kind in kinds:
             try:
+                change = kind()
                 reason = change.why_not(cell)
             except _PROBLEMS as problem:
                 reason = f"its technique {_raised(problem)}."
             if reason is None:
                 fitting.append(change)
             else:
-                self.done.append(refused(change.name, reason))
+                self.done.append(refused(kind.name, bounded(str(reason), _MOST_WORDS)))
         for at, change in enumerate(fitting):
             seconds = (deadline_s - time.monotonic()) / (len(fitting) - at)
             try:
@@ -164,7 +168,7 @@ class _Trials:
             except _PROBLEMS as problem:
                 trial = refused(change.name, f"with it the cell {_raised(problem)}.")
             self.done.append(trial)
-        names = [change.name for change in changes]
+        names = [kind.name for kind in kinds]
         return sorted(self.done, key=lambda trial: names.index(trial.name))
 
     def _try(
