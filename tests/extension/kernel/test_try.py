@@ -336,9 +336,9 @@ def test_memory_that_several_share_and_an_array_that_grows_are_put_back(
 ) -> None:
     shell.run_cell(
         "import numpy as np, torch; shared = np.ones(8); grown = np.ones(3)\n"
-        "few, all_of_it = torch.from_numpy(shared[:2]), torch.from_numpy(shared)"
+        "few, whole = torch.from_numpy(shared[:2]), torch.from_numpy(shared)"
     )
-    cell = "few.sum(); all_of_it.add_(1); grown.resize(4, refcheck=False)"
+    cell = "few.sum(); whole.add_(1); grown.resize(grown.size + 1, refcheck=False)"
     shell.run_cell(f"%%gpuprof -q -o p --try bf16\n{cell}")
     assert shell.user_ns["p"] is not None
     [(before, after)] = states
