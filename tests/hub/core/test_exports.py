@@ -30,7 +30,7 @@ from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.database import settings
 from warpbook_hub.errors import BadRequest, Conflict, DatabaseUnfit, Forbidden, NotFound
-from warpbook_hub.exports.grades import COLUMNS, cell, grades_csv, iso_time
+from warpbook_hub.exports.grades import COLUMNS, grades_csv, iso_time
 from warpbook_hub.exports.records import json_lines, write_sources
 from warpbook_hub.ids import token_digest
 from warpbook_hub.keeping import backup
@@ -41,6 +41,7 @@ from warpbook_hub.queue.control import pause
 from warpbook_hub.rules.lateness import HOUR_MS
 from warpbook_hub.work.decisions import override
 from warpbook_hub.work.submissions import is_genuine, submissions_of
+from warpbook_monitors.spreadsheet import cell
 
 DATABASES = ("sqlite", "postgres")
 HOSTILE = """username,first_name,last_name,email,section
