@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MARK = "WARPBOOK_TEST_RUN"
 
 T = TypeVar("T")
+#: what holds the ports that this process was given
+_CLAIMS: list[socket.socket] = []
 
 
 def program(name: str) -> Path:
@@ -33,19 +35,26 @@ def program(name: str) -> Path:
     return file
 
 
-def free_port() -> int:
-    """Give a TCP port that nobody listens on now.
+def free_port(count: int = 1) -> int:
+    """Give a TCP port that nobody listens on now, the first of `count` in a row.
 
-    It lies below those that Linux gives to whoever asks for any port, or somebody would
-    have been given it before it is listened on.
+    No other test gets it while this process lives. It lies below those that Linux gives
+    to whoever asks for any port, or somebody would have been given it before it is
+    listened on.
     """
     given = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text()
-    below = max(int(given.split()[0]), 12_000)
+    below = max(int(given.split()[0]), 12_000) - count
     while True:
-        port = random.SystemRandom().randrange(10_000, below)
-        with socket.socket() as listener, contextlib.suppress(OSError):
-            listener.bind(("127.0.0.1", port))
-            return port
+        first = random.SystemRandom().randrange(10_000, below)
+        claims = [socket.socket(socket.AF_UNIX) for _ in range(count)]
+        with contextlib.suppress(OSError):
+            for port, claim in enumerate(claims, first):
+                # an abstract name: it goes with its process
+                claim.bind(f"\0warpbook-test-port-{port}")
+                with socket.socket() as listener:
+                    listener.bind(("127.0.0.1", port))
+            _CLAIMS.extend(claims)
+            return first
 
 
 def wait_for(what: str, attempt: Callable[[], T | None], seconds: float = 120) -> T:

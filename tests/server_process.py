@@ -175,6 +175,8 @@ def server(
     command = [
         *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
         f"--port={port}",
+        # on another one it would not be found
+        "--ServerApp.port_retries=0",
         f"--ServerApp.root_dir={home}",
         f"--IdentityProvider.token={TOKEN}",
         "--ServerApp.jpserver_extensions={'warpbook': True}",
@@ -198,7 +200,10 @@ def server(
             return None
 
         try:
-            wait_for("the server", has_answered)
+            try:
+                wait_for("the server", has_answered)
+            except AssertionError as late:
+                raise AssertionError(log.read_text()) from late
             yield given
         finally:
             given.close()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import re
 import signal
-import socket
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 import psutil
 import requests
 
-from tests.programs import ROOT, environment, program, running, wait_for
+from tests.programs import ROOT, environment, free_port, program, running, wait_for
 from warpbook_hub.database import settings
 from warpbook_hub.database.hub_database import HubDatabase
 
@@ -203,7 +201,7 @@ def class_hub(
     It uses no GPU: it is told so, or it asks the driver, and none is visible. `within`
     is a command that runs the hub's own.
     """
-    hub = ClassHub(folder / "data", free_ports(4), base_url)
+    hub = ClassHub(folder / "data", free_port(4), base_url)
     if not hub.folder.exists():
         prepare(hub.folder / "course" / "hub.db")
     command = [
@@ -239,21 +237,6 @@ def class_hub(
         finally:
             for session in hub.sessions:
                 session.close()
-
-
-def free_ports(count: int) -> int:
-    """Give the first of some ports in a row on which nobody listens."""
-    # by chance, for tests beside this one look for some as well
-    for first in random.sample(range(20_000, 32_000, count), 200):
-        with contextlib.ExitStack() as stack:
-            try:
-                for port in range(first, first + count):
-                    listener = stack.enter_context(socket.socket())
-                    listener.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return first
-    raise AssertionError("no ports are free")
 
 
 def publish(

@@ -20,10 +20,10 @@ import pytest
 import requests
 import websocket
 
-from tests.hub.service.class_hub import COURSE, SUBMIT, TEACH, free_ports
+from tests.hub.service.class_hub import COURSE, SUBMIT, TEACH
 from tests.hub.service.conftest import World
 from tests.hub.service.test_live import connect
-from tests.programs import ROOT, environment, program, wait_for
+from tests.programs import ROOT, environment, free_port, program, wait_for
 from warpbook_hub.service.access import Identity
 from warpbook_hub.service.api.routes import API_ROUTES
 from warpbook_hub.service.pages.routes import PAGE_ROUTES
@@ -38,7 +38,7 @@ def test_second_hub_in_a_folder_changes_nothing(world: World) -> None:
     env = environment(HOME=str(hub.folder.parent), PYTHONPATH=os.pathsep.join(folders))
     env["PATH"] += f"{os.pathsep}{program('configurable-http-proxy').parent}"
     command = [sys.executable, "-m", "warpbook.cli.main", "hub", "--no-gpu"]
-    command += ["--folder", str(hub.folder), "--port", str(free_ports(4))]
+    command += ["--folder", str(hub.folder), "--port", str(free_port(4))]
     command += ["--course", COURSE, "--restore", "no-such-file"]
     second = subprocess.run(command, env=env, capture_output=True, text=True)
     assert second.returncode != 0
