@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from tests.corpus import mutants
 from tests.corpus.entries import BadCorpus, Entry, read_all
 from tests.corpus.judging import Judged, judge
 from tests.corpus.report import page, table
@@ -43,7 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\n" + "\n".join(table(judged, options.gpu)))
     print(f"\n{len(misjudged(judged, options.gpu))} of {len(judged)} are misjudged.")
     if options.write:
-        options.write.write_text(page(judged, options.gpu), encoding="utf-8")
+        old = (
+            options.write.read_text(encoding="utf-8") if options.write.exists() else ""
+        )
+        text = page(judged, options.gpu, mutants.part(old))
+        options.write.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -35,8 +35,12 @@ the true numbers.
 """
 
 
-def page(judged: Sequence[Judged], use_gpu: bool) -> str:
-    """Write the page."""
+def page(judged: Sequence[Judged], use_gpu: bool, of_mutants: str = "") -> str:
+    """Write the page.
+
+    Args:
+        of_mutants: what is kept of the page before.
+    """
     where = "with a GPU" if use_gpu else "without a GPU"
     parts = [_ABOUT, f"## Verdicts {where}", "\n".join(table(judged, use_gpu))]
     wrong = misjudged(judged, use_gpu)
@@ -67,6 +71,7 @@ def page(judged: Sequence[Judged], use_gpu: bool) -> str:
         if those:
             lines = [f"- {line}" for line in map(one_line, those)]
             parts += [f"## {title}", "\n".join(lines)]
+    parts += [of_mutants] if of_mutants else []
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 

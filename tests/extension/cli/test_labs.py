@@ -209,6 +209,35 @@ def test_a_new_lab_is_valid_until_a_wrong_solution_is_right(
     assert bad.returncode == 2 and "hints.md: this file is missing" in bad.stdout
 
 
+def test_who_passes_is_told_until_the_author_says_why_it_may(
+    warpbook, tmp_path: Path
+) -> None:
+    assert warpbook("labs", "new", "my-lab", "--language", "plan").returncode == 0
+    lab = tmp_path / "my_lab"
+    cases = (lab / "cases.py").read_text()
+    # what asks for no full blocks can't tell the usual mistake at their end
+    (lab / "cases.py").write_text(
+        cases.replace("threads * rng.randint(1, 99), threads", "1, threads")
+    )
+    (lab / "reference.py").write_text(
+        "def blocks(n, threads):\n    return n // threads + (n % threads > 0)\n"
+    )
+    told = warpbook("labs", "validate", "--mutants", "my_lab")
+    survivor = "return n // threads + (n % threads >= 0)"
+    assert f"-> {survivor} (comparison)" in told.stdout, told.stdout + told.stderr
+    assert told.returncode == 1 and "0 equivalent" in told.stdout
+    # a mutant that its author knows as right is not graded; one that is none is named
+    known = (
+        'line = "return n // threads + (n % threads > 0)"\nreason = "for the test"\n'
+    )
+    file = lab / "mutants.toml"
+    file.write_text(f'[[equivalent]]\n{known}becomes = ["{survivor}"]\n')
+    assert survivor not in warpbook("labs", "validate", "--mutants", "my_lab").stdout
+    file.write_text(f'[[equivalent]]\n{known}becomes = ["return n"]\n')
+    bad = warpbook("labs", "validate", "--mutants", "my_lab")
+    assert bad.returncode == 2 and "is `return n`. Take it out" in bad.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from warpbook.cli.labs.card import card_lines
+from warpbook.cli.labs.mutants import validate_mutants
 from warpbook.cli.labs.quiz import quiz
 from warpbook.cli.labs.solution import next_sections, solution, target
 from warpbook.cli.output import CommandError, print_json
@@ -209,6 +210,8 @@ def _trust(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
+    if options.mutants:
+        return validate_mutants(options)
     worst, outcomes = 0, []
     if not options.labs:
         # two with the same id or number are told here

@@ -113,6 +113,18 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument(
         "labs", nargs="*", metavar="LAB", help="id or folder (default: every lab)"
     )
+    command.add_argument(
+        "--mutants",
+        action="store_true",
+        help="grade right solutions with one mistake each instead, and tell which pass",
+    )
+    command.add_argument(
+        "--sample",
+        type=int,
+        metavar="N",
+        default=100,
+        help="how many mutants of a lab are graded (default: 100)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,0 +1,57 @@
+"""`warpbook labs validate --mutants`: what mistakes a lab's cases let through."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpbook.cli.output import CommandError, print_json
+from warpbook_labs.course.session import find
+from warpbook_labs.errors import BadLab
+from warpbook_labs.mutation.score import Score, measure
+from warpbook_monitors.plain_text import printable
+
+
+def validate_mutants(options: argparse.Namespace) -> int:
+    """Print each mutant that passes, and the score of each lab.
+
+    Raises:
+        CommandError: no lab is named.
+    """
+    if not options.labs:
+        raise CommandError("--mutants takes minutes for a lab: name one, or more.")
+    worst, outcomes = 0, []
+    for name in options.labs:
+        problem, score, survivors = "", None, []
+        try:
+            for mutant, outcome, scored in measure(find(name), options.sample):
+                score = scored
+                if outcome == "survived":
+                    survivors.append(mutant.words)
+                    _print(options, f"PASSES  {mutant.words}")
+        except BadLab as bad:
+            problem, worst = str(bad), 2
+            _print(options, f"BAD     {problem}")
+        if score is not None and not problem:
+            _print(options, _words(name, score))
+        worst = max(worst, int(bool(survivors)))
+        outcomes.append(
+            {"lab": name, "problem": problem, "score": score, "survivors": survivors}
+        )
+    if options.json:
+        print_json({"ok": not worst, "labs": outcomes})
+    return worst
+
+
+def _print(options: argparse.Namespace, line: str) -> None:
+    if not options.json:
+        print(printable(line), flush=True)
+
+
+def _words(name: str, score: Score) -> str:
+    judged = score.killed + score.survived
+    share = "" if score.share is None else f" ({100 * score.share:.1f} %)"
+    return (
+        f"{name}: {score.killed:,} of {judged:,} mutants fail{share}; "
+        f"{score.made:,} made, {score.equivalent:,} equivalent, "
+        f"{score.not_compiled:,} not compiled, {score.not_supported:,} not supported"
+    )

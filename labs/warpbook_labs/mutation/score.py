@@ -1,0 +1,154 @@
+"""The mutation score of a lab: how many mutants of right solutions are caught."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from warpbook_labs.errors import BadLab
+from warpbook_labs.grading.table import grader_of
+from warpbook_labs.lab.catalogues import read_text
+from warpbook_labs.lab.files import VAULT
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
+from warpbook_labs.mutation.cuda_changes import cuda_changes
+from warpbook_labs.mutation.edits import Mutant, mutants
+from warpbook_labs.mutation.python_changes import python_changes
+from warpbook_labs.results.check import CheckResult
+from warpbook_monitors import toml_text
+
+#: beside `lab.toml`: mutants that are right, and why
+EQUIVALENT = "mutants.toml"
+Outcome = Literal["killed", "survived", "not compiled", "not supported"]
+_Text = Annotated[str, Meta(min_length=1, max_length=2_000)]
+
+
+class Equivalent(Struct, frozen=True, forbid_unknown_fields=True):
+    """Mutants of one line that are right, too."""
+
+    #: the line as it is and with each mistake, of single spaces
+    line: _Text
+    becomes: Annotated[tuple[str, ...], Meta(min_length=1)]
+    #: why no input tells them apart
+    reason: _Text
+
+
+class _Listed(Struct, frozen=True, forbid_unknown_fields=True):
+    equivalent: tuple[Equivalent, ...] = ()
+
+
+class Score(Struct):
+    """Counts of a lab's mutants."""
+
+    made: int
+    equivalent: int
+    killed: int = 0
+    survived: int = 0
+    not_compiled: int = 0
+    not_supported: int = 0
+
+    def add(self, outcome: Outcome) -> None:
+        name = outcome.replace(" ", "_")
+        setattr(self, name, getattr(self, name) + 1)
+
+    @property
+    def share(self) -> float | None:
+        """The share of judged mutants that were killed; None where none was judged."""
+        judged = self.killed + self.survived
+        return self.killed / judged if judged else None
+
+
+def made(loaded: LoadedLab) -> tuple[list[Mutant], int]:
+    """Return the mutants that are wrong, in an order by digest, and how many are right.
+
+    Raises:
+        BadLab: its solutions are kept apart, or `mutants.toml` is malformed, or names
+            what is no mutant.
+    """
+    if loaded.private is None:
+        raise BadLab(f"{loaded.folder}: its solutions are kept apart; see {VAULT}.")
+    suffix = language_of(loaded.lab).suffix
+    changes = cuda_changes if suffix == ".cu" else python_changes
+    sources = {f"reference{suffix}": loaded.reference}
+    sources |= {
+        f"solutions/correct/{name}": text for name, text in loaded.correct.items()
+    }
+    all_mutants = [
+        mutant
+        for file, source in sources.items()
+        for mutant in mutants(file, source, changes(source))
+    ]
+    equivalent = _equivalent(loaded, all_mutants)
+    left = [one for one in all_mutants if (one.before, one.after) not in equivalent]
+    return sorted(left, key=_digest), len(all_mutants) - len(left)
+
+
+def measure(loaded: LoadedLab, sample: int) -> Iterator[tuple[Mutant, Outcome, Score]]:
+    """Grade mutants as hand-ins without a GPU; yield each, with the score so far.
+
+    Args:
+        sample: how many; a smaller one is a part of a larger one.
+
+    Raises:
+        BadLab: as `made`; or the lab's own Python fails.
+        NotInstalled: a compiler or PyTorch is not here.
+    """
+    wrong, equivalent = made(loaded)
+    score = Score(len(wrong) + equivalent, equivalent)
+    for mutant in wrong[:sample]:
+        try:
+            outcome = _outcome(_graded(loaded, mutant))
+        except BadLab as problem:
+            raise BadLab(f"{mutant.words}: {problem}") from None
+        score.add(outcome)
+        yield mutant, outcome, score
+
+
+def _graded(loaded: LoadedLab, mutant: Mutant) -> CheckResult:
+    grader = grader_of(loaded.lab)
+    submission = Submission(loaded, mutant.source, use_gpu=False)
+    # most fail here
+    shown = grader.check_shown(submission)
+    if shown is not None and shown.status != "passed":
+        return shown
+    return grader.grade(replace(submission, seed=int(_digest(mutant)[:8], 16)))
+
+
+def _digest(mutant: Mutant) -> str:
+    words = (mutant.file, mutant.operator, mutant.before, mutant.after)
+    return sha256("\n".join(words).encode()).hexdigest()
+
+
+def _outcome(result: CheckResult) -> Outcome:
+    match result.status:
+        case "passed":
+            return "survived"
+        case "unsupported" | "too busy":
+            return "not supported"
+        case "compile error" | "bad launch rule":
+            return "not compiled"
+        case _:
+            return "killed"
+
+
+def _equivalent(
+    loaded: LoadedLab, mutants_made: Sequence[Mutant]
+) -> set[tuple[str, str]]:
+    file = (loaded.private or loaded.folder) / EQUIVALENT
+    if not file.is_file():
+        return set()
+    try:
+        listed = toml_text.decode(read_text(file), _Listed).equivalent
+    except msgspec.DecodeError as problem:
+        raise BadLab(f"{file}: {problem}") from None
+    pairs = {(one.line, becomes) for one in listed for becomes in one.becomes}
+    for line, becomes in pairs - {(one.before, one.after) for one in mutants_made}:
+        words = f"no mutant of `{line}` is `{becomes}`. Take it out, or mend it."
+        raise BadLab(f"{file}: {words}")
+    return pairs
