@@ -147,3 +147,12 @@ def test_a_shape_that_there_can_not_be_is_told_with_the_sizes(
     lab = new_lab("my-lab", tmp_path, language)
     change(lab / "lab.toml", 'shape = ["n"]', f'shape = ["{shape}"]')
     assert refused(lab) == f"lab.toml: parameters.x.shape: {words}"
+
+
+def test_the_largest_error_of_a_right_solution_is_told_as_a_share(lab: Path) -> None:
+    [exact, *_] = validate(load(lab), seeds=(5,))
+    assert exact.ok and exact.error_share is None
+    change(lab / "cases.py", 'return {"out": 0.0}', 'return {"out": 1.0}')
+    change(lab / "reference.cu", "factor * x[i]", "factor * x[i] + 0.25f")
+    [close, *_] = validate(load(lab), seeds=(5,))
+    assert close.ok and close.error_share == pytest.approx(0.25, abs=0.01)

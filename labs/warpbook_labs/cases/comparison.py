@@ -150,6 +150,19 @@ def first_wrong(
     )
 
 
+def error_share(
+    got: NDArray[Any], expected: NDArray[Any], tolerance: NDArray[Any] | float
+) -> float | None:
+    """Return the largest error as a share of its tolerance; None where all is exact."""
+    bound = np.broadcast_to(np.asarray(tolerance, np.float64), got.shape)
+    exact = np.asarray(expected, np.float64)
+    asked = (bound > 0) & np.isfinite(exact) & np.isfinite(got)
+    if not asked.any():
+        return None
+    off = np.abs(got[asked].astype(np.float64) - exact[asked])
+    return float(np.max(off / bound[asked]))
+
+
 def _apart(got: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
     is_short = got.itemsize < 8 and expected.itemsize < 8
     # Python's own numbers hold every difference, and take twenty times as long

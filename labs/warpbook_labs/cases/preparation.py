@@ -92,13 +92,14 @@ class OwnPython:
                 continue
             held = memory[parameter.name]
             got: NDArray[Any] = np.frombuffer(held.data or b"", parameter.dtype)
+            got = got.reshape(shape_of(parameter, sizes))
+            right = self.shaped("expected", expected, parameter, sizes)
+            allowed = tolerance[parameter.name]
             wrong = first_wrong(
-                parameter.name,
-                got.reshape(shape_of(parameter, sizes)),
-                self.shaped("expected", expected, parameter, sizes),
-                tolerance[parameter.name],
-                held.first_unwritten,
+                parameter.name, got, right, allowed, held.first_unwritten
             )
+            if self._loaded.cases.compared is not None:
+                self._loaded.cases.compared(got, right, allowed)
             if wrong is not None:
                 shape = shape_of(parameter, sizes)
                 line, computed_line = (

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
+from warpbook_labs.cases.comparison import error_share
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.errors import BadLab
 from warpbook_labs.grading.table import case_grader_of, grader_of
@@ -39,6 +40,8 @@ class Verdict(Struct, frozen=True):
     ok: bool
     #: why it failed, or that it did not
     reason: str
+    #: of a right one: its largest error as a share of the tolerance; None if exact
+    error_share: float | None = None
 
 
 def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdict]:
@@ -86,11 +89,18 @@ def _submission(loaded: LoadedLab, source: str) -> Submission:
 
 
 def _passes(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> Verdict:
-    submission = _submission(loaded, source)
+    shares: list[float | None] = []
+
+    def compared(got: Any, expected: Any, tolerance: Any) -> None:
+        shares.append(error_share(got, expected, tolerance))
+
+    cases = dataclasses.replace(loaded.cases, compared=compared)
+    submission = _submission(dataclasses.replace(loaded, cases=cases), source)
     result, _ = grader_of(loaded.lab).check_draws(submission, seeds)
-    if result.status == "passed":
-        return Verdict(file, "pass", True, result.message)
-    return Verdict(file, "pass", False, _reason(result, result.cases))
+    if result.status != "passed":
+        return Verdict(file, "pass", False, _reason(result, result.cases))
+    largest = max((share for share in shares if share is not None), default=None)
+    return Verdict(file, "pass", True, result.message, largest)
 
 
 def _times_right(loaded: LoadedLab, speed: Speed, seeds: Sequence[int]) -> Verdict:

@@ -32,6 +32,8 @@ class Cases:
     judge: Judge
     #: of a dialogue: what it comes to by an answer
     advance: Advance
+    #: is called with each output that is compared: (output, expected, tolerance)
+    compared: Callable[[Any, Any, Any], None] | None = None
 
 
 @dataclass(frozen=True)

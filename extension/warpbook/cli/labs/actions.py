@@ -328,6 +328,8 @@ def _verdict_lines(loaded: LoadedLab, verdict: Verdict) -> Iterator[str]:
     yield f"{'ok' if verdict.ok else 'WRONG':7} {loaded.lab.id}  {verdict.file}"
     did = "passes" if (verdict.should == "pass") == verdict.ok else "fails"
     yield f"        {did}: {verdict.reason}"
+    if verdict.error_share is not None:
+        yield f"        largest error: {verdict.error_share:.2g} of the tolerance"
 
 
 @contextlib.contextmanager
