@@ -37,6 +37,8 @@ class Equivalent(Struct, frozen=True, forbid_unknown_fields=True):
     becomes: Annotated[tuple[str, ...], Meta(min_length=1)]
     #: why no input tells them apart
     reason: _Text
+    #: the solution, where others have the line and there it is wrong; "" is each
+    file: str = ""
 
 
 class _Listed(Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,8 +87,8 @@ def made(loaded: LoadedLab) -> tuple[list[Mutant], int]:
         for mutant in mutants(file, source, changes(source))
     ]
     equivalent = _equivalent(loaded, all_mutants)
-    left = [one for one in all_mutants if (one.before, one.after) not in equivalent]
-    return sorted(left, key=_digest), len(all_mutants) - len(left)
+    left = [one for at, one in enumerate(all_mutants) if at not in equivalent]
+    return sorted(left, key=_digest), len(equivalent)
 
 
 def measure(loaded: LoadedLab, sample: int) -> Iterator[tuple[Mutant, Outcome, Score]]:
@@ -137,9 +139,8 @@ def _outcome(result: CheckResult) -> Outcome:
             return "killed"
 
 
-def _equivalent(
-    loaded: LoadedLab, mutants_made: Sequence[Mutant]
-) -> set[tuple[str, str]]:
+def _equivalent(loaded: LoadedLab, mutants_made: Sequence[Mutant]) -> set[int]:
+    """Return the places of the mutants that the lab's author knows as right."""
     file = (loaded.private or loaded.folder) / EQUIVALENT
     if not file.is_file():
         return set()
@@ -147,8 +148,17 @@ def _equivalent(
         listed = toml_text.decode(read_text(file), _Listed).equivalent
     except msgspec.DecodeError as problem:
         raise BadLab(f"{file}: {problem}") from None
-    pairs = {(one.line, becomes) for one in listed for becomes in one.becomes}
-    for line, becomes in pairs - {(one.before, one.after) for one in mutants_made}:
-        words = f"no mutant of `{line}` is `{becomes}`. Take it out, or mend it."
-        raise BadLab(f"{file}: {words}")
-    return pairs
+    known: set[int] = set()
+    for one in listed:
+        for becomes in one.becomes:
+            matching = {
+                place
+                for place, mutant in enumerate(mutants_made)
+                if (mutant.before, mutant.after) == (one.line, becomes)
+                and one.file in ("", mutant.file)
+            }
+            if not matching:
+                words = f"no mutant of `{one.line}` is `{becomes}`"
+                raise BadLab(f"{file}: {words}. Take it out, or mend it.")
+            known |= matching
+    return known
