@@ -98,8 +98,8 @@ class OwnPython:
             wrong = first_wrong(
                 parameter.name, got, right, allowed, held.first_unwritten
             )
-            if self._loaded.cases.compared is not None:
-                self._loaded.cases.compared(got, right, allowed)
+            if self._loaded.compared is not None:
+                self._loaded.compared(got, right, allowed)
             if wrong is not None:
                 shape = shape_of(parameter, sizes)
                 line, computed_line = (

@@ -94,8 +94,8 @@ def _passes(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> 
     def compared(got: Any, expected: Any, tolerance: Any) -> None:
         shares.append(error_share(got, expected, tolerance))
 
-    cases = dataclasses.replace(loaded.cases, compared=compared)
-    submission = _submission(dataclasses.replace(loaded, cases=cases), source)
+    watched = dataclasses.replace(loaded, compared=compared)
+    submission = _submission(watched, source)
     result, _ = grader_of(loaded.lab).check_draws(submission, seeds)
     if result.status != "passed":
         return Verdict(file, "pass", False, _reason(result, result.cases))

@@ -32,8 +32,6 @@ class Cases:
     judge: Judge
     #: of a dialogue: what it comes to by an answer
     advance: Advance
-    #: is called with each output that is compared: (output, expected, tolerance)
-    compared: Callable[[Any, Any, Any], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,3 +56,5 @@ class LoadedLab:
     private: Path | None
     #: SHA-256 of what decides a grade, as far as it is here
     digest: str = ""
+    #: is called with each output that is compared: (output, expected, tolerance)
+    compared: Callable[[Any, Any, Any], None] | None = None
