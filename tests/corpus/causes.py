@@ -19,7 +19,9 @@ CAUSES: dict[str, str] = {
     "read-only": r"read-only|is an input",
     "race or endless": r"^race\b|too long|deadlock|longer than|never end",
     "endless": r"too long|deadlock|longer than|never end",
-    "launch": r"\bgrid\b|can't be launched",
+    "launch": r"\bgrid\b|can't be launched|promises the compiler",
+    # what the assembler refuses
+    "room": r"uses too much",
     # right of its form, and wrong of its numbers
     "result": r"right is",
     # right numbers, and more work than a lab allows

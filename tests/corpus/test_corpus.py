@@ -29,11 +29,17 @@ RIGHT = (
     "fix-the-stream/one_chunk_behind",
     "mixed-precision/gradients_asked_for",
     "roofline/with_match",
+    "thread-and-block/file_of_a_host",
+    "vector-add/file_of_a_host",
+    "vector-add/instance_in_a_namespace",
 )
 #: wrong ones, and whether a message must name line and cause, or the cause alone
 WRONG = {
     "vector-add/one_too_many": True,
+    "vector-add/blocks_beyond_their_bounds": False,
+    "vector-add/clusters_of_a_grid_that_has_none": False,
     "vector-add/fmaxf_loses_nan": True,
+    "vector-add/more_constants_than_there_is_room_for": False,
     "reduction-and-scan/no_syncwarp_behind_the_write": True,
     "reduction-and-scan/ticket_without_a_fence": True,
     "matmul/no_second_barrier": True,

@@ -131,11 +131,9 @@ KERNEL = (
 @pytest.mark.parametrize(
     ("before", "body", "words"),
     [
-        ("#include <type_traits>", "", "<cuda/std/type_traits>`, in `cuda::std`"),
-        ("#include <string.h>", "", "<cuda/std/cstring>`, in `cuda::std`"),
         ("#include <memory.h>", "", "Only the headers for device code"),
-        ("constexpr int k() { return 1; }", "int j = k()", "write `__device__` before"),
-        ("", "auto f = [] __device__ { return 1; }", "Leave `__device__` out of a"),
+        ("int k() { return 1; }", "int j = k()", "write `__device__` before"),
+        ("#include <thrust/sort.h>", "", "Line 2: `thrust/"),
         ("", "if (i == 3) __trap()", "gave up on line 5 (`__trap`)"),
     ],
 )
@@ -145,19 +143,9 @@ def test_what_nvrtc_has_otherwise_than_nvcc_is_told(
     rule = "// launch: add_relu<<<ceil_div(n, 256), 256>>>(x, y, out, n)"
     source = f"{rule}\n{before}\n{KERNEL.replace('HERE', body)}"
     result = check(lab, source, public_cases(lab.lab), Limits())
-    assert result.status in ("compile error", "failed")
+    assert result.status in ("compile error", "failed", "unsupported")
     assert words in f"{result.message} {[case.message for case in result.cases]}"
     assert "cooperative_groups" not in result.log
-
-
-@pytest.mark.parametrize("kernel", ["add_relu<256>", "mine::add_relu", "k <1, 2>"])
-def test_a_rule_that_names_an_instance_or_a_namespace_is_told_what_to_do(
-    lab: LoadedLab, kernel: str
-) -> None:
-    source = f"// launch: {kernel}<<<1, 256>>>(x, y, out, n)\n{KERNEL}"
-    result = check(lab, source, public_cases(lab.lab), Limits())
-    assert result.status == "bad launch rule"
-    assert "make it a `__device__` function" in result.message
 
 
 def test_headers_and_kernels_with_c_plus_plus_names_are_taken(lab: LoadedLab) -> None:

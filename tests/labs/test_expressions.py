@@ -67,7 +67,6 @@ def test_the_next_power_of_two_is_that_of_triton() -> None:
         "lambda: n",
         "(n := 3)",
         "n if m else k",
-        "True",
         "1.5",
         "1j",
         "'n'",

@@ -103,6 +103,12 @@ def test_files_that_are_no_texts_are_refused_in_a_line(lab: Path) -> None:
         hints.unlink()
 
 
+def test_a_source_may_be_in_latin_1_with_any_ends_of_lines(tmp_path: Path) -> None:
+    file = tmp_path / "old.cu"
+    file.write_bytes("// Gr\u00f6\u00dfe\r// two\r\n// three\n".encode("latin-1"))
+    assert read_source(file) == "// Gr\u00f6\u00dfe\n// two\n// three\n"
+
+
 @pytest.mark.parametrize("damage", ["'{'", "x'00ff'", "7", "'{\"lab\": 1}'"])
 def test_a_damaged_row_costs_a_line(lab: Path, data: Path, damage: str) -> None:
     store = Store(data / "labs.db")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warpbook_labs.errors import BadRule
+from warpbook_labs.lab.entry_names import NoSuchKernel, entry_named
 from warpbook_labs.lab.launch_rule import MOST_LAUNCHES, read_rule, split
 
 SIZES = {"n": 1000, "m": 33}
@@ -28,6 +29,28 @@ def test_launches_and_scratch_memory_are_read_in_order_with_their_lines() -> Non
     assert scratch.length == "ceil_div(n, 256)"
 
 
+def test_a_rule_may_name_an_instance_and_stand_in_a_block_comment() -> None:
+    rule = read_rule(
+        "launch: no_rule<<<1, 1>>>()\n"
+        "/* launch: one<<<dim3(2, m), dim3(64), 4 * sizeof(float), stream>>>(x)\n"
+        "   launch: a::two<float, B<4>><<<(int)(n + 31) / 32, 32>>>(1e-3f, true) */\n"
+        "launch: no_rule<<<1, 1>>>()\n"
+    )
+    one, two = rule.launches
+    assert one.sides(SIZES) == ((2, 33, 1), (64, 1, 1), 16)
+    assert (two.kernel, two.line) == ("a::two<float,B<4>>", 3)
+    assert two.sides(SIZES)[0] == (32, 1, 1)
+    assert two.arguments == ("1e-3f", "true")
+
+
+def test_instances_are_told_apart() -> None:
+    entries = ["_ZN1a2goIfLi4ELb1EEEvPT_", "_ZN1a2goIfLin4ELb0EEEvPT_", "_Z1gI1PEvPT_"]
+    assert entry_named("a::go<float,-4,false>", entries) == entries[1]
+    assert entry_named("g<P>", entries) == entries[2]
+    with pytest.raises(NoSuchKernel, match="2 kernels are called `go<float,5,true>`"):
+        entry_named("go<float,5,true>", entries)
+
+
 def test_commas_in_brackets_do_not_split() -> None:
     assert split("a, f(b, c[d, e]), (g, h)") == ("a", "f(b, c[d, e])", "(g, h)")
 
@@ -38,7 +61,7 @@ def test_commas_in_brackets_do_not_split() -> None:
         ("int x;", "does not say how its kernel is launched"),
         ("// launch: f", "Line 1: a launch is written"),
         ("\n// launch: f<<<1>>>(x)", "Line 2: between <<< and >>>"),
-        ("// launch: f<<<1, 2, 3, 4>>>(x)", "between <<< and >>>"),
+        ("// launch: f<<<1, 2, 3, 4, 5>>>(x)", "between <<< and >>>"),
         ("// launch: f<<<(1, 1, 1, 1), 2>>>(x)", "three sides"),
         ("// launch: f<<<1, (1, 1, 1, 1)>>>(x)", "three sides"),
         ("// scratch: s object[3]", "with a type of float32"),
@@ -68,6 +91,7 @@ def test_a_text_made_to_keep_the_reader_busy_does_not() -> None:
         "\n" * 190_000 + "x",
         "// launch: a" + " " * 190_000 + "b",
         " " * 190_000 + "// launch",
+        "/*" * 60_000 + "\nlaunch" * 10_000,
         "//" * 95_000,
         "// launch: " + "a<<<>>>(" * 23_000,
         "// launch: a\n" * 15_000,

@@ -156,7 +156,8 @@ def matrix_instructions(ptx: str, kernels: Iterable[str]) -> int:
             (
                 count
                 for entry, count in by_entry.items()
-                if kernel == plain_name(entry) or entry.startswith(kernel + _AFTER_NAME)
+                if plain_name(kernel) == plain_name(entry)
+                or entry.startswith(kernel + _AFTER_NAME)
             ),
             default=0,
         )

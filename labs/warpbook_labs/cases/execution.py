@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 #: of a grid or a block: x, y, z
@@ -53,7 +55,13 @@ class IntegerArgument(Struct, frozen=True, tag="integer"):
     value: int
 
 
-Argument = BufferArgument | NumberArgument | IntegerArgument
+class FloatArgument(Struct, frozen=True, tag="float"):
+    """A floating number, as wide as the kernel's parameter."""
+
+    value: float
+
+
+Argument = BufferArgument | NumberArgument | IntegerArgument | FloatArgument
 
 
 class Launch(Struct, frozen=True):
@@ -65,7 +73,7 @@ class Launch(Struct, frozen=True):
     arguments: tuple[Argument, ...]
     dynamic_shared_bytes: int = 0
     #: of Triton: numbers by parameter or option
-    constants: tuple[tuple[str, int], ...] = ()
+    constants: tuple[tuple[str, int | float], ...] = ()
 
     @property
     def even(self) -> tuple[int, ...]:
@@ -83,7 +91,8 @@ class Launch(Struct, frozen=True):
             return self.kernel
         numbers = [f"{name}_{number}" for name, number in self.constants]
         even = [f"even_{place}" for place in self.even]
-        return "__".join([self.kernel, *numbers, *even]).replace("-", "m")
+        name = "__".join([self.kernel, *numbers, *even])
+        return re.sub(r"\W", "_", name.replace("-", "m"))
 
 
 class Run(Struct, frozen=True):

@@ -16,7 +16,7 @@ from warpbook_labs.cases.inputs_at import with_inputs
 from warpbook_labs.cases.promises import not_a_bound, not_a_dict, not_numbers
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.errors import BadLab, BadRule, TooBusy
-from warpbook_labs.lab.expressions import BadExpression, value
+from warpbook_labs.lab.expressions import BadExpression, number_of, value
 from warpbook_labs.lab.launch_rule import Launch, Rule
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Parameter
@@ -325,9 +325,9 @@ def launches(
         if parameter.kind == "scalar"
     }
 
-    def whole(text: str, launch: Launch) -> int:
+    def number(text: str, launch: Launch) -> int | float:
         try:
-            return value(text, sizes)
+            return number_of(text, sizes)
         except BadExpression as problem:
             raise BadRule(str(problem), launch.line) from None
 
@@ -335,16 +335,19 @@ def launches(
         if text in buffers:
             return execution.BufferArgument(text)
         if text in numbers:
-            number = np.asarray(given[text], numbers[text])
-            return execution.NumberArgument(number.tobytes(), numbers[text])
-        return execution.IntegerArgument(whole(text, launch))
+            held = np.asarray(given[text], numbers[text])
+            return execution.NumberArgument(held.tobytes(), numbers[text])
+        written = number(text, launch)
+        if isinstance(written, float):
+            return execution.FloatArgument(written)
+        return execution.IntegerArgument(written)
 
     checked_launches = []
     for launch in rule.launches:
         grid, block, shared_bytes = launch.sides(sizes)
         arguments = tuple(argument(text, launch) for text in launch.arguments)
         constants = tuple(
-            (name, whole(text, launch)) for name, text in launch.constants
+            (name, number(text, launch)) for name, text in launch.constants
         )
         checked_launches.append(
             execution.Launch(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
-from warpbook_labs.compiler import architecture
+from msgspec.structs import replace
+
+from warpbook_labs.compiler import architecture, nvrtc
+from warpbook_labs.compiler.host_parts import without_host_parts
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.compiler.nvrtc import VERBOSE, CompileError, compile_to_ptx
 from warpbook_labs.lab.texts import at_line
@@ -13,6 +17,12 @@ from warpbook_labs.sandbox.work import Refused
 __all__ = ["Job", "do", "prepare"]
 
 Job = Compile
+#: an error that is first met in no text of the learner's
+_IN_HEADER = re.compile(r"(?!kernel\.cu)([\w./]+)\(\d+\): .*?error: (.*)")
+#: what the assembler tells beside its errors
+_TOLD = re.compile(r"^ptxas (?!error|fatal).*\n", re.M)
+#: what else the assembler refuses, the interpreter may still run
+_NO_ROOM = re.compile(r"^ptxas error.* uses too much ", re.M)
 #: has the compiler load what it needs
 _REHEARSAL = """
 extern "C" __global__ void rehearse(float* x) { x[threadIdx.x] = sinf(x[0]) * 3.0f; }
@@ -28,17 +38,67 @@ def prepare() -> None:
 
 def do(job: Compile) -> Compiled | Refused:
     try:
-        compiled = compile_to_ptx(
-            job.source, job.architecture, job.options, job.headers
-        )
+        job, compiled, resources_log = _without_host_parts(job)
     except CompileError as problem:
-        return Refused(str(problem))
+        return _refused(job, str(problem))
     if job.is_for_all and architecture.may_differ(job.source):
         differs = _difference(job, compiled.ptx)
         if differs is not None:
             return differs
-    resources_log = _resources_log(job) if job.resources_for else ""
-    return Compiled(compiled.ptx, compiled.log, compiled.cubin, resources_log)
+    log = _TOLD.sub("", compiled.log)
+    return Compiled(compiled.ptx, log, compiled.cubin, resources_log)
+
+
+def _without_host_parts(job: Compile) -> tuple[Compile, nvrtc.Compiled, str]:
+    """Compile a source, once more without what it has for the host if that is in it."""
+    try:
+        return job, *_with_resources(job)
+    except CompileError as problem:
+        other = replace(job, source=without_host_parts(job.source, str(problem)))
+        if other.source == job.source:
+            raise
+        try:
+            return other, *_with_resources(other)
+        except CompileError:
+            # a kernel needs it
+            raise problem from None
+
+
+def _with_resources(job: Compile) -> tuple[nvrtc.Compiled, str]:
+    """Compile a source, and have the assembler tell what each kernel takes.
+
+    Raises:
+        CompileError: it is no source, or no GPU of this kind has room for it.
+    """
+    if not job.resources_for:
+        return _compiled(job), ""
+    options = (*job.options, VERBOSE)
+    assembled = replace(job, architecture=job.resources_for, options=options)
+    is_one = job.resources_for.replace("sm_", "compute_") == job.architecture
+    compiled = None if is_one else _compiled(job)
+    try:
+        told = _compiled(assembled)
+    except CompileError as problem:
+        if _NO_ROOM.search(str(problem)):
+            raise
+        return compiled or _compiled(job), ""
+    return compiled or told, told.log
+
+
+def _refused(job: Compile, log: str) -> Refused:
+    """Tell what the learner did from what a header of NVIDIA's can't do here."""
+    header = _IN_HEADER.match(log)
+    # what its own code has a template do is named in the error, too
+    if header is None or "kernel.cu(" in log:
+        return Refused(_TOLD.sub("", log))
+    first = header[1].partition("/")[0]
+    lines = enumerate(job.source.splitlines(), 1)
+    included = (
+        number for number, text in lines if re.search(rf"include.*{first}", text)
+    )
+    line = next(included, None)
+    words = f"`{header[1]}` can't be compiled here: {header[2]}"
+    return Refused(at_line(words, line), "unsupported", line)
 
 
 def _difference(job: Compile, ptx: str) -> Refused | None:
@@ -46,7 +106,7 @@ def _difference(job: Compile, ptx: str) -> Refused | None:
     source, headers = architecture.unreadable(job.source, job.headers, job.architecture)
     line = None
     try:
-        other = compile_to_ptx(source, job.architecture, job.options, headers)
+        other = _compiled(replace(job, source=source, headers=headers))
         if architecture.is_same(ptx, other.ptx):
             return None
     except CompileError as problem:
@@ -59,10 +119,7 @@ def _difference(job: Compile, ptx: str) -> Refused | None:
     return Refused(words, "unsupported", line)
 
 
-def _resources_log(job: Compile) -> str:
-    """Have the assembler tell; what it refuses, the interpreter may still run."""
-    options = (*job.options, VERBOSE)
-    try:
-        return compile_to_ptx(job.source, job.resources_for, options, job.headers).log
-    except CompileError:
-        return ""
+def _compiled(job: Compile) -> nvrtc.Compiled:
+    return compile_to_ptx(
+        job.source, job.architecture, job.options, job.headers, job.instances
+    )

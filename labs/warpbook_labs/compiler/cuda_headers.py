@@ -69,6 +69,14 @@ _MATH = """
 #endif
 #define M_PI 3.14159265358979323846
 """
+_MATH_IN_STD = "".join(
+    f"using ::{name};"
+    for name in (
+        "abs acos asin atan atan2 cbrt ceil cos cosh erf exp exp2 expm1 fabs floor fma "
+        "fmax fmin fmod hypot isfinite isinf isnan ldexp log log10 log1p log2 pow rint "
+        "round sin sinh sqrt tan tanh trunc"
+    ).split()
+)
 _ASSERT = """
 #ifndef assert
 extern "C" __device__ void __assertfail(
@@ -77,29 +85,32 @@ extern "C" __device__ void __assertfail(
     ((e) ? (void)0 : __assertfail(#e, __FILE__, __LINE__, __func__, sizeof(char)))
 #endif
 """
+#: of the host's library, what is in CUDA's own for device code. Those of CUDA ask for
+#: others, such as `version`, where they are
+_TWINS = (
+    "algorithm array bit complex concepts functional iterator limits numbers numeric "
+    "optional span tuple type_traits utility"
+).split()
+_IN_STD = "namespace std { using namespace cuda::std; }\n"
 _INTEGER_NAMES = ("stdint.h", "cstdint", "inttypes.h")
 #: by name: what the compiler does not bring of the host's library
 _OWN: dict[str, str] = {
     **dict.fromkeys(_INTEGER_NAMES, _INTEGERS),
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOATS),
-    **dict.fromkeys(("math.h", "cmath"), _MATH),
+    "math.h": _MATH,
+    "cmath": f"{_MATH}namespace std {{ {_MATH_IN_STD} }}\n",
     **dict.fromkeys(("assert.h", "cassert"), _ASSERT),
-    # the compiler knows what is in them that a kernel may use
+    # the compiler knows what is in them that a kernel may use, or none may use any
     **dict.fromkeys(
-        (
-            "cuda_runtime.h",
-            "cuda_runtime_api.h",
-            "cuda.h",
-            "device_launch_parameters.h",
-            "stdio.h",
-            "cstdio",
-            "stddef.h",
-            "cstddef",
-        ),
+        "cuda_runtime.h cuda_runtime_api.h cuda.h device_launch_parameters.h stdio.h "
+        "cstdio stddef.h cstddef stdlib.h cstdlib string.h cstring iostream iomanip "
+        "fstream sstream vector map string memory random thread".split(),
         "",
     ),
 }
+#: what is in it for threads, warps and blocks: the rest is called by a host
+_OF_CUB = re.compile(r"cub/(?:block|warp|thread)/(?:block|warp|thread)_\w+\.cuh")
 
 
 def headers_for(source: str) -> dict[str, bytes]:
@@ -131,13 +142,6 @@ def is_of_cuda(name: str) -> bool:
     return _OF_CUDA.match(name) is not None
 
 
-def twin_of(name: str) -> str:
-    """Name the header for device code with what one of the host's has; or nothing."""
-    known, _ = _known()
-    twin = "cuda/std/" + re.sub(r"^(.*)\.h$", r"c\1", name)
-    return twin if twin in known else ""
-
-
 @functools.cache
 def _known() -> tuple[Mapping[str, bytes | Path], Mapping[str, bytes | Path]]:
     """Give every header there is, by its name; and by those that others include."""
@@ -150,6 +154,13 @@ def _known() -> tuple[Mapping[str, bytes | Path], Mapping[str, bytes | Path]]:
     for name, header in others.items():
         for alias in _aliases(name):
             aliases.setdefault(alias, header)
+    cub = [name for name in others if _OF_CUB.fullmatch(name)]
+    if "cub/cub.cuh" in headers:
+        text = "".join(f"#include <{name}>\n" for name in cub)
+        headers["cub/cub.cuh"] = b"#pragma once\n" + text.encode()
+    for name in _TWINS:
+        if f"cuda/std/{name}" in headers:
+            headers[name] = f"#include <cuda/std/{name}>\n{_IN_STD}".encode()
     for name in _INTEGER_NAMES if "cuda/std/cstdint" in headers else ():
         # which declares the same types, and may be included as well
         headers[name] = b"#include <cuda/std/cstdint>\n"

@@ -33,6 +33,8 @@ class Compile(Job[Compiled], frozen=True, tag="compile"):
     resources_for: str = ""
     #: that the source may include, by name
     headers: dict[str, bytes] = {}
+    #: of templates, such as "sum<float,4>": what nobody names is not compiled
+    instances: tuple[str, ...] = ()
     #: one program must stand for those of all GPUs: a source that asks which one it is
     #: compiled for is "unsupported"
     is_for_all: bool = False
@@ -46,7 +48,7 @@ class Variant(Struct, frozen=True):
     entry: str
     #: of the other parameters, in order, such as "*float32" and "int32"
     types: tuple[str, ...]
-    constants: tuple[tuple[str, int], ...]
+    constants: tuple[tuple[str, int | float], ...]
     #: which of the others are numbers or addresses that 16 divides
     even: tuple[int, ...] = ()
 

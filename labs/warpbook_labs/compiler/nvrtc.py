@@ -22,12 +22,10 @@ _NO_HEADERS = (
     "here. CUDA's built-in types and functions, such as `float4`, `printf` and "
     "`__shfl_down_sync`, need none."
 )
-_HINTS = {
-    "without execution space annotations": " All code is the GPU's here: write "
-    "`__device__` before a function, a `constexpr` one too.",
-    "annotation on lambda is not allowed": " Leave `__device__` out of a lambda: "
-    "within a kernel it is the GPU's anyway.",
-}
+_HOST_FUNCTION = "without execution space annotations"
+_DEVICE_ALONE = (
+    " A kernel calls a function of the host here: write `__device__` before it."
+)
 #: the first NVRTC with headers within itself
 _WITH_HEADERS = (13, 3)
 #: with headers for older ones, whose names say no version from this major one on
@@ -53,12 +51,10 @@ def lacking_headers(log: str) -> str:
 
 def advice(log: str) -> str:
     """Say what to do about a log, after a space; or nothing."""
-    words = "".join(hint for said, hint in _HINTS.items() if said in log)
+    words = _DEVICE_ALONE if _HOST_FUNCTION in log else ""
     missing = _NO_HEADER.search(log)
     if missing is not None:
         words += _NO_HEADERS
-        if twin := cuda_headers.twin_of(missing[1]):
-            words += f" For `<{missing[1]}>` there is `<{twin}>`, in `cuda::std`."
     return words
 
 
@@ -91,6 +87,7 @@ def compile_to_ptx(
     architecture: str = "compute_90",
     options: Sequence[str] = (),
     headers: Mapping[str, bytes] | None = None,
+    instances: Sequence[str] = (),
 ) -> Compiled:
     """Compile CUDA C++, with line numbers kept.
 
@@ -98,6 +95,7 @@ def compile_to_ptx(
         source: the text; kernels that are `extern "C"` keep their names.
         architecture: virtual architecture, such as "compute_75"; or a real one, such
             as "sm_90", for which there is a cubin, too.
+        instances: of templates, that nothing in the text asks for.
 
     Raises:
         CompileError: it does not compile.
@@ -120,9 +118,12 @@ def compile_to_ptx(
     )
     _check(nvrtc, error)
     try:
+        for instance in instances:
+            _check(nvrtc, *nvrtc.nvrtcAddNameExpression(program, instance.encode()))
         arguments = [
             f"--gpu-architecture={architecture}",
             "--generate-line-info",
+            "--std=c++20",
             *options,
         ]
         (failed,) = nvrtc.nvrtcCompileProgram(

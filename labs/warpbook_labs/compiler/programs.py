@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from warpbook_labs.cases.execution import FloatArgument
 from warpbook_labs.cases.preparation import is_buffer, launches
 from warpbook_labs.compiler.cuda_headers import headers_for
 from warpbook_labs.compiler.jobs import Compile, Compiled, CompileTriton, Variant
@@ -77,7 +78,12 @@ def _variants(
         yield Variant(
             launch.kernel,
             launch.entry,
-            tuple(types.get(argument, "int32") for argument in written.arguments),
+            tuple(
+                types.get(
+                    text, "float32" if isinstance(given, FloatArgument) else "int32"
+                )
+                for text, given in zip(written.arguments, launch.arguments, strict=True)
+            ),
             launch.constants,
             tuple(sorted(even)),
         )
@@ -108,9 +114,18 @@ def image_of(compiled: Compiled) -> bytes:
     return compiled.cubin or compiled.ptx.encode() + b"\0"
 
 
+def cuda_job(source: str, rule: Rule, architecture: str = "compute_90") -> Compile:
+    """Say what the jail compiles of CUDA C++, with the templates that are launched."""
+    launched = dict.fromkeys(launch.kernel for launch in rule.launches)
+    instances = tuple(name for name in launched if "<" in name)
+    return Compile(
+        source, architecture, headers=headers_for(source), instances=instances
+    )
+
+
 def _cuda(submission: Submission, architecture: str, sizes: Sizes) -> Job[Compiled]:
     source = submission.source
-    return Compile(source, architecture, headers=headers_for(source))
+    return cuda_job(source, rule_of(submission.loaded.lab, source), architecture)
 
 
 def _triton(submission: Submission, architecture: str, sizes: Sizes) -> Job[Compiled]:

@@ -35,6 +35,12 @@ def packed(
                 f"{what}, which has 8."
             )
         return np.frombuffer(whole.to_bytes(8, "little"), np.uint8)
+    if isinstance(argument, execution.FloatArgument):
+        if size not in (2, 4, 8):
+            raise BadArguments(
+                f"`{kernel}`: parameter {number} has {size} bytes: no floating number."
+            )
+        return np.array([argument.value], f"<f{size}").view(np.uint8)
     if isinstance(argument, execution.IntegerArgument):
         with contextlib.suppress(OverflowError):
             signed = argument.value < 0

@@ -4,10 +4,12 @@
     // launch: sum<<<ceil_div(n, 256), 256>>>(x, partial, n)
     // launch: total<<<1, 256, 1024>>>(partial, out, ceil_div(n, 256))
 
-Grid and block are one expression, or up to three in brackets; the third number between
-the angles is dynamic shared memory in bytes. Arguments are the lab's parameters,
-scratch buffers, and expressions of the sizes, which become whole numbers of the
-kernel's own type. Triton's rule (`triton/rule.py`) shares all but a launch's form.
+Grid and block are one expression, or up to three in brackets, with or without `dim3`;
+the third number between the angles is dynamic shared memory in bytes, and a fourth, the
+stream, changes nothing. Arguments are the lab's parameters, scratch buffers, floating
+numbers, and expressions of the sizes, which become whole numbers of the kernel's own
+type. A kernel may be an instance of a template, or in a namespace. Lines within `/* */`
+are read, too. Triton's rule (`triton/rule.py`) shares all but a launch's form.
 """
 
 from __future__ import annotations
@@ -25,10 +27,13 @@ MOST_LAUNCHES = 64
 _MOST_SCRATCH = 16
 _MOST_CHARACTERS = 1000
 # no `\s` and no lazy part: hostile text would have them try every pair of places
-_LINE = r"^[ \t]*{mark}[ \t]*(launch|scratch)[ \t]*:(.*)$"
-_LAUNCH = re.compile(r"([A-Za-z_]\w*)\s*<<<(.*)>>>\s*\((.*)\)\s*;?$")
-#: before the angles of a launch there are others, or colons
-_INSTANCE = re.compile(r"\w+\s*(?:<[^<]|::)")
+_LINE = r"^[ \t]*(?:({mark})[ \t]*)?(launch|scratch)[ \t]*:(.*)$"
+#: beside `//`: what a line within a block comment begins with
+_CUDA_MARK = r"//+|/?\*+"
+_LAUNCH = re.compile(
+    r"([A-Za-z_]\w*(?:\s*::\s*\w+)*(?:\s*<(?:[^<>]|<[^<>]*>)*>)?)\s*"
+    r"<<<(.*)>>>\s*\((.*)\)\s*;?$"
+)
 _SCRATCH = re.compile(r"([a-z][a-z0-9_]{0,31})\s+(\w+)\s*\[(.*)\]\s*;?$")
 
 Dim = tuple[int, int, int]
@@ -88,7 +93,7 @@ def read_rule(source: str) -> Rule:
         BadRule: there is none, or it is invalid.
     """
     example = "// launch: my_kernel<<<ceil_div(n, 256), 256>>>(x, out, n)"
-    return read_lines(source, "//", _launch, example)
+    return read_lines(source, _CUDA_MARK, _launch, example)
 
 
 def read_lines(
@@ -97,6 +102,8 @@ def read_lines(
     """Read the rule out of the comments of a source.
 
     Args:
+        mark: a pattern of what such a line begins with; nothing and `*` count within
+            `/* */` alone.
         read_launch: makes a launch of its text and its line.
 
     Raises:
@@ -104,12 +111,20 @@ def read_lines(
     """
     launches: list[Launch] = []
     scratch: list[Scratch] = []
-    for match in re.finditer(_LINE.format(mark=re.escape(mark)), source, re.M):
-        line = source.count("\n", 0, match.start(1)) + 1
-        text = match[2].strip()
+    seen, is_in_block = 0, False
+    for match in re.finditer(_LINE.format(mark=mark), source, re.M):
+        at = match.start(2)
+        opened, closed = (source.rfind(sign, seen, at) for sign in ("/*", "*/"))
+        if opened != closed:
+            is_in_block = opened > closed
+        seen = at
+        if (match[1] or "*")[0] == "*" and not is_in_block:
+            continue
+        line = source.count("\n", 0, at) + 1
+        text = match[3].strip().removesuffix("*/").strip()
         if len(text) > _MOST_CHARACTERS:
             raise BadRule(f"it has more than {_MOST_CHARACTERS:,} signs.", line)
-        if match[1] == "launch":
+        if match[2] == "launch":
             launches.append(read_launch(text, line))
         else:
             scratch.append(_scratch(text, line))
@@ -128,22 +143,16 @@ def read_lines(
 def _launch(text: str, line: int) -> Launch:
     match = _LAUNCH.match(text)
     if match is None:
-        words = "a launch is written kernel<<<grid, block>>>(arguments)."
-        if _INSTANCE.match(text):
-            words += (
-                " An instance of a template, or what is in a namespace, can't be named "
-                "here: make it a `__device__` function, and launch a kernel of a plain "
-                "name that calls it."
-            )
-        raise BadRule(words, line)
+        raise BadRule("a launch is written kernel<<<grid, block>>>(arguments).", line)
     numbers = split(match[2])
-    if not 2 <= len(numbers) <= 3:
-        raise BadRule("between <<< and >>> are grid, block, and bytes.", line)
-    shared = numbers[2] if len(numbers) == 3 else "0"
+    if not 2 <= len(numbers) <= 4:
+        raise BadRule("between <<< and >>> are grid, block, bytes, stream.", line)
+    shared = numbers[2] if len(numbers) > 2 else "0"
     grid, block = sides(numbers[0]), sides(numbers[1])
     if max(len(grid), len(block)) > 3:
         raise BadRule("grid and block have three sides at most.", line)
-    return Launch(match[1], grid, block, shared, split(match[3]), line)
+    kernel = re.sub(r"\s", "", match[1])
+    return Launch(kernel, grid, block, shared, split(match[3]), line)
 
 
 def _scratch(text: str, line: int) -> Scratch:
@@ -159,7 +168,7 @@ def _scratch(text: str, line: int) -> Scratch:
 
 def sides(text: str) -> tuple[str, ...]:
     """Read one expression, or several in brackets."""
-    inner = text.strip()
+    inner = re.sub(r"^\s*dim3\b\s*", "", text.strip())
     if inner.startswith("(") and inner.endswith(")") and len(split(inner[1:-1])) > 1:
         return split(inner[1:-1])
     return (inner,)

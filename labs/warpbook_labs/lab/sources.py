@@ -38,7 +38,7 @@ MOST_BYTES = 200_000
 
 
 def read_source(file: Path) -> str:
-    """Read a learner's file.
+    """Read a learner's file, in UTF-8 or Latin-1, with any ends of lines.
 
     Raises:
         BadSource: it can't be read, or is no text of a sensible size.
@@ -49,13 +49,15 @@ def read_source(file: Path) -> str:
             held = opened.read(MOST_BYTES + 1)
         if len(held) > MOST_BYTES:
             raise BadSource(f"{file}: it has more than {MOST_BYTES:,} bytes.")
-        # editors on Windows write a mark at the start
-        source = held.decode("utf-8-sig")
     except OSError as problem:
         raise BadSource(f"{file}: {problem.strerror}.") from None
-    except UnicodeDecodeError as problem:
-        line = held.count(b"\n", 0, problem.start) + 1
-        raise BadSource(f"{file}: line {line} is not UTF-8: save it so.") from None
+    try:
+        # editors on Windows write a mark at the start
+        source = held.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # as older editors save it
+        source = held.decode("latin-1")
+    source = re.sub("\r\n?", "\n", source)
     try:
         refuse_unfit(source)
     except BadSource as problem:

@@ -245,7 +245,7 @@ def test_who_passes_is_told_until_the_author_says_why_it_may(
         (["check", "vector-add"], "`warpbook labs open vector-add` puts it there"),
         (["check", "vector-add", "nothing.cu"], "nothing.cu: No such file"),
         (["submit", "vector-add", "."], "no plain file"),
-        (["submit", "vector-add", "binary.cu"], "binary.cu: line 2 is not UTF-8"),
+        (["submit", "vector-add", "binary.cu"], "binary.cu: The source has a NUL"),
         (["submit", "vector-add", "huge.cu"], "huge.cu: it has more than 200,000"),
         (["new", "Not An Id"], "is no id"),
         (["new", "vector-add"], "The catalogue has a lab `vector-add`"),
@@ -256,7 +256,7 @@ def test_what_cant_be_checked_is_told_with_status_2(
     warpbook, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     shutil.copy(RIGHT, tmp_path / "right.cu")
-    (tmp_path / "binary.cu").write_bytes(b"// x\n\xff\xfe")
+    (tmp_path / "binary.cu").write_bytes(b"\x7fELF\0\xff\xfe")
     (tmp_path / "huge.cu").write_bytes(b"/" * 200_001)
     done = warpbook("labs", *arguments)
     assert (done.returncode, done.stdout) == (2, "")

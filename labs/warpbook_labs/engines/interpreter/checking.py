@@ -39,6 +39,7 @@ from warpbook_labs.engines.interpreter.front_ends import FrontEnd
 from warpbook_labs.engines.interpreter.jobs import LineQuestion, Origin, RunResult
 from warpbook_labs.engines.interpreter.runs import Stopped, interpret
 from warpbook_labs.errors import BadRule, BadSource, NotHere
+from warpbook_labs.lab.entry_names import plain_name
 from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.sources import refuse_unfit
@@ -109,7 +110,7 @@ def check_kernels(
     # it loads while the source is compiled
     warm.wake(front_end.kind)
     built = warm.run(build, limits)
-    simpler = front_end.simpler_build(source)
+    simpler = front_end.simpler_build(build)
     if built.result is None and simpler is not None:
         built = warm.run(simpler, limits)
     compiled = built.result
@@ -202,7 +203,11 @@ def _resources(
     """Tell what a multiprocessor holds of each kernel, as cases shown launch it."""
     resources, _ = read_log(log)
     launches = (
-        (launch.kernel, math.prod(launch.block), launch.dynamic_shared_bytes)
+        (
+            plain_name(launch.kernel),
+            math.prod(launch.block),
+            launch.dynamic_shared_bytes,
+        )
         for one in prepared
         if not one.is_hidden
         for launch in one.run.launches

@@ -10,9 +10,8 @@ import msgspec
 
 from warpbook_labs.cases.execution import Run
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.compiler.cuda_headers import headers_for
 from warpbook_labs.compiler.jobs import Compile, Compiled, CompileTriton
-from warpbook_labs.compiler.programs import compile_job
+from warpbook_labs.compiler.programs import compile_job, cuda_job
 from warpbook_labs.engines.interpreter.jobs import (
     Interpret,
     Interpreted,
@@ -59,7 +58,7 @@ class FrontEnd(ABC):
             BadRule: the launch rule can't be followed.
         """
 
-    def simpler_build(self, source: str) -> Job[Compiled] | None:
+    def simpler_build(self, job: Job[Compiled]) -> Job[Compiled] | None:
         """Say what is compiled where `build` makes the compiler crash."""
         return None
 
@@ -95,15 +94,14 @@ class CudaFrontEnd(FrontEnd):
     def build(
         self, submission: Submission, rule: Rule, cases: Sequence[DrawnCase]
     ) -> Job[Compiled]:
-        source = submission.source
-        headers = headers_for(source)
-        architecture = _architecture()
-        return Compile(
-            source, resources_for=architecture, headers=headers, is_for_all=True
+        return msgspec.structs.replace(
+            cuda_job(submission.source, rule),
+            resources_for=_architecture(),
+            is_for_all=True,
         )
 
-    def simpler_build(self, source: str) -> Job[Compiled] | None:
-        return Compile(source, headers=headers_for(source), is_for_all=True)
+    def simpler_build(self, job: Job[Compiled]) -> Job[Compiled] | None:
+        return msgspec.structs.replace(job, resources_for="")
 
     def program(self, source: str, compiled: Compiled) -> str:
         return compiled.ptx

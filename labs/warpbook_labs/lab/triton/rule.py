@@ -4,8 +4,8 @@
     # launch: total[ceil_div(n, 1024)](x, partial, n, BLOCK=1024, num_warps=4)
 
 Between the square brackets is the grid, one expression or up to three. Arguments
-without a name are buffers, scalars and sizes in the order of the kernel's parameters;
-those with a name are its `tl.constexpr` parameters, or `num_warps` and `num_stages`.
+are buffers, scalars and sizes in the order of the kernel's parameters, or by name; its
+`tl.constexpr` parameters, by name or in their place; and `num_warps` and `num_stages`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_triton_rule(source: str) -> Rule:
     kernels = read_kernels(source)
     example = "# launch: my_kernel[ceil_div(n, 1024)](x, out, n, BLOCK=1024)"
     return read_lines(
-        source, "#", lambda text, line: _launch(text, line, kernels), example
+        source, "#+", lambda text, line: _launch(text, line, kernels), example
     )
 
 
@@ -68,7 +68,7 @@ def _launch(text: str, line: int, kernels: dict[str, Kernel]) -> Launch:
             named[name[1]] = name[2]
     warps = _option("num_warps", named, DEFAULT_WARPS, line)
     _option("num_stages", named, DEFAULT_STAGES, line)
-    _compare(kernel, given, named, line)
+    given, named = _bound(kernel, given, named, line)
     return Launch(
         kernel.name,
         grid,
@@ -89,35 +89,37 @@ def _option(name: str, named: dict[str, str], default: int, line: int) -> int:
     return int(text)
 
 
-def _compare(
+def _bound(
     kernel: Kernel, given: list[str], named: dict[str, str], line: int
-) -> None:
-    """Refuse arguments that are not those of the kernel."""
-    wanted = [
-        parameter
-        for parameter in kernel.parameters
-        if parameter not in kernel.constants
-    ]
-    constants = {name for name in named if name not in _OPTIONS}
-    for constant in sorted(constants):
-        if constant in wanted:
-            raise BadRule(
-                f"`{constant}` is no tl.constexpr of `{kernel.name}`: give it "
-                "without its name.",
-                line,
-            )
-        if constant not in kernel.constants:
-            raise BadRule(f"`{kernel.name}` has no parameter `{constant}`.", line)
-    missing = [constant for constant in kernel.constants if constant not in constants]
+) -> tuple[list[str], dict[str, str]]:
+    """Return arguments in the order of the parameters, then constants by name.
+
+    Raises:
+        BadRule: they are not those of the kernel.
+    """
+    for name in named:
+        if name not in (*_OPTIONS, *kernel.parameters):
+            raise BadRule(f"`{kernel.name}` has no parameter `{name}`.", line)
+    places = [name for name in kernel.parameters if name not in named]
+    wanted = [name for name in places if name not in kernel.constants]
+    # constants may be given by their place, too
+    by_place = dict(
+        zip(places if len(given) > len(wanted) else wanted, given, strict=False)
+    )
+    bound = {**kernel.defaults, **by_place, **named}
+    missing = [name for name in kernel.constants if name not in bound]
     if missing:
         raise BadRule(
             f"`{missing[0]}` is a tl.constexpr of `{kernel.name}`: give "
             f"it a number, such as {missing[0]}=1024.",
             line,
         )
-    if len(given) != len(wanted):
+    arguments = [name for name in kernel.parameters if name not in kernel.constants]
+    if len(by_place) != len(given) or any(name not in bound for name in arguments):
         raise BadRule(
-            f"`{kernel.name}` takes {len(wanted)} arguments "
-            f"({', '.join(wanted)}) beside its constants; {len(given)} are given.",
+            f"`{kernel.name}` takes {len(arguments)} arguments "
+            f"({', '.join(arguments)}) beside its constants; {len(given)} are given.",
             line,
         )
+    constants = {name: bound[name] for name in bound if name not in arguments}
+    return [bound[name] for name in arguments], constants

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from warpbook_labs.errors import NotHere
 from warpbook_labs.lab.python.syntax import parse
 from warpbook_labs.lab.triton import language
 from warpbook_labs.lab.triton.body import (
@@ -22,7 +23,7 @@ from warpbook_labs.lab.triton.body import (
 #: more would be no kernel that a person wrote
 _MOST_NODES = 20_000
 _IMPORTS = ("import triton", "import triton.language as tl")
-_SAME_IMPORT = "from triton import language as tl"
+_SAME_IMPORTS = ("from triton import language as tl", "import triton.language")
 _Number = bool | int | float
 
 
@@ -36,6 +37,8 @@ class Kernel:
     #: parameters that are `tl.constexpr`
     constants: tuple[str, ...]
     line: int
+    #: as texts, of parameters that have one
+    defaults: Mapping[str, str]
 
 
 class Translation(NamedTuple):
@@ -76,11 +79,12 @@ def _translated(tree: ast.Module) -> Translation:
     module = ast.Module([], [])
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef):
-            kernel = _kernel(statement)
+            parameters = _parameters(statement, constants | plain)
+            kernel = _kernel(statement, parameters)
             if kernel.name in kernels or kernel.name in constants | plain:
                 refuse(statement, f"there is another `{kernel.name}` above")
             kernels[kernel.name] = kernel
-            functions.append((statement, _parameters(statement, constants | plain)))
+            functions.append((statement, parameters))
         elif not _is_no_work(statement):
             name, number, is_constexpr = _constant(statement)
             if name in kernels:
@@ -113,8 +117,11 @@ def _parameters(
     for default in function.args.defaults:
         if isinstance(default, ast.Name) and default.id in numbers:
             defaults.append(ast.Constant(numbers[default.id]))
-        elif _is_number(default):
+        elif _is_number(default) or isinstance(default, ast.Constant):
             defaults.append(ast.Constant(ast.literal_eval(default)))
+        elif dotted(default) in language.VALUES:
+            value = ast.Name(".value", ast.Load())
+            defaults.append(ast.Call(value, [ast.Constant(dotted(default))], []))
         else:
             refuse(function, f"`{function.name}`: a default must be a plain number")
     return ast.arguments([], names, None, [], [], None, defaults)
@@ -145,9 +152,10 @@ def _is_no_work(statement: ast.stmt) -> bool:
     match statement:
         case ast.Import() | ast.ImportFrom():
             refuse_elsewhere(getattr(statement, "module", None) or "", statement)
-            if ast.unparse(statement) not in (*_IMPORTS, _SAME_IMPORT):
+            if ast.unparse(statement) not in (*_IMPORTS, *_SAME_IMPORTS):
                 wanted = " and ".join(f"`{line}`" for line in _IMPORTS)
-                refuse(statement, f"a kernel's file imports only {wanted}")
+                words = f"a kernel's file imports only {wanted} here."
+                raise NotHere(words, statement.lineno)
             return True
         case ast.Expr(value=ast.Constant()):
             return True
@@ -192,7 +200,7 @@ def _is_number(value: ast.expr) -> bool:
     return False
 
 
-def _kernel(function: ast.FunctionDef) -> Kernel:
+def _kernel(function: ast.FunctionDef, parameters: ast.arguments) -> Kernel:
     for above in function.decorator_list:
         refuse_elsewhere(
             dotted(above.func if isinstance(above, ast.Call) else above), above
@@ -222,7 +230,10 @@ def _kernel(function: ast.FunctionDef) -> Kernel:
         for name, annotation in zip(names, annotations, strict=True)
         if annotation is not None and _named(annotation) == "tl.constexpr"
     )
-    return Kernel(function.name, names, constants, function.lineno)
+    with_default = names[len(names) - len(parameters.defaults) :]
+    texts = map(ast.unparse, parameters.defaults)
+    defaults = dict(zip(with_default, texts, strict=True))
+    return Kernel(function.name, names, constants, function.lineno, defaults)
 
 
 def _named(annotation: ast.expr) -> str:

@@ -39,6 +39,7 @@ def mend(interpreter: Any) -> None:
             setattr(builder, name, _of_bfloat16(plain, count, handle, language))
     _mend_casts(builder, handle, language)
     _mend_reductions(interpreter.ReduceScanOpInterface, language)
+    _mend_own_reductions(interpreter)
     _mend_dots(builder, handle, language)
     _mend_memory(builder, interpreter, language)
     mend_assembly(builder, handle)
@@ -191,6 +192,74 @@ def _mend_reductions(operations: Any, language: Any) -> None:
         return self.to_tensor(bits if has_sides else bits.item(), language.bfloat16)
 
     operations.apply = apply
+
+
+def _mend_own_reductions(interpreter: Any) -> None:
+    """Have a learner's function combine whole blocks, not one element after another.
+
+    One with an `if` takes elements alone: for it all is as in Triton's interpreter.
+    """
+    reduce_plainly = interpreter.ReduceOps.generic_reduce
+    scan_plainly = interpreter.ScanOps.generic_scan
+
+    def combined(self: Any, dtypes: list[Any], *sides: list[Numbers]) -> list[Numbers]:
+        given = [
+            self.to_tensor(np.ascontiguousarray(numbers), dtype)
+            for side in sides
+            for numbers, dtype in zip(side, dtypes, strict=True)
+        ]
+        results = self.combine_fn.fn(*given)
+        results = results if isinstance(results, tuple) else (results,)
+        return [
+            np.broadcast_to(
+                getattr(getattr(result, "handle", None), "data", result), one.shape
+            ).astype(one.dtype)
+            for result, one in zip(results, sides[0], strict=True)
+        ]
+
+    def generic_reduce(self: Any, given: Any) -> Any:
+        dtypes = [one.dtype for one in given]
+        parts = [one.handle.data for one in given]
+        sides = parts[0].ndim
+        if self.axis is None:
+            parts = [part.reshape(-1) for part in parts]
+        parts = [np.moveaxis(part, self.axis or 0, 0) for part in parts]
+        try:
+            while len(parts[0]) > 1:
+                evens, odds = ([part[at::2] for part in parts] for at in (0, 1))
+                parts = combined(self, dtypes, evens, odds)
+        except ValueError:
+            return reduce_plainly(self, given)
+        parts = [part[0] for part in parts]
+        if self.keep_dims and self.axis is None:
+            parts = [part.reshape((1,) * sides) for part in parts]
+        elif self.keep_dims:
+            parts = [np.expand_dims(part, self.axis) for part in parts]
+        return [
+            self.to_tensor(part if part.ndim else part.item(), dtype)
+            for part, dtype in zip(parts, dtypes, strict=True)
+        ]
+
+    def generic_scan(self: Any, given: Any) -> Any:
+        dtypes = [one.dtype for one in given]
+        parts = [np.moveaxis(one.handle.data, self.axis, 0) for one in given]
+        step = 1
+        try:
+            while step < len(parts[0]):
+                before = [np.roll(part, step, 0) for part in parts]
+                both = combined(self, dtypes, before, parts)
+                for part, first in zip(both, parts, strict=True):
+                    part[:step] = first[:step]
+                parts, step = both, 2 * step
+        except ValueError:
+            return scan_plainly(self, given)
+        return [
+            self.to_tensor(np.ascontiguousarray(np.moveaxis(part, 0, self.axis)), dtype)
+            for part, dtype in zip(parts, dtypes, strict=True)
+        ]
+
+    interpreter.ReduceOps.generic_reduce = generic_reduce
+    interpreter.ScanOps.generic_scan = generic_scan
 
 
 def _mend_dots(builder: Any, handle: Any, language: Any) -> None:

@@ -320,7 +320,7 @@ def _argument(
     if isinstance(argument, execution.BufferArgument):
         given = next(buffer for buffer in run.memory if buffer.name == argument.name)
         return _Buffer(memory.address(argument.name), given.dtype)
-    if isinstance(argument, execution.IntegerArgument):
+    if isinstance(argument, execution.IntegerArgument | execution.FloatArgument):
         return argument.value
     return np.frombuffer(argument.data, argument.dtype)[0].item()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 
@@ -15,18 +16,20 @@ from warpbook_labs.engines.interpreter.ptx.text.link import Linked
 from warpbook_labs.engines.interpreter.ptx.text.program import Variable
 
 _MAX_THREADS = 1 << 26
+#: that every GPU with clusters has room for
+_MOST_OF_CLUSTER = 8
 
 Argument = Buffer | np.generic | int | float
 
 
-def checked(grid: Dim, block: Dim) -> tuple[int, int]:
+def checked(linked: Linked, grid: Dim, block: Dim) -> tuple[int, int]:
     """Give the threads of a block, and the blocks.
 
     Raises:
         BadLaunch: no GPU launches them.
         TooLarge: they are too many for the CPU.
     """
-    words = refusal(grid, block)
+    words = refusal(grid, block) or _beyond_limits(linked, grid, block)
     if words:
         raise BadLaunch(words)
     threads, blocks = (side[0] * side[1] * side[2] for side in (block, grid))
@@ -35,6 +38,23 @@ def checked(grid: Dim, block: Dim) -> tuple[int, int]:
             f"{threads * blocks:,} threads are too many to run without a GPU."
         )
     return threads, blocks
+
+
+def _beyond_limits(linked: Linked, grid: Dim, block: Dim) -> str:
+    """Say which limit of its own a kernel is launched beyond; nothing if none."""
+    threads = math.prod(block)
+    most = math.prod(linked.limits.get("maxntid", (threads,)))
+    if threads > most:
+        return (
+            f"A block of {block} has {threads:,} threads; `{linked.name}` promises the "
+            f"compiler {most:,} at most (`__launch_bounds__`)."
+        )
+    cluster = linked.limits.get("reqnctapercluster", (1, 1, 1))
+    if math.prod(cluster) > _MOST_OF_CLUSTER:
+        return f"A cluster of {cluster} has more than {_MOST_OF_CLUSTER} blocks."
+    if any(side % part for side, part in zip(grid, cluster, strict=True)):
+        return f"A grid of {grid} can't be launched in clusters of {cluster}."
+    return ""
 
 
 def packed(linked: Linked, arguments: Sequence[Argument]) -> dict[str, bytes]:

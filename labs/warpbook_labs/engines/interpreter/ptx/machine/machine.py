@@ -205,7 +205,7 @@ class Machine:
         dynamic_shared_bytes: int,
     ) -> State:
         parameters = packed(linked, arguments)
-        threads, blocks = checked(grid, block)
+        threads, blocks = checked(linked, grid, block)
         shared = linked.shared_bytes + dynamic_shared_bytes + 16
         if linked.shared_bytes + dynamic_shared_bytes > MAX_SHARED_BYTES:
             raise BadLaunch(

@@ -12,6 +12,7 @@ import numpy as np
 from warpbook_labs.cases.execution import (
     Argument,
     BufferArgument,
+    FloatArgument,
     IntegerArgument,
     Memory,
     Run,
@@ -213,6 +214,6 @@ def _argument(argument: Argument, buffers: dict[str, Buffer]) -> Any:
         if argument.name not in buffers:
             raise BadLaunch(f"There is no buffer `{argument.name}` to launch with.")
         return buffers[argument.name]
-    if isinstance(argument, IntegerArgument):
+    if isinstance(argument, IntegerArgument | FloatArgument):
         return argument.value
     return np.void(argument.data)

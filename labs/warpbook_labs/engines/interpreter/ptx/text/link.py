@@ -77,6 +77,8 @@ class Linked:
 
     name: str
     parameters: tuple[Variable, ...]
+    #: of its launches, as the kernel's directives have them
+    limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
     code: list[Instruction] = field(default_factory=list)
     #: positions in `code`, which may be its end
     labels: dict[str, int] = field(default_factory=dict)
@@ -108,7 +110,7 @@ def link(module: Module, name: str) -> Linked:
         raise PtxError(str(problem)) from None
     calls, plan = Calls(module), Plan()
     while True:
-        linked = Linked(name, function.parameters)
+        linked = Linked(name, function.parameters, function.limits)
         linker = _Linker(module, linked, calls, plan)
         for variable in module.variables.values():
             if variable.space == "shared":

@@ -76,6 +76,7 @@ _HEAD = re.compile(
     r"(?:\((?P<parameters>[^()]*)\))?",
     re.S,
 )
+_LIMIT = re.compile(r"\.(maxntid|reqntid|reqnctapercluster)\s+([\d,\s]+)")
 _CALL = re.compile(
     rf"call(?:\.uni)?\s+(?:\((?P<results>[^()]*)\)\s*,\s*)?(?P<name>{_NAME})"
     r"(?:\s*,\s*\((?P<arguments>[^()]*)\))?(?P<rest>.*)$",
@@ -191,6 +192,10 @@ def _function(match: re.Match[str], body: str | None) -> Function:
         _parameters(head["results"]),
         _parameters(head["parameters"]),
         None if body is None else _Body().read(body),
+        {
+            name: tuple(map(int, re.findall(r"\d+", sides)))
+            for name, sides in _LIMIT.findall(match["rest"], head.end())
+        },
     )
 
 

@@ -175,6 +175,8 @@ class Function:
     parameters: tuple[Variable, ...]
     #: None where it is only declared
     body: tuple[Statement, ...] | None
+    #: of an entry: the sides that a launch may have, by directive, such as "maxntid"
+    limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass
