@@ -96,12 +96,19 @@ def test_right_answers_pass_and_are_kept_with_hidden_questions(
 ) -> None:
     shown = check_public(lab, RIGHT)
     assert (shown.passed, shown.grading, shown.result.of) == (True, "practice", 4)
+    assert shown.result.message == "All 4 answers are right."
     assert "an empty root" in shown.result.isolation
     handed_in = submit(Store(tmp_path / "store"), lab, RIGHT)
     assert (handed_in.passed, handed_in.grading) == (True, "self-graded")
     assert [case.is_hidden for case in handed_in.result.cases] == [False] * 4 + [
         True
     ] * 4
+
+
+def test_as_many_right_answers_as_the_lab_requires_pass(lab: LoadedLab) -> None:
+    result = check_plan(lab, "def square(x):\n    return x * x + (x == 2)\n")
+    assert result.status == "passed"
+    assert result.message == "3 of 4 answers are right, enough for each function."
 
 
 def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(

@@ -149,13 +149,13 @@ def _result(
 ) -> CheckResult:
     """Say of one draw whether enough of it is right."""
     failed = _failed(plan, put_results)
-    right = sum(case.passed for _, case in put_results)
+    right, of = sum(case.passed for _, case in put_results), len(put_results)
+    enough = f"{right:,} of {of:,} answers are right, enough for each function."
     kinds = _with_one_question(_by_kind([case for _, case in put_results]))
     return CheckResult(
         name,
         "failed" if failed else "passed",
-        failed
-        or f"{right:,} of {len(put_results):,} answers are right, which is enough.",
+        failed or (f"All {of:,} answers are right." if right == of else enough),
         kinds,
         sum(kind.passed for kind in kinds),
         len(kinds),
