@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import random
@@ -24,8 +25,6 @@ ROOT = Path(__file__).resolve().parent.parent
 MARK = "WARPBOOK_TEST_RUN"
 
 T = TypeVar("T")
-#: what holds the ports that this process was given
-_CLAIMS: list[socket.socket] = []
 
 
 def program(name: str) -> Path:
@@ -46,14 +45,14 @@ def free_port(count: int = 1) -> int:
     below = max(int(given.split()[0]), 12_000) - count
     while True:
         first = random.SystemRandom().randrange(10_000, below)
-        claims = [socket.socket(socket.AF_UNIX) for _ in range(count)]
-        with contextlib.suppress(OSError):
-            for port, claim in enumerate(claims, first):
+        with contextlib.ExitStack() as claims, contextlib.suppress(OSError):
+            for port in range(first, first + count):
                 # an abstract name: it goes with its process
+                claim = claims.enter_context(socket.socket(socket.AF_UNIX))
                 claim.bind(f"\0warpbook-test-port-{port}")
                 with socket.socket() as listener:
                     listener.bind(("127.0.0.1", port))
-            _CLAIMS.extend(claims)
+            atexit.register(claims.pop_all().close)
             return first
 
 
