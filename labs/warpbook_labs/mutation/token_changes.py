@@ -157,7 +157,7 @@ def _numbers(text: str) -> Iterator[Change]:
 def _swapped(text: str) -> Iterator[Change]:
     for found in _ARGUMENTS.finditer(text):
         before = text[: found.start()]
-        is_defined = before.rpartition("\n")[2].lstrip().startswith("def ")
-        if not is_defined and not _COMMUTATIVE.search(before):
+        is_named = before.rpartition("\n")[2].lstrip().startswith(("def ", "from "))
+        if not is_named and not _COMMUTATIVE.search(before):
             begin, end = found.start(1), found.end(2)
             yield Change("order", begin, end, f"{found[2]}, {found[1]}")

@@ -24,9 +24,23 @@ _SHAPES = (
     (32, 4096, 32, 32, 128, 11_008, 32_000),
     (40, 5120, 40, 8, 128, 13_824, 151_936),
     (24, 896, 14, 2, 64, 4864, 151_936),
+    # heads that are wider than their share of the hidden size; few words of one byte
+    (28, 1024, 16, 8, 128, 3072, 151_936),
+    (20, 2048, 16, 4, 128, 16_384, 512),
 )
 _PRECISIONS = ("fp32", "bf16", "mixed", "autocast")
 _OPTIMIZERS = ("sgd", "momentum", "adam")
+#: where the peak of a step is, by what learners see: the block, and whether attention
+#: keeps no scores where what passes within a layer must count
+_MOMENTS: dict[str, tuple[str | None, bool | None]] = {
+    "a peak at the head": ("head", None),
+    "a peak in a layer's attention": ("layers", False),
+    "a peak in a layer's MLP": ("layers", True),
+    "a peak at the end of the backward pass": ("embeddings", None),
+    "a peak in the optimizer": (None, None),
+}
+#: of such a peak the part that passes within a layer
+_WITHIN = 0.25
 _BLOCK_TOKENS = 16
 #: counts are exact, but for what does not split evenly among GPUs; a peak is not
 _EXACT, _CLOSE, _PEAK = 1e-5, 0.01, 0.1
@@ -123,7 +137,24 @@ def questions(rng: random.Random) -> list[Question]:
                 kind = f"{precision}, {kind}"
                 drawn.append(Question("activation_bytes", given, kind))
                 drawn.append(Question("peak_bytes", given, kind))
+    for about in (*_MOMENTS, *_MOMENTS):
+        drawn.append(Question("peak_bytes", _peaking(about, rng), about))
     return drawn
+
+
+def _peaking(about: str, rng: random.Random) -> Numbers:
+    """Draw a model and a way to train it whose peak is at a moment."""
+    block, flash = _MOMENTS[about]
+    while True:
+        config = _config(rng.choice(_SHAPES), rng)
+        training = _way(rng.choice(_PRECISIONS), 0, rng)
+        training["sequence"] *= rng.choice((1, 2, 4))
+        training["recompute"] = rng.random() < 0.5
+        training["flash"] = rng.random() < 0.5 if flash is None else flash
+        memory = _training(config, training)
+        within = memory.held.get("temporaries", 0) / memory.peak_bytes
+        if memory.peak_block == block and (flash is None or within > _WITHIN):
+            return {"config": config, "training": training}
 
 
 def _config(shape: tuple[int, ...], rng: random.Random) -> Numbers:
