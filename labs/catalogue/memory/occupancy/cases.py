@@ -61,6 +61,7 @@ def _blocks_if(
     units: bool = True,
     parts: bool = True,
     reserved: bool = True,
+    shared_units: bool = True,
     whole_warps: bool = True,
     most_blocks: int | None = None,
 ) -> int:
@@ -72,7 +73,8 @@ def _blocks_if(
     held = PARTS * (room.registers // PARTS // a_warp)
     by_registers = held if parts else room.registers / a_warp
     shared = kernel["shared_bytes"] + (room.reserved_shared_bytes if reserved else 0)
-    shared = max(1, _up(shared, room.shared_unit_bytes) if reserved else shared)
+    has_units = reserved and shared_units
+    shared = max(1, _up(shared, room.shared_unit_bytes) if has_units else shared)
     return int(
         min(
             room.max_warps // warps,
@@ -93,6 +95,9 @@ _TRAPS: dict[str, Callable[[Numbers, str], bool]] = {
     ),
     "a block takes a little more shared memory": lambda kernel, chip: (
         _blocks_if(kernel, chip, reserved=False) != _right(kernel, chip).blocks
+    ),
+    "shared memory comes in units": lambda kernel, chip: (
+        _blocks_if(kernel, chip, shared_units=False) != _right(kernel, chip).blocks
     ),
     "a warp that is not full": lambda kernel, chip: (
         _blocks_if(kernel, chip, whole_warps=False) != _right(kernel, chip).blocks

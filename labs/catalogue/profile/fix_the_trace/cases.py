@@ -20,6 +20,12 @@ def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arra
         # sums of these are at most zero
         w = -np.abs(w)
         x[rng.random(sizes["steps"]) < 0.5] = np.abs(rng.integers(-4, 5, shape[1:]))
+    elif values == "ones":
+        # what is above zero is 1, and nothing is divided
+        x = np.eye(sizes["features"], dtype=np.float32)[
+            rng.integers(0, sizes["features"], shape[:2])
+        ]
+        w = np.sign(w)
     return {"x": x, "w": w.astype(np.float32)}
 
 
