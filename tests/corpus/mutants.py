@@ -25,10 +25,11 @@ _ABOUT = """\
 
 `python -m tests.corpus.mutants --write docs/corpus.md` makes mutants of right solutions
 of each lab, with one mistake each: a boundary, an operator, a constant, an order, a
-narrower type, a barrier, mask, statement or state left out. A sample of them is graded
-without a GPU as hand-ins are. Those that the lab's `mutants.toml` explains as right are
-*equivalent* and not graded. The score is the share of *killed* ones among those that
-were judged; what does not compile or is not supported says nothing.
+narrower type, a barrier, mask, statement or state left out. A sample of them (30 of
+each lab, if `--sample` says no other) is graded without a GPU as hand-ins are. Those
+that the lab's `mutants.toml` explains as right are *equivalent* and not graded. The
+score is the share of *killed* ones among those that were judged; what does not compile
+or is not supported says nothing.
 """
 
 
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the labs that are asked for, or those without a row."""
     parser = argparse.ArgumentParser("python -m tests.corpus.mutants")
     parser.add_argument("--lab", action="append", default=[], help="the id of a lab")
-    parser.add_argument("--sample", type=int, default=60, help="mutants of a lab")
+    parser.add_argument("--sample", type=int, default=30, help="mutants of a lab")
     parser.add_argument("--write", type=Path, required=True, help="the page")
     options = parser.parse_args(arguments)
     labs = load_all()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import mutants as page
+from tests.corpus import report
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.mutation.cuda_changes import cuda_changes
 from warpbook_labs.mutation.edits import mutants
@@ -103,3 +104,6 @@ def test_the_page_keeps_the_scores_of_labs_that_are_not_measured_again(
     assert list(scores) == ["occupancy", "roofline"]
     assert all(score.killed + score.survived == 1 for score in scores.values())
     assert scores["occupancy"].made > 100 and isinstance(scores["roofline"], Score)
+    # and who judges the corpus again leaves them where they are
+    file.write_text(report.page([], False, page.part(file.read_text())))
+    assert page.rows(file) == scores
