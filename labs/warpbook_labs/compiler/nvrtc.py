@@ -179,7 +179,8 @@ def _check(nvrtc: Any, error: Any) -> None:
 
 
 def _text(nvrtc: Any, program: Any, what: str) -> str:
-    return str(_held(nvrtc, program, what).rstrip(b"\0"), errors="replace")
+    # the assembler puts one between its parts
+    return str(_held(nvrtc, program, what).replace(b"\0", b""), errors="replace")
 
 
 def _held(nvrtc: Any, program: Any, what: str) -> bytes:
