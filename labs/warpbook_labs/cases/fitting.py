@@ -1,11 +1,14 @@
-"""One hidden case fitted to how a source is launched: its grid is as full as can be.
+"""Hidden cases fitted to how a source is launched: a grid as full as can be, and more.
 
 A grid that is rounded up by too little is large enough for nearly all sizes. What it
 leaves out shows at the last size before the grid grows, which depends on the source.
+One that grows no more from some size on must have its threads take further elements:
+whether they do shows just above that size.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -14,6 +17,9 @@ from warpbook_labs.cases.sampling import DrawnCase, about_hidden
 from warpbook_labs.errors import BadRule
 from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.spec import Lab
+
+#: elements of a case that the CPU runs, and what part of its size one is above a cap
+_MOST_ABOVE, _PART_ABOVE = 300_000, 32
 
 
 def fitted(lab: Lab, rule: Rule, cases: Sequence[DrawnCase]) -> list[DrawnCase]:
@@ -41,7 +47,36 @@ def fitted(lab: Lab, rule: Rule, cases: Sequence[DrawnCase]) -> list[DrawnCase]:
             continue
     about = about_hidden(sizes, case.values)
     fit[free[-1]] = msgspec.structs.replace(case, sizes=sizes, about=about)
+    with contextlib.suppress(BadRule):
+        fit[-1] = _above_a_cap(lab, rule, fit[-1])
     return fit
+
+
+def _above_a_cap(lab: Lab, rule: Rule, case: DrawnCase) -> DrawnCase:
+    """Enlarge a size at which the grid grows no more, if the CPU can run that.
+
+    Raises:
+        BadRule: the grid can't be computed.
+    """
+    if not lab.hidden.beyond or not case.is_hidden:
+        return case
+    least = {name: max(of.least, 1) for name, of in lab.hidden.sizes.items()}
+    for name, of in lab.hidden.sizes.items():
+
+        def blocks(size: int, name: str = name) -> list[int]:
+            sides = [launch.sides({**least, name: size})[0] for launch in rule.launches]
+            return [x * y * z for x, y, z in sides]
+
+        most = of.device_most or of.most
+        if blocks(of.most) == blocks(most):
+            continue
+        capped = _last_unlike(of.most, most, blocks) + 1
+        above = capped + capped // _PART_ABOVE
+        if case.sizes[name] < above <= min(most, _MOST_ABOVE):
+            sizes = {**least, name: above}
+            about = about_hidden(sizes, case.values)
+            return msgspec.structs.replace(case, sizes=sizes, about=about)
+    return case
 
 
 def _fullest(

@@ -34,8 +34,8 @@ def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arra
         heads = np.arange(shape[0])
         k[heads, places] = 8 * q[heads, -1]
     elif values == "even":
-        # weights nearly alike: of 64 keys they add up to more than FP16 has
-        q, v = q / 16, 2000 + 250 * v
+        # weights nearly alike: of 16 keys they add up to more than FP16 has
+        q, v = q / 16, 6000 + 250 * v
     return {
         name: drawn.astype(np.float16) for name, drawn in (("q", q), ("k", k), ("v", v))
     }

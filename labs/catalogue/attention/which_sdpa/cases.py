@@ -95,14 +95,24 @@ _PROJECTIONS = (
     "128x2_tn_align8>(cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_128x2_"
     "tn_align8::Params)",
 )
+#: what the libraries of attentions compute beside them
+_NEIGHBOURS = (
+    "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x"
+    "64_warpgroupsize1x1x1_g1_execute_segment_k_off_kernel__5x_cudnn",
+    "void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float, float, "
+    "cudnnTensorStruct, float const*, cudnnTensorStruct, float*)",
+    "cudnn_generated_fort_native_layernorm_fwd_bf16_sm90_knob_2_kernel0_0",
+    "void flash_rotary::rotary_kernel<cutlass::bfloat16_t, 128>(rotary_params)",
+)
 
 
 def _layer(kernels: tuple[str, ...], rng: random.Random) -> list[str]:
     """Put an attention into a layer with a norm, projections and another softmax."""
     before, behind = rng.sample(_PROJECTIONS, 2)
+    before_all, last = rng.sample(_NEIGHBOURS, 2)
     if rng.random() < 0.5:
-        return [_NORM, before, *kernels, behind, _SOFTMAX]
-    return [_SOFTMAX, before, *kernels, behind, _NORM]
+        return [before_all, _NORM, before, *kernels, behind, _SOFTMAX, last]
+    return [before_all, _SOFTMAX, before, *kernels, behind, _NORM, last]
 
 
 def _reasons(call: Call, backend: str) -> set[str]:

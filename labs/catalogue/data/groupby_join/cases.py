@@ -26,15 +26,17 @@ def _groups(
 ) -> tuple[Any, Any]:
     """Draw the group of each row and each probe; about half of those are of no row."""
     n, m = sizes["n"], sizes["m"]
-    count = max(n // 4, 1)
+    count = max(n // int(rng.integers(1, 5)), 1)
     rows: Any = rng.integers(0, count, n)
     probes: Any = rng.integers(0, 2 * count, m)
+    # many of no row: a table is looked through from everywhere
+    probes = np.where(rng.random(m) < 0.3, count + rng.integers(0, 4 * m, m), probes)
     if values == "skewed":
         # half of the rows, and of the probes, have one key
         rows[rng.random(n) < 0.5] = 0
         probes[rng.random(m) < 0.5] = 0
     elif values in _DENSE:
-        rows, probes = rng.permutation(n), rng.integers(0, 2 * n, m)
+        rows, probes = rng.permutation(n), rng.integers(0, 2 * n + 60, m)
         # key 0 of those that are no random numbers
         probes[0] = 0
     elif values == "one_key":

@@ -10,12 +10,15 @@ Arrays = dict[str, Any]
 _EPSILON = 2.0**-24
 #: whole numbers below this are exact in FP32
 _EXACT = 2**24
+_MOST_SUM = 2**31 - 1
 
 
 def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arrays:
     """Draw the floats and the whole numbers."""
     n = sizes["n"]
-    k = rng.integers(-1000, 1000, n).astype(np.int32)
+    # as large as 32 bits hold the sums of, which floats and 16 bits do not
+    most = _MOST_SUM // n
+    k = rng.integers(-most, most, n, endpoint=True).astype(np.int32)
     x = rng.integers(-100, 100, n).astype(np.float32)
     if values == "random":
         x = rng.standard_normal(n).astype(np.float32)
@@ -28,7 +31,7 @@ def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arra
         x[-1], k[-1] = 77777, 31337
     elif values == "negative":
         # a sum that begins at zero is right; a largest element that does is not
-        x, k = -np.abs(x) - 1, -np.abs(k) - 1
+        x, k = -np.abs(x) - 1, -np.abs(k)
     return {"x": x, "k": k}
 
 

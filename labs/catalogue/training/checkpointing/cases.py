@@ -12,6 +12,9 @@ Segments = list[list[int]]
 Blocks = list[dict[str, int]]
 
 _MOST_DRAWS = 400
+#: whose best segments are longer than others'
+_SMALL_FIRST = "small blocks before large ones"
+_LONG = 8
 
 
 class _BrokenRule(ValueError):
@@ -163,17 +166,20 @@ def questions(rng: random.Random) -> list[Question]:
         ("uneven blocks", rng.randint(8, 10), False),
         ("uneven blocks", rng.randint(14, 18), False),
         ("uneven blocks", rng.randint(19, 24), False),
+        (_SMALL_FIRST, rng.randint(17, 20), False),
     ):
         drawn.append(_capped(rng, about, count, is_even))
-    chain = _Chain(_blocks(rng, rng.randint(9, 12), False))
-    least, whole = _least_peak_mib(chain), chain.saved_mib(0, len(chain.blocks))
-    for about, cap_mib in (
-        ("a cap that all activations keep to", whole),
-        ("the smallest cap that can be kept to", least),
-        ("a cap that can't be kept to", rng.randint(least // 2, least - 1)),
-    ):
-        given = {"blocks": chain.blocks, "cap_mib": cap_mib}
-        drawn.append(Question("plan", given, about))
+    for least_count in (9, 13, 17, 17, 17):
+        chain = _Chain(_blocks(rng, least_count + rng.randint(0, 3), False))
+        least, whole = _least_peak_mib(chain), chain.saved_mib(0, len(chain.blocks))
+        for about, cap_mib in (
+            ("a cap that all activations keep to", whole),
+            ("the smallest cap that can be kept to", least),
+            ("a cap that can't be kept to", rng.randint(least // 2, least - 1)),
+            ("a cap that can't be kept to", least - rng.randint(1, 7)),
+        ):
+            given = {"blocks": chain.blocks, "cap_mib": cap_mib}
+            drawn.append(Question("plan", given, about))
     return drawn
 
 
@@ -204,12 +210,14 @@ def _segments(rng: random.Random, count: int) -> Segments:
 
 def _capped(rng: random.Random, about: str, count: int, is_even: bool) -> Question:
     """Draw a chain and a cap for which segments of several blocks are needed."""
+    shorter, most = (_LONG, 1.1) if about == _SMALL_FIRST else (1, 1.5)
     for _ in range(_MOST_DRAWS):
         chain = _Chain(_blocks(rng, count, is_even))
-        least = _least_peak_mib(chain)
-        cap_mib = round(least * rng.uniform(1.05, 1.5))
-        best, of_single = _least_gflop(chain, cap_mib), _least_gflop(chain, cap_mib, 1)
-        if best != of_single:
+        if about == _SMALL_FIRST:
+            for block in chain.blocks[: count - 6]:
+                block["saved_mib"] = block["input_mib"] + rng.randint(0, 4)
+        cap_mib = round(_least_peak_mib(chain) * rng.uniform(1.05, most))
+        if _least_gflop(chain, cap_mib) != _least_gflop(chain, cap_mib, shorter):
             break
     return Question("plan", {"blocks": chain.blocks, "cap_mib": cap_mib}, about)
 

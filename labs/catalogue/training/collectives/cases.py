@@ -304,19 +304,22 @@ def _drawn_scene(about: str, rng: random.Random) -> Question:
 
 def _drawn_messages(cluster: Cluster, rng: random.Random) -> Schedule:
     """Draw steps in which ranks send to others, whatever becomes of it."""
-    ranks, chunks = len(cluster["groups"]), rng.randint(3, 6)
+    ranks, chunks = len(cluster["groups"]), rng.randint(4, 6)
+    # a buffer has as many as the largest number says, named or not
+    unnamed = rng.randrange(chunks - 1)
+    named = [chunk for chunk in range(chunks) if chunk != unnamed]
     rows = []
     for step in range(rng.randint(3, 5)):
         receivers = rng.sample(range(ranks), ranks)
         for sender, receiver in enumerate(receivers):
             if sender != receiver and rng.random() < 0.7:
-                sent = rng.sample(range(chunks), rng.randint(1, 3))
+                sent = rng.sample(named, rng.randint(1, 3))
                 rows += [[step, sender, receiver, chunk, 1] for chunk in sent]
     # all other groups send to the first: more enters it than leaves any
     first, *others = _members(cluster)
     pairs = [(group[0], rank) for group, rank in zip(others, first, strict=False)]
     pairs = pairs or [(first[0], first[1])]
-    return rows + [[9, *pair, chunk, 1] for pair in pairs for chunk in range(chunks)]
+    return rows + [[9, *pair, chunk, 1] for pair in pairs for chunk in named]
 
 
 def questions(rng: random.Random) -> list[Question]:

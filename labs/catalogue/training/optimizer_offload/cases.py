@@ -118,17 +118,14 @@ def _copy_s(machine: Machine, way: str, cast_on_gpu: int, params: int) -> float:
 
 
 def _plans(layers: Layers, casts: Sequence[int] = _CASTS) -> Iterator[list[_Bucket]]:
-    """Give each way to cut and place buckets, with one cast for all that travel."""
+    """Give each way to cut and place buckets, and to cast those that travel."""
+    ways = [(cast, 0) for cast in casts] + [(0, 1)]
     count = len(layers)
     for cuts in itertools.product((False, True), repeat=count - 1):
         ends = [place + 1 for place, is_cut in enumerate(cuts) if is_cut] + [count]
         sizes = [end - begin for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
-        for places in itertools.product((0, 1), repeat=len(sizes)):
-            for cast in casts:
-                yield [
-                    _Bucket(size, 0 if place else cast, place)
-                    for size, place in zip(sizes, places, strict=True)
-                ]
+        for chosen in itertools.product(ways, repeat=len(sizes)):
+            yield [_Bucket(size, *way) for size, way in zip(sizes, chosen, strict=True)]
 
 
 def _best(
@@ -185,7 +182,7 @@ def _drawn(
         }
         for number in params
     ]
-    if kind in ("room", "large_embedding"):
+    if kind in ("room", "room_apart", "large_embedding"):
         room = sum(rng.sample(params, 2))
         machine["spare_bytes"] = _STATE_BYTES * room + rng.randint(0, 1000)
     return machine, layers
@@ -207,6 +204,8 @@ def _finds_out(kind: str, machine: Machine, layers: Layers) -> bool:
         other = restricted(lambda buckets: len(buckets) == count)
     elif kind == "large_layers":
         other = restricted(lambda buckets: len(buckets) == 1)
+    elif kind == "both_casts":
+        other = min(_best(machine, layers, casts=(cast,))[0] for cast in _CASTS)
     elif kind == "large_embedding":
         # who counts a third of the state, or none of it
         free = {**machine, "spare_bytes": 3 * machine["spare_bytes"]}
@@ -216,6 +215,10 @@ def _finds_out(kind: str, machine: Machine, layers: Layers) -> bool:
         other = min(
             restricted(lambda buckets: not any(one.adam_on_gpu for one in buckets)),
             restricted(lambda buckets: not buckets[-1].adam_on_gpu),
+        )
+    elif kind == "room_apart":
+        other = restricted(
+            lambda buckets: buckets == sorted(buckets, key=lambda one: one.adam_on_gpu)
         )
     else:
         _, misled = _best({**machine, "clips": False}, layers)
@@ -228,7 +231,9 @@ _KINDS = {
     "fast_link": "a fast link, and a CPU that casts slowly",
     "small_layers": "small layers",
     "large_layers": "large layers",
+    "both_casts": "gradients are clipped, and one cast is not the best for all",
     "room": "room for some optimizer state on the GPU",
+    "room_apart": "room for the state of some layers that are apart",
     "large_embedding": "a large embedding, and room for some optimizer state",
     "clipping": "gradients are clipped by their norm",
 }
@@ -248,7 +253,8 @@ def questions(rng: random.Random) -> list[Question]:
         drawn.append(Question("step_s", given, about))
     for kind, about in _KINDS.items():
         for _ in range(_DRAWS):
-            machine, layers = _drawn(rng, kind, rng.randint(4, 5), kind == "clipping")
+            clips = kind in ("clipping", "both_casts")
+            machine, layers = _drawn(rng, kind, rng.randint(4, 5), clips)
             if _finds_out(kind, machine, layers):
                 break
         drawn.append(Question("plan", {"machine": machine, "layers": layers}, about))
@@ -258,7 +264,8 @@ def questions(rng: random.Random) -> list[Question]:
 def _mixed(rng: random.Random, count: int, last_cast: int) -> Plan:
     """Draw a plan with each kind of bucket; the last one travels."""
     first = rng.randint(1, count - 3)
-    rows = [[first, 0, 0], [1, 1, 0], [1, 0, 1]]
+    # of one that stays the cast says nothing
+    rows = [[first, 0, 0], [1, 1, 0], [1, 1 - last_cast, 1]]
     rng.shuffle(rows)
     return [*rows, [count - first - 2, last_cast, 0]]
 

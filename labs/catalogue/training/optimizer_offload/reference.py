@@ -41,8 +41,8 @@ def plan(machine, layers):
         for places in product((0, 1), repeat=len(sizes)):
             if not fits(machine, layers, sizes, places):
                 continue
-            for cast in (0, 1):
-                rows = [list(row) for row in zip(sizes, [cast] * len(sizes), places)]
+            for casts in product((0, 1), repeat=len(sizes)):
+                rows = [list(row) for row in zip(sizes, casts, places)]
                 taken = step_s(machine, layers, rows)
                 if taken < best_s:
                     best, best_s = rows, taken

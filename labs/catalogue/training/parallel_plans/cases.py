@@ -280,6 +280,7 @@ def questions(rng: random.Random) -> list[Question]:
             drawn.append(Question("step_s", {**case, "plan": plan}, about))
     for about, (names, leaves_out) in _SCENES.items():
         drawn.append(Question("plan", _planned(names, leaves_out, rng), about))
+    drawn.append(Question("plan", _tempting(rng), "a case against interleaving"))
     return drawn
 
 
@@ -309,7 +310,7 @@ def _case(names: tuple[str, ...], rng: random.Random) -> Numbers:
         "network_bytes_per_s": round(rng.choice((6.25, 12.5, 25, 50)) * 10**9),
         "network_latency_s": rng.choice((1e-5, 2e-5)),
     }
-    batch = max(1, gpus * rng.choice((1, 2, 4, 8)) * 4096 // sequence)
+    batch = max(1, gpus * rng.choice((1, 2, 3, 5, 6, 8)) * 4096 // sequence)
     return {"model": model, "cluster": cluster, "batch": batch}
 
 
@@ -338,6 +339,25 @@ def _planned(
         without = _best(plans=[plan for plan in plans if leaves_out(plan)], **case)
         if best and (not without or without["step"] > _CLEAR * best["step"]):
             return case
+
+
+def _tempting(rng: random.Random) -> Numbers:
+    """Draw a cluster where a plan would be the best if it might be interleaved."""
+    while True:
+        case = _case(("13B", "34B", "70B"), rng)
+        plans = list(_plans(**case))
+        best = _best(plans=plans, **case)
+        for plan in plans if best else ():
+            chunks = case["model"]["layers"] // plan["pipeline"]
+            other = {**plan, "chunks": chunks}
+            if (
+                _micro_batches(plan, case["batch"]) > plan["pipeline"]
+                and _wrong_plan(plan=other, **case)
+                and _step(plan=other, **case)["step"] < best["step"]
+                and _memory(case["model"], case["batch"], other)
+                <= case["cluster"]["room_bytes"]
+            ):
+                return case
 
 
 def judge(question: Question, answer: Any) -> str:

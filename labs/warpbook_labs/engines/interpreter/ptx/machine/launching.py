@@ -15,7 +15,7 @@ from warpbook_labs.engines.interpreter.ptx.text.errors import BadLaunch, TooLarg
 from warpbook_labs.engines.interpreter.ptx.text.link import Linked
 from warpbook_labs.engines.interpreter.ptx.text.program import Variable
 
-_MAX_THREADS = 1 << 26
+_MAX_THREADS = 1 << 27
 #: that every GPU with clusters has room for
 _MOST_OF_CLUSTER = 8
 
