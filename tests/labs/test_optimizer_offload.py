@@ -102,7 +102,7 @@ def test_on_each_machine_another_plan_is_needed(
     drawn = lab.cases.questions(random.Random(seed))
     plans = [question for question in drawn if question.function == "plan"]
     by_kind = {question.about: question for question in plans}
-    assert len(by_kind) == 7
+    assert len(by_kind) == 9
 
     def is_enough(about: str, plan: list[list[int]]) -> bool:
         return not lab.cases.judge(by_kind[about], plan)

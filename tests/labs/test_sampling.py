@@ -98,3 +98,13 @@ def test_a_grid_that_is_the_same_for_all_sizes_leaves_all_cases(lab: Lab) -> Non
     assert [case.sizes for case in fitted(lab, rule, cases)] == [
         case.sizes for case in cases
     ]
+
+
+def test_a_grid_that_grows_no_more_is_asked_for_more_than_it_has(lab: Lab) -> None:
+    cases = hidden_cases(lab, 3)
+    for blocks, is_larger in ((512, True), (4096, False)):
+        grid = f"min(ceil_div(n, 256), {blocks})"
+        rule = read_rule(f"// launch: add<<<{grid}, 256>>>(x, y, out, n)")
+        last = fitted(lab, rule, cases)[-1]
+        assert (last.sizes["n"] > 256 * blocks) == is_larger
+        assert (last == cases[-1]) != is_larger
