@@ -247,6 +247,23 @@ def test_a_check_tells_what_a_multiprocessor_holds_of_each_kernel() -> None:
     assert held.occupancy == 0.25 and held.limited_by == ("registers",)
 
 
+def test_blocks_with_more_registers_than_there_are_are_refused(lab: LoadedLab) -> None:
+    source = """// launch: add<<<ceil_div(n, 1024), 1024>>>(x, y, out, n)
+__global__ void add(const volatile float* x, const float* y, float* out, int n) {
+    int i = blockIdx.x * 1024 + threadIdx.x;
+    float held[90], sum = 0;
+#pragma unroll
+    for (int j = 0; j < 90; j++) held[j] = x[i < n ? i : 0];
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < 90; j++) sum += held[j] * x[i < n ? i : 0];
+    if (i < n) out[i] = fmaxf(x[i] + y[i] + 0 * sum, 0);
+}"""
+    result = check(lab, source, public_cases(lab.lab), Limits())
+    assert result.status == "bad launch rule"
+    assert "registers; no GPU has more than 65,536" in result.message
+
+
 def test_what_only_the_assembler_refuses_is_run_all_the_same(lab: LoadedLab) -> None:
     """The interpreter names an instruction that it does not know."""
     source = right(lab).replace("if (", 'asm volatile("frobnicate;"); if (', 1)

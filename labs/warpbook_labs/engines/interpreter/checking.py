@@ -66,6 +66,8 @@ _MOST_LINES = 200
 _MOST_FINDINGS = 20
 _MOST_PRINTED = 4_000
 _MOST_RESOURCES = 16
+#: of a block
+_MOST_REGISTERS = 65_536
 #: before what is wrong with a second call
 _AGAIN = (
     "Called a second time, with its `__device__` variables as the first call left them:"
@@ -124,6 +126,15 @@ def check_kernels(
         words += advice(log)
         line = compiled.line if isinstance(compiled, Refused) else None
         return ended("compile error", words, log, line)
+    resources = _resources(compiled.resources_log, prepared)
+    for kernel in resources:
+        taken = -(-kernel.resources.registers // 8) * 8 * kernel.threads_per_block
+        if taken > _MOST_REGISTERS:
+            words = (
+                f"A block of `{kernel.resources.kernel}` takes {taken:,} registers; no "
+                f"GPU has more than {_MOST_REGISTERS:,} for one (`__launch_bounds__`)."
+            )
+            return ended("bad launch rule", words, compiled.log)
     program = front_end.program(source, compiled)
     runs = tuple(one.run for one in prepared)
     try:
@@ -157,7 +168,7 @@ def check_kernels(
         compiled.log,
         interpreted.isolation,
         ("Speed is not graded without a GPU.",) if lab.speed else (),
-        _resources(compiled.resources_log, prepared),
+        resources,
     )
 
 
