@@ -40,7 +40,7 @@ _MOMENTS: dict[str, tuple[str | None, bool | None]] = {
     "a peak in the optimizer": (None, None),
 }
 #: of such a peak the part that passes within a layer
-_WITHIN = 0.25
+_WITHIN = 0.4
 _BLOCK_TOKENS = 16
 #: counts are exact, but for what does not split evenly among GPUs; a peak is not
 _EXACT, _CLOSE, _PEAK = 1e-5, 0.01, 0.1
