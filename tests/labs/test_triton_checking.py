@@ -306,3 +306,20 @@ def test_a_wrong_element_names_the_line_that_wrote_it_last(lab: LoadedLab) -> No
     first = result.cases[0]
     assert first.wrong is not None and first.wrong.line == first.line == at
     assert f" Line {at} wrote it last" in first.message
+
+
+def test_what_the_interpreter_alone_can_not_do_is_not_supported() -> None:
+    lab = find("thread-and-block")
+    source = """# launch: add[ceil_div(n, 512)](x, y, out, n, SIZE=512)
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x, y, out, n, SIZE: tl.constexpr):
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    sum = (tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n)).to(tl.bfloat16)
+    tl.atomic_add(out.to(tl.pointer_type(tl.bfloat16)) + i, sum, mask=i < n)
+"""
+    result = check(lab, source, public_cases(lab.lab), Limits())
+    assert result.status == "unsupported" and "Line 10: " in result.message

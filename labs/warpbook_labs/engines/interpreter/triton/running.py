@@ -16,6 +16,7 @@ import importlib
 import io
 import os
 import time
+import traceback
 import types
 import warnings
 from collections.abc import Sequence
@@ -102,6 +103,8 @@ Job = InterpretTriton
 _MOST_PROGRAMS = 200_000
 _MOST_PRINTED = 4_000
 _MOST_MESSAGE = 400
+#: whose errors are none of a source that has been compiled; assertions are
+_BELOW = ("triton/runtime/interpreter.py", "triton/patches.py", "triton/watching.py")
 
 
 class NoSource(SourceProblem):
@@ -267,11 +270,16 @@ def _run(job: InterpretTriton, run: execution.Run) -> RunResult:
 
 
 def _is_unsupported(problem: BaseException) -> bool:
-    """Tell whether it is for something that is not known here."""
-    cause: BaseException | None = problem
-    while cause is not None and not isinstance(cause, Unsupported):
-        cause = cause.__cause__
-    return cause is not None
+    """Tell whether it is for something that is not known here.
+
+    What Triton's compiler takes and its interpreter stumbles over is that, too.
+    """
+    while problem.__cause__ is not None and not isinstance(problem, Unsupported):
+        problem = problem.__cause__
+    if isinstance(problem, (Unsupported, AssertionError)):
+        return isinstance(problem, Unsupported)
+    *_, last = traceback.walk_tb(problem.__traceback__)
+    return last[0].f_code.co_filename.endswith(_BELOW)
 
 
 def _too_long(line: int | None) -> Finding:
