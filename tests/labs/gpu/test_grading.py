@@ -282,10 +282,10 @@ def test_what_does_not_compile_is_told_by_the_interpreter_alone(
 
 def test_triton_that_is_refused_is_told_beside_a_gpu_too(worker: Worker) -> None:
     triton = find("thread-and-block")
-    result = graded(triton, f"import os\n{triton.reference}")
+    result = graded(triton, f"print(1)\n{triton.reference}")
     assert (result.status, result.line) == ("compile error", 1)
     unknown = triton.reference.replace(
-        "@triton.jit", "@triton.autotune([], x=1)\n@triton.jit"
+        "@triton.jit", "@triton.autotune([triton.Config({}, x=1)])\n@triton.jit"
     )
     result = graded(triton, unknown)
     assert result.status == "unsupported" and not worker.requests
