@@ -117,7 +117,7 @@ def table(judged: Sequence[Judged], use_gpu: bool) -> list[str]:
 def one_line(judged: Judged) -> str:
     """Tell of one source what it is, and what was said of it."""
     entry = judged.entry
-    said = "" if judged.verdict == "passed" else f" Told: {_plain(judged.message)}"
+    said = "" if judged.verdict == "passed" else f" Reported: {_plain(judged.message)}"
     return f"`{entry.title}`: {entry.about.rstrip('.')}.{said}"
 
 

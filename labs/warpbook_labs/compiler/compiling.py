@@ -19,8 +19,8 @@ __all__ = ["Job", "do", "prepare"]
 Job = Compile
 #: an error that is first met in no text of the learner's
 _IN_HEADER = re.compile(r"(?!kernel\.cu)([\w./]+)\(\d+\): .*?error: (.*)")
-#: what the assembler tells beside its errors
-_TOLD = re.compile(r"^ptxas (?!error|fatal).*\n", re.M)
+#: what the assembler reports beside its errors
+_NOTES = re.compile(r"^ptxas (?!error|fatal).*\n", re.M)
 #: what else the assembler refuses, the interpreter may still run
 _NO_ROOM = re.compile(r"^ptxas error.* uses too much ", re.M)
 #: has the compiler load what it needs
@@ -45,7 +45,7 @@ def do(job: Compile) -> Compiled | Refused:
         differs = _difference(job, compiled.ptx)
         if differs is not None:
             return differs
-    log = _TOLD.sub("", compiled.log)
+    log = _NOTES.sub("", compiled.log)
     return Compiled(compiled.ptx, log, compiled.cubin, resources_log)
 
 
@@ -65,7 +65,7 @@ def _without_host_parts(job: Compile) -> tuple[Compile, nvrtc.Compiled, str]:
 
 
 def _with_resources(job: Compile) -> tuple[nvrtc.Compiled, str]:
-    """Compile a source, and have the assembler tell what each kernel takes.
+    """Compile a source; return it with the log of what each kernel takes.
 
     Raises:
         CompileError: it is no source, or no GPU of this kind has room for it.
@@ -77,20 +77,20 @@ def _with_resources(job: Compile) -> tuple[nvrtc.Compiled, str]:
     is_one = job.resources_for.replace("sm_", "compute_") == job.architecture
     compiled = None if is_one else _compiled(job)
     try:
-        told = _compiled(assembled)
+        assembly = _compiled(assembled)
     except CompileError as problem:
         if _NO_ROOM.search(str(problem)):
             raise
         return compiled or _compiled(job), ""
-    return compiled or told, told.log
+    return compiled or assembly, assembly.log
 
 
 def _refused(job: Compile, log: str) -> Refused:
-    """Tell what the learner did from what a header of NVIDIA's can't do here."""
+    """Refuse a source that is wrong, or whose header of NVIDIA's can't be compiled."""
     header = _IN_HEADER.match(log)
     # what its own code has a template do is named in the error, too
     if header is None or "kernel.cu(" in log:
-        return Refused(_TOLD.sub("", log))
+        return Refused(_NOTES.sub("", log))
     first = header[1].partition("/")[0]
     lines = enumerate(job.source.splitlines(), 1)
     included = (

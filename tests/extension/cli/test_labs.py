@@ -234,6 +234,8 @@ def test_who_passes_is_told_until_the_author_says_why_it_may(
     file.write_text(f'[[equivalent]]\n{known}becomes = ["{survivor}"]\n')
     assert survivor not in warpbook("labs", "validate", "--mutants", "my_lab").stdout
     file.write_text(f'[[equivalent]]\n{known}becomes = ["return n"]\n')
+    none = warpbook("labs", "validate", "--mutants", "my_lab", "--sample", "-1")
+    assert none.returncode == 2 and "1 or more" in none.stderr
     bad = warpbook("labs", "validate", "--mutants", "my_lab")
     assert bad.returncode == 2 and "is `return n`. Take it out" in bad.stdout
 

@@ -116,7 +116,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument(
         "--mutants",
         action="store_true",
-        help="grade right solutions with one mistake each instead, and tell which pass",
+        help="grade right solutions with one mistake each, and list those that pass",
     )
     command.add_argument(
         "--sample",

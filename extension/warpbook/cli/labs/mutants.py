@@ -15,10 +15,12 @@ def validate_mutants(options: argparse.Namespace) -> int:
     """Print each mutant that passes, and the score of each lab.
 
     Raises:
-        CommandError: no lab is named.
+        CommandError: no lab is named, or no mutant is to be graded.
     """
     if not options.labs:
         raise CommandError("--mutants takes minutes for a lab: name one, or more.")
+    if options.sample < 1:
+        raise CommandError("--sample is a number of mutants: 1 or more.")
     worst, outcomes = 0, []
     for name in options.labs:
         problem, score, survivors = "", None, []

@@ -76,7 +76,7 @@ _HEAD = re.compile(
     r"(?:\((?P<parameters>[^()]*)\))?",
     re.S,
 )
-_LIMIT = re.compile(r"\.(maxntid|reqntid|reqnctapercluster)\s+([\d,\s]+)")
+_LIMIT = re.compile(r"\.(maxntid|reqnctapercluster)\s+([\d,\s]+)")
 _CALL = re.compile(
     rf"call(?:\.uni)?\s+(?:\((?P<results>[^()]*)\)\s*,\s*)?(?P<name>{_NAME})"
     r"(?:\s*,\s*\((?P<arguments>[^()]*)\))?(?P<rest>.*)$",
