@@ -39,7 +39,8 @@ class LocalPool:
         self._spares = Spares(self._command) if has_spares else None
         self._lock = threading.Lock()
         self._running: dict[str, _Run] = {}
-        self._ended: queue.SimpleQueue[JobEnd] = queue.SimpleQueue()
+        # SimpleQueue.get waits without end once a signal's handler outlasts its timeout
+        self._ended: queue.Queue[JobEnd] = queue.Queue()
 
     def places(self) -> Places:
         return self._places

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
@@ -59,13 +58,16 @@ class WorkLoop:
         #: GPUs that were there once, whether or not they are there now
         self._known: dict[str, Device] = {}
         self._has_said: Hello | None = None
-        self._is_stopped = threading.Event()
+        self._is_stopped = False
         self._is_draining = False
         self._beat_s = 0.0
 
     def stop(self) -> None:
-        """Give back what runs, hand over what is done, and end; from any thread."""
-        self._is_stopped.set()
+        """Give back what runs, hand over what is done, and end.
+
+        Any thread and any signal handler may call it, so it takes no lock.
+        """
+        self._is_stopped = True
 
     def run(self) -> None:
         """Work until it is stopped, or drained and done.
@@ -75,7 +77,7 @@ class WorkLoop:
         """
         welcome = self._begin()
         try:
-            while welcome is not None and not self._is_stopped.is_set():
+            while welcome is not None and not self._is_stopped:
                 if self._is_draining and not self._orders and not self._stays:
                     self._say("Drained.")
                     return
@@ -85,13 +87,13 @@ class WorkLoop:
             self._engine.close()
 
     def _begin(self) -> Welcome | None:
-        while not self._is_stopped.is_set():
+        while not self._is_stopped:
             try:
                 hello = self._what_it_has()
                 welcome = self._client.ask("hello", Welcome, hello)
             except HubAway as problem:
                 self._say(f"The hub does not answer ({problem}).")
-                self._is_stopped.wait(_AGAIN_S)
+                time.sleep(_AGAIN_S)
             else:
                 self._say("The hub answers.")
                 self._has_said = hello

@@ -13,9 +13,7 @@ import pwd
 import signal
 import socket
 import sys
-import threading
 import time
-from types import FrameType
 
 from warpbook.hub_client import HubAway, HubClient, HubRefused
 from warpbook.hub_protocol import KEEPER, Orders
@@ -37,15 +35,10 @@ def main() -> int:
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     libc.prctl(_PR_SET_DUMPABLE, 0)
     token = sys.stdin.read(_MOST_TOKEN_BYTES).strip()
-    ended = threading.Event()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        ended.set()
-
+    # no event: its lock may be held where the signal comes
+    stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    if os.getppid() != parent:
-        ended.set()
+        signal.signal(number, lambda number, _: stopped.append(number))
     spared = frozenset(pwd.getpwnam(name).pw_uid for name in options.spare)
     keeper = Keeper(
         socket.gethostname(), options.devices, options.idle_end_s, spared, _say
@@ -54,7 +47,7 @@ def main() -> int:
     _say(f"{len(options.devices)} devices, for {options.url}")
     last = ""
     try:
-        while not ended.is_set():
+        while not stopped and os.getppid() == parent:
             begun_s = time.monotonic()
             try:
                 keeper.apply(client.ask("report", Orders, keeper.look()), begun_s)
@@ -65,7 +58,7 @@ def main() -> int:
                     last = str(problem)
                     _say(last)
             keeper.enforce()
-            ended.wait(_POLL_S)
+            time.sleep(_POLL_S)
     except HubRefused as problem:
         _say(f"The hub refuses this keeper: {problem}")
         return 1

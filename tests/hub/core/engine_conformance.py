@@ -8,11 +8,14 @@ Both have two CPU slots and the GPU `GPU-7`.
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from hashlib import sha256
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.programs import wait_for
 from warpbook.hub_protocol import JobOrder, Stage
@@ -50,6 +53,17 @@ def sleepers() -> list[int]:
 
 
 class EngineConformance:
+    @pytest.mark.timeout(60)
+    def test_a_signal_does_not_lengthen_a_wait(self, engine: Engine) -> None:
+        before = signal.signal(signal.SIGUSR1, lambda *_: time.sleep(0.4))
+        sender = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
+        sender.start()
+        try:
+            assert engine.ended(0.3) == []
+        finally:
+            sender.join()
+            signal.signal(signal.SIGUSR1, before)
+
     def test_it_says_what_jobs_can_have(self, engine: Engine) -> None:
         places = engine.places()
         assert places.cpu_slots == 2

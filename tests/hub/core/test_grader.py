@@ -250,7 +250,8 @@ def test_a_grader_that_is_stopped_gives_its_job_back(hub: Hub) -> None:
         with hub.grader() as grader:
             hub.wait(receipt.submission, "runs")
             grader.send_signal(signal.SIGTERM)
-            assert grader.wait(120) == 0
+            wait_for("the end of the grader", grader.poll)
+            assert grader.returncode == 0, hub.last_words()
         assert hub.wait(receipt.submission, "waits").stage == "cpu"
     with hub.room.database.read() as connection:
         [job] = connection.execute(JOBS.select()).all()

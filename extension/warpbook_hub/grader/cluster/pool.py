@@ -163,7 +163,8 @@ class RayPool:
         self._task = ray.remote(max_calls=1, max_retries=0)(run_job)
         self._lock = threading.Lock()
         self._runs: dict[Any, _Run] = {}
-        self._ended: queue.SimpleQueue[JobEnd] = queue.SimpleQueue()
+        # SimpleQueue.get waits without end once a signal's handler outlasts its timeout
+        self._ended: queue.Queue[JobEnd] = queue.Queue()
         self._is_closed = threading.Event()
         self._heard_s = time.monotonic()
         self._threads = [
