@@ -74,6 +74,9 @@ def test_scalars_scratch_memory_and_atomics_work(lab: Path) -> None:
         # the long way costs more sectors than this lab allows, and nothing else
         assert (result.status == "passed") == (source == RIGHT), result.message
         assert all("Counted: " in message for message in failed), result.log
+        counts = result.cases[0].counts
+        atomics = cases[0].sizes["n"] if source == LONG else 0
+        assert counts is not None and counts.global_atomics == atomics
 
 
 def test_what_its_interpreter_can_t_count_is_no_bound_for_triton(lab: Path) -> None:

@@ -92,6 +92,7 @@ KernelCount = Literal[
     "divergent_branches",
     "shared_requests",
     "global_requests",
+    "global_atomics",
     "matrix_instructions",
     "dot_multiplications",
 ]

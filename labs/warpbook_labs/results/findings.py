@@ -89,6 +89,8 @@ class Counts:
     global_sectors: int = 0
     #: sectors that would hold the same bytes if they lay side by side
     least_global_sectors: int = 0
+    #: elements of global memory that atomics change, for each thread that does
+    global_atomics: int = 0
     #: requests of warps to shared memory, and the passes beyond what they need
     shared_requests: int = 0
     bank_conflicts: int = 0

@@ -174,6 +174,7 @@ class TritonMemory:
         """Look at an atomic; give the mask of what may be done."""
         inside, at = self._within("updates", addresses, mask, width)
         if len(at):
+            self._add(Counts(global_atomics=len(at)))
             cells = self._cells(at, width)
             self._race("updates", cells, self._writer, "wrote", width)
             self._race("updates", cells, self._reader, "reads", width)
@@ -240,11 +241,15 @@ class TritonMemory:
 
     def _count(self, at: Offsets, width: int) -> None:
         sectors = len(np.unique(at // _SECTOR_BYTES))
-        counts = Counts(
-            global_requests=-(-len(at) // _WARP),
-            global_sectors=sectors,
-            least_global_sectors=-(-len(at) * width // _SECTOR_BYTES),
+        self._add(
+            Counts(
+                global_requests=-(-len(at) // _WARP),
+                global_sectors=sectors,
+                least_global_sectors=-(-len(at) * width // _SECTOR_BYTES),
+            )
         )
+
+    def _add(self, counts: Counts) -> None:
         self.report.counts.add(counts)
         if self.spot.line is not None:
             self.report.lines.setdefault(self.spot.line, Counts()).add(counts)

@@ -109,7 +109,7 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
 
     def run(mask: Bools | None) -> None:
         for place in reach.places(mask, width):
-            count_traffic(place, width, pc, state)
+            count_traffic(place, width, pc, state, count)
             values = [
                 [np.broadcast_to(part, (lanes.count,))[place.chosen] for part in parts]
                 for parts in sources

@@ -105,7 +105,10 @@ def _cells(place: Place, width: int, state: State) -> Iterator[tuple[Ints, int]]
         yield (place.at + offset) // size, offset
 
 
-def count_traffic(place: Place, width: int, pc: int, state: State) -> None:
+def count_traffic(
+    place: Place, width: int, pc: int, state: State, atomics: int = 0
+) -> None:
+    """Count an access, of whose lanes each does so many atomics."""
     if place.name not in ("global", "shared"):
         return
     active = np.zeros(state.lanes.count, np.bool_)
@@ -117,6 +120,7 @@ def count_traffic(place: Place, width: int, pc: int, state: State) -> None:
         counts.global_requests, counts.global_sectors, counts.least_global_sectors = (
             global_traffic(at, active, width)
         )
+        counts.global_atomics = atomics * len(place.at)
     else:
         counts.shared_requests, counts.bank_conflicts = shared_traffic(
             at, active, width
