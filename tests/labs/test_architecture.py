@@ -111,7 +111,11 @@ def test_who_asks_for_the_architecture_is_told_with_the_line(how: str) -> None:
     [
         "#ifdef __CUDA_ARCH__\n#define ON_GPU 1\n#endif",
         "// __CUDA_ARCH__ >= 800\n#include <cuda_fp16.h>\n__device__ __half h;",
-        "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;",
+        "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
+        "template <class T> __global__ void ranks(T* x) {\n"
+        "    auto block = cg::this_thread_block(); block.sync();\n"
+        "    *x = block.thread_rank();\n}\n"
+        "template __global__ void ranks<int>(int*);",
         "#define BOTH(a, b) a##b\nstatic __device__ int BOTH(co, unt);",
         "namespace { __device__ int counted; }",
     ],

@@ -40,7 +40,11 @@ _MAY_NAME = re.compile(r"CUDA|NV|nvvm|#\s*include|##|%:|\?\?|\\\s*$", re.M)
 _UNREADABLE = "@ )"
 _LINE = re.compile(r"^kernel\.cu\((\d+)\): .*error", re.M)
 #: numbers that the compiler makes of a text, in names that nobody else can use
-_OF_TEXT = re.compile(r"(?<=_INTERNAL_)[0-9a-f]{8}|(?<=_kernel_cu_)[0-9a-f]{8}")
+_OF_TEXT = re.compile(
+    r"(?<=_INTERNAL_)[0-9a-f]{8}|(?<=_kernel_cu_)[0-9a-f]{8}"
+    # debuggers have those names once more, as numbers of letters
+    r"|\.section\s+\.debug_\w+\s*\{[^}]*\}"
+)
 
 
 def may_differ(source: str) -> bool:
