@@ -94,6 +94,13 @@ def test_a_right_source_passes_with_its_sectors_counted_by_line(lab: LoadedLab) 
             10,
             "Program 1 reads `x[1024]`, which program 0 wrote",
         ),
+        (
+            "tl.store(out + i,",
+            "if tl.program_id(0) == 0:\n        tl.store(out, 0.0)\n"
+            "    tl.atomic_add(out, 1.0)\n    tl.store(out + 1 + i,",
+            13,
+            "Program 1 updates `out[0]`, which program 0 wrote",
+        ),
     ],
 )
 def test_a_stray_or_racing_access_is_told_with_program_element_and_line(

@@ -20,7 +20,7 @@ from warpbook_labs.results.findings import Counts, Finding, Kind, Report, writte
 
 _ZONE_BYTES, _ALIGNMENT, _PATTERN = 4096, 256, 0xA5
 _SECTOR_BYTES, _WARP = 32, 32
-#: of a byte: nobody, and more than one or by an atomic
+#: of a byte: nobody, and more than one
 _NOBODY, _MANY = -1, -2
 
 Addresses = NDArray[np.uint64]
@@ -182,7 +182,7 @@ class TritonMemory:
             if len(fresh):
                 where = self._place(int(fresh[0]), width)
                 self._find("uninitialised read", f"updates {where}, which nobody wrote")
-            self._writer[cells] = _MANY
+            # a store of before stays noted: an atomic of this program orders no other's
             self._written[cells] = True
             self._note_line(cells)
         return inside
@@ -271,13 +271,10 @@ class TritonMemory:
     ) -> None:
         """Tell a cell that another program touched in the same launch."""
         others = other[cells]
-        # of atomics, only those of others than this one are in order
         alien = (others != _NOBODY) & (others != self.spot.number)
-        under = self.locks.read
-        if other is self._writer:
-            alien &= others != _MANY
-            under = self.locks.written
         if alien.any():
+            is_written = other is self._writer
+            under = self.locks.written if is_written else self.locks.read
             alien &= ~self.locks.excused(under, cells)
         if not alien.any():
             return
