@@ -50,6 +50,11 @@ def backward(
     *how, wanted = rest
     numbers = _numbers(x, weight, how[1:])
     if numbers is None or list(wanted) != _ONLY_WEIGHT:
+        # a gradient needs the other operand; of its own it asks the shape alone
+        if not wanted[0]:
+            weight = _of_shape(machine, slopes, weight.shape)
+        if not wanted[1]:
+            x = _of_shape(machine, slopes, x.shape)
         return machine.call(func, (slopes, x, weight, *rest), {})
     x, slopes = _in_order(machine, x), _in_order(machine, slopes)
     shape = weight.shape
@@ -60,6 +65,12 @@ def backward(
 
     made = _launched(machine, "conv2d_weight", compute, (x, slopes), numbers)
     return None, made, None
+
+
+def _of_shape(machine: Machine, known: Any, shape: Sequence[int]) -> Any:
+    """Give a view of one number that is known, in the place of what nobody reads."""
+    as_strided = torch.ops.aten.as_strided.default
+    return machine.call(as_strided, (known, [*shape], [0] * len(shape)), {})
 
 
 def _numbers(x: Any, weight: Any, how: Sequence[Any]) -> list[float] | None:
