@@ -36,14 +36,36 @@ def test_kernels_are_found_with_their_parameters() -> None:
     assert kernels["add"].constants == ("BLOCK",) and kernels["add"].line == 10
 
 
+def test_names_may_be_imported_one_by_one_and_under_others() -> None:
+    imports = "import triton.language as T, triton as tr\nfrom triton import jit\n"
+    imports += "from triton.language import constexpr, load as get, math, range\n"
+    spelled = (
+        SOURCE.replace(HEAD, imports)
+        .replace("tl.constexpr", "constexpr")
+        .replace("tl.load", "get")
+        .replace("tl.", "T.")
+        .replace("@triton.jit", "@jit")
+        .replace("n, BLOCK: constexpr", "n, math, BLOCK: constexpr")
+        .replace("helper(total)", "helper(math)")
+    )
+    assert read_kernels(spelled)["add"].constants == ("BLOCK",)
+    # what a function gives a value is no imported name there, and a file imports tl
+    with pytest.raises(BadSource, match="there is no `exp` in a kernel|not for kernel"):
+        read_kernels(spelled.replace("T.where(v < LIMIT", "tr.exp(v < LIMIT"))
+    with pytest.raises(BadSource, match="Line 3: `tl` is not imported: write `import"):
+        read_kernels(SOURCE.replace("import triton.language as tl", ""))
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("import os", "imports only `import triton`"),
-        ("from triton import jit", "imports only"),
-        ("from triton import language", "imports only"),
-        ("from triton import language as tl, jit", "imports only"),
-        ("from triton import language as core", "imports only"),
+        ("import os", "imports only `triton`"),
+        ("import triton.runtime", "`triton.runtime` can't be checked here"),
+        ("from triton import runtime as tr", "`triton.runtime` can't be checked here"),
+        ("from triton.language import core", "`triton.language.core` can't be"),
+        ("from triton.language import make_block_ptr", "can't be checked here"),
+        ("from triton.language import *", r"`triton.language.\*` can't be checked"),
+        ("from triton.language import sum\nsum = 3", "`sum` can't be the name"),
         ("print('here')", "outside of kernels stand only constants"),
         ("N = 2 * 4", r"a constant is written NAME = tl.constexpr\(128\)"),
         ("N: print() = 4", "outside of kernels stand only constants"),

@@ -22,8 +22,17 @@ from warpbook_labs.lab.triton.body import (
 
 #: more would be no kernel that a person wrote
 _MOST_NODES = 20_000
-_IMPORTS = ("import triton", "import triton.language as tl")
-_SAME_IMPORTS = ("from triton import language as tl", "import triton.language")
+#: modules that a file may import, by the names that the language has for them
+_MODULES = {
+    "triton": "triton",
+    "triton.language": "tl",
+    "triton.language.math": "tl.math",
+}
+_OF_TRITON = "triton." + " triton.".join(
+    "Config autotune cdiv heuristics jit language next_power_of_2".split()
+)
+_IMPORTED = frozenset(_OF_TRITON.split()) | language.CALLED | language.VALUES
+_IMPORTED |= language.RANGES | language.ANNOTATIONS
 _Number = bool | int | float
 
 
@@ -144,17 +153,90 @@ def parsed(source: str) -> ast.Module:
         raise BadTriton("This is no Python that could be read.") from None
     if sum(1 for _ in ast.walk(tree)) > _MOST_NODES:
         raise BadTriton("The source is far larger than any kernel.")
+    known: dict[str, str] = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            known |= _imported(statement)
+    try:
+        _Spelled(known).visit(tree)
+    except RecursionError:
+        raise BadTriton("The source is nested far deeper than any kernel.") from None
     return tree
+
+
+def _imported(statement: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """Give the names that an import of Triton's makes, and what each stands for."""
+    known: dict[str, str] = {}
+    module = getattr(statement, "module", None) or ""
+    for alias in statement.names:
+        name = f"{module}.{alias.name}".lstrip(".")
+        if name.partition(".")[0] != "triton":
+            continue
+        refuse_elsewhere(name, statement)
+        short = f"{_MODULES[module]}.{alias.name}" if module in _MODULES else ""
+        refuse_elsewhere(short, statement)
+        if name not in _MODULES and short not in _IMPORTED:
+            words = (
+                f"`{name}` can't be checked here: a kernel's file imports only what "
+            )
+            raise NotHere(words + "is of a kernel.", statement.lineno)
+        stands_for = _MODULES.get(name, short)
+        if isinstance(statement, ast.Import) and alias.asname is None:
+            known["triton"] = "triton"
+        else:
+            known[alias.asname or alias.name] = stands_for
+    return known
+
+
+class _Spelled(ast.NodeTransformer):
+    """Names all of Triton as `import triton` and `import triton.language as tl` do."""
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        self._known = known
+        #: names that the function gives a value, which are no imported ones there
+        self._own: set[str] = set()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self._refuse_imported(node.name, node)
+        for part in ast.walk(node):
+            if isinstance(part, ast.arg):
+                self._own.add(part.arg)
+            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                self._own.add(part.id)
+        self.generic_visit(node)
+        self._own = set()
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._own:
+            return node
+        if not isinstance(node.ctx, ast.Load):
+            self._refuse_imported(node.id, node)
+            return node
+        stands_for = self._known.get(node.id)
+        if stands_for is None:
+            if node.id in _MODULES.values():
+                module = {"tl": "triton.language as tl"}.get(node.id, node.id)
+                refuse(node, f"`{node.id}` is not imported: write `import {module}`")
+            return node
+        first, *others = stands_for.split(".")
+        made: ast.expr = ast.copy_location(ast.Name(first, node.ctx), node)
+        for name in others:
+            made = ast.copy_location(ast.Attribute(made, name, node.ctx), node)
+        return made
+
+    def _refuse_imported(self, name: str, node: ast.AST) -> None:
+        if name in self._known:
+            refuse(node, f"`{name}` can't be the name of a value: it is imported")
 
 
 def _is_no_work(statement: ast.stmt) -> bool:
     """Return whether it is an import or a text, of which nothing is made."""
     match statement:
         case ast.Import() | ast.ImportFrom():
-            refuse_elsewhere(getattr(statement, "module", None) or "", statement)
-            if ast.unparse(statement) not in (*_IMPORTS, *_SAME_IMPORTS):
-                wanted = " and ".join(f"`{line}`" for line in _IMPORTS)
-                words = f"a kernel's file imports only {wanted} here."
+            module = getattr(statement, "module", None) or statement.names[0].name
+            if module.partition(".")[0] != "triton":
+                words = "a kernel's file imports only `triton` and `triton.language`."
                 raise NotHere(words, statement.lineno)
             return True
         case ast.Expr(value=ast.Constant()):
