@@ -26,7 +26,7 @@ def test_launches_and_scratch_memory_are_read_in_order_with_their_lines() -> Non
     assert second.arguments == ("part", "min(n, 3)")
     [scratch] = rule.scratch
     assert (scratch.name, scratch.dtype) == ("part", "float32")
-    assert scratch.length == "ceil_div(n, 256)"
+    assert scratch.length == "(ceil_div(n, 256))"
 
 
 def test_a_rule_may_name_an_instance_and_stand_in_a_block_comment() -> None:
@@ -41,6 +41,22 @@ def test_a_rule_may_name_an_instance_and_stand_in_a_block_comment() -> None:
     assert (two.kernel, two.line) == ("a::two<float,B<4>>", 3)
     assert two.sides(SIZES)[0] == (32, 1, 1)
     assert two.arguments == ("1e-3f", "true")
+
+
+def test_a_rule_knows_constants_of_the_source_where_no_size_has_their_name() -> None:
+    rule = read_rule(
+        "// scratch: part uint64[n][SIDE + 1]\n"
+        "// launch: f<<<ceil_div(n, BLOCK), dim3(SIDE, m), 2 * BYTES>>>(x, SIDE)\n"
+        "#define SIDE 16u  // of a tile\n"
+        "#define BYTES (SIDE * (SIDE + 1))\n"
+        "static constexpr unsigned int BLOCK = SIDE * 4, m = 3;\n"
+        "const int m = 5;\n#define ADD(a) (a)\nconstexpr float EPS = 1e-6f;\n"
+    )
+    [launch], [scratch] = rule.launches, rule.scratch
+    assert launch.sides(SIZES) == ((16, 1, 1), (16, 33, 1), 544)
+    assert launch.number(launch.arguments[1], SIZES) == 16
+    assert (scratch.length, scratch.known["SIDE"]) == ("(n) * (SIDE + 1)", 16)
+    assert not {"ADD", "EPS"} & scratch.known.keys()
 
 
 def test_instances_are_told_apart() -> None:

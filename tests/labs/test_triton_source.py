@@ -159,6 +159,9 @@ def test_a_rule_gives_grid_arguments_constants_and_warps() -> None:
     assert read_triton_rule(pair + SOURCE).launches[0].grid == ("2", "min(n, 3)")
     rule = read_triton_rule(f"# scratch: part float32[n]\n{RULE}{SOURCE}")
     assert rule.scratch[0].name == "part"
+    named = RULE.replace("(n, 64)", "(n, LIMIT)")
+    (launch,) = read_triton_rule(named + SOURCE).launches
+    assert launch.sides({"n": 100})[0] == (25, 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from warpbook_labs.cases.inputs_at import with_inputs
 from warpbook_labs.cases.promises import not_a_bound, not_a_dict, not_numbers
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.errors import BadLab, BadRule, TooBusy
-from warpbook_labs.lab.expressions import BadExpression, number_of, value
+from warpbook_labs.lab.expressions import BadExpression, value
 from warpbook_labs.lab.launch_rule import Launch, Rule
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Parameter
@@ -287,7 +287,7 @@ def _scratch(
             raise BadRule(f"Scratch memory {scratch.name}: the name is taken.")
         taken.add(scratch.name)
         try:
-            length = value(scratch.length, sizes)
+            length = value(scratch.length, {**scratch.known, **sizes})
         except BadExpression as problem:
             raise BadRule(f"Scratch memory {scratch.name}: {problem}") from None
         size_bytes = length * np.dtype(scratch.dtype).itemsize
@@ -325,19 +325,13 @@ def launches(
         if parameter.kind == "scalar"
     }
 
-    def number(text: str, launch: Launch) -> int | float:
-        try:
-            return number_of(text, sizes)
-        except BadExpression as problem:
-            raise BadRule(str(problem), launch.line) from None
-
     def argument(text: str, launch: Launch) -> execution.Argument:
         if text in buffers:
             return execution.BufferArgument(text)
         if text in numbers:
             held = np.asarray(given[text], numbers[text])
             return execution.NumberArgument(held.tobytes(), numbers[text])
-        written = number(text, launch)
+        written = launch.number(text, sizes)
         if isinstance(written, float):
             return execution.FloatArgument(written)
         return execution.IntegerArgument(written)
@@ -347,7 +341,7 @@ def launches(
         grid, block, shared_bytes = launch.sides(sizes)
         arguments = tuple(argument(text, launch) for text in launch.arguments)
         constants = tuple(
-            (name, number(text, launch)) for name, text in launch.constants
+            (name, launch.number(text, sizes)) for name, text in launch.constants
         )
         checked_launches.append(
             execution.Launch(

@@ -60,8 +60,8 @@ def _variants(
         for parameter in parameters
         if parameter.kind == "scalar"
     }
-    buffers = {
-        buffer.name: buffer.dtype for buffer in (*filter(is_buffer, parameters),)
+    buffers: dict[str, str] = {
+        buffer.name: buffer.dtype for buffer in filter(is_buffer, parameters)
     }
     buffers |= {scratch.name: scratch.dtype for scratch in rule.scratch}
     types = {**scalars, **{name: f"*{dtype}" for name, dtype in buffers.items()}}

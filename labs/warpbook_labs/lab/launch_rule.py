@@ -8,24 +8,28 @@ Grid and block are one expression, or up to three in brackets, with or without `
 the third number between the angles is dynamic shared memory in bytes, and a fourth, the
 stream, changes nothing. Arguments are the lab's parameters, scratch buffers, floating
 numbers, and expressions of the sizes, which become whole numbers of the kernel's own
-type. A kernel may be an instance of a template, or in a namespace. Lines within `/* */`
-are read, too. Triton's rule (`triton/rule.py`) shares all but a launch's form.
+type. Constants at the top of the source are known, where no size has their name. A
+kernel may be an instance of a template, or in a namespace. Lines within `/* */` are
+read, too. Triton's rule (`triton/rule.py`) shares all but a launch's form.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from warpbook_labs.errors import BadRule
-from warpbook_labs.lab.expressions import BadExpression, value
+from warpbook_labs.lab.expressions import BadExpression, number_of, value
 from warpbook_labs.lab.spec import DType
 
 MOST_LAUNCHES = 64
 _MOST_SCRATCH = 16
 _MOST_CHARACTERS = 1000
+#: what a lab's buffers have, and what kernels keep for themselves
+_SCRATCH_TYPES = (*get_args(DType), "uint64", "int16", "uint16")
 # no `\s` and no lazy part: hostile text would have them try every pair of places
 _LINE = r"^[ \t]*(?:({mark})[ \t]*)?(launch|scratch)[ \t]*:(.*)$"
 #: beside `//`: what a line within a block comment begins with
@@ -33,6 +37,13 @@ _CUDA_MARK = r"//+|/?\*+"
 _LAUNCH = re.compile(
     r"([A-Za-z_]\w*(?:\s*::\s*\w+)*(?:\s*<(?:[^<>]|<[^<>]*>)*>)?)\s*"
     r"<<<(.*)>>>\s*\((.*)\)\s*;?$"
+)
+#: a macro or a constant that is a number, at the beginning of a line
+_CONSTANT = re.compile(
+    r"^(?:#[ \t]*define[ \t]+(\w+)[ \t]+|"
+    r"(?:(?:static|inline|constexpr|const)[ \t]+)+(?:\w+[ \t]+)+(\w+)[ \t]*=)"
+    r"([^;,/\n]{1,80})",
+    re.M,
 )
 _SCRATCH = re.compile(r"([a-z][a-z0-9_]{0,31})\s+(\w+)\s*\[(.*)\]\s*;?$")
 
@@ -44,8 +55,11 @@ class Scratch:
     """Memory that the submission wants between its launches."""
 
     name: str
-    dtype: DType
+    #: as NumPy names it
+    dtype: str
     length: str
+    #: constants of the source
+    known: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,19 @@ class Launch:
     line: int
     #: of Triton: numbers that are fixed when it is compiled, by parameter or option
     constants: tuple[tuple[str, str], ...] = ()
+    #: constants of the source
+    known: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    def number(self, text: str, sizes: Mapping[str, int]) -> int | float:
+        """Compute an expression in it for a case.
+
+        Raises:
+            BadRule: it can't be computed.
+        """
+        try:
+            return number_of(text, {**self.known, **sizes})
+        except BadExpression as problem:
+            raise BadRule(str(problem), self.line) from None
 
     def sides(self, sizes: Mapping[str, int]) -> tuple[Dim, Dim, int]:
         """Give grid, block and dynamic shared memory for a case.
@@ -68,9 +95,10 @@ class Launch:
         Raises:
             BadRule: an expression can't be computed.
         """
+        names = {**self.known, **sizes}
         try:
-            grid, block = _dim(self.grid, sizes), _dim(self.block, sizes)
-            shared_bytes = value(self.shared_bytes, sizes)
+            grid, block = _dim(self.grid, names), _dim(self.block, names)
+            shared_bytes = value(self.shared_bytes, names)
         except BadExpression as problem:
             raise BadRule(str(problem), self.line) from None
         if shared_bytes < 0:
@@ -93,11 +121,20 @@ def read_rule(source: str) -> Rule:
         BadRule: there is none, or it is invalid.
     """
     example = "// launch: my_kernel<<<ceil_div(n, 256), 256>>>(x, out, n)"
-    return read_lines(source, _CUDA_MARK, _launch, example)
+    known: dict[str, int] = {}
+    for macro, name, text in _CONSTANT.findall(source):
+        # what is no number is none for a rule
+        with suppress(BadExpression):
+            known[macro or name] = value(text.strip().rstrip("uUlL"), known)
+    return read_lines(source, _CUDA_MARK, _launch, example, known)
 
 
 def read_lines(
-    source: str, mark: str, read_launch: Callable[[str, int], Launch], example: str
+    source: str,
+    mark: str,
+    read_launch: Callable[[str, int], Launch],
+    example: str,
+    known: Mapping[str, int],
 ) -> Rule:
     """Read the rule out of the comments of a source.
 
@@ -105,6 +142,7 @@ def read_lines(
         mark: a pattern of what such a line begins with; nothing and `*` count within
             `/* */` alone.
         read_launch: makes a launch of its text and its line.
+        known: constants of the source.
 
     Raises:
         BadRule: there is none, or it is invalid.
@@ -125,9 +163,9 @@ def read_lines(
         if len(text) > _MOST_CHARACTERS:
             raise BadRule(f"it has more than {_MOST_CHARACTERS:,} signs.", line)
         if match[2] == "launch":
-            launches.append(read_launch(text, line))
+            launches.append(replace(read_launch(text, line), known=known))
         else:
-            scratch.append(_scratch(text, line))
+            scratch.append(replace(_scratch(text, line), known=known))
         if len(launches) > MOST_LAUNCHES:
             raise BadRule(f"{MOST_LAUNCHES} launches may be, no more.", line)
         if len(scratch) > _MOST_SCRATCH:
@@ -157,13 +195,16 @@ def _launch(text: str, line: int) -> Launch:
 
 def _scratch(text: str, line: int) -> Scratch:
     match = _SCRATCH.match(text)
-    if match is None or match[2] not in get_args(DType):
+    if match is None or match[2] not in _SCRATCH_TYPES:
         raise BadRule(
             f"scratch memory is written name type[length], with a type "
-            f"of {', '.join(get_args(DType))}.",
+            f"of {', '.join(_SCRATCH_TYPES)}.",
             line,
         )
-    return Scratch(match[1], match[2], match[3])  # type: ignore[arg-type]
+    # of an array with several sides they are multiplied
+    sides = [split(side) for side in re.split(r"\]\s*\[", match[3])]
+    length = " * ".join(f"({one})" for side in sides for one in side)
+    return Scratch(match[1], match[2], length)
 
 
 def sides(text: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import re
 
 from warpbook_labs.errors import BadRule
 from warpbook_labs.lab.launch_rule import Launch, Rule, read_lines, split
-from warpbook_labs.lab.triton.source import Kernel, read_kernels
+from warpbook_labs.lab.triton.source import Kernel, translated
 
 #: threads of a warp
 WARP = 32
@@ -32,10 +32,11 @@ def read_triton_rule(source: str) -> Rule:
         BadRule: there is none, or it is invalid.
         BadTriton: the source is no Triton that could be checked.
     """
-    kernels = read_kernels(source)
+    kernels, _, numbers = translated(source)
+    known = {name: number for name, number in numbers.items() if type(number) is int}
     example = "# launch: my_kernel[ceil_div(n, 1024)](x, out, n, BLOCK=1024)"
     return read_lines(
-        source, "#+", lambda text, line: _launch(text, line, kernels), example
+        source, "#+", lambda text, line: _launch(text, line, kernels), example, known
     )
 
 

@@ -57,6 +57,8 @@ class Translation(NamedTuple):
     kernels: dict[str, Kernel]
     #: of ours: constants, and a function for each kernel
     module: ast.Module
+    #: constants outside of kernels
+    numbers: dict[str, _Number]
 
 
 def read_kernels(source: str) -> dict[str, Kernel]:
@@ -110,7 +112,7 @@ def _translated(tree: ast.Module) -> Translation:
         body = Body(function, kernels.keys() | constants.keys(), plain).made()
         made = ast.FunctionDef(function.name, parameters, body, [])
         _append(module, made, function)
-    return Translation(kernels, module)
+    return Translation(kernels, module, constants | plain)
 
 
 def _append(module: ast.Module, made: ast.stmt, stands_for: ast.stmt) -> None:

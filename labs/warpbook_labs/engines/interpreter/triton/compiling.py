@@ -69,6 +69,9 @@ _TYPES = {
     "int32": "i32",
     "uint32": "u32",
     "int64": "i64",
+    "uint64": "u64",
+    "int16": "i16",
+    "uint16": "u16",
 }
 _OPTIONS = ("num_warps", "num_stages")
 #: an error of Python's, as its compiler quotes it

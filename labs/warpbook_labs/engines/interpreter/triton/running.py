@@ -189,7 +189,7 @@ def load_module(source: str) -> types.ModuleType:
         NoSource: it says something else.
     """
     try:
-        kernels, tree = translated(source)
+        kernels, tree, _ = translated(source)
     except BadSource as problem:
         words = str(problem).removeprefix(f"Line {problem.line}: ")
         raise NoSource(words, problem.line) from None
