@@ -42,7 +42,8 @@ def decode(text: str | bytes, form: type[T]) -> T:
 
     Raises:
         UnfitToml: it is no TOML, or it is too large, or too deep.
-        msgspec.ValidationError: it is not of that form; the message names the key.
+        msgspec.ValidationError: it is not of that form; the message names the key, and
+            what may stand there where that is a list of words.
     """
     try:
         text = text if isinstance(text, str) else text.decode()
@@ -53,10 +54,40 @@ def decode(text: str | bytes, form: type[T]) -> T:
     check(text)
     try:
         return msgspec.toml.decode(text, type=form)
+    except msgspec.ValidationError as problem:
+        words = _words_for(form, str(problem))
+        raise msgspec.ValidationError(f"{problem}{words}") from None
     except msgspec.MsgspecError:
         raise
     except (ValueError, RecursionError) as problem:
         raise UnfitToml(str(problem)) from None
+
+
+def _words_for(form: type, problem: str) -> str:
+    """Say which words may stand at the key that a problem names, if it is of few."""
+    if not problem.startswith("Invalid enum value"):
+        return ""
+    schema = msgspec.json.schema(form)
+    ways = [schema]
+    # a path such as `$.public[0].sizes[...]`; of what may be left out one way is null
+    for key, opens in [
+        ("", ""),
+        *re.findall(r"\.(\w+)|(\[)", problem.partition("`$")[2]),
+    ]:
+        if key:
+            ways = [
+                way["properties"].get(key, {}) for way in ways if "properties" in way
+            ]
+        elif opens:
+            inside = ("items", "additionalProperties")
+            ways = [way[name] for way in ways for name in inside if way.get(name)]
+        ways = [one for way in ways for one in way.get("anyOf", [way])]
+        ways = [
+            schema["$defs"][one["$ref"].rpartition("/")[2]] if "$ref" in one else one
+            for one in ways
+        ]
+    words = [f"`{word}`" for way in ways for word in way.get("enum", ())]
+    return f": it is one of {', '.join(words)}" if words else ""
 
 
 def check(text: str) -> None:

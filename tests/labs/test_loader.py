@@ -75,9 +75,15 @@ def test_a_new_lab_of_any_language_grades_fairly(
             "most = 4000, device_most = 9",
             "hidden.sizes.n: device_most is 9, and most is 4000",
         ),
-        ("always = [1,", "always = [-1,", "hidden.sizes.n: a size is below 0"),
+        ("always = [1,", "always = [0,", "hidden.sizes.n: a size is below 1"),
         ('bytes = "8 * n"', 'bytes = "8 ** n"', "work.bytes"),
         ('most = "2 * ceil', 'most = "2 * floor', "counted.global_sectors"),
+        (
+            'count = "global_sectors"',
+            'count = "sectors"',
+            r"counted\[0\]\.count`: it is one of .*`global_sectors`, .*`host_ns`",
+        ),
+        ('kind = "size"', 'kind = "big"', "kind`: it is one of `inout`, `input`, "),
         ("[hidden]", "[hidden", "lab.toml"),
     ],
 )

@@ -50,8 +50,8 @@ def refuse_unfit_cases(lab: Lab, file: Path) -> None:
         if of.device_most and of.device_most < of.most:
             words = f"device_most is {of.device_most}, and most is {of.most}"
             raise BadLab(f"{file}: {key}: {words}. Make most the smaller one.")
-        if min(of.least, *of.always, 0) < 0:
-            raise BadLab(f"{file}: {key}: a size is below 0.")
+        if min((of.least, *of.always)) < 1:
+            raise BadLab(f"{file}: {key}: a size is below 1.")
     if lab.speed is not None and set(lab.speed.sizes) != sizes:
         raise BadLab(f"{file}: speed.sizes: it needs {', '.join(sorted(sizes))}.")
     if lab.speed is not None and not 0 < len(lab.speed.values) <= _MOST_KINDS:
