@@ -83,7 +83,8 @@ def beyond_bounds(
             )
             named = tuple((lines or {}).get(bound.count, ()))
             return Beyond(words + _line_words(named), named)
-        if bound.least and got < (least := value(bound.least, sizes)):
+        if is_below(bound, counts, sizes):
+            least = value(bound.least, sizes)
             words = f"{_count_words(bound, got, 'at least', least)}."
             return Beyond(words + _instead(bound, instead))
     return Beyond()
@@ -93,6 +94,12 @@ def is_above(bound: Counted, counts: Any, sizes: Mapping[str, int]) -> bool:
     """Tell whether more was counted than a bound allows."""
     most = bool(bound.most) and value(bound.most, sizes)
     return bool(bound.most) and getattr(counts, bound.count) > most
+
+
+def is_below(bound: Counted, counts: Any, sizes: Mapping[str, int]) -> bool:
+    """Tell whether less was counted than a bound asks for."""
+    least = bool(bound.least) and value(bound.least, sizes)
+    return bool(bound.least) and getattr(counts, bound.count) < least
 
 
 def _count_words(bound: Counted, got: int, allowed: str, limit: int) -> str:

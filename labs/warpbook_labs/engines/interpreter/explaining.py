@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from warpbook_labs.cases.bounds import is_above
+from warpbook_labs.cases.bounds import is_above, is_below
 from warpbook_labs.cases.comparison import NOTHING, WrongElement
 from warpbook_labs.cases.execution import Run
 from warpbook_labs.cases.preparation import shape_of
@@ -66,6 +66,9 @@ def of_counts(
 ) -> LineQuestion | None:
     """Ask where the addresses come from of the accesses that were counted most."""
     for bound in counted:
+        if is_below(bound, counts, sizes):
+            # what is missing has no address
+            return None
         if is_above(bound, counts, sizes):
             by_line = {line: getattr(of, bound.count) for line, of in lines.items()}
             top = top_lines(by_line)
