@@ -27,22 +27,23 @@ _WORDS: dict[str, str] = {
     "ImportFrom": "Imports stand at the top of the file",
     "FunctionDef": "A function inside another is no Triton",
     "ClassDef": "A class is no Triton",
-    "JoinedStr": "An f-string is no Triton",
     "Starred": "`*` before a name is no Triton",
     "Dict": "A dictionary is no Triton",
     "Set": "A set is no Triton",
-    "NamedExpr": "`:=` is no Triton",
     **dict.fromkeys(("AsyncFunctionDef", "AsyncWith"), "`async` is no Triton"),
     **dict.fromkeys(("Try", "TryStar"), "`try` is no Triton"),
     **dict.fromkeys(("Yield", "YieldFrom"), "`yield` is no Triton"),
     **dict.fromkeys(
-        ("ListComp", "SetComp", "DictComp", "GeneratorExp"),
-        "A comprehension is no Triton",
+        ("SetComp", "DictComp", "GeneratorExp"), "A comprehension is no Triton"
     ),
     **{name: f"`{name.lower()}` is no Triton" for name in _KEYWORDS},
     "Delete": "`del` is no Triton",
     "Assign": "one `=` gives a value: Triton has no `a = b = value`",
 }
+
+
+#: what Triton's compiler takes, of numbers that it knows
+_ONLY_COMPILED = {"JoinedStr": "an f-string", "ListComp": "a list's comprehension"}
 
 
 class BadTriton(BadSource):
@@ -205,6 +206,9 @@ class Body:
                 values = (self._value(part) for part in (node.body, node.orelse))
                 chosen = (self._call("chosen", test, value) for value in values)
                 return ast.IfExp(self._call("truth", kept), *chosen)
+            case ast.NamedExpr(target=target):
+                value = self._call("assigned", self._value(node.value))
+                return ast.NamedExpr(ast.Name(target.id, ast.Store()), value)
             case ast.Subscript():
                 value, at = self._value(node.value), self._value(node.slice)
                 return self._call("item", value, at)
@@ -324,6 +328,9 @@ class Body:
 
     def _unknown(self, node: ast.AST) -> NoReturn:
         kind = type(node).__name__
+        if kind in _ONLY_COMPILED:
+            words = f"{_ONLY_COMPILED[kind]} is not supported without a GPU."
+            raise NotHere(words, getattr(node, "lineno", 1))
         refuse(node, _WORDS.get(kind, "this is no Triton"))
 
 

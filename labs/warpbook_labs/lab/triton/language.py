@@ -90,4 +90,11 @@ ELSEWHERE = {
         ),
         "Triton's interpreter has no such function",
     ),
+    **dict.fromkeys(
+        (
+            *("tl.const", "tl.expect_zero", "tl.target_info", "tl.tuple"),
+            *("tl.float8e4b15", "tl.float8e4b8", "tl.float8e5b16", "tl.to_tensor"),
+        ),
+        "write it without",
+    ),
 }

@@ -286,9 +286,11 @@ def _is_number(value: ast.expr) -> bool:
 
 def _kernel(function: ast.FunctionDef, parameters: ast.arguments) -> Kernel:
     for above in function.decorator_list:
-        refuse_elsewhere(
-            dotted(above.func if isinstance(above, ast.Call) else above), above
-        )
+        name = dotted(above.func if isinstance(above, ast.Call) else above)
+        refuse_elsewhere(name, above)
+        if name not in ("", "triton.jit", "triton.autotune"):
+            words = f"`@{name}` is not supported without a GPU."
+            raise NotHere(words, above.lineno)
     if len(function.decorator_list) != 1 or not _is_jit(function.decorator_list[0]):
         refuse(
             function,
