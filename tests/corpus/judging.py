@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass
 from typing import Literal
@@ -22,15 +21,6 @@ from warpbook_labs.sandbox.limits import Limits
 #: hidden cases are drawn from it, so that everybody's are the same
 SEED = 11
 _MOST_WORDS = 240
-#: as said by the interpreter, by NVRTC without headers, by what reads Triton's sources,
-#: and by the stand-in for PyTorch
-_NOT_SUPPORTED = re.compile(
-    r"interpreter does not know"
-    r"|No header can be included"
-    r"|is no Triton|is not for kernels|stands @triton\.jit, and nothing else"
-    r"|imports only"
-    r"|is not there without a GPU|the stand-in|simulated GPU has no|can't be had"
-)
 
 Verdict = Literal["passed", "failed", "not supported"]
 
@@ -59,7 +49,7 @@ def judge(entry: Entry, use_gpu: bool = False) -> Judged:
     result = _checked(find(entry.lab), entry, use_gpu)
     words = _words(result)
     verdict: Verdict = "passed" if result.status == "passed" else "failed"
-    if verdict == "failed" and (is_unsupported(result) or result.status in UNDECIDED):
+    if verdict == "failed" and is_unsupported(result):
         verdict = "not supported"
     return Judged(
         entry,
@@ -78,9 +68,7 @@ def is_unsupported(result: CheckResult) -> bool:
     """
     if result.device is not None and result.device.right < result.device.of:
         return False
-    if result.status == "unsupported":
-        return True
-    return _NOT_SUPPORTED.search(_first(result)) is not None
+    return result.status in ("unsupported", *UNDECIDED)
 
 
 def _checked(loaded: LoadedLab, entry: Entry, use_gpu: bool) -> CheckResult:

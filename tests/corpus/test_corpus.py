@@ -124,7 +124,7 @@ def test_what_is_not_known_here_is_told_apart_from_what_failed(
 ) -> None:
     words = "This interpreter does not know `mma.sync` (line 3 of the source)."
     case = CaseResult("a case", False, False, words)
-    unknown = CheckResult("vector-add", "failed", "0 of 1 cases are right.", (case,))
+    unknown = CheckResult("vector-add", "unsupported", words, (case,))
     assert is_unsupported(unknown)
     # a GPU knows what it is
     there = DeviceResult("A GPU", "sm_90", right=0, of=1)
