@@ -2,7 +2,8 @@
 # launch: k[(ceil_div(n, 4096), 1, 1)](x, y, out, n=n, BLOCK=1024, PER=4, num_warps=4, num_stages=1)
 import triton.language as T
 from triton import jit
-from triton.language import constexpr, load as get
+from triton.language import constexpr
+from triton.language import load as get
 
 
 @jit
