@@ -3,12 +3,16 @@
 Three replays are compared with those of the unchanged program: the edit at its best
 with the low end of the host's times, as usual with the middle, and at its worst with
 the high end. Where the host decided a measured time, all three have what was solved.
+Where the host decides afterwards, what is left of its time is a guess: a range is told,
+and no number.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 from msgspec import structs
 
 from warpbook_profiler.advice.evidence import Evidence
@@ -19,8 +23,18 @@ from warpbook_profiler.model.change import Basis, Change
 from warpbook_profiler.replay.estimate import SPREAD_RATIO
 from warpbook_profiler.replay.simulation import HostTimes, window_ns
 
-#: of the bare run; a smaller gain is none that one would see
+#: of the bare run; a smaller gain, as usual, is none that one would see
 _LEAST_GAIN = 0.05
+#: from which a prediction is of use: no bound comes before it
+_OF_USE = 0.1
+#: times as long as with a host that takes no time: the host decides; and a range that
+#: is no wider is as good as a number
+_NEAR = 1.25
+#: the call of a launch is never shorter, and neither is a cell: a launch, a kernel, and
+#: the way back
+_LAUNCH_NS, _CELL_NS = 1_500.0, 10_000.0
+#: a bound that is shorter says no more than that
+_NEARLY_NOTHING_NS = 20_000.0
 #: the ends of the bare run's range differ by less where the GPU decides
 _ALIKE = 0.1
 #: of what varies from run to run, as a share
@@ -38,6 +52,17 @@ class _After(NamedTuple):
     high_ns: float
     least_speed: float
     most_speed: float
+    #: as the replay has it, so comparable with nothing that was measured
+    usual_speed: float
+    is_by_host: bool
+
+
+class Advice(NamedTuple):
+    """A change, and its place among others: lower ones are told first."""
+
+    change: Change
+    #: 0 for a prediction of use, 1 for all else; and the gain in ns, negative
+    place: tuple[int, float]
 
 
 class Prediction:
@@ -57,35 +82,46 @@ class Prediction:
             else (bare.low_times, bare.middle_times, bare.high_times)
         )
         unchanged = (bare.middle,) * 3 if is_solved else bare.replays
-        #: of a host that takes no time: what is left is the GPU's
-        self._no_host = bare.low_times.scaled(0.0)
+        #: of a host that takes next to no time: what is left is the GPU's
+        self._no_host = replace(
+            bare.low_times.scaled(0.0),
+            cost_ns=np.minimum(bare.low_times.cost_ns, _LAUNCH_NS),
+        )
         self._before_ns = [max(replayed.window_ns, 1.0) for replayed in unchanged]
 
-    def of(self, proposal: Proposal) -> Change | None:
+    def of(self, proposal: Proposal) -> Advice | None:
         """Give the change with its time; None where it gains nothing worth a word."""
         after = None
+        bare_ns = float(self._evidence.bare_run.time_ns)
         if proposal.ways is not None:
             after = self._after(proposal.ways, proposal.is_bound)
         basis: Basis = "unknown"
-        reason = proposal.reason
+        reason, place = proposal.reason, (1, 0.0)
         if after is not None:
             basis = "not below" if proposal.is_bound else "predicted"
-            if after.most_speed < 1 / (1 - _LEAST_GAIN):
+            speed = after.most_speed if proposal.is_bound else after.usual_speed
+            gain = 1 - 1 / speed
+            if gain < _LEAST_GAIN:
                 if not proposal.is_shown_without_gain:
                     return None
-                bare_ns = float(self._evidence.bare_run.time_ns)
-                after = _After(bare_ns, bare_ns, bare_ns, 1.0, 1.0)
+                after = _After(bare_ns, bare_ns, bare_ns, 1.0, 1.0, 1.0, False)
                 basis, reason = "predicted", proposal.no_gain or _NO_GAIN
-        is_range = basis == "predicted"
+            is_of_use = basis == "predicted" and gain >= _OF_USE
+            place = (0 if is_of_use else 1, -gain)
+            if basis == "not below" and after.low_ns < _NEARLY_NOTHING_NS:
+                after, basis = None, "unknown"
+        is_told = basis == "predicted"
         change = Change(
             name=proposal.name,
             title=proposal.title,
             evidence=proposal.evidence,
             basis=basis,
-            time_ns=round(after.usual_ns) if after and is_range else None,
+            time_ns=round(after.usual_ns)
+            if after and is_told and not after.is_by_host
+            else None,
             low_ns=round(after.low_ns) if after else None,
-            high_ns=round(after.high_ns) if after and is_range else None,
-            speed_low=after.least_speed if after and is_range else None,
+            high_ns=round(after.high_ns) if after and is_told else None,
+            speed_low=after.least_speed if after and is_told else None,
             speed_high=after.most_speed if after else None,
             reason=reason,
             sentence="",
@@ -94,7 +130,8 @@ class Prediction:
             sketch=proposal.sketch,
         )
         bare_run = self._evidence.bare_run
-        return structs.replace(change, sentence=sentence(change, bare_run))
+        told = structs.replace(change, sentence=sentence(change, bare_run))
+        return Advice(told, place)
 
     def _after(self, ways: Ways, is_bound: bool) -> _After:
         bare_run = self._evidence.bare_run
@@ -105,11 +142,12 @@ class Prediction:
             window_ns(edit.program(), edit.times(times))
             for edit, times in zip(edits, self._times, strict=True)
         ]
+        # new code of the host may take any time, and what was late need not be
+        edit = edits[0] if is_bound else edits[1]
+        left_ns = window_ns(edit.program(stalls=False), edit.times(self._no_host))
+        is_by_host = windows_ns[1] > _NEAR * left_ns
         if is_bound:
-            # new code of the host may take any time, and what was late need not be
-            best = edits[0]
-            left_ns = window_ns(best.program(stalls=False), best.times(self._no_host))
-            windows_ns[0] = min(windows_ns[0], left_ns)
+            windows_ns[0] = max(min(windows_ns[0], left_ns), _CELL_NS)
         speeds = [
             before_ns / max(after_ns, 1.0)
             for before_ns, after_ns in zip(self._before_ns, windows_ns, strict=True)
@@ -119,12 +157,16 @@ class Prediction:
         low_ns, high_ns = low_ns * min(ratio, 1.0), high_ns * max(ratio, 1.0)
         # nothing is promised that is slower than what there is
         usual_ns = min(usual_ns, bare_run.time_ns)
+        low_ns = min(low_ns * (1 - spread), usual_ns, bare_run.low_ns)
+        high_ns = max(min(high_ns * (1 + spread), self._most_ns), usual_ns)
         return _After(
-            min(low_ns * (1 - spread), usual_ns, bare_run.low_ns),
+            low_ns,
             usual_ns,
-            max(min(high_ns * (1 + spread), self._most_ns), usual_ns),
+            high_ns,
             max(min(speeds), 1.0),
             max(speeds),
+            speeds[1],
+            is_by_host and high_ns > _NEAR * low_ns,
         )
 
     @property

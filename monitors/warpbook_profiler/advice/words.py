@@ -14,14 +14,18 @@ def sentence(change: Change, bare: BareRun) -> str:
     if change.low_ns is None:
         return _joined("What it gives is not known before it is tried.", change.reason)
     low = _ns(change.low_ns)
-    if change.time_ns is None or change.high_ns is None:
+    if change.high_ns is None:
         return _joined(
             f"Not below {low}, the GPU's part, instead of {before}.", change.reason
         )
     if change.gains_nothing:
         return _joined(f"No gain: {before}, as before.", change.reason)
-    about = f"About {_ns(change.time_ns)} ({low} to {_ns(change.high_ns)})"
-    return _joined(f"{about} instead of {before}{_speeds(change)}.", change.reason)
+    range_ = f"{low} to {_ns(change.high_ns)}"
+    if change.time_ns is None:
+        told = f"{range_}, as the host decides then, instead of {before}"
+    else:
+        told = f"About {_ns(change.time_ns)} ({range_}) instead of {before}"
+    return _joined(f"{told}{_speeds(change)}.", change.reason)
 
 
 def heading(change: Change) -> str:

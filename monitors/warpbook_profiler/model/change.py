@@ -24,8 +24,9 @@ class Change(Struct, frozen=True):
     #: what in the trace shows it, with figures
     evidence: str
     basis: Basis
-    #: the bare run after the change, as usual, and the ends of the range; of a bound
-    #: only the low end is known, and of what is unknown nothing
+    #: the bare run after the change, as usual, and the ends of the range; only these
+    #: where the host decides afterwards, of a bound only the low end, and of what is
+    #: unknown nothing
     time_ns: int | None
     low_ns: int | None
     high_ns: int | None

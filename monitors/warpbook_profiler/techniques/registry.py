@@ -8,7 +8,7 @@ from itertools import chain, islice
 from msgspec import structs
 
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.prediction import Prediction
+from warpbook_profiler.advice.prediction import Advice, Prediction
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.checklist.code_settings import CodeSettings
 from warpbook_profiler.checklist.facts import Facts, Question
@@ -70,26 +70,24 @@ OWN: tuple[Technique, ...] = tuple(
         *(optimizer, inference, low_precision),
     )
 )
-#: how much of a bound's gain counts beside a range's, which is surer
-_BOUND_WEIGHT = 0.8
 
 
 def advise(evidence: Evidence) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """Return the changes that apply, the one that gains most first.
+    """Return the changes that apply, predictions first, then by what they gain.
 
     Beside them is what techniques of other packages did wrong, in words.
     """
-    prediction, changes = Prediction(evidence), list[Change]()
+    prediction, advice = Prediction(evidence), list[Advice]()
     problems = list(_installed().problems)
     for technique in techniques():
         try:
-            changes += _changes(technique, evidence, prediction)
+            advice += _advice(technique, evidence, prediction)
         except Exception as error:
             if not technique.package:
                 raise
             problems.append(problem(technique.package, error))
-    changes.sort(key=lambda change: -_gain_ns(change, evidence))
-    return tuple(changes[:MOST_CHANGES]), tuple(problems)
+    advice.sort(key=lambda one: one.place)
+    return tuple(one.change for one in advice[:MOST_CHANGES]), tuple(problems)
 
 
 def checklist(
@@ -158,26 +156,23 @@ def _answering() -> dict[str, tuple[str, ...]]:
     return names
 
 
-def _changes(
+def _advice(
     technique: Technique, evidence: Evidence, prediction: Prediction
-) -> list[Change]:
+) -> list[Advice]:
     if technique.rule is None:
         return []
-    changes, proposals = [], technique.rule(evidence)
+    found, proposals = list[Advice](), technique.rule(evidence)
     if technique.package:
         proposals = map(plain_proposal, islice(proposals, MOST))
     for proposal in proposals:
-        change = prediction.of(proposal)
-        if change is not None:
-            lab = technique.lab_of[change.name]
-            changes.append(structs.replace(change, lab=lab))
-    return list(map(checked_change, changes)) if technique.package else changes
-
-
-def _gain_ns(change: Change, evidence: Evidence) -> float:
-    bare_ns = evidence.bare_run.time_ns
-    if change.low_ns is None:
-        return 0.0
-    if change.time_ns is None:
-        return _BOUND_WEIGHT * (bare_ns - change.low_ns)
-    return bare_ns - change.time_ns
+        advice = prediction.of(proposal)
+        if advice is not None:
+            change = structs.replace(
+                advice.change, lab=technique.lab_of[advice.change.name]
+            )
+            found.append(
+                advice._replace(
+                    change=checked_change(change) if technique.package else change
+                )
+            )
+    return found

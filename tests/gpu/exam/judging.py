@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.gpu.exam.loading import Cell
@@ -13,6 +14,7 @@ from tests.gpu.exam.results import (
     CellResult,
     ProfileFigures,
     Results,
+    Times,
 )
 
 #: a prediction is good within this factor
@@ -53,7 +55,7 @@ def judge(cells: Sequence[Cell], results: Results) -> tuple[Criterion, ...]:
         if cell.name in results and not results[cell.name].left_out
     ]
     named = [pair for pair in ran if pair[0].changes and pair[0].judged != "no gain"]
-    errors = _bare_errors(ran)
+    errors, predicted = _bare_errors(ran), _predictions(ran)
     return (
         _share("cells without an error", 1.0, _without_error(ran)),
         _share("verdict kind right", 0.95, _of_profiles(ran, _is_kind_right)),
@@ -63,7 +65,10 @@ def judge(cells: Sequence[Cell], results: Results) -> tuple[Criterion, ...]:
             0.9,
             _of_profiles(named, _is_named),
         ),
-        _share(f"predictions within {NEAR} times", 0.9, _predictions(ran)),
+        _quantile("predictions, median error", predicted, 0.5, 0.1),
+        _share("predictions within 1.1 times", 0.5, _within(predicted, 1.1)),
+        _share(f"predictions within {NEAR} times", 0.8, _within(predicted, NEAR)),
+        _share("ranges that hold", 0.95, _ranges(ran)),
         _share("bounds that hold", 1.0, _bounds(ran)),
         _share("no gain promised where there is none", 0.95, _without_gain(ran)),
         _quantile("bare time of GPU-bound cells, median error", errors, 0.5, 0.03),
@@ -134,58 +139,63 @@ def _made(cell: Cell, profile: ProfileFigures) -> AdvisedChange | None:
     return next(mine, None)
 
 
-def _predictions(ran: _Pairs) -> _Answers:
-    """Judge each predicted time; a bound instead of a prediction is a miss.
+def _promised(ran: _Pairs) -> Iterator[tuple[Cell, AdvisedChange, Times]]:
+    """Give the changes that fast cells make, each with the time that came true.
 
     Where the bare time is that of executions in the notebook, so is the one after the
-    change. Those in which the host then takes the larger part are bounds.
+    change.
     """
-    answers = []
-    for cell, result in ran:
-        if cell.judged != "prediction" or result.fixed is None:
-            continue
-        for profile in result.profiles:
-            change = _made(cell, profile)
-            if change is None:
-                continue
-            fixed = result.fixed
-            if profile.bare_basis == "measured" and result.fixed_alone is not None:
-                if _host_decides(result):
-                    continue
-                fixed = result.fixed_alone
-            ratio = (change.time_ms or 0.0) / fixed.median_ms
-            answers.append((cell.name, 1 / NEAR <= ratio <= NEAR))
-    return answers
-
-
-def _host_decides(result: CellResult) -> bool:
-    """Tell whether a change's cell takes longer by itself than in a loop."""
-    alone, fixed = result.fixed_alone, result.fixed
-    return (
-        alone is not None
-        and fixed is not None
-        and alone.median_ms > NEAR * fixed.median_ms
-    )
-
-
-def _bounds(ran: _Pairs) -> _Answers:
-    """Judge the low ends that are told where code of the host decides afterwards."""
-    answers = []
     for cell, result in ran:
         if cell.judged == "no gain" or not cell.changes or result.fixed is None:
             continue
         for profile in result.profiles:
-            is_measured = profile.bare_basis == "measured"
-            if cell.judged == "prediction" and not (
-                is_measured and _host_decides(result)
-            ):
-                continue
             change = _made(cell, profile)
-            if change is None or change.low_ms is None:
-                continue
-            fixed = (is_measured and result.fixed_alone) or result.fixed
-            answers.append((cell.name, change.low_ms <= fixed.most_ms))
-    return answers
+            if change is not None:
+                is_measured = profile.bare_basis == "measured"
+                alone = result.fixed_alone if is_measured else None
+                yield cell, change, alone or result.fixed
+
+
+def _predictions(ran: _Pairs) -> list[tuple[str, float]]:
+    """Give how far off each predicted time is, as a share; a bound is a miss."""
+    return [
+        (
+            cell.name,
+            math.inf
+            if change.time_ms is None
+            else max(change.time_ms / fixed.median_ms, fixed.median_ms / change.time_ms)
+            - 1,
+        )
+        for cell, change, fixed in _promised(ran)
+        if cell.judged == "prediction"
+        # a range is judged as one
+        and (change.time_ms is not None or change.high_ms is None)
+    ]
+
+
+def _within(errors: list[tuple[str, float]], near: float) -> _Answers:
+    return [(cell, error <= near - 1) for cell, error in errors]
+
+
+def _ranges(ran: _Pairs) -> _Answers:
+    """Judge what is told around numbers, and instead of them."""
+    return [
+        (cell.name, change.low_ms <= fixed.most_ms and fixed.least_ms <= change.high_ms)
+        for cell, change, fixed in _promised(ran)
+        if cell.judged == "prediction"
+        and change.low_ms is not None
+        and change.high_ms is not None
+    ]
+
+
+def _bounds(ran: _Pairs) -> _Answers:
+    """Judge the low ends that are told where new code decides afterwards."""
+    return [
+        (cell.name, change.low_ms <= fixed.most_ms)
+        for cell, change, fixed in _promised(ran)
+        if change.low_ms is not None
+        and (cell.judged == "bound" or change.high_ms is None)
+    ]
 
 
 def _without_gain(ran: _Pairs) -> _Answers:

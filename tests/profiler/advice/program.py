@@ -216,5 +216,5 @@ def evidence_of(events: Columns, run: Run) -> Evidence:
 def changes_of(rule: Rule, evidence: Evidence) -> dict[str, Change]:
     """Give what a rule proposes, with its times, by name."""
     prediction = Prediction(evidence)
-    changes = (prediction.of(proposal) for proposal in rule(evidence))
-    return {change.name: change for change in changes if change is not None}
+    advice = (prediction.of(proposal) for proposal in rule(evidence))
+    return {one.change.name: one.change for one in advice if one is not None}

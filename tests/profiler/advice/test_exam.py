@@ -69,18 +69,19 @@ def test_the_promised_time_comes_true(name: str, is_measured: bool) -> None:
     change = change_of(profiled(name, is_measured), EXPERT[name])
     fixed_ns = TIMES_MS[name]["fixed"][0] * 1e6
     assert change.basis == "predicted"
-    assert change.time_ns is not None and change.low_ns is not None
-    assert change.low_ns <= change.time_ns
-    assert change.high_ns is not None and fixed_ns <= change.high_ns
-    assert 1 / NEAR <= change.time_ns / fixed_ns <= NEAR
+    assert change.low_ns is not None and change.high_ns is not None
+    assert change.low_ns <= fixed_ns <= change.high_ns
+    # of a measured cell the host may decide afterwards: a range is told
+    assert change.time_ns is not None or is_measured
+    if change.time_ns is not None:
+        assert 1 / NEAR <= change.time_ns / fixed_ns <= NEAR
 
 
-def test_a_fused_optimizers_host_code_is_in_no_trace() -> None:
+def test_a_bound_that_says_nothing_is_not_told() -> None:
+    """A fused step's host code is in no trace, and the GPU takes next to nothing."""
     change = change_of(profiled("adam_loop_over_tensors", True), "fused-optimizer")
-    assert (change.basis, change.time_ns, change.high_ns) == ("not below", None, None)
-    assert change.low_ns is not None
-    assert change.low_ns <= TIMES_MS["adam_loop_over_tensors"]["fixed"][0] * 1e6
-    assert "Not below" in change.sentence
+    assert (change.basis, change.low_ns, change.high_ns) == ("unknown", None, None)
+    assert "not known before it is tried" in change.sentence
 
 
 def test_what_gains_nothing_is_said_to_gain_nothing() -> None:
@@ -106,8 +107,9 @@ def test_nothing_is_promised_above_the_bare_time(path) -> None:
         if change.low_ns is not None:
             assert change.low_ns <= profile.bare.low_ns or change.speed_high == 1.0
         if change.high_ns is not None:
-            assert change.time_ns is not None
-            assert change.time_ns <= change.high_ns <= profile.bare.high_ns
+            assert change.low_ns is not None
+            assert (change.time_ns or change.low_ns) <= change.high_ns
+            assert change.high_ns <= profile.bare.high_ns
 
 
 def test_the_first_change_is_in_the_verdict() -> None:

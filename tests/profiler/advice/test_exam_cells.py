@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.gpu.exam import __main__ as exam
-from tests.gpu.exam.judging import Criterion, judge
+from tests.gpu.exam.judging import NEAR, Criterion, judge
 from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
 from tests.gpu.exam.results import (
     AdvisedChange,
@@ -119,7 +119,8 @@ def profile_of(
 
 
 def fuse(time_ms: float | None = 2.0, **fields) -> AdvisedChange:
-    plain = dict(basis="predicted", low_ms=1.5, speed_low=4.0, speed_high=6.0)
+    plain = dict(basis="predicted", low_ms=1.5, high_ms=2.5)
+    plain |= dict(speed_low=4.0, speed_high=6.0)
     return AdvisedChange(name="fuse", sentence="", time_ms=time_ms, **plain | fields)
 
 
@@ -146,7 +147,7 @@ def test_a_right_cell_holds_each_criterion_that_it_has() -> None:
     cell = cell_of("a", try_name="compile")
     result = result_of("a", *2 * [profile_of("memory-bound", fuse())], trial=trial)
     known = [one for one in judge([cell], {"a": result}) if one.value is not None]
-    assert len(known) == 10
+    assert len(known) == 13
     assert all(one.holds for one in known), known
 
 
@@ -172,21 +173,35 @@ def test_a_change_is_named_only_among_the_first_two() -> None:
         (fuse(2.6), False),
         (fuse(1.5), False),
         # a bound where the GPU decides says too little
-        (fuse(None, basis="not below"), False),
+        (fuse(None, basis="not below", high_ms=None), False),
     ],
 )
 def test_a_prediction_is_near_the_measured_time(
     change: AdvisedChange, holds: bool
 ) -> None:
     result = result_of("a", profile_of("memory-bound", change))
-    assert judged(cell_of("a"), result, "predictions").holds is holds
+    assert judged(cell_of("a"), result, f"predictions within {NEAR}").holds is holds
+
+
+def test_a_prediction_counts_where_the_host_decides_afterwards() -> None:
+    """A cell by itself takes longer than in a loop: then a range has to be told."""
+    alone = Times(4.0, 3.8, 4.2)
+    for change, known, holds in (
+        (fuse(2.0), 0.0, False),
+        (fuse(None, high_ms=3.9), None, True),
+        (fuse(None, high_ms=3.0), None, False),
+    ):
+        profile = profile_of("memory-bound", change, basis="measured")
+        result = result_of("a", profile, fixed_alone=alone)
+        assert judged(cell_of("a"), result, f"predictions within {NEAR}").value == known
+        assert judged(cell_of("a"), result, "ranges").holds is holds
 
 
 @pytest.mark.parametrize(("low_ms", "value"), [(2.0, 1.0), (2.3, 0.0), (None, None)])
 def test_a_bound_is_not_above_the_measured_time(
     low_ms: float | None, value: float | None
 ) -> None:
-    change = fuse(None, basis="not below", low_ms=low_ms)
+    change = fuse(None, basis="not below", low_ms=low_ms, high_ms=None)
     result = result_of("a", profile_of("memory-bound", change))
     assert judged(cell_of("a", judged="bound"), result, "bounds").value == value
 

@@ -27,15 +27,11 @@ def rows(source: str | None, count: int = 64, took: int = 2_000) -> Cell:
 
 
 def test_rows_become_one_operation(tmp_path: Path) -> None:
-    cell, fixed = rows(ROWS), Cell()
-    fixed.call("aten::mul", 3_000, dims=([64, 4096], []))
-    fixed.wait()
-    changes = changes_of(row_by_row, cell.evidence(tmp_path))
+    changes = changes_of(row_by_row, rows(ROWS).evidence(tmp_path))
     change = changes["whole-tensor"]
-    assert (change.basis, change.line) == ("not below", 2)
+    # what is left is one launch: a bound that says nothing
+    assert (change.basis, change.low_ns, change.line) == ("unknown", None, 2)
     assert change.sketch.startswith("y = x * 2  # all of x in place of x[i]")
-    assert change.low_ns is not None
-    assert change.low_ns <= fixed.window_ns < cell.window_ns / 20
     assert "64 rows" in change.evidence
     assert "128 kernels" in change.evidence
 

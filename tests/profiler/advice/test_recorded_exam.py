@@ -26,7 +26,10 @@ GPUS = sorted(path.name for path in FOLDER.iterdir())
 CRITERIA = (
     "verdict kind right",
     "named change among the first 2",
+    "predictions, median error",
+    "predictions within 1.1 times",
     "predictions within 1.25 times",
+    "ranges that hold",
     "bounds that hold",
     "no gain promised where there is none",
     "bare time of GPU-bound cells, median error",

@@ -29,6 +29,7 @@ _MATH = "aten::_scaled_dot_product_attention_math"
 _MOST_BETWEEN = 6
 #: a window with more is judged by these
 _MOST_ATTENTIONS = 2000
+_MASKS = {"aten::masked_fill", "aten::where", "aten::add"}
 _HALVES = ("c10::Half", "c10::BFloat16")
 #: of the time without a mask, what one with it takes
 _MASKED = 0.6
@@ -72,19 +73,15 @@ def _proposal(
         if span is None:
             is_predicted = False
             continue
-        if len(one.members) > _UNMASKED:
+        if _is_masked(operators, one):
             # half of it if the mask is causal, as most are
             span = Span(span.low_ns / 2, span.usual_ns * _MASKED, span.high_ns)
         ways.resize(kept, span)
     one = attentions[0]
     reason = ""
     if one.dtype not in _HALVES:
-        is_predicted = False
-        reason = (
-            "Flash attention wants float16 or bfloat16; what the backend for float32 "
-            "takes depends on the shapes."
-        )
-    elif operators.named("aten::_softmax_backward_data").any():
+        reason = "Flash attention, which is faster, wants float16 or bfloat16."
+    if operators.named("aten::_softmax_backward_data").any():
         is_predicted = False
         reason = (
             "The backward pass becomes faster too; by how much is not in the trace."
@@ -122,7 +119,7 @@ def _fused(evidence: Evidence, one: _Attention) -> str:
     mask, notes = "", []
     if code.left_out:
         mask = f", attn_mask=~{code.left_out}"
-    elif names & {"aten::masked_fill", "aten::where", "aten::add"}:
+    elif names & _MASKS:
         notes.append("attn_mask= of what is masked or added, or is_causal=True")
     if names & {"aten::mul", "aten::div"}:
         notes.append("scale= of what scores are multiplied by, if not size**-0.5")
@@ -137,10 +134,10 @@ def _of_backend(evidence: Evidence, one: _Attention) -> str:
     own = [argument.id for argument in _names(calls[0])] if calls else []
     names = ", ".join(own if len(own) == 3 else ("q", "k", "v"))
     call = calls[0].text if calls else f"scaled_dot_product_attention({names})"
-    cast = f"{names} = (t.to(torch.bfloat16) for t in ({names}))\n"
+    backend = "FLASH" if one.dtype in _HALVES else "EFFICIENT"
     return (
-        f"{'' if one.dtype in _HALVES else cast}"
-        "with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION):\n"
+        "with torch.nn.attention.sdpa_kernel("
+        f"torch.nn.attention.SDPBackend.{backend}_ATTENTION):\n"
         f"    y = {call}"
     )
 
@@ -149,8 +146,9 @@ def _names(call: Call) -> list[ast.Name]:
     return [one for one in call.node.args[:3] if isinstance(one, ast.Name)]
 
 
-#: product, scale, softmax, product; a mask is one more
-_UNMASKED = 4
+def _is_masked(operators: Operators, one: _Attention) -> bool:
+    names = {operators.name(member).rstrip("_") for member in one.members}
+    return bool(names & _MASKS)
 
 
 def _attentions(operators: Operators) -> Iterator[_Attention]:
@@ -227,7 +225,7 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("sdpa", "sdpa-backend"),
             what="attention by hand, or the math backend: fused attention",
-            time="predicted in float16 and bfloat16, else not below",
+            time="predicted; not below where there is a backward pass",
             answers=FUSION,
             lab="which-sdpa",
         ),

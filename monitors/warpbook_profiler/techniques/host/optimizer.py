@@ -17,6 +17,7 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, counted
 from warpbook_profiler.events.columns import NONE, Columns, Int64s
+from warpbook_profiler.facts.traffic import tensor_sizes
 from warpbook_profiler.techniques.technique import (
     Applied,
     ChangeKind,
@@ -37,6 +38,11 @@ _AT_ONCE = ("multi_tensor_apply", "FusedAdam", "FusedSgd", "fused_adam", "fused_
 #: a step with fewer kernels has few tensors
 _LEAST_KERNELS = 30
 _LEAST_SHARE = 0.05
+#: what updates a parameter in the end, once a step
+_LAST = ("aten::addcdiv_", "aten::addcdiv")
+#: tensors of a parameter's size that a step reads and writes; at least itself, its
+#: gradient, and itself anew
+_TENSORS, _LEAST_TENSORS = {"Adam": 7, "AdamW": 7, "NAdam": 7, "RAdam": 7}, 3
 #: optimizers of torch that have `fused=True`
 _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
 _STEPS = "Optimizer.step#"
@@ -68,7 +74,7 @@ def optimizer(evidence: Evidence) -> Iterator[Proposal]:
     # left, and takes the time of what is moved
     first = _first_of_steps(evidence, one_by_one, steps)
     ways.drop(np.setdiff1d(events, first))
-    ways.resize(first, Span(*(2_000.0 * len(first),) * 3))
+    ways.resize(first, _update(evidence, events, name, len(first)))
     has_fused = name in _FUSED
     option = "fused=True" if has_fused else "foreach=True"
     made = evidence.code.calls(name)
@@ -111,6 +117,21 @@ def _steps(evidence: Evidence) -> tuple[Columns, str]:
     longest = max(totals, key=lambda name: totals[name])
     is_it = np.array([name == longest for name in names])
     return marks.where(is_it[marks.name]), longest
+
+
+def _update(evidence: Evidence, events: Int64s, name: str, steps: int) -> Span:
+    """Give what the steps take that move each tensor once, by its last operator."""
+    operators = evidence.operators
+    calls = np.unique(operators.direct[events])
+    last = calls[operators.named(*_LAST)[calls]]
+    moved = sum(
+        max(tensor_sizes(operators.operands(call)) or [0]) for call in last.tolist()
+    )
+    least = Span(*(2_000.0 * steps,) * 3)
+    if evidence.chip is None or not moved:
+        return least
+    moved *= _TENSORS.get(name, _LEAST_TENSORS)
+    return evidence.chip.pass_over(moved / steps).times(steps)
 
 
 def _launched(evidence: Evidence, steps: Columns) -> Int64s:

@@ -1,0 +1,81 @@
+"""Which of a window's promises are told, in which order, and as what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.profiler.advice.program import Cell, changes_of
+from warpbook_profiler.advice.prediction import Prediction
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.techniques.host.optimizer import optimizer
+
+
+def of_ten() -> Cell:
+    """Lay out ten kernels of a millisecond."""
+    cell = Cell()
+    for _ in range(10):
+        cell.call("aten::mm", 1_000_000)
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize(("usual_ns", "is_told"), [(970_000, False), (400_000, True)])
+def test_a_gain_that_only_the_best_case_has_is_none(
+    tmp_path: Path, usual_ns: int, is_told: bool
+) -> None:
+    evidence = of_ten().evidence(tmp_path)
+    ways = Ways(evidence)
+    for edit, time_ns in zip(
+        (ways.best, ways.usual, ways.worst), (1e5, usual_ns, 1e6), strict=True
+    ):
+        edit.resize(
+            np.arange(10), evidence.gpu.duration_ns, np.full(10, float(time_ns))
+        )
+    advice = Prediction(evidence).of(Proposal("fuse", "", "", ways))
+    assert (advice is not None) is is_told
+
+
+def test_a_bound_comes_after_a_prediction_of_use(tmp_path: Path) -> None:
+    evidence = of_ten().evidence(tmp_path)
+    places = []
+    for kept, is_bound in ((5, False), (1, True)):
+        ways = Ways(evidence)
+        ways.drop(np.arange(kept, 10))
+        advice = Prediction(evidence).of(Proposal("fuse", "", "", ways, is_bound))
+        assert advice is not None
+        places.append(advice.place)
+    assert places == sorted(places)
+
+
+def test_what_the_host_decides_afterwards_is_a_range(tmp_path: Path) -> None:
+    cell = of_ten()
+    for _ in range(100):
+        cell.call("aten::relu", 1_000)
+    cell.wait()
+    evidence = cell.evidence(tmp_path, is_timed=False)
+    ways = Ways(evidence)
+    ways.drop(np.arange(10))
+    advice = Prediction(evidence).of(Proposal("fuse", "", "", ways))
+    assert advice is not None
+    change = advice.change
+    assert (change.basis, change.time_ns) == ("predicted", None)
+    assert change.low_ns is not None and change.high_ns is not None
+    assert "as the host decides then" in change.sentence
+
+
+def test_a_fused_step_moves_each_tensor(tmp_path: Path) -> None:
+    cell = Cell()
+    with cell.operator("Optimizer.step#AdamW.step", category="user_annotation"):
+        for _ in range(40):
+            dims = ((4096, 4096),) * 3
+            cell.call("aten::addcdiv_", *10 * [50_000], dims=dims)
+    cell.wait()
+    change = changes_of(optimizer, cell.evidence(tmp_path))["fused-optimizer"]
+    # 40 tensors of 64 MiB, seven times, at 4,800 bytes per ns
+    least_ns = 40 * 7 * (64 << 20) / 4_800
+    assert change.low_ns is not None
+    assert 0.9 * least_ns < change.low_ns < 1.1 * least_ns
