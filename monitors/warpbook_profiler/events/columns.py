@@ -42,6 +42,8 @@ class Category(IntEnum):
     PYTHON = 7
     #: what a GPU did for a part of the program that the program names itself
     GPU_ANNOTATION = 8
+    #: which stream a call of the same correlation waits for
+    SYNC = 9
 
 
 #: Kineto's activity types, in its memory and in its files.

@@ -75,8 +75,10 @@ class Run:
     bare: BareTimes | None = None
     #: what the system counted of the process meanwhile; None where nobody asked it
     cpu: CpuUse | None = None
-    #: whose events the file has where they are of a device that is not read
+    #: whose device its events are of, where it is none of NVIDIA's or AMD's
     other_device: str = ""
+    #: what links launches and work in the file, where it is not `correlation`
+    linked_by: str = ""
     #: why nothing can be concluded from it, in words; empty where something can
     refusal: str = ""
     #: what a reader must know before believing it, in words

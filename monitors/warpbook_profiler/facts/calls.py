@@ -18,12 +18,18 @@ from warpbook_profiler.events.columns import (
 from warpbook_profiler.events.run import Run
 
 # torch on AMD's GPUs writes HIP's calls as if they were CUDA's
-_LAUNCH = re.compile(
-    r"(cuda|cu|hip)((Ext|Module|ExtModule)?Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset)"
+_CUDA = r"(cuda|cu|hip)(?=[A-Z])"
+#: other devices' calls by what most of them are named after
+LAUNCH = re.compile(
+    rf"{_CUDA}((Ext|Module|ExtModule)?Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset)|"
+    rf"(?!{_CUDA})\w*(Launch|Enqueue|Append|Mem(cpy|set))(?!\w*(Wait|Barrier|Event))"
 )
-_WAIT = re.compile(
-    r"(cuda|cu|hip)\w*Synchronize|(cuda|cu|hip)Memcpy(?!.*(Async|Batch))"
+_OF_CUDA = re.compile(_CUDA)
+#: calls whose one purpose is to wait for the GPU
+WAIT = re.compile(
+    rf"{_CUDA}\w*Synchronize|(?!{_CUDA})\w*(Synchronize|QueueFinish|EventWait$)"
 )
+_WAITING_COPY = re.compile(rf"{_CUDA}Memcpy(?!.*(Async|Batch))")
 # copies to ordinary memory hold the host until they are done
 _BLOCKING_COPY = re.compile(r"Memcpy DtoH .*Pageable")
 _COPY = re.compile(r"(cuda|cu|hip)Memcpy")
@@ -55,15 +61,24 @@ def find_calls(events: Columns, on_gpu: Columns, run: Run) -> Calls:
     """Tell launches and waits from other calls."""
     api = events.only(Category.API)
     api = api.where((api.start_ns < run.code_end_ns) & ~_within_another(api))
-    launches = named(api, _LAUNCH) & ~_while_capturing(api)
     known = api.correlation != NONE
+    linked = known & np.isin(api.correlation, on_gpu.correlation)
+    launches = _launches(api, linked) & ~_while_capturing(api)
     to_pageable = on_gpu.correlation[named(on_gpu, _BLOCKING_COPY)]
     blocking = known & np.isin(api.correlation, to_pageable)
-    waits = named(api, _WAIT) | blocking
-    matched = launches & known & np.isin(api.correlation, on_gpu.correlation)
+    waits = named(api, WAIT) | named(api, _WAITING_COPY) | blocking
+    matched = launches & linked
     launch = _launch_of(on_gpu, api, np.flatnonzero(launches & known))
     read_by = _read_by(api, launches, waits, on_gpu, launch)
     return Calls(api, launches, waits, blocking & launches, read_by, matched, launch)
+
+
+def _launches(api: Columns, linked: Bools) -> Bools:
+    """Choose CUDA's launches by name, and another device's by what launched once."""
+    launching = np.zeros(len(api.names), np.bool_)
+    launching[api.name[linked & ~named(api, _OF_CUDA)]] = True
+    by_name: Bools = launching[api.name]
+    return by_name | (named(api, LAUNCH) & named(api, _OF_CUDA))
 
 
 def _within_another(api: Columns) -> Bools:

@@ -18,6 +18,7 @@ from warpbook_profiler.events.own_marks import marked_ns, of_the_cell
 from warpbook_profiler.events.run import GpuLimits, Run
 from warpbook_profiler.facts.calls import named
 from warpbook_profiler.files.chrome_events import Gathered
+from warpbook_profiler.files.chrome_file import read_pieces
 from warpbook_profiler.files.chrome_parts import gather
 from warpbook_profiler.files.chrome_processes import MOST_MERGED
 from warpbook_profiler.files.chrome_records import Gpu
@@ -72,12 +73,14 @@ def read_chrome_traces(path: str) -> list[Trace]:
     names, owner = gathered.processes_in()
     known = owner != NONE
     if not names or len(names) > MOST_MERGED or known.mean() < _LEAST_KNOWN:
-        events, run = _read(path, gathered, gathered.columns())
+        events, run = _read(path, gathered, gathered.columns(read_pieces(path)))
         return [Trace("", events, replace(run, refusal=_inseparable(names)))]
     gathered.rank, gathered.cpu = None, None
     traces = []
     for at, name in enumerate(names):
-        events, run = _read(path, gathered, gathered.columns(owner == at))
+        events, run = _read(
+            path, gathered, gathered.columns(read_pieces(path), owner == at)
+        )
         note = f"The file holds traces of {len(names):,} processes; this is {name!r}."
         traces.append(Trace(name, events, replace(run, notes=(note, *run.notes))))
     return traces
@@ -124,7 +127,7 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
     """Find the window of the profiled code."""
     end = columns.end_ns
     # of a Python function that began before, or goes on after, nothing is profiled
-    work = ~columns.is_in(Category.OVERHEAD, Category.PYTHON)
+    work = ~columns.is_in(Category.OVERHEAD, Category.PYTHON, Category.SYNC)
     if not work.any():
         work = ~work
     start_ns, end_ns = int(columns.start_ns[work][0]), int(end[work].max())
@@ -141,7 +144,8 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
         for at in distinct(columns.device[on_gpu])
         if 0 <= at < len(names) and names[at]
     ]
-    first = next(filter(None, names), _UNNAMED if on_gpu.any() else None)
+    unnamed = (gathered.other_device or _UNNAMED) if on_gpu.any() else None
+    first = next(filter(None, names), unnamed)
     return Run(
         start_ns=start_ns,
         code_end_ns=code_end_ns,
@@ -155,6 +159,8 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
         versions=gathered.versions,
         cpu=gathered.cpu,
         other_device=gathered.other_device,
+        linked_by=gathered.linked_by,
+        is_torch=gathered.is_torch,
     )
 
 

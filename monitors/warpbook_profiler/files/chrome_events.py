@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
+from functools import cached_property
+from itertools import islice
+from typing import Any
 
-import msgspec
 import numpy as np
-from msgspec import Meta
 
 from warpbook_monitors.budget import CHROME
 from warpbook_profiler.events.columns import (
@@ -19,22 +18,22 @@ from warpbook_profiler.events.columns import (
     Bools,
     Category,
     Columns,
-    Int32s,
     Int64s,
-    KernelShape,
-    Operands,
-    lists_of,
     make_columns,
 )
+from warpbook_profiler.files.chrome_lanes import placed
+from warpbook_profiler.files.chrome_links import FLOWS, USUAL, Arrow, linked
+from warpbook_profiler.files.chrome_operands import operands, parsed, shape
 from warpbook_profiler.files.chrome_processes import merged, owners
 from warpbook_profiler.files.chrome_records import (
-    CATEGORIES,
     NOTHING,
+    OF_A_DEVICE,
     Args,
     Event,
     Gpu,
     OddPiece,
     Piece,
+    category_of,
 )
 from warpbook_profiler.files.chrome_tables import Places, Table, Threads, in_order
 from warpbook_profiler.files.chrome_times import far_away, make_sense, nanoseconds
@@ -45,13 +44,9 @@ from warpbook_profiler.model.use import CpuUse
 MAX_EVENTS = CHROME.items
 #: and so are more different names, launches and operands, in letters.
 MAX_TEXT = CHROME.text_bytes
-_OPERATORS = {name for name, at in CATEGORIES.items() if at == Category.OPERATOR}
-_CALLS = CATEGORIES.keys() - _OPERATORS
 _ANNOTATION = "user_annotation"
 #: whose GPU is where others have a process
 _GPU_ANNOTATION = "gpu_user_annotation"
-#: of accelerators that are none of NVIDIA's or AMD's
-_OF_A_DEVICE = re.compile(r"(?!cuda|hip)(\w+?)_(runtime|driver|ccp_events|insight)$")
 _LONGEST_DEVICE, _LONGEST_PROCESS = 40, 100
 _DEVICES = {
     "xpu": "Intel's XPU",
@@ -59,8 +54,13 @@ _DEVICES = {
     "hpu": "Intel's Gaudi",
     "privateuse1": "a device of PyTorch's PrivateUse1 (such as Ascend's NPU)",
 }
-_Count = Annotated[int, Meta(ge=0, le=2**40)]
-_Triple = tuple[_Count, _Count, _Count]
+#: what compilers and drivers add to a kernel's name
+_DECORATION = re.compile(r"(\.kd|\s*\[clone [^\]]*\])+$")
+#: XLA's name of a copy
+_XLA_COPY = re.compile(r"Memcpy([HDP])2([HDP])$")
+_SIDES = {"H": "Host", "D": "Device", "P": "Device"}
+#: no program names more processes and threads
+_MOST_LABELS = 10_000
 _NO_ARGS = Args()
 #: between parts of a text; JSON never holds this byte as it is
 _JOIN = b"\0".join
@@ -80,6 +80,8 @@ _OF_CALLS = {
     "device": "q",
     "stream": "q",
     "correlation": "q",
+    "older_external": "q",
+    "correlation_id": "q",
     "size_bytes": "q",
 }
 
@@ -95,8 +97,12 @@ class Gathered:
     versions: dict[str, str] = field(default_factory=dict)
     #: what the process took of the CPU, where warpbook saved the trace
     cpu: CpuUse | None = None
-    #: whose events there are of a device that is not read
+    #: whose device the events are of, where it is none of NVIDIA's or AMD's
     other_device: str = ""
+    #: what links launches and work, if it is not the usual key
+    linked_by: str = ""
+    #: what the file calls its processes, and with a number their threads
+    labels: dict[tuple[int | str, int], str] = field(default_factory=dict)
     #: when the profiler says that it recorded: start and duration in µs, one or none
     recorded: list[tuple[float, float]] = field(default_factory=list)
     #: events whose times make no sense
@@ -120,6 +126,7 @@ class Gathered:
         self.rank = self.rank if later.rank is None else later.rank
         self.cpu = later.cpu or self.cpu
         self.other_device = self.other_device or later.other_device
+        self.labels |= later.labels
         self._extend(later.recorded)
         self.odd_fields += later.odd_fields
         self.versions |= later.versions
@@ -165,28 +172,41 @@ class Gathered:
         self.versions |= piece.versions
         self.cpu = piece.cpu or self.cpu
         records = piece.events or []
-        for device in filter(
-            None, map(_OF_A_DEVICE.match, sorted({record.cat for record in records}))
-        ):
+        kinds = {cat: category_of(cat) for cat in {record.cat for record in records}}
+        for device in filter(None, map(OF_A_DEVICE.match, sorted(kinds))):
             self.other_device = _DEVICES.get(device[1], device[1][:_LONGEST_DEVICE])
-        recorded = [
-            (record.ts, record.dur)
-            for record in records
-            if record.cat == "Trace"
-            and record.dur
-            and make_sense(record.ts, record.dur)
-        ]
-        self._extend(recorded)
+        if "Trace" in kinds:
+            recorded = [
+                (record.ts, record.dur)
+                for record in records
+                if record.cat == "Trace"
+                and record.dur
+                and make_sense(record.ts, record.dur)
+            ]
+            self._extend(recorded)
+        if "" in kinds:
+            self._add_labels([record for record in records if record.ph == "M"])
+        operators = {cat for cat, at in kinds.items() if at is Category.OPERATOR}
+        calls = {cat for cat, at in kinds.items() if at is not None} - operators
         self._add_operators(
             [
                 record
                 for record in records
-                if record.cat in _OPERATORS and record.ph == "X"
+                if record.cat in operators and record.ph == "X"
             ]
         )
         self._add_calls(
-            [record for record in records if record.cat in _CALLS and record.ph == "X"]
+            [record for record in records if record.cat in calls and record.ph == "X"],
+            kinds,
         )
+
+    def _add_labels(self, records: list[Event]) -> None:
+        for record in records[: _MOST_LABELS - len(self.labels)]:
+            if record.args and record.name in ("process_name", "thread_name"):
+                is_thread = record.name == "thread_name"
+                at = self.threads[record.tid] if is_thread else NONE
+                label = bytes(record.args.name)[1:_LONGEST_PROCESS].decode("latin-1")
+                self.labels[record.pid, at] = label.strip('"')
 
     def _add_operators(self, events: list[Event]) -> None:
         args, places = self._add_common(self.operators, events), self.operands
@@ -201,18 +221,31 @@ class Gathered:
             ],
         )
 
-    def _add_calls(self, events: list[Event]) -> None:
+    def _add_calls(
+        self, events: list[Event], kinds: dict[str, Category | None]
+    ) -> None:
         args, places = self._add_common(self.calls, events), self.shapes
         self.calls.add(
-            category=[CATEGORIES[event.cat] for event in events],
+            category=[kinds[event.cat] for event in events],
             device=[
                 event.pid
                 if event.cat == _GPU_ANNOTATION and isinstance(event.pid, int)
                 else a.device
                 for event, a in zip(events, args, strict=True)
             ],
-            stream=[a.stream for a in args],
+            stream=[
+                a.wait_on_stream
+                if a.wait_on_stream != NONE
+                else a.stream
+                if a.stream != NONE
+                else a.sycl_queue
+                if a.sycl_queue != NONE
+                else a.hsa_queue
+                for a in args
+            ],
             correlation=[a.correlation for a in args],
+            older_external=[a.older_external for a in args],
+            correlation_id=[a.correlation_id for a in args],
             size_bytes=[a.bytes for a in args],
             text=[
                 NONE
@@ -225,22 +258,42 @@ class Gathered:
     def _add_common(self, to: Table, events: list[Event]) -> list[Args]:
         names, threads, processes = self.names, self.threads, self.processes
         args = [event.args or _NO_ARGS for event in events]
-        external = [a.external for a in args]
-        if to is self.calls:
-            # their links were written otherwise before torch 1.13
-            external = [
-                a.older_external if link == NONE else link
-                for a, link in zip(args, external, strict=True)
-            ]
         to.add(
             name=[names[event.name] for event in events],
             start_us=[event.ts for event in events],
             duration_us=[event.dur for event in events],
             thread=[threads[event.tid] for event in events],
             process=[processes[event.pid] for event in events],
-            external=external,
+            external=[a.external for a in args],
         )
         return args
+
+    @cached_property
+    def _calls(self) -> dict[str, Any]:
+        """Give all calls, once all are there: some are known by their process alone."""
+        places = {at: str(pid) for pid, at in self.processes.items()}
+        labels = {(at, NONE): name for at, name in places.items()} | {
+            (self.processes[pid], at): label
+            for (pid, at), label in self.labels.items()
+            if pid in self.processes
+        }
+        calls = self.calls.whole()
+        category, device = placed(calls, tuple(self.names), labels)
+        return calls | {"category": category, "device": device}
+
+    def _arrows(self, pieces: Iterable[Piece]) -> Iterator[Arrow]:
+        for piece in pieces:
+            for record in piece.events or ():
+                if record.cat in FLOWS and record.pid in self.processes:
+                    process = self.processes[record.pid]
+                    thread = self.threads[record.tid]
+                    yield Arrow(record.cat, record.id, process, thread, record.ts)
+
+    @property
+    def is_torch(self) -> bool:
+        """Tell whether all work on a GPU has a category, as torch's profiler writes."""
+        unnamed = self.calls.whole()["category"] == Category.OTHER
+        return not np.isin(self._calls["category"][unnamed], ON_GPU).any()
 
     @property
     def recorded_ns(self) -> tuple[int, int] | None:
@@ -275,21 +328,22 @@ class Gathered:
 
     def _both(self, name: str) -> Any:
         """Give a column of operators and calls; NONE where operators have none."""
-        operators, calls = self.operators.whole(), self.calls.whole()
+        operators, of_calls = self.operators.whole(), self._calls[name]
         if name not in operators:
             value = Category.OPERATOR if name == "category" else NONE
             # there is no less than none
-            calls[name] = np.maximum(calls[name], NONE)
-            operators[name] = np.full(len(self.operators), value, calls[name].dtype)
-        return np.concatenate([operators[name], calls[name]])
+            of_calls = np.maximum(of_calls, NONE)
+            operators[name] = np.full(len(self.operators), value, of_calls.dtype)
+        return np.concatenate([operators[name], of_calls])
 
-    def columns(self, chosen: Bools | None = None) -> Columns:
+    def columns(self, pieces: Iterable[Piece], chosen: Bools | None = None) -> Columns:
         """Put operators and calls together.
 
         Args:
+            pieces: of the file once more; read where no number links its events.
             chosen: those of one process, in a merged file.
         """
-        both, operators, calls = self._both, self.operators.whole(), self.calls.whole()
+        both, operators, calls = self._both, self.operators.whole(), self._calls
         start_us, duration_us = both("start_us"), both("duration_us")
         sensible = make_sense(start_us, duration_us)
         category = both("category")
@@ -298,90 +352,61 @@ class Gathered:
             start_us[sensible], duration_us[sensible], on_host[sensible], self.recorded
         )
         self.senseless = len(sensible) - int(np.count_nonzero(sensible))
-        kept = sensible if self.senseless else slice(None)
+        sensible &= category != Category.OTHER
         if chosen is not None:
-            kept = sensible & chosen
+            sensible &= chosen
+        kept: Any = slice(None) if sensible.all() else sensible
+        of_calls = sensible[len(self.operators) :] if kept is sensible else kept
+        number, key = linked(
+            {name: column[of_calls] for name, column in calls.items()},
+            tuple(self.names),
+            # no file has more than two ends for each call and its work
+            islice(self._arrows(pieces), 2 * len(self.calls)),
+        )
+        self.linked_by = "" if key is USUAL else key.name
+        category = category[kept]
+        no_numbers = np.full(len(category) - len(number), NONE, np.int64)
+        external = np.maximum(both("external"), both("older_external"))
         stream = both("stream")
         is_kernel = calls["category"] == Category.KERNEL
         # where kernels are, only operators that put one on the GPU are ever modelled
-        is_linked = np.isin(operators["external"], calls["external"][is_kernel])
+        of_kernels = external[len(self.operators) :][is_kernel]
+        is_linked = np.isin(operators["external"], of_kernels)
         if not is_kernel.any():
             is_linked[:] = True
         no_number = np.full(len(self.calls), NONE, np.int64)
         no_shape = np.full(len(self.operators), NONE, np.int32)
         no_operand = np.full(len(self.calls), NONE, np.int32)
-        shape = np.where(is_kernel, calls["text"], NONE)
-        operand = np.where(is_linked, operators["text"], NONE)
+        shapes = np.where(is_kernel, calls["text"], NONE)
+        texts = np.where(is_linked, operators["text"], NONE)
         return make_columns(
-            names=(tuple(self.names), both("name")[kept]),
-            categories=category[kept],
+            names=(tuple(map(_plain, self.names)), both("name")[kept]),
+            categories=category,
             start_ns=self.base_ns + nanoseconds(start_us[kept]),
             duration_ns=nanoseconds(duration_us[kept]),
             device=both("device")[kept],
             track=np.where(stream == NONE, both("thread"), stream)[kept],
-            correlation=both("correlation")[kept],
+            correlation=np.concatenate([no_numbers, np.maximum(number, NONE)]),
             size_bytes=both("size_bytes")[kept],
-            external=np.maximum(both("external"), NONE)[kept],
+            external=np.maximum(external, NONE)[kept],
             annotates=np.concatenate(
                 [operators["annotates"] != 0, np.zeros(len(self.calls), np.bool_)]
             )[kept],
             sequence=np.concatenate(
                 [np.maximum(operators["sequence"], NONE), no_number]
             )[kept],
-            shapes=_parsed(
-                self.shapes, np.concatenate([no_shape, shape])[kept], _shape
-            ),
-            operands=_parsed(
-                self.operands, np.concatenate([operand, no_operand])[kept], _operands
+            shapes=parsed(self.shapes, np.concatenate([no_shape, shapes])[kept], shape),
+            operands=parsed(
+                self.operands, np.concatenate([texts, no_operand])[kept], operands
             ),
         )
 
 
-_T = TypeVar("_T")
-
-
-def _parsed(
-    texts: Iterable[bytes], position: Int32s, parse: Callable[[list[bytes]], _T]
-) -> tuple[tuple[_T, ...], Int32s]:
-    """Parse each text that is in use; what can't be parsed is not known."""
-    used = np.bincount(position[position != NONE])
-    place = np.full(len(used) + 1, NONE, np.int32)  # NONE is the last
-    parsed: list[_T] = []
-    wanted = [
-        (text, at) for at, text in enumerate(texts) if at < len(used) and used[at]
-    ]
-    # sorted, so that the order of the file's events decides nothing
-    for text, at in sorted(wanted):
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            parsed.append(parse(text.split(b"\0")))
-            place[at] = len(parsed) - 1
-    return tuple(parsed), place[position]
-
-
-def _shape(text: list[bytes]) -> KernelShape:
-    grid, block, registers, shared = text
-    return KernelShape(
-        msgspec.json.decode(grid, type=_Triple),
-        msgspec.json.decode(block, type=_Triple),
-        msgspec.json.decode(registers or b"0", type=_Count),
-        msgspec.json.decode(shared or b"0", type=_Count),
-    )
-
-
-def _operands(text: list[bytes]) -> Operands:
-    dims, dtypes, scalars = text
-    # a list of tensors (as of aten::cat) nests one level deeper
-    operands = msgspec.json.decode(
-        dims, type=tuple[tuple[_Count | tuple[_Count, ...], ...], ...]
-    )
-    return Operands(
-        tuple(
-            tuple(size for size in operand if isinstance(size, int))
-            if all(isinstance(size, int) for size in operand)
-            else ()
-            for operand in operands
-        ),
-        msgspec.json.decode(dtypes or b"[]", type=tuple[str, ...]),
-        msgspec.json.decode(scalars or b"[]", type=tuple[str, ...]),
-        lists_of(operands),
-    )
+def _plain(name: str) -> str:
+    """Take a kernel's name without what was added to it, and XLA's copy as CUPTI's."""
+    copy = _XLA_COPY.match(name)
+    if copy:
+        source, target = copy.groups()
+        sides = f"{_SIDES[source]} -> {_SIDES[target]}"
+        return f"Memcpy {source}to{target} ({sides})"
+    return _DECORATION.sub("", name)

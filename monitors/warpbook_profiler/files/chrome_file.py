@@ -43,7 +43,8 @@ _TAIL_BYTES = 20_000
 _DECODER = msgspec.json.Decoder(Piece, strict=False)
 #: two events, or what looks so
 BETWEEN = re.compile(rb"\}\s*,\s*\{")
-_OPENING = b'{"traceEvents":['
+_OPENING_OF_A_LIST = b'{"traceEvents":'
+_OPENING = _OPENING_OF_A_LIST + b"["
 _CLOSING = b'},{"ph":"rest"}]}'
 _MARK = "rest"
 _EVENTS = b'"traceEvents"'
@@ -60,9 +61,8 @@ _UNSIGNED = re.compile(
 )
 #: torch on Windows writes paths as they are; what is an escape stays one
 _BACKSLASH = re.compile(rb'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
-#: a list of events without what stands beside them, and one whose times are texts
-_LIST = re.compile(rb"\s*\[")
-_TEXT_TIMES = re.compile(rb'"ts"\s*:\s*"')
+#: a list of events without what stands beside them
+LIST = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: a name may hold them as they are; outside of names they mean as much as a space
 _WITHOUT_CONTROLS = bytes.maketrans(bytes(range(32)), b" " * 32)
@@ -93,14 +93,15 @@ def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
         TraceFileError: it is damaged, too large, or no such trace.
     """
     opening, text, total = _OPENING if part.begin else b"", b"", 0
+    closing = b""
     read_bytes = [PIECE_BYTES]
     for chunk in _chunks(path, part, read_bytes):
         total += len(chunk)
         if total > MAX_TRACE_BYTES:
             raise TraceTooLarge(path, f"larger than {MAX_TRACE_BYTES:,} bytes.")
         text += chunk
-        if total == len(chunk) and not part.begin and _LIST.match(text):
-            raise NotATrace(path, _of_a_list(text))
+        if total == len(chunk) and not part.begin and LIST.match(text):
+            opening, closing = _OPENING_OF_A_LIST, b"}"
         cut = BETWEEN.search(text, max(0, len(text) - _TAIL_BYTES))
         piece = cut and _until_mark(path, opening + text[: cut.start()] + _CLOSING)
         if cut and piece:
@@ -117,7 +118,7 @@ def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
         yield last
         return
     try:
-        piece = _decode(opening + text)
+        piece = _decode(opening + text + closing)
     except msgspec.ValidationError as problem:
         raise _refused(path, problem) from None
     except (msgspec.MsgspecError, RecursionError) as problem:
@@ -127,17 +128,6 @@ def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
     if piece.events is None:
         raise _refused(path, "it holds no list of events")
     yield piece
-
-
-def _of_a_list(text: bytes) -> str:
-    """Name who writes a list of events, by its begin."""
-    whose = "older versions of torch and other tools write"
-    if _TEXT_TIMES.search(text):
-        whose = "torch_npu writes for Ascend's NPUs"
-    return (
-        f"a list of events alone, as {whose}, is not read: torch.profiler's "
-        "export_chrome_trace writes an object with traceEvents."
-    )
 
 
 def _until_mark(path: str, text: bytes) -> Piece | None:

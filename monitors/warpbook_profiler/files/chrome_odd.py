@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from warpbook_profiler.files.chrome_links import FLOWS
 from warpbook_profiler.files.chrome_records import (
-    CATEGORIES,
     Args,
     Event,
     Gpu,
     Head,
     OddPiece,
+    category_of,
 )
 
 #: such a time is invalid, so that the event is left out and counted
@@ -87,7 +88,9 @@ def _event(text: msgspec.Raw) -> tuple[Event, int]:
         kind = msgspec.json.decode(text, type=_Kind)
     except msgspec.ValidationError:
         return Event(), 1
-    if kind.ph != "X" or kind.cat not in CATEGORIES:
+    if kind.cat not in FLOWS and (
+        kind.ph not in ("X", "M") or category_of(kind.cat) is None
+    ):
         # of no use, whatever it says; the mark that ends a piece is one of these
         return Event(kind.ph), 0
     encoded = fields.pop("args", None)

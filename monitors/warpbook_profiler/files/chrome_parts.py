@@ -22,6 +22,7 @@ from warpbook_monitors.python_path import NOWHERE, own_path
 from warpbook_profiler.files.chrome_events import Gathered
 from warpbook_profiler.files.chrome_file import (
     BETWEEN,
+    LIST,
     MAX_TRACE_BYTES,
     WHOLE,
     Part,
@@ -119,7 +120,10 @@ def _started(path: str, part: Part) -> Iterator[IO[bytes]]:
 
 
 def _parts(path: str) -> list[Part]:
-    """Cut a file where an event seems to end; a compressed one can't be cut."""
+    """Cut a file where an event seems to end.
+
+    A compressed one can't be cut, nor one that is a list: its end is its own.
+    """
     size = Path(path).stat().st_size
     worth_bytes = FORKED_PART_BYTES if _is_alone() else PART_BYTES
     count = min(usable_cores(), _MOST_PARTS, size // worth_bytes)
@@ -127,6 +131,8 @@ def _parts(path: str) -> list[Part]:
         return [WHOLE]
     parts, begin = [], 0
     with Path(path).open("rb") as file:
+        if LIST.match(file.read(_SEARCHED_BYTES)):
+            return [WHOLE]
         for number in range(1, count):
             at = max(size * number // count, begin)
             file.seek(at)

@@ -54,7 +54,7 @@ def owners(
     """
     owner = np.full(len(process), NONE, np.int64)
     is_call = category == Category.API
-    on_gpu = np.isin(category, (*ON_GPU, Category.GPU_ANNOTATION))
+    on_gpu = np.isin(category, (*ON_GPU, Category.GPU_ANNOTATION, Category.SYNC))
     owner[~on_gpu] = np.where(np.isin(process, processes), process, NONE)[~on_gpu]
     by_form: dict[str, set[int]] = {}
     for host in processes:

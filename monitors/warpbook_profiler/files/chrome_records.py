@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import msgspec
@@ -15,13 +16,32 @@ Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 NOTHING = msgspec.Raw(b"")
 
 #: before torch 1.13 the categories were words of another kind
-CATEGORIES = KINETO_CATEGORIES | {
+_CATEGORIES = KINETO_CATEGORIES | {
     "Kernel": Category.KERNEL,
     "Memcpy": Category.COPY,
     "Memset": Category.MEMSET,
     "Runtime": Category.API,
     "Operator": Category.OPERATOR,
+    "cuda_sync": Category.SYNC,
+    # what it is, its process and thread tell
+    "": Category.OTHER,
 }
+#: of accelerators that are none of NVIDIA's or AMD's, and what their events are
+OF_A_DEVICE = re.compile(
+    r"(?!cuda|hip|cpu)(\w+?)_(runtime|driver|op|ccp_events|insight)$"
+)
+_OF_A_DEVICE = {
+    "runtime": Category.API,
+    "driver": Category.API,
+    "op": Category.API,
+    "ccp_events": Category.KERNEL,
+}
+
+
+def category_of(cat: str) -> Category | None:
+    """Return what events of a file's category are, None if they are of no use."""
+    device = OF_A_DEVICE.match(cat)
+    return _OF_A_DEVICE.get(device[2]) if device else _CATEGORIES.get(cat)
 
 
 # fields are in the file's order, in which the decoder finds them at once
@@ -45,6 +65,15 @@ class Args(Struct, gc=False):
     block: msgspec.Raw = NOTHING
     #: before torch 1.13
     older_external: Int = field(name="external id", default=NONE)
+    #: XLA's
+    correlation_id: Int = NONE
+    #: streams, as Intel and AMD name them
+    sycl_queue: Int = field(name="sycl queue", default=NONE)
+    hsa_queue: Int = NONE
+    #: of a `cuda_sync`, the stream of the event that is waited for
+    wait_on_stream: Int = NONE
+    #: of a record that names a process or a thread
+    name: msgspec.Raw = NOTHING
 
 
 class Bare(Struct, gc=False):
@@ -57,6 +86,8 @@ class Bare(Struct, gc=False):
     tid: Int | str = 0
     ts: float = 0.0
     dur: float = 0.0
+    #: of an arrow from one event to another
+    id: Int | str = NONE
 
 
 class Event(Bare, gc=False):

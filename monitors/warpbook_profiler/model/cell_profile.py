@@ -73,6 +73,8 @@ class Completeness(Struct, frozen=True):
     profiler_ns: int = 0
     #: why nothing is concluded from it; empty where the verdict stands
     refusal: str = ""
+    #: what links launches and work in a file, where it is not `correlation`
+    linked_by: str = ""
 
 
 class PathRow(Struct, frozen=True):

@@ -91,7 +91,7 @@ class CopyTotal(Struct, frozen=True):
 
     #: "HtoD", "DtoH", "DtoD", "PtoP", ... as CUPTI names it
     direction: str
-    #: of the host's side: "pinned", "pageable", or "" between GPUs
+    #: of the host's side: "pinned", "pageable", or "" between GPUs and where not told
     host_memory: str
     calls: int
     time_ns: int

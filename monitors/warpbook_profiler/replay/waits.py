@@ -1,6 +1,6 @@
 """What each call of the host waited for on the GPU.
 
-A trace does not name the stream or event of a wait: it is what the recorded times
+Most traces do not name the stream or event of a wait: it is what the recorded times
 allow. A call that returned before the work was done did not wait for it.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpbook_profiler.events.columns import NONE, Bools, Columns, Int64s
+from warpbook_profiler.events.columns import NONE, Bools, Category, Columns, Int64s
 from warpbook_profiler.facts.calls import named
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.host import Floats, Host
@@ -74,7 +74,8 @@ def find_waits(host: Host, pieces: Pieces, trace: Trace) -> Waits:
     rest = is_wait & ~for_event & ~own
     rest[for_all] = False
     rows = np.flatnonzero(rest & (launched > 0))
-    take(rows, STREAM, *_streams(pieces, launched[rows], end[rows]))
+    told = _told(pieces, trace, api.correlation[host.row[rows]])
+    take(rows, STREAM, *_streams(pieces, launched[rows], end[rows], told))
     waited = (kind != NOTHING) & (done > host.start_ns)
     took = host.duration_ns
     short = np.minimum(took, _MOST_LAG_NS)
@@ -124,20 +125,40 @@ def _latest_done(
     return which, done
 
 
-def _streams(pieces: Pieces, launched: Int64s, end_ns: Floats) -> tuple[Int64s, Floats]:
-    """Give the stream of a wait: the last launch's, else the one that fits best."""
+def _told(pieces: Pieces, trace: Trace, calls: Int64s) -> Int64s:
+    """Give the stream that the trace names for waits of these ids, or NONE."""
+    told, on_gpu = trace.events.only(Category.SYNC), trace.on_gpu
+    if not len(told):
+        return np.full(len(calls), NONE, np.int64)
+    places = zip(on_gpu.device.tolist(), on_gpu.track.tolist(), strict=True)
+    streams = dict(zip(places, pieces.stream[pieces.piece].tolist(), strict=True))
+    named_by = zip(told.device.tolist(), told.track.tolist(), strict=True)
+    of_call = dict(
+        zip(told.correlation.tolist(), map(streams.get, named_by), strict=True)
+    )
+    found = [of_call.get(call) for call in calls.tolist()]
+    return np.array([NONE if one is None else one for one in found], np.int64)
+
+
+def _streams(
+    pieces: Pieces, launched: Int64s, end_ns: Floats, told: Int64s
+) -> tuple[Int64s, Floats]:
+    """Give a wait's stream: as told, else the last launch's, else what fits best."""
     last = launched - 1
     stream = pieces.stream[last]
     done = np.maximum(pieces.before_ns, pieces.end_ns)[last]
-    unfit = np.flatnonzero(done > end_ns + _TOLERANCE_NS)
+    unfit = np.flatnonzero((done > end_ns + _TOLERANCE_NS) | (told != NONE))
     best = np.full(len(unfit), LONG_AGO_NS)
     for number in range(min(pieces.streams, _MOST_STREAMS)):
         mine = np.flatnonzero(pieces.stream == number)
         place = np.searchsorted(mine, launched[unfit]) - 1
         ends = np.maximum(pieces.before_ns, pieces.end_ns)[mine[np.maximum(place, 0)]]
         fits = (place >= 0) & (ends <= end_ns[unfit] + _TOLERANCE_NS) & (ends > best)
+        fits &= (told[unfit] == NONE) | (told[unfit] == number)
         best[fits] = ends[fits]
         stream[unfit[fits]], done[unfit[fits]] = number, ends[fits]
+    # a stream that was told and does not fit is waited for no more
+    done[unfit[(told[unfit] != NONE) & (best == LONG_AGO_NS)]] = np.inf
     return stream, done
 
 

@@ -37,6 +37,7 @@ def groups(
     matched: int,
     gpu_recorded: bool = True,
     bare: BareRun | None = None,
+    linked_by: str = "",
 ) -> tuple[FigureGroup, ...]:
     """Give all groups that have something to tell, the bare run's first.
 
@@ -45,11 +46,12 @@ def groups(
         matched: launches whose work on the GPU was found.
         gpu_recorded: else nobody knows whether the GPU was busy.
         bare: the same without the profiler, where it is known.
+        linked_by: what tells that they are theirs, where it is not the usual key.
     """
     of_title = {
         "Without the profiler": () if bare is None else figures(bare),
         "Time of the GPU": _gpu_time(metrics, gpu_recorded),
-        "Launches and waits": _launches(metrics, matched),
+        "Launches and waits": _launches(metrics, matched, linked_by),
         "Copies and communication": _traffic(metrics),
         "Kernels": _kernels(metrics),
     }
@@ -91,11 +93,15 @@ def _gpu_time(metrics: Metrics, gpu_recorded: bool) -> Iterator[tuple[str, str]]
     yield "Idle, for the profiler", part(idle.profiler_ns)
 
 
-def _launches(metrics: Metrics, matched: int) -> Iterator[tuple[str, str]]:
+def _launches(
+    metrics: Metrics, matched: int, linked_by: str
+) -> Iterator[tuple[str, str]]:
     if not metrics.launches:
         return
     lost = metrics.launches - matched
     yield "Launches, matched", f"{metrics.launches:,}, {matched:,}"
+    if linked_by:
+        yield "– linked by", linked_by
     if lost:
         yield "Lost", f"{lost:,} ({share(lost / metrics.launches)})"
     times = metrics.launch

@@ -126,8 +126,10 @@ def _groups(profile: CellProfile) -> tuple[FigureGroup, ...]:
     of_cpu = cpu_words.groups(profile.cpu)
     if profile.metrics is None:
         return of_cpu
-    matched = profile.completeness.matched
-    of_gpu = figure_groups.groups(profile.metrics, matched, bare=profile.bare)
+    whole = profile.completeness
+    of_gpu = figure_groups.groups(
+        profile.metrics, whole.matched, bare=profile.bare, linked_by=whole.linked_by
+    )
     return (*of_cpu, *of_gpu)
 
 

@@ -49,6 +49,8 @@ class Whole(Struct, frozen=True):
     warnings: tuple[str, ...]
     #: events with times that can't be
     corrupt: int = 0
+    #: what links launches and work in the file, where it is not `correlation`
+    linked_by: str = ""
 
 
 class TraceReport(Struct, frozen=True):
@@ -145,6 +147,7 @@ def report(events: Columns, run: Run) -> TraceReport:
             metrics.idle.profiler_ns,
             (*((set_up.sentence,) if set_up else ()), *cell.completeness.warnings),
             cell.completeness.corrupt,
+            cell.completeness.linked_by,
         ),
         kernels=cell.kernels,
         copies=cell.copies,
@@ -205,6 +208,7 @@ def merge(
                 for warning in rank.completeness.warnings
             ),
             sum(rank.completeness.corrupt for rank in ordered),
+            slowest.completeness.linked_by,
         ),
         communication,
         tuple(ordered),

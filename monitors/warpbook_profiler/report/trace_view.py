@@ -59,8 +59,13 @@ def _figures(report: TraceReport) -> Iterator[tuple[str, str]]:
 def _groups(report: TraceReport) -> tuple[FigureGroup, ...]:
     if report.cpu is not None:
         return cpu_words.groups(report.cpu)
+    whole = report.completeness
     return figure_groups.groups(
-        report.metrics, report.completeness.matched, report.gpu_recorded, report.bare
+        report.metrics,
+        whole.matched,
+        report.gpu_recorded,
+        report.bare,
+        whole.linked_by,
     )
 
 

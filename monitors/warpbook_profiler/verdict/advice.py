@@ -51,6 +51,11 @@ _LOW_SHARE = 0.5
 
 def copied_better(copies: CopyTotal) -> Advice:
     """Say what to change about copies between host and GPU."""
+    if not copies.host_memory:
+        return "copy-overlap", (
+            "Copy less, or overlap copies with kernels on another stream. From which "
+            "kind of memory they are, the trace does not tell."
+        )
     if copies.host_memory != "pinned":
         return "pinned-memory", (
             "Copy from pinned memory with non_blocking=True, and overlap copies with "

@@ -116,10 +116,15 @@ def examine(trace: Trace) -> Completeness:
             f"{units.share(profiler_ns / window_ns)} of the window was the profiler's "
             "own work, so nothing can be concluded. Profile again, or a longer run."
         )
+    remedy = (
+        "Calls and work have no ids (correlation) in common."
+        if len(calls.api)
+        else "Record CUDA's calls too."
+    )
     if len(on_gpu) and not calls.matched.any() and _busy_ns(on_gpu) < window_ns / 2:
         reasons.append(
             "The trace holds work of the GPU and no call that put it there, so nobody "
-            f"can say why the GPU idled. {_remedy(run, launches)}"
+            f"can say why the GPU idled. {remedy}"
         )
     return Completeness(
         launches=launches,
@@ -130,6 +135,7 @@ def examine(trace: Trace) -> Completeness:
         corrupt=corrupt,
         profiler_ns=profiler_ns,
         refusal=next(filter(None, reasons), ""),
+        linked_by=run.linked_by,
     )
 
 
@@ -233,14 +239,6 @@ def _corrupt(corrupt: int, pieces: int, run: Run) -> str:
         f"Too many times are wrong (wrong: {corrupt:,}, events on the GPU: "
         f"{pieces:,}), so nothing can be concluded. Profile again."
     )
-
-
-def _remedy(run: Run, launches: int) -> str:
-    if run.other_device:
-        return f"Calls of {run.other_device} are not read."
-    if launches:
-        return "Calls and work have no ids (correlation) in common."
-    return "Record CUDA's calls too."
 
 
 def _busy_ns(on_gpu: Columns) -> int:

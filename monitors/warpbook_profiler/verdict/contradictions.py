@@ -22,7 +22,7 @@ from warpbook_profiler.events.columns import (
     rows_by,
 )
 from warpbook_profiler.events.intervals import Coverage, union_ns
-from warpbook_profiler.facts.calls import named
+from warpbook_profiler.facts.calls import WAIT, named
 from warpbook_profiler.facts.trace import Trace
 
 #: the clocks of GPU and host agree to a few microseconds
@@ -39,7 +39,6 @@ _GAP_NS = 10_000
 _EARLY_LAUNCH = re.compile(r"(cuda|cu)(LaunchKernelEx|GraphLaunch)")
 _EARLY_SINCE, _EARLY_NS = (9, 0), 10_000
 _DEVICE_WAIT = re.compile(r"(cuda|hip)DeviceSynchronize|cuCtxSynchronize")
-_WAIT = re.compile(r"(cuda|cu|hip)\w*Synchronize")
 #: Below this share nobody would draw another conclusion ...
 _TOLERATED_SHARE = 0.05
 #: ... nor with so much of the window in waits for what was not recorded; of the second
@@ -170,7 +169,7 @@ def _unseen(trace: Trace) -> Iterator[Contradiction]:
     """Find waits for the GPU while it, as far as was recorded, did nothing."""
     run, on_gpu, calls = trace.run, trace.on_gpu, trace.calls
     api = trace.events.only(Category.API)
-    waits = api.where(named(api, _WAIT))
+    waits = api.where(named(api, WAIT))
     launches_ns = calls.api.start_ns[calls.launches]
     # before anything was launched, somebody waits for what came before the trace
     waits = waits.where(waits.start_ns >= launches_ns.min(initial=run.end_ns))

@@ -77,6 +77,9 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         return
     if evidence.busy_ns > _MOST_BUSY * evidence.bare_run.time_ns:
         return
+    # another maker's graphs are others
+    if evidence.run.other_device:
+        return
     # who records graphs has them already
     if named(evidence.calls.api, _CAPTURE).any():
         return

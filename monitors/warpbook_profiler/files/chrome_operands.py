@@ -1,0 +1,70 @@
+"""How kernels were launched and operators called, parsed once for each text."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Annotated, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from warpbook_profiler.events.columns import (
+    NONE,
+    Int32s,
+    KernelShape,
+    Operands,
+    lists_of,
+)
+
+_Count = Annotated[int, Meta(ge=0, le=2**40)]
+_Triple = tuple[_Count, _Count, _Count]
+_T = TypeVar("_T")
+
+
+def parsed(
+    texts: Iterable[bytes], position: Int32s, parse: Callable[[list[bytes]], _T]
+) -> tuple[tuple[_T, ...], Int32s]:
+    """Parse each text that is in use; what can't be parsed is not known."""
+    used = np.bincount(position[position != NONE])
+    place = np.full(len(used) + 1, NONE, np.int32)  # NONE is the last
+    parsed: list[_T] = []
+    wanted = [
+        (text, at) for at, text in enumerate(texts) if at < len(used) and used[at]
+    ]
+    # sorted, so that the order of the file's events decides nothing
+    for text, at in sorted(wanted):
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            parsed.append(parse(text.split(b"\0")))
+            place[at] = len(parsed) - 1
+    return tuple(parsed), place[position]
+
+
+def shape(text: list[bytes]) -> KernelShape:
+    grid, block, registers, shared = text
+    return KernelShape(
+        msgspec.json.decode(grid, type=_Triple),
+        msgspec.json.decode(block, type=_Triple),
+        msgspec.json.decode(registers or b"0", type=_Count),
+        msgspec.json.decode(shared or b"0", type=_Count),
+    )
+
+
+def operands(text: list[bytes]) -> Operands:
+    dims, dtypes, scalars = text
+    # a list of tensors (as of aten::cat) nests one level deeper
+    sizes = msgspec.json.decode(
+        dims, type=tuple[tuple[_Count | tuple[_Count, ...], ...], ...]
+    )
+    return Operands(
+        tuple(
+            tuple(size for size in operand if isinstance(size, int))
+            if all(isinstance(size, int) for size in operand)
+            else ()
+            for operand in sizes
+        ),
+        msgspec.json.decode(dtypes or b"[]", type=tuple[str, ...]),
+        msgspec.json.decode(scalars or b"[]", type=tuple[str, ...]),
+        lists_of(sizes),
+    )
