@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -21,8 +20,8 @@ from warpbook_profiler.events.columns import (
     Int64s,
     make_columns,
 )
-from warpbook_profiler.files.chrome_lanes import placed
-from warpbook_profiler.files.chrome_links import FLOWS, USUAL, Arrow, linked
+from warpbook_profiler.files.chrome_links import OTHER_KEYS, USUAL, arrows, linked
+from warpbook_profiler.files.chrome_names import placed, plain
 from warpbook_profiler.files.chrome_operands import operands, parsed, shape
 from warpbook_profiler.files.chrome_processes import merged, owners
 from warpbook_profiler.files.chrome_records import (
@@ -54,11 +53,6 @@ _DEVICES = {
     "hpu": "Intel's Gaudi",
     "privateuse1": "a device of PyTorch's PrivateUse1 (such as Ascend's NPU)",
 }
-#: what compilers and drivers add to a kernel's name
-_DECORATION = re.compile(r"(\.kd|\s*\[clone [^\]]*\])+$")
-#: XLA's name of a copy
-_XLA_COPY = re.compile(r"Memcpy([HDP])2([HDP])$")
-_SIDES = {"H": "Host", "D": "Device", "P": "Device"}
 #: no program names more processes and threads
 _MOST_LABELS = 10_000
 _NO_ARGS = Args()
@@ -80,8 +74,6 @@ _OF_CALLS = {
     "device": "q",
     "stream": "q",
     "correlation": "q",
-    "older_external": "q",
-    "correlation_id": "q",
     "size_bytes": "q",
 }
 
@@ -101,6 +93,8 @@ class Gathered:
     other_device: str = ""
     #: what links launches and work, if it is not the usual key
     linked_by: str = ""
+    #: of columns that the file writes by another key, that key
+    spelled: dict[str, str] = field(default_factory=dict)
     #: what the file calls its processes, and with a number their threads
     labels: dict[tuple[int | str, int], str] = field(default_factory=dict)
     #: when the profiler says that it recorded: start and duration in µs, one or none
@@ -127,6 +121,7 @@ class Gathered:
         self.cpu = later.cpu or self.cpu
         self.other_device = self.other_device or later.other_device
         self.labels |= later.labels
+        self.spelled |= later.spelled
         self._extend(later.recorded)
         self.odd_fields += later.odd_fields
         self.versions |= later.versions
@@ -225,27 +220,28 @@ class Gathered:
         self, events: list[Event], kinds: dict[str, Category | None]
     ) -> None:
         args, places = self._add_common(self.calls, events), self.shapes
-        self.calls.add(
-            category=[kinds[event.cat] for event in events],
-            device=[
+        devices = [a.device for a in args]
+        if _GPU_ANNOTATION in kinds:
+            devices = [
                 event.pid
                 if event.cat == _GPU_ANNOTATION and isinstance(event.pid, int)
-                else a.device
-                for event, a in zip(events, args, strict=True)
-            ],
+                else device
+                for event, device in zip(events, devices, strict=True)
+            ]
+        self.calls.add(
+            category=[kinds[event.cat] for event in events],
+            device=devices,
             stream=[
-                a.wait_on_stream
-                if a.wait_on_stream != NONE
-                else a.stream
+                a.stream
                 if a.stream != NONE
                 else a.sycl_queue
                 if a.sycl_queue != NONE
                 else a.hsa_queue
                 for a in args
             ],
-            correlation=[a.correlation for a in args],
-            older_external=[a.older_external for a in args],
-            correlation_id=[a.correlation_id for a in args],
+            correlation=self._either(
+                "correlation", [a.correlation for a in args], args
+            ),
             size_bytes=[a.bytes for a in args],
             text=[
                 NONE
@@ -259,14 +255,25 @@ class Gathered:
         names, threads, processes = self.names, self.threads, self.processes
         args = [event.args or _NO_ARGS for event in events]
         to.add(
-            name=[names[event.name] for event in events],
+            name=list(map(names.__getitem__, [event.name for event in events])),
             start_us=[event.ts for event in events],
             duration_us=[event.dur for event in events],
-            thread=[threads[event.tid] for event in events],
-            process=[processes[event.pid] for event in events],
-            external=[a.external for a in args],
+            thread=list(map(threads.__getitem__, [event.tid for event in events])),
+            process=list(map(processes.__getitem__, [event.pid for event in events])),
+            external=self._either("external", [a.external for a in args], args),
         )
         return args
+
+    def _either(self, column: str, values: list[int], args: list[Args]) -> list[int]:
+        """Take what is not told by the usual key from the other one."""
+        if NONE not in values:
+            return values
+        key, name = OTHER_KEYS[column]
+        others = [getattr(a, key) for a in args]
+        if max(others) > NONE:
+            self.spelled[column] = name
+            return list(map(max, values, others))
+        return values
 
     @cached_property
     def _calls(self) -> dict[str, Any]:
@@ -280,14 +287,6 @@ class Gathered:
         calls = self.calls.whole()
         category, device = placed(calls, tuple(self.names), labels)
         return calls | {"category": category, "device": device}
-
-    def _arrows(self, pieces: Iterable[Piece]) -> Iterator[Arrow]:
-        for piece in pieces:
-            for record in piece.events or ():
-                if record.cat in FLOWS and record.pid in self.processes:
-                    process = self.processes[record.pid]
-                    thread = self.threads[record.tid]
-                    yield Arrow(record.cat, record.id, process, thread, record.ts)
 
     @property
     def is_torch(self) -> bool:
@@ -361,17 +360,15 @@ class Gathered:
             {name: column[of_calls] for name, column in calls.items()},
             tuple(self.names),
             # no file has more than two ends for each call and its work
-            islice(self._arrows(pieces), 2 * len(self.calls)),
+            islice(arrows(pieces, self.processes, self.threads), 2 * len(self.calls)),
         )
-        self.linked_by = "" if key is USUAL else key.name
+        self.linked_by = self.spelled.get(key.column, "" if key is USUAL else key.name)
         category = category[kept]
         no_numbers = np.full(len(category) - len(number), NONE, np.int64)
-        external = np.maximum(both("external"), both("older_external"))
         stream = both("stream")
         is_kernel = calls["category"] == Category.KERNEL
         # where kernels are, only operators that put one on the GPU are ever modelled
-        of_kernels = external[len(self.operators) :][is_kernel]
-        is_linked = np.isin(operators["external"], of_kernels)
+        is_linked = np.isin(operators["external"], calls["external"][is_kernel])
         if not is_kernel.any():
             is_linked[:] = True
         no_number = np.full(len(self.calls), NONE, np.int64)
@@ -380,7 +377,7 @@ class Gathered:
         shapes = np.where(is_kernel, calls["text"], NONE)
         texts = np.where(is_linked, operators["text"], NONE)
         return make_columns(
-            names=(tuple(map(_plain, self.names)), both("name")[kept]),
+            names=(tuple(map(plain, self.names)), both("name")[kept]),
             categories=category,
             start_ns=self.base_ns + nanoseconds(start_us[kept]),
             duration_ns=nanoseconds(duration_us[kept]),
@@ -388,7 +385,7 @@ class Gathered:
             track=np.where(stream == NONE, both("thread"), stream)[kept],
             correlation=np.concatenate([no_numbers, np.maximum(number, NONE)]),
             size_bytes=both("size_bytes")[kept],
-            external=np.maximum(external, NONE)[kept],
+            external=np.maximum(both("external"), NONE)[kept],
             annotates=np.concatenate(
                 [operators["annotates"] != 0, np.zeros(len(self.calls), np.bool_)]
             )[kept],
@@ -400,13 +397,3 @@ class Gathered:
                 self.operands, np.concatenate([texts, no_operand])[kept], operands
             ),
         )
-
-
-def _plain(name: str) -> str:
-    """Take a kernel's name without what was added to it, and XLA's copy as CUPTI's."""
-    copy = _XLA_COPY.match(name)
-    if copy:
-        source, target = copy.groups()
-        sides = f"{_SIDES[source]} -> {_SIDES[target]}"
-        return f"Memcpy {source}to{target} ({sides})"
-    return _DECORATION.sub("", name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from warpbook_profiler.events.columns import (
     groups,
 )
 from warpbook_profiler.facts.calls import LAUNCH
+from warpbook_profiler.files.chrome_records import Piece
 
 #: of the work on the GPU, what a key links at least if it is the file's
 _MOSTLY = 0.5
@@ -38,13 +39,17 @@ USUAL = Key("correlation", "correlation")
 KEYS = (
     USUAL,
     Key("External id", "external", of_operator=True),
-    Key("external id", "older_external", of_operator=True),
     Key("ac2g"),
     Key("async_cpu_to_gpu"),
     Key("async_gpu"),
     Key("async"),
-    Key("correlation_id", "correlation_id"),
 )
+#: of a column the field and the key of those who spell it otherwise: torch before 1.13
+#: and XLA
+OTHER_KEYS = {
+    "external": ("older_external", "external id"),
+    "correlation": ("correlation_id", "correlation_id"),
+}
 FLOWS = frozenset(key.name for key in KEYS if not key.column)
 
 
@@ -58,15 +63,28 @@ class Arrow(NamedTuple):
     at_us: float
 
 
+def arrows(
+    pieces: Iterable[Piece],
+    processes: Mapping[int | str, int],
+    threads: Mapping[int | str, int],
+) -> Iterator[Arrow]:
+    """Give the ends of all arrows at processes and threads that have events."""
+    for piece in pieces:
+        for one in piece.events or ():
+            if one.cat in FLOWS and one.pid in processes and one.tid in threads:
+                place = processes[one.pid], threads[one.tid]
+                yield Arrow(one.cat, one.id, *place, one.ts)
+
+
 def linked(
-    calls: Mapping[str, Any], names: Sequence[str], arrows: Iterable[Arrow]
+    calls: Mapping[str, Any], names: Sequence[str], ends: Iterable[Arrow]
 ) -> tuple[Int64s, Key]:
     """Return the number that each call shares with its work, and the key it is from.
 
     Args:
         calls: by name, a column of calls and work on the GPU, in any order.
         names: those of events.
-        arrows: the ends of all arrows; looked at only where no number links.
+        ends: those of all arrows; looked at only where no number links.
     """
     is_call = calls["category"] == Category.API
     on_gpu = np.isin(calls["category"], ON_GPU)
@@ -82,9 +100,9 @@ def linked(
                 is_launch = is_call & launching[calls["name"]]
                 numbers = _in_turn(numbers, calls["start_us"], is_launch, on_gpu)
         else:
-            drawn = list(arrows) if drawn is None else drawn
-            ends = [arrow for arrow in drawn if arrow.flow == key.name]
-            numbers = _drawn(calls, is_call, on_gpu, ends)
+            drawn = list(ends) if drawn is None else drawn
+            mine = [end for end in drawn if end.flow == key.name]
+            numbers = _drawn(calls, is_call, on_gpu, mine)
         of_calls = numbers[is_call]
         share = np.isin(numbers[on_gpu], of_calls[of_calls > 0]).mean()
         if share >= _MOSTLY:

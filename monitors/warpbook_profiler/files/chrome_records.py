@@ -70,8 +70,6 @@ class Args(Struct, gc=False):
     #: streams, as Intel and AMD name them
     sycl_queue: Int = field(name="sycl queue", default=NONE)
     hsa_queue: Int = NONE
-    #: of a `cuda_sync`, the stream of the event that is waited for
-    wait_on_stream: Int = NONE
     #: of a record that names a process or a thread
     name: msgspec.Raw = NOTHING
 

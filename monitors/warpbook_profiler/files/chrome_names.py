@@ -1,6 +1,6 @@
-"""What events without a category are, by the names of their process, thread and own.
+"""What names tell: of kernels and copies, and of events that have no category.
 
-XLA's profiler writes such files, and so did torch.autograd.profiler.
+Such are those of XLA and torch.autograd.profiler: process and thread tell.
 """
 
 from __future__ import annotations
@@ -41,6 +41,11 @@ _ON_HOST: _Rules = (
 )
 #: a file of more processes is nobody's
 _MOST_PROCESSES = 1000
+#: what compilers and drivers add to a kernel's name
+_DECORATION = re.compile(r"(\.kd|\s*\[clone [^\]]*\])+$")
+#: XLA's name of a copy
+_XLA_COPY = re.compile(r"Memcpy([HDP])2([HDP])$")
+_SIDES = {"H": "Host", "D": "Device", "P": "Device"}
 
 
 def placed(
@@ -88,3 +93,13 @@ def _by_name(name: Int32s, names: Sequence[str], rules: _Rules) -> Int8s:
         for at in name[first].tolist()
     ]
     return np.array(found, np.int8)[group]
+
+
+def plain(name: str) -> str:
+    """Take a kernel's name without what was added to it, and XLA's copy as CUPTI's."""
+    copy = _XLA_COPY.match(name)
+    if copy:
+        source, target = copy.groups()
+        sides = f"{_SIDES[source]} -> {_SIDES[target]}"
+        return f"Memcpy {source}to{target} ({sides})"
+    return _DECORATION.sub("", name)
