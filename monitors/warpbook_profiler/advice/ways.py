@@ -73,7 +73,8 @@ class Ways:
     def join_operators(self, positions: Int64s) -> None:
         """Have the first of these do the work of all, with the Python in between.
 
-        What takes long in between is other work, and stays.
+        What takes long in between is other work, and stays; so does a pause in which
+        somebody calls CUDA.
         """
         if len(positions) < 2:
             return
@@ -84,6 +85,10 @@ class Ways:
         starts = table.start_ns[positions[1:]]
         is_near = (starts >= ends) & (starts - ends < _OTHER_WORK_NS)
         is_near &= table.track[before] == table.track[positions[1:]]
+        called_ns = self._evidence.calls.api.start_ns
+        is_near &= np.searchsorted(called_ns, ends) == np.searchsorted(
+            called_ns, starts
+        )
         if is_near.any():
             thread = int(table.track[positions[0]])
             self.drop_host(thread, ends[is_near], starts[is_near])

@@ -16,14 +16,16 @@ import numpy as np
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.flows import Moved, flows
 from warpbook_profiler.advice.fused_code import fused_code
 from warpbook_profiler.advice.kernel_runs import launched, runs
+from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
 from warpbook_profiler.events.columns import Bools, Int64s
-from warpbook_profiler.facts.traffic import ITEM_BYTES, only_passes, reduces
+from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.technique import (
     Applied,
     ChangeKind,
@@ -42,9 +44,8 @@ _MOST_MEMBERS = 32
 _LEAST_NEW = 2
 #: of the reads that may be of the same tensor, those that go to memory
 _READ_TWICE = 0.25
-#: a longer row does not stay on its multiprocessor while it is reduced, and is read
-#: again, in part from a cache
-_LONG_ROW, _READ_AGAIN = 2_048, 0.3
+#: of what is read again, in part from a cache
+_READ_AGAIN = 0.3
 #: what the call of a compiled function takes the host beside the first operator's call
 _COMPILED = Span(10_000.0, 45_000.0, 90_000.0)
 #: each begins a chain: two that follow one another are mostly of different tensors
@@ -56,6 +57,8 @@ _WHOLE = frozenset(
 _RANDOM = frozenset("native_dropout normal uniform bernoulli exponential".split())
 #: of the sizes around it, below which an operator on numbers of each row is small
 _ROW_RATIO = 64
+#: turns of a loop; and the same call over and over, which is on other tensors
+_LEAST_TURNS, _LEAST_ALIKE = 3, 4
 #: a window with more launches has its chains without them
 _MOST_FILLED = 50_000
 #: they begin a tensor, so nothing before them is read
@@ -82,11 +85,7 @@ class _Chain:
     #: among the events on the GPU, and the operator of each
     events: Int64s
     operators: Int64s
-    #: what one kernel must move, at least and at most
-    least_bytes: int
-    most_bytes: int
-    #: what reductions over long rows read once more
-    again_bytes: int
+    moved: Moved
 
 
 def pointwise(evidence: Evidence) -> Iterator[Proposal]:
@@ -105,11 +104,11 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
         if chip is not None:
             low, high = (
                 chip.pass_over(size_bytes)
-                for size_bytes in (chain.least_bytes, chain.most_bytes)
+                for size_bytes in (chain.moved.least_bytes, chain.moved.most_bytes)
             )
             # most of what is read twice is the result of another, or still in a cache
             usual_ns = low.usual_ns + _READ_TWICE * (high.usual_ns - low.usual_ns)
-            usual_ns += chip.least_ns(_READ_AGAIN * chain.again_bytes)
+            usual_ns += chip.least_ns(_READ_AGAIN * chain.moved.again_bytes)
             span = Span(low.low_ns, usual_ns, high.high_ns)
             ways.resize(chain.events[:1], span.at_most(evidence.time_ns(chain.events)))
     longest = max(chains, key=lambda chain: evidence.time_ns(chain.events))
@@ -159,11 +158,12 @@ def _chains(evidence: Evidence) -> list[_Chain]:
     size[order] = _of_rows_too(size[order])
     chains = []
     for run in runs(evidence, order, passes, 2, size):
-        for events in _cut(evidence, run):
-            is_long = gpu.duration_ns[events].mean() >= _LEAST_MEAN_NS
-            # what works in place may be on another tensor each time
-            if len(events) > 1 and is_long and gives_new[events].sum() >= _LEAST_NEW:
-                chains.append(_chain(evidence, events, direct[events]))
+        for part in _cut(evidence, run):
+            for events, moved in flows(operators, part):
+                is_long = gpu.duration_ns[events].mean() >= _LEAST_MEAN_NS
+                # what works in place may be on another tensor each time
+                if is_long and gives_new[events].sum() >= _LEAST_NEW:
+                    chains.append(_Chain(events, direct[events], moved))
     return chains
 
 
@@ -187,16 +187,37 @@ def _of_rows_too(size: Int64s) -> Int64s:
 
 
 def _cut(evidence: Evidence, run: Int64s) -> Iterator[Int64s]:
-    """Cut a run where it is too long for one kernel, or begins with a new tensor."""
+    """Cut a run where it is too long for one kernel, or begins with a new tensor.
+
+    A turn of a loop does, as far as is known.
+    """
     operators, direct = evidence.operators, evidence.operators.direct
-    begins, wholes = [0], 0
+    begins, wholes, turns = [0], 0, _turns(operators, direct[run])
     for at, event in enumerate(run.tolist()):
         wholes += _base(operators.name(int(direct[event]))) in _WHOLE
-        if at - begins[-1] >= _MOST_MEMBERS or wholes > 1:
+        if at in turns or at - begins[-1] >= _MOST_MEMBERS or wholes > 1:
             begins.append(at)
             wholes = 0 if wholes <= 1 else 1
     for first, until in zip(begins, [*begins[1:], len(run)], strict=True):
         yield run[first:until]
+
+
+def _turns(operators: Operators, called: Int64s) -> set[int]:
+    """Find where the same operators with the same operands begin once more."""
+    table = operators.table
+    keys = list(zip(table.name[called], table.operand[called], strict=True))
+    begins, at = set[int](), 0
+    while at < len(keys):
+        for length in range(1, _MOST_MEMBERS // 2 + 1):
+            until = at + length
+            while until < len(keys) and keys[until] == keys[until - length]:
+                until += 1
+            if until - at >= max(_LEAST_TURNS * length, _LEAST_ALIKE):
+                begins |= {*range(at, until, length)}
+                at = until - 1
+                break
+        at += 1
+    return begins
 
 
 def _base(name: str) -> str:
@@ -235,29 +256,6 @@ def _in_optimizer(evidence: Evidence) -> Bools:
     ends_ns = np.append(marks.end_ns, np.iinfo(np.int64).min)
     inside: Bools = begun_ns < ends_ns[place]
     return inside & (place >= 0)
-
-
-def _chain(evidence: Evidence, events: Int64s, positions: Int64s) -> _Chain:
-    operators = evidence.operators
-    largest = outside = long_rows = 0
-    for number, position in enumerate(positions.tolist()):
-        operands = operators.operands(position)
-        sizes = [
-            math.prod(dims) * ITEM_BYTES.get(dtype, 4)
-            for dims, dtype in zip(operands.dims, operands.dtypes, strict=False)
-            if dims
-        ]
-        largest = max([largest, *sizes])
-        name, row = operators.name(position), (operands.dims or ((),))[0][-1:]
-        long_rows += reduces(name) and row > (_LONG_ROW,)
-        is_new = _base(name) in _NEW
-        # each but the first takes at least one from the operator before it
-        outside += (
-            0 if is_new else sum(sizes) - (max(sizes, default=0) if number else 0)
-        )
-    return _Chain(
-        events, positions, 2 * largest, outside + largest, long_rows * largest
-    )
 
 
 def _judge(facts: Facts) -> Judgement:
