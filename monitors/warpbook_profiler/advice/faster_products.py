@@ -26,10 +26,11 @@ def faster(
     title: str,
     what: str,
     sketch: Callable[[ProductCode | None], str],
+    casts: Span | None = None,
     is_shown_without_gain: bool = False,
     no_gain: str = "",
 ) -> Iterator[Proposal]:
-    """Propose that these products take other times."""
+    """Propose that these products take other times; `casts` is the host's, for each."""
     time_ns = sum(evidence.time_ns(one.events) for one in candidates)
     if evidence.share(time_ns) < _LEAST_SHARE:
         return
@@ -39,6 +40,8 @@ def faster(
         if span is None:
             continue
         ways.resize(one.events, span.at_most(evidence.time_ns(one.events)))
+        if casts is not None:
+            ways.add_host(evidence.calls.launch[one.events], casts)
     longest = max(candidates, key=lambda one: one.by.time_ns)
     line = _line(evidence, longest)
     code = product_code(evidence.code, line)

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from tests.profiler.advice.program import Cell, changes_of
+from warpbook_profiler.advice.chip import Chip
 from warpbook_profiler.advice.prediction import Prediction
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.run import GpuLimits, Run
 from warpbook_profiler.techniques.host.optimizer import optimizer
 
 
@@ -79,3 +81,13 @@ def test_a_fused_step_moves_each_tensor(tmp_path: Path) -> None:
     least_ns = 40 * 7 * (64 << 20) / 4_800
     assert change.low_ns is not None
     assert 0.9 * least_ns < change.low_ns < 1.1 * least_ns
+
+
+def test_convolutions_reach_less_than_products() -> None:
+    chip = Chip.of(Run(0, 1, 1, gpus=(GpuLimits("NVIDIA H200"),)))
+    assert chip is not None
+    for dtype in ("c10::BFloat16", "tf32", "float"):
+        products = chip.multiply(1e12, dtype)
+        convolutions = chip.multiply(1e12, dtype, is_convolution=True)
+        assert products is not None and convolutions is not None
+        assert convolutions.usual_ns > 1.2 * products.usual_ns

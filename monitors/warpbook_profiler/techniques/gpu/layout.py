@@ -103,8 +103,10 @@ def _of_each_channel(evidence: Evidence) -> Iterator[Proposal]:
         return
     ways = Ways(evidence)
     moved = sum(sum(tensor_sizes(operators.operands(at)) or (0,)) for at in positions)
-    # it reads and writes its tensors once at best
-    ways.resize(events, chip.pass_over(2.0 * moved).at_most(time_ns))
+    # it reads and writes its tensors once at best, and has no use for tensor cores
+    flops = sum(one.flops for one in evidence.products if one.by.name in _DEPTHWISE)
+    least = chip.multiply(flops, "float", 2.0 * moved) or chip.pass_over(2.0 * moved)
+    ways.resize(events, least.at_most(time_ns))
     first = operators.operands(positions[0])
     outer = int(operators.outer_of(np.array(positions[:1]))[0])
     yield Proposal(

@@ -37,6 +37,9 @@ _AS_FAST = (
     "This GPU multiplies float64 as fast as float32; bfloat16, and float32 as TF32, "
     "are faster."
 )
+#: what the host takes to launch autocast's casts of a product; none where model and
+#: data are in bfloat16
+_CASTS = Span(0.0, 10_000.0, 30_000.0)
 _HALF_NAMES = re.compile(r"bf16|bfloat16|half|(?<![a-z0-9])f?16f|f16f16", re.I)
 #: Ampere, the first with TF32 and bf16
 _LEAST_CAPABILITY = (8, 0)
@@ -56,6 +59,10 @@ def precision(evidence: Evidence) -> Iterator[Proposal]:
     yield from _in_single(evidence, chip, of("double"))
 
 
+def _convolves(one: Product) -> bool:
+    return "conv" in one.by.name
+
+
 def _in_tf32(
     evidence: Evidence, chip: Chip, candidates: list[Product]
 ) -> Iterator[Proposal]:
@@ -64,7 +71,7 @@ def _in_tf32(
             evidence,
             candidates,
             lambda one: chip.multiply(
-                one.flops, "tf32", one.need.size_bytes or 0, "conv" in one.by.name
+                one.flops, "tf32", one.need.size_bytes or 0, _convolves(one)
             ),
             name="tf32",
             title="Let float32 products use the tensor cores as TF32.",
@@ -84,7 +91,7 @@ def _in_bf16(
         if "attention" in one.by.name:
             # in half precision another backend takes it
             return chip.attend(one.flops, "c10::BFloat16")
-        product = chip.multiply(one.flops, "c10::BFloat16", moved / 2)
+        product = chip.multiply(one.flops, "c10::BFloat16", moved / 2, _convolves(one))
         if product is None:
             return None
         # autocast reads the operands once more, and writes them in half the size
@@ -100,6 +107,7 @@ def _in_bf16(
         name="bf16",
         title="Multiply in bfloat16: autocast, or model and data in bfloat16.",
         what="products are float32",
+        casts=_CASTS,
         sketch=lambda code: ("" if code is None else code.in_bfloat16()) or _AUTOCAST,
     )
 
@@ -112,7 +120,9 @@ def _in_single(
     yield from faster(
         evidence,
         candidates,
-        lambda one: chip.multiply(one.flops, "float", (one.need.size_bytes or 0) / 2),
+        lambda one: chip.multiply(
+            one.flops, "float", (one.need.size_bytes or 0) / 2, _convolves(one)
+        ),
         name="float32",
         title="Use float32 unless the result needs float64.",
         what="products are float64",
@@ -127,7 +137,7 @@ def _in_single(
 
 def _allow_tf32(candidates: list[Product], code: ProductCode | None) -> str:
     """Write what lets products use TF32; convolutions have a setting of their own."""
-    convolves = {"conv" in one.by.name for one in candidates}
+    convolves = set(map(_convolves, candidates))
     lines = []
     if False in convolves:
         lines.append('torch.set_float32_matmul_precision("high")')

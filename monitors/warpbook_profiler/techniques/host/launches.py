@@ -7,6 +7,7 @@ which the host does other work than launching.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -15,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import Call
+from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeated_work import period_of
@@ -36,8 +37,12 @@ from warpbook_profiler.techniques.technique import (
 
 #: fewer launches gain nothing to speak of
 _LEAST_LAUNCHES = 50
-#: nobody records more that does not repeat
+#: nobody records more in one graph that no loop launches
 _MOST_UNREPEATED = 5_000
+#: between two waits; a graph of fewer is no faster than they are
+_LEAST_HELD = 3
+#: of a sketch
+_MOST_LINES = 20
 #: of the bare run, the GPU is busy for less
 _MOST_BUSY = 0.9
 #: launched from operators of torch, else its compiler and graphs are no help
@@ -59,6 +64,7 @@ DYNAMIC = (
     "aten::unique_dim",
     "aten::repeat_interleave",
 )
+_LOOPS = (ast.For, ast.While, ast.ListComp)
 _CAPTURE = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
 READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
 _GRAPH_LAUNCH = re.compile(r"(cuda|cu|hip)GraphLaunch")
@@ -92,21 +98,13 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
     if _of_steps(evidence) > _MOST_OF_STEPS:
         return
     period = period_of(evidence)
-    if period is None and len(launched) > _MOST_UNREPEATED:
+    has_loop = any(isinstance(one, _LOOPS) for one in ast.walk(evidence.code.tree))
+    if period is None and not has_loop and len(launched) > _MOST_UNREPEATED:
         return
     calls = np.unique(pieces.launch[launched])
     first, last = int(calls[0]), int(calls[-1])
     waiting = _waiting(evidence, first, last)
     trains = any("Backward" in name for name in operators.table.names)
-    ways = Ways(evidence)
-    _drop_launching(evidence, ways, first, last, waiting)
-    begins = _replays(calls, period, len(launched), np.flatnonzero(waiting))
-    for edit, step_ns, replay_ns in zip(
-        (ways.best, ways.usual, ways.worst), _STEPS_NS, _REPLAYS_NS, strict=True
-    ):
-        edit.close_up(launched, step_ns)
-        for call in begins.tolist():
-            edit.add_host(call, replay_ns)
     reads = operators.named(*READS).any()
     reason = (
         "The host reads results in between, which a graph can't hold."
@@ -117,13 +115,24 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         if trains
         else ""
     )
+    # all of it is one graph, or each call of the model is one
+    turns = len(launched) // period if reason and period else 1
+    begins = _replays(calls, turns, np.flatnonzero(waiting))
+    if len(launched) < _LEAST_HELD * len(begins):
+        return
+    ways = Ways(evidence)
+    _drop_launching(evidence, ways, first, last, waiting)
+    for edit, step_ns, replay_ns in zip(
+        (ways.best, ways.usual, ways.worst), _STEPS_NS, _REPLAYS_NS, strict=True
+    ):
+        edit.close_up(launched, step_ns)
+        for call in begins.tolist():
+            edit.add_host(call, replay_ns)
     idle = max(1 - evidence.share(evidence.busy_ns), 0.0)
     repeated = f", the same {period:,} again and again" if period else ""
     yield Proposal(
         name="cuda-graph",
-        title=(
-            'Launch the kernels as a CUDA graph: torch.compile(mode="reduce-overhead").'
-        ),
+        title="Launch the kernels as a CUDA graph.",
         evidence=(
             f"The host launches {len(launched):,} kernels, copies and memsets one by "
             f"one{repeated}; the GPU idles for {units.share(idle)} of the bare run."
@@ -131,17 +140,37 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         is_bound=bool(reason),
         reason=reason
-        or "The shapes must stay the same; the first calls compile and record.",
+        or "The shapes must stay the same, and what is read keeps its memory.",
         line=evidence.line_at(int(operators.table.start_ns[0])),
-        sketch=_sketch(evidence.code.model_call()),
+        sketch=_compiled(evidence.code.model_call())
+        if reason
+        else _captured(evidence.code),
     )
 
 
-def _sketch(call: Call | None) -> str:
-    model = "model" if call is None else call.name
+def _compiled(call: Call | None) -> str:
+    """Write that each call of the cell's model is a graph; empty where it has none."""
+    if call is None:
+        return ""
     return (
-        f'{model} = torch.compile({model}, mode="reduce-overhead")\n'
-        f"# or torch.cuda.make_graphed_callables({model}, (example,))"
+        f'{call.name} = torch.compile({call.name}, mode="reduce-overhead")\n'
+        f"# or torch.cuda.make_graphed_callables({call.name}, (example,))"
+    )
+
+
+def _captured(code: CellCode) -> str:
+    """Write that all of the cell is one graph."""
+    statements = list(code.tree.body)
+    while statements and ast.unparse(statements[-1]) == "torch.cuda.synchronize()":
+        statements.pop()
+    lines = ast.unparse(ast.Module(statements, [])).splitlines()
+    if not lines or len(lines) > _MOST_LINES:
+        lines = ["...  # the cell"]
+    body = "\n".join(f"    {line}" for line in lines)
+    return (
+        "graph = torch.cuda.CUDAGraph()  # after a first run of the cell\n"
+        f"with torch.cuda.graph(graph):\n{body}\n"
+        "graph.replay()  # all of it, as often as it is needed"
     )
 
 
@@ -196,16 +225,9 @@ def _drop_launching(
         edit.drop_calls(positions)
 
 
-def _replays(
-    calls: Int64s, period: int | None, launched: int, waiting: Int64s
-) -> Int64s:
+def _replays(calls: Int64s, turns: int, waiting: Int64s) -> Int64s:
     """Give the launches at which a graph would be launched."""
-    count = 1
-    if period is not None:
-        # one graph may hold a short part several times
-        held = period * -(-_LEAST_LAUNCHES // period)
-        count = max(round(launched / held), 1)
-    place = np.linspace(0, len(calls), count, endpoint=False).astype(np.int64)
+    place = np.linspace(0, len(calls), turns, endpoint=False).astype(np.int64)
     # what follows a wait is another launch
     after = np.searchsorted(calls, waiting, side="right")
     every = np.unique(np.concatenate([place, after[after < len(calls)]]))
