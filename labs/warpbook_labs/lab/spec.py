@@ -145,7 +145,7 @@ class Hidden(Struct, frozen=True, forbid_unknown_fields=True):
     drawn: Annotated[int, Meta(ge=0, le=32)] = 4
     #: some buffers begin one element off the alignment that they else have
     unaligned: bool = False
-    #: sizes of cases, one each, with more elements than 16 bits count
+    #: sizes of cases, one each, of more elements or a longer side than 16 bits count
     beyond: Annotated[tuple[dict[Name, int], ...], Meta(max_length=4)] = ()
 
 

@@ -43,6 +43,7 @@ from warpbook_labs.lab.entry_names import plain_name
 from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.sources import refuse_unfit
+from warpbook_labs.lab.spec import Counted
 from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import (
     CaseResult,
@@ -68,6 +69,8 @@ _MOST_PRINTED = 4_000
 _MOST_RESOURCES = 16
 #: of a block
 _MOST_REGISTERS = 65_536
+#: times a bound: eight neighbours of a thread one by one, and sectors at their ends
+_MOST_UNALIGNED = 10
 #: before what is wrong with a second call
 _AGAIN = (
     "Called a second time, with its `__device__` variables as the first call left them:"
@@ -226,6 +229,12 @@ def _resources(
     return held_by_launches(resources, launches)[:_MOST_RESOURCES]
 
 
+def _for_unaligned(bound: Counted) -> Counted:
+    """Loosen a bound, which is that of buffers that wide accesses may begin at."""
+    most = bound.most and f"{_MOST_UNALIGNED} * ({bound.most})"
+    return msgspec.structs.replace(bound, most=most, least="")
+
+
 class _CheckedCase:
     """What the interpreter did with a case, in words for a learner."""
 
@@ -349,10 +358,9 @@ class _CheckedCase:
             return words
         if wrong is not None:
             return wrong_words(wrong)
-        if not self._prepared.is_aligned:
-            # bounds are those of aligned buffers: what begins off them takes more
-            return ""
         counted = self._lab.counted
+        if not self._prepared.is_aligned:
+            counted = tuple(_for_unaligned(bound) for bound in counted)
         count_lines: dict[str, Sequence[int]] = {
             bound.count: top_lines(
                 {line: getattr(of, bound.count) for line, of in lines.items()}
