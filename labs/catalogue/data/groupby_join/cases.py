@@ -41,6 +41,9 @@ def _groups(
         probes[0] = 0
     elif values == "one_key":
         rows[:], probes = 0, rng.integers(0, 2, m)
+    if m > 1:
+        # one that a grid of too few threads leaves out
+        probes[-1] = rows[-1]
     return rows, probes
 
 
