@@ -10,7 +10,7 @@ import pytest
 
 from tests.cheats.between import listen
 from tests.lab_checks import check, check_all
-from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.interpreter.jobs import Interpreted
 from warpbook_labs.errors import BadLab
@@ -197,6 +197,11 @@ __global__ void add(const float* x, const float* y, float* out, int n) {
     careful = checked(lab, source.replace("ASK", ask))
     # what it does with each element by itself is more traffic, and right
     assert all(case.passed or case.is_beyond for case in careful.cases)
+    case = DrawnCase("off by an element", {"n": 1000}, "random", 1, is_hidden=True)
+    own = source.replace("ASK", ask)
+    assert check(lab, own, [case], Limits()).status == "passed"
+    to_the_end = own.replace("&& i < 4 * (blockIdx.x * 64 + threadIdx.x + 1)", "")
+    assert check(lab, to_the_end, [case], Limits()).cases[0].is_beyond
 
 
 @pytest.mark.parametrize(
