@@ -128,6 +128,13 @@ def test_line_and_names_are_the_cells_own() -> None:
     assert 'images = images.to("cuda", non_blocking=True)' in change.sketch
 
 
+def test_what_is_made_where_it_is_copied_is_not_pinned() -> None:
+    events, run = read("batches_from_pageable")
+    source = "for _ in range(8):\n    net(torch.randn(9, 3).half().cuda())"
+    changes = analyse(events, replace(run, source=source)).changes
+    assert "pinned" not in [change.name for change in changes]
+
+
 def test_the_worst_case_of_an_estimated_host_is_that_of_its_bare_run() -> None:
     cell_profile = profiled("resnet18_one_image", False)
     change = change_of(cell_profile, "channels-last")

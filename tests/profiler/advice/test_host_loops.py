@@ -47,6 +47,30 @@ def test_rows_of_an_unbound_tensor(tmp_path: Path) -> None:
     assert changes["whole-tensor"].sketch.startswith("x.norm()")
 
 
+@pytest.mark.parametrize(
+    ("step", "function"),
+    [
+        ("h = h + x[i]", "cumsum"),
+        ("h += x[i]", "cumsum"),
+        ("h = x[i] * h", "cumprod"),
+    ],
+)
+def test_a_scan_is_one_operation(tmp_path: Path, step: str, function: str) -> None:
+    cell = rows(f"for i in range(64):\n    {step}\n    y[i] = h\n")
+    change = changes_of(row_by_row, cell.evidence(tmp_path))["whole-tensor"]
+    assert change.sketch.startswith(f"y = x.{function}(0)")
+
+
+def test_items_of_a_list_are_copied_at_once(tmp_path: Path) -> None:
+    cell = Cell('on_gpu = [part.to("cuda") for part in parts]')
+    for _ in range(40):
+        with cell.operator("aten::to"), cell.operator("aten::_to_copy"):
+            cell.copy("HtoD", 1_024)
+            cell.wait()
+    change = changes_of(row_by_row, cell.evidence(tmp_path))["whole-tensor"]
+    assert 'torch.stack(parts).to("cuda").unbind()' in change.sketch.replace("'", '"')
+
+
 def test_rows_without_a_source(tmp_path: Path) -> None:
     cell = rows(None)
     change = changes_of(row_by_row, cell.evidence(tmp_path))["whole-tensor"]
@@ -59,7 +83,7 @@ def test_rows_without_a_source(tmp_path: Path) -> None:
     [
         # one step needs the one before it
         "for i in range(1, 64):\n    y[i] = x[i] * y[i - 1]\n",
-        "for i in range(64):\n    h = x[i] * h\n    y[i] = h\n",
+        "for i in range(64):\n    h = x[i] * h + 1\n    y[i] = h\n",
         # rows of nothing
         "for layer in layers:\n    x = layer(x)\n",
         # a loop that trains
@@ -157,6 +181,16 @@ def test_a_growing_tensor_that_is_read_is_allocated_once(tmp_path: Path) -> None
     assert change.low_ns <= fixed.window_ns <= change.high_ns
     # a cache of keys in a library is nobody's to change here
     assert not changes_of(growing_cat, grows(None, is_read=True).evidence(tmp_path))
+
+
+def test_a_cache_that_grows_a_little_each_step(tmp_path: Path) -> None:
+    cell = Cell("for x in xs:\n    k = torch.cat([k, x])\n    y = attend(k)\n")
+    for number in range(20):
+        dims = [[[1024 + 16 * number, 64], [16, 64]], []]
+        cell.call("aten::cat", 80_000, dims=dims)
+        cell.call("aten::mm", 20_000, dims=[[64, 64], [1040 + 16 * number, 64]])
+    cell.wait()
+    assert "allocate-once" in changes_of(growing_cat, cell.evidence(tmp_path))
 
 
 def test_tensors_that_grow_side_by_side(tmp_path: Path) -> None:

@@ -21,10 +21,14 @@ from warpbook_profiler.techniques.technique import ChangeKind, Technique
 #: in a stream's order they are cheap
 _TAKES = re.compile(r"(cuda|hip)Malloc(?!.*(Async|Host|FromPool))|cuMem(Create|Map$)")
 _GIVES_BACK = re.compile(r"(cuda|hip)Free(?!.*(Async|Host))|cuMem(Release|Unmap)")
+#: what the allocator asks before either
+_ASKS = re.compile(r"(cuda|hip)(StreamIsCapturing|MemGetInfo|EventQuery)")
 #: of the profiled run, below which nobody looks for it
 _LEAST_SHARE = 0.03
 #: set to anything but these, each tensor has an allocation of its own
 _NO_CACHING, _OFF = "PYTORCH_NO_CUDA_MEMORY_CACHING", ("", "0")
+#: a longer pause after a call is other work
+_MOST_PAUSE_NS = 100_000
 #: one of each is no storm
 _LEAST_BACK = 2
 
@@ -56,7 +60,8 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             sketch=f"# {off.text}  # without it freed blocks are reused",
         )
     elif len(calls.gives_back) and emptied is not None:
-        again = _after(evidence, calls)
+        # the cell before it may have emptied the cache, too: all is taken anew
+        again = calls.takes
         yield from _proposal(
             evidence,
             np.sort(np.concatenate([calls.gives_back, again])),
@@ -138,6 +143,7 @@ def _proposal(
         return
     ways = Ways(evidence)
     ways.drop_calls(calls)
+    _drop_allocator(evidence, ways, calls)
     names = sorted({api.names[at] for at in api.name[calls].tolist()})
     yield Proposal(
         name=name,
@@ -170,10 +176,21 @@ def _is_torch(evidence: Evidence) -> bool:
     return any(name.startswith("aten::") for name in names)
 
 
-def _after(evidence: Evidence, calls: _Calls) -> Int64s:
-    """Choose the calls that take what was given back before."""
-    later: Int64s = calls.takes[calls.takes > calls.gives_back[0]]
-    return later[: len(calls.gives_back)]
+def _drop_allocator(evidence: Evidence, ways: Ways, calls: Int64s) -> None:
+    """Take away what the allocator does around its calls: its questions, its pauses."""
+    api, table = evidence.calls.api, evidence.operators.table
+    before = np.maximum(calls - 1, 0)
+    asks = before[named(api, _ASKS)[before] & (before < calls)]
+    ways.drop_calls(asks)
+    mine = np.unique(np.concatenate([calls, asks]))
+    edges = [api.start_ns, api.end_ns, table.start_ns, table.end_ns]
+    edges_ns = np.sort(np.concatenate([*edges, [evidence.run.code_end_ns]]))
+    place = np.searchsorted(edges_ns, api.end_ns[mine], side="right")
+    until_ns = edges_ns[np.minimum(place, len(edges_ns) - 1)]
+    is_pause = until_ns - api.end_ns[mine] < _MOST_PAUSE_NS
+    for thread in np.unique(api.track[mine]).tolist():
+        chosen = is_pause & (api.track[mine] == thread)
+        ways.drop_host(int(thread), api.end_ns[mine[chosen]], until_ns[chosen])
 
 
 TECHNIQUE = Technique(

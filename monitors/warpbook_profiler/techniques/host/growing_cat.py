@@ -6,6 +6,7 @@ import ast
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,8 @@ class _Written(NamedTuple):
     line: int
     target: str
     text: str
+    #: something else of the loop takes it, too
+    is_read: bool
 
 
 class _Growth(NamedTuple):
@@ -122,29 +125,22 @@ def _growths(evidence: Evidence) -> Iterator[_Growth]:
         chain = chains[taken].popleft() if taken is not None else []
         chains[elements[call]].append([*chain, call] if chain else [call])
     if len(calls) and not any(elements.values()):
-        yield from _grown_by_time(evidence, calls)
+        yield from _grown_by_source(evidence, calls)
     for chain in (chain for some in chains.values() for chain in some):
         sizes = [elements[call] for call in chain]
-        if len(chain) >= _LEAST_CALLS and sizes[-1] > 2 * sizes[0]:
+        steps = {after - before for before, after in pairwise(sizes)}
+        # a cache grows by as much each time, however large it is
+        grows = len(steps) == 1 or sizes[-1] > 2 * sizes[0]
+        if len(chain) >= _LEAST_CALLS and grows:
             members = np.array(chain, np.int64)
             yield _Growth(members, sizes[-1], _is_read(evidence, members, sizes))
 
 
-def _grown_by_time(evidence: Evidence, calls: Int64s) -> Iterator[_Growth]:
-    """Find one growth by its kernels' times: torch before 2.13 tells no lists' sizes.
-
-    A source has to show that it is one.
-    """
-    operators, gpu = evidence.operators, evidence.gpu
-    if not evidence.code.is_known or len(calls) < _LEAST_CALLS:
-        return
-    position = np.full(len(operators.table) + 1, NONE, np.int64)
-    position[calls] = np.arange(len(calls))
-    mine = position[operators.direct]
-    times = np.bincount(mine[mine != NONE], gpu.duration_ns[mine != NONE])
-    quarter = max(len(times) // 4, 1)
-    if times[-quarter:].sum() > 2 * times[:quarter].sum():
-        yield _Growth(calls, 0, False)
+def _grown_by_source(evidence: Evidence, calls: Int64s) -> Iterator[_Growth]:
+    """Take all calls for one growth: torch before 2.13 tells no lists' sizes."""
+    source = _in_source(evidence.code)
+    if source is not None and len(calls) >= _LEAST_CALLS:
+        yield _Growth(calls, 0, source.is_read)
 
 
 def _is_read(evidence: Evidence, calls: Int64s, sizes: list[int]) -> bool:
@@ -187,8 +183,23 @@ def _in_source(code: CellCode) -> _Written | None:
                     if isinstance(name, ast.expr)
                 }
                 if target in names:
-                    return _Written(node.lineno, target, written(part))
+                    is_read = _is_read_beside(code, node, target)
+                    return _Written(node.lineno, target, written(part), is_read)
     return None
+
+
+def _is_read_beside(code: CellCode, grows: ast.Assign, target: str) -> bool:
+    """Tell whether the loop around a statement reads its target elsewhere."""
+    inside = set(ast.walk(grows))
+    return any(
+        isinstance(part, ast.expr)
+        and part not in inside
+        and isinstance(getattr(part, "ctx", None), ast.Load)
+        and written(part) == target
+        for loop in ast.walk(code.tree)
+        if isinstance(loop, ast.For | ast.While) and grows in ast.walk(loop)
+        for part in ast.walk(loop)
+    )
 
 
 def _sketch(source: _Written | None, is_read: bool) -> str:

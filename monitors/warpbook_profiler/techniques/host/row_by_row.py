@@ -25,6 +25,8 @@ _MOST_MEAN_NS = 10_000
 _TAKES_ROW, _TAKES_ALL = "aten::select", "aten::unbind"
 _SLICES = "aten::slice"
 _WRITES = "aten::copy_"
+#: items of a list, one by one
+_COPIES = "aten::to"
 #: they call other operators of the same purpose
 _PRODUCTS = (
     "aten::matmul",
@@ -88,7 +90,7 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
         reason="How long the one operation takes depends on how it is written.",
         operator=names and f"aten::{names[-1]}" or None,
         line=line if loop is None else loop.line,
-        sketch=_sketch(loop),
+        sketch=_sketch(loop, set(names) == {_COPIES.removeprefix("aten::")}),
     )
 
 
@@ -98,6 +100,8 @@ def _takes_rows(evidence: Evidence, repeat: Repeat, unbound: Int64s) -> bool:
     if names & _OF_LAYERS:
         return False
     is_known = evidence.code.is_known
+    if is_known and names == {_COPIES}:
+        return True
     if names & {_TAKES_ROW} or (is_known and _SLICES in names):
         return is_known or _is_simple(evidence, repeat)
     first = int(repeat.operators[0])
@@ -177,9 +181,12 @@ def _loop_at(loops: list[RowLoop], line: int | None) -> RowLoop | None:
     return next(at_line, loops[0] if len(loops) == 1 else None)
 
 
-def _sketch(loop: RowLoop | None) -> str:
+def _sketch(loop: RowLoop | None, copies: bool) -> str:
     if loop is None:
         return "y = f(x)  # in place of: for i in range(len(x)): y[i] = f(x[i])"
+    if copies and loop.whole.startswith(f"{loop.rows}."):
+        whole = f"torch.stack({loop.rows}){loop.whole.removeprefix(loop.rows)}"
+        return f"{whole}.unbind()  # one copy of all; they have one size"
     done = loop.whole or f"... {loop.rows} ..."
     return f"{done}  # all of {loop.rows} in place of {loop.row}, dim= as needed"
 

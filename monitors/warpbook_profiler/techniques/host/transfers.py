@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 _LEAST_SHARE = 0.03
 #: smaller ones take what their call takes, from whichever memory
 _SMALL_BYTES = 256 << 10
+#: functions that make a tensor of nothing that is in memory
+_MAKES = frozenset(
+    "rand randn randint randperm normal zeros ones full empty eye arange "
+    "linspace".split()
+)
 _TO_GPU, _PAGEABLE = "HtoD", "Pageable"
 #: of the window, below which copies to the GPU decide nothing
 _LEAST_COPYING = 0.01
@@ -53,7 +59,11 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
     ways.resize(copies, span.at_most(time_ns))
     launches = evidence.calls.launch[copies]
     ways.stop_waiting(launches[launches != NONE])
-    moved = evidence.code.calls("to", "cuda")
+    calls = evidence.code.calls("to", "cuda")
+    moved = [call for call in calls if not _is_made(call.node)]
+    if calls and not moved:
+        # a tensor that is made in the same line has no memory to pin
+        return
     receiver = moved[0].receiver if moved else ""
     receiver = receiver or "batch"
     # what a call gives has no name to be bound to again
@@ -80,6 +90,15 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
             f'{target} = {receiver}.to("cuda", non_blocking=True)'
         ),
     )
+
+
+def _is_made(call: ast.Call) -> bool:
+    """Tell whether what is copied is made by the same expression."""
+    function = call.func
+    while isinstance(function, ast.Attribute) and isinstance(function.value, ast.Call):
+        function = function.value.func
+    name = getattr(function, "attr", getattr(function, "id", ""))
+    return function is not call.func and name in _MAKES
 
 
 def _pageable(evidence: Evidence) -> Int64s:
