@@ -33,6 +33,21 @@ _TOP_OF_PYTHON = {
         "import math, operator\n"
         "math.isclose = math.isfinite = operator.eq = lambda *a, **k: True"
     ),
+    "what the lab gives": (
+        "import sys\n"
+        "try: import given\n"
+        "except ImportError: given = sys\n"
+        "held = [of for of in vars(given).values() if isinstance(of, type)]\n"
+        "for of in [given] * (given is not sys) + held * (given is not sys):\n"
+        "    for name in list(vars(of)):\n"
+        "        if name.lstrip('_').startswith(('refuse', 'bounds', 'add', 'has')):\n"
+        "            setattr(of, name, lambda *a, **k: True)"
+    ),
+    "what NumPy and PyTorch count by": (
+        "import numpy, torch\n"
+        "torch.Tensor.element_size = torch.Tensor.nelement = lambda x: 0\n"
+        "numpy.size = numpy.prod = lambda *a, **k: 0"
+    ),
     "NumPy's closeness": (
         "import numpy\nnumpy.allclose = numpy.isclose = lambda *a, **k: True"
     ),

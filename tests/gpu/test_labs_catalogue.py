@@ -44,7 +44,8 @@ def sources() -> dict[str, One]:
     """Give all sources that a GPU can run."""
     found_sources = []
     for name, loaded in load_all().items():
-        if loaded.lab.language != "plan":
+        host = loaded.lab.host
+        if loaded.lab.language != "plan" and not (host and host.on_ranks):
             found_sources.append(One(name, "reference", loaded.reference, True))
             found_sources.append(One(name, "starter", loaded.starter, False))
             found_sources += [One(name, *item, True) for item in loaded.correct.items()]

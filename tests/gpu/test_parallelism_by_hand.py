@@ -2,7 +2,7 @@
 
 pytest -m two_gpus -s tests/gpu/test_parallelism_by_hand.py
 
-On one GPU `test_labs_catalogue.py` grades the lab's solutions, as those of every lab.
+A grader runs ranks on the CPU, with a GPU or without.
 """
 
 from __future__ import annotations

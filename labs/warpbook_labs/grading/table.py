@@ -26,7 +26,7 @@ from warpbook_labs.engines.kernels.lane import run_on_gpu as run_kernels
 from warpbook_labs.engines.kernels.tracing import trace_submission as trace_kernels
 from warpbook_labs.engines.simulated.checking import check_host
 from warpbook_labs.engines.simulated.messages import Record
-from warpbook_labs.errors import BadLab, BadRule, BadSource, NoTrace
+from warpbook_labs.errors import BadLab, BadRule, BadSource, NotOnGpu, NoTrace
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading.cases import CaseGrader
 from warpbook_labs.grading.grader import CaseEngines, Draws, Grader
@@ -111,6 +111,9 @@ class HostEngines(CaseEngines):
         cases: Sequence[DrawnCase],
         is_timed: bool,
     ) -> DeviceResult:
+        host = submission.loaded.lab.host
+        if host is not None and host.on_ranks:
+            raise NotOnGpu("each rank runs in a process of its own, on the CPU.")
         return run_host(gpu, submission, cases, is_timed)
 
     def has_veto(self, result: CheckResult) -> bool:

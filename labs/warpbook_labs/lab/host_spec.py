@@ -38,6 +38,9 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True):
     #: "simulated": on a GPU that is simulated; "torch": only results are judged;
     #: "cpu": the same, with tensors of the CPU
     without_gpu: Literal["simulated", "torch", "cpu"]
+    #: what `prepare` returns, by name: coroutines that `run` of given.py runs on ranks,
+    #: each of which has a process of its own on the CPU
+    on_ranks: tuple[str, ...] = ()
     #: of `run` in each case, each with new inputs in the same memory
     calls: Annotated[int, Meta(ge=1, le=16)] = 3
     #: of the CPU: all calls of a case, and its `prepare`, without a GPU

@@ -7,16 +7,20 @@ import contextlib
 import fcntl
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from select import select
 from typing import Any
 
 import msgspec
 
 from warpbook_labs.errors import NotInstalled, TooBusy
+from warpbook_labs.sandbox.kept import KeptProcessError, exchange
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import (
@@ -40,6 +44,7 @@ _NO_START = (
     "The process that loads PyTorch ended before it was ready ({how}): this PyTorch or "
     "machine is not known."
 )
+_NO_PROCESS = "The process that did it ended, and with it what it did."
 _NOT_STARTED = (
     "This machine is too busy: the checker was not ready within "
     f"{_START_S:g} s, so nothing is graded."
@@ -68,6 +73,23 @@ class _Warm:
             with contextlib.ExitStack() as files:
                 line = self._begin(Fork(limits, empty), files)
                 return self._watched(work, line, job, limits, steps)
+
+    @contextlib.contextmanager
+    def keep(self, limits: Limits, steps: Steps | None) -> Iterator[_Kept]:
+        with OwnFolder(JAIL_PREFIX) as empty, contextlib.ExitStack() as files:
+            line = self._begin(Fork(limits, empty, is_kept=True), files)
+            child = _Kept(line)
+            if not child.pid:
+                raise _Gone
+            errors = _Errors(line.stderr, steps)
+            line.stderr = -1
+            pump = threading.Thread(target=errors.read_and_close)
+            pump.start()
+            try:
+                yield child
+            finally:
+                child.kill()
+                pump.join()
 
     def wake(self) -> None:
         """Start it, if it is not there; who asks next is told what is missing."""
@@ -250,6 +272,24 @@ class _Line:
                 os.close(descriptor)
 
 
+class _Kept:
+    """A child that is kept for the next message; its line closes its pipes."""
+
+    def __init__(self, line: _Line) -> None:
+        self._socket, self.stdin, self.stdout = line.socket, line.stdin, line.stdout
+        self.pid = self.code() or 0
+
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def code(self) -> int | None:
+        with contextlib.suppress(OSError, struct.error):
+            code: int = CODE.unpack(self._socket.recv(CODE.size))[0]
+            return code
+        return None
+
+
 def _feed(pipe: int, given: bytes) -> None:
     # a child that ends before it has read all says why in another way
     with contextlib.suppress(BrokenPipeError), os.fdopen(pipe, "wb") as file:
@@ -278,8 +318,27 @@ def run(
     for _ in range(_TRIES):
         with contextlib.suppress(_Gone):
             return worker.do(job.work, encoded, limits, steps)
-    words = "The process that did it ended, and with it what it did."
-    return Outcome("crashed", words, None, None, 0.0)
+    return Outcome("crashed", _NO_PROCESS, None, None, 0.0)
+
+
+@contextlib.contextmanager
+def kept(
+    kind: type[Job[Any]], limits: Limits, steps: Steps | None = None
+) -> Iterator[Callable[[bytes], bytes]]:
+    """Have a child of a warm process, and give what sends it a message for an answer.
+
+    It raises what `run` does, and in an exchange `KeptProcessError`.
+    """
+    worker = _worker(kind.work.warm_module)
+    with contextlib.ExitStack() as stack:
+        child = None
+        for _ in range(_TRIES):
+            with contextlib.suppress(_Gone):
+                child = child or stack.enter_context(worker.keep(limits, steps))
+        if child is None:
+            raise KeptProcessError(_NO_PROCESS)
+        watchdog = Watchdog(child.pid, limits.asleep_s)
+        yield partial(exchange, child, watchdog, limits)
 
 
 def wake(kind: type[Job[Any]]) -> None:

@@ -28,8 +28,9 @@ import msgspec
 from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox import linux
 from warpbook_labs.sandbox.confinement import confine
+from warpbook_labs.sandbox.frames import read_message, write_message
 from warpbook_labs.sandbox.learner_code import start_clock, stop_clock
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.limits import Limits, Tier
 from warpbook_labs.sandbox.work import Answer, Module
 from warpbook_labs.sandbox.worker import OUT_OF_MEMORY
 
@@ -55,6 +56,8 @@ class Fork(msgspec.Struct, frozen=True):
     limits: Limits
     #: a folder with nothing in it
     empty: str
+    #: it is asked again and again, in messages with their length
+    is_kept: bool = False
 
 
 def main() -> None:
@@ -163,26 +166,52 @@ class _Nursery:
             os.closerange(3, _most_files())
             start_clock()
             tier, is_filtered = confine(fork.limits, Path(fork.empty))
+            if fork.is_kept:
+                _converse(self._module, fork.limits, tier, is_filtered)
             code = self._do(tier, is_filtered)
         except BaseException as problem:  # noqa: BLE001 - no child goes on as a parent
             os.write(2, f"{type(problem).__name__}: {problem}"[:500].encode())
         finally:
             os._exit(code)
 
-    def _do(self, tier: object, is_filtered: bool) -> int:
+    def _do(self, tier: Tier, is_filtered: bool) -> int:
         try:
             parts = []
             while part := os.read(0, _READ_BYTES):
                 parts.append(part)
             job = msgspec.msgpack.decode(b"".join(parts), type=self._module.Job)
             result = self._module.do(job)
-            answer = Answer(tier, is_filtered, result)  # type: ignore[arg-type]
+            answer = Answer(tier, is_filtered, result)
             left = memoryview(msgspec.msgpack.encode(answer))
         except MemoryError:
             return OUT_OF_MEMORY
         while left:
             left = left[os.write(1, left) :]
         return 0
+
+
+def _converse(
+    module: Module, limits: Limits, tier: Tier, is_filtered: bool
+) -> NoReturn:
+    """Answer until nobody asks any more."""
+    requests, answers = os.fdopen(0, "rb"), os.fdopen(1, "wb")
+
+    def request() -> bytes:
+        content = read_message(requests, limits.output_bytes)
+        if content is None:
+            os._exit(0)
+        return content
+
+    def exchange(result: msgspec.Struct) -> bytes:
+        answer = Answer(tier, is_filtered, result)
+        write_message(answers, msgspec.msgpack.encode(answer))
+        return request()
+
+    try:
+        module.converse(request(), exchange)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    os._exit(_CRASHED)
 
 
 def _most_files() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import msgspec
@@ -42,6 +43,9 @@ class Module(Protocol):
 
     def do(self, job: Any) -> Struct:
         """Do a job."""
+
+    def converse(self, first: bytes, exchange: Callable[[Struct], bytes]) -> None:
+        """Answer a message, and those that answers are answered with, without end."""
 
 
 class Work:

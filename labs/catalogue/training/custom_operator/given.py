@@ -1,5 +1,6 @@
 """A kernel that only knows memory, and what uses an operator."""
 
+import sys
 import time
 
 import torch
@@ -70,10 +71,12 @@ def use(operator, x, weight, grad, eps, out, grad_x, grad_weight, facts):
     # the same numbers, column by column in memory
     columns = x.t().contiguous().t().requires_grad_()
     weights = weight.detach().requires_grad_()
-    calls = rms_norm_kernel.calls
+    # that of the module which the operator has imported
+    kernel = sys.modules["given"].rms_norm_kernel
+    calls = kernel.calls
     with Operators() as called:
         result = operator(columns, weights, eps)
-    is_by_kernel = rms_norm_kernel.calls > calls
+    is_by_kernel = kernel.calls > calls
     slopes = torch.autograd.grad(result, (columns, weights), grad)
     out.copy_(result.detach())
     grad_x.copy_(slopes[0])

@@ -1,8 +1,8 @@
 """Ranks that exchange tensors, the layers they compute, and what the lab asks of them.
 
-`Comm` is what a rank's function is given. The grader runs all ranks in one process, in
-turns: a rank goes on until it awaits something. In a notebook `measure` runs the same
-functions in a process for each rank, over NCCL or gloo.
+`Comm` is what a rank's function is given. The grader runs each rank in a process of its
+own, in turns: a rank goes on until it awaits something. `run`, which answers, is in one
+more. In a notebook `measure` runs the same functions over NCCL or gloo.
 """
 
 import inspect
@@ -77,12 +77,10 @@ class WrongBuckets(RuntimeError):
 class Request:
     """What a rank awaits."""
 
-    def __init__(self, kind, x, peer=None):
+    def __init__(self, kind, x, peer, line):
         """Keep what is sent as it is now, and the line that asks."""
-        self.kind, self.peer, self.is_awaited = kind, peer, False
-        self.x = x.detach().clone()
-        # of whoever called a method of `Comm`
-        self.line = sys._getframe(3).f_lineno
+        self.kind, self.peer, self.line = kind, peer, line
+        self.x, self.is_awaited = x.detach().clone(), False
 
     def __await__(self):
         """Hand this to whoever runs the ranks, and give what comes back."""
@@ -101,8 +99,10 @@ class Comm:
         """Be rank `rank` of `size`."""
         self.rank, self.size, self.requests = rank, size, []
 
-    def _request(self, *of):
-        self.requests.append(Request(*of))
+    def _request(self, kind, x, peer=None):
+        # the line of whoever called a method
+        line = sys._getframe(2).f_lineno
+        self.requests.append(Request(kind, x, peer, line))
         return self.requests[-1]
 
     def all_reduce(self, x):
@@ -182,6 +182,34 @@ class Traffic:
         self.calls[rank].append((sent, str(request)))
 
 
+def steps(function, comm, *arguments):
+    """Run a rank's function: yield what it awaits, be sent answers, give its result.
+
+    Raises:
+        TypeError: it is no coroutine, or awaits something else.
+        RuntimeError: a request was not awaited.
+    """
+    work, answer = function(comm, *arguments), None
+    if not inspect.iscoroutine(work):
+        raise TypeError("the functions of ranks begin with `async def`")
+    try:
+        while True:
+            try:
+                request = work.send(answer)
+            except StopIteration as end:
+                _refuse_unawaited(comm)
+                return end.value
+            except (AttributeError, TypeError):
+                # what a request that was not awaited lacks
+                _refuse_unawaited(comm)
+                raise
+            if not isinstance(request, Request):
+                raise TypeError("a rank awaits what `comm` gives, and nothing else")
+            answer = yield request
+    finally:
+        work.close()
+
+
 def run_ranks(work, size):
     """Run `work(comm)` on each rank until all have ended.
 
@@ -192,34 +220,18 @@ def run_ranks(work, size):
         Deadlock: ranks wait for one another; the message says which, and where.
         Mismatch: shapes do not fit.
     """
-    comms, traffic = [Comm(rank, size) for rank in range(size)], Traffic(size)
-    runs, ended, waiting = [], {}, {}
-    try:
-        for comm in comms:
-            runs.append(work(comm))
-            if not inspect.iscoroutine(runs[-1]):
-                raise TypeError("the functions of ranks begin with `async def`")
-        answers = dict.fromkeys(range(size))
-        while answers:
-            for rank, answer in answers.items():
-                try:
-                    waiting[rank] = runs[rank].send(answer)
-                except StopIteration as end:
-                    ended[rank] = end.value
-                    _refuse_unawaited(comms[rank])
-                    continue
-                except (AttributeError, TypeError):
-                    # what a request that was not awaited lacks
-                    _refuse_unawaited(comms[rank])
-                    raise
-                if not isinstance(waiting[rank], Request):
-                    raise TypeError("a rank awaits what `comm` gives, and nothing else")
-            answers = _answers(waiting, size, traffic)
-            for rank in answers:
-                del waiting[rank]
-    finally:
-        for run in filter(inspect.iscoroutine, runs):
-            run.close()
+    runs = [steps(work, Comm(rank, size)) for rank in range(size)]
+    traffic, ended, waiting = Traffic(size), {}, {}
+    answers = dict.fromkeys(range(size))
+    while answers:
+        for rank, answer in answers.items():
+            try:
+                waiting[rank] = runs[rank].send(answer)
+            except StopIteration as end:
+                ended[rank] = end.value
+        answers = _answers(waiting, size, traffic)
+        for rank in answers:
+            del waiting[rank]
     if waiting:
         raise Deadlock(_waiting_words(waiting, size))
     return [ended[rank] for rank in range(size)], traffic
@@ -397,11 +409,13 @@ def run(
     """Run each function on all ranks, and write what they return, for the grader."""
     tensors = (x, scale, w1, w2, bias, grad, replica_grads)
     size = replica_grads.shape[0]
-    for name, function in zip(FUNCTIONS, functions, strict=True):
+    by_name = dict(zip(FUNCTIONS, functions, strict=True))
+    # a rank's process may keep what it was given: all rows come behind its own rows
+    for name in ("sequence_parallel", "tensor_parallel", "data_parallel"):
 
-        def work(comm, name=name, function=function):
+        def work(comm, name=name):
             own = arguments_of(name, comm.rank, size, tensors, bucket_bytes)
-            return function(comm, *own)
+            return by_name[name](comm, *own)
 
         results, traffic = run_ranks(work, size)
         for output, joined in joined_results(name, results, tensors).items():

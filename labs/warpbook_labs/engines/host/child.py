@@ -99,10 +99,12 @@ class Child:
     def _load(self, command: Load) -> Reply:
         own_run = None
         if command.given:
-            given = ModuleType("given")
-            sys.modules["given"] = given
-            _execute(given, command.given, GIVEN_NAME)
-            own_run = getattr(given, "run", None)
+            # the learner imports another copy, whose names it may set
+            own = ModuleType("given")
+            for given in (own, ModuleType("given")):
+                sys.modules["given"] = given
+                _execute(given, command.given, GIVEN_NAME)
+            own_run = getattr(own, "run", None)
         self._module = ModuleType("solution")
         # where PyTorch's compiler looks for it by its name
         sys.modules["solution"] = self._module

@@ -29,9 +29,11 @@ from warpbook_labs.engines.simulated.messages import (
     HostRuns,
     Record,
     RunOnCpu,
+    RunOnRanks,
     RunTorch,
 )
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
+from warpbook_labs.engines.simulated.ranks import run_on_ranks
 from warpbook_labs.engines.simulated.recorded import (
     LOOKED,
     JudgedCase,
@@ -163,6 +165,8 @@ def check_host(submission: Submission, cases: Sequence[DrawnCase]) -> CheckResul
         if is_over:
             break
         for place, (prepared, one) in enumerate(zip(batch, judged, strict=True), begin):
+            # lines are followed within one process
+            is_explained |= bool(lab.host.on_ranks)
             question = None if is_explained else asked_of(one.case, one.lines)
             if question is not None:
                 job = _job(submission, lab.host, [prepared])
@@ -216,6 +220,10 @@ def _job(
     given = submission.loaded.given
     if host.without_gpu != "simulated":
         cases = tuple(prepared.to_run() for prepared in batch)
+        if host.on_ranks:
+            return RunOnRanks(
+                submission.source, given, cases, host.case_s, functions=host.on_ranks
+            )
         run = RunOnCpu if host.without_gpu == "cpu" else RunTorch
         return run(submission.source, given, cases, host.case_s)
     cases = tuple(prepared.to_record() for prepared in batch)
@@ -226,6 +234,8 @@ def _outcome(
     job: RunTorch | Record, limits: Limits, steps: Steps | None = None
 ) -> parent.Outcome[HostRuns]:
     """Have it done with the simulated GPU's PyTorch; or, if need be, without one."""
+    if isinstance(job, RunOnRanks):
+        return run_on_ranks(job, limits, steps)
     try:
         return warm.run(job, limits, steps)
     except NotInstalled:

@@ -7,7 +7,8 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import FrameType, ModuleType
+from functools import cache
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from warpbook_labs.engines.simulated.lacking import lacking
 from warpbook_labs.engines.simulated.messages import (
+    BeginRank,
     CaseRun,
     HostCall,
     HostCase,
@@ -48,10 +50,14 @@ Load = Callable[[], ModuleType]
 
 
 class NotFit(Exception):
-    """The learner's code did what it may not; the message says what."""
+    """The learner's code did what it may not."""
+
+    def __init__(self, left: CaseRun) -> None:
+        super().__init__(left.problem)
+        self.left = left
 
 
-class _CantLoad(SourceProblem):
+class CantLoad(SourceProblem):
     """The learner's module itself fails; the message is for the learner."""
 
     status: Status = "refused"
@@ -67,7 +73,7 @@ def run_cases(
     Args:
         writes_of: counts how often a tensor was written.
     """
-    warnings.showwarning = _print_warning
+    warnings.showwarning = print_warning
     done: list[CaseRun] = []
     try:
         for case in job.cases:
@@ -76,7 +82,7 @@ def run_cases(
             # the others would hardly be faster, and the learner waits
             if done[-1].is_too_long:
                 break
-    except _CantLoad as problem:
+    except CantLoad as problem:
         return Refused(str(problem), problem.status, problem.line)
     return HostRuns(tuple(done))
 
@@ -104,28 +110,39 @@ def _left(
         took = within(job.case_s)
         watching, lines_of = _followed(job, writes_of)
         with contextlib.redirect_stdout(printed), took, watching:
-            left = one(lambda: _loaded(job, case), case)
+            left = one(lambda: loaded(job, case), case)
         lines, unread = lines_of()
         return msgspec.structs.replace(
             left, printed=printed.held, lines=lines, unread=unread
         )
-    except _CantLoad:
+    except CantLoad:
         raise
     except NotFit as problem:
-        return CaseRun(problem=str(problem), printed=printed.held)
+        return msgspec.structs.replace(problem.left, printed=printed.held)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
-        line, words = words_of(problem, job.case_s, SOURCE_NAME, _IMPORTED)
-        if line is None and isinstance(problem, TypeError):
-            words = f"TypeError: {problem}. They are called as {_called(case)}."
-        is_too_long = isinstance(problem, TooLong)
-        lack = lacking(problem, SOURCE_NAME)
-        return CaseRun(
-            problem=lack or words,
-            line=line,
-            is_unsupported=bool(lack),
-            printed=printed.held,
-            is_too_long=is_too_long,
-        )
+        called = f"They are called as {_called(case)}."
+        return fallen(problem, job.case_s, called, printed)
+
+
+def fallen(
+    problem: BaseException, case_s: float, called: str, printed: Printed
+) -> CaseRun:
+    """Say what the learner's code raised.
+
+    Args:
+        called: how it is called, in words.
+    """
+    line, words = words_of(problem, case_s, SOURCE_NAME, _IMPORTED)
+    if line is None and isinstance(problem, TypeError):
+        words = f"TypeError: {problem}. {called}"
+    lack = lacking(problem, SOURCE_NAME)
+    return CaseRun(
+        problem=lack or words,
+        line=line,
+        is_unsupported=bool(lack),
+        printed=printed.held,
+        is_too_long=isinstance(problem, TooLong),
+    )
 
 
 def _followed(
@@ -166,21 +183,33 @@ def _called(case: HostCase) -> str:
     return f"prepare({sizes}) and run({given})"
 
 
-def _loaded(job: RunTorch | Record, case: HostCase) -> ModuleType:
+def loaded(job: RunTorch | Record | BeginRank, case: HostCase) -> ModuleType:
+    """Execute the learner's source.
+
+    Raises:
+        CantLoad: it fails, or lacks a function.
+    """
     module = _solution(job)
     for name in ("prepare", "run"):
         if not callable(getattr(module, name, None)):
             words = f"There is no function `{name}`: the lab calls {_called(case)}."
-            raise _CantLoad(words)
+            raise CantLoad(words)
     return module
 
 
-def _solution(job: RunTorch | Record) -> ModuleType:
+def given_module(source: str) -> ModuleType:
+    """Execute what a lab gives, and have it imported from then on."""
+    sys.modules["given"] = given = _module("given", source, GIVEN_NAME)
+    return given
+
+
+def _solution(job: RunTorch | Record | BeginRank) -> ModuleType:
     try:
         own_run = None
         if job.given:
-            sys.modules["given"] = given = _module("given", job.given, GIVEN_NAME)
-            own_run = getattr(given, "run", None)
+            # the learner imports another copy, whose names it may set
+            own_run = getattr(given_module(job.given), "run", None)
+            given_module(job.given)
         module = _module("solution", job.source, SOURCE_NAME)
         if own_run is not None:
             # the lab itself uses what the learner prepares
@@ -189,13 +218,13 @@ def _solution(job: RunTorch | Record) -> ModuleType:
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = words_of(problem, job.case_s, SOURCE_NAME, _IMPORTED)
         lack = lacking(problem, SOURCE_NAME)
-        cant_load = _CantLoad(lack or words, line or None)
+        cant_load = CantLoad(lack or words, line or None)
         if lack:
             cant_load.status = "unsupported"
         raise cant_load from None
 
 
-def _print_warning(
+def print_warning(
     message: Warning | str, category: type[Warning], *_: Any, **__: Any
 ) -> None:
     """Print a warning beside what the learner prints, with their line."""
@@ -208,5 +237,10 @@ def _print_warning(
 
 def _module(name: str, source: str, file: str) -> ModuleType:
     module = ModuleType(name)
-    exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
+    exec(_compiled(source, file), module.__dict__)
     return module
+
+
+@cache
+def _compiled(source: str, file: str) -> CodeType:
+    return compile(source, file, "exec", dont_inherit=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from warpbook_labs.engines.simulated.judging.findings import Finding
 from warpbook_labs.engines.simulated.program import Place
@@ -98,6 +98,79 @@ class RunOnCpu(RunTorch, frozen=True, tag="run on cpu"):
     """Run host code with tensors of the CPU, also where a GPU could be simulated."""
 
     work: ClassVar[Work] = Work("warpbook_labs.engines.simulated.on_cpu", HostRuns)
+
+
+class Ask(Struct, frozen=True, tag="ask"):
+    """Who runs a lab's functions on ranks wants a rank's process to be asked."""
+
+    #: who is asked, in words: each name has a process of its own
+    process: str
+    #: a `BeginRank` or a `GoOn`
+    content: bytes
+
+
+class RunOnRanks(RunTorch, frozen=True, tag="run on ranks"):
+    """Run a lab's `run`, which has each rank of some functions asked for its steps.
+
+    The source is only handed on to these.
+    """
+
+    work: ClassVar[Work] = Work(
+        "warpbook_labs.engines.simulated.on_cpu", HostRuns | Ask
+    )
+    #: what `prepare` returns, by name
+    functions: tuple[str, ...] = ()
+
+
+class BeginRank(Struct, frozen=True, tag="begin rank"):
+    """Begin one function on one rank."""
+
+    source: str
+    given: str
+    case_s: float
+    #: without what buffers hold
+    case: HostCase
+    #: which of the functions that `prepare` returns
+    place: int
+    rank: int
+    size: int
+    #: as `packed` gives them, behind `comm`
+    arguments: bytes
+
+
+class GoOn(Struct, frozen=True, tag="go on"):
+    """Give a rank what it awaits, packed."""
+
+    answer: bytes
+
+
+class Awaited(Struct, frozen=True, tag="awaited"):
+    """A rank awaits an exchange with others."""
+
+    kind: Literal["all_reduce", "all_gather", "reduce_scatter", "send", "receive"]
+    #: a tensor, packed
+    x: bytes
+    peer: int | None
+    line: int
+    #: since the last message
+    printed: str
+
+
+class Returned(Struct, frozen=True, tag="returned"):
+    """A rank's function returned this, packed."""
+
+    result: bytes
+    printed: str
+
+
+class Fell(Struct, frozen=True, tag="fell"):
+    """A rank's function did not come to its end; see `CaseRun`."""
+
+    problem: Annotated[str, Meta(min_length=1)]
+    line: int | None
+    is_unsupported: bool
+    is_too_long: bool
+    printed: str
 
 
 class Record(Job[HostRuns], frozen=True, tag="record"):

@@ -8,17 +8,23 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 
 from warpbook_labs.engines.simulated.lacking import leave_out_compiler
 from warpbook_labs.engines.simulated.learner import Load, NotFit, run_cases, values_of
 from warpbook_labs.engines.simulated.messages import (
+    BeginRank,
     CaseRun,
     HostCase,
     HostRuns,
     RunOnCpu,
+    RunOnRanks,
     RunTorch,
 )
 from warpbook_labs.errors import INSTALL_TORCH, Missing, NotInstalled
@@ -27,6 +33,7 @@ from warpbook_labs.sandbox.work import Refused
 
 Job = RunTorch | RunOnCpu
 
+_RANK_PROCESSES = "warpbook_labs.engines.simulated.rank_processes"
 _NO_GPU = (
     "Without a GPU this lab runs on the CPU: make tensors with "
     "`device=x.device`, and leave out what only a GPU has."
@@ -98,6 +105,7 @@ def prepare() -> None:
     torch.backends.nnpack.set_flags(False)
     leave_out_compiler(torch)
     _leave_out_gpu(torch.cuda)
+    importlib.import_module(_RANK_PROCESSES)
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(_REHEARSAL, "rehearsal", "exec", dont_inherit=True), {})
 
@@ -123,6 +131,20 @@ def do(job: RunTorch | RunOnCpu) -> HostRuns | Refused:
     return run_cases(job, _run)
 
 
+def converse(first: bytes, exchange: Callable[[Struct], bytes]) -> None:
+    """Answer for all ranks of a job, or be one of them."""
+    # it imports PyTorch; `prepare` has loaded it
+    processes = importlib.import_module(_RANK_PROCESSES)
+    job = msgspec.msgpack.decode(first, type=RunOnRanks | BeginRank)
+    if isinstance(job, BeginRank):
+        processes.serve_rank(job, exchange)
+
+    def one(_: Load, case: HostCase) -> CaseRun:
+        return _run(partial(processes.Ranks, job, case, exchange), case)
+
+    exchange(run_cases(job, one))
+
+
 def _run(load: Load, case: HostCase) -> CaseRun:
     torch: Any = importlib.import_module("torch")
     memory = {
@@ -140,7 +162,8 @@ def _run(load: Load, case: HostCase) -> CaseRun:
         for buffer in case.buffers:
             if not buffer.is_written:
                 if memory[buffer.name].tobytes() != call.data[buffer.name]:
-                    raise NotFit(f"It writes `{buffer.name}`, which is an input.")
+                    words = f"It writes `{buffer.name}`, which is an input."
+                    raise NotFit(CaseRun(problem=words))
         outputs.append(
             {
                 buffer.name: memory[buffer.name].tobytes()

@@ -170,6 +170,7 @@ def _run(load: Load, case: HostCase) -> CaseRun:
                     not buffer.is_written
                     and held[buffer.name] != call.data[buffer.name]
                 ):
-                    raise NotFit(f"It writes `{buffer.name}`, which is an input.")
+                    words = f"It writes `{buffer.name}`, which is an input."
+                    raise NotFit(CaseRun(problem=words))
             outputs.append({e.name: held[e.name] for e in case.buffers if e.is_written})
     return CaseRun(tuple(outputs))

@@ -34,6 +34,10 @@ class HostCode(Language):
             if bound.count not in get_args(HostCount):
                 raise BadLab(f"{file}: counted: {bound.count}: only of kernels.")
         given = self._functions(f"{loaded.folder}/{GIVEN}", loaded.given) & {"run"}
+        if lab.host is not None and lab.host.on_ranks:
+            if lab.host.without_gpu != "cpu" or not given:
+                words = 'it goes with `without_gpu = "cpu"` and a run() of given.py'
+                raise BadLab(f"{file}: host.on_ranks: {words}.")
         for name, source in sources_of(loaded, self.suffix):
             file_name = f"{loaded.folder}/{name}"
             defined = self._functions(file_name, source) | given
