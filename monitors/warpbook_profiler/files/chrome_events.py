@@ -356,9 +356,10 @@ class Gathered:
             sensible &= chosen
         kept: Any = slice(None) if sensible.all() else sensible
         of_calls = sensible[len(self.operators) :] if kept is sensible else kept
+        names = tuple(map(plain, self.names))
         number, key = linked(
             {name: column[of_calls] for name, column in calls.items()},
-            tuple(self.names),
+            names,
             # no file has more than two ends for each call and its work
             islice(arrows(pieces, self.processes, self.threads), 2 * len(self.calls)),
         )
@@ -377,7 +378,7 @@ class Gathered:
         shapes = np.where(is_kernel, calls["text"], NONE)
         texts = np.where(is_linked, operators["text"], NONE)
         return make_columns(
-            names=(tuple(map(plain, self.names)), both("name")[kept]),
+            names=(names, both("name")[kept]),
             categories=category,
             start_ns=self.base_ns + nanoseconds(start_us[kept]),
             duration_ns=nanoseconds(duration_us[kept]),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from warpbook_profiler.events.columns import (
+    MAX_NAME_LENGTH,
     NONE,
     Category,
     Int8s,
@@ -43,9 +44,9 @@ _ON_HOST: _Rules = (
 _MOST_PROCESSES = 1000
 #: what compilers and drivers add to a kernel's name
 _DECORATION = re.compile(r"(\.kd|\s*\[clone [^\]]*\])+$")
-#: XLA's name of a copy
-_XLA_COPY = re.compile(r"Memcpy([HDP])2([HDP])$")
-_SIDES = {"H": "Host", "D": "Device", "P": "Device"}
+#: a copy as XLA and Intel name it, M for the host's memory
+_COPY = re.compile(r"Memcpy ?([HMD])2([HMD])\b")
+_SIDES = {"H": "Host", "M": "Host", "D": "Device"}
 
 
 def placed(
@@ -83,6 +84,12 @@ def placed(
         else:
             rules = _ON_HOST if _HOST.match(label) else _CALLS
         category[mine] = _by_name(name[mine], names, rules)
+        if rules is _CALLS:
+            # of a process without a name, what shares an id with calls
+            mine = mine[
+                (category[mine] == Category.OTHER) & (calls["correlation"][mine] > 0)
+            ]
+            category[mine] = _by_name(name[mine], names, _ON_DEVICE)
     return category, device
 
 
@@ -96,10 +103,10 @@ def _by_name(name: Int32s, names: Sequence[str], rules: _Rules) -> Int8s:
 
 
 def plain(name: str) -> str:
-    """Take a kernel's name without what was added to it, and XLA's copy as CUPTI's."""
-    copy = _XLA_COPY.match(name)
+    """Take a name without what was added to it, and any copy's as CUPTI's."""
+    name = name[:MAX_NAME_LENGTH]
+    copy = _COPY.match(name)
     if copy:
-        source, target = copy.groups()
-        sides = f"{_SIDES[source]} -> {_SIDES[target]}"
-        return f"Memcpy {source}to{target} ({sides})"
+        source, target = (_SIDES[side] for side in copy.groups())
+        return f"Memcpy {source[0]}to{target[0]} ({source} -> {target})"
     return _DECORATION.sub("", name)

@@ -119,7 +119,7 @@ def examine(trace: Trace) -> Completeness:
     remedy = (
         "Calls and work have no ids (correlation) in common."
         if len(calls.api)
-        else "Record CUDA's calls too."
+        else "Record the host's calls too."
     )
     if len(on_gpu) and not calls.matched.any() and _busy_ns(on_gpu) < window_ns / 2:
         reasons.append(

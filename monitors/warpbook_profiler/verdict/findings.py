@@ -262,7 +262,7 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             None,
             f"The GPU idled {_of_window(idle_ns / window_ns)}, and no launch in the "
             "trace tells why.",
-            "Record CUDA's calls too.",
+            "Record the host's calls too.",
         )
         return
     yield (

@@ -1,6 +1,7 @@
 """Launches and their work, linked as one profiler or another writes it."""
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ def agrees(found: TraceReport, tmp_path: Path) -> None:
         *((by_arrows(f), f) for f in "ac2g async_cpu_to_gpu async_gpu async".split()),
         (of_xla(), "correlation_id"),
         (by_id("External id", program()), ""),
+        ([event for event in of_xla() if event["ph"] == "X"][:98], "correlation_id"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -146,6 +148,20 @@ def test_streams_of_other_makers_are_streams(key: str, tmp_path: Path) -> None:
     found = report_of(tmp_path, trace(*events))
     assert [one.stream for one in found.metrics.streams] == [0, 1]
     assert [row.name for row in found.kernels] == ["attn_fwd"]
+
+
+def test_arrows_without_end_are_looked_at_as_far_as_there_are_calls(
+    tmp_path: Path,
+) -> None:
+    end = {"ph": "s", "cat": "ac2g", "pid": 1, "tid": 1, "ts": 20.0}
+    many = [{**end, "id": at} for at in range(40_000)]
+    content = trace(*many, *by_arrows("ac2g"))
+    tracemalloc.start()
+    found = report_of(tmp_path, content)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.completeness.matched == 0
+    assert peak < 2_500_000
 
 
 def test_ids_that_two_launches_share_link_nothing(tmp_path: Path) -> None:

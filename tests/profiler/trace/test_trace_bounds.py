@@ -143,6 +143,9 @@ def test_too_many_events_are_refused(
     [
         # of another tool, of the profiler itself, of a program with endless names
         {"ph": "X", "cat": "FEE", "name": "f", "ts": 0, "dur": 1},
+        {"ph": "X", "name": "f", "ts": 0, "dur": 1},
+        {"ph": "M", "name": "thread_name", "pid": "%09d", "args": {"name": "Stream"}},
+        {"ph": "s", "cat": "ac2g", "id": "%09d", "ts": 0},
         {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler", "ts": 0, "dur": 1},
         kernel(1, 0.0, name="%09d"),
         kernel(1, 0.0, tid="%09d"),

@@ -143,7 +143,10 @@ def _instead_of(place: str) -> str:
             "torch.where does."
         )
     if place in _COPIES:
-        return "Copy more at once, and with pinned memory and non_blocking=True."
+        return (
+            "Copy more at once. With non_blocking=True no copy from or to pinned "
+            "memory waits."
+        )
     return "See what waits there, and whether it must each time."
 
 
