@@ -130,3 +130,13 @@ def test_a_grid_that_grows_no_more_is_asked_for_more_than_it_has(lab: Lab) -> No
             f"// launch: add<<<{grid}, 256>>>(n)\n// launch: a<<<n, 1>>>(n)"
         )
         assert fitted(lab, rule, cases)[-1] == last
+
+
+def test_a_grid_that_grows_with_a_square_gets_sizes_that_the_cpu_runs() -> None:
+    tiles = find("tiled-transpose").lab
+    side = "ceil_div(max(w, h), 32)"
+    rule = read_rule(f"// launch: t<<<({side}, {side}), (32, 32)>>>(x, out, w, h)")
+    cases = hidden_cases(tiles, 3)
+    for case, fit in zip(cases[-2:], fitted(tiles, rule, cases)[-2:], strict=True):
+        assert 4096 < max(fit.sizes.values()) < max(case.sizes.values())
+        assert min(fit.sizes.values()) == min(case.sizes.values())

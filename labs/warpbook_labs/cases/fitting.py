@@ -3,17 +3,20 @@
 A grid that is rounded up by too little is large enough for nearly all sizes. What it
 leaves out shows at the last size before the grid grows, which depends on the source.
 One that grows no more from some size on must have its threads take further elements:
-whether they do shows just above that size.
+whether they do shows just above that size. And one that grows with the square of a size
+is too much for the CPU at sizes beyond.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 
 import msgspec
 
+from warpbook_labs.cases.launch_limits import MOST_THREADS
 from warpbook_labs.cases.sampling import DrawnCase, about_hidden
 from warpbook_labs.errors import BadRule
 from warpbook_labs.lab.launch_rule import Dim, Launch, Rule
@@ -44,7 +47,23 @@ def fitted(lab: Lab, rule: Rule, cases: Sequence[DrawnCase]) -> list[DrawnCase]:
         # far beyond the lab's sizes a rule need not hold
         with contextlib.suppress(BadRule):
             fit[place] = _above_caps(lab, rule, name, fit[place])
-    return fit
+    return [_within_reach(lab, rule, case) for case in fit]
+
+
+def _within_reach(lab: Lab, rule: Rule, case: DrawnCase) -> DrawnCase:
+    """Halve sizes beyond the lab's until the CPU can run that many threads."""
+    sizes = dict(case.sizes)
+    while any(_threads(launch, sizes) > MOST_THREADS for launch in rule.launches):
+        name = max(sizes, key=lambda name: sizes[name])
+        if not case.is_hidden or sizes[name] <= lab.hidden.sizes[name].most:
+            return case
+        sizes[name] //= 2
+    return case if sizes == case.sizes else _of_sizes(case, sizes)
+
+
+def _threads(launch: Launch, sizes: Mapping[str, int]) -> int:
+    grid, block, _ = launch.sides(sizes)
+    return math.prod(grid) * math.prod(block)
 
 
 def _filling(lab: Lab, launch: Launch, case: DrawnCase) -> DrawnCase:

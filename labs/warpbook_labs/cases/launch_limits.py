@@ -12,6 +12,8 @@ from warpbook_labs.errors import BadRule
 from warpbook_labs.lab.launch_rule import Dim, Rule
 from warpbook_labs.lab.spec import Lab
 
+#: of a launch that the CPU runs
+MOST_THREADS = 1 << 27
 _MAX_THREADS_OF_BLOCK = 1024
 #: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
 _MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)

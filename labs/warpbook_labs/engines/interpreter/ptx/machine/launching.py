@@ -8,14 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpbook_labs.cases.launch_limits import refusal
+from warpbook_labs.cases.launch_limits import MOST_THREADS, refusal
 from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import Dim
 from warpbook_labs.engines.interpreter.ptx.memory.spaces import Buffer
 from warpbook_labs.engines.interpreter.ptx.text.errors import BadLaunch, TooLarge
 from warpbook_labs.engines.interpreter.ptx.text.link import Linked
 from warpbook_labs.engines.interpreter.ptx.text.program import Variable
 
-_MAX_THREADS = 1 << 27
 #: that every GPU with clusters has room for
 _MOST_OF_CLUSTER = 8
 
@@ -33,7 +32,7 @@ def checked(linked: Linked, grid: Dim, block: Dim) -> tuple[int, int]:
     if words:
         raise BadLaunch(words)
     threads, blocks = (side[0] * side[1] * side[2] for side in (block, grid))
-    if threads * blocks > _MAX_THREADS:
+    if threads * blocks > MOST_THREADS:
         raise TooLarge(
             f"{threads * blocks:,} threads are too many to run without a GPU."
         )
