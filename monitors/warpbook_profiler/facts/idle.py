@@ -254,6 +254,8 @@ class _Host:
         set_up = mine[slow[mine]]
         self.set_up = beside_profiler(api.start_ns[set_up], api.end_ns[set_up])
         self.api = beside_profiler(api.start_ns[mine], api.end_ns[mine])
+        other = mine[~(calls.launches | calls.waits)[mine]]
+        self.others = beside_profiler(api.start_ns[other], api.end_ns[other])
         theirs = np.flatnonzero(np.isin(operators.track, threads))
         self.api_or_operators = beside_profiler(
             np.concatenate([api.start_ns[mine], operators.start_ns[theirs]]),
@@ -304,6 +306,8 @@ def _add_causes(
     in_launches = np.minimum(host.spent_ns(host.launching, since, end), left)
     in_api = np.minimum(host.spent_ns(host.api, since, end), left)
     in_either = np.minimum(host.spent_ns(host.api_or_operators, since, end), left)
+    # a call of another kind that fills a short pause is no launching
+    is_launching &= 2 * host.spent_ns(host.others, since, end) <= left
     launching = np.where(is_launching, left, in_launches) - set_up
     api = np.where(is_launching, 0, in_api - in_launches) + set_up
     operator = np.where(is_launching, 0, in_either - in_api)

@@ -25,6 +25,8 @@ from warpbook_profiler.replay.tax import (
 _SHARE, _LOW_SHARE, _HIGH_SHARE = 0.6, 0.35, 0.95
 #: the low end takes the profiler's part off twice: Python slows down around it, too
 _LOW_TIMES = 2.0
+#: and more of it where no operators were recorded
+_LOW_TIMES_OF_CALLS = 3.0
 #: and the high end divides the first launches by less
 _HIGH_FIRST_RATIO = 2.0
 #: beyond the ends, as a share of the time, for what varies from run to run
@@ -82,7 +84,9 @@ def bare(trace: Trace, measured_ns: float | None = None) -> Bare:
     program = program_of(trace)
     host = taxed(program, trace)
     program = relieved(program, trace)
-    low_times = host.kept(_LOW_SHARE, _LOW_TIMES)
+    low_times = host.kept(
+        _LOW_SHARE, _LOW_TIMES if host.has_operators else _LOW_TIMES_OF_CALLS
+    )
     high_times = host.kept(
         _HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO, start_ratio=FIRST_RATIO
     )

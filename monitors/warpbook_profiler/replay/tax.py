@@ -10,7 +10,9 @@ the next:
 with a share of 0.6 for the estimate, and of 0.35 and 0.95 for the ends of its range.
 What the profiler names is taken off whole (its requests for buffers, and its first
 launch), and the first four launches, which it makes slow, are divided by five, what
-comes before the very first call by eight.
+comes before the very first call by eight. A library that writes no operators, such as
+JAX, is slowed down around its calls, and no record counts that: the low end takes off
+more.
 """
 
 from __future__ import annotations
@@ -55,6 +57,8 @@ class Taxed:
     first: Int64s
     #: the last call, if it waits for all of a GPU, else none
     last: Int64s
+    #: operators were recorded, so what they took is counted
+    has_operators: bool
 
     def kept(
         self,
@@ -153,6 +157,7 @@ def taxed(program: Program, trace: Trace) -> Taxed:
         _OPERATOR_NS * float(np.count_nonzero(later)),
         first,
         _last_wait(program),
+        bool(events.is_in(Category.OPERATOR).any()),
     )
 
 

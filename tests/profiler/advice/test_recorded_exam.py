@@ -105,3 +105,9 @@ def test_results_are_read_back_in_one_cell(gpu: str) -> None:
         if change.name in ("pinned-results", "stack-results")
     }
     assert advised == {"results_read_back_in_a_loop"}
+
+
+def test_a_library_that_writes_no_operators_has_a_wider_range() -> None:
+    path = FOLDER / "h100" / "jax_without_jit.json.gz"
+    bare = analyse(*read_chrome_trace(str(path))).bare
+    assert bare is not None and bare.low_ns < 0.65 * bare.high_ns

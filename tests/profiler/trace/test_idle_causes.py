@@ -137,6 +137,17 @@ def test_a_graph_that_ends_with_a_copy_is_launched(tmp_path: Path) -> None:
     assert trace_report.metrics.idle.host_launching_ns > 40 * 80_000
 
 
+def test_memory_taken_between_launches_is_no_launching(tmp_path: Path) -> None:
+    events = []
+    for at in range(100):
+        malloc = call(1000 + at, 90.0 * at + 10, name="cudaMalloc", dur=70.0)
+        events += [call(at, 90.0 * at), kernel(at, 90.0 * at + 6, dur=3.0), malloc]
+    trace_report = report_of(tmp_path, trace(*events))
+    assert trace_report.verdict.kind == "host-bound"
+    idle = trace_report.metrics.idle
+    assert idle.host_api_ns > idle.host_launching_ns
+
+
 def test_a_thread_that_waits_is_not_to_blame_for_another_that_launches(
     tmp_path: Path,
 ) -> None:
