@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpbook_labs.lab.python.questions import Question
 from warpbook_monitors.model_memory.hugging_face import model_of_config
@@ -30,17 +30,32 @@ _SHAPES = (
 )
 _PRECISIONS = ("fp32", "bf16", "mixed", "autocast")
 _OPTIMIZERS = ("sgd", "momentum", "adam")
-#: where the peak of a step is, by what learners see: the block, and whether attention
-#: keeps no scores where what passes within a layer must count
-_MOMENTS: dict[str, tuple[str | None, bool | None]] = {
-    "a peak at the head": ("head", None),
-    "a peak in a layer's attention": ("layers", False),
-    "a peak in a layer's MLP": ("layers", True),
-    "a peak at the end of the backward pass": ("embeddings", None),
-    "a peak in the optimizer": (None, None),
+
+
+class _Moment(NamedTuple):
+    """Where the peak of a step is, and the part of it that is to be large."""
+
+    block: str | None
+    part: str = "temporaries"
+    flash: bool | None = None
+    recompute: bool | None = None
+
+
+#: by what learners see
+_MOMENTS = {
+    "a peak at the head": _Moment("head"),
+    "a peak in a layer's attention": _Moment("layers", flash=False),
+    "a peak in a layer's MLP": _Moment("layers", flash=True, recompute=False),
+    "a peak in a layer that is recomputed": _Moment("layers", recompute=True),
+    "a peak in the first layer": _Moment("layers", "gradients", recompute=True),
+    "a peak in a layer with all activations": _Moment("layers", "activations"),
+    "a peak at the end of the backward pass": _Moment("embeddings", "optimizer states"),
+    "a peak in the optimizer": _Moment(None),
 }
-#: of such a peak the part that passes within a layer
-_WITHIN = 0.4
+#: of so many such peaks the one is asked whose part is largest
+_CANDIDATES = 8
+#: what one layer has shows in few of them
+_DEPTHS = (2, 3), (8, 16, 32)
 _BLOCK_TOKENS = 16
 #: counts are exact, but for what does not split evenly among GPUs; a peak is not
 _EXACT, _CLOSE, _PEAK = 1e-5, 0.01, 0.1
@@ -117,10 +132,17 @@ def questions(rng: random.Random) -> list[Question]:
             given = {"config": config, "serving": served, "room_bytes": room}
             what = "blocks" if kind == "full" else "sequences"
             drawn.append(Question("sequences_that_fit", given, f"{kind} {what}"))
+        # weights that do not fit, or leave less than a sequence needs
+        weights, cache_bytes = _cache(config, {**serving, "batch": 1})
+        room = round(weights + rng.choice((-2, -0.1, 0.9)) * cache_bytes)
+        given = {"config": config, "serving": serving, "room_bytes": max(room, 0)}
+        drawn.append(Question("sequences_that_fit", given, "no room"))
     for precision in _PRECISIONS:
         for zero in range(4):
             config = _config(rng.choice(_SHAPES), rng)
             training = _way(precision, zero, rng)
+            # replicas alone split nothing
+            training["gpus"] = rng.choice((2, 8, 64))
             given = {"config": config, "training": training}
             kind = f"{precision}, ZeRO {zero}"
             drawn.append(Question("state_bytes", given, kind))
@@ -137,24 +159,30 @@ def questions(rng: random.Random) -> list[Question]:
                 kind = f"{precision}, {kind}"
                 drawn.append(Question("activation_bytes", given, kind))
                 drawn.append(Question("peak_bytes", given, kind))
-    for about in (*_MOMENTS, *_MOMENTS):
-        drawn.append(Question("peak_bytes", _peaking(about, rng), about))
+    for about, moment in _MOMENTS.items():
+        for depths in (*_DEPTHS, *_DEPTHS):
+            drawn.append(Question("peak_bytes", _peaking(moment, depths, rng), about))
     return drawn
 
 
-def _peaking(about: str, rng: random.Random) -> Numbers:
+def _peaking(moment: _Moment, depths: tuple[int, ...], rng: random.Random) -> Numbers:
     """Draw a model and a way to train it whose peak is at a moment."""
-    block, flash = _MOMENTS[about]
-    while True:
+    found: list[tuple[float, Numbers]] = []
+    while len(found) < _CANDIDATES:
         config = _config(rng.choice(_SHAPES), rng)
         training = _way(rng.choice(_PRECISIONS), 0, rng)
-        training["sequence"] *= rng.choice((1, 2, 4))
-        training["recompute"] = rng.random() < 0.5
-        training["flash"] = rng.random() < 0.5 if flash is None else flash
+        # what an embedding's gradient needs beside it, which the text leaves out, is
+        # small in a deep model
+        if moment.block != "embeddings":
+            config["num_hidden_layers"] = rng.choice(depths)
+            training["sequence"] = rng.choice((128, 512, 1024, 4096, 16_384))
+        for key, wanted in (("flash", moment.flash), ("recompute", moment.recompute)):
+            training[key] = rng.random() < 0.5 if wanted is None else wanted
         memory = _training(config, training)
-        within = memory.held.get("temporaries", 0) / memory.peak_bytes
-        if memory.peak_block == block and (flash is None or within > _WITHIN):
-            return {"config": config, "training": training}
+        parts = {name: size / memory.peak_bytes for name, size in memory.held.items()}
+        if memory.peak_block == moment.block:
+            found.append((parts[moment.part], {"config": config, "training": training}))
+    return max(found, key=lambda pair: pair[0])[1]
 
 
 def _config(shape: tuple[int, ...], rng: random.Random) -> Numbers:
@@ -186,7 +214,7 @@ def _way(precision: str, zero: int, rng: random.Random) -> Numbers:
         "sequence": rng.choice((1024, 2048, 4096)),
         "flash": True,
         "recompute": False,
-        "gpus": rng.choice((2, 8, 64)) if zero else 1,
+        "gpus": 1,
         "zero": zero,
     }
 
