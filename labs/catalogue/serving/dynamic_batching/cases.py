@@ -235,6 +235,10 @@ def questions(rng: random.Random) -> list[Question]:
         per_second = rng.uniform(*part.get(about, (0.5, 0.8))) / model["item_s"]
         given = {"model": model, "per_second": per_second}
         drawn.append(Question("least_batch", given, about))
+    # one over a power of two is exact: nothing is left for the fixed time
+    model = {"fixed_s": rng.uniform(0.002, 0.02), "item_s": 1 / 1024}
+    given = {"model": model, "per_second": 1024.0}
+    drawn.append(Question("least_batch", given, "a rate at the limit"))
     for about in _SCENES:
         seed = rng.getrandbits(32)
         drawn.append(Question("batch", {"scene": about, "seed": seed}, about))

@@ -184,7 +184,7 @@ def _drawn(
     ]
     if kind in ("room", "room_apart", "large_embedding"):
         room = sum(rng.sample(params, 2))
-        machine["spare_bytes"] = _STATE_BYTES * room + rng.randint(0, 1000)
+        machine["spare_bytes"] = _STATE_BYTES * room + rng.choice((0, 1000))
     return machine, layers
 
 
@@ -211,8 +211,10 @@ def _finds_out(kind: str, machine: Machine, layers: Layers) -> bool:
         free = {**machine, "spare_bytes": 3 * machine["spare_bytes"]}
         return best > _SHOWS * _best(free, layers)[0]
     elif kind == "room":
-        # nothing on the GPU, and what comes first there
+        # nothing on the GPU, what comes first there, and less than there is room for
+        less = {**machine, "spare_bytes": machine["spare_bytes"] * 12 // 13}
         other = min(
+            _best(less, layers)[0],
             restricted(lambda buckets: not any(one.adam_on_gpu for one in buckets)),
             restricted(lambda buckets: not buckets[-1].adam_on_gpu),
         )
@@ -239,6 +241,14 @@ _KINDS = {
 }
 
 
+#: plans to be timed, by what is odd about them
+_ENDS: dict[str, Plan] = {
+    "all stays": [[3, 0, 1]],
+    "one layer": [[1, 1, 0]],
+    "the GPU is done last": [[2, 0, 1], [1, 1, 0], [2, 1, 1], [1, 0, 0]],
+}
+
+
 def questions(rng: random.Random) -> list[Question]:
     """Draw plans to be timed, and machines on which the usual mistakes cost time."""
     drawn = []
@@ -251,13 +261,22 @@ def questions(rng: random.Random) -> list[Question]:
         given = {"machine": machine, "layers": layers, "plan": plan}
         about = "with clipping" if clips else "without clipping"
         drawn.append(Question("step_s", given, about))
-    for kind, about in _KINDS.items():
+    for about, rows in _ENDS.items():
+        count = sum(row[0] for row in rows)
+        machine, layers = _drawn(rng, "slow_link", count, rng.random() < 0.5)
+        machine["spare_bytes"] = _STATE_BYTES * sum(layer["params"] for layer in layers)
+        if about == "the GPU is done last":
+            machine["gpu_adam_per_s"] = machine["cpu_adam_per_s"] / 10
+        given = {"machine": machine, "layers": layers, "plan": rows}
+        drawn.append(Question("step_s", given, about))
+    for kind in (*_KINDS, "room", "room_apart"):
         for _ in range(_DRAWS):
             clips = kind in ("clipping", "both_casts")
             machine, layers = _drawn(rng, kind, rng.randint(4, 5), clips)
             if _finds_out(kind, machine, layers):
                 break
-        drawn.append(Question("plan", {"machine": machine, "layers": layers}, about))
+        given = {"machine": machine, "layers": layers}
+        drawn.append(Question("plan", given, _KINDS[kind]))
     return drawn
 
 

@@ -281,6 +281,9 @@ def questions(rng: random.Random) -> list[Question]:
     for about, (names, leaves_out) in _SCENES.items():
         drawn.append(Question("plan", _planned(names, leaves_out, rng), about))
     drawn.append(Question("plan", _tempting(rng), "a case against interleaving"))
+    for key in ("intermediate", "vocabulary"):
+        drawn.append(Question("plan", _undivided(key, rng), "sizes that do not split"))
+    drawn.append(Question("plan", _alone(rng), "a batch for one replica"))
     return drawn
 
 
@@ -325,6 +328,9 @@ def _priced(
             plan = rng.choice(fit)
             if not with_flags:
                 plan = {**plan, "sequence_parallel": 0, "sharded_optimizer": 0}
+                # the number of messages shows where each of them is slow
+                for key in ("node_latency_s", "network_latency_s"):
+                    case["cluster"][key] *= 10_000
             return case, plan
 
 
@@ -358,6 +364,25 @@ def _tempting(rng: random.Random) -> Numbers:
                 <= case["cluster"]["room_bytes"]
             ):
                 return case
+
+
+def _undivided(key: str, rng: random.Random) -> Numbers:
+    """Draw a cluster where a plan would be the best if it might split a size."""
+    while True:
+        case = _case(("8B", "13B", "34B"), rng)
+        best = _best(plans=list(_plans(**case)), **case)
+        case["model"][key] += 1
+        other = _best(plans=list(_plans(**case)), **case)
+        if best and other and other["step"] > best["step"]:
+            return case
+
+
+def _alone(rng: random.Random) -> Numbers:
+    """Draw a cluster for one sequence a step."""
+    while True:
+        case = {**_case(("8B", "13B", "34B"), rng), "batch": 1}
+        if _best(plans=list(_plans(**case)), **case):
+            return case
 
 
 def judge(question: Question, answer: Any) -> str:

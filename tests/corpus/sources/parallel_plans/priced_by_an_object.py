@@ -130,6 +130,8 @@ def powers(number):
 def plan(model, cluster, batch):
     best, least = None, float("inf")
     for tensor in powers(model["kv_heads"]):
+        if model["intermediate"] % tensor or model["vocabulary"] % tensor:
+            continue
         for pipeline in powers(model["layers"]):
             data, rest = divmod(cluster["gpus"], tensor * pipeline)
             if rest or not data or batch % data:
