@@ -50,6 +50,9 @@ WRONG = {
     "cuda-graphs/weights_are_let_go": True,
     "host-device-copies/slice_with_gaps_at_once": True,
     "occupancy/registers_without_units": False,
+    "parallelism-by-hand/bounds_are_lifted": True,
+    "parallelism-by-hand/terms_in_a_class": False,
+    "parallelism-by-hand/whole_gradients_of_a_frame": False,
 }
 
 

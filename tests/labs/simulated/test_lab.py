@@ -36,6 +36,7 @@ COUNT = '[[counted]]\ncount = "{}"\nmost = "1"\nabout = "Less."'
         ("lab.toml", '"torch"', '"numpy"', "$.host.without_gpu"),
         ("lab.toml", 'place = "device"', 'place = "disk"', "$.parameters[0].place"),
         ("lab.toml", "calls = 2", "calls = 0", "$.host.calls"),
+        ("lab.toml", "calls = 2", 'on_ranks = ["f"]\ncalls = 2', "host.on_ranks: it"),
         ("starter.py", "def run", "def runs", "starter.py: it has no run()."),
         ("reference.py", "def prepare(n):", "def prepare(n:", "reference.py: line 6"),
         ("given.py", "return", "retrun", "given.py: line 3"),

@@ -134,7 +134,7 @@ def fallen(
     """
     line, words = words_of(problem, case_s, SOURCE_NAME, _IMPORTED)
     if line is None and isinstance(problem, TypeError):
-        words = f"TypeError: {problem}. {called}"
+        words = f"TypeError: {problem}. {called}".rstrip()
     lack = lacking(problem, SOURCE_NAME)
     return CaseRun(
         problem=lack or words,
