@@ -42,6 +42,12 @@ def test_a_slash_divides_as_c_does_for_sizes() -> None:
     assert value(" ceil_div(n, 256) ", NAMES) == 4
 
 
+def test_numbers_and_names_may_be_spelled_as_in_cpp() -> None:
+    assert value("(n + 511u) / 0x200UL", NAMES) == 2
+    assert value("std::min(n >> 3, 1'024) << 2", NAMES) == 500
+    assert value("au + 1", {"au": 2}) == 3
+
+
 def test_the_next_power_of_two_is_that_of_triton() -> None:
     numbers = ("1", "2", "3", "n", "1024", "1025")
     powers = [value(f"next_power_of_2({number})", NAMES) for number in numbers]

@@ -20,6 +20,10 @@ _CAST = re.compile(
     r"(?:\(|\bstatic_cast<)\s*(?:unsigned|signed|int|long|size_t|u?int(?:32|64)_t)"
     r"(?:\s+(?:int|long))*\s*(?:\)|>)(?=\s*[\w(])"
 )
+#: what C++ writes into numbers, and before functions
+_SPELLING = re.compile(
+    r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]{1,3}\b|(?<=\d)'(?=\d)|\b(?:std|cuda)::"
+)
 _SIZES = {
     **dict.fromkeys(("char", "int8_t", "uint8_t", "bool"), 1),
     **dict.fromkeys(("short", "half", "__half", "__nv_bfloat16"), 2),
@@ -35,6 +39,8 @@ _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Div: operator.floordiv,
     ast.Mod: operator.mod,
+    ast.RShift: lambda a, b: a >> max(0, min(b, 63)),
+    ast.LShift: lambda a, b: a << max(0, min(b, 63)),
 }
 
 
@@ -84,7 +90,7 @@ def value(text: str, names: Mapping[str, int]) -> int:
     text = text.strip()
     if len(text) > _MOST_CHARACTERS:
         raise BadExpression(f"An expression may have {_MOST_CHARACTERS} characters.")
-    text = _CAST.sub("", text)
+    text = _SPELLING.sub(r"\1", _CAST.sub("", text))
     try:
         tree = parse_expression(text)
         return _value(tree.body, names)

@@ -125,7 +125,7 @@ def read_rule(source: str) -> Rule:
     for macro, name, text in _CONSTANT.findall(source):
         # what is no number is none for a rule
         with suppress(BadExpression):
-            known[macro or name] = value(text.strip().rstrip("uUlL"), known)
+            known[macro or name] = value(text.strip(), known)
     return read_lines(source, _CUDA_MARK, _launch, example, known)
 
 
