@@ -11,7 +11,9 @@ from warpbook_labs.course.session import find
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.sandbox.limits import Limits
 
-LOCKED = (ROOT / "tests/corpus/sources/tensor_cores/taken_under_a_lock.py").read_text()
+_SOURCES = ROOT / "tests/corpus/sources/tensor_cores"
+LOCKED = (_SOURCES / "taken_under_a_lock.py").read_text()
+COUNTED = (_SOURCES / "last_one_adds_up.py").read_text()
 TAKEN = "tl.atomic_cas(lock, 0, 1)"
 GIVEN = "tl.atomic_xchg(lock, 0)"
 BARRIER = "    tl.debug_barrier()\n"
@@ -55,3 +57,15 @@ def test_what_is_no_lock_leaves_the_race(old: str, new: str, words: str) -> None
     assert source != LOCKED
     case = first(source)
     assert case.message.startswith("race: ") and words in case.message, case.message
+
+
+def test_who_comes_last_to_a_counter_sees_what_the_others_did_before() -> None:
+    assert first(COUNTED).passed
+    for old, new in ((BARRIER, ""), ("acq_rel", "relaxed"), ("acq_rel", "acquire")):
+        case = first(COUNTED.replace(old, new))
+        assert case.message.startswith("race: "), case.message
+    # what it stores behind the counter the others don't see
+    late = COUNTED.replace(
+        "    if before", "    tl.store(part + at, total)\n    if before"
+    )
+    assert first(late).message.startswith("race: ")

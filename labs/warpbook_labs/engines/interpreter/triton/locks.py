@@ -1,10 +1,10 @@
-"""Locks of Triton's programs: what two of them touch under the same one is no race.
+"""Locks and counters of Triton's programs: what they put in order is no race.
 
 Triton's interpreter runs one program after another, so which comes first there says
 nothing. A lock does not either, but only one program is behind it at a time: whichever
 takes it first. It is taken where `tl.atomic_cas` finds it free, and given back where
 `tl.atomic_xchg` makes it so, for which all threads of the program must be done: behind
-`tl.debug_barrier()`.
+`tl.debug_barrier()`. Of a counter a program learns by `tl.atomic_add` who came before.
 """
 
 from __future__ import annotations
@@ -15,6 +15,39 @@ from numpy.typing import NDArray
 #: of a byte, under which lock it was touched: 1 and the lock's place; 0 is under none
 Under = NDArray[np.int64]
 Cells = NDArray[np.int64]
+
+
+class Counters:
+    """Where programs add one, and see what those did who came before them.
+
+    What a program does between two barriers has a number, and later numbers are larger.
+    """
+
+    def __init__(self) -> None:
+        #: by place, where each program's numbers begin, and end at its last barrier
+        self._came: dict[int, tuple[list[int], list[int]]] = {}
+        #: places to which the program that runs now has come
+        self._seen: set[int] = set()
+
+    def runs(self) -> None:
+        """Say that another program runs."""
+        self._seen.clear()
+
+    def come(self, place: int, first: int, number: int) -> None:
+        """Say that the program has come: it has done what is from first to number."""
+        begins, ends = self._came.setdefault(place, ([], []))
+        begins.append(first)
+        ends.append(number)
+        self._seen.add(place)
+
+    def ordered(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell what was done before the program that runs now came to a counter."""
+        known = np.zeros(len(numbers), np.bool_)
+        for place in self._seen:
+            begins, ends = (np.asarray(side) for side in self._came[place])
+            at = np.searchsorted(begins, numbers, "right") - 1
+            known |= (at >= 0) & (numbers < ends[at])
+        return known
 
 
 class Locks:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases.execution import Memory
-from warpbook_labs.engines.interpreter.triton.locks import Locks
+from warpbook_labs.engines.interpreter.triton.locks import Counters, Locks
 from warpbook_labs.results.findings import Counts, Finding, Kind, Report, written_input
 
 _ZONE_BYTES, _ALIGNMENT, _PATTERN = 4096, 256, 0xA5
@@ -33,7 +33,8 @@ Program = tuple[int, int, int]
 class _Spot:
     """Where and by whom an access is made."""
 
-    program: Program = (0, 0, 0)
+    program: Program = (-1, 0, 0)
+    #: of what the program does up to its next barrier; later ones are larger
     number: int = 0
     line: int | None = None
 
@@ -80,16 +81,34 @@ class TritonMemory:
         self._writer = np.full(len(self._held), _NOBODY, np.int64)
         self._reader = np.full(len(self._held), _NOBODY, np.int64)
         self._programs.clear()
-        self.locks = Locks(len(self._held))
+        self.locks, self._counters = Locks(len(self._held)), Counters()
         self.spot = _Spot()
+        #: the first number of the program that runs
+        self._first = 0
 
     def at(self, program: Program, line: int | None) -> None:
         """Say whose accesses follow, and where in the source."""
-        # a number for each program, the same in every launch of this grid
-        number = program[0] + (program[1] << 20) + (program[2] << 40)
+        if program != self.spot.program:
+            # one program runs after another
+            self._first = self._begin_part(program)
+            self.locks.runs(self._first)
+            self._counters.runs()
+        self.spot = _Spot(program, self.spot.number, line)
+
+    def meet_barrier(self) -> None:
+        """Say that all threads of the program have done what comes before."""
+        self._begin_part(self.spot.program)
+        self.locks.meet_barrier()
+
+    def count(self, address: int) -> None:
+        """Say that the program has come to an atomic counter that orders accesses."""
+        self._counters.come(address - self._base, self._first, self.spot.number)
+
+    def _begin_part(self, program: Program) -> int:
+        number = len(self._programs)
         self._programs[number] = program
-        self.locks.runs(number)
-        self.spot = _Spot(program, number, line)
+        self.spot = _Spot(program, number, self.spot.line)
+        return number
 
     def address(self, name: str) -> int:
         return self._base + self._starts[self._named(name)]
@@ -146,7 +165,7 @@ class TritonMemory:
                 where = self._place(int(fresh[0]), width)
                 self._find("uninitialised read", f"reads {where}, which nobody wrote")
             reader = self._reader[cells]
-            alone = (reader == _NOBODY) | (reader == self.spot.number)
+            alone = (reader == _NOBODY) | (reader >= self._first)
             alone |= self.locks.excused(self.locks.read, cells)
             self.locks.note(self.locks.read, cells, reader == _NOBODY)
             self._reader[cells] = np.where(alone, self.spot.number, _MANY)
@@ -271,11 +290,12 @@ class TritonMemory:
     ) -> None:
         """Tell a cell that another program touched in the same launch."""
         others = other[cells]
-        alien = (others != _NOBODY) & (others != self.spot.number)
+        alien = (others != _NOBODY) & (others < self._first)
         if alien.any():
             is_written = other is self._writer
             under = self.locks.written if is_written else self.locks.read
             alien &= ~self.locks.excused(under, cells)
+            alien &= ~self._counters.ordered(others)
         if not alien.any():
             return
         first = int(np.flatnonzero(alien)[0])

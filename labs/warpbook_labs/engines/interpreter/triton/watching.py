@@ -93,6 +93,9 @@ class Watched:
         is_set = str(kind).endswith("XCHG")
         does_release = is_set and self._orders(order, "RELEASE")
         self._memory.change_locks(at[inside], values[inside], does_release)
+        does_order = self._orders(order, "ACQUIRE") and self._orders(order, "RELEASE")
+        if str(kind).endswith(".ADD") and at.size == 1 and inside.all() and does_order:
+            self._memory.count(at.item())
         return before
 
     def atomic_cas(
@@ -125,7 +128,7 @@ class Watched:
         }
 
         def create_barrier() -> None:
-            self._memory.locks.meet_barrier()
+            self._memory.meet_barrier()
 
         def scoped(name: str) -> Callable[..., Any]:
             def create(*given: Any) -> Any:
