@@ -209,16 +209,20 @@ extern "C" __global__ void copy(const float* from, float* to) {
 def test_an_access_beyond_shared_memory_and_an_odd_address_are_told() -> None:
     m = machine("""
 extern "C" __global__ void beyond(int* x, int at) {
-    __shared__ int held[8];
-    held[threadIdx.x] = 1; __syncthreads();
+    __shared__ int held[9];
+    held[threadIdx.x] = 1; held[8] = 2; __syncthreads();
     x[threadIdx.x] = held[at];
 }
 extern "C" __global__ void odd(const char* x, int* y) {
     y[0] = *(const int*)(x + 2);
 }""")
     x = m.put("x", np.zeros(8, np.int32))
-    beyond = m.run("beyond", (1, 1, 1), (8, 1, 1), [x, 1000])
-    assert kinds(beyond) == ["out of bounds"]
+    # memory is kept in pieces of 16 bytes
+    for at in (9, 1000):
+        beyond = m.run("beyond", (1, 1, 1), (8, 1, 1), [x, at])
+        assert kinds(beyond) == ["out of bounds"]
+        words = f"byte {4 * at:,} of shared memory, of which there are 36"
+        assert words in beyond.findings[0].message
     odd = m.run("odd", (1, 1, 1), (1, 1, 1), [x, x])
     assert kinds(odd) == ["misaligned"]
     assert "byte 2 of `x`, which is no multiple of 4" in odd.findings[0].message

@@ -21,9 +21,11 @@ from warpbook_labs.engines.interpreter.ptx.memory.causality import Causality
 from warpbook_labs.engines.interpreter.ptx.memory.races import Tracker
 from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
     EMPTY,
+    RED,
     Buffer,
     Memory,
     Space,
+    whole,
 )
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
 from warpbook_labs.engines.interpreter.ptx.memory.writers import Writers
@@ -206,25 +208,18 @@ class Machine:
     ) -> State:
         parameters = packed(linked, arguments)
         threads, blocks = checked(linked, grid, block)
-        shared = linked.shared_bytes + dynamic_shared_bytes + 16
-        if linked.shared_bytes + dynamic_shared_bytes > MAX_SHARED_BYTES:
+        shared = linked.shared_bytes
+        if dynamic_shared_bytes:
+            shared = whole(shared) + dynamic_shared_bytes
+        if shared > MAX_SHARED_BYTES:
             raise BadLaunch(
-                f"A block asks for {shared - 16:,} bytes of shared memory; there are "
+                f"A block asks for {shared:,} bytes of shared memory; there are "
                 f"{MAX_SHARED_BYTES:,}."
             )
         if linked.local_bytes > _MAX_LOCAL_BYTES:
             raise Unsupported(f"{linked.local_bytes:,} bytes of a thread's own memory")
-        state = self._state(
-            linked,
-            grid,
-            block,
-            parameters,
-            min(blocks, max(1, _LANES // threads)),
-            shared,
-        )
-        if not dynamic_shared_bytes and not linked.shared_bytes:
-            state.shared.state[:] = 0
-        return state
+        slots = min(blocks, max(1, _LANES // threads))
+        return self._state(linked, grid, block, parameters, slots, shared)
 
     def _place(self, variable: Variable) -> int:
         held = at_first(variable, self._functions)
@@ -254,8 +249,13 @@ class Machine:
             return address + symbol.offset
 
         lanes = Lanes(grid, block, slots, linked.registers, address_of)
-        shared_stride = -(-shared_bytes // 16) * 16
-        local_stride = -(-max(linked.local_bytes, 1) // 16) * 16
+        shared_stride = whole(max(shared_bytes, 1))
+        local_stride = whole(max(linked.local_bytes, 1))
+        shared = Space(shared_stride * slots, EMPTY)
+        local = Space(local_stride * lanes.count, EMPTY)
+        # what only fills them up is nobody's
+        shared.state.reshape(slots, -1)[:, shared_bytes:] = RED
+        local.state.reshape(lanes.count, -1)[:, linked.local_bytes :] = RED
         widths = {name: _smallest(linked, name) for name in ("global", "shared")}
         memory = self._memory.space
         causality = Causality(lanes.thread, lanes.per_block)
@@ -263,8 +263,9 @@ class Machine:
             linked=linked,
             lanes=lanes,
             memory=self._memory,
-            shared=Space(shared_stride * slots, EMPTY),
-            local=Space(local_stride * lanes.count, EMPTY),
+            shared=shared,
+            local=local,
+            shared_bytes=shared_bytes,
             shared_stride=shared_stride,
             local_stride=local_stride,
             report=Report(),

@@ -204,8 +204,9 @@ class Reach:
             else f"byte {int(address[at]):,} of {name} memory"
         )
         if kind == "out of bounds" and name in ("shared", "local"):
-            stride = state.shared_stride if name == "shared" else state.local_stride
-            where += f", of which there are {stride:,}"
+            own = state.linked.local_bytes
+            size_bytes = state.shared_bytes if name == "shared" else own
+            where += f", of which there are {size_bytes:,}"
         line = state.line(self._pc)
         on = "" if line is None else f" on line {line}"
         what = {

@@ -37,12 +37,16 @@ class Buffer:
     size_bytes: int
 
 
+def whole(size_bytes: int) -> int:
+    """Round up to pieces of 16 bytes."""
+    return -(-size_bytes // 16) * 16
+
+
 class Space:
     """Bytes, each of which is nobody's, empty or written."""
 
     def __init__(self, size_bytes: int, state: np.uint8) -> None:
-        """Make room; a space is a whole number of 16 bytes."""
-        room = -(-max(size_bytes, 1) // 16) * 16
+        room = whole(max(size_bytes, 1))
         self.data: Bytes = np.zeros(room, np.uint8)
         self.state: Bytes = np.full(room, RED, np.uint8)
         self.state[:size_bytes] = state

@@ -65,7 +65,9 @@ class State:
     #: of all slots, and of all lanes, one after the other
     shared: Space
     local: Space
-    #: bytes of each slot, and of each lane
+    #: that a block has
+    shared_bytes: int
+    #: bytes of each slot, and of each lane, with what fills them up
     shared_stride: int
     local_stride: int
     report: Report
@@ -178,7 +180,7 @@ class State:
         """Say in words which byte of shared memory this is."""
         inside = at % self.shared_stride
         for name, placed in self.linked.shared.items():
-            size = placed.variable.size_bytes or self.shared_stride - placed.offset
+            size = placed.variable.size_bytes or self.shared_bytes - placed.offset
             if placed.offset <= inside < placed.offset + size:
                 plain = plain_name(name)
                 return f"byte {inside - placed.offset:,} of the shared `{plain}`"
