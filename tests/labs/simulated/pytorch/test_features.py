@@ -189,6 +189,12 @@ FEATURES = {
         "w = torch.ones(1, 1, 3, 3, device=x.device); return sloped(x, "
         "lambda y: F.max_pool2d(F.conv2d(y.view(1, 1, 8, 8), w, padding=1).relu(), 2))"
     ),
+    "gradients of convolutions, asked for": (
+        "y = x.view(1, 1, 8, 8); w = torch.ones(1, 1, 3, 3, device=x.device); "
+        "g = torch.nn.grad.conv2d_input(y.shape, w, y, padding=1); "
+        "h = [t.bfloat16() for t in (y / 8, g / 8)]; "
+        "return torch.nn.grad.conv2d_weight(h[0], w.shape, h[1], padding=1).float()"
+    ),
     "backward of an index": (
         "i = torch.tensor([1, 1, 2], device=x.device); "
         "return sloped(x, lambda y: y[i] * 2 + F.embedding(i, y))"
