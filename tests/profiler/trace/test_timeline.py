@@ -18,8 +18,9 @@ from warpbook_profiler.timeline.timeline_export import to_chrome_trace
 def some_events(seed: int, count: int, span_ns: int):
     """Events on streams that overlap, nested operators, and empty ones."""
     choose = random.Random(seed)
-    # functions are in the flame graph
-    categories = [kind for kind in Category if kind != Category.PYTHON]
+    # functions are in the flame graph, and what a wait is for belongs to its call
+    elsewhere = (Category.PYTHON, Category.SYNC)
+    categories = [kind for kind in Category if kind not in elsewhere]
     events = []
     for _ in range(count):
         category = choose.choice(categories)
