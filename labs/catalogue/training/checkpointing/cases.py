@@ -170,7 +170,13 @@ def questions(rng: random.Random) -> list[Question]:
     ):
         drawn.append(_capped(rng, about, count, is_even))
     for least_count in (9, 13, 17, 17, 17):
-        chain = _Chain(_blocks(rng, least_count + rng.randint(0, 3), False))
+        blocks = _blocks(rng, least_count + rng.randint(0, 3), False)
+        if least_count < 17:
+            # of small blocks a cap that is one more lets in another plan
+            for block in blocks:
+                block["input_mib"] = rng.randint(2, 5)
+                block["saved_mib"] = block["input_mib"] + rng.randint(1, 12)
+        chain = _Chain(blocks)
         least, whole = _least_peak_mib(chain), chain.saved_mib(0, len(chain.blocks))
         for about, cap_mib in (
             ("a cap that all activations keep to", whole),
