@@ -36,6 +36,9 @@ def inputs(sizes: dict[str, int], values: str, rng: np.random.Generator) -> Arra
     elif values == "even":
         # weights nearly alike: of 16 keys they add up to more than FP16 has
         q, v = q / 16, 6000 + 250 * v
+    elif values == "far_below":
+        # no score is near 0, where a maximum might begin
+        q[..., 0], k[..., 0] = 50, -50
     return {
         name: drawn.astype(np.float16) for name, drawn in (("q", q), ("k", k), ("v", v))
     }
