@@ -13,6 +13,7 @@ from warpbook_labs.mutation.cuda_changes import cuda_changes
 from warpbook_labs.mutation.edits import mutants
 from warpbook_labs.mutation.python_changes import python_changes
 from warpbook_labs.mutation.score import Score, measure
+from warpbook_labs.mutation.score import made as wrong_and_right
 
 KERNEL = """\
 // launch: sum<<<ceil_div(n, 256), 256>>>(x, out, n)
@@ -85,6 +86,11 @@ def test_python_has_mutants_of_its_statements_and_none_of_its_words() -> None:
         (8, "pass"),
     } <= lines
     assert not {line for line, _ in lines} & {1, 2}
+
+
+def test_what_each_lab_explains_as_right_is_a_mutant_of_it() -> None:
+    equivalent = [wrong_and_right(lab)[1] for lab in load_all().values()]
+    assert sum(equivalent) > 0
 
 
 @pytest.mark.parametrize("lab", ["occupancy", "vector-add", "thread-and-block"])

@@ -319,8 +319,16 @@ def questions(rng: random.Random) -> list[Question]:
         drawn.append(Question("padding_share", {"prompts": lengths}, "prompts"))
         lengths = [rng.randint(1, 400) for _ in range(rng.randint(3, 12))]
         drawn.append(Question("idle_share", {"outputs": lengths}, "outputs"))
-    for about, tokens in (("few tokens", (1, 100)), ("many tokens", (300, 4096))):
+    alone = [rng.randint(1, 400)]
+    drawn.append(Question("padding_share", {"prompts": alone}, "one prompt"))
+    drawn.append(Question("idle_share", {"outputs": alone}, "one output"))
+    # on slow GPUs a few tokens take as long as the weights, on fast ones many
+    for about, tokens, times in (
+        ("few tokens", (1, 100), (4, 16)),
+        ("many tokens", (300, 4096), (1 / 8, 1 / 2)),
+    ):
         engine = _Simulation(_SCENES["a burst"], 0).engine
+        engine["token_s"] *= rng.uniform(*times)
         given = {"tokens": rng.randint(*tokens), "cached": rng.randint(0, 10**6)}
         drawn.append(Question("iteration_s", {"engine": engine, **given}, about))
     for about in _SCENES:

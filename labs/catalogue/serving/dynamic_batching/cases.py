@@ -239,6 +239,11 @@ def questions(rng: random.Random) -> list[Question]:
     model = {"fixed_s": rng.uniform(0.002, 0.02), "item_s": 1 / 1024}
     given = {"model": model, "per_second": 1024.0}
     drawn.append(Question("least_batch", given, "a rate at the limit"))
+    # twice that time is exact, too: `most` meet the rate, and fewer do not
+    most = rng.randint(2, 20)
+    model = {"fixed_s": most / 1024, "item_s": 1 / 1024}
+    given = {"model": model, "per_second": 512.0}
+    drawn.append(Question("least_batch", given, "a rate that a batch meets exactly"))
     for about in _SCENES:
         seed = rng.getrandbits(32)
         drawn.append(Question("batch", {"scene": about, "seed": seed}, about))

@@ -37,10 +37,10 @@ _KEYS = {
 #: layers, hidden size, intermediate size, vocabulary, and clusters to train on
 _MODELS: dict[str, tuple[int, int, int, int, tuple[int, ...]]] = {
     "1B": (16, 2048, 8192, 128_256, (4, 8, 16)),
-    "3B": (24, 3072, 8192, 128_256, (8, 16, 32)),
+    "3B": (24, 3072, 8192, 128_256, (8, 16, 24, 32)),
     "8B": (32, 4096, 14_336, 128_256, (8, 16, 32)),
     "13B": (40, 5120, 13_824, 32_000, (16, 32, 64)),
-    "34B": (48, 8192, 22_016, 32_000, (32, 64, 128)),
+    "34B": (48, 8192, 22_016, 32_000, (32, 48, 64, 128)),
     "70B": (80, 8192, 28_672, 128_256, (64, 128, 256)),
 }
 _HEAD_SIZE, _KV_HEADS = 128, 8
@@ -257,6 +257,8 @@ _SHAPES: dict[str, Callable[[Numbers], bool]] = {
     "recomputation": lambda plan: plan["recompute"] == 1 < plan["pipeline"],
     "data parallelism": lambda plan: plan["data"] > 2 == plan["tensor"],
     "micro-batches": lambda plan: plan["micro_batch"] > 1 < plan["tensor"],
+    # within no node that they divide
+    "three replicas side by side": lambda plan: plan["data"] == 3 > 2 * plan["tensor"],
 }
 
 
