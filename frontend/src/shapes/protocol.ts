@@ -506,6 +506,7 @@ export interface Completeness {
   readonly corrupt: number;
   readonly profiler_ns: number;
   readonly refusal: string;
+  readonly linked_by: string;
 }
 
 /** Something about a GPU that held for a part of the last minute. */

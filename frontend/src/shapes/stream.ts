@@ -153,11 +153,13 @@ export const isCompleteness: Shape<types.Completeness> = check.record<types.Comp
   corrupt: check.whole,
   profiler_ns: check.whole,
   refusal: check.text,
+  linked_by: check.text,
 }, {
   warnings: [],
   corrupt: 0,
   profiler_ns: 0,
   refusal: "",
+  linked_by: "",
 });
 
 export const isCopyRow: Shape<types.CopyRow> = check.record<types.CopyRow>({
