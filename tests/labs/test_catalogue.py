@@ -18,7 +18,7 @@ FOLDERS = sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda lab: lab.name)
 def test_right_solutions_pass_and_wrong_ones_fail(folder) -> None:
     loaded = load(folder)
-    assert loaded.correct and len(loaded.wrong) >= 4
+    assert len(loaded.correct) >= 2 and len(loaded.wrong) >= 4
     # `warpbook labs validate` draws more often
     verdicts = list(validate(loaded, seeds=(101,)))
     assert [verdict for verdict in verdicts if not verdict.ok] == []
