@@ -111,6 +111,8 @@ def test_a_text_made_to_keep_the_reader_busy_does_not() -> None:
         "//" * 95_000,
         "// launch: " + "a<<<>>>(" * 23_000,
         "// launch: a\n" * 15_000,
+        "const " * 31_000,
+        "const " * 10_000 + "a " * 60_000,
     ):
         with pytest.raises(BadRule):
             read_rule(hostile)

@@ -41,7 +41,8 @@ _LAUNCH = re.compile(
 #: a macro or a constant that is a number, at the beginning of a line
 _CONSTANT = re.compile(
     r"^(?:#[ \t]*define[ \t]+(\w+)[ \t]+|"
-    r"(?:(?:static|inline|constexpr|const)[ \t]+)+(?:\w+[ \t]+)+(\w+)[ \t]*=)"
+    # so few words that hostile text has few ways to be read
+    r"(?:(?:static|inline|constexpr|const)[ \t]+){1,4}(?:\w+[ \t]+){1,4}(\w+)[ \t]*=)"
     r"([^;,/\n]{1,80})",
     re.M,
 )
