@@ -265,7 +265,7 @@ class Gathered:
         return args
 
     def _either(self, column: str, values: list[int], args: list[Args]) -> list[int]:
-        """Take what is not told by the usual key from the other one."""
+        """Fill in what lacks the usual key by the other one."""
         if NONE not in values:
             return values
         key, name = OTHER_KEYS[column]

@@ -23,7 +23,8 @@ from warpbook_profiler.events.columns import (
 )
 
 _DEVICE = re.compile(
-    r"/device:(?!CPU)\w+:(\d+)|GPU ?(\d+)|(?!CPU)\w+ functions|Ascend Hardware"
+    r"/device:(?!CPU)\w+:(\d{1,4})\b|GPU ?(\d{1,4})\b|(?!CPU)\w+ functions|"
+    r"Ascend Hardware"
 )
 _HOST = re.compile(r"/host:|CPU ")
 #: the threads of a device that hold its work; XLA's other ones repeat it

@@ -215,3 +215,12 @@ def test_a_wait_is_for_the_stream_that_its_record_names(tmp_path: Path) -> None:
 
     assert awaited(*events) == {0}
     assert awaited(*(one for one in events if one["cat"] != "cuda_sync")) == {1}
+
+
+def test_a_device_of_any_number_is_read(tmp_path: Path) -> None:
+    events = of_xla()
+    for event in events:
+        label = event.get("args", {}).get("name", "")
+        if label.startswith("/device:"):
+            event["args"]["name"] = f"/device:GPU:{9**40}"
+    assert report_of(tmp_path, trace(*events)).kernels
