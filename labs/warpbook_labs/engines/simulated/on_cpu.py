@@ -10,6 +10,7 @@ import importlib
 import io
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -33,7 +34,6 @@ from warpbook_labs.sandbox.work import Refused
 
 Job = RunTorch | RunOnCpu
 
-_RANK_PROCESSES = "warpbook_labs.engines.simulated.rank_processes"
 _NO_GPU = (
     "Without a GPU this lab runs on the CPU: make tensors with "
     "`device=x.device`, and leave out what only a GPU has."
@@ -105,7 +105,7 @@ def prepare() -> None:
     torch.backends.nnpack.set_flags(False)
     leave_out_compiler(torch)
     _leave_out_gpu(torch.cuda)
-    importlib.import_module(_RANK_PROCESSES)
+    _rank_processes()
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(_REHEARSAL, "rehearsal", "exec", dont_inherit=True), {})
 
@@ -131,10 +131,16 @@ def do(job: RunTorch | RunOnCpu) -> HostRuns | Refused:
     return run_cases(job, _run)
 
 
+def _rank_processes() -> ModuleType:
+    # it imports PyTorch, which may be missing
+    from warpbook_labs.engines.simulated import rank_processes
+
+    return rank_processes
+
+
 def converse(first: bytes, exchange: Callable[[Struct], bytes]) -> None:
     """Answer for all ranks of a job, or be one of them."""
-    # it imports PyTorch; `prepare` has loaded it
-    processes = importlib.import_module(_RANK_PROCESSES)
+    processes = _rank_processes()
     job = msgspec.msgpack.decode(first, type=RunOnRanks | BeginRank)
     if isinstance(job, BeginRank):
         processes.serve_rank(job, exchange)
