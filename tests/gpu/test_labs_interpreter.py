@@ -57,10 +57,10 @@ TELLING = (
     "tiled-transpose/writes_down_columns.cu",
     "matmul/naive.cu",
 )
-#: of labs that ncu counts otherwise, whose counts are printed and not compared: ptxas
-#: takes loads out of loops, threads probe in another order, and ncu counts two numbers
-#: of each compare-and-swap
-UNLIKE_NCU = ("groupby-join",)
+#: of labs whose counts are not ncu's, how many times apart they may be: ptxas takes
+#: loads out of loops, threads probe in another order, and ncu counts two numbers of
+#: each compare-and-swap
+TIMES_APART = {"groupby-join": 2.5}
 
 
 @cache
@@ -227,8 +227,8 @@ def test_counts_are_those_of_ncu(tmp_path: Path) -> None:
         ]
         cells = [f"{ours:,} | {theirs:,}" for ours, theirs in pairs]
         print(f"| {name} | {' | '.join(cells)} |")
-        is_compared = sources()[name][0] not in UNLIKE_NCU
-        if is_compared and any(ours != theirs for ours, theirs in pairs):
+        apart = TIMES_APART.get(sources()[name][0], 1.0)
+        if any(not theirs / apart <= ours <= theirs * apart for ours, theirs in pairs):
             wrong.append(f"{name}: {pairs}")
     assert not by_launch, "ncu saw more launches"
     assert wrong == []

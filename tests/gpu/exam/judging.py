@@ -67,7 +67,7 @@ def judge(cells: Sequence[Cell], results: Results) -> tuple[Criterion, ...]:
         ),
         _quantile("predictions, median error", predicted, 0.5, 0.1),
         _share("predictions within 1.1 times", 0.5, _within(predicted, 1.1)),
-        _share(f"predictions within {NEAR} times", 0.8, _within(predicted, NEAR)),
+        _share(f"predictions within {NEAR} times", 0.9, _within(predicted, NEAR)),
         _share("ranges that hold", 0.95, _ranges(ran)),
         _share("bounds that hold", 1.0, _bounds(ran)),
         _share("no gain promised where there is none", 0.95, _without_gain(ran)),
