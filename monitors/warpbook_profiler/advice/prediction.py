@@ -3,8 +3,8 @@
 Three replays are compared with those of the unchanged program: the edit at its best
 with the low end of the host's times, as usual with the middle, and at its worst with
 the high end. Where the host decided a measured time, all three have what was solved.
-Where the host decides afterwards, what is left of its time is a guess: a range is told,
-and no number.
+Where the host decides afterwards, what is left of its time is a guess: the change has a
+range, and no number.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _After(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """A change, and its place among others: lower ones are told first."""
+    """A change, and its place in the report: lower ones come first."""
 
     change: Change
     #: 0 for a prediction of use, 1 for all else; and the gain in ns, negative
