@@ -76,13 +76,13 @@ test('a change on copies is told by its name and in words', () => {
   assert.deepEqual(trialNodes({ trials: [] }), []);
 });
 
-test('what to change is told with its time, its line and a sketch', () => {
+test('what to change is told with its time, its line and its edit', () => {
   const change = {
     name: 'tf32',
     heading: 'tf32: Let products use TF32 (line 3)',
     evidence: 'Products are float32.',
     sentence: 'About 1.76 ms instead of 11.0 ms.',
-    sketch: '<b>code</b>',
+    diff: '<b>code</b>',
     lab: null
   };
   const texts = changeNodes({ changes: [change] });

@@ -138,14 +138,14 @@ def _figures(figures: Sequence[LabelledFigure]) -> str:
 def _changes(changes: Sequence[ChangeView]) -> str:
     rows = "".join(
         f"<li><strong>{escape(change.heading)}</strong> {escape(change.sentence)} "
-        f"<span>{escape(change.evidence)}</span>{_sketch(change.sketch)}</li>"
+        f"<span>{escape(change.evidence)}</span>{_diff(change.diff)}</li>"
         for change in changes
     )
     return f"<h4>What to change</h4><ol>{rows}</ol>" if rows else ""
 
 
-def _sketch(code: str) -> str:
-    return _folded("Sketch", f"<pre>{escape(code)}</pre>") if code else ""
+def _diff(lines: str) -> str:
+    return _folded("Edit", f"<pre>{escape(lines)}</pre>") if lines else ""
 
 
 def _trials(trials: Sequence[LabelledFigure]) -> str:

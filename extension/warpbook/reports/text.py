@@ -77,7 +77,7 @@ def _change(change: ChangeView) -> Iterator[str]:
     yield change.heading
     yield f"    {change.sentence}"
     yield f"    {change.evidence}"
-    yield from (f"        {line}" for line in change.sketch.splitlines())
+    yield from (f"        {line}" for line in change.diff.splitlines())
 
 
 def _cause(cause: CauseView) -> Iterator[str]:

@@ -418,7 +418,8 @@ export interface Change {
   readonly sentence: string;
   readonly operator: string | null;
   readonly line: number | null;
-  readonly sketch: string;
+  readonly code: string;
+  readonly diff: string;
   readonly lab: string | null;
 }
 
@@ -428,7 +429,7 @@ export interface ChangeView {
   readonly heading: string;
   readonly sentence: string;
   readonly evidence: string;
-  readonly sketch: string;
+  readonly diff: string;
   readonly lab: string | null;
 }
 

@@ -136,12 +136,14 @@ export const isChange: Shape<types.Change> = check.record<types.Change>({
   sentence: check.text,
   operator: check.optional(check.text),
   line: check.optional(check.whole),
-  sketch: check.text,
+  code: check.text,
+  diff: check.text,
   lab: check.optional(check.text),
 }, {
   operator: null,
   line: null,
-  sketch: "",
+  code: "",
+  diff: "",
   lab: null,
 });
 
@@ -644,7 +646,7 @@ export const isChangeView: Shape<types.ChangeView> = check.record<types.ChangeVi
   heading: check.text,
   sentence: check.text,
   evidence: check.text,
-  sketch: check.text,
+  diff: check.text,
   lab: check.optional(check.text),
 });
 

@@ -1,4 +1,4 @@
-"""What a change would give: evidence, edits of the bare run, predictions, sketches.
+"""What a change would give: evidence, edits of bare run and source, predictions.
 
 Imports `replay` and what is below; `techniques.registry` orders the changes.
 """

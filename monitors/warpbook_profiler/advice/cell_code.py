@@ -58,12 +58,13 @@ class Call(NamedTuple):
 
 
 class Constant(NamedTuple):
-    """A constant that is assigned."""
+    """A constant that is assigned, and where it stands."""
 
     #: "torch.backends.cudnn.benchmark"
     target: str
     value: object
     line: int
+    node: ast.Constant
 
 
 class CellCode:
@@ -71,6 +72,7 @@ class CellCode:
 
     def __init__(self, source: str | None) -> None:
         self._tree: ast.Module | None = None
+        self.source = source or ""
         if source is None or len(source) > MOST_CHARACTERS:
             return
         try:
@@ -134,7 +136,7 @@ class CellCode:
     def constants(self) -> tuple[Constant, ...]:
         """Give what is set to a constant, `a.b = True` or `d["c"] = "1"`."""
         return tuple(
-            Constant(ast.unparse(target), node.value.value, node.lineno)
+            Constant(ast.unparse(target), node.value.value, node.lineno, node.value)
             for node in ast.walk(self.tree)
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
             for target in node.targets

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import changed_lines
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.advice.words import sentence
 from warpbook_profiler.model.change import Basis, Change
@@ -127,7 +128,8 @@ class Prediction:
             sentence="",
             operator=proposal.operator,
             line=proposal.line,
-            sketch=proposal.sketch,
+            code=proposal.code,
+            diff=changed_lines(self._evidence.run.source, proposal.code),
         )
         bare_run = self._evidence.bare_run
         told = structs.replace(change, sentence=sentence(change, bare_run))

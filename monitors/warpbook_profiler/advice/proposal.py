@@ -25,7 +25,8 @@ class Proposal:
     reason: str = ""
     operator: str | None = None
     line: int | None = None
-    sketch: str = ""
+    #: the cell's whole source after it; empty where no edit of it is sure
+    code: str = ""
     #: shown even where it gains nothing, since a person would expect a gain of it
     is_shown_without_gain: bool = False
     #: why it gains nothing, where another reason is known than the replay's

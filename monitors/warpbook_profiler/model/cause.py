@@ -22,5 +22,6 @@ class Cause:
     #: what decides how much more it takes
     reason: str = ""
     operator: str | None = None
-    sketch: str = ""
+    #: the source after the change; see `Change`
+    code: str = ""
     line: int | None = None

@@ -42,8 +42,11 @@ class Change(Struct, frozen=True):
     operator: str | None = None
     #: of the cell's source
     line: int | None = None
-    #: a few lines of code, in the cell's own names where they are known
-    sketch: str = ""
+    #: the cell's whole source after the change, which binds what else it reads; empty
+    #: where no edit is sure to keep what the cell computes
+    code: str = ""
+    #: what that changes, as the lines of a unified diff
+    diff: str = ""
     #: id of the lab that teaches it, where one does
     lab: str | None = None
 

@@ -116,8 +116,8 @@ class ChangeView(Struct, frozen=True):
     sentence: str
     #: what in the trace shows it
     evidence: str
-    #: code; empty where none can be given
-    sketch: str
+    #: the lines of the source that it changes; empty where no edit is sure
+    diff: str
     #: id of the lab that teaches it, where one does
     lab: str | None
 

@@ -115,7 +115,7 @@ def change_views(changes: Sequence[Change]) -> tuple[ChangeView, ...]:
             heading(change),
             change.sentence,
             change.evidence,
-            change.sketch,
+            change.diff,
             change.lab,
         )
         for change in changes

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from warpbook_monitors.plain_text import bounded, printable
+from warpbook_monitors.plain_text import bounded
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts
@@ -29,7 +29,7 @@ GROUP = "warpbook.techniques"
 MOST = 10
 #: packages
 _MOST_INSTALLED = 50
-_MOST_TEXT, _MOST_SKETCH = 500, 2_000
+_MOST_TEXT, _MOST_CODE = 500, 20_000
 
 
 class Installed(NamedTuple):
@@ -83,8 +83,13 @@ def plain_proposal(proposal: Proposal) -> Proposal:
         reason=bounded(proposal.reason, _MOST_TEXT),
         no_gain=bounded(proposal.no_gain, _MOST_TEXT),
         operator=None if proposal.operator is None else bounded(proposal.operator),
-        sketch="\n".join(map(printable, proposal.sketch[:_MOST_SKETCH].split("\n"))),
+        code=proposal.code if _is_plain(proposal.code) else "",
     )
+
+
+def _is_plain(code: str) -> bool:
+    lines = code.replace("\t", "    ").splitlines()
+    return len(code) <= _MOST_CODE and all(map(str.isprintable, lines))
 
 
 def checked_change(change: Change) -> Change:

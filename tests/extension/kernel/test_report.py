@@ -140,7 +140,7 @@ def test_lines_stand_beside_the_code_with_bars_for_their_times() -> None:
     # what was asked for is open, all else is in four foldouts
     code = shown["text/html"].index('class="warpbook-code"')
     assert code < shown["text/html"].index("What explains the time")
-    assert [title for title in tags.folded if title != "Sketch"] == [
+    assert [title for title in tags.folded if title != "Edit"] == [
         "What explains the time",
         "Kernels and operators",
         "Waits, copies and memory",

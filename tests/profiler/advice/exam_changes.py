@@ -25,12 +25,6 @@ def changes_of(name: str, source: str | None = None) -> dict[str, Change]:
     return {change.name: change for change in profile.changes}
 
 
-def sketches_of(name: str, source: str | None = None) -> dict[str, str]:
-    """Give the sketches of these changes."""
-    changes = changes_of(name, source)
-    return {change: shown.sketch for change, shown in changes.items()}
-
-
 def change_of(name: str, change: str) -> Change:
     """Give one change of a cell."""
     return changes_of(name)[change]

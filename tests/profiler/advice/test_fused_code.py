@@ -6,7 +6,6 @@ import ast
 
 import pytest
 
-from tests.profiler.advice.exam_changes import change_of
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.fused_code import fused_code
 
@@ -17,62 +16,6 @@ def written(source: str, *chain: str, line: int | None = None) -> str | None:
         return None
     ast.parse(fused.sketch)
     return fused.sketch.replace("@torch.compile\n", "")
-
-
-@pytest.mark.parametrize(
-    ("name", "function", "call"),
-    [
-        (
-            "gelu_by_hand",
-            "def fused(x):\n    return 0.5 * x * (1 + torch.tanh(",
-            "y = fused(x)",
-        ),
-        (
-            "swiglu_by_hand",
-            "def fused(gate, up):\n    return gate * torch.sigmoid(gate) * up",
-            "y = fused(gate, up)",
-        ),
-        (
-            "layernorm_by_hand",
-            "def fused(x, weight, bias):\n    mean = x.mean(-1, keepdim=True)\n",
-            "y = fused(x, weight, bias)",
-        ),
-        (
-            "dropout_and_residual",
-            "def fused(x, h, bias, scale):\n    return x + F.dropout(",
-            "y = fused(x, h, bias, scale)",
-        ),
-        (
-            "masked_attention_by_hand",
-            "def fused(q, k, future, v):\n    scores = q @ k.transpose(-1, -2) / 8\n",
-            "y = fused(q, k, future, v)",
-        ),
-        (
-            "attention_by_hand_in_fp32",
-            "def fused(q, k):\n    return torch.softmax(q @ k.transpose(-1, -2)",
-            "y = fused(q, k) @ v",
-        ),
-    ],
-)
-def test_a_chain_is_written_in_the_names_of_its_cell(
-    name: str, function: str, call: str
-) -> None:
-    change = change_of(name, "fuse")
-    ast.parse(change.sketch)
-    assert f"@torch.compile\n{function}" in change.sketch
-    assert call in change.sketch.splitlines()
-    assert change.line == 1
-
-
-def test_a_chain_in_a_loop_has_its_line() -> None:
-    change = change_of("item_before_work_of_the_host", "fuse")
-    assert change.line == 4
-    assert "total += fused(y).item()" in change.sketch.splitlines()
-
-
-def test_a_chain_of_the_library_keeps_the_general_sketch() -> None:
-    change = change_of("sdpa_by_the_math_backend", "fuse")
-    assert "the chain, unchanged" in change.sketch and change.line is None
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ def test_rows_become_one_operation(tmp_path: Path) -> None:
     change = changes["whole-tensor"]
     # what is left is one launch: a bound that says nothing
     assert (change.basis, change.low_ns, change.line) == ("unknown", None, 2)
-    assert change.sketch.startswith("y = x * 2  # all of x in place of x[i]")
     assert "64 rows" in change.evidence
     assert "128 kernels" in change.evidence
 
@@ -44,21 +43,13 @@ def test_rows_of_an_unbound_tensor(tmp_path: Path) -> None:
         cell.call("aten::linalg_vector_norm", 2_000, dims=([512], [], [], [], []))
     cell.item()
     changes = changes_of(row_by_row, cell.evidence(tmp_path))
-    assert changes["whole-tensor"].sketch.startswith("x.norm()")
+    assert changes["whole-tensor"].line == 1
 
 
-@pytest.mark.parametrize(
-    ("step", "function"),
-    [
-        ("h = h + x[i]", "cumsum"),
-        ("h += x[i]", "cumsum"),
-        ("h = x[i] * h", "cumprod"),
-    ],
-)
-def test_a_scan_is_one_operation(tmp_path: Path, step: str, function: str) -> None:
+@pytest.mark.parametrize("step", ["h = h + x[i]", "h += x[i]", "h = x[i] * h"])
+def test_a_scan_is_one_operation(tmp_path: Path, step: str) -> None:
     cell = rows(f"for i in range(64):\n    {step}\n    y[i] = h\n")
-    change = changes_of(row_by_row, cell.evidence(tmp_path))["whole-tensor"]
-    assert change.sketch.startswith(f"y = x.{function}(0)")
+    assert "whole-tensor" in changes_of(row_by_row, cell.evidence(tmp_path))
 
 
 def test_items_of_a_list_are_copied_at_once(tmp_path: Path) -> None:
@@ -67,15 +58,13 @@ def test_items_of_a_list_are_copied_at_once(tmp_path: Path) -> None:
         with cell.operator("aten::to"), cell.operator("aten::_to_copy"):
             cell.copy("HtoD", 1_024)
             cell.wait()
-    change = changes_of(row_by_row, cell.evidence(tmp_path))["whole-tensor"]
-    assert 'torch.stack(parts).to("cuda").unbind()' in change.sketch.replace("'", '"')
+    assert "whole-tensor" in changes_of(row_by_row, cell.evidence(tmp_path))
 
 
 def test_rows_without_a_source(tmp_path: Path) -> None:
     cell = rows(None)
     change = changes_of(row_by_row, cell.evidence(tmp_path))["whole-tensor"]
-    assert change.line is None
-    assert "f(x)" in change.sketch
+    assert (change.line, change.code) == (None, "")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +150,6 @@ def test_a_growing_tensor_is_joined_once(tmp_path: Path) -> None:
     assert (change.basis, change.line) == ("not below", 4)
     assert change.low_ns is not None
     assert change.low_ns <= fixed.window_ns < cell.window_ns / 4
-    assert change.sketch.endswith("out = torch.cat(parts)")
     assert "40 times" in change.evidence
 
 
@@ -250,7 +238,6 @@ def test_cells_become_a_network_over_the_sequence(tmp_path: Path) -> None:
     assert (change.basis, change.line) == ("not below", 3)
     assert change.low_ns is not None
     assert change.low_ns <= fixed.window_ns < cell.window_ns
-    assert "torch.nn.LSTM(" in change.sketch
     assert "64 times" in change.evidence
     assert "3 kernels" in change.evidence
 
@@ -328,7 +315,6 @@ def test_prints_are_gathered(tmp_path: Path, source: str | None) -> None:
     assert change.low_ns is not None
     assert change.low_ns <= fixed.window_ns < cell.window_ns / 2
     assert "20 times" in change.evidence
-    assert ("kept.append(loss" in change.sketch) == bool(source)
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,6 @@ def test_workers_load_for_the_main_process(tmp_path: Path) -> None:
     assert (change.basis, change.line) == ("not below", 1)
     assert change.low_ns is not None
     assert 0.8 * fixed.window_ns < change.low_ns <= fixed.window_ns
-    assert change.sketch == (
-        "DataLoader(data, batch_size=64, shuffle=True, num_workers=4, "
-        "persistent_workers=True, pin_memory=True)"
-    )
     assert "12 batches" in change.evidence
 
 
@@ -60,7 +56,6 @@ def test_more_workers_load_faster(tmp_path: Path) -> None:
     cell = loads(None, WORKERS, 800_000)
     change = changes_of(loading, cell.evidence(tmp_path))["more-workers"]
     assert "11 times" in change.evidence
-    assert "num_workers=8" in change.sketch
 
 
 @pytest.mark.parametrize(
@@ -115,22 +110,22 @@ def test_memory_that_runs_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "line", "sketch"),
+    ("source", "line", "code"),
     [
         (
             "torch.cuda.caching_allocator_enable(False)\ntrain()",
             1,
-            "# torch.cuda.caching_allocator_enable(False)",
+            "train()",
         ),
         (
             'import os\nos.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"\ntrain()',
             2,
-            "# os.environ['PYTORCH_NO_CUDA_MEMORY_CACHING'] = '1'",
+            "",
         ),
     ],
 )
 def test_the_caching_allocator_is_left_on(
-    tmp_path: Path, source: str, line: int, sketch: str
+    tmp_path: Path, source: str, line: int, code: str
 ) -> None:
     cell, fixed = allocates(source, "cudaMalloc", "cudaFree"), allocates(None)
     changes = changes_of(allocation, cell.evidence(tmp_path))
@@ -138,7 +133,7 @@ def test_the_caching_allocator_is_left_on(
     change = changes["caching-allocator"]
     assert (change.basis, change.line) == ("predicted", line)
     assert holds(change, fixed.window_ns)
-    assert change.sketch.startswith(sketch)
+    assert change.code == code
     assert "taken from the driver 10 times" in change.evidence
 
 
@@ -226,7 +221,6 @@ def test_passes_stay_on_the_gpu(tmp_path: Path) -> None:
     change = changes_of(round_trip, cell.evidence(tmp_path))["stay-on-gpu"]
     assert (change.basis, change.line) == ("predicted", 3)
     assert holds(change, fixed.window_ns)
-    assert "y.cpu()" in change.sketch
     assert "tanh" in change.evidence
 
 
@@ -315,9 +309,6 @@ def test_masks_are_kept(
     assert "20 times" in change.evidence
     assert change.low_ns is not None
     assert change.low_ns < 0.9 * cell.window_ns
-    assert ("torch.where(y > 0, y, 0)" in change.sketch) == (
-        source is not None and "keep" not in source
-    )
 
 
 @pytest.mark.parametrize(

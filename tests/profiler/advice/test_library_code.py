@@ -7,7 +7,6 @@ import pytest
 from tests.profiler.advice.exam_changes import change_of
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.library_code import cupy_code, jax_code
-from warpbook_profiler.advice.stream_code import one_stream
 
 
 def test_lines_are_those_of_the_cell() -> None:
@@ -60,22 +59,3 @@ def test_what_jax_can_not_surely_compile_is_not_written(source: str | None) -> N
 def test_a_name_that_the_cell_has_is_not_taken() -> None:
     fused = jax_code(CellCode("for step in range(9):\n    x = jnp.tanh(x) * 2"))
     assert fused is not None and fused.sketch.endswith("x = step_compiled(x)")
-
-
-@pytest.mark.parametrize(
-    ("source", "text"),
-    [
-        (
-            "with torch.no_grad(), torch.cuda.stream(s):\n    y = f(x)\n"
-            "s.wait_stream(t)\nz = g(y)\nt.wait_event(e)",
-            "with torch.no_grad():\n    y = f(x)\nz = g(y)",
-        ),
-        # in several blocks
-        ("s.wait_stream(t)\nfor x in xs:\n    t.wait_stream(s)", ""),
-        ("s.wait_stream(t)\nfor x in xs:\n    f(x)\ns.wait_stream(t)", ""),
-        ("y = f(x)", ""),
-        ("y = (", ""),
-    ],
-)
-def test_code_without_its_second_stream(source: str, text: str) -> None:
-    assert one_stream(CellCode(source)) == text

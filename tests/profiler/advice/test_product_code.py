@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
 
-from tests.profiler.advice.exam_changes import change_of
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.product_code import ProductCode, product_code
 
@@ -15,60 +12,6 @@ AUTOCAST = 'with torch.autocast("cuda", dtype=torch.bfloat16):\n'
 
 def code_of(source: str, line: int | None = None) -> ProductCode | None:
     return product_code(CellCode(source), line)
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "line", "sketch"),
-    [
-        (
-            "attention_by_hand_in_fp32",
-            "bf16",
-            1,
-            f"{AUTOCAST}    y = torch.softmax(q @ k.transpose(-1, -2) * 0.125, -1) @ v",
-        ),
-        ("fp32_linear_stack", "bf16", 2, f"{AUTOCAST}    m(x)"),
-        (
-            "fp32_linear_stack",
-            "tf32",
-            2,
-            'torch.set_float32_matmul_precision("high")  # once, before m(x)',
-        ),
-        (
-            # the precision of products is not that of convolutions
-            "fp32_conv",
-            "tf32",
-            2,
-            "torch.backends.cudnn.allow_tf32 = True  # once, before m(x)",
-        ),
-        (
-            "fp64_products_by_accident",
-            "float32",
-            1,
-            "a, b = a.float(), b.float()"
-            "  # NumPy's arrays are float64 unless told otherwise",
-        ),
-    ],
-)
-def test_products_are_shown_as_the_cell_has_them(
-    name: str, change: str, line: int, sketch: str
-) -> None:
-    shown = change_of(name, change)
-    assert (shown.line, shown.sketch) == (line, sketch)
-
-
-def test_padded_matrices_are_cut_to_their_size() -> None:
-    change = change_of("product_of_odd_sizes", "pad")
-    ast.parse(change.sketch)
-    assert change.line == 1
-    assert "a, (0, -a.shape[-1] % 8, 0, -a.shape[-2] % 8)" in change.sketch
-    assert change.sketch.endswith(
-        "y = (a_padded @ b_padded)[..., :a.shape[-2], :b.shape[-1]]"
-    )
-
-
-def test_padding_a_model_keeps_the_general_sketch() -> None:
-    change = change_of("odd_vocabulary", "pad")
-    assert change.line == 2 and "and the weight, once" in change.sketch
 
 
 def test_a_square_is_padded_once() -> None:

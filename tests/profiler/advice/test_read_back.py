@@ -1,6 +1,5 @@
 """Results that a loop copies to the host: pinned memory, or one copy of all."""
 
-import ast
 from pathlib import Path
 
 import pytest
@@ -51,9 +50,6 @@ def test_large_results_go_to_pinned_memory(tmp_path: Path) -> None:
     assert 0.7 * fixed.window_ns < change.low_ns <= fixed.window_ns
     assert fixed.window_ns < 0.5 * cell.window_ns
     assert "10 copies to the host carry 160 MiB" in change.evidence
-    ast.parse(change.sketch)
-    assert "for result, x in zip(results, xs):" in change.sketch
-    assert "result.copy_(model(x), non_blocking=True)" in change.sketch
 
 
 def test_small_results_are_copied_at_once(tmp_path: Path) -> None:
@@ -62,58 +58,24 @@ def test_small_results_are_copied_at_once(tmp_path: Path) -> None:
     assert (change.basis, change.line) == ("predicted", 2)
     assert change.low_ns is not None and change.high_ns is not None
     assert change.low_ns <= fixed.window_ns <= change.high_ns < cell.window_ns
-    assert change.sketch.startswith("kept.append(model(x))  # in the loop")
-    assert "torch.stack(kept).cpu()" in change.sketch
-
-
-def test_results_that_differ_in_size_are_joined(tmp_path: Path) -> None:
-    cell = Cell(READS)
-    for number in range(1, 11):
-        cell.call("aten::mm", 20_000)
-        with cell.operator("aten::to"):
-            cell.copy("DtoH", 400 * number)
-        cell.python(PYTHON_NS)
-    cell.wait()
-    change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
-    assert "torch.cat(kept).cpu()" in change.sketch
 
 
 @pytest.mark.parametrize(
-    ("source", "line", "shows"),
+    ("source", "line"),
     [
-        ("rows = [f(i, x).cpu().numpy() for i, x in pairs]", 1, "f(i, x)"),
-        ("for x in xs:\n    y = f(x)\n    host[0].copy_(y)", 3, "y"),
-        ("while n:\n    n -= 1\n    z = g(n).to('cpu')", 3, "g(n)"),
-        ("for x in xs:\n    show(f(x).tolist())", 2, "f(x)"),
-        (None, None, "y"),
+        ("rows = [f(i, x).cpu().numpy() for i, x in pairs]", 1),
+        ("for x in xs:\n    y = f(x)\n    host[0].copy_(y)", 3),
+        ("while n:\n    n -= 1\n    z = g(n).to('cpu')", 3),
+        ("for x in xs:\n    show(f(x).tolist())", 2),
+        (None, None),
     ],
 )
-def test_a_result_is_named_as_its_cell_does(
-    tmp_path: Path, source: str | None, line: int | None, shows: str
+def test_a_read_is_found_in_its_cell(
+    tmp_path: Path, source: str | None, line: int | None
 ) -> None:
     cell = reads(source, LARGE)
     change = changes_of(read_back, cell.evidence(tmp_path))["pinned-results"]
-    ast.parse(change.sketch)
     assert change.line == line
-    assert f".copy_({shows}, non_blocking=True)" in change.sketch
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "for epoch in range(2):\n    for x in xs:\n        kept.append(f(x).cpu())",
-        "for x in xs:\n    y = f(x)\n    kept.append(y.cpu())",
-        "for x in xs:\n    if x is not None:\n        kept.append(x.cpu())",
-        "kept = [x.cpu() for x in xs if x is not None]",
-        "def keep(xs):\n    for x in xs:\n        kept.append(x.cpu())",
-    ],
-)
-def test_a_loop_that_does_more_is_not_rewritten(tmp_path: Path, source: str) -> None:
-    cell = reads(source, LARGE)
-    change = changes_of(read_back, cell.evidence(tmp_path))["pinned-results"]
-    ast.parse(change.sketch)
-    assert "zip(" not in change.sketch
-    assert "results[i].copy_(" in change.sketch
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,9 @@ export function changeNodes({ changes }: Pick<ReportView, 'changes'>): Node[] {
       ' ',
       h('span', { class: 'wb-note' }, clip(change.evidence, MOST_WORDS)),
       ...teacher(change.lab),
-      ...(change.sketch === ''
+      ...(change.diff === ''
         ? []
-        : [h('pre', { class: 'wb-sketch' }, clip(change.sketch, MOST_WORDS))])
+        : [h('pre', { class: 'wb-diff' }, clip(change.diff, MOST_WORDS))])
     )
   );
   return [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.attention_code import AttentionCode, attention_code
-from warpbook_profiler.advice.cell_code import Call
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
@@ -108,42 +105,7 @@ def _proposal(
         operator=operators.name(int(operators.outer_of(np.array([one.members[0]]))[0])),
         line=evidence.code.first_line("softmax")
         or evidence.line_at(int(operators.table.start_ns[one.members[0]])),
-        sketch=_of_backend(evidence, one) if in_math else _fused(evidence, one),
     )
-
-
-def _fused(evidence: Evidence, one: _Attention) -> str:
-    """Write the fused call in the cell's names, without what it would leave out."""
-    code = attention_code(evidence.code) or AttentionCode("y", "q", "k", "v", "")
-    names = {evidence.operators.name(member).rstrip("_") for member in one.members}
-    mask, notes = "", []
-    if code.left_out:
-        mask = f", attn_mask=~{code.left_out}"
-    elif names & _MASKS:
-        notes.append("attn_mask= of what is masked or added, or is_causal=True")
-    if names & {"aten::mul", "aten::div"}:
-        notes.append("scale= of what scores are multiplied by, if not size**-0.5")
-    arguments = f"{code.query}, {code.key}, {code.value}{mask}"
-    call = f"torch.nn.functional.scaled_dot_product_attention({arguments})"
-    return "\n".join([f"{code.result} = {call}", *(f"# {note}" for note in notes)])
-
-
-def _of_backend(evidence: Evidence, one: _Attention) -> str:
-    """Write the cell's own call of torch's attention with another backend."""
-    calls = evidence.code.calls("scaled_dot_product_attention")
-    own = [argument.id for argument in _names(calls[0])] if calls else []
-    names = ", ".join(own if len(own) == 3 else ("q", "k", "v"))
-    call = calls[0].text if calls else f"scaled_dot_product_attention({names})"
-    backend = "FLASH" if one.dtype in _HALVES else "EFFICIENT"
-    return (
-        "with torch.nn.attention.sdpa_kernel("
-        f"torch.nn.attention.SDPBackend.{backend}_ATTENTION):\n"
-        f"    y = {call}"
-    )
-
-
-def _names(call: Call) -> list[ast.Name]:
-    return [one for one in call.node.args[:3] if isinstance(one, ast.Name)]
 
 
 def _is_masked(operators: Operators, one: _Attention) -> bool:

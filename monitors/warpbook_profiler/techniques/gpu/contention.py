@@ -70,10 +70,6 @@ def contention(evidence: Evidence) -> Iterator[Proposal]:
         reason="How many indices are the same is not in the trace.",
         operator=name,
         line=evidence.code.first_line(name.removeprefix("aten::").rstrip("_")),
-        sketch=(
-            "index, order = index.sort()\n"
-            "total = torch.segment_reduce(source[order], 'sum', lengths=counts)"
-        ),
     )
 
 

@@ -58,35 +58,26 @@ def gradients(evidence: Evidence) -> Iterator[Proposal]:
         is_bound=True,
         reason="What the links between the GPUs take beyond it is not known.",
         line=wrapped[0].line if wrapped else None,
-        sketch=kind.sketch,
     )
 
 
 class _Advice(NamedTuple):
     name: str
     title: str
-    sketch: str
 
 
 _BUCKETS = _Advice(
     "gradient-buckets",
     "Reduce the gradients in larger buckets: "
     "DistributedDataParallel(bucket_cap_mb=...).",
-    "model = DistributedDataParallel(\n"
-    "    model, bucket_cap_mb=100, gradient_as_bucket_view=True\n"
-    ")",
 )
 _SHORTER = _Advice(
     "gradient-bytes",
     "Send fewer bytes of gradients: in bfloat16, or after several steps.",
-    "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks\n"
-    "model.register_comm_hook(None, default_hooks.bf16_compress_hook)\n"
-    "# or with model.no_sync(): for all steps but the last",
 )
 _BESIDE = _Advice(
     "gradient-overlap",
     "Reduce the gradients beside the backward pass, as DistributedDataParallel does.",
-    "model = DistributedDataParallel(model, gradient_as_bucket_view=True)",
 )
 
 

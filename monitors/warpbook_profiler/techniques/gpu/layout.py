@@ -6,7 +6,6 @@ makes copies in the other layout, each time.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import re
 from collections.abc import Callable, Iterator
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import Call
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import sizes
 from warpbook_profiler.advice.proposal import Proposal
@@ -85,7 +83,6 @@ def layout(evidence: Evidence) -> Iterator[Proposal]:
         reason="All layers in between must keep channels_last.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
-        sketch=_sketch(evidence.code.model_call()),
     )
 
 
@@ -123,18 +120,6 @@ def _of_each_channel(evidence: Evidence) -> Iterator[Proposal]:
         reason="How fast cuDNN's kernel is depends on its shapes.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
-        sketch=_sketch(evidence.code.model_call()),
-    )
-
-
-def _sketch(call: Call | None) -> str:
-    model, images = "model", "x"
-    if call is not None:
-        model, given = call.name, call.node.args[0]
-        images = given.id if isinstance(given, ast.Name) else images
-    return "\n".join(
-        f"{name} = {name}.to(memory_format=torch.channels_last)"
-        for name in (model, images)
     )
 
 

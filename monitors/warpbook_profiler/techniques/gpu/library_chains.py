@@ -36,9 +36,6 @@ _LEAST_EAGER = 16
 #: kernels of one compiled function are numbered, and launched fast
 _LEAST_UNNUMBERED, _LEAST_GAP_NS = 0.9, 8_000
 _NUMBERED = re.compile(r".*[._]\d+$")
-
-_CUPY = "@cupy.fuse()\ndef fused(x, y):\n    return ...  # the steps, unchanged"
-_JAX = "@jax.jit\ndef step(x):\n    return ...  # the operations, unchanged"
 JAX_JIT = "jax-jit"
 
 
@@ -79,7 +76,6 @@ def _of_cupy(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         reason="This holds if each step takes the result of the one before.",
         line=None if source is None else source.line,
-        sketch=_CUPY if source is None else source.sketch,
     )
 
 
@@ -119,7 +115,6 @@ def _of_jax(evidence: Evidence) -> Iterator[Proposal]:
         is_bound=True,
         reason="How much XLA fuses is known when it has compiled the function.",
         line=None if source is None else source.line,
-        sketch=_JAX if source is None else source.sketch,
     )
 
 

@@ -23,10 +23,6 @@ from warpbook_profiler.techniques.technique import ChangeKind, Technique
 _POOR_SHARE = 0.4
 #: elements that a tensor core's operands come in, of two bytes each
 _TILE = 8
-_PAD = (
-    f"extra = -x.shape[-1] % {_TILE}\n"
-    "x = torch.nn.functional.pad(x, (0, extra))  # and the weight, once"
-)
 PAD = "pad"
 
 
@@ -46,7 +42,6 @@ def padding(evidence: Evidence) -> Iterator[Proposal]:
         return
     longest = max(odd, key=lambda one: one.by.time_ns)
     wrong = sorted(_odd_sizes(longest.by))
-    is_of_matrices = _is_of_matrices(longest.by)
     named = " and ".join(str(size) for size in wrong[:3])
     padded = " and ".join(str(_up(size)) for size in wrong[:3])
     yield from faster(
@@ -58,18 +53,7 @@ def padding(evidence: Evidence) -> Iterator[Proposal]:
         name=PAD,
         title=f"Make sizes multiples of {_TILE}: pad {named} to {padded}.",
         what=f"products have sizes that are no multiples of {_TILE}",
-        sketch=lambda code: (
-            ("" if code is None or not is_of_matrices else code.padded(_TILE)) or _PAD
-        ),
     )
-
-
-def _is_of_matrices(by: Called) -> bool:
-    """Tell whether both operands have two axes or more as the cell has them."""
-    dims = by.operands.dims[:2]
-    # a vector comes to these products with an axis of one
-    has_vector = any(1 in sizes[-2:] for sizes in dims)
-    return by.name in ("aten::mm", "aten::bmm") and not has_vector
 
 
 def _odd_sizes(by: Called) -> set[int]:

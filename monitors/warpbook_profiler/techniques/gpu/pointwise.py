@@ -66,7 +66,7 @@ _NEW = frozenset("zero fill normal uniform".split())
 #: sizes of a hostile file are cut here
 _MOST_ELEMENTS = 2.0**60
 _OPTIMIZER = "Optimizer.step#"
-_SKETCH = "@torch.compile\ndef fused(x):\n    ...  # the chain, unchanged"
+
 _FUSED = re.compile(
     r"triton_|flash_?(attn_)?_?(fwd|bwd|fprop|bprop)|fmha|sdpa",
     re.I,
@@ -140,7 +140,6 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
         ),
         operator=operators.name(int(longest.operators[0])),
         line=line if source is None else source.line,
-        sketch=_SKETCH if source is None else source.sketch,
     )
 
 

@@ -7,11 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from warpbook_profiler.advice.cell_code import written
 from warpbook_profiler.advice.chip import Chip, Span
 from warpbook_profiler.advice.evidence import Evidence, Product
 from warpbook_profiler.advice.faster_products import faster
-from warpbook_profiler.advice.product_code import ProductCode
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent
@@ -32,7 +30,6 @@ from warpbook_profiler.techniques.technique import (
     TriedCell,
 )
 
-_AUTOCAST = 'with torch.autocast("cuda", dtype=torch.bfloat16):\n    ...'
 _AS_FAST = (
     "This GPU multiplies float64 as fast as float32; bfloat16, and float32 as TF32, "
     "are faster."
@@ -76,7 +73,6 @@ def _in_tf32(
             name="tf32",
             title="Let float32 products use the tensor cores as TF32.",
             what="float32 products run on the FP32 cores",
-            sketch=lambda code: _allow_tf32(candidates, code),
         )
 
 
@@ -108,7 +104,6 @@ def _in_bf16(
         title="Multiply in bfloat16: autocast, or model and data in bfloat16.",
         what="products are float32",
         casts=_CASTS,
-        sketch=lambda code: ("" if code is None else code.in_bfloat16()) or _AUTOCAST,
     )
 
 
@@ -126,26 +121,9 @@ def _in_single(
         name="float32",
         title="Use float32 unless the result needs float64.",
         what="products are float64",
-        sketch=lambda code: (
-            f"{('' if code is None else code.in_float32()) or 'x = x.float()'}"
-            "  # NumPy's arrays are float64 unless told otherwise"
-        ),
         is_shown_without_gain=True,
         no_gain=_AS_FAST if is_as_fast else "",
     )
-
-
-def _allow_tf32(candidates: list[Product], code: ProductCode | None) -> str:
-    """Write what lets products use TF32; convolutions have a setting of their own."""
-    convolves = set(map(_convolves, candidates))
-    lines = []
-    if False in convolves:
-        lines.append('torch.set_float32_matmul_precision("high")')
-    if True in convolves:
-        lines.append("torch.backends.cudnn.allow_tf32 = True")
-    if code is not None:
-        lines[-1] += f"  # once, before {written(code.statements[0])}"
-    return "\n".join(lines)
 
 
 def _judge_cores(facts: Facts) -> Judgement:

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.cell_code import CellCode, blocks
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.calls import named
@@ -57,7 +58,7 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
                 f"{len(calls.gives_back):,} times, which waits for the GPU"
             ),
             line=off.line,
-            sketch=f"# {off.text}  # without it freed blocks are reused",
+            code=off.code,
         )
     elif len(calls.gives_back) and emptied is not None:
         # the cell before it may have emptied the cache, too: all is taken anew
@@ -72,7 +73,7 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
                 f"which waits for the GPU, and it is taken anew {len(again):,} times"
             ),
             line=emptied.line,
-            sketch=f"# {emptied.text}  # the allocator reuses its memory without it",
+            code=_without(evidence.code, "empty_cache"),
         )
     elif _is_torch(evidence) and min(map(len, calls)) >= _LEAST_BACK:
         yield from _proposal(
@@ -89,10 +90,6 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
                 "It ends where memory is fragmented; where it is full, only smaller "
                 "batches or fewer tensors do."
             ),
-            sketch=(
-                "# before torch is imported\n"
-                'os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"'
-            ),
         )
     elif len(calls.takes):
         yield from _proposal(
@@ -101,7 +98,6 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             name="warm-memory",
             title="Run one step before what is timed: first allocations are slow.",
             what=f"Memory is taken from the driver {len(calls.takes):,} times",
-            sketch="step()  # once, untimed: later steps reuse its memory",
         )
 
 
@@ -109,19 +105,34 @@ class _Switch(NamedTuple):
     """Where a cell turns the caching allocator off."""
 
     line: int
-    text: str
+    #: the cell without it
+    code: str
 
 
 def _turned_off(code: CellCode) -> _Switch | None:
     for call in code.calls("caching_allocator_enable"):
         values = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
         if any(isinstance(value, ast.Constant) and not value.value for value in values):
-            return _Switch(call.line, call.text)
+            return _Switch(call.line, _without(code, call.name, False))
     for constant in code.constants():
         if _NO_CACHING in constant.target and constant.value not in _OFF:
-            text = f"{constant.target} = {constant.value!r}"
-            return _Switch(constant.line, text)
+            return _Switch(constant.line, "")
     return None
+
+
+def _without(code: CellCode, name: str, *arguments: object) -> str:
+    """Write the cell without statements that only call this, with these arguments."""
+    edit = SourceEdit(code)
+    for block in blocks(code.tree):
+        for statement in block.statements:
+            match statement:
+                case ast.Expr(value=ast.Call(func=function, args=given)) if ast.unparse(
+                    function
+                ).split(".")[-1] == name and [
+                    getattr(one, "value", one) for one in given
+                ] == list(arguments):
+                    edit.delete(statement)
+    return edit.source()
 
 
 def _proposal(
@@ -131,7 +142,7 @@ def _proposal(
     name: str,
     title: str,
     what: str,
-    sketch: str,
+    code: str = "",
     is_bound: bool = False,
     reason: str = "",
     line: int | None = None,
@@ -156,7 +167,7 @@ def _proposal(
         is_bound=is_bound,
         reason=reason,
         line=line or evidence.line_at(int(api.start_ns[calls[0]])),
-        sketch=sketch,
+        code=code,
     )
 
 

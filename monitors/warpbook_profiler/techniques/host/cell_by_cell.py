@@ -59,8 +59,7 @@ def _proposal(
         ways.drop_host(int(thread), table.end_ns[first[mine]], table.end_ns[last[mine]])
     _drop_backward(evidence, ways)
     per_step = len(launched) / len(calls)
-    names, line = _in_source(evidence.code, cell)
-    sequence = names or whole.lower()
+    line = _line(evidence.code, cell)
     return Proposal(
         name=f"whole-{whole.lower()}",
         title=f"Use torch.nn.{whole} over the whole sequence.",
@@ -78,11 +77,6 @@ def _proposal(
         ),
         operator=operators.name(int(calls[0])),
         line=line or evidence.line_at(int(operators.table.start_ns[calls[0]])),
-        sketch=(
-            f"{sequence} = torch.nn.{whole}(input_size, hidden_size, "
-            f"batch_first=True).cuda()\noutput, state = {sequence}(x)"
-            "  # x: batch, step, feature"
-        ),
     )
 
 
@@ -125,8 +119,8 @@ def _drop_backward(evidence: Evidence, ways: Ways) -> None:
     ways.drop_operators(np.flatnonzero(inside))
 
 
-def _in_source(code: CellCode, cell: str) -> tuple[str, int | None]:
-    """Give the name of the cell in the source, and the line of its call."""
+def _line(code: CellCode, cell: str) -> int | None:
+    """Give the line that calls the cell in a loop."""
     names = {
         part.id
         for node in ast.walk(code.tree)
@@ -139,9 +133,7 @@ def _in_source(code: CellCode, cell: str) -> tuple[str, int | None]:
         for part in node.targets
         if isinstance(part, ast.Name)
     }
-    for call in code.calls(*sorted(names), in_loop=True):
-        return call.name, call.line
-    return "", None
+    return code.first_line(*names, in_loop=True)
 
 
 TECHNIQUE = Technique(

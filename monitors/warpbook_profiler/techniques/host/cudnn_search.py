@@ -22,10 +22,7 @@ def cudnn_search(evidence: Evidence) -> Iterator[Proposal]:
     """Propose it where the cell turns it off."""
     for constant in evidence.code.constants():
         if constant.target.endswith("cudnn.benchmark") and constant.value is False:
-            sketch = f"{_SETTING} = True"
-            yield from slower_algorithms(
-                evidence, _NAME, constant.line, CONVOLUTIONS, sketch
-            )
+            yield from slower_algorithms(evidence, _NAME, constant, CONVOLUTIONS)
 
 
 def _judge(facts: Facts) -> Judgement:

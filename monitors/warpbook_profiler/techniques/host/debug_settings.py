@@ -10,10 +10,11 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.cell_code import CellCode, Constant
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question
@@ -30,6 +31,7 @@ _BLOCKED_SHARE = 0.95
 _TOLERANCE_NS = 2_000
 _LAUNCH = Span(2_500.0, 4_000.0, 8_000.0)
 _BACKWARD = "autograd::engine::evaluate_function"
+_ANOMALY = ("set_detect_anomaly", "detect_anomaly")
 _CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::item")
 _LEAST_CHECKS = 3
 CONVOLUTIONS = re.compile(r"aten::(cudnn_|miopen_)?convolution")
@@ -74,7 +76,6 @@ def _blocking(evidence: Evidence) -> Iterator[Proposal]:
         ),
         ways=ways,
         line=next((constant.line for constant in setting), None),
-        sketch=f'os.environ.pop("{_BLOCKING}", None)  # before CUDA is first used',
     )
 
 
@@ -98,7 +99,7 @@ def _anomaly(evidence: Evidence) -> Iterator[Proposal]:
         starts, ends = table.end_ns[mine[:-1]], table.start_ns[mine[1:]]
         ways.best.drop_host(int(thread), starts, np.maximum(starts, ends))
     launched = operators.launched_within(checks)
-    line = evidence.code.first_line("set_detect_anomaly", "detect_anomaly")
+    line = evidence.code.first_line(*_ANOMALY)
     yield Proposal(
         name="no-anomaly-mode",
         title="Turn anomaly detection off.",
@@ -115,7 +116,7 @@ def _anomaly(evidence: Evidence) -> Iterator[Proposal]:
         ),
         operator="aten::isnan",
         line=line,
-        sketch="torch.autograd.set_detect_anomaly(False)",
+        code=_without(evidence.code, *_ANOMALY),
     )
 
 
@@ -125,32 +126,36 @@ def _algorithms(evidence: Evidence) -> Iterator[Proposal]:
 
 
 def slower_algorithms(
-    evidence: Evidence, name: str, line: int, pattern: re.Pattern[str], sketch: str
+    evidence: Evidence,
+    name: str,
+    constant: Constant,
+    pattern: re.Pattern[str],
 ) -> Iterator[Proposal]:
     """Tell of a setting that chooses slower algorithms; only a try shows by how much.
 
     Args:
         evidence: the window.
         name: of the change.
-        line: that makes the setting.
+        constant: the setting, True or False.
         pattern: of the operators that it is about.
-        sketch: the other setting.
     """
     time_ns = _time_of(evidence, pattern)
     if evidence.share(time_ns) < _LEAST_SHARE:
         return
+    edit = SourceEdit(evidence.code)
+    edit.replace(constant.node, str(not constant.value))
     what = "convolutions" if pattern is CONVOLUTIONS else "such operators"
     yield Proposal(
         name=name,
-        title=f"Try it with {sketch}.",
+        title=f"Try it with {constant.target} set to {not constant.value}.",
         evidence=(
-            f"Line {line} leaves the faster algorithms out, and {what} take "
+            f"Line {constant.line} leaves the faster algorithms out, and {what} take "
             f"{units.share(evidence.share(time_ns))} of the bare run."
         ),
         ways=None,
         reason="The other algorithms are not in the trace.",
-        line=line,
-        sketch=sketch,
+        line=constant.line,
+        code=edit.source(),
     )
 
 
@@ -163,7 +168,7 @@ def _ranges(evidence: Evidence) -> Iterator[Proposal]:
             ways=None,
             reason="The host's time for the marks is not told apart in the trace.",
             line=call.line,
-            sketch=f"# no {call.text}",
+            code=_without(evidence.code, call.name),
         )
         return
 
@@ -172,18 +177,31 @@ def _calls_text(evidence: Evidence) -> str:
     return f"each of {len(evidence.operators.table):,} operators"
 
 
-def _settings(
-    code: CellCode,
-) -> Iterator[tuple[int, re.Pattern[str], str]]:
+def _settings(code: CellCode) -> Iterator[tuple[Constant, re.Pattern[str]]]:
     for call in code.calls("use_deterministic_algorithms"):
         first = call.node.args[0] if call.node.args else None
         if isinstance(first, ast.Constant) and first.value is True:
-            sketch = "torch.use_deterministic_algorithms(False)"
-            yield call.line, _VARYING, sketch
+            setting = ast.unparse(call.node.func)
+            yield Constant(setting, True, call.line, first), _VARYING
     for constant in code.constants():
         if constant.target.endswith("cudnn.deterministic") and constant.value is True:
-            sketch = "torch.backends.cudnn.deterministic = False"
-            yield constant.line, CONVOLUTIONS, sketch
+            yield constant, CONVOLUTIONS
+
+
+def _without(code: CellCode, *names: str) -> str:
+    """Write the cell without settings of these names, as managers or as calls."""
+    edit, called = SourceEdit(code), {call.node for call in code.calls(*names)}
+    for node in ast.walk(code.tree):
+        match node:
+            case ast.With(items=items):
+                mine = [item for item in items if item.context_expr in called]
+                for item in mine[:1]:
+                    edit.unwrap(node, item)
+            case ast.Expr(value=ast.Call(args=[ast.Constant(value=True) as on])) if (
+                node.value in called
+            ):
+                edit.replace(on, "False")
+    return edit.source()
 
 
 def _time_of(evidence: Evidence, pattern: re.Pattern[str]) -> int:

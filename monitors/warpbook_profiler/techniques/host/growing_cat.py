@@ -104,7 +104,6 @@ def _proposal(
         reason="" if is_read else "The loop that gathers the parts stays.",
         operator=_CAT,
         line=source.line if source else evidence.line_at(begun_ns),
-        sketch=_sketch(source, is_read),
     )
 
 
@@ -200,16 +199,6 @@ def _is_read_beside(code: CellCode, grows: ast.Assign, target: str) -> bool:
         if isinstance(loop, ast.For | ast.While) and grows in ast.walk(loop)
         for part in ast.walk(loop)
     )
-
-
-def _sketch(source: _Written | None, is_read: bool) -> str:
-    target = source.target if source else "out"
-    if is_read:
-        return (
-            f"{target} = torch.empty(size_in_the_end, device=...)  # before the loop\n"
-            f"{target}[n : n + len(part)] = part  # in place of torch.cat"
-        )
-    return f"parts = []\nfor ...:\n    parts.append(part)\n{target} = torch.cat(parts)"
 
 
 TECHNIQUE = Technique(

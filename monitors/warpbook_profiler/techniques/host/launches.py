@@ -16,7 +16,6 @@ from typing import ClassVar
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeated_work import period_of
@@ -41,8 +40,6 @@ _LEAST_LAUNCHES = 50
 _MOST_UNREPEATED = 5_000
 #: between two waits; a graph of fewer is no faster than they are
 _LEAST_HELD = 3
-#: of a sketch
-_MOST_LINES = 20
 #: of the bare run, the GPU is busy for less
 _MOST_BUSY = 0.9
 #: launched from operators of torch, else its compiler and graphs are no help
@@ -142,35 +139,6 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         reason=reason
         or "The shapes must stay the same, and what is read keeps its memory.",
         line=evidence.line_at(int(operators.table.start_ns[0])),
-        sketch=_compiled(evidence.code.model_call())
-        if reason
-        else _captured(evidence.code),
-    )
-
-
-def _compiled(call: Call | None) -> str:
-    """Write that each call of the cell's model is a graph; empty where it has none."""
-    if call is None:
-        return ""
-    return (
-        f'{call.name} = torch.compile({call.name}, mode="reduce-overhead")\n'
-        f"# or torch.cuda.make_graphed_callables({call.name}, (example,))"
-    )
-
-
-def _captured(code: CellCode) -> str:
-    """Write that all of the cell is one graph."""
-    statements = list(code.tree.body)
-    while statements and ast.unparse(statements[-1]) == "torch.cuda.synchronize()":
-        statements.pop()
-    lines = ast.unparse(ast.Module(statements, [])).splitlines()
-    if not lines or len(lines) > _MOST_LINES:
-        lines = ["...  # the cell"]
-    body = "\n".join(f"    {line}" for line in lines)
-    return (
-        "graph = torch.cuda.CUDAGraph()  # after a first run of the cell\n"
-        f"with torch.cuda.graph(graph):\n{body}\n"
-        "graph.replay()  # all of it, as often as it is needed"
     )
 
 

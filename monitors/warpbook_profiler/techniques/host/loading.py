@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import Call, written
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
@@ -24,7 +23,6 @@ _WITH_WORKERS = f"{_OF_WORKERS}.__next__"
 _LEAST_SHARE = 0.05
 #: the first batches of workers wait for their start
 _FIRST = 1
-_PAGEABLE = "Memcpy HtoD (Pageable"
 
 
 def loading(evidence: Evidence) -> Iterator[Proposal]:
@@ -50,7 +48,6 @@ def _proposal(
         )
     took = f"{duration_ns(time_ns)} of {duration_ns(profiled_ns)} profiled"
     call = next(iter(evidence.code.calls("DataLoader")), None)
-    pinned = _copies_pageable(evidence)
     yield Proposal(
         name="more-workers" if has_workers else "workers",
         title=(
@@ -72,7 +69,6 @@ def _proposal(
             "and their start takes time once."
         ),
         line=call.line if call else evidence.line_at(int(spans.start_ns[0])),
-        sketch=_sketch(call, has_workers, pinned),
     )
 
 
@@ -80,31 +76,6 @@ def _spans(annotations: Columns, name: str) -> Columns:
     chosen = np.array([text == name for text in annotations.names] or [False])
     are_spans: Bools = chosen[annotations.name]
     return annotations.where(are_spans)
-
-
-def _copies_pageable(evidence: Evidence) -> bool:
-    return any(
-        name.startswith(_PAGEABLE)
-        for name in {evidence.gpu.names[at] for at in np.unique(evidence.gpu.name)}
-    )
-
-
-def _sketch(call: Call | None, has_workers: bool, pinned: bool) -> str:
-    given = ["dataset", "batch_size=..."]
-    if call is not None:
-        given = [written(argument) for argument in call.node.args]
-        given += [
-            f"{keyword.arg}={written(keyword.value)}"
-            for keyword in call.node.keywords
-            if keyword.arg not in ("num_workers", "prefetch_factor", "pin_memory", None)
-        ]
-    given.append("num_workers=8" if has_workers else "num_workers=4")
-    given.append("persistent_workers=True")
-    if has_workers:
-        given.append("prefetch_factor=4")
-    if pinned:
-        given.append("pin_memory=True")
-    return f"DataLoader({', '.join(given)})"
 
 
 def _judge(facts: Facts) -> Judgement:

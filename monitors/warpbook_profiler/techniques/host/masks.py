@@ -76,7 +76,6 @@ def masks(evidence: Evidence) -> Iterator[Proposal]:
         line=source.line
         if source
         else evidence.line_at(int(operators.table.start_ns[first])),
-        sketch=_reduced(evidence, first, source) or _sketch(source),
     )
 
 
@@ -191,16 +190,6 @@ def _has_one_size(evidence: Evidence, position: int) -> bool:
         return False
     of_mask = operators.operands(position).dims[:1]
     return bool(of_mask) and of_mask == operators.operands(parent).dims[:1]
-
-
-def _sketch(source: _Indexed | None) -> str:
-    tensor, mask = (source.tensor, source.mask) if source else ("x", "mask")
-    if source is not None and source.value is not None:
-        return f"{tensor}.masked_fill_({mask}, {source.value})"
-    return (
-        f"y = torch.where({mask}, {tensor}, 0)  # as large as {tensor}\n"
-        f"mean = y.sum() / ({mask}).sum()  # in place of {tensor}[{mask}].mean()"
-    )
 
 
 def _assigned(tree: ast.Module, indexed: ast.Subscript) -> str | None:

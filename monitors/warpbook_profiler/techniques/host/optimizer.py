@@ -77,11 +77,6 @@ def optimizer(evidence: Evidence) -> Iterator[Proposal]:
     ways.resize(first, _update(evidence, events, name, len(first)))
     has_fused = name in _FUSED
     option = "fused=True" if has_fused else "foreach=True"
-    made = evidence.code.calls(name)
-    shown = made[0].text if made else f"torch.optim.{name}(parameters, ...)"
-    # `scaler.step(optimizer)` has another receiver, and an argument
-    stepped = [call for call in evidence.code.calls("step") if not call.node.args]
-    own = next((c.receiver for c in stepped if c.receiver.isidentifier()), "optimizer")
     yield Proposal(
         name=FUSED_OPTIMIZER,
         title=f"Update all tensors at once: {name}(..., {option}).",
@@ -97,7 +92,6 @@ def optimizer(evidence: Evidence) -> Iterator[Proposal]:
         ),
         operator=f"{name}.step",
         line=evidence.code.first_line("step"),
-        sketch=f"# instead of {shown}\n{own} = torch.optim.{name}(..., {option})",
     )
 
 

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import (
-    SIMPLE,
-    Call,
-    CellCode,
-    replaced,
-    stored_names,
-    written,
-)
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
@@ -29,10 +20,6 @@ _OPERATOR = "aten::pin_memory"
 #: of the profiled run, below which nobody looks for it
 _LEAST_SHARE = 0.03
 _TO_GPU = re.compile(r"Memcpy HtoD \(Pinned")
-_SKETCH = (
-    "pinned = torch.empty_like(batch, pin_memory=True)  # once\n"
-    "pinned.copy_(batch)  # or a DataLoader with pin_memory=True, which copies beside"
-)
 
 
 def pinning(evidence: Evidence) -> Iterator[Proposal]:
@@ -78,49 +65,7 @@ def pinning(evidence: Evidence) -> Iterator[Proposal]:
         ),
         operator=_OPERATOR if in_operators else None,
         line=call.line if call else evidence.line_at(int(spans[0][0])),
-        sketch=_sketch(evidence.code, call),
     )
-
-
-def _sketch(code: CellCode, call: Call | None) -> str:
-    """Write that all of a list is pinned before the loop, in the cell's names."""
-    loops = [] if call is None else _loops_over(code, call)
-    if call is None or len(loops) != 1:
-        return _SKETCH
-    (loop,) = loops
-    rows = written(loop.iter)
-    (statement,) = (part for part in loop.body if call.node in ast.walk(part))
-    if not isinstance(statement, SIMPLE):
-        return _SKETCH
-    body = replaced(statement, call.node, call.receiver)
-    return (
-        f"pinned = [{call.receiver}.pin_memory() for {call.receiver} in {rows}]"
-        f"  # once, if {rows} is a list\n"
-        f"for {call.receiver} in pinned:\n    {body}"
-    )
-
-
-def _loops_over(code: CellCode, call: Call) -> list[ast.For]:
-    """Give the loop that takes from a named value what it pins, and sets it nowhere."""
-    made = {
-        target.id
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    return [
-        loop
-        for loop in ast.walk(code.tree)
-        if isinstance(loop, ast.For)
-        and isinstance(loop.target, ast.Name)
-        and isinstance(loop.iter, ast.Name)
-        # a loader, mostly, which can pin by itself
-        and loop.iter.id not in made
-        and loop.target.id == call.receiver
-        and any(call.node in ast.walk(statement) for statement in loop.body)
-        and not any(call.receiver in stored_names(part) for part in loop.body)
-    ]
 
 
 def _undisturbed(evidence: Evidence, ways: Ways) -> None:

@@ -47,7 +47,6 @@ def printing(evidence: Evidence) -> Iterator[Proposal]:
         edges = np.searchsorted(waiting, [start_ns, end_ns])
         waits += int((edges[1] - edges[0]).sum())
     call = in_loop[0] if in_loop else None
-    shown = call.node.args[-1] if call and call.node.args else None
     yield Proposal(
         name="print-once",
         title="Gather what is printed, and print it once after the loop.",
@@ -60,7 +59,6 @@ def printing(evidence: Evidence) -> Iterator[Proposal]:
         reason="The one print at the end takes its time, too.",
         operator="aten::item",
         line=call.line if call else evidence.line_at(int(table.start_ns[groups[0][0]])),
-        sketch=_sketch(None if shown is None else _name(shown)),
     )
 
 
@@ -87,19 +85,6 @@ def _printed_groups(operators: Operators) -> Iterator[Int64s]:
             end = int(ends[np.searchsorted(ends, begin + len(begins))])
             is_reshaped = begin and operators.name(int(mine[begin - 1])) in _BEFORE
             yield mine[begin - bool(is_reshaped) : end]
-
-
-def _name(shown: object) -> str | None:
-    name = getattr(shown, "id", None)
-    return name if isinstance(name, str) else None
-
-
-def _sketch(name: str | None) -> str:
-    name = name or "x"
-    return (
-        f"kept.append({name}.detach())  # in the loop\n"
-        "print(torch.stack(kept).cpu())  # after it"
-    )
 
 
 TECHNIQUE = Technique(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, rate, size
-from warpbook_profiler.advice.cell_code import Call, CellCode, written
+from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.host_flow import round_trips
@@ -28,11 +28,6 @@ _LEAST_COPIES = 4
 _LARGE_BYTES = 256 << 10
 #: of the bare run, below which copies are left alone
 _LEAST_SHARE = 0.03
-_LOOPS = (
-    *(ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef),
-    *(ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp),
-)
-_PLAIN = (ast.Expr, ast.Assign, ast.AugAssign)
 _METHODS = ("cpu", "to", "numpy", "tolist", "copy_")
 
 
@@ -78,7 +73,6 @@ def _pinned(
         ),
         operator=evidence.operators.name(int(reads[0])),
         line=line,
-        sketch=_pinned_sketch(evidence.code, len(copies), read),
     )
 
 
@@ -94,9 +88,7 @@ def _stacked(
     ways.stop_waiting(_waits_within(evidence, removed))
     waits = _waits_within(evidence, reads)
     waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
-    value, text = _value(read)
     sizes_bytes = evidence.gpu.size_bytes[copies]
-    join = "stack" if (sizes_bytes == sizes_bytes[0]).all() else "cat"
     return Proposal(
         name="stack-results",
         title="Keep the results on the GPU, and copy them at once after the loop.",
@@ -108,10 +100,6 @@ def _stacked(
         ways=ways,
         operator=operators.name(int(removed[0])),
         line=line,
-        sketch=(
-            f"kept.append({value})  # in the loop, in place of {text}\n"
-            f"results = torch.{join}(kept).cpu()  # once, after it"
-        ),
     )
 
 
@@ -169,53 +157,6 @@ def _is_read(call: Call) -> bool:
     given = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
     names_cpu = any("cpu" in ast.unparse(value) for value in given)
     return bool(call.receiver) and (call.name != "to" or names_cpu)
-
-
-def _value(read: Call | None) -> tuple[str, str]:
-    """Give what is copied to the host, and the call that does it, as written."""
-    if read is None:
-        return "y", "y.cpu()"
-    copied = read.node.args[0] if read.name == "copy_" else None
-    return read.receiver if copied is None else written(copied), read.text
-
-
-def _pinned_sketch(code: CellCode, count: int, read: Call | None) -> str:
-    value, text = _value(read)
-    loop = _loop_around(code, read)
-    copied = f"copy_({value}, non_blocking=True)  # in place of {text}\n"
-    if loop is None:
-        within = f"results[i].{copied}"
-    else:
-        target, source = written(loop.target), written(loop.iter)
-        within = f"for result, {target} in zip(results, {source}):\n    result.{copied}"
-    return (
-        "# once, ahead, with the shape and dtype of a result\n"
-        f"results = torch.empty({count}, *shape, dtype=dtype, pin_memory=True)\n"
-        f"{within}"
-        "torch.cuda.synchronize()  # before the results are read"
-    )
-
-
-def _loop_around(
-    code: CellCode, read: Call | None
-) -> ast.For | ast.comprehension | None:
-    """Give the loop that does nothing else than this call, if it is in no other."""
-    around = [
-        node
-        for node in ast.walk(code.tree)
-        if isinstance(node, _LOOPS)
-        and any(read is not None and part is read.node for part in ast.walk(node))
-    ]
-    if len(around) != 1:
-        return None
-    (loop,) = around
-    if isinstance(loop, ast.For):
-        is_plain = len(loop.body) == 1 and isinstance(loop.body[0], _PLAIN)
-        return loop if is_plain else None
-    if isinstance(loop, ast.ListComp | ast.GeneratorExp):
-        (first, *others) = loop.generators
-        return None if others or first.ifs else first
-    return None
 
 
 TECHNIQUE = Technique(

@@ -11,7 +11,7 @@ import numpy as np
 from warpbook_monitors.units import duration_ns, size
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.host_flow import RoundTrip, round_trips
+from warpbook_profiler.advice.host_flow import round_trips
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Bools, Int64s
@@ -92,7 +92,6 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
         reason="" if is_predicted else "What the GPU takes for it is not in the trace.",
         operator=None if first == NONE else operators.name(first),
         line=trip.out.line if trip else evidence.line_at(int(started[0])),
-        sketch=_sketch(trip),
     )
 
 
@@ -192,15 +191,6 @@ def _launching(evidence: Evidence) -> Bools:
         above[operators.parent[position]] = True
         position = np.flatnonzero(above[:-1])
     return chosen[:-1]
-
-
-def _sketch(trip: RoundTrip | None) -> str:
-    if trip is None:
-        return "y = f(x)  # in place of f(x.cpu()).cuda()"
-    return (
-        f"# leave out {trip.out.text}: the same operations exist on the GPU\n"
-        f"# and {trip.text}"
-    )
 
 
 TECHNIQUE = Technique(

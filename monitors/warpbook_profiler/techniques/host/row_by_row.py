@@ -90,7 +90,6 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
         reason="How long the one operation takes depends on how it is written.",
         operator=names and f"aten::{names[-1]}" or None,
         line=line if loop is None else loop.line,
-        sketch=_sketch(loop, set(names) == {_COPIES.removeprefix("aten::")}),
     )
 
 
@@ -179,16 +178,6 @@ def _loop_at(loops: list[RowLoop], line: int | None) -> RowLoop | None:
     )
     # of several loops nobody can tell which one it was without lines
     return next(at_line, loops[0] if len(loops) == 1 else None)
-
-
-def _sketch(loop: RowLoop | None, copies: bool) -> str:
-    if loop is None:
-        return "y = f(x)  # in place of: for i in range(len(x)): y[i] = f(x[i])"
-    if copies and loop.whole.startswith(f"{loop.rows}."):
-        whole = f"torch.stack({loop.rows}){loop.whole.removeprefix(loop.rows)}"
-        return f"{whole}.unbind()  # one copy of all; they have one size"
-    done = loop.whole or f"... {loop.rows} ..."
-    return f"{done}  # all of {loop.rows} in place of {loop.row}, dim= as needed"
 
 
 TECHNIQUE = Technique(

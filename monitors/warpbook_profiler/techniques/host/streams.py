@@ -6,14 +6,16 @@ event. Events and the change of streams cost the host time, and gain nothing.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_profiler.advice.cell_code import CellCode, blocks
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.stream_code import one_stream
+from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.calls import named
@@ -60,11 +62,7 @@ def streams(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=None if outer == NONE else evidence.operators.name(outer),
         line=evidence.code.first_line("wait_stream", "wait_event", "stream", "Stream"),
-        sketch=(
-            f"{one_stream(evidence.code) or 'y = step(x)'}"
-            "  # without torch.cuda.stream(...) and wait_stream(...)\n"
-            "# a second stream pays where its work depends on nothing of the first"
-        ),
+        code=_on_one_stream(evidence.code),
     )
 
 
@@ -114,6 +112,30 @@ def _drop_between(evidence: Evidence, ways: Ways, switches: Int64s) -> None:
         took_ns = end_ns - start_ns
         usual = took_ns <= _LONG_RATIO * np.median(took_ns) if len(took_ns) else took_ns
         ways.drop_host(int(thread), start_ns[usual], end_ns[usual])
+
+
+def _on_one_stream(code: CellCode) -> str:
+    """Write the cell without its own streams, and without waits for them."""
+    edit, own = SourceEdit(code), set[str]()
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.With):
+            for item in node.items:
+                match item.context_expr:
+                    case ast.Call(func=ast.Attribute(attr="stream"), args=[stream]):
+                        own.add(ast.unparse(stream))
+                        edit.unwrap(node, item)
+    for block in blocks(code.tree):
+        for statement in block.statements:
+            match statement:
+                case ast.Expr(
+                    value=ast.Call(
+                        func=ast.Attribute(attr="wait_stream", value=waiting),
+                        args=[awaited],
+                    )
+                ):
+                    if own & {ast.unparse(waiting), ast.unparse(awaited)}:
+                        edit.delete(statement)
+    return edit.source() if own else ""
 
 
 TECHNIQUE = Technique(

@@ -64,10 +64,6 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
     if calls and not moved:
         # a tensor that is made in the same line has no memory to pin
         return
-    receiver = moved[0].receiver if moved else ""
-    receiver = receiver or "batch"
-    # what a call gives has no name to be bound to again
-    target = receiver if receiver.isidentifier() else "batch"
     count = f"{len(copies):,} cop{'ies' if len(copies) != 1 else 'y'}"
     yield Proposal(
         name="pinned",
@@ -85,10 +81,6 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
         ),
         operator=_operator(evidence, copies),
         line=moved[0].line if moved else _line(evidence, copies),
-        sketch=(
-            "loader = DataLoader(..., pin_memory=True)  # or pin_memory() once, ahead\n"
-            f'{target} = {receiver}.to("cuda", non_blocking=True)'
-        ),
     )
 
 

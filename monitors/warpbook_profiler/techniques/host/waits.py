@@ -10,7 +10,6 @@ from warpbook_monitors import units
 from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.read_code import gathered, read_result
 from warpbook_profiler.advice.torch_code import is_number
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
@@ -71,7 +70,6 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=name,
         line=read.line if read else evidence.line_at(int(table.start_ns[removed[0]])),
-        sketch=gathered(evidence.code, read) or _sketch(read),
         is_shown_without_gain=True,
     )
 
@@ -81,16 +79,6 @@ def _read_in_loop(code: CellCode) -> Iterator[Call]:
     for call in code.calls(*_BUILTINS, in_loop=True):
         if not call.receiver and any(not is_number(part) for part in call.node.args):
             yield call
-
-
-def _sketch(read: Call | None) -> str:
-    result = "loss" if read is None else read_result(read)
-    return (
-        'total = torch.zeros((), device="cuda")\n'
-        "for ...:\n"
-        f"    total += {result}.detach()\n"
-        "print(total.item())"
-    )
 
 
 def _reads(evidence: Evidence) -> Int64s:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from warpbook_monitors import units
+from warpbook_profiler.advice.source_edit import changed_lines
 from warpbook_profiler.events.columns import Columns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.model.bare_words import longer
@@ -153,7 +154,8 @@ def _change(cause: Cause, bound_ns: int | None, time: CpuTime, run: Run) -> Chan
         sentence=sentence,
         operator=cause.operator,
         line=cause.line,
-        sketch=cause.sketch,
+        code=cause.code,
+        diff=changed_lines(run.source, cause.code),
     )
 
 

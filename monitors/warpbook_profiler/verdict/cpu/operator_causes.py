@@ -123,7 +123,6 @@ def _crowded(time: CpuTime, use: CpuUse, total_ns: int, name: str, what: str) ->
         "Leave cores to the workers (torch.set_num_threads(1)), or use fewer workers.",
         0,
         operator=name,
-        sketch="torch.set_num_threads(1)",
     )
 
 
@@ -141,7 +140,6 @@ def _of_threads(use: CpuUse, total_ns: int, name: str, what: str) -> Cause | Non
             round(total_ns * use.threads / use.cores),
             f"{cores} share these operators.",
             operator=name,
-            sketch=setting,
         )
     if use.threads >= 2 * use.cores:
         return Cause(
@@ -153,7 +151,6 @@ def _of_threads(use: CpuUse, total_ns: int, name: str, what: str) -> Cause | Non
             f"As many threads as cores: {setting}.",
             0,
             operator=name,
-            sketch=setting,
         )
     usable = min(use.threads, use.cores)
     if usable > 1 and use.process_ns < _SERIAL_RATIO * use.thread_ns:

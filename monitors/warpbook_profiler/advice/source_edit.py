@@ -1,0 +1,351 @@
+"""A cell's source with some statements and expressions changed; all else stays.
+
+Positions of the syntax tree say where text is replaced, so comments, magics and every
+other line stay byte for byte. What can't be changed for sure gives no source.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from warpbook_profiler.advice.cell_code import CellCode, blocks
+
+#: a longer source is not edited
+_MOST_CHARACTERS, _MOST_LINES = 20_000, 1_000
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
+_STEP = "    "
+_BUILTINS = frozenset(dir(builtins))
+#: what may stand in another expression as it is
+_ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.List)
+_COMPOUND = (
+    *(ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Match),
+)
+#: lines around a changed one
+_CONTEXT = 2
+
+
+class _Splice(NamedTuple):
+    start: int
+    end: int
+    text: bytes
+
+
+class SourceEdit:
+    """Changes of one source, gathered and then made at once by `source`."""
+
+    def __init__(self, code: CellCode) -> None:
+        """Begin without a change."""
+        self._code = code
+        source = code.source if code.is_known else ""
+        self._is_sure = bool(source) and len(source) <= _MOST_CHARACTERS
+        self._bytes = source.encode() if self._is_sure else b""
+        ends = [found.end() for found in _NEWLINE.finditer(self._bytes)]
+        self._lines = [0, *ends]
+        self._is_sure &= len(self._lines) <= _MOST_LINES
+        found = _NEWLINE.search(self._bytes)
+        self._newline = found[0] if found else b"\n"
+        self._splices: list[_Splice] = []
+        self._deleted: list[ast.stmt] = []
+        self._needs_torch = False
+        self._known = names_in(code.tree)
+        self._in_strings = {
+            part
+            for node in ast.walk(code.tree)
+            if isinstance(node, ast.JoinedStr)
+            for part in ast.walk(node)
+            if part is not node
+        }
+
+    def text(self, node: ast.expr) -> str:
+        """Return an expression's own text, as it may stand alone in a line of code."""
+        text = self._bytes[self._start(node) : self._end(node)].decode()
+        return f"({text})" if "\n" in text or "\r" in text else text
+
+    def operand(self, node: ast.expr) -> str:
+        """Return an expression's text as it may stand before a dot."""
+        text = self.text(node)
+        return text if isinstance(node, _ATOMS) else f"({text})"
+
+    @property
+    def torch(self) -> str:
+        """Return the name of torch, which is imported if the cell does not have it."""
+        self._needs_torch = True
+        return "torch"
+
+    def free_name(self, name: str) -> str:
+        """Return a name that the cell does not use, which the edit binds."""
+        while name in self._known:
+            name += "_"
+        self._known.add(name)
+        return name
+
+    def replace(self, node: ast.expr | ast.stmt, text: str) -> None:
+        """Write another expression or statement in a node's place."""
+        self._is_sure &= node not in self._in_strings
+        self._splice(self._start(node), self._end(node), text)
+
+    def before(self, statement: ast.stmt, text: str) -> None:
+        """Write lines before a statement, in its block."""
+        start = self._start(statement)
+        if self._indent(statement) is not None:
+            lines = self._indented(statement, text.splitlines())
+            self._splice(self._line_start(start), self._line_start(start), lines)
+        else:
+            self._splice(start, start, f"{self._in_one_line(text)}; ")
+
+    def after(self, statement: ast.stmt, text: str) -> None:
+        """Write lines after a statement, in its block."""
+        end = self._end(statement)
+        if self._indent(statement) is None or self._rest(end).startswith(b";"):
+            if not isinstance(statement, _COMPOUND):
+                self._splice(end, end, f"; {self._in_one_line(text)}")
+                return
+            self._is_sure &= self._indent(statement) is not None
+        line_end = self._line_end(end)
+        lines = self._indented(statement, text.splitlines())
+        if line_end == len(self._bytes) and not self._bytes.endswith((b"\n", b"\r")):
+            newline = self._newline.decode()
+            lines = newline + lines.removesuffix(newline)
+        self._splice(line_end, line_end, lines)
+
+    def at_start(self, text: str) -> None:
+        """Write lines before what the cell does first; its imports come before them."""
+        first = self._first
+        if first is None:
+            self._is_sure = False
+        else:
+            self.before(first, text)
+
+    def delete(self, statement: ast.stmt) -> None:
+        """Take a statement away; what follows it in its line stays."""
+        self._deleted.append(statement)
+
+    def under(self, statements: Sequence[ast.stmt], manager: str) -> None:
+        """Put statements of one block under a `with`."""
+        first, last = statements[0], statements[-1]
+        indent, end = self._indent(first), self._end(last)
+        # what a cell ends with is displayed, unless it is in a block
+        is_shown = last is self._code.tree.body[-1] and isinstance(last, ast.Expr)
+        is_whole = indent is not None and not self._rest(end).startswith(b";")
+        if is_shown or not is_whole:
+            self._is_sure = False
+            return
+        start = self._line_start(self._start(first))
+        head = self._indented(first, [f"with {manager}:"])
+        self._splice(start, start, head + _STEP)
+        for line in self._own_lines(first, last)[1:]:
+            self._splice(line, line, _STEP)
+
+    def unwrap(self, statement: ast.With, item: ast.withitem) -> None:
+        """Take one manager of a `with` away, and the `with` if it has no other."""
+        start, inner = self._start(statement), self._start(statement.body[0])
+        place = statement.items.index(item)
+        self._is_sure &= item.optional_vars is None
+        if len(statement.items) > 1:
+            # with the comma before it, or after the first
+            near = statement.items[place - 1 if place else 1]
+            begin, end = self._start(item.context_expr), self._end(item.context_expr)
+            if place:
+                begin = self._end(near.optional_vars or near.context_expr)
+            else:
+                end = self._start(near.context_expr)
+            self._splice(begin, end, "")
+            return
+        self._is_sure &= b"#" not in self._bytes[start:inner]
+        indent, own = self._indent(statement), self._indent(statement.body[0])
+        if own is None:
+            self._splice(start, inner, "")
+            return
+        self._splice(start, inner, "")
+        depth = len(own) - len(indent or "")
+        for line in self._own_lines(statement.body[0], statement.body[-1])[1:]:
+            text = self._bytes[line : self._line_end(line)]
+            blank = len(text) - len(text.lstrip(b" \t"))
+            self._splice(line, line + min(depth, blank), "")
+
+    def source(self) -> str:
+        """Return the whole source after the changes; empty where it is not sure."""
+        self._take_deleted()
+        if self._needs_torch and not self._has_torch():
+            self.at_start("import torch")
+            # an import comes before what uses it
+            self._splices.insert(0, self._splices.pop())
+        if not self._is_sure or not self._splices:
+            return ""
+        parts, place = [], 0
+        for splice in sorted(self._splices, key=lambda one: (one.start, one.end)):
+            if splice.start < place:
+                return ""
+            parts += [self._bytes[place : splice.start], splice.text]
+            place = splice.end
+        changed = b"".join([*parts, self._bytes[place:]]).decode()
+        return changed if self._is_good(changed) else ""
+
+    def _is_good(self, changed: str) -> bool:
+        """Tell whether it parses, shows what it showed, and reads only known names."""
+        code = CellCode(changed)
+        if not code.is_known or changed == self._code.source:
+            return False
+        last, after = self._code.tree.body[-1], code.tree.body
+        is_shown = isinstance(last, ast.Expr) and last not in self._deleted
+        if not after or isinstance(after[-1], ast.Expr) != is_shown:
+            return False
+        read = {
+            node.id
+            for node in ast.walk(code.tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        }
+        return read <= names_in(self._code.tree) | bound_names(code.tree) | _BUILTINS
+
+    def _take_deleted(self) -> None:
+        deleted = set(self._deleted)
+        for block in blocks(self._code.tree):
+            gone = [one for one in block.statements if one in deleted]
+            for number, statement in enumerate(gone):
+                if number or len(gone) < len(block.statements):
+                    self._take(statement)
+                else:
+                    self.replace(statement, "pass")
+
+    def _take(self, statement: ast.stmt) -> None:
+        start, end = self._start(statement), self._end(statement)
+        rest = self._rest(end)
+        if rest.startswith(b";"):
+            after = self._bytes.index(b";", end) + 1
+            left = self._bytes[after : self._line_end(after)]
+            blank = len(left) - len(left.lstrip(b" \t"))
+            self._splice(start, after + blank, "")
+        elif self._indent(statement) is None:
+            begin = self._bytes.rfind(b";", self._line_start(start), start)
+            if begin < 0:
+                self.replace(statement, "pass")
+            else:
+                self._splice(begin, end, "")
+        elif rest.startswith(b"#"):
+            self._splice(start, self._bytes.index(b"#", end), "")
+        else:
+            self._splice(self._line_start(start), self._line_end(end), "")
+
+    @property
+    def _first(self) -> ast.stmt | None:
+        for statement in self._code.tree.body:
+            is_import = isinstance(statement, ast.Import | ast.ImportFrom)
+            start = self._start(statement)
+            is_magic = self._bytes[start : start + 1] in (b"%", b"!")
+            is_words = isinstance(statement, ast.Expr) and isinstance(
+                statement.value, ast.Constant
+            )
+            if not (is_import or is_magic or is_words):
+                return statement
+        return None
+
+    def _has_torch(self) -> bool:
+        """Tell whether torch is there where the cell begins to work."""
+        body, first = self._code.tree.body, self._first
+        leading = ast.Module(body[: body.index(first)] if first else body, [])
+        if "torch" in bound_names(leading):
+            return True
+        is_bound = "torch" in bound_names(self._code.tree)
+        return "torch" in self._known and not is_bound
+
+    def _splice(self, start: int, end: int, text: str) -> None:
+        self._splices.append(_Splice(start, end, text.encode()))
+
+    def _in_one_line(self, text: str) -> str:
+        """Write simple statements one after the other."""
+        lines = text.splitlines()
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:
+            self._is_sure = False
+        else:
+            is_simple = not any(isinstance(node, _COMPOUND) for node in tree.body)
+            self._is_sure &= is_simple and len(tree.body) == len(lines)
+        return "; ".join(lines)
+
+    def _indented(self, statement: ast.stmt, lines: Sequence[str]) -> str:
+        indent, newline = self._indent(statement) or "", self._newline.decode()
+        return "".join(f"{indent}{line}".rstrip() + newline for line in lines)
+
+    def _indent(self, statement: ast.stmt) -> str | None:
+        """Return what is before a statement in its line; None if that is code."""
+        start = self._start(statement)
+        before = self._bytes[self._line_start(start) : start]
+        self._is_sure &= not self._bytes.startswith(b"elif", start)
+        self._is_sure &= not getattr(statement, "decorator_list", [])
+        return before.decode() if not before.strip() else None
+
+    def _own_lines(self, first: ast.stmt, last: ast.stmt) -> list[int]:
+        """Return where the lines of statements begin, those within strings apart."""
+        inside = {
+            number
+            for node in ast.walk(self._code.tree)
+            if isinstance(node, ast.Constant | ast.JoinedStr)
+            and node not in self._in_strings
+            for number in range(node.lineno + 1, (node.end_lineno or 0) + 1)
+        }
+        until = last.end_lineno or last.lineno
+        return [
+            self._lines[number - 1]
+            for number in range(first.lineno, until + 1)
+            if number not in inside
+            and self._bytes[self._lines[number - 1] :][:1] not in (b"\n", b"\r")
+        ]
+
+    def _start(self, node: ast.expr | ast.stmt) -> int:
+        return self._lines[node.lineno - 1] + node.col_offset
+
+    def _end(self, node: ast.expr | ast.stmt) -> int:
+        line, column = node.end_lineno, node.end_col_offset
+        return self._lines[(line or 1) - 1] + (column or 0)
+
+    def _line_start(self, place: int) -> int:
+        return max(self._bytes.rfind(mark, 0, place) for mark in (b"\n", b"\r")) + 1
+
+    def _line_end(self, place: int) -> int:
+        """Return where the next line begins."""
+        found = _NEWLINE.search(self._bytes, place)
+        return found.end() if found else len(self._bytes)
+
+    def _rest(self, place: int) -> bytes:
+        return self._bytes[place : self._line_end(place)].strip()
+
+
+def bound_names(tree: ast.AST) -> set[str]:
+    """Return the names that code binds, in functions too."""
+    names = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                names.add(name)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
+                names.add(name)
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                names.add(name)
+            case ast.alias():
+                names.add((node.asname or node.name).split(".")[0])
+    return names
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    """Return the names that code reads or binds."""
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return read | bound_names(tree)
+
+
+def changed_lines(before: str | None, after: str) -> str:
+    """Return the lines that differ as a unified diff without its heading."""
+    if not after or before is None:
+        return ""
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), n=_CONTEXT, lineterm=""
+    )
+    return "\n".join(list(lines)[2:])
