@@ -14,7 +14,7 @@ from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.events.columns import NONE, Bools, Category, Columns, Int64s
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.calls import Calls
-from warpbook_profiler.facts.roofline import Called, Need, called
+from warpbook_profiler.facts.roofline import Called, Need
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.bare_run import BareRun
 from warpbook_profiler.model.figures import Metrics
@@ -82,7 +82,7 @@ class Evidence:
     @cached_property
     def products(self) -> tuple[Product, ...]:
         """Return the products whose FLOPs are known, calls that are alike together."""
-        groups, place = called(self.events, self.trace.kernels)
+        groups, place = self.trace.called
         at = np.flatnonzero(self.is_kernel)
         return tuple(
             Product(by, need, need.flops, at[np.flatnonzero(place == number)])

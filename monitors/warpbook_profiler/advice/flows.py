@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from warpbook_profiler.advice.operators import Operators
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import Int64s, groups
 from warpbook_profiler.facts.traffic import ITEM_BYTES, reduces
 
 #: a longer row does not stay on its multiprocessor while it is reduced
@@ -44,20 +42,30 @@ class _Tensor(NamedTuple):
         return self.elements * self.item_bytes
 
 
+@dataclass(frozen=True)
+class _Kind:
+    """What operators of one name with the same operands take and give."""
+
+    reads: tuple[_Tensor, ...]
+    gives: _Tensor
+    #: of what it gives a reduction made fewer numbers; nobody wrote down how many
+    is_reduced: bool
+    reduces_long_rows: bool
+
+
 @dataclass
 class _Made:
     """What an operator gave."""
 
     by: int
     tensor: _Tensor
-    #: of it a reduction made fewer numbers; nobody wrote down how many
     is_reduced: bool
     is_taken: bool = False
 
 
 @dataclass
 class _Chain:
-    events: list[int] = field(default_factory=list)
+    #: places in the sequence
     operators: set[int] = field(default_factory=set)
     outside: list[_Tensor] = field(default_factory=list)
     #: what nobody takes
@@ -65,40 +73,56 @@ class _Chain:
     long_rows: int = 0
 
 
-def flows(operators: Operators, events: Int64s) -> Iterator[tuple[Int64s, Moved]]:
-    """Give the chains of two and more operators within a sequence of kernels.
+class Flows:
+    """Finds the chains of sequences; one that looks like another is followed once."""
 
-    Args:
-        operators: those of the window.
-        events: positions among the events on the GPU, in the order of their launches.
-    """
-    direct = operators.direct[events]
-    members, place = np.unique(direct, return_index=True)
-    members = members[np.argsort(place)]
-    chain_of: dict[int, _Chain] = {}
+    def __init__(self, operators: Operators) -> None:
+        """Take the operators of the window."""
+        self._operators = operators
+        table = operators.table
+        #: one number for operators of one name with the same operands
+        self.kind = groups(table.name, table.operand)[1]
+        self._known: dict[tuple[int, ...], list[_Chain]] = {}
+
+    def chains(self, events: Int64s) -> Iterator[tuple[Int64s, Moved]]:
+        """Give the chains of two and more operators within a sequence of kernels.
+
+        Args:
+            events: positions among the events on the GPU, in launching order.
+        """
+        direct = self._operators.direct[events].tolist()
+        members = list(dict.fromkeys(direct))
+        kinds = tuple(self.kind[members].tolist())
+        if kinds not in self._known:
+            self._known[kinds] = _chains([_kind(self._operators, at) for at in members])
+        for chain in self._known[kinds]:
+            operators = {members[at] for at in chain.operators}
+            yield events[[one in operators for one in direct]], _moved(chain)
+
+
+def _chains(kinds: list[_Kind]) -> list[_Chain]:
+    chain_of: list[_Chain] = []
     made: list[_Made] = []
-    for position in members.tolist():
-        taken, outside = _taken(operators, position, made)
+    for at, kind in enumerate(kinds):
+        taken, outside = _taken(kind, made)
         # what it takes makes one chain of what was several
         chain = _Chain()
+        chain_of.append(chain)
         for one in {id(chain_of[one.by]): chain_of[one.by] for one in taken}.values():
             chain.operators |= one.operators
             chain.outside += one.outside
             chain.long_rows += one.long_rows
-        chain.operators.add(position)
+        chain.operators.add(at)
         chain.outside += outside
-        chain.long_rows += _reduces_long_rows(operators, position)
+        chain.long_rows += kind.reduces_long_rows
         for member in chain.operators:
             chain_of[member] = chain
-        made.append(_gives(operators, position))
+        made.append(_Made(at, kind.gives, kind.is_reduced))
     for given in made:
         if not (given.is_taken or given.is_reduced):
             chain_of[given.by].given_bytes += given.tensor.size_bytes
-    for event, position in zip(events.tolist(), direct.tolist(), strict=True):
-        chain_of[position].events.append(event)
-    for chain in {id(chain): chain for chain in chain_of.values()}.values():
-        if len(chain.operators) > 1:
-            yield np.array(chain.events, np.int64), _moved(chain)
+    chains = {id(chain): chain for chain in chain_of}.values()
+    return [chain for chain in chains if len(chain.operators) > 1]
 
 
 def _moved(chain: _Chain) -> Moved:
@@ -110,12 +134,10 @@ def _moved(chain: _Chain) -> Moved:
     )
 
 
-def _taken(
-    operators: Operators, position: int, made: list[_Made]
-) -> tuple[list[_Made], list[_Tensor]]:
+def _taken(kind: _Kind, made: list[_Made]) -> tuple[list[_Made], list[_Tensor]]:
     """Tell what an operator takes of what was made, and what from outside."""
     taken: list[_Made] = []
-    left = _reads(operators, position)
+    left = list(kind.reads)
     for is_new in (True, False):
         rest: list[_Tensor] = []
         for tensor in left:
@@ -148,45 +170,21 @@ def _fits(one: _Made, tensor: _Tensor) -> bool:
     return tensor.elements < elements and elements % tensor.elements == 0
 
 
-def _tensors(operators: Operators, position: int) -> list[_Tensor]:
-    operands = operators.operands(position)
-    elements = map(math.prod, operands.dims)
-    return [
+def _kind(operators: Operators, position: int) -> _Kind:
+    name, operands = operators.name(position), operators.operands(position)
+    base = name.removeprefix("aten::").rstrip("_")
+    tensors = tuple(
         _Tensor(count, ITEM_BYTES.get(dtype, 4))
-        for dims, count, dtype in zip(
-            operands.dims, elements, operands.dtypes, strict=False
-        )
-        if dims and count
-    ]
-
-
-def _base(operators: Operators, position: int) -> str:
-    return operators.name(position).removeprefix("aten::").rstrip("_")
-
-
-def _reads(operators: Operators, position: int) -> list[_Tensor]:
-    base, tensors = _base(operators, position), _tensors(operators, position)
+        for dims, dtype in zip(operands.dims, operands.dtypes, strict=False)
+        if dims and (count := math.prod(dims))
+    )
+    reads = () if base in _FILLS else tensors
+    gives = max(tensors, default=_Tensor(1, 4))
     if base == "copy":
         # the first is what is written
-        return tensors[1:2]
-    return [] if base in _FILLS else tensors
-
-
-def _gives(operators: Operators, position: int) -> _Made:
-    base, tensors = _base(operators, position), _tensors(operators, position)
-    if not tensors:
-        return _Made(position, _Tensor(1, 4), False)
-    if base == "copy":
-        return _Made(position, tensors[0], False)
-    elements = max(tensor.elements for tensor in tensors)
-    item_bytes = max(one.item_bytes for one in tensors if one.elements == elements)
-    if base in _COMPARES:
-        item_bytes = 1
-    is_reduced = reduces(operators.name(position))
-    return _Made(position, _Tensor(elements, item_bytes), is_reduced)
-
-
-def _reduces_long_rows(operators: Operators, position: int) -> bool:
-    dims = operators.operands(position).dims
-    row = dims[0][-1:] if dims else ()
-    return reduces(operators.name(position)) and row > (_LONG_ROW,)
+        reads, gives = tensors[1:2], tensors[0] if tensors else gives
+    elif base in _COMPARES and tensors:
+        gives = _Tensor(gives.elements, 1)
+    is_reduced = reduces(name) and base != "copy" and bool(tensors)
+    row = operands.dims[0][-1:] if operands.dims else ()
+    return _Kind(reads, gives, is_reduced, reduces(name) and row > (_LONG_ROW,))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warpbook_profiler.events.columns import NONE, Category, Columns, Int64s, rows_by
+from warpbook_profiler.events.columns import NONE, Category, Int64s, rows_by
 from warpbook_profiler.events.intervals import nesting
 from warpbook_profiler.facts.paths import Paths
 from warpbook_profiler.facts.trace import Trace
@@ -41,8 +41,13 @@ class CallTree:
             gpu_recorded: else the GPU's time is not known.
         """
         self._gpu_recorded = gpu_recorded
-        host, calls = _callers(trace.events), trace.calls
-        self._paths = Paths(host, _CALLERS)
+        host, calls, self._paths = trace.operators, trace.calls, trace.paths
+        if trace.events.is_in(Category.PYTHON).any():
+            host = trace.events.only(*_CALLERS)
+            # an annotation begins within the function that opens it, and outlasts
+            # that: beside functions it would seem to be called by it
+            host = host.where(~host.annotates)
+            self._paths = Paths(host, _CALLERS)
         count = len(self._paths.parents)
         #: by chain, of its last call alone
         self.host_ns = np.zeros(count, np.int64)
@@ -133,18 +138,6 @@ class CallTree:
             if parent != NONE:
                 whole[parent] += whole[chain]
         return whole
-
-
-def _callers(events: Columns) -> Columns:
-    """Choose what can call.
-
-    An annotation begins within the function that opens it, and outlasts that: beside
-    functions it would seem to be called by it, so that only functions stay.
-    """
-    host = events.only(*_CALLERS)
-    if not host.is_in(Category.PYTHON).any():
-        return host
-    return host.where(~host.annotates)
 
 
 def _is_module(name: str) -> bool:

@@ -84,4 +84,5 @@ def _median(values: Int64s) -> float | None:
 
 def _lower_median(values: Int64s) -> int:
     """Give the one of two that is not the outlier."""
-    return int(np.sort(values)[(len(values) - 1) // 2])
+    middle = (len(values) - 1) // 2
+    return int(np.partition(values, middle)[middle])

@@ -13,6 +13,7 @@ from warpbook_profiler.events.columns import (
     Columns,
     Int32s,
     Int64s,
+    groups,
     interned,
     rows_by,
 )
@@ -109,11 +110,8 @@ class Paths:
     def _interned(
         self, outer: Int64s, name: Int32s, known: dict[tuple[int, int], int]
     ) -> Int64s:
-        packed = (outer + 1) * len(self._event_names) + name
-        distinct, first, back = np.unique(
-            packed, return_index=True, return_inverse=True
-        )
-        numbers = np.empty(len(distinct), np.int64)
+        first, back = groups(outer, name)
+        numbers = np.empty(len(first), np.int64)
         for at, row in enumerate(first):
             key = (int(outer[row]), int(name[row]))
             number = known.setdefault(key, len(self._names))

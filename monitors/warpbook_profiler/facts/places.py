@@ -142,9 +142,10 @@ class Places:
 
     def _in_operator(self, at_ns: Int64s) -> Bools:
         path = self._paths.at(self._causes.thread, at_ns)
-        paths, place = np.unique(path, return_inverse=True)
+        first, place = groups(path)
         is_operator = [
-            _operator(self._paths.names(int(number))) is not None for number in paths
+            _operator(self._paths.names(int(number))) is not None
+            for number in path[first]
         ]
         return np.array(is_operator, np.bool_)[place]
 

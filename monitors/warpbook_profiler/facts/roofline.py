@@ -54,13 +54,15 @@ def _bases(
     yield "measured", gpu.measured
 
 
-def roofline(events: Columns, run: Run) -> tuple[RooflinePoint, ...]:
+def roofline(
+    events: Columns, run: Run, operators: list[Called]
+) -> tuple[RooflinePoint, ...]:
     """Give a point for each operator and its operands, the longest first."""
     kernels = events.only(Category.KERNEL)
     copies = events.where(_within_gpu(events))
     total_ns = int(kernels.duration_ns.sum()) + int(copies.duration_ns.sum())
     points = [
-        *_of_operators(events, kernels, run, total_ns),
+        *_of_operators(operators, run, total_ns),
         *_of_copies(copies, run, total_ns),
     ]
     points.sort(key=lambda point: -point.time_ns)
@@ -172,9 +174,9 @@ def called(events: Columns, kernels: Columns) -> tuple[list[Called], Int64s]:
 
 
 def _of_operators(
-    events: Columns, kernels: Columns, run: Run, total_ns: int
+    operators: list[Called], run: Run, total_ns: int
 ) -> Iterator[RooflinePoint]:
-    for operator in called(events, kernels)[0]:
+    for operator in operators:
         gpu, need = _gpu(run, operator.device), operator.need
         if gpu is not None and need is not None:
             named = operator.name, _text(operator.operands)

@@ -13,6 +13,7 @@ from warpbook_profiler.facts.calls import Calls, find_calls
 from warpbook_profiler.facts.idle import GapCauses, Gaps, device_gaps, host_wait_causes
 from warpbook_profiler.facts.paths import Paths
 from warpbook_profiler.facts.places import Places
+from warpbook_profiler.facts.roofline import Called, called
 
 #: CUPTI sets itself up in the first launch after the profiler asked for its first
 #: buffer: 300 to 330 µs on an H200, where a launch takes 5
@@ -65,6 +66,11 @@ class Trace:
         return host_wait_causes(
             self.operators, self.gaps, self.calls, self.run, self.profiler_spans
         )
+
+    @cached_property
+    def called(self) -> tuple[list[Called], Int64s]:
+        """Return what called the kernels, and for each kernel its place there."""
+        return called(self.events, self.kernels)
 
     @cached_property
     def paths(self) -> Paths:

@@ -17,6 +17,7 @@ from warpbook_profiler.events.columns import (
     Category,
     Columns,
     Int64s,
+    groups,
     rows_by,
 )
 from warpbook_profiler.events.intervals import nesting, union_ns
@@ -120,7 +121,7 @@ def profile(trace: Trace) -> CellProfile:
         completeness=structs.replace(whole, lanes_omitted=omitted),
         memory=run.memory,
         paths=_path_rows(trace),
-        roofline=roofline(events, run),
+        roofline=roofline(events, run, trace.called[0]),
         roofs=roofs(events, run),
         memory_curves=memory_curves(run),
         bare=bare,
@@ -230,12 +231,10 @@ def _path_rows(trace: Trace) -> tuple[PathRow, ...]:
     known = np.flatnonzero(calls.launch != NONE)
     row = calls.launch[known]
     path = paths.at(calls.api.track[row], calls.api.start_ns[row])
-    distinct, group = np.unique(path, return_inverse=True)
-    count = np.bincount(group, minlength=len(distinct))
-    time_ns = np.bincount(
-        group, trace.on_gpu.duration_ns[known], minlength=len(distinct)
-    )
-    names = [_PATH_STEP.join(paths.names(int(number))) for number in distinct]
+    first, group = groups(path)
+    count = np.bincount(group, minlength=len(first))
+    time_ns = np.bincount(group, trace.on_gpu.duration_ns[known], minlength=len(first))
+    names = [_PATH_STEP.join(paths.names(int(number))) for number in path[first]]
     rows = [
         PathRow(name[:_MAX_PATH_LENGTH] or "(no operator)", int(calls), round(time))
         for name, calls, time in zip(names, count, time_ns, strict=True)

@@ -15,7 +15,7 @@ from warpbook_monitors import units
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.events.columns import NONE, Int64s
-from warpbook_profiler.facts.roofline import Called, called
+from warpbook_profiler.facts.roofline import Called
 from warpbook_profiler.facts.traffic import tensor_sizes
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
@@ -38,8 +38,7 @@ def contention(evidence: Evidence) -> Iterator[Proposal]:
     chip = evidence.chip
     if chip is None:
         return
-    kernels = evidence.gpu.where(evidence.is_kernel)
-    groups, _ = called(evidence.events, kernels)
+    groups, _ = evidence.trace.called
     slow = [
         (group.time_ns, group.name, max(group.calls, 1), moved)
         for group in groups

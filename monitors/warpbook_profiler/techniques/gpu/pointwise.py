@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,10 +17,9 @@ import numpy as np
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.flows import Moved, flows
+from warpbook_profiler.advice.flows import Flows, Moved
 from warpbook_profiler.advice.fused_code import fused_code
 from warpbook_profiler.advice.kernel_runs import launched, runs
-from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
@@ -154,11 +154,14 @@ def _chains(evidence: Evidence) -> list[_Chain]:
     gives_new = np.append(_gives_new(evidence), 0)[direct]
     order = launched(evidence)
     size = np.append(elements, 0)[direct]
-    size[order] = _of_rows_too(size[order])
-    chains = []
+    size[order] = _of_rows_too(size[order].tolist())
+    table, flows, chains = operators.table, Flows(operators), []
+    is_whole = [_base(name) in _WHOLE for name in table.names] or [False]
+    whole = np.array(is_whole)[table.name]
     for run in runs(evidence, order, passes, 2, size):
-        for part in _cut(evidence, run):
-            for events, moved in flows(operators, part):
+        called = direct[run]
+        for part in _cut(flows.kind[called].tolist(), whole[called].tolist()):
+            for events, moved in flows.chains(run[part]):
                 is_long = gpu.duration_ns[events].mean() >= _LEAST_MEAN_NS
                 # what works in place may be on another tensor each time
                 if is_long and gives_new[events].sum() >= _LEAST_NEW:
@@ -166,18 +169,17 @@ def _chains(evidence: Evidence) -> list[_Chain]:
     return chains
 
 
-def _of_rows_too(size: Int64s) -> Int64s:
+def _of_rows_too(size: list[int]) -> list[int]:
     """Give operators on a number of each row the size of those around them."""
-    filled: Int64s = size.copy()
     if len(size) > _MOST_FILLED:
-        return filled
-    is_small = np.zeros(len(size), np.bool_)
+        return size
+    filled, is_small = size.copy(), [False] * len(size)
     for at in range(1, len(size)):
         is_small[at] = 0 < size[at] <= filled[at - 1] // _ROW_RATIO
         if is_small[at]:
             filled[at] = filled[at - 1]
     # what nothing of that size follows is at the end of a chain, and no part of it
-    after = np.append(size[1:], 0)
+    after = [*size[1:], 0]
     for at in range(len(size) - 1, 0, -1):
         if is_small[at] and after[at] != filled[at]:
             filled[at] = size[at]
@@ -185,31 +187,29 @@ def _of_rows_too(size: Int64s) -> Int64s:
     return filled
 
 
-def _cut(evidence: Evidence, run: Int64s) -> Iterator[Int64s]:
+def _cut(kinds: list[int], wholes: list[bool]) -> Iterator[slice]:
     """Cut a run where it is too long for one kernel, or begins with a new tensor.
 
-    A turn of a loop does, as far as is known.
+    A turn of a loop does, as far as is known. What is cut to one kernel is no chain.
     """
-    operators, direct = evidence.operators, evidence.operators.direct
-    begins, wholes, turns = [0], 0, _turns(operators, direct[run])
-    for at, event in enumerate(run.tolist()):
-        wholes += _base(operators.name(int(direct[event]))) in _WHOLE
-        if at in turns or at - begins[-1] >= _MOST_MEMBERS or wholes > 1:
+    begins, seen, turns = [0], 0, _turns(kinds)
+    for at, is_whole in enumerate(wholes):
+        seen += is_whole
+        if at in turns or at - begins[-1] >= _MOST_MEMBERS or seen > 1:
             begins.append(at)
-            wholes = 0 if wholes <= 1 else 1
-    for first, until in zip(begins, [*begins[1:], len(run)], strict=True):
-        yield run[first:until]
+            seen = 0 if seen <= 1 else 1
+    for first, until in pairwise([*begins, len(kinds)]):
+        if until - first > 1:
+            yield slice(first, until)
 
 
-def _turns(operators: Operators, called: Int64s) -> set[int]:
+def _turns(kinds: list[int]) -> set[int]:
     """Find where the same operators with the same operands begin once more."""
-    table = operators.table
-    keys = list(zip(table.name[called], table.operand[called], strict=True))
     begins, at = set[int](), 0
-    while at < len(keys):
+    while at < len(kinds):
         for length in range(1, _MOST_MEMBERS // 2 + 1):
             until = at + length
-            while until < len(keys) and keys[until] == keys[until - length]:
+            while until < len(kinds) and kinds[until] == kinds[until - length]:
                 until += 1
             if until - at >= max(_LEAST_TURNS * length, _LEAST_ALIKE):
                 begins |= {*range(at, until, length)}
