@@ -6,13 +6,14 @@ from collections import defaultdict
 
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, percent
+from warpbook_profiler.model.ceilings import IN_8_BITS
 
 #: of the kernels' time, below which products decide nothing
 _LEAST_PRODUCTS = 0.05
 #: of the products' time, from which they are said to be of a kind
 MOST = 0.5
 HALVES = ("c10::Half", "c10::BFloat16")
-EIGHT_BITS = ("signed char", "c10::Float8_e4m3fn", "c10::Float8_e5m2")
+EIGHT_BITS = IN_8_BITS
 UNTRIED = "What it gives is not known before it is tried."
 _RECORD_SHAPES = (
     "Record with record_shapes=True, or profile the cell by %%gpuprof, which does."

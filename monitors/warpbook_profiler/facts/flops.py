@@ -11,10 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from warpbook_profiler.events.columns import Operands
-from warpbook_profiler.facts.traffic import ITEM_BYTES, tensor_sizes
+from warpbook_profiler.facts.library_flops import library_formula
+from warpbook_profiler.facts.traffic import (
+    FP4,
+    ITEM_BYTES,
+    Counted,
+    Formula,
+    tensor_sizes,
+)
 
 #: torch's numbers of the dtypes that a product may be asked to give
 _ASKED_BYTES = {"5": 2, "6": 4, "7": 8, "15": 2, "23": 1, "24": 1}
@@ -31,33 +39,24 @@ class Work(NamedTuple):
     dtype: str
 
 
-class _Counted(NamedTuple):
-    """What a formula gives: arithmetic, and how large the results are together."""
-
-    flops: int
-    elements: int
-    #: of an element of the result, where it is not the operands' dtype
-    item_bytes: int | None = None
-
-
-Formula = Callable[[Operands], _Counted]
-
-
 def model(name: str, operands: Operands) -> Work | None:
     """Model one call; None for an operator that is not modelled or lacks shapes."""
-    formula = _FORMULAS.get(name)
+    formula = _FORMULAS.get(name) or library_formula(name)
     if formula is None:
         return None
-    dtype = operands.dtypes[0] if operands.dtypes else ""
-    if dtype not in ITEM_BYTES:
-        return None  # complex numbers need another count
     try:
         counted = formula(operands)
-    except (IndexError, KeyError, ValueError):
+    except (ArithmeticError, LookupError, ValueError, StopIteration):
         return None
-    item_bytes = counted.item_bytes or ITEM_BYTES[dtype]
-    read = tensor_sizes(operands)
-    size_bytes = None if read is None else sum(read) + counted.elements * item_bytes
+    dtype = counted.dtype or (operands.dtypes[0] if operands.dtypes else "")
+    if dtype not in ITEM_BYTES:
+        return None  # complex numbers need another count
+    read_bytes = counted.read_bytes
+    if read_bytes is None:
+        sizes = tensor_sizes(operands)
+        read_bytes = None if sizes is None else sum(sizes)
+    written_bytes = counted.elements * (counted.item_bytes or ITEM_BYTES[dtype])
+    size_bytes = None if read_bytes is None else read_bytes + written_bytes
     return Work(counted.flops, size_bytes, dtype)
 
 
@@ -69,14 +68,15 @@ def is_modelled(name: str) -> bool:
 def _matmul(first: int, item_bytes: int | None = None) -> Formula:
     """A product of the operands at `first` and after it, maybe in batches."""
 
-    def formula(called: Operands) -> _Counted:
+    def formula(called: Operands) -> Counted:
         a, b = called.dims[first], called.dims[first + 1]
         if len(a) != len(b) or len(a) not in (2, 3) or a[-1] != b[-2]:
             raise ValueError("not a matrix product")
         elements = math.prod(a[:-1]) * b[-1]
         if called.dims[first + 2 :] and called.dims[-1] == (*a[:-1], b[-1]):
             elements = 0  # it was told where to put the result: one more operand
-        return _Counted(2 * math.prod(a) * b[-1], elements, item_bytes)
+        flops = 2 * math.prod(a) * b[-1] * (2 if called.dtypes[first] == FP4 else 1)
+        return Counted(flops, elements, item_bytes)
 
     return formula
 
@@ -84,19 +84,42 @@ def _matmul(first: int, item_bytes: int | None = None) -> Formula:
 def _matvec(first: int) -> Formula:
     """A matrix by a vector."""
 
-    def formula(called: Operands) -> _Counted:
+    def formula(called: Operands) -> Counted:
         rows, columns = called.dims[first]
         if called.dims[first + 1] != (columns,):
             raise ValueError("not a matrix and a vector")
-        return _Counted(2 * rows * columns, rows)
+        return Counted(2 * rows * columns, rows)
 
     return formula
 
 
-def _scaled(called: Operands) -> _Counted:
+def _scaled(dtype_at: int, product: Callable[[int | None], Formula]) -> Formula:
     """FP8 by FP8, which gives the dtype that is asked for, by torch's number of it."""
-    kind = called.scalars[6] if len(called.scalars) > 6 else ""
-    return _matmul(0, _ASKED_BYTES[kind] if kind else None)(called)
+
+    def formula(called: Operands) -> Counted:
+        kind = called.scalars[dtype_at] if len(called.scalars) > dtype_at else ""
+        return product(_ASKED_BYTES[kind] if kind else None)(called)
+
+    return formula
+
+
+def _grouped(item_bytes: int | None = None) -> Formula:
+    """Products of groups of rows: each by a matrix of its own, or one for each."""
+
+    def formula(called: Operands) -> Counted:
+        a, b = called.dims[:2]
+        if len(a) == len(b) == 3:
+            return _matmul(0, item_bytes)(called)
+        if a[-1] != b[-2]:
+            raise ValueError("not a matrix product")
+        flops = 2 * a[-2] * a[-1] * b[-1]
+        if len(a) == len(b) == 2:
+            # the inner rows are in groups: as many matrices as there are ends of groups
+            groups = next(dims[0] for dims in called.dims[2:] if len(dims) == 1)
+            return Counted(flops, groups * a[0] * b[1], item_bytes)
+        return Counted(flops, a[-2] * b[-1], item_bytes)
+
+    return formula
 
 
 class _Mask(NamedTuple):
@@ -117,7 +140,7 @@ def _attention(heads_at: int, mask: _Mask, is_backward: bool = False) -> Formula
         is_backward: called with the gradient first.
     """
 
-    def formula(called: Operands) -> _Counted:
+    def formula(called: Operands) -> Counted:
         query, key, value = called.dims[is_backward : is_backward + 3]
         if not len(query) == len(key) == len(value) == 4:
             raise ValueError("not the attention of a batch")
@@ -129,11 +152,11 @@ def _attention(heads_at: int, mask: _Mask, is_backward: bool = False) -> Formula
         pairs *= query[0] * query[heads_at]
         if is_backward:
             # the scores again, and the gradients of query and key; value's two
-            return _Counted(
+            return Counted(
                 2 * pairs * (3 * query[3] + 2 * value[3]),
                 sum(map(math.prod, (query, key, value))),
             )
-        return _Counted(
+        return Counted(
             2 * pairs * (query[3] + value[3]), math.prod(query[:3]) * value[3]
         )
 
@@ -162,7 +185,7 @@ class _Arguments(NamedTuple):
 
 
 def _convolution(at: _Arguments) -> Formula:
-    def formula(called: Operands) -> _Counted:
+    def formula(called: Operands) -> Counted:
         data, weight = called.dims[:2]
         stride, padding = _ints(called, at.stride), _ints(called, at.padding)
         dilation = (1,) * len(stride)
@@ -178,7 +201,7 @@ def _convolution(at: _Arguments) -> Formula:
                 (size + 2 * pad - gap * (kernel - 1) - 1) // step + 1
                 for size, kernel, step, pad, gap in axes
             )
-            return _Counted(per_element * space, data[0] * weight[0] * space)
+            return Counted(per_element * space, data[0] * weight[0] * space)
         # here each element of the data meets its part of the weight
         extra = _ints(called, at.output_padding)
         space = math.prod(
@@ -186,14 +209,14 @@ def _convolution(at: _Arguments) -> Formula:
             for (size, kernel, step, pad, gap), more in zip(axes, extra, strict=True)
         )
         groups = 1 if at.groups is None else int(called.scalars[at.groups])
-        return _Counted(
+        return Counted(
             per_element * math.prod(data[2:]), data[0] * weight[1] * groups * space
         )
 
     return formula
 
 
-def _convolution_backward(called: Operands) -> _Counted:
+def _convolution_backward(called: Operands) -> Counted:
     """Each gradient that is wanted is as much work as the convolution."""
     gradient, data, weight = called.dims[:3]
     small = data if called.scalars[7] == "True" else gradient
@@ -201,14 +224,14 @@ def _convolution_backward(called: Operands) -> _Counted:
         said.strip() == "True" for said in called.scalars[10].strip("[]").split(",")
     )
     per_element = 2 * data[0] * math.prod(small[2:]) * math.prod(weight)
-    return _Counted(
+    return Counted(
         per_element * (of_data + of_weight),
         math.prod(data) * of_data + math.prod(weight) * of_weight,
     )
 
 
 def _ints(called: Operands, at: int) -> Dims:
-    text = called.scalars[at].strip("[]")
+    text = called.scalars[at].strip("[]()")
     return tuple(int(number) for number in text.split(",") if number.strip())
 
 
@@ -227,7 +250,10 @@ _FORMULAS: dict[str, Formula] = {
     "aten::addmv": _matvec(1),
     "aten::addmv_": _matvec(1),
     "aten::_int_mm": _matmul(0, 4),
-    "aten::_scaled_mm": _scaled,
+    "aten::_scaled_mm": _scaled(6, partial(_matmul, 0)),
+    "aten::_scaled_mm_v2": _scaled(9, partial(_matmul, 0)),
+    "aten::_grouped_mm": _grouped(),
+    "aten::_scaled_grouped_mm": _scaled(7, _grouped),
     "aten::convolution": _ANY_CONVOLUTION,
     "aten::_convolution": _ANY_CONVOLUTION,
     "aten::cudnn_convolution": _convolution(_Arguments(3, 2, 4)),
@@ -240,6 +266,9 @@ _FORMULAS: dict[str, Formula] = {
     "aten::conv_depthwise3d": _DEPTHWISE,
     "aten::convolution_backward": _convolution_backward,
     "aten::_flash_attention_forward": _attention(2, _Mask(8)),
+    "flash_attn::_flash_attn_forward": _attention(2, _Mask(5)),
+    "flash_attn::_flash_attn_backward": _attention(2, _Mask(11), True),
+    "aiter::_flash_attn_forward": _attention(2, _Mask(5)),
     "aten::_efficient_attention_forward": _attention(2, _Mask(9, *_MEM_EFFICIENT)),
     "aten::_cudnn_attention_forward": _attention(1, _Mask(10)),
     "aten::_scaled_dot_product_flash_attention": _attention(1, _Mask(4)),

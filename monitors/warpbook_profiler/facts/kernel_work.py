@@ -18,14 +18,16 @@ from warpbook_profiler.events.run import GpuLimits, Run
 from warpbook_profiler.facts.kernel_launch import Launched, computes_tiles, passes_once
 from warpbook_profiler.facts.kernels import communicates, only_moves, uses_tensor_cores
 from warpbook_profiler.facts.library_names import has_few_rows, multiplies
-from warpbook_profiler.facts.roofline import Called, called
-from warpbook_profiler.model.ceilings import Ceilings, ceilings
+from warpbook_profiler.facts.roofline import Called, Need, called
+from warpbook_profiler.facts.traffic import FP4
+from warpbook_profiler.model.ceilings import IN_8_BITS, Ceilings, ceilings, ridges
 from warpbook_profiler.model.figures import KernelWork
 
-MEMORY, TENSOR, TENSOR_8_BIT, FP32, FP64, SMALL, UNKNOWN = (
+MEMORY, TENSOR, TENSOR_8_BIT, TENSOR_4_BIT, FP32, FP64, SMALL, UNKNOWN = (
     "memory",
     "tensor cores",
     "tensor cores in 8 bits",
+    "tensor cores in 4 bits",
     "FP32 cores",
     "FP64 units",
     "too small",
@@ -39,7 +41,6 @@ _SMALL_BLOCKS_PER_SM = 0.25
 _SHORT_NS = 10_000
 _FP64 = re.compile(r"(?<![a-z])d(gemm|884)|dmma|f64|\bdouble\b", re.I)
 _8_BIT = re.compile(r"(?<![a-z0-9])[sui]8|e4m3|e5m2|i8816|i16832|imma|qmma", re.I)
-_8_BIT_DTYPES = ("signed char", "c10::Float8_e4m3fn", "c10::Float8_e5m2")
 _OF_NUMBERS = {"8 bits": TENSOR_8_BIT, "half": TENSOR, "single": FP32, "double": FP64}
 _FP32_GEMM = re.compile(r"ffma|simt|sgemm|f32f32_f32f32", re.I)
 
@@ -151,13 +152,14 @@ class _UnderRoof(NamedTuple):
 def _under_roof(operator: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
     """Hold an operator's need against its time; None where either is not known."""
     need = operator.need
-    if gpu is None or need is None or not operator.time_ns:
+    if need is None or not operator.time_ns:
         return None
-    sheet, measured = ceilings(gpu.name), gpu.measured
+    sheet = None if gpu is None else ceilings(gpu.name)
+    measured = None if gpu is None else gpu.measured
     # a chip that no datasheet here is of may have been measured
     best = sheet or measured
     if best is None:
-        return None
+        return _under_any_roof(operator, need)
 
     def share(of: Ceilings | None) -> float | None:
         least_ns = None if of is None else need.least_ns(of)
@@ -174,6 +176,23 @@ def _under_roof(operator: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
     )
 
 
+def _under_any_roof(operator: Called, need: Need) -> _UnderRoof | None:
+    """Hold arithmetic against traffic where no GPU's ceilings are known.
+
+    What limits it is told only where it is the same on every GPU that is known.
+    """
+    if not need.flops or not need.size_bytes:
+        return None
+    # how products of FP32 were computed may not be told
+    meets = ridges(need.dtype) or ridges("float")
+    intensity = need.flops / need.size_bytes
+    if meets is None or meets[0] <= intensity <= meets[1]:
+        return None
+    is_low = intensity < meets[0]
+    bound = MEMORY if is_low else _unit(operator.main, need.dtype)
+    return _UnderRoof(_Limited(bound), operator.main, has_formula=True)
+
+
 def _unit(main: str, dtype: str | None) -> str:
     on_tensor = uses_tensor_cores(main)
     if on_tensor is None:
@@ -183,7 +202,9 @@ def _unit(main: str, dtype: str | None) -> str:
         return FP64
     if not on_tensor:
         return FP32
-    return TENSOR_8_BIT if dtype in _8_BIT_DTYPES else TENSOR
+    if dtype == FP4:
+        return TENSOR_4_BIT
+    return TENSOR_8_BIT if dtype in IN_8_BITS else TENSOR
 
 
 def _few(kernel: Launched) -> _Limited | None:

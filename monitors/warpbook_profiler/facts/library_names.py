@@ -24,7 +24,9 @@ _TENSILE_TYPES: dict[str, Numbers] = {
     **dict.fromkeys(("D", "Z"), "double"),
 }
 # MIOpen's implicit products, Composable Kernel's, and TensorRT-LLM's generated ones
-_MIOPEN = re.compile(r"igemm_(?:fwd|bwd|wrw)_gtc\w*?_(fp32|fp16|bf16|int8)_")
+_MIOPEN = re.compile(
+    r"igemm_(?:fwd|bwd|wrw)(?:_data|_weights?)?_gtc\w*?_(fp32|fp16|bf16|int8)_"
+)
 _MIOPEN_TYPES: dict[str, Numbers] = {
     "fp32": "single",
     "fp16": "half",
@@ -36,6 +38,17 @@ _GENERATED = re.compile(r"(bmm|gemm)_\w+_sm1\d\d[a-z]?$")
 # triton_kernels' product for experts, with the types of its operands and its tile
 _OF_EXPERTS = re.compile(r"_matmul_ogs_[NT]{3}_(\w+?)_\d+x\d+x\d+x\d+")
 _8_BITS = re.compile(r"E4m3|E5m2|fp8|mxfp8|e4m3", re.I)
+# both products of experts in one kernel, or each in one: of vLLM, SGLang, aiter, CK
+# and TensorRT-LLM
+_EXPERTS = re.compile(
+    r"fused_moe|moe_fused|fmoe_|moe_?gemm|moe_?stage_?[12]|marlin_moe|kernel_moe_|moe_mlp"
+    r"|grouped_?gemm|Moe(Flatmm|GemmKernel)",
+    re.I,
+)
+# attention over what is kept compressed, one head for all keys and values
+_LATENT = re.compile(
+    r"(?<![a-z])mla_?(decode|prefill|fwd|pfl|a8w8|a16w16|stage)|flash\w*_mla|fmha_mla"
+)
 # AOTriton's, aiter's and vLLM's attention in Triton, whose products are of tiles
 _ATTENTION = re.compile(
     r"(attn_(fwd|bwd)|bwd_kernel_(dk_dv|dq|fuse)|sage_fwd|kernel_unified_attention_2d)"
@@ -65,6 +78,7 @@ _MOVING = re.compile(
     r"(void )?(\(anonymous namespace\)::)?("
     # vLLM and SGLang: one token reads all that is kept of those before it
     r"(vllm::)?paged_attention_|kernel_(paged_attention|unified_attention_3d)"
+    r"|(ck_)?moe_(sorting|sum|align|(un)?permute|topk|softmax)|topk_softmax|topk_gating"
     r"|rotary_embedding_kernel<|store_kvcache<|_finalize_matmul_scatter_"
     r"|_combined_routing_|sage_quant_"
     # MIOpen
@@ -90,6 +104,8 @@ def multiplies(name: str) -> Numbers | None:
     if miopen := _MIOPEN.match(name):
         return _MIOPEN_TYPES[miopen[1]]
     if _OF_EXPERTS.match(name) or _GENERATED.match(name):
+        return "8 bits" if _8_BITS.search(name) else "half"
+    if _EXPERTS.search(name) or _LATENT.search(name):
         return "8 bits" if _8_BITS.search(name) else "half"
     if _XDL.search(name) or _ATTENTION.match(name) or array_names.is_product(name):
         return "half"

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 from warpbook_profiler.events.columns import Operands
 
+#: two numbers in a byte
+FP4 = "c10::Float4_e2m1fn_x2"
 #: bytes of an element, by the names that torch writes into traces
 ITEM_BYTES = {
     "double": 8,
@@ -14,6 +18,10 @@ ITEM_BYTES = {
     "c10::BFloat16": 2,
     "c10::Float8_e4m3fn": 1,
     "c10::Float8_e5m2": 1,
+    "c10::Float8_e4m3fnuz": 1,
+    "c10::Float8_e5m2fnuz": 1,
+    "c10::Float8_e8m0fnu": 1,
+    FP4: 1,
     "signed char": 1,
     "unsigned char": 1,
     "bool": 1,
@@ -60,6 +68,22 @@ _ARGUMENTS = {
     }.items()
     for name in names.split()
 }
+
+
+class Counted(NamedTuple):
+    """What a formula gives: arithmetic, and how large the results are together."""
+
+    flops: int
+    elements: int
+    #: of an element of the result, where it is not the operands' dtype
+    item_bytes: int | None = None
+    #: where not all of the operands is read
+    read_bytes: int | None = None
+    #: of the unit that multiplies, where it is not the first operand's
+    dtype: str | None = None
+
+
+Formula = Callable[[Operands], Counted]
 
 
 def only_passes(name: str) -> bool:

@@ -19,6 +19,7 @@ from warpbook_profiler.events.run import GpuLimits, Run
 from warpbook_profiler.facts.calls import named
 from warpbook_profiler.files.chrome_events import Gathered
 from warpbook_profiler.files.chrome_file import read_pieces
+from warpbook_profiler.files.chrome_links import owned
 from warpbook_profiler.files.chrome_parts import gather
 from warpbook_profiler.files.chrome_processes import MOST_MERGED
 from warpbook_profiler.files.chrome_records import Gpu
@@ -103,7 +104,7 @@ def _read(path: str, gathered: Gathered, columns: Columns) -> tuple[Columns, Run
         raise NotATrace(
             path, "no events of torch.profiler in it; another tool wrote it."
         )
-    columns, outside = within_recorded(columns, gathered.recorded_ns)
+    columns, outside = within_recorded(owned(columns), gathered.recorded_ns)
     run, begun_ns = _run(columns, gathered), marked_ns(columns)
     if any(str(thread).startswith("Stream: ") for thread in gathered.threads):
         run = replace(run, notes=(_PROTON,))

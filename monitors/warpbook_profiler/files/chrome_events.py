@@ -370,7 +370,8 @@ class Gathered:
         is_kernel = calls["category"] == Category.KERNEL
         # where kernels are, only operators that put one on the GPU are ever modelled
         is_linked = np.isin(operators["external"], calls["external"][is_kernel])
-        if not is_kernel.any():
+        is_linked &= operators["external"] > NONE
+        if not is_linked.any():
             is_linked[:] = True
         no_number = np.full(len(self.calls), NONE, np.int64)
         no_shape = np.full(len(self.operators), NONE, np.int32)

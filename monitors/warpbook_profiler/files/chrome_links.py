@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +13,12 @@ from warpbook_profiler.events.columns import (
     ON_GPU,
     Bools,
     Category,
+    Columns,
     Int64s,
     groups,
+    rows_by,
 )
+from warpbook_profiler.events.intervals import enclosing, levels
 from warpbook_profiler.facts.calls import LAUNCH
 from warpbook_profiler.files.chrome_records import Piece
 
@@ -172,3 +176,40 @@ def _under(calls: Mapping[str, Any], ends: list[Arrow]) -> Int64s:
     over_us = np.append(calls["start_us"] + calls["duration_us"], -np.inf)[row]
     same = (row != NONE) & (group[row] == group[count:])
     return np.where(same & (over_us >= at_us - _ROUNDED_US), row, NONE)
+
+
+def owned(events: Columns) -> Columns:
+    """Give operators and the work within them one number, where the file has none.
+
+    The innermost operator around a launch owns what it launched.
+    """
+    operators, api = (
+        np.flatnonzero(events.is_in(category))
+        for category in (Category.OPERATOR, Category.API)
+    )
+    on_gpu = np.flatnonzero(events.is_in(*ON_GPU))
+    named = np.array(["::" in name for name in events.names] or [False])
+    operators = operators[named[events.name[operators]] & ~events.annotates[operators]]
+    numbers, api = events.external[operators], api[events.correlation[api] != NONE]
+    has_numbers = np.isin(numbers[numbers != NONE], events.external[on_gpu]).any()
+    if has_numbers or not len(operators) or not len(api):
+        return events
+    order = api[np.argsort(events.correlation[api], kind="stable")]
+    known = events.correlation[order]
+    at = np.minimum(np.searchsorted(known, events.correlation[on_gpu]), len(known) - 1)
+    is_known = known[at] == events.correlation[on_gpu]
+    work, launch = on_gpu[is_known], order[at[is_known]]
+    external = np.full(len(events), NONE, np.int64)
+    end_ns = events.end_ns
+    for mine in rows_by(events.track[operators]):
+        own = operators[mine]
+        parent = np.full(len(own), NONE, np.int64)
+        for top, above in levels(events.start_ns[own], end_ns[own]):
+            parent[top] = above
+        theirs = events.track[launch] == events.track[own[0]]
+        owner = enclosing(
+            events.start_ns[own], end_ns[own], parent, events.start_ns[launch[theirs]]
+        )
+        external[own] = own
+        external[work[theirs]] = np.append(own, NONE)[owner]
+    return replace(events, external=external)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, TypeVar
 
@@ -17,6 +18,30 @@ from warpbook_profiler.events.columns import (
     Operands,
     lists_of,
 )
+
+#: dtypes by the names that torch's profiler writes; others write them otherwise
+_DTYPES = {
+    name: dtype
+    for dtype, names in {
+        "c10::BFloat16": "bfloat16 bf16",
+        "c10::Half": "half float16 fp16",
+        "float": "float float32 fp32",
+        "double": "double float64 fp64",
+        "c10::Float8_e4m3fn": "float8_e4m3fn",
+        "c10::Float8_e5m2": "float8_e5m2",
+        "c10::Float8_e4m3fnuz": "float8_e4m3fnuz",
+        "c10::Float8_e5m2fnuz": "float8_e5m2fnuz",
+        "c10::Float8_e8m0fnu": "float8_e8m0fnu",
+        "c10::Float4_e2m1fn_x2": "float4_e2m1fn_x2",
+        "signed char": "char int8",
+        "unsigned char": "byte uint8",
+        "short": "int16",
+        "int": "int32",
+        "long": "int64",
+    }.items()
+    for name in names.split()
+}
+_SPACE = re.compile(r"(c10::|at::|torch\.)+")
 
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
 _Triple = tuple[_Count, _Count, _Count]
@@ -64,7 +89,13 @@ def operands(text: list[bytes]) -> Operands:
             else ()
             for operand in sizes
         ),
-        msgspec.json.decode(dtypes or b"[]", type=tuple[str, ...]),
+        tuple(
+            map(_named_as_torch, msgspec.json.decode(dtypes or b"[]", type=list[str]))
+        ),
         msgspec.json.decode(scalars or b"[]", type=tuple[str, ...]),
         lists_of(sizes),
     )
+
+
+def _named_as_torch(dtype: str) -> str:
+    return _DTYPES.get(_SPACE.sub("", dtype, count=1).lower(), dtype)

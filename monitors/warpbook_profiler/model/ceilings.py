@@ -28,6 +28,9 @@ DTYPE_LABELS = {
     "c10::BFloat16": "BF16",
     "c10::Float8_e4m3fn": "FP8",
     "c10::Float8_e5m2": "FP8",
+    "c10::Float8_e4m3fnuz": "FP8",
+    "c10::Float8_e5m2fnuz": "FP8",
+    "c10::Float4_e2m1fn_x2": "FP4",
     "signed char": "INT8",
 }
 _KEYS = {
@@ -36,9 +39,16 @@ _KEYS = {
     "tf32": ("tf32",),
     "fp16": ("c10::Half",),
     "bf16": ("c10::BFloat16",),
-    "fp8": ("c10::Float8_e4m3fn", "c10::Float8_e5m2"),
+    "fp8": (
+        "c10::Float8_e4m3fn",
+        "c10::Float8_e5m2",
+        "c10::Float8_e4m3fnuz",
+        "c10::Float8_e5m2fnuz",
+    ),
+    "fp4": ("c10::Float4_e2m1fn_x2",),
     "int8": ("signed char",),
 }
+IN_8_BITS = (*_KEYS["int8"], *_KEYS["fp8"])
 
 
 def _sheet(memory_tb: float, **tera: float) -> Ceilings:
@@ -75,6 +85,20 @@ def _ampere(memory_tb: float, fp64: float, fp32: float, half: float) -> Ceilings
     )
 
 
+def _blackwell(memory_tb: float, fp64: float, fp32: float, half: float) -> Ceilings:
+    return _sheet(
+        memory_tb,
+        fp64=fp64,
+        fp32=fp32,
+        tf32=half / 2,
+        fp16=half,
+        bf16=half,
+        fp8=2 * half,
+        fp4=4 * half,
+        int8=2 * half,
+    )
+
+
 def _cdna3(memory_tb: float) -> Ceilings:
     return _sheet(
         memory_tb,
@@ -101,12 +125,8 @@ _SHEETS = {
     r"GH200 480GB": _hopper(4.0, 67, 989),
     r"GH200 144G HBM3e": _hopper(4.9, 67, 989),
     # "NVIDIA HGX Platform", an eighth of HGX B200; "GB200 NVL72", a 72nd
-    r"B200": _sheet(
-        7.7, fp64=37, fp32=75, tf32=1125, fp16=2250, bf16=2250, fp8=4500, int8=4500
-    ),
-    r"GB200": _sheet(
-        8.0, fp64=40, fp32=80, tf32=1250, fp16=2500, bf16=2500, fp8=5000, int8=5000
-    ),
+    r"B200": _blackwell(7.7, 37, 75, 2250),
+    r"GB200": _blackwell(8.0, 40, 80, 2500),
     # "NVIDIA A100 Tensor Core GPU Datasheet"; FP64 on its tensor cores
     r"A100-SXM4-80GB": _ampere(2.039, 19.5, 19.5, 312),
     r"A100 80GB PCIe": _ampere(1.935, 19.5, 19.5, 312),
@@ -137,6 +157,17 @@ _SHEETS = {
     # "AMD Instinct MI300X / MI325X / MI210 Data Sheet", of the matrix cores
     r"MI300X( VF)?": _cdna3(5.3),
     r"MI325X( VF)?": _cdna3(6.0),
+    # "AMD Instinct MI355X GPU Data Sheet": it has no TF32
+    r"MI355X": _sheet(
+        8.0,
+        fp64=78.6,
+        fp32=157.3,
+        fp16=2516.6,
+        bf16=2516.6,
+        fp8=5033.2,
+        fp4=10066.3,
+        int8=5033.2,
+    ),
     r"MI210": _sheet(1.638, fp64=45.3, fp32=45.3, fp16=181, bf16=181, int8=181),
     # "NVIDIA Ada GPU Architecture", appendix A
     r"RTX 4090": _sheet(
@@ -163,3 +194,13 @@ def ceilings(gpu_name: str) -> Ceilings | None:
     return next(
         (sheet for name, sheet in _SHEETS.items() if re.fullmatch(name, product)), None
     )
+
+
+def ridges(dtype: str | None) -> tuple[float, float] | None:
+    """Return the FLOPs per byte at which roofs meet: least and most of all sheets."""
+    found = [
+        peak / sheet.memory_bytes_per_s
+        for sheet in _SHEETS.values()
+        if (peak := sheet.flops_per_s.get(dtype or "")) is not None
+    ]
+    return (min(found), max(found)) if found else None

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpbook_monitors.units import size
-from warpbook_profiler.facts.kernel_work import FP64, TENSOR, TENSOR_8_BIT
+from warpbook_profiler.facts.kernel_work import (
+    FP64,
+    TENSOR,
+    TENSOR_4_BIT,
+    TENSOR_8_BIT,
+)
 from warpbook_profiler.model.figures import CopyTotal, KernelWork, Topic
 
 #: the technique, where it has a name here, and what to do in words
@@ -32,6 +37,11 @@ _FASTER: dict[str, Advice] = {
         None,
         "The dtype is small already: fewer FLOPs, or matrices large enough for larger "
         "tiles, are what would make it faster.",
+    ),
+    TENSOR_4_BIT: (
+        None,
+        "No dtype is smaller: fewer FLOPs, or matrices large enough for larger tiles, "
+        "are what would make it faster.",
     ),
     FP64: (
         "tensor-cores",

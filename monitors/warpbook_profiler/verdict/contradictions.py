@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,15 +80,24 @@ def _counted(chosen: Bools, words: str, of: int) -> Iterator[Contradiction]:
         )
 
 
+def _off(trace: Trace, off_ns: Int64s, words: str) -> Iterator[Contradiction]:
+    """Count times that are off by more than clocks are; of little, nothing follows."""
+    is_off = off_ns > _CLOCK_TOLERANCE_NS
+    busy_ns = union_ns(trace.on_gpu.start_ns, trace.on_gpu.end_ns)
+    is_long = int(off_ns[is_off].sum()) > _TOLERATED_SHARE * busy_ns
+    for one in _counted(is_off, words, len(trace.on_gpu)):
+        yield one if is_long else replace(one, pieces=0, is_grave=False)
+
+
 def _early(trace: Trace) -> Iterator[Contradiction]:
     on_gpu, calls = trace.on_gpu, trace.calls
     known = calls.launch != NONE
     launch_ns = calls.api.start_ns[calls.launch[known]]
-    yield from _counted(
-        on_gpu.start_ns[known] < launch_ns - _CLOCK_TOLERANCE_NS,
+    yield from _off(
+        trace,
+        launch_ns - on_gpu.start_ns[known],
         "Kernels or copies that start before the call that launched them, so that "
         "their times are wrong",
-        len(on_gpu),
     )
 
 
@@ -102,11 +111,11 @@ def _late(trace: Trace) -> Iterator[Contradiction]:
     known = calls.launch != NONE
     place = np.searchsorted(waits.start_ns, calls.api.end_ns[calls.launch[known]])
     waited_ns = np.append(waits.end_ns, np.iinfo(np.int64).max)
-    yield from _counted(
-        on_gpu.end_ns[known] - _CLOCK_TOLERANCE_NS > waited_ns[place],
+    yield from _off(
+        trace,
+        on_gpu.end_ns[known] - waited_ns[place],
         "Kernels or copies that end after the host had waited for them (device "
         "synchronization), so that their ends are wrong",
-        len(on_gpu),
     )
 
 
