@@ -30,10 +30,10 @@ from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors.model_memory.view import ModelMemory
 from warpbook_monitors.verdict_kinds import Kind
-from warpbook_profiler.capture.limits import Limits
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.compare.versus import Versus
 from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.limits import Limits
 from warpbook_profiler.report.report import JobReport
 from warpbook_profiler.techniques.registry import questions, techniques
 

@@ -16,18 +16,42 @@ from warpbook.cli.output import CommandError
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import aligned, joined
 from warpbook_monitors.python_path import NOWHERE, own_path
-from warpbook_profiler.capture.limits import Answer, Limits
+from warpbook_profiler.capture.limits import Answer
 from warpbook_profiler.model.ceilings import DTYPE_LABELS, ceilings
+from warpbook_profiler.model.limits import Limits
+
+_LINKS = {
+    "copy.to_gpu.pinned": "Host to device, pinned",
+    "copy.to_host.pinned": "Device to host, pinned",
+    "copy.to_gpu.pageable": "Host to device, pageable",
+    "copy.to_host.pageable": "Device to host, pageable",
+}
+#: of the host but for the first two
+_TIMES = {
+    "kernel": "Shortest kernel",
+    "graph_step": "Between kernels of a CUDA graph",
+    "launch": "Launch",
+    "operator": "Operator of torch, with its launch",
+    "autograd": "The same, recorded by autograd",
+    "autocast": "Casts of a product by autocast",
+    "compiled_call": "Call of a compiled function",
+    "graph_launch": "Launch of a CUDA graph",
+    "synchronize": "Synchronization",
+    "round_trip": "Operator, waited for",
+    "record_operator": "Profiler's record of an operator",
+    "record_call": "Profiler's record of a call",
+}
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "limits",
         help="measure what the GPUs here can reach",
-        description="Measure what each GPU here can reach (device memory, copies, "
-        "matrix products, launches), which takes some seconds and wants the GPU "
-        "for itself. It is done once for each GPU and driver; reports of cells and "
-        "traces then name these limits beside the datasheet's.",
+        description="Measure what work takes on each GPU here and on its host: passes "
+        "over memory, reductions, products, convolutions, attention, copies, launches, "
+        "operators. It takes about a minute and wants the GPU for itself. It is done "
+        "once for each GPU, host, driver and torch; what is advised then rests on it "
+        "in place of an H200's times, and reports name it beside the datasheet's.",
     )
     parser.add_argument(
         "--again", action="store_true", help="measure although it was done before"
@@ -74,34 +98,28 @@ def _text(limits: Limits) -> Iterator[str]:
     when = datetime.fromtimestamp(limits.measured_ms / 1000)
     yield (
         f"{limits.gpu} ({limits.uuid}), driver {limits.driver or 'not known'}, "
-        f"torch {limits.torch}, measured {when:%Y-%m-%d %H:%M}"
+        f"torch {limits.torch}, on {limits.host}, measured {when:%Y-%m-%d %H:%M}"
     )
-    sheet = ceilings(limits.gpu)
+    reached, sheet = limits.ceilings, ceilings(limits.gpu)
     rows = [("", "measured", "datasheet", "of it")]
-    rows.append(
-        _row(
-            "Device memory, copy (read and write)",
-            limits.memory_bytes_per_s,
-            sheet and sheet.memory_bytes_per_s,
-            "B/s",
-        )
-    )
-    for what, rate in (
-        ("Host to device, pinned", limits.host_to_device_bytes_per_s),
-        ("Device to host, pinned", limits.device_to_host_bytes_per_s),
-    ):
-        rows.append(_row(what, rate, None, "B/s"))
-    for name, label in DTYPE_LABELS.items():
-        if name in limits.flops_per_s:
-            peak = sheet and sheet.flops_per_s.get(name)
-            what = f"Matrix product, {label}"
-            rows.append(_row(what, limits.flops_per_s[name], peak, "FLOP/s"))
-    for what, time_ns in (
-        ("Launch, one after another", limits.launch_ns),
-        ("Launch, waited for", limits.round_trip_ns),
-    ):
-        rows.append((what, f"{time_ns / 1000:.2f} µs", "", ""))
+    if reached is not None:
+        memory = sheet and sheet.memory_bytes_per_s
+        what = "Device memory (read and write)"
+        rows.append(_row(what, reached.memory_bytes_per_s, memory, "B/s"))
+        for name, label in DTYPE_LABELS.items():
+            if name in reached.flops_per_s:
+                peak = sheet and sheet.flops_per_s.get(name)
+                what = f"Matrix product, {label}"
+                rows.append(_row(what, reached.flops_per_s[name], peak, "FLOP/s"))
+    for name, what in _LINKS.items():
+        rate = limits.rate(name)
+        if rate is not None:
+            rows.append(_row(what, rate, None, "B/s"))
+    for name, what in _TIMES.items():
+        for point in limits.curves.get(name, ()):
+            rows.append((what, f"{point.usual_ns / 1000:.2f} µs", "", ""))
     yield from aligned(rows)
+    yield from (f"Not measured: {words}" for words in limits.left_out)
 
 
 def _row(

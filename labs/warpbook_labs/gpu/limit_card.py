@@ -77,19 +77,20 @@ def _kept(path: Path) -> LimitCard | None:
 def _with_products(card: LimitCard) -> LimitCard:
     """Have torch multiply matrices, in a process of its own, where it is installed."""
     module = "warpbook_profiler.capture.measure_limits"
-    child = run_child(module, b"", card.uuid, _PATIENCE_S, "--again")
+    child = run_child(module, b"", card.uuid, _PATIENCE_S, "--ceilings")
     try:
         answer = msgspec.json.decode(child.stdout, type=Answer)
     except msgspec.MsgspecError:
         words = f"PyTorch can't multiply matrices for it: {child.last_words}"
         return msgspec.structs.replace(card, flops_unknown=words)
-    if not answer.limits:
+    reached = answer.limits[0].ceilings if answer.limits else None
+    if reached is None:
         return msgspec.structs.replace(card, flops_unknown=answer.problem or "")
-    limits = answer.limits[0]
+    rates = {_DTYPES.get(key, key): rate for key, rate in reached.flops_per_s.items()}
     return msgspec.structs.replace(
         card,
-        copy_bytes_per_s=max(card.copy_bytes_per_s, limits.memory_bytes_per_s),
-        flops_per_s={_DTYPES.get(k, k): rate for k, rate in limits.flops_per_s.items()},
+        copy_bytes_per_s=max(card.copy_bytes_per_s, reached.memory_bytes_per_s),
+        flops_per_s=rates,
     )
 
 

@@ -1,10 +1,4 @@
-"""How fast a GPU does what a change would ask of it, as a range.
-
-A kernel that is written well reaches a share of the datasheet's ceiling. In an
-experiment on H100 and H200 shares of 0.88 for passes over memory, 0.72 for products on
-tensor cores and 0.25 to 0.6 for fused attention predicted 13 of 15 changes within 1.25
-times. The ends of the ranges here, and all else, are judgement.
-"""
+"""How fast a GPU does what a change would ask of it, as a range; see `Calibration`."""
 
 from __future__ import annotations
 
@@ -12,7 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from warpbook_profiler.events.run import GpuLimits, Run
-from warpbook_profiler.model.ceilings import Ceilings, ceilings
+from warpbook_profiler.model.calibration import Calibration
+from warpbook_profiler.model.ceilings import Ceilings
 
 
 class Span(NamedTuple):
@@ -41,45 +36,23 @@ def _longer(one: Span, other: Span) -> Span:
     return Span(*(max(pair) for pair in zip(one, other, strict=True)))
 
 
-#: of the ceilings at best, usually, at worst; see the module
-_MEMORY, _TENSOR = (0.93, 0.88, 0.78), (0.8, 0.72, 0.55)
-#: of convolutions, which read their operands in another order
-_CONVOLUTION = (0.75, 0.55, 0.4)
-#: and in half precision, where cuDNN turns the axes of channels-first tensors: 0.48 in
-#: two dimensions on an H100, as much in three on an H200
-_HALF_CONVOLUTION = (0.65, 0.48, 0.3)
-_FP32 = (0.95, 0.85, 0.7)
-#: in half precision; and in float32, whose kernels use no tensor cores: 0.43 to 0.51 of
-#: three shapes on an H100
-_ATTENTION, _FP32_ATTENTION = (0.65, 0.4, 0.25), (0.6, 0.45, 0.3)
-_HALVES = ("c10::Half", "c10::BFloat16")
-#: what fits into the L2 cache may come from there, so much faster
-_CACHE_BYTES, _CACHE_RATIO = 32 << 20, 2.5
-#: no kernel takes less; of small ones launches and tails decide
-_KERNEL = Span(1_500.0, 2_500.0, 4_000.0)
-#: bytes per second from pinned memory, by the link that a compute capability has: x16
-#: of PCIe 3, 4 and 5; 55 GB/s were measured over the last, the others are in proportion
-_PINNED = {7: (11e9, 13e9), 8: (21e9, 27e9), 9: (48e9, 57e9), 10: (48e9, 57e9)}
+#: the head sizes that attention is measured with
+_HEADS = (64, 128)
 
 
 @dataclass(frozen=True)
 class Chip:
     """One GPU of which ceilings are known."""
 
-    major: int | None
+    _calibration: Calibration
     _ceilings: Ceilings
 
     @classmethod
     def of(cls, run: Run) -> Chip | None:
         """Take the first GPU of a run; None where no ceiling of it is known."""
-        gpu: GpuLimits | None = run.gpus[0] if run.gpus else None
-        if gpu is None:
-            return None
-        best = ceilings(gpu.name) or gpu.measured
-        if best is None:
-            return None
-        major = None if gpu.compute_capability is None else gpu.compute_capability[0]
-        return cls(major, best)
+        calibration = calibration_of(run)
+        best = calibration.ceilings
+        return None if best is None else cls(calibration, best)
 
     def has(self, dtype: str) -> bool:
         """Tell whether it has a unit for products of this dtype, or of "tf32"."""
@@ -95,11 +68,7 @@ class Chip:
 
     def pass_over(self, size_bytes: float) -> Span:
         """Give how long one kernel takes that reads and writes so much."""
-        best_ns = self.least_ns(size_bytes)
-        low_ns, usual_ns, high_ns = (best_ns / share for share in _MEMORY)
-        if size_bytes < _CACHE_BYTES:
-            low_ns /= _CACHE_RATIO
-        return _longer(Span(low_ns, usual_ns, high_ns), _KERNEL)
+        return self._span("pass", size_bytes) or Span(*(self.least_ns(size_bytes),) * 3)
 
     def multiply(
         self,
@@ -107,40 +76,60 @@ class Chip:
         dtype: str,
         size_bytes: float = 0.0,
         is_convolution: bool = False,
+        calls: int = 1,
     ) -> Span | None:
         """Give how long products take; None where there is no unit for the dtype.
 
         Args:
-            flops: multiplications and additions.
+            flops: multiplications and additions, of all calls.
             dtype: torch's name of it, or "tf32".
-            size_bytes: what is read and written at least.
+            size_bytes: what is read and written at least, by all calls.
             is_convolution: they are not of matrices.
+            calls: one kernel after the other.
         """
-        peak = self.peak_flops(dtype)
-        if peak is None:
+        kind = "convolve" if is_convolution else "multiply"
+        span = self._span(f"{kind}.{dtype}", flops / calls)
+        if span is None:
             return None
-        if is_convolution:
-            shares = _HALF_CONVOLUTION if dtype in _HALVES else _CONVOLUTION
-        else:
-            shares = _FP32 if dtype in ("float", "double") else _TENSOR
-        best_ns = flops / peak * 1e9
-        computed = Span(*(best_ns / share for share in shares))
-        return _longer(computed, self.pass_over(size_bytes))
+        return _longer(span, self.pass_over(size_bytes / calls)).times(calls)
 
-    def attend(self, flops: float, dtype: str) -> Span | None:
-        """Give how long a fused attention takes; None where nothing is known of it."""
-        peak = self.peak_flops(dtype)
-        if peak is None:
-            return None
-        shares = _FP32_ATTENTION if dtype == "float" else _ATTENTION
-        best_ns = flops / peak * 1e9
-        return _longer(Span(*(best_ns / share for share in shares)), _KERNEL)
+    def attend(
+        self,
+        flops: float,
+        dtype: str,
+        head: int = _HEADS[0],
+        is_backward: bool = False,
+        calls: int = 1,
+    ) -> Span | None:
+        """Give how long fused attentions take; None where nothing is known of them."""
+        near = min(_HEADS, key=lambda size: abs(size - head))
+        kind = "attend_backward" if is_backward else "attend"
+        span = self._span(f"{kind}.{dtype}.{near}", flops / calls)
+        return None if span is None else span.times(calls)
 
-    def copy_pinned(self, size_bytes: float) -> Span | None:
-        """Give how long a copy from or to pinned memory takes over its link."""
-        rates = _PINNED.get(self.major or 0)
-        if rates is None:
-            return None
-        slow, fast = rates
-        usual = (slow + fast) / 2
-        return Span(*(size_bytes / rate * 1e9 for rate in (fast, usual, slow)))
+    def copy(
+        self, size_bytes: float, way: str, memory: str = "pinned", calls: int = 1
+    ) -> Span | None:
+        """Give how long copies take over the link; None where it is not known.
+
+        Args:
+            size_bytes: of all calls.
+            way: "to_gpu" or "to_host".
+            memory: "pinned" or "pageable".
+            calls: one after the other.
+        """
+        span = self._span(f"copy.{way}.{memory}", size_bytes / calls)
+        return None if span is None else span.times(calls)
+
+    def _span(self, name: str, amount: float) -> Span | None:
+        times = self._calibration.times(name, amount)
+        return None if times is None else Span(*times)
+
+
+def calibration_of(run: Run) -> Calibration:
+    """Give what is known of the times of a run's first GPU, and of its host."""
+    gpu: GpuLimits | None = run.gpus[0] if run.gpus else None
+    if gpu is None:
+        return Calibration()
+    major = None if gpu.compute_capability is None else gpu.compute_capability[0]
+    return Calibration(gpu.name, major, gpu.measured)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.chip import Chip
+from warpbook_profiler.advice.chip import Chip, Span, calibration_of
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.events.columns import NONE, Bools, Category, Columns, Int64s
 from warpbook_profiler.events.run import Run
@@ -73,6 +73,17 @@ class Evidence:
     def chip(self) -> Chip | None:
         """Give the GPU; None where no ceilings of it are known."""
         return Chip.of(self.run)
+
+    def takes(self, name: str, count: float = 1.0) -> Span:
+        """Give what the host, or what needs no ceiling, takes; see `Limits`.
+
+        Raises:
+            KeyError: there is no such curve.
+        """
+        times = calibration_of(self.run).times(name, count)
+        if times is None:
+            raise KeyError(name)
+        return Span(*times)
 
     @cached_property
     def code(self) -> CellCode:

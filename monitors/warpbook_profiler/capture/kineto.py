@@ -21,16 +21,22 @@ from warpbook_profiler.capture.kineto_events import read_events
 from warpbook_profiler.events.allocations import Allocations, read_allocations
 from warpbook_profiler.events.columns import ON_GPU, Columns
 from warpbook_profiler.events.own_marks import AROUND, MARK, marked_ns, of_the_cell
-from warpbook_profiler.events.run import Run
+from warpbook_profiler.events.run import GpuLimits, Run
 from warpbook_profiler.model.cell_profile import SetUp
 from warpbook_profiler.model.clock import CpuClock
 from warpbook_profiler.model.errors import CaptureFailed, ProfilerBusy
+from warpbook_profiler.model.limits import LIMITS_KEY
 from warpbook_profiler.model.memory import Counts, highest, memory_use
 from warpbook_profiler.model.use import KEY, CpuUse
 
 _CHATTER = (b"USDT:", b"STAGE:", b"INFO:")
 
 _has_started_before = False
+_has_told_defaults = False
+_UNMEASURED = (
+    "Times after a change rest on the defaults of an H200: `warpbook limits` measures "
+    "this machine, in about a minute."
+)
 
 
 class Capture:
@@ -156,6 +162,7 @@ class Capture:
             # for whoever reads the trace if it is saved
             metadata = msgspec.json.encode(cpu).decode()
             torch.autograd._add_metadata_json(KEY, metadata)
+            gpus, notes = _limits()
             self._end()
         except RuntimeError as problem:
             raise CaptureFailed(f"torch's profiler did not finish: {problem}") from None
@@ -188,7 +195,8 @@ class Capture:
             profiler_ns=self._starting_ns + stopping_ns,
             set_up=self._set_up,
             gpu_name=torch_gpus.gpu_name(),
-            gpus=torch_gpus.limits(),
+            gpus=gpus,
+            notes=notes,
             cuda_used=torch.cuda.is_initialized(),
             peak_allocated_bytes=highest(
                 gpu_memory.peak_allocated_bytes for gpu_memory in memory
@@ -232,6 +240,22 @@ class Capture:
             raise CaptureFailed(f"The trace was not written: {problem}") from None
         if not is_written:
             raise CaptureFailed(f"torch could not write the trace to {path}.")
+
+
+def _limits() -> tuple[tuple[GpuLimits, ...], tuple[str, ...]]:
+    """Return the GPUs, and what to say of their limits: that none are, only once.
+
+    Those that were measured go into the recording, for whoever reads it if it is saved.
+    """
+    global _has_told_defaults
+    gpus, notes = torch_gpus.limits()
+    measured = next((gpu.measured for gpu in gpus if gpu.measured), None)
+    if measured is not None:
+        text = msgspec.json.encode(measured).decode()
+        torch.autograd._add_metadata_json(LIMITS_KEY, text)
+    elif gpus and not notes and not _has_told_defaults:
+        notes, _has_told_defaults = (_UNMEASURED,), True
+    return gpus, notes
 
 
 class _Profiler(profile):  # type: ignore[misc]

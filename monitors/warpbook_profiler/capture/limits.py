@@ -1,52 +1,33 @@
-"""What GPUs of this machine were measured to reach, kept in the user's data folder.
+"""Limits that were measured on this machine, kept in the user's data folder.
 
-One small file for each GPU and driver. Reading needs neither torch nor a GPU.
+One small file for each GPU, host, driver and torch. Reading needs neither torch nor a
+GPU.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import platform
 import re
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from warpbook_monitors.data_folder import data_folder
-from warpbook_profiler.model.ceilings import Ceilings
+from warpbook_monitors.errors import MonitorError
+from warpbook_profiler.model.limits import Limits
 
-_Positive = Annotated[float, Meta(gt=0, lt=1e20)]
+#: more is no file of `save`
+_MOST_BYTES, _MOST_FILES = 1 << 20, 1_000
 
 
-class Limits(Struct, frozen=True):
-    """The fastest that one GPU was seen to do, per second; times are in ns."""
-
-    uuid: str
-    gpu: str
-    #: None where NVML does not tell
-    driver: str | None
-    torch: str
-    #: Unix time
-    measured_ms: float
-    #: copies within its memory: what is read and what is written
-    memory_bytes_per_s: _Positive
-    #: copies from and to pinned memory
-    host_to_device_bytes_per_s: _Positive
-    device_to_host_bytes_per_s: _Positive
-    #: matrix products, by torch's dtype name or "tf32"; what the chip lacks is not here
-    flops_per_s: dict[str, _Positive]
-    #: one operator with a tiny kernel after another, on the host
-    launch_ns: _Positive
-    #: one such operator, waited for
-    round_trip_ns: _Positive
-
-    @property
-    def ceilings(self) -> Ceilings:
-        """The same as a datasheet would say it."""
-        return Ceilings(self.memory_bytes_per_s, dict(self.flops_per_s))
+class LimitsUnreadable(MonitorError):
+    """A file of limits that holds none; the message says what to do."""
 
 
 class Answer(Struct, frozen=True):
@@ -56,56 +37,68 @@ class Answer(Struct, frozen=True):
     problem: str | None = None
 
 
-def load(uuid: str, driver: str | None) -> Limits | None:
-    """Give what was measured of this GPU under this driver."""
-    return _read(_path(uuid, driver))
+def limits_here(gpu: str, torch: str) -> Limits | None:
+    """Return what a GPU of this name last reached on this host, with this torch.
+
+    Raises:
+        LimitsUnreadable: a file is damaged.
+    """
+    mine = [
+        limits
+        for limits in map(_read, sorted(_folder().glob("*.json"))[:_MOST_FILES])
+        if (limits.gpu, limits.host, limits.torch) == (gpu, platform.node(), torch)
+    ]
+    return max(mine, key=lambda limits: limits.measured_ms, default=None)
+
+
+def load(uuid: str, driver: str | None, torch: str) -> Limits | None:
+    """Return what was measured of this GPU here; None where nothing usable is."""
+    try:
+        return _read(_path(uuid, driver, platform.node(), torch))
+    except LimitsUnreadable:
+        return None  # it is measured again
 
 
 def save(limits: Limits) -> None:
     """Keep it; a reader sees all of it or nothing."""
-    path = _path(limits.uuid, limits.driver)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = _path(limits.uuid, limits.driver, limits.host, limits.torch)
     descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(limits)))
+            file.write(msgspec.json.encode(limits))
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
         raise
 
 
-def measured_ceilings(gpu_name: str) -> Ceilings | None:
-    """Find what a GPU of this name reached here, as of the last measurement."""
-    newest = max(
-        (limits for limits in _all() if limits.gpu == gpu_name),
-        key=lambda limits: limits.measured_ms,
-        default=None,
-    )
-    return None if newest is None else newest.ceilings
+@contextmanager
+def alone() -> Iterator[None]:
+    """Wait until no other process measures here: one would slow the other down.
+
+    Raises:
+        OSError: the folder can't be written to.
+    """
+    _folder().mkdir(parents=True, exist_ok=True)
+    with (_folder() / "measuring.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
-def _all() -> Iterator[Limits]:
+def _read(path: Path) -> Limits:
     try:
-        paths = list(_folder().glob("*.json"))
-    except OSError:
-        return
-    for path in paths:
-        limits = _read(path)
-        if limits is not None:
-            yield limits
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(_MOST_BYTES), type=Limits)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        raise LimitsUnreadable(
+            f"What was measured of a GPU can't be read from {path} ({problem}). Delete "
+            "the file, or let `warpbook limits` measure again."
+        ) from None
 
 
-def _read(path: Path) -> Limits | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Limits)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None  # it can be measured again
-
-
-def _path(uuid: str, driver: str | None) -> Path:
-    name = re.sub(r"[^\w.-]", "_", f"{uuid}-{driver or 'unknown'}", flags=re.A)
-    return _folder() / f"{name}.json"
+def _path(uuid: str, driver: str | None, host: str, torch: str) -> Path:
+    key = "-".join((uuid, driver or "unknown", host, torch))
+    return _folder() / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', key)[:200]}.json"
 
 
 def _folder() -> Path:

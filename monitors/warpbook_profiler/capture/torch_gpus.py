@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from warpbook_profiler.capture.limits import measured_ceilings
+from warpbook_profiler.capture.limits import LimitsUnreadable, limits_here
 from warpbook_profiler.events.run import GpuLimits
 from warpbook_profiler.model.errors import CaptureFailed
 from warpbook_profiler.model.memory import Counts
@@ -58,13 +58,20 @@ def gpu_name() -> str | None:
     return ", ".join(map(torch.cuda.get_device_name, used_devices()))
 
 
-def limits() -> tuple[GpuLimits, ...]:
-    """Give what each GPU that this process sees can hold, by CUDA's index."""
+def limits() -> tuple[tuple[GpuLimits, ...], tuple[str, ...]]:
+    """Return what each GPU that this process sees can hold, by CUDA's index.
+
+    Beside them is what is wrong with limits that were measured, in words.
+    """
     if not torch.cuda.is_initialized():
-        return ()
-    gpus = []
+        return (), ()
+    gpus, problems = [], dict[str, None]()
     for device in range(torch.cuda.device_count()):
-        properties = torch.cuda.get_device_properties(device)
+        properties, measured = torch.cuda.get_device_properties(device), None
+        try:
+            measured = limits_here(properties.name, str(torch.__version__))
+        except LimitsUnreadable as problem:
+            problems[str(problem)] = None
         gpus.append(
             GpuLimits(
                 properties.name,
@@ -73,10 +80,10 @@ def limits() -> tuple[GpuLimits, ...]:
                 getattr(properties, "max_threads_per_multi_processor", None),
                 getattr(properties, "regs_per_multiprocessor", None),
                 getattr(properties, "shared_memory_per_multiprocessor", None),
-                measured_ceilings(properties.name),
+                measured,
             )
         )
-    return tuple(gpus)
+    return tuple(gpus), tuple(problems)
 
 
 def allocator_counts() -> list[Counts]:

@@ -10,6 +10,7 @@ from warpbook_profiler.events.allocations import Allocations
 from warpbook_profiler.model.bare_run import BareTimes
 from warpbook_profiler.model.ceilings import Ceilings
 from warpbook_profiler.model.cell_profile import SetUp
+from warpbook_profiler.model.limits import Limits
 from warpbook_profiler.model.memory import MemoryUse
 from warpbook_profiler.model.use import CpuUse
 
@@ -27,8 +28,13 @@ class GpuLimits:
     threads_per_sm: int | None = None
     registers_per_sm: int | None = None
     shared_memory_per_sm_bytes: int | None = None
-    #: what a GPU of this name was measured to reach here, by `warpbook limits`
-    measured: Ceilings | None = None
+    #: what `warpbook limits` measured where it was recorded
+    measured: Limits | None = None
+
+    @property
+    def reached(self) -> Ceilings | None:
+        """Give the ceilings that were measured."""
+        return None if self.measured is None else self.measured.ceilings
 
     @property
     def has_fp8(self) -> bool:

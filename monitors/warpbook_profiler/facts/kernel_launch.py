@@ -45,7 +45,7 @@ def passes_once(kernel: Launched) -> bool:
     shape, gpu = kernel.shape, kernel.gpu
     if shape is None or gpu is None or not gpu.sm_count:
         return False
-    best = ceilings(gpu.name) or gpu.measured
+    best = ceilings(gpu.name) or gpu.reached
     threads = shape.blocks * shape.threads_per_block
     if best is None or not threads:
         return False

@@ -155,7 +155,7 @@ def _under_roof(operator: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
     if need is None or not operator.time_ns:
         return None
     sheet = None if gpu is None else ceilings(gpu.name)
-    measured = None if gpu is None else gpu.measured
+    measured = None if gpu is None else gpu.reached
     # a chip that no datasheet here is of may have been measured
     best = sheet or measured
     if best is None:

@@ -51,7 +51,7 @@ def _bases(
     gpu: GpuLimits,
 ) -> Iterator[tuple[Literal["datasheet", "measured"], Ceilings | None]]:
     yield "datasheet", ceilings(gpu.name)
-    yield "measured", gpu.measured
+    yield "measured", gpu.reached
 
 
 def roofline(
@@ -250,7 +250,7 @@ def _point(
         need.flops,
         need.size_bytes,
         share(ceilings(gpu.name)),
-        share(gpu.measured),
+        share(gpu.reached),
     )
 
 

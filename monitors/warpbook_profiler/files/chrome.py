@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from warpbook_profiler.capture.limits import measured_ceilings
 from warpbook_profiler.events.columns import NONE, ON_GPU, Category, Columns, distinct
 from warpbook_profiler.events.own_marks import marked_ns, of_the_cell
 from warpbook_profiler.events.run import GpuLimits, Run
@@ -25,6 +25,7 @@ from warpbook_profiler.files.chrome_processes import MOST_MERGED
 from warpbook_profiler.files.chrome_records import Gpu
 from warpbook_profiler.files.chrome_window import within_recorded
 from warpbook_profiler.model.errors import NotATrace
+from warpbook_profiler.model.limits import Limits
 
 #: a GPU that did work, in a file without the properties of any
 _UNNAMED = "unnamed GPU"
@@ -76,7 +77,7 @@ def read_chrome_traces(path: str) -> list[Trace]:
     if not names or len(names) > MOST_MERGED or known.mean() < _LEAST_KNOWN:
         events, run = _read(path, gathered, gathered.columns(read_pieces(path)))
         return [Trace("", events, replace(run, refusal=_inseparable(names)))]
-    gathered.rank, gathered.cpu = None, None
+    gathered.rank, gathered.cpu, gathered.limits = None, None, b""
     traces = []
     for at, name in enumerate(names):
         events, run = _read(
@@ -107,7 +108,7 @@ def _read(path: str, gathered: Gathered, columns: Columns) -> tuple[Columns, Run
     columns, outside = within_recorded(owned(columns), gathered.recorded_ns)
     run, begun_ns = _run(columns, gathered), marked_ns(columns)
     if any(str(thread).startswith("Stream: ") for thread in gathered.threads):
-        run = replace(run, notes=(_PROTON,))
+        run = replace(run, notes=(*run.notes, _PROTON))
     if outside:
         run = replace(run, notes=(*run.notes, outside))
     if begun_ns is None:
@@ -147,13 +148,14 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
     ]
     unnamed = (gathered.other_device or _UNNAMED) if on_gpu.any() else None
     first = next(filter(None, names), unnamed)
+    measured, notes = _measured(gathered.limits)
     return Run(
         start_ns=start_ns,
         code_end_ns=code_end_ns,
         end_ns=end_ns,
         gpu_name=", ".join(used) or first,
         rank=gathered.rank,
-        gpus=tuple(map(_limits, gpus)),
+        gpus=tuple(_limits(gpu, measured) for gpu in gpus),
         cuda_used=any(names),
         senseless_events=gathered.senseless,
         odd_fields=gathered.odd_fields,
@@ -162,6 +164,7 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
         other_device=gathered.other_device,
         linked_by=gathered.linked_by,
         is_torch=gathered.is_torch,
+        notes=notes,
     )
 
 
@@ -190,7 +193,20 @@ def _by_index(gpus: tuple[Gpu, ...]) -> list[Gpu]:
     return [placed.get(at, Gpu()) for at in range(max(placed, default=-1) + 1)]
 
 
-def _limits(gpu: Gpu) -> GpuLimits:
+def _measured(text: bytes) -> tuple[Limits | None, tuple[str, ...]]:
+    """Read the limits that warpbook saved with a trace; say what is wrong with them."""
+    if not text:
+        return None, ()
+    try:
+        return msgspec.json.decode(text, type=Limits), ()
+    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        return None, (
+            f"What was measured of its GPU can't be used ({problem}): times after a "
+            "change rest on defaults. Record the trace again to have them.",
+        )
+
+
+def _limits(gpu: Gpu, measured: Limits | None) -> GpuLimits:
     known = gpu.major is not None and gpu.minor is not None
     if gpu.warp_size not in (None, 32):
         # of AMD: its multiprocessors are filled by other rules
@@ -202,5 +218,5 @@ def _limits(gpu: Gpu) -> GpuLimits:
         gpu.threads,
         gpu.registers,
         gpu.shared,
-        measured_ceilings(gpu.name),
+        measured if measured is not None and measured.gpu == gpu.name else None,
     )

@@ -89,6 +89,8 @@ class Gathered:
     versions: dict[str, str] = field(default_factory=dict)
     #: what the process took of the CPU, where warpbook saved the trace
     cpu: CpuUse | None = None
+    #: and what its GPU had been measured to reach, as JSON
+    limits: bytes = b""
     #: whose device the events are of, where it is none of NVIDIA's or AMD's
     other_device: str = ""
     #: what links launches and work, if it is not the usual key
@@ -115,10 +117,9 @@ class Gathered:
 
     def join(self, later: Gathered) -> None:
         """Take what a later part of the same file holds."""
-        self.base_ns = later.base_ns or self.base_ns
-        self.gpus = later.gpus or self.gpus
+        self.base_ns, self.gpus = later.base_ns or self.base_ns, later.gpus or self.gpus
         self.rank = self.rank if later.rank is None else later.rank
-        self.cpu = later.cpu or self.cpu
+        self.cpu, self.limits = later.cpu or self.cpu, later.limits or self.limits
         self.other_device = self.other_device or later.other_device
         self.labels |= later.labels
         self.spelled |= later.spelled
@@ -158,14 +159,14 @@ class Gathered:
 
     def add(self, piece: Piece) -> None:
         """Take what is of use in a piece, and let go of the rest."""
-        self.base_ns = piece.base_ns or self.base_ns
-        self.gpus = piece.gpus or self.gpus
+        self.base_ns, self.gpus = piece.base_ns or self.base_ns, piece.gpus or self.gpus
         if piece.distributed is not None:
             self.rank = piece.distributed.rank
         if isinstance(piece, OddPiece):
             self.odd_fields += piece.odd_fields
         self.versions |= piece.versions
         self.cpu = piece.cpu or self.cpu
+        self.limits = bytes(piece.limits) or self.limits
         records = piece.events or []
         kinds = {cat: category_of(cat) for cat in {record.cat for record in records}}
         for device in filter(None, map(OF_A_DEVICE.match, sorted(kinds))):

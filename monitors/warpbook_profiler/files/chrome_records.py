@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from warpbook_profiler.events.columns import KINETO_CATEGORIES, NONE, Category
+from warpbook_profiler.model.limits import LIMITS_KEY
 from warpbook_profiler.model.use import KEY, CpuUse
 
 Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -130,6 +131,7 @@ class Head(Struct):
     hip: int | float | str | None = field(name="hip_runtime_version", default=None)
     #: warpbook's own
     cpu: CpuUse | None = field(name=KEY, default=None)
+    limits: msgspec.Raw = field(name=LIMITS_KEY, default=NOTHING)
 
     @property
     def versions(self) -> dict[str, str]:

@@ -1,72 +1,68 @@
-"""What was measured of a GPU is kept, found again, and named beside the datasheet's."""
+"""What was measured of a GPU is kept, travels with a trace, and changes the report."""
 
-import dataclasses
+import gzip
+import json
+import platform
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from warpbook_profiler.capture.limits import Limits, load, measured_ceilings, save
+from warpbook_profiler.capture.limits import LimitsUnreadable, limits_here, load, save
 from warpbook_profiler.files.chrome import read_chrome_trace
-from warpbook_profiler.model.ceilings import Ceilings
+from warpbook_profiler.model.calibration import Calibration, defaults
 from warpbook_profiler.model.figures import KernelWork
+from warpbook_profiler.model.limits import LIMITS_KEY, Limits, Point
 from warpbook_profiler.report.report import TraceReport, report
 
-TRACES = Path(__file__).parents[2] / "data" / "traces"
-MEASURED = Limits(
-    uuid="GPU-1234",
-    gpu="NVIDIA H200",
-    driver="580.159.04",
-    torch="2.11",
-    measured_ms=1.8e12,
-    memory_bytes_per_s=4.3e12,
-    host_to_device_bytes_per_s=55e9,
-    device_to_host_bytes_per_s=54e9,
-    flops_per_s={"c10::BFloat16": 850e12, "float": 51e12, "tf32": 400e12},
-    launch_ns=3800.0,
-    round_trip_ns=9000.0,
+DATA = Path(__file__).parents[2] / "data"
+PRODUCTS = DATA / "traces" / "matmul_bf16.json.gz"
+OF_FLOAT32 = DATA / "exam" / "h100" / "fp32_linear_stack.json.gz"
+H200 = "NVIDIA H200"
+MEASURED = msgspec.structs.replace(
+    defaults(), uuid="GPU-1234", host=platform.node(), driver="580.1", torch="2.11"
 )
 
 
 @pytest.fixture(autouse=True)
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    return tmp_path / "warpbook" / "limits"
+    folder = tmp_path / "warpbook" / "limits"
+    folder.mkdir(parents=True)
+    return folder
 
 
-def report_of(name: str) -> TraceReport:
-    return report(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
+def slower(limits: Limits, times: float) -> Limits:
+    """Stretch every time."""
+
+    def stretched(one: Point) -> Point:
+        ends = one.low_ns, one.usual_ns, one.high_ns
+        return Point(one.amount, *(times * end for end in ends))
+
+    curves = {key: tuple(map(stretched, curve)) for key, curve in limits.curves.items()}
+    return msgspec.structs.replace(limits, curves=curves)
 
 
-def test_limits_are_found_again_by_gpu_and_driver(data_folder: Path) -> None:
-    assert load("GPU-1234", "580.159.04") is None
+def with_limits(tmp_path: Path, trace: Path, limits: object) -> TraceReport:
+    """Report on a trace as warpbook saves it where limits were measured."""
+    whole: dict[str, Any] = json.loads(gzip.decompress(trace.read_bytes()))
+    if limits is not None:
+        whole[LIMITS_KEY] = msgspec.to_builtins(limits)
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(whole))
+    return report(*read_chrome_trace(str(path)))
+
+
+def test_limits_are_found_again_on_the_same_machine_alone(data_folder: Path) -> None:
+    assert limits_here(H200, "2.11") is None
     save(MEASURED)
-    assert load("GPU-1234", "580.159.04") == MEASURED
-    assert load("GPU-1234", "590.1") is load("GPU-1", "580.159.04") is None
-    assert [path.suffix for path in data_folder.iterdir()] == [".json"]
-
-
-def test_the_newest_measurement_of_a_gpu_of_that_name_counts() -> None:
-    assert measured_ceilings("NVIDIA H200") is None
-    save(MEASURED)
-    newer = msgspec.structs.replace(
-        MEASURED, uuid="GPU-5", measured_ms=1.9e12, memory_bytes_per_s=4.4e12
-    )
-    save(newer)
-    ceilings = measured_ceilings("NVIDIA H200")
-    assert ceilings is not None
-    assert ceilings.memory_bytes_per_s == 4.4e12
-    assert measured_ceilings("NVIDIA H100") is None
-
-
-@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"uuid": 3}'])
-def test_a_damaged_file_is_as_good_as_none(data_folder: Path, content: bytes) -> None:
-    data_folder.mkdir(parents=True)
-    (data_folder / "GPU-1234-580.159.04.json").write_bytes(content)
-    assert load("GPU-1234", "580.159.04") is None
-    assert measured_ceilings("NVIDIA H200") is None
-    save(MEASURED)
-    assert load("GPU-1234", "580.159.04") == MEASURED
+    save(msgspec.structs.replace(MEASURED, uuid="GPU-5", measured_ms=1.0))
+    assert limits_here(H200, "2.11") == MEASURED == load("GPU-1234", "580.1", "2.11")
+    assert limits_here("NVIDIA H100", "2.11") is limits_here(H200, "2.12") is None
+    save(msgspec.structs.replace(MEASURED, host="another", measured_ms=2e12))
+    assert limits_here(H200, "2.11") == MEASURED
+    assert {path.suffix for path in data_folder.iterdir()} == {".json"}
 
 
 def test_no_name_leads_out_of_the_folder(data_folder: Path) -> None:
@@ -75,40 +71,75 @@ def test_no_name_leads_out_of_the_folder(data_folder: Path) -> None:
     assert path.parent == data_folder
 
 
-def test_a_report_names_both_ceilings_and_promises_what_can_be_reached() -> None:
-    (before,) = [
-        row for row in report_of("matmul_bf16").metrics.kernel_work if row.of_ceiling
-    ]
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        {"uuid": 3},
+        {"curves": {"pass": []}},
+        {"curves": {"pass": [[1, 1, 1, -1]]}},
+        {"curves": {"pass": [[1, 3, 2, 1]]}},
+        {"curves": {"pass": [[2, 1, 1, 1], [1, 1, 1, 1]]}},
+        {"curves": {str(at): [[1, 1, 1, 1]] for at in range(101)}},
+    ],
+)
+def test_limits_that_make_no_sense_are_told_and_not_used(
+    data_folder: Path, tmp_path: Path, spoiled: dict[str, object]
+) -> None:
+    text = msgspec.json.encode(msgspec.to_builtins(MEASURED) | spoiled)
+    path = data_folder / "GPU-1234-580.1-node-2.11.json"
+    path.write_bytes(text)
+    with pytest.raises(LimitsUnreadable, match="Delete the file"):
+        limits_here(H200, "2.11")
+    told = with_limits(tmp_path, PRODUCTS, msgspec.json.decode(text))
+    assert any("rest on defaults" in line for line in told.completeness.warnings)
+    assert told.changes == with_limits(tmp_path, PRODUCTS, None).changes
+
+
+def test_a_trace_is_judged_by_the_limits_that_it_holds(tmp_path: Path) -> None:
+    save(slower(MEASURED, 1.5))
+
+    def work(limits: Limits | None) -> tuple[KernelWork, TraceReport]:
+        told = with_limits(tmp_path, PRODUCTS, limits)
+        (row,) = [row for row in told.metrics.kernel_work if row.of_ceiling]
+        return row, told
+
+    before, told = work(None)
+    # those of this machine are none of a file that somebody recorded
     assert before.of_measured is None
-    save(MEASURED)
-    trace_report = report_of("matmul_bf16")
-    (work,) = [row for row in trace_report.metrics.kernel_work if row.of_ceiling]
-    assert work.of_ceiling == before.of_ceiling
-    assert work.of_measured is not None
-    assert work.of_measured == pytest.approx(before.of_ceiling * 989 / 850)
-    (compute,) = [
-        finding for finding in trace_report.findings if finding.kind == "compute-bound"
-    ]
-    assert "of the datasheet's ceiling" in compute.evidence
+    (compute,) = [one for one in told.findings if one.kind == "compute-bound"]
+    assert "was measured to reach" not in compute.evidence
+    row, told = work(MEASURED)
+    assert row.of_ceiling == before.of_ceiling
+    assert row.of_measured is not None and row.of_ceiling is not None
+    assert row.of_measured > row.of_ceiling
+    (compute,) = [one for one in told.findings if one.kind == "compute-bound"]
     assert "of what this GPU was measured to reach" in compute.evidence
-    assert compute.bound_ns is not None
-    assert trace_report.bare is not None
-    gain_ns = round(work.time_ns * (1 - work.of_measured))
-    best_ns = min(trace_report.bare.time_ns - gain_ns, trace_report.bare.low_ns)
-    assert compute.bound_ns == pytest.approx(best_ns, abs=10)
+    other = msgspec.structs.replace(MEASURED, gpu="NVIDIA H100")
+    assert work(other)[0].of_measured is None
 
 
-def test_a_chip_without_a_datasheet_is_judged_by_what_was_measured() -> None:
-    columns, run = read_chrome_trace(str(TRACES / "matmul_bf16.json.gz"))
+def test_a_calibration_changes_a_prediction(tmp_path: Path) -> None:
+    def bf16_ns(limits: Limits | None) -> int:
+        changes = with_limits(tmp_path, OF_FLOAT32, limits).changes
+        (time_ns,) = [one.time_ns for one in changes if one.name == "bf16"]
+        assert time_ns is not None
+        return time_ns
 
-    def work(measured: Ceilings | None) -> list[KernelWork]:
-        gpus = tuple(
-            dataclasses.replace(gpu, name="NVIDIA Z1", measured=measured)
-            for gpu in run.gpus
-        )
-        metrics = report(columns, dataclasses.replace(run, gpus=gpus)).metrics
-        assert all(row.of_ceiling is None for row in metrics.kernel_work)
-        return [row for row in metrics.kernel_work if row.of_measured]
+    here = msgspec.structs.replace(MEASURED, gpu="NVIDIA H100 80GB HBM3")
+    assert bf16_ns(slower(here, 2.0)) > 1.5 * bf16_ns(here)
+    # of another GPU they are not used
+    assert bf16_ns(slower(MEASURED, 2.0)) == bf16_ns(None)
 
-    assert work(None) == []
-    assert [row.bound for row in work(MEASURED.ceilings)] == ["tensor cores"]
+
+def test_defaults_are_read_in_proportion_and_wider() -> None:
+    own, theirs = Calibration(H200, 9), Calibration("NVIDIA A100-SXM4-80GB", 8)
+    measured = Calibration(H200, 9, MEASURED)
+    for name, ratio in (("pass", 4.8 / 2.039), ("multiply.c10::BFloat16", 989 / 312)):
+        of_own, of_theirs = own.times(name, 1e12), theirs.times(name, 1e12)
+        exact = measured.times(name, 1e12)
+        assert of_own is not None and of_theirs is not None and exact is not None
+        assert of_theirs.usual_ns == pytest.approx(ratio * of_own.usual_ns)
+        assert of_theirs.high_ns / of_theirs.low_ns > of_own.high_ns / of_own.low_ns
+        assert of_own.high_ns / of_own.low_ns > exact.high_ns / exact.low_ns
+    assert Calibration("NVIDIA Z1").times("pass", 1e9) is None
+    assert Calibration("NVIDIA Z1").times("operator") is not None

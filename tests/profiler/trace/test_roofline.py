@@ -8,6 +8,7 @@ import pytest
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.ceilings import Ceilings, ceilings
 from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.limits import Limits
 from warpbook_profiler.model.pictures import RooflinePoint
 from warpbook_profiler.verdict.analysis import analyse
 
@@ -21,7 +22,12 @@ def profile(
 ) -> CellProfile:
     columns, run = read_chrome_trace(str(TRACES / f"{name}.json.gz"))
     gpus = tuple(
-        dataclasses.replace(one, name=gpu, measured=measured) for one in run.gpus
+        dataclasses.replace(
+            one,
+            name=gpu,
+            measured=None if measured is None else Limits.of(gpu, measured),
+        )
+        for one in run.gpus
     )
     return analyse(columns, dataclasses.replace(run, gpus=gpus))
 

@@ -26,6 +26,7 @@ from warpbook_profiler.events.marks import make_marks
 from warpbook_profiler.events.run import GpuLimits, Run
 from warpbook_profiler.model.ceilings import Ceilings, ceilings
 from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.limits import Limits
 from warpbook_profiler.verdict.analysis import analyse
 
 #: streams
@@ -76,7 +77,8 @@ class Cell:
         if sheet is not None and is_measured:
             part = rng.uniform(0.75, 0.9)
             peaks = {name: rate * part for name, rate in sheet.flops_per_s.items()}
-            measured = Ceilings(sheet.memory_bytes_per_s * part, peaks)
+            best = Ceilings(sheet.memory_bytes_per_s * part, peaks)
+            measured = Limits.of(GPU_NAME, best)
         self._gpu = GpuLimits(GPU_NAME, (9, 0), 132, 2048, 65536, 233472, measured)
 
     def line(self, number: int) -> None:

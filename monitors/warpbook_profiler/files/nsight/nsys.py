@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warpbook_profiler.capture.limits import measured_ceilings
 from warpbook_profiler.events.columns import (
     NONE,
     Bools,
@@ -309,7 +308,6 @@ def _gpus(database: Database) -> tuple[GpuLimits, ...]:
             warps * threads if warps and threads else None,
             known("maxRegistersPerSm"),
             known("maxShmemPerSm"),
-            measured_ceilings(name),
         )
     return tuple(
         placed.get(at, GpuLimits("")) for at in range(max(placed, default=-1) + 1)

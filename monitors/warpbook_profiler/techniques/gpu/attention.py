@@ -40,6 +40,8 @@ class _Attention:
     flops: int
     dtype: str
     scores: tuple[int, ...]
+    #: of query and key
+    head: int
 
 
 def attention(evidence: Evidence) -> Iterator[Proposal]:
@@ -66,7 +68,7 @@ def _proposal(
         kept = operators.launched_within(members[:1])
         time_ns += evidence.time_ns(operators.launched_within(members))
         ways.join_operators(members)
-        span = None if chip is None else chip.attend(one.flops, one.dtype)
+        span = None if chip is None else chip.attend(one.flops, one.dtype, one.head)
         if span is None:
             is_predicted = False
             continue
@@ -134,6 +136,7 @@ def _attentions(operators: Operators) -> Iterator[_Attention]:
             2 * math.prod(scores) * (depth + width),
             made.dtypes[0],
             scores,
+            depth,
         )
 
 

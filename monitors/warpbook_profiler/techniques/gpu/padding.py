@@ -48,7 +48,10 @@ def padding(evidence: Evidence) -> Iterator[Proposal]:
         evidence,
         odd,
         lambda one: chip.multiply(
-            one.flops * _growth(one.by), one.need.dtype or "", one.need.size_bytes or 0
+            one.flops * _growth(one.by),
+            one.need.dtype or "",
+            one.need.size_bytes or 0,
+            calls=one.by.calls,
         ),
         name=PAD,
         title=f"Make sizes multiples of {_TILE}: pad {named} to {padded}.",

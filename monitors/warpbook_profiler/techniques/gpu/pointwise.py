@@ -46,8 +46,6 @@ _LEAST_NEW = 2
 _READ_TWICE = 0.25
 #: of what is read again, in part from a cache
 _READ_AGAIN = 0.3
-#: what the call of a compiled function takes the host beside the first operator's call
-_COMPILED = Span(10_000.0, 45_000.0, 90_000.0)
 #: each begins a chain: two that follow one another are mostly of different tensors
 _WHOLE = frozenset(
     "native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm "
@@ -100,7 +98,9 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
         time_ns += evidence.time_ns(chain.events)
         kernels += len(chain.events)
         ways.join_operators(np.unique(chain.operators))
-        ways.add_host(evidence.calls.launch[chain.events[:1]], _COMPILED)
+        ways.add_host(
+            evidence.calls.launch[chain.events[:1]], evidence.takes("compiled_call")
+        )
         if chip is not None:
             low, high = (
                 chip.pass_over(size_bytes)

@@ -34,9 +34,6 @@ _AS_FAST = (
     "This GPU multiplies float64 as fast as float32; bfloat16, and float32 as TF32, "
     "are faster."
 )
-#: what the host takes to launch autocast's casts of a product; none where model and
-#: data are in bfloat16
-_CASTS = Span(0.0, 10_000.0, 30_000.0)
 _HALF_NAMES = re.compile(r"bf16|bfloat16|half|(?<![a-z0-9])f?16f|f16f16", re.I)
 #: Ampere, the first with TF32 and bf16
 _LEAST_CAPABILITY = (8, 0)
@@ -68,7 +65,11 @@ def _in_tf32(
             evidence,
             candidates,
             lambda one: chip.multiply(
-                one.flops, "tf32", one.need.size_bytes or 0, _convolves(one)
+                one.flops,
+                "tf32",
+                one.need.size_bytes or 0,
+                _convolves(one),
+                one.by.calls,
             ),
             name="tf32",
             title="Let float32 products use the tensor cores as TF32.",
@@ -83,15 +84,22 @@ def _in_bf16(
         return
 
     def span(one: Product) -> Span | None:
-        moved = one.need.size_bytes or 0
+        moved, calls = one.need.size_bytes or 0, max(one.by.calls, 1)
         if "attention" in one.by.name:
             # in half precision another backend takes it
-            return chip.attend(one.flops, "c10::BFloat16")
-        product = chip.multiply(one.flops, "c10::BFloat16", moved / 2, _convolves(one))
+            return chip.attend(
+                one.flops,
+                "c10::BFloat16",
+                one.by.operands.dims[0][-1],
+                "backward" in one.by.name,
+                calls,
+            )
+        product = chip.multiply(
+            one.flops, "c10::BFloat16", moved / 2, _convolves(one), calls
+        )
         if product is None:
             return None
         # autocast reads the operands once more, and writes them in half the size
-        calls = max(one.by.calls, 1)
         casts = chip.pass_over(moved * 0.75 / calls).times(calls)
         # results of one product are mostly the next one's operands, in bfloat16 already
         return product.plus(0.0, casts.low_ns / 2, casts.high_ns)
@@ -103,7 +111,8 @@ def _in_bf16(
         name="bf16",
         title="Multiply in bfloat16: autocast, or model and data in bfloat16.",
         what="products are float32",
-        casts=_CASTS,
+        # none where model and data are in bfloat16
+        casts=evidence.takes("autocast")._replace(low_ns=0.0),
     )
 
 
@@ -116,7 +125,11 @@ def _in_single(
         evidence,
         candidates,
         lambda one: chip.multiply(
-            one.flops, "float", (one.need.size_bytes or 0) / 2, _convolves(one)
+            one.flops,
+            "float",
+            (one.need.size_bytes or 0) / 2,
+            _convolves(one),
+            one.by.calls,
         ),
         name="float32",
         title="Use float32 unless the result needs float64.",

@@ -27,8 +27,6 @@ _CELLS = {
 }
 _LEAST_STEPS = 8
 _BACKWARD = "autograd::engine::evaluate_function: ThnnFused"
-#: one step of cuDNN's, where all weights stay on the chip
-_STEP_NS = 1_500.0
 
 
 def cell_by_cell(evidence: Evidence) -> Iterator[Proposal]:
@@ -50,7 +48,8 @@ def _proposal(
     launched = operators.launched_within(calls)
     of_first = operators.launched_within(first)
     ways.drop(np.setdiff1d(launched, of_first))
-    least_ns = _STEP_NS * len(calls)
+    # one step of cuDNN's, where all weights stay on the chip
+    least_ns = evidence.takes("kernel", len(calls)).low_ns
     span = Span(least_ns, least_ns, least_ns).at_most(evidence.time_ns(launched))
     ways.resize(of_first, span)
     for thread in np.unique(table.track[first]).tolist():

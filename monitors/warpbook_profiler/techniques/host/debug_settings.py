@@ -11,7 +11,6 @@ import numpy as np
 from warpbook_monitors import units
 from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.cell_code import CellCode, Constant
-from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
@@ -29,7 +28,6 @@ _LEAST_LONG = 8
 _BLOCKED_SHARE = 0.95
 #: host's and GPU's clocks agree so well
 _TOLERANCE_NS = 2_000
-_LAUNCH = Span(2_500.0, 4_000.0, 8_000.0)
 _BACKWARD = "autograd::engine::evaluate_function"
 _ANOMALY = ("set_detect_anomaly", "detect_anomaly")
 _CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::item")
@@ -64,7 +62,7 @@ def _blocking(evidence: Evidence) -> Iterator[Proposal]:
     blocked = np.unique(launch[waits])
     ways = Ways(evidence)
     ways.drop_calls(blocked)
-    ways.add_host(blocked, _LAUNCH)
+    ways.add_host(blocked, evidence.takes("launch"))
     time_ns = int(calls.api.duration_ns[blocked].sum())
     setting = (c for c in evidence.code.constants() if _BLOCKING in c.target)
     yield Proposal(

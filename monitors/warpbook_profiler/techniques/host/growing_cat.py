@@ -27,8 +27,6 @@ _LEAST_CALLS = 8
 #: a window with more is judged by these
 _MOST_CALLS = 20_000
 _MOST_GROWTHS = 200
-#: one copy of a part into its place
-_PART = Span(1_500.0, 2_500.0, 5_000.0)
 #: one call that takes all parts does so in several kernels, and reads little more
 _MANY = (1.0, 1.1, 1.6)
 
@@ -77,8 +75,9 @@ def _proposal(
         time_ns += evidence.time_ns(launched)
         calls += len(growth.calls)
         if is_read:
-            span = _PART.times(len(launched)).at_most(evidence.time_ns(launched))
-            ways.resize(launched, span)
+            # each a copy of a part into its place
+            span = evidence.takes("kernel", len(launched))
+            ways.resize(launched, span.at_most(evidence.time_ns(launched)))
             continue
         last = operators.launched_within(growth.calls[-1:])
         took_ns = evidence.time_ns(last)

@@ -49,9 +49,6 @@ _MOST_OF_STEPS = 0.5
 #: a longer pause between two calls is other work than launching, and a longer call
 #: sets something up
 _LEAST_PAUSE_NS, _MOST_PAUSE_NS, _PAUSE_RATIO = 300_000, 1_000_000, 20
-#: between two kernels of a graph, and for the launch of a graph
-_STEPS_NS = 140.0, 300.0, 1_000.0
-_REPLAYS_NS = 8_000.0, 10_000.0, 20_000.0
 #: what they give has sizes that only the GPU knows
 DYNAMIC = (
     "aten::nonzero",
@@ -120,7 +117,10 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
     ways = Ways(evidence)
     _drop_launching(evidence, ways, first, last, waiting)
     for edit, step_ns, replay_ns in zip(
-        (ways.best, ways.usual, ways.worst), _STEPS_NS, _REPLAYS_NS, strict=True
+        (ways.best, ways.usual, ways.worst),
+        evidence.takes("graph_step"),
+        evidence.takes("graph_launch"),
+        strict=True,
     ):
         edit.close_up(launched, step_ns)
         for call in begins.tolist():

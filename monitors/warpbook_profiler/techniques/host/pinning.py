@@ -72,8 +72,11 @@ def _undisturbed(evidence: Evidence, ways: Ways) -> None:
     """Let copies go at their link's rate: the host's own go through memory no more."""
     gpu, chip = evidence.gpu, evidence.chip
     events = np.flatnonzero(named(gpu, _TO_GPU) & (gpu.size_bytes > 0))
-    span = None if chip is None else chip.copy_pinned(int(gpu.size_bytes[events].sum()))
-    if span is not None and len(events):
+    if chip is None or not len(events):
+        return
+    size_bytes = int(gpu.size_bytes[events].sum())
+    span = chip.copy(size_bytes, "to_gpu", calls=len(events))
+    if span is not None:
         ways.resize(events, span.at_most(evidence.time_ns(events)))
 
 

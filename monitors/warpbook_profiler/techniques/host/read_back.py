@@ -52,7 +52,11 @@ def _pinned(
     if evidence.share(time_ns) < _LEAST_SHARE:
         return
     size_bytes = int(evidence.gpu.size_bytes[copies].sum())
-    span = None if evidence.chip is None else evidence.chip.copy_pinned(size_bytes)
+    span = (
+        None
+        if evidence.chip is None
+        else evidence.chip.copy(size_bytes, "to_host", calls=len(copies))
+    )
     ways = Ways(evidence)
     # a copy takes time whatever memory it is to
     ways.resize(copies, (span or Span(0.0, 0.0, 0.0)).at_most(time_ns))

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
-from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.host_flow import round_trips
 from warpbook_profiler.advice.proposal import Proposal
@@ -34,8 +33,6 @@ _LOOKS = _COPIES | frozenset(
     "empty_strided empty_like resolve_conj resolve_neg lift_fresh expand permute t "
     "transpose squeeze unbind resize_ is_pinned _pin_memory pin_memory".split()
 )
-#: a launch of an operator, with Python around it
-_OPERATOR = Span(4_000.0, 8_000.0, 15_000.0)
 
 
 class _Pair(NamedTuple):
@@ -109,7 +106,7 @@ def _stay(evidence: Evidence, ways: Ways, pair: _Pair, is_predicted: bool) -> No
     waited = np.array([call, int(calls.read_by[call]), returns], np.int64)
     ways.stop_waiting(np.append(waited[waited != NONE], after))
     ways.drop_calls(np.append(returns, after))
-    ways.add_host(np.array([call]), _OPERATOR.times(passes))
+    ways.add_host(np.array([call]), evidence.takes("operator", passes))
     table = operators.table
     if pair.is_alone:
         at_ns = int(calls.api.end_ns[call]), int(calls.api.start_ns[returns])

@@ -30,8 +30,6 @@ _LEAST_SWITCHES = 8
 _LEAST_WAITING = 0.9
 #: of the kernels' time, beside another stream's
 _MOST_OVERLAP = 0.01
-#: between two kernels of one stream
-_STEP_NS = 1_000.0
 #: as many times the usual time between operators is other work than a change of stream
 _LONG_RATIO = 10
 
@@ -46,7 +44,7 @@ def streams(evidence: Evidence) -> Iterator[Proposal]:
     queries = evidence.host_position(np.flatnonzero(named(calls.api, _EVENTS)))
     for edit in (ways.best, ways.usual, ways.worst):
         edit.drop_calls(queries)
-        edit.shorten_edges(_STEP_NS)
+        edit.shorten_edges(evidence.takes("step").usual_ns)
     _drop_between(evidence, ways, switches)
     pieces = evidence.bare.program.pieces
     first = int(np.flatnonzero(pieces.piece == switches[0])[0])

@@ -52,11 +52,11 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
     size_bytes = int(gpu.size_bytes[copies].sum())
     per_second = size_bytes / max(time_ns, 1) * 1e9
     ways = Ways(evidence)
-    span = None if chip is None else chip.copy_pinned(size_bytes)
-    if span is None:
-        # a copy takes time whatever memory it is from
-        span = Span(0.0, 0.0, 0.0)
-    ways.resize(copies, span.at_most(time_ns))
+    known = None
+    if chip is not None:
+        known = chip.copy(size_bytes, "to_gpu", calls=len(copies))
+    # a copy takes time whatever memory it is from
+    ways.resize(copies, (known or Span(0.0, 0.0, 0.0)).at_most(time_ns))
     launches = evidence.calls.launch[copies]
     ways.stop_waiting(launches[launches != NONE])
     calls = evidence.code.calls("to", "cuda")
@@ -74,7 +74,7 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
             "bare run."
         ),
         ways=ways,
-        is_bound=chip is None or chip.copy_pinned(size_bytes) is None,
+        is_bound=known is None,
         reason=(
             "The memory is pinned before, as DataLoader(pin_memory=True) does it: "
             "pinning it for one copy takes longer than the copy."

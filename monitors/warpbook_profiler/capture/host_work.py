@@ -1,0 +1,154 @@
+"""What the host takes: operators, launches, copies to pinned memory, and recording."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter_ns
+
+import torch
+
+from warpbook_profiler.capture.gpu_work import compiled, graph_of
+from warpbook_profiler.capture.kineto import Capture
+from warpbook_profiler.capture.work_times import Call
+from warpbook_profiler.model.errors import TraceError
+from warpbook_profiler.model.limits import Point
+
+_TURNS, _CALLS = 13, 200
+_PINNED = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20)
+
+
+def host_curves() -> tuple[dict[str, tuple[Point, ...]], list[str]]:
+    """Measure each; say in words what could not be measured."""
+    curves: dict[str, tuple[Point, ...]] = {}
+    left_out = []
+    for names, measure in _MEASURES.items():
+        try:
+            points = measure()
+        except (RuntimeError, ImportError, TraceError) as error:
+            said = str(error).strip().partition("\n")[0]
+            left_out.append(f"{', '.join(names)}: {said}")
+        else:
+            curves |= zip(names, points, strict=True)
+    return curves, left_out
+
+
+def _loops() -> list[tuple[Point, ...]]:
+    x = torch.randn(256, device="cuda")
+    weight = torch.randn(256, device="cuda", requires_grad=True)
+    with torch.no_grad():
+        launch, operator = _each(lambda: torch.cuda._sleep(1)), _each(lambda: x.add_(1))
+        synchronize = _each(torch.cuda.synchronize)
+
+        def round_trip() -> None:
+            x.add_(1)
+            torch.cuda.synchronize()
+
+        trip = _each(round_trip)
+    autograd = _each(lambda: weight * x)
+    return [(launch,), (operator,), (autograd,), (synchronize,), (trip,)]
+
+
+def _autocast() -> list[tuple[Point, ...]]:
+    """Measure the casts of a product: of both operands, or of one, the other kept."""
+    x = torch.randn(64, 64, device="cuda")
+    weight = torch.nn.Parameter(torch.randn(64, 64, device="cuda"))
+    both, one = (lambda: torch.mm(x, x)), (lambda: torch.mm(x, weight))
+    plain = _each(both), _each(one)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        cast = _each(both), _each(one)
+    ends = [
+        max(mine.usual_ns - theirs.usual_ns, 1.0)
+        for mine, theirs in zip(cast, plain, strict=True)
+    ]
+    return [(Point(1.0, min(ends), statistics.mean(ends), max(ends)),)]
+
+
+def _compiled_call() -> list[tuple[Point, ...]]:
+    a, b = (torch.randn(1024, device="cuda") for _ in range(2))
+    chain = compiled()
+    return [(_each(lambda: chain(a, b)),)]
+
+
+def _graph_launch() -> list[tuple[Point, ...]]:
+    took_ns = []
+    for kernels in (10, 100):
+        graph = graph_of(kernels)
+        for _ in range(3 * _TURNS):
+            torch.cuda.synchronize()
+            begun_ns = perf_counter_ns()
+            graph.replay()
+            took_ns.append(float(perf_counter_ns() - begun_ns))
+    return [(_point(took_ns),)]
+
+
+def _pin() -> list[tuple[Point, ...]]:
+    points = []
+    for size_bytes in _PINNED:
+        pageable = torch.ones(size_bytes, dtype=torch.uint8)
+        # torch keeps what it pinned before
+        kept, took_ns = [], []
+        for _ in range(5):
+            begun_ns = perf_counter_ns()
+            kept.append(pageable.pin_memory())
+            took_ns.append(float(perf_counter_ns() - begun_ns))
+        points.append(_point(took_ns, float(size_bytes)))
+    return [tuple(points)]
+
+
+def _records() -> list[tuple[Point, ...]]:
+    """Measure what the profiler's record of an operator and of a call costs."""
+    x = torch.randn(256, device="cuda")
+    calls: list[Call] = [lambda: torch.cuda._sleep(1), lambda: x.add_(1)]
+    with torch.no_grad():
+        bare = [_each(call) for call in calls]
+        with _recording():
+            recorded = [_each(call) for call in calls]
+    of_call, of_both = (
+        [max(time_ns - before.usual_ns, 1.0) for time_ns in (now.low_ns, now.usual_ns)]
+        + [max(now.high_ns - before.low_ns, 1.0)]
+        for now, before in zip(recorded, bare, strict=True)
+    )
+    of_operator = [max(both - of_call[1], 1.0) for both in of_both]
+    return [(Point(1.0, *sorted(of_operator)),), (Point(1.0, *sorted(of_call)),)]
+
+
+@contextmanager
+def _recording() -> Iterator[None]:
+    capture = Capture()
+    capture.start()
+    try:
+        yield
+    finally:
+        capture.discard()
+
+
+_MEASURES: dict[tuple[str, ...], Callable[[], list[tuple[Point, ...]]]] = {
+    ("launch", "operator", "autograd", "synchronize", "round_trip"): _loops,
+    ("autocast",): _autocast,
+    ("compiled_call",): _compiled_call,
+    ("graph_launch",): _graph_launch,
+    ("pin",): _pin,
+    ("record_operator", "record_call"): _records,
+}
+
+
+def _each(call: Call) -> Point:
+    for _ in range(20):
+        call()
+    took_ns = []
+    for _ in range(_TURNS):
+        torch.cuda.synchronize()
+        begun_ns = perf_counter_ns()
+        for _ in range(_CALLS):
+            call()
+        took_ns.append((perf_counter_ns() - begun_ns) / _CALLS)
+    torch.cuda.synchronize()
+    return _point(took_ns)
+
+
+def _point(took_ns: list[float], amount: float = 1.0) -> Point:
+    """Give the fastest, the middle, and all but the slowest, which was disturbed."""
+    took_ns = sorted(took_ns)
+    return Point(amount, took_ns[0], statistics.median(took_ns), took_ns[-2])
