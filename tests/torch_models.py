@@ -87,7 +87,7 @@ class Gated(nn.Module):
 
 
 class Mixture(nn.Module):
-    """Mixtral's experts, one after another."""
+    """Mixtral's experts; tokens are sorted by expert, as Transformers does it."""
 
     def __init__(
         self, hidden: int, intermediate: int, experts: int, active: int
@@ -103,12 +103,13 @@ class Mixture(nn.Module):
         flat = x.view(-1, x.shape[-1])
         shares = F.softmax(self.router(flat).float(), -1)
         weights, chosen = shares.topk(self.active, -1)
-        result = torch.zeros_like(flat)
-        for number, expert in enumerate(self.experts):
-            tokens, place = torch.where(chosen == number)
-            given = expert(flat[tokens]) * weights[tokens, place, None].to(x.dtype)
-            result = result.index_add(0, tokens, given)
-        return result.view_as(x)
+        order = chosen.flatten().argsort()
+        counts = chosen.flatten().bincount(minlength=len(self.experts)).tolist()
+        parts = flat[order // self.active].split(counts)
+        pairs = zip(self.experts, parts, strict=True)
+        given = torch.cat([expert(part) for expert, part in pairs])
+        given = given * weights.flatten()[order, None].to(x.dtype)
+        return given[order.argsort()].view(*chosen.shape, -1).sum(1).view_as(x)
 
 
 def plain_mlp(hidden: int, dropout: float = 0.0) -> nn.Module:

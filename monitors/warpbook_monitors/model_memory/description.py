@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
-from warpbook_monitors.model_memory.layers import (
-    AnyLayer,
-    Attention,
-    Convolution,
-    Few,
-    Logits,
-    NoneOrMore,
-    Size,
-)
+from warpbook_monitors.model_memory.attentions import Attention, LatentAttention
+from warpbook_monitors.model_memory.images import Convolution
+from warpbook_monitors.model_memory.layer import Few, NoneOrMore, Size
+from warpbook_monitors.model_memory.layers import AnyLayer, Logits
 
+#: what weights are stored in
+Stored = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "mxfp4"]
 _Text = Annotated[str, msgspec.Meta(max_length=300)]
 
 
@@ -50,6 +47,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         most_tokens: that its table of positions has; 0 where there is no such table.
         fixed_tokens: it takes sequences of `tokens` and no other length.
         side: of its images in pixels; 0 if it reads text.
+        stored_as: what its weights are published in.
     """
 
     name: _Text
@@ -59,6 +57,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     most_tokens: NoneOrMore = 0
     fixed_tokens: bool = False
     side: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
+    stored_as: Stored = "bf16"
 
     @property
     def parameters(self) -> int:
@@ -70,8 +69,9 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [layer for block in self.blocks for layer in block.layers]
 
     @property
-    def attentions(self) -> list[Attention]:
-        return [layer for layer in self.layers if isinstance(layer, Attention)]
+    def attentions(self) -> list[Attention | LatentAttention]:
+        kinds = Attention | LatentAttention
+        return [layer for layer in self.layers if isinstance(layer, kinds)]
 
     @property
     def is_decoder(self) -> bool:
@@ -81,7 +81,8 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def is_text(self) -> bool:
         """Whether it has tokens."""
-        return any(isinstance(layer, Attention | Logits) for layer in self.layers)
+        heads = any(isinstance(layer, Logits) for layer in self.layers)
+        return heads or bool(self.attentions)
 
     @property
     def is_split_by_tensor(self) -> bool:

@@ -174,10 +174,6 @@ def _fewer(plan: Plan) -> _Fields:
     return {"batch": max(plan.batch // 2, 1)}
 
 
-def _quantized(plan: Plan) -> _Fields:
-    return {"dtype": "int4" if plan.dtype in ("int8", "int4") else "int8"}
-
-
 _FLASH = ("FlashAttention, which is faster, too", {"flash": True})
 _SPLIT = ("layers split among GPUs with NVLink", _tensor)
 #: with their words, in the order of what they cost in time, in accuracy, and in GPUs
@@ -194,7 +190,9 @@ _TRAINING: tuple[tuple[str, _Way], ...] = (
 _INFERENCE: tuple[tuple[str, _Way], ...] = (
     _FLASH,
     ("cached keys and values in 8 bits", _small_cache),
+    ("fewer tokens in a forward pass", {"chunk": 8192}),
     ("fewer sequences at once", _fewer),
-    ("quantized weights", _quantized),
+    ("weights in 8 bits", {"dtype": "int8"}),
+    ("weights in 4 bits", {"dtype": "int4"}),
     _SPLIT,
 )

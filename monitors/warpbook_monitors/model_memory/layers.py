@@ -1,97 +1,23 @@
-"""The kinds of layers: what each has as parameters, and needs in a pass.
+"""The kinds of layers that a description has, but for attention and images.
 
-A description of a model (`description.py`) is made of these. Letters in formulas: b
-batch, s tokens of a sequence, T = b·s, h hidden size, f intermediate size, a heads, k
-heads of keys and values, d head size, v vocabulary, e bytes of an element, t
-tensor-parallel GPUs.
-
-What is called Korthikanti et al. is "Reducing Activation Recomputation in Large
-Transformer Models", 2022 (arXiv:2205.05198); its figures are for e = 2 and f = 4h, and
-these formulas give them there.
+Letters as in `layer.py`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-import msgspec
-
-#: bounds of what a file may say, so that no product of them is absurd
-Size = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
-Few = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
-NoneOrMore = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
-
-
-class Pass(msgspec.Struct, frozen=True):
-    """What one micro-batch is computed with."""
-
-    #: sequences or images
-    batch: int
-    #: of each sequence
-    tokens: int
-    #: of an image in pixels; 0 for text
-    side: int
-    #: of an activation
-    element_bytes: int
-    #: of an element that a norm keeps
-    norm_bytes: int
-    #: attention never has the scores as a whole in memory
-    is_flash: bool
-    #: GPUs of tensor parallelism
-    tensor: int = 1
-
-    @property
-    def all_tokens(self) -> int:
-        """Tokens of all sequences (T)."""
-        return self.batch * self.tokens
-
-    def bytes_of(self, width: int) -> int:
-        """Return e·T·width."""
-        return self.element_bytes * self.all_tokens * width
-
-
-class Needs(msgspec.Struct, frozen=True):
-    """What a layer needs in a pass beside its parameters; zero is none.
-
-    Three are kept for the backward pass: what every tensor-parallel GPU has, unless
-    tokens are split, too; what is split; and of that what selective recomputation
-    computes anew. The last three are of one GPU.
-    """
-
-    input_bytes: int = 0
-    whole_bytes: int = 0
-    split_bytes: int = 0
-    core_bytes: int = 0
-    #: within the layer, in its backward pass
-    backward_bytes: int = 0
-    #: the same, in a forward pass that keeps nothing
-    forward_bytes: int = 0
-    #: keys and values that decoding keeps
-    cached_elements: int = 0
-
-    @property
-    def kept_bytes(self) -> int:
-        return self.whole_bytes + self.split_bytes + self.core_bytes
-
-
-def divided(count: int, parts: int) -> int:
-    """Return the largest of some equal parts."""
-    return -(-count // parts)
-
-
-class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
-    """A layer."""
-
-    @property
-    def kind(self) -> str:
-        return str(type(self).__struct_config__.tag)
-
-    def parameters(self, tensor: int = 1) -> int:
-        """Count the parameters on one of so many tensor-parallel GPUs."""
-        raise NotImplementedError
-
-    def needs(self, on: Pass) -> Needs:
-        return Needs()
+from warpbook_monitors.model_memory.attentions import Attention, LatentAttention
+from warpbook_monitors.model_memory.images import Convolution, Pool
+from warpbook_monitors.model_memory.layer import (
+    Few,
+    Layer,
+    Needs,
+    NoneOrMore,
+    Pass,
+    Size,
+    divided,
+)
 
 
 class Embedding(Layer, frozen=True, tag="embedding"):
@@ -110,7 +36,8 @@ class Embedding(Layer, frozen=True, tag="embedding"):
 
     def needs(self, on: Pass) -> Needs:
         mask = on.all_tokens * self.columns * self.dropout
-        return Needs(8 * on.all_tokens, 8 * on.all_tokens + mask)
+        numbers = 8 * on.all_tokens
+        return Needs(numbers, numbers + mask if on.adapters is None else 0)
 
 
 class Table(Layer, frozen=True, tag="table"):
@@ -130,7 +57,8 @@ class Norm(Layer, frozen=True, tag="norm"):
     """LayerNorm (Ba et al. 2016) with a bias, or RMSNorm (Zhang and Sennrich 2019).
 
     Kept is the input, e·T·h (Korthikanti et al., section 4.1), which is fp32 under
-    autocast, and statistics in fp32: PyTorch's fused `layer_norm` and `rms_norm`.
+    autocast, and statistics in fp32: PyTorch's fused `layer_norm` and `rms_norm`. An
+    RMSNorm in Python (`Pass.kept_by_norm`) has at most 12·T·h of its own at once.
     """
 
     size: Size
@@ -141,74 +69,11 @@ class Norm(Layer, frozen=True, tag="norm"):
 
     def needs(self, on: Pass) -> Needs:
         reads = on.norm_bytes * on.all_tokens * self.size
-        return Needs(reads, reads + 4 * (2 if self.bias else 1) * on.all_tokens)
-
-
-class Attention(Layer, frozen=True, tag="attention"):
-    """Attention of a heads over k heads of keys and values.
-
-    k = a is multi-head (Vaswani et al. 2017), k = 1 multi-query (Shazeer 2019), what is
-    between is grouped-query attention (Ainslie et al. 2023).
-
-    Attributes:
-        bias: of the projections to queries, keys and values.
-        output_bias: of the projection back to the hidden size.
-        head_norm: an RMSNorm of the head size on queries, and one on keys.
-        causal: it decodes, so that keys and values are cached.
-        cross: keys and values are an encoder's.
-        window: tokens that a position looks back at most; 0 for all.
-        dropout: on the scores and on the output.
-    """
-
-    hidden: Size
-    heads: Few
-    kv_heads: Few
-    head_size: Few
-    bias: bool = False
-    output_bias: bool = False
-    head_norm: bool = False
-    causal: bool = False
-    cross: bool = False
-    window: NoneOrMore = 0
-    dropout: bool = False
-
-    def parameters(self, tensor: int = 1) -> int:
-        """2·h·a·d + 2·h·k·d and biases (Vaswani et al. 2017, section 3.2.2).
-
-        Megatron-LM splits by heads; with fewer k than GPUs each has one.
-        """
-        query = divided(self.heads, tensor) * self.head_size
-        key = divided(self.kv_heads, tensor) * self.head_size
-        count = self.hidden * (2 * (query + key) + self.output_bias)
-        count += (query + 2 * key) * self.bias
-        return count + 2 * self.head_size * self.head_norm
-
-    def needs(self, on: Pass) -> Needs:
-        """11·s·b·h + 5·a·s²·b with dropout (Korthikanti et al., section 4.1).
-
-        The input e·T·h and the mask T·h are whole; queries, keys, values and what the
-        last projection reads are split: e·T·(2a + 2k)·d, and what norms of heads read:
-        e·T·(a + k)·d. The softmax is e·a·s²·b, with dropout (2e + 1)·a·s²·b.
-        FlashAttention (Dao et al. 2022, section 3.1) keeps in its place a statistic of
-        each row: 4·a·T in fp32. The backward pass has the gradients of what the core
-        reads, of the scores and of the input, and a forward pass as many tensors. The
-        cache is 2·T·k·d (Shazeer 2019; Pope et al. 2022, arXiv:2211.05102).
-        """
-        reads = on.bytes_of(self.hidden)
-        width = on.bytes_of((self.heads + self.kv_heads) * self.head_size)
-        mask = on.all_tokens * self.hidden * self.dropout
-        split = width * (3 if self.head_norm else 2)
-        split += 4 * self.heads * on.all_tokens * on.is_flash
-        scores = 0 if on.is_flash else on.batch * self.heads * on.tokens**2
-        element = on.element_bytes
-        core = scores * (2 * element + 1 if self.dropout else element)
-        working = divided(2 * width + 2 * element * scores, on.tensor) + 2 * reads
-        cached = 0
-        if self.causal or self.cross:
-            tokens = min(on.tokens, self.window) if self.window else on.tokens
-            heads = divided(self.kv_heads, on.tensor)
-            cached = 2 * on.batch * tokens * heads * self.head_size
-        return Needs(reads, reads + mask, split, core, working, working, cached)
+        if self.bias:
+            return Needs(reads, reads + 8 * on.all_tokens)
+        working = 0 if on.is_fused_norm else 12 * on.all_tokens * self.size
+        kept = on.kept_by_norm(self.size)
+        return Needs(reads, kept, backward_bytes=working, forward_bytes=working)
 
 
 class Mlp(Layer, frozen=True, tag="mlp"):
@@ -227,11 +92,15 @@ class Mlp(Layer, frozen=True, tag="mlp"):
     dropout: bool = False
     inner_dropout: bool = False
 
-    def parameters(self, tensor: int = 1) -> int:
-        """2·h·f and f + h of biases; 3·h·f with a gate; split by f (Megatron-LM)."""
+    def linears(self, tensor: int = 1) -> tuple[tuple[int, int], ...]:
+        """Split by f (Megatron-LM)."""
         inner, ways = divided(self.intermediate, tensor), 2 if self.gated else 1
-        biases = (ways * inner + self.hidden) * self.bias
-        return (ways + 1) * self.hidden * inner + biases
+        return *ways * ((self.hidden, inner),), (inner, self.hidden)
+
+    def parameters(self, tensor: int = 1) -> int:
+        """2·h·f and f + h of biases; 3·h·f with a gate."""
+        biases = sum(outputs for _, outputs in self.linears(tensor)) * self.bias
+        return self.matrices(tensor) + biases
 
     def needs(self, on: Pass) -> Needs:
         """19·s·b·h with dropout (Korthikanti et al., section 4.1: 2 + 8 + 8 + 1).
@@ -239,45 +108,95 @@ class Mlp(Layer, frozen=True, tag="mlp"):
         f times 2: what the activation reads and gives; ReLU keeps only what it gives.
         With a gate 4: gate, its activation, the other product, and what both give. The
         backward pass has two gradients of width f, three with a gate, and two of width
-        h; a forward pass as many tensors.
+        h. A forward pass has as many tensors of width f, and of width h four: the
+        embeddings, which the caller holds, the residual, the sum, and its norm.
         """
         reads, wide = on.bytes_of(self.hidden), on.bytes_of(self.intermediate)
+        ways = 2 if self.gated else 1
+        kept = on.kept_by_linears(self.hidden, ways, in_attention=False)
         mask = on.all_tokens * self.hidden * self.dropout
-        kept = 4 if self.gated else 1 if self.activation == "relu" else 2
-        split = wide * (kept + self.inner_dropout)
+        is_relu = self.activation == "relu" and not self.gated
+        split = wide * ((3 if self.gated else 1) + self.inner_dropout)
+        split += on.kept_by_linears(
+            self.intermediate, in_attention=False, is_there=is_relu
+        )
         split += on.all_tokens * self.intermediate * self.inner_dropout
-        working = divided((3 if self.gated else 2) * wide, on.tensor) + 2 * reads
-        return Needs(reads, reads + mask, split, 0, working, working)
+        inner = divided((3 if self.gated else 2) * wide, on.tensor)
+        passes = inner + 2 * reads, inner + 4 * reads
+        return Needs(reads, kept + mask, split, 0, *passes)
 
 
 class Experts(Layer, frozen=True, tag="experts"):
     """A mixture of experts: a router, and gated layers of which each token takes some.
 
-    Jiang et al. 2024 (Mixtral of Experts), section 2.1.
+    Jiang et al. 2024 (Mixtral of Experts), section 2.1. Tokens are sorted by expert,
+    and one grouped product has all experts, as Transformers and serving engines do it.
+
+    Attributes:
+        shared: width of what each token takes beside them (DeepSeek-AI 2024, section
+            2.2), all shared experts together.
+        bias: of experts and router.
+        clamped: gate and product are bounded before they are multiplied (gpt-oss).
+        router_in_fp32: the router reads a copy in fp32.
     """
 
     hidden: Size
     intermediate: Size
     experts: Few
     active: Few
+    shared: NoneOrMore = 0
+    bias: bool = False
+    clamped: bool = False
+    router_in_fp32: bool = False
+
+    def linears(self, tensor: int = 1) -> tuple[tuple[int, int], ...]:
+        """Those of the shared experts: adapters are put on layers of their own."""
+        if not self.shared:
+            return ()
+        return Mlp(self.hidden, self.shared, "silu", gated=True).linears(tensor)
+
+    def expert_matrices(self, tensor: int = 1) -> int:
+        """3·h·f for each expert, split by f."""
+        inner = divided(self.intermediate, tensor)
+        return 3 * self.experts * self.hidden * inner
+
+    def matrices(self, tensor: int = 1) -> int:
+        return super().matrices(tensor) + self.expert_matrices(tensor)
 
     def parameters(self, tensor: int = 1) -> int:
-        """3·h·f for each expert, split by f; h for each in the router."""
+        """The matrices, h for each expert in the router, and biases."""
         inner = divided(self.intermediate, tensor)
-        return self.experts * self.hidden * (3 * inner + 1)
+        biases = self.experts * (2 * inner + self.hidden + 1) * self.bias
+        return self.matrices(tensor) + self.experts * self.hidden + biases
 
     def needs(self, on: Pass) -> Needs:
         """What `Mlp` needs with a gate, for each active expert.
 
-        Each reads a gathered copy e·T·h, gives e·T·h to be weighted, and adds e·T·h,
-        which PyTorch's `index_add` keeps. The router keeps its input, and its
-        probabilities in fp32.
+        Each reads a gathered copy e·T·h, and gives e·T·h to be weighted. Where gate and
+        product are bounded, both are kept before and after that, and the gate's
+        sigmoid. The router keeps its input, and its probabilities in fp32; the shares
+        of a router in fp32 make fp32 of what they weight. Beside the products a forward
+        pass has at once what is gathered, what experts give, that weighted, and in the
+        tokens' order; a backward pass three gradients of what is weighted.
         """
+        is_trained = on.adapters is None
         reads = on.bytes_of(self.hidden)
-        wide = on.bytes_of(self.active * self.intermediate)
-        whole = (3 * self.active + 1) * reads + 4 * on.all_tokens * self.experts
-        working = divided(3 * wide, on.tensor) + 2 * reads
-        return Needs(reads, whole, 4 * wide, 0, working, working)
+        routed = on.bytes_of(self.active * self.intermediate)
+        chosen = self.active * reads
+        width = 4 if self.router_in_fp32 else on.element_bytes
+        weighted = width * on.all_tokens * self.active * self.hidden
+        whole = (1 + is_trained) * chosen + 4 * on.all_tokens * self.experts
+        split = ((6 if self.clamped else 3) + is_trained) * routed
+        if is_trained:
+            whole += reads + 4 * on.all_tokens * self.hidden * self.router_in_fp32
+        inner = divided((6 if self.clamped else 4) * routed, on.tensor)
+        forward = 4 * reads + max(chosen + inner, 2 * (chosen + weighted))
+        working = 2 * reads + max(divided(3 * routed, on.tensor), 3 * weighted)
+        if self.shared:
+            beside = Mlp(self.hidden, self.shared, "silu", gated=True).needs(on)
+            split += beside.split_bytes
+            whole += 0 if is_trained else beside.whole_bytes
+        return Needs(reads, whole, split, 0, working, forward)
 
 
 class Linear(Layer, frozen=True, tag="linear"):
@@ -293,7 +212,7 @@ class Linear(Layer, frozen=True, tag="linear"):
     def needs(self, on: Pass) -> Needs:
         """e·b·inputs: a product keeps what it reads."""
         reads = on.element_bytes * on.batch * self.inputs
-        return Needs(reads, reads)
+        return Needs(reads, reads if on.adapters is None else 0)
 
 
 class Logits(Layer, frozen=True, tag="logits"):
@@ -324,71 +243,10 @@ class Logits(Layer, frozen=True, tag="logits"):
         reads = on.bytes_of(self.hidden)
         rows = divided(self.vocabulary, on.tensor)
         backward = (on.element_bytes + 12) * on.all_tokens * rows
-        return Needs(
-            reads, reads, 0, 0, backward, (on.element_bytes + 4) * on.batch * rows
-        )
+        forward = (on.element_bytes + 4) * on.batch * rows
+        return Needs(reads, reads * (on.adapters is None), 0, 0, backward, forward)
 
 
-class Convolution(Layer, frozen=True, tag="convolution"):
-    """A convolution of images, with the batch norm and activation that follow it.
-
-    Attributes:
-        scale: side of the image over side of what it gives.
-        stride: side of what it reads over side of what it gives.
-        norm: a batch norm follows (Ioffe and Szegedy 2015).
-        relu: an in-place ReLU follows.
-        reads_image: it is the first, and keeps the images.
-    """
-
-    inputs: Size
-    outputs: Size
-    kernel: Few
-    scale: Few
-    stride: Few = 1
-    groups: Few = 1
-    bias: bool = False
-    norm: bool = False
-    relu: bool = False
-    reads_image: bool = False
-
-    def parameters(self, tensor: int = 1) -> int:
-        """As of He et al. 2015: kernel²·inputs·outputs / groups, norm 2·outputs."""
-        count = self.kernel**2 * (self.inputs // self.groups) * self.outputs
-        return count + self.outputs * (self.bias + 2 * self.norm)
-
-    def needs(self, on: Pass) -> Needs:
-        """Keep its output once for the norm that reads it, once what the ReLU gives.
-
-        What the convolution itself keeps is its input: the output of the ReLU before
-        (Rota Bulò et al. 2018, arXiv:1712.02616). The backward pass has the gradients
-        of output and input; what cuDNN needs is not known. A forward pass has a
-        residual of the output's size, too.
-        """
-        side = divided(on.side, self.scale)
-        pixel = on.element_bytes * on.batch
-        reads = pixel * self.inputs * (side * self.stride) ** 2
-        gives = pixel * self.outputs * side**2
-        kept = gives * (self.norm + self.relu) + reads * self.reads_image
-        return Needs(reads, kept, 0, 0, gives + reads, 2 * gives + reads)
-
-
-class Pool(Layer, frozen=True, tag="pool"):
-    """A max pooling; kept are (e + 8) of each output: itself, and its int64 index.
-
-    That is PyTorch's `max_pool2d_with_indices`.
-    """
-
-    channels: Size
-    scale: Few
-
-    def parameters(self, tensor: int = 1) -> int:
-        return 0
-
-    def needs(self, on: Pass) -> Needs:
-        outputs = on.batch * self.channels * divided(on.side, self.scale) ** 2
-        return Needs(whole_bytes=outputs * (on.element_bytes + 8))
-
-
-_OfTokens = Embedding | Table | Norm | Attention | Mlp | Experts | Linear | Logits
+_OfTokens = Embedding | Table | Norm | Mlp | Experts | Linear | Logits
 #: what a description may have
-AnyLayer = _OfTokens | Convolution | Pool
+AnyLayer = _OfTokens | Attention | LatentAttention | Convolution | Pool

@@ -8,8 +8,9 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.model_memory.description import Model
-from warpbook_monitors.model_memory.layers import Few, Size
+from warpbook_monitors.model_memory.description import Model, Stored
+from warpbook_monitors.model_memory.layer import Few, NoneOrMore, Size
+from warpbook_monitors.model_memory.layers import Experts
 
 
 class PlanError(MonitorError):
@@ -23,19 +24,24 @@ class Plan(msgspec.Struct, frozen=True):
     tokens: Size | None = None
     side: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
     flash: bool = True
+    fused_norms: bool = True
     precision: Literal["fp32", "bf16", "mixed", "autocast"] = "mixed"
     optimizer: Literal["sgd", "momentum", "adam", "adam8bit"] = "adam"
     fused: bool = False
     checkpoint: Literal["none", "selective", "full"] = "none"
     micro_batches: Few = 1
+    lora: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 0
+    lora_targets: Literal["linear", "attention"] = "linear"
     tensor: Few = 1
     sequence_parallel: bool = False
     pipeline: Few = 1
     data: Few = 1
     zero: Literal[0, 1, 2, 3] = 0
     inference: bool = False
-    dtype: Literal["fp32", "bf16", "fp16", "int8", "int4"] = "bf16"
+    dtype: Literal["auto", Stored] = "auto"
     kv_dtype: Literal["fp32", "bf16", "fp16", "fp8", "int8"] = "bf16"
+    chunk: NoneOrMore = 0
+    graphs: bool = False
 
 
 #: by the field of the plan, as the command and a control in a notebook explain it
@@ -44,6 +50,7 @@ HELP = {
     "tokens": "tokens of a sequence; the model's own if left out",
     "side": "side of an image in pixels; the model's own if left out",
     "flash": "attention that keeps its scores",
+    "fused_norms": "RMSNorms written in Python, as Transformers has them",
     "precision": "mixed: 16 bits with fp32 master weights; autocast: fp32 with "
     "torch.amp; bf16: all of it; fp32",
     "optimizer": "with its states; adam8bit is that of bitsandbytes",
@@ -51,14 +58,20 @@ HELP = {
     "checkpoint": "activations that the backward pass computes anew: of each layer "
     "(full), or attention's scores (selective)",
     "micro_batches": "of a step, whose gradients add up",
+    "lora": "rank of LoRA's adapters, all other weights frozen; 0 for none. mixed: "
+    "adapters in fp32, as peft makes them",
+    "lora_targets": "what has adapters: linear layers of attention and of MLPs, or of "
+    "attention alone",
     "tensor": "GPUs of tensor parallelism",
     "sequence_parallel": "sequence parallelism beside --tp: it splits tokens, too",
     "pipeline": "stages of a pipeline with the schedule 1F1B",
     "data": "GPUs of data parallelism",
     "zero": "stage of ZeRO among the GPUs of --dp",
     "inference": "serve the model instead of training it",
-    "dtype": "of weights",
+    "dtype": "of weights, with --lora of the frozen ones; auto: as published",
     "kv_dtype": "of cached keys and values",
+    "chunk": "tokens of one forward pass at most (chunked prefill); 0 for all at once",
+    "graphs": "decoding in CUDA graphs, which keep their memory",
 }
 
 
@@ -82,12 +95,15 @@ OPTIONS = (
     Option("tokens", "--sequence", "Sequence", "the work"),
     Option("side", "--image", "Image", "the work"),
     Option("flash", "--no-flash", "No FlashAttention", "the work"),
+    Option("fused_norms", "--no-fused-norms", "No fused norms", "the work"),
     Option("inference", "--inference", "Inference", "the work"),
     Option("precision", "--precision", "Precision", "training"),
     Option("optimizer", "--optimizer", "Optimizer", "training"),
     Option("fused", "--fused", "Fused optimizer", "training"),
     Option("checkpoint", "--checkpoint", "Checkpointing", "training"),
     Option("micro_batches", "--micro-batches", "Micro-batches", "training"),
+    Option("lora", "--lora", "LoRA rank", "training"),
+    Option("lora_targets", "--lora-targets", "LoRA on", "training"),
     Option("tensor", "--tp", "Tensor parallel", "several GPUs"),
     Option("sequence_parallel", "--sp", "Sequence parallel", "several GPUs"),
     Option("pipeline", "--pp", "Pipeline stages", "several GPUs"),
@@ -95,7 +111,14 @@ OPTIONS = (
     Option("zero", "--zero", "ZeRO stage", "several GPUs"),
     Option("dtype", "--dtype", "Weights", "inference"),
     Option("kv_dtype", "--kv-dtype", "Keys and values", "inference"),
+    Option("chunk", "--chunk", "Tokens of a pass", "inference"),
+    Option("graphs", "--graphs", "CUDA graphs", "inference"),
 )
+
+
+def stored_in(model: Model, plan: Plan) -> Stored:
+    """Return what the weights are stored in."""
+    return model.stored_as if plan.dtype == "auto" else plan.dtype
 
 
 def options_of(plan: Plan, before: Plan | None = None) -> str:
@@ -153,5 +176,22 @@ def _problems(model: Model, plan: Plan) -> Iterator[str]:
     if plan.pipeline > max(depth, 1):
         layers = f"the {depth} layers of {name}"
         yield f"--pp {plan.pipeline} is more than {layers}: take at most {depth}"
+    if stored_in(model, plan) == "mxfp4" and not any(
+        isinstance(layer, Experts) for layer in model.layers
+    ):
+        yield f"mxfp4 is of experts, and {name} has none: take --dtype int4"
+    if plan.lora:
+        yield from _problems_with_adapters(model, plan)
     if plan.zero and plan.data == 1:
         yield "--zero splits among the GPUs of --dp: set --dp 2 or more"
+
+
+def _problems_with_adapters(model: Model, plan: Plan) -> Iterator[str]:
+    if plan.inference:
+        yield "--lora is of training: leave it out with --inference"
+    if plan.precision not in ("bf16", "mixed"):
+        yield f"--lora with --precision {plan.precision} is not known: take mixed"
+    if plan.tensor > 1:
+        yield "--lora with --tp is not known: use --dp with --zero"
+    if not any(layer.linears() for layer in model.layers):
+        yield f"{model.name} has no linear layers that take adapters: leave out --lora"

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import msgspec
 
 from warpbook_monitors import units
-from warpbook_monitors.model_memory.description import Model
+from warpbook_monitors.model_memory.description import Model, Stored
 from warpbook_monitors.model_memory.fit import Fit, fit_of
-from warpbook_monitors.model_memory.plan import Plan, check_plan
-from warpbook_monitors.model_memory.stages import StageMemory, stage_memories
+from warpbook_monitors.model_memory.plan import Plan, check_plan, stored_in
+from warpbook_monitors.model_memory.stage import StageMemory
+from warpbook_monitors.model_memory.stages import stage_memories
 from warpbook_monitors.plain_text import shortened
 
 _MOST_NAME = 40
@@ -26,6 +27,7 @@ _LETTERS = {
     "master weights": "M",
     "activations": "A",
     "cache of keys and values": "C",
+    "CUDA graphs": "G",
     "temporaries": "T",
 }
 
@@ -46,7 +48,8 @@ class ModelMemory(msgspec.Struct, frozen=True):
         name: of the model.
         source: of its figures.
         parameters: of the whole model.
-        parts: the same by block and kind of layer.
+        parts: the same by name of a block and kind of layer.
+        stored_as: what weights are served in, or frozen beside adapters.
         batch: of a micro-batch on a GPU.
         tokens: of a sequence.
         side: of an image in pixels; 0 for text.
@@ -59,6 +62,7 @@ class ModelMemory(msgspec.Struct, frozen=True):
     source: str
     parameters: int
     parts: list[Part]
+    stored_as: Stored
     batch: int
     tokens: int
     side: int
@@ -124,6 +128,7 @@ def model_memory(
         source=model.source,
         parameters=model.parameters,
         parts=list(_parts(model)),
+        stored_as=stored_in(model, plan),
         batch=plan.batch,
         tokens=plan.tokens or model.tokens,
         side=plan.side or model.side,
@@ -134,13 +139,15 @@ def model_memory(
 
 
 def _parts(model: Model) -> Iterator[Part]:
+    """Yield them; layers that alternate are blocks of the same names."""
+    times, counts = Counter[str](), Counter[tuple[str, str]]()
     for block in model.blocks:
-        kinds = Counter[str]()
+        times[block.name] += block.times
         for layer in block.layers:
-            kinds[layer.kind] += block.times * layer.parameters()
-        for kind, parameters in kinds.items():
-            if parameters:
-                yield Part(block.name, kind, block.times, parameters)
+            counts[block.name, layer.kind] += block.times * layer.parameters()
+    for (name, kind), parameters in counts.items():
+        if parameters:
+            yield Part(name, kind, times[name], parameters)
 
 
 def view_of_memory(memory: ModelMemory, plan: Plan) -> MemoryView:
@@ -176,14 +183,20 @@ def _title(memory: ModelMemory, plan: Plan) -> str:
     if memory.side:
         work = f"{memory.batch:,} images of {memory.side:,} × {memory.side:,}"
     if plan.inference:
-        weights = f"weights in {plan.dtype}"
-        return f"Inference of {work}, {weights}, cache in {plan.kv_dtype}"
+        weights = f"weights in {memory.stored_as}"
+        chunk = f", {plan.chunk:,} tokens at once" if plan.chunk else ""
+        return f"Inference of {work}, {weights}, cache in {plan.kv_dtype}{chunk}"
     words = [f"Training on {work}", f"{plan.precision} precision"]
     words.append(plan.optimizer + (" (fused)" if plan.fused else ""))
+    if plan.lora:
+        where = "attention" if plan.lora_targets == "attention" else "linear layers"
+        words.append(f"LoRA of rank {plan.lora} on {where}, rest {memory.stored_as}")
     if plan.checkpoint != "none":
         words.append(f"{plan.checkpoint} checkpointing")
     if not plan.flash:
         words.append("no FlashAttention")
+    if not plan.fused_norms:
+        words.append("norms in Python")
     return ", ".join(words)
 
 

@@ -9,7 +9,8 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from tests import torch_encoders, torch_models
 from warpbook_monitors.model_memory import layers
-from warpbook_monitors.model_memory.layers import Layer, Pass
+from warpbook_monitors.model_memory.attentions import Attention
+from warpbook_monitors.model_memory.layer import Adapters, Layer, Pass
 from warpbook_monitors.model_memory.models import read_model
 from warpbook_monitors.model_memory.plan import Plan
 from warpbook_monitors.model_memory.stages import stage_memories
@@ -85,12 +86,12 @@ FLASH = Pass(2, 64, 0, 4, 4, True)
             TEXT,
         ),
         (
-            layers.Attention(128, 4, 4, 32, bias=True),
+            Attention(128, 4, 4, 32, bias=True),
             lambda: torch_models.Attention(128, 4, 4, True),
             FLASH,
         ),
         (
-            layers.Attention(128, 4, 4, 32),
+            Attention(128, 4, 4, 32),
             lambda: torch_models.Attention(128, 4, 4, False, rotary=True),
             FLASH,
         ),
@@ -108,10 +109,76 @@ def test_a_layer_keeps_what_autograd_keeps(
     assert kept_bytes(lambda: made(x), made) == formula + angles
 
 
+class Adapted(nn.Module):
+    """A frozen linear layer, and its adapter of rank 8 as peft computes it."""
+
+    def __init__(self, base: nn.Linear, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.a = nn.Linear(base.in_features, 8, bias=False, dtype=dtype)
+        self.b = nn.Linear(8, base.out_features, bias=False, dtype=dtype)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = self.b(self.a(x.to(self.a.weight.dtype)))
+        return (self.base(x) + wide).to(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("only_attention", [False, True])
+@pytest.mark.parametrize(
+    ("layer", "make"),
+    [
+        (
+            layers.Mlp(128, 320, activation="silu", gated=True),
+            lambda: torch_models.Gated(128, 320),
+        ),
+        (
+            Attention(128, 4, 4, 32),
+            lambda: torch_models.Attention(128, 4, 4, False),
+        ),
+    ],
+    ids=["mlp", "attention"],
+)
+def test_a_layer_keeps_what_its_adapters_read(
+    layer: Layer,
+    make: Callable[[], nn.Module],
+    only_attention: bool,
+    dtype: torch.dtype,
+) -> None:
+    made = make().to(torch.bfloat16).requires_grad_(False)
+    adapters = Adapters(8, dtype.itemsize, only_attention)
+    if layer.adapter_parameters(adapters):
+        for name, part in list(made.named_children()):
+            if isinstance(part, nn.Linear):
+                setattr(made, name, Adapted(part, dtype))
+    x = torch.randn(2, 64, 128, dtype=torch.bfloat16, requires_grad=True)
+    trained = sum(part.numel() for part in made.parameters() if part.requires_grad)
+    assert trained == layer.adapter_parameters(adapters)
+    on = Pass(2, 64, 0, 2, 2, True, adapters=adapters)
+    assert kept_bytes(lambda: made(x), made) == layer.needs(on).kept_bytes
+
+
+def test_a_norm_in_python_keeps_more() -> None:
+    weight = nn.Parameter(torch.ones(128, dtype=torch.bfloat16))
+    holder = nn.ParameterList([weight])
+
+    def normed(x: torch.Tensor) -> torch.Tensor:
+        wide = x.float()
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return weight * wide.to(x.dtype)
+
+    x = torch.randn(2, 64, 128, dtype=torch.bfloat16, requires_grad=True)
+    for adapters in (None, Adapters(8, 2)):
+        on = Pass(2, 64, 0, 2, 2, True, is_fused_norm=False, adapters=adapters)
+        kept = layers.Norm(128).needs(on).kept_bytes
+        assert kept_bytes(lambda: normed(x), holder) == kept
+        weight.requires_grad_(False)
+
+
 def test_attention_without_flash_keeps_its_scores() -> None:
     module = torch_models.Attention(128, 4, 4, True, flash=False)
     x = torch.randn(2, 64, 128, requires_grad=True)
-    needs = layers.Attention(128, 4, 4, 32).needs(TEXT)
+    needs = Attention(128, 4, 4, 32).needs(TEXT)
     mask = 64 * 64
     kept = kept_bytes(lambda: module(x), module)
     assert kept == needs.kept_bytes + mask

@@ -12,8 +12,12 @@ from warpbook_monitors.model_memory.models import ModelError, known_names, read_
 PUBLISHED = {
     "bert-base": 109_482_240,
     "bert-large": 335_141_888,
+    "deepseek-v2-lite": 15_706_484_224,
+    "deepseek-v3": 671_026_404_352,
     "gpt2": 124_439_808,
     "gpt2-xl": 1_557_611_200,
+    "gpt-oss-20b": 20_914_757_184,
+    "gpt-oss-120b": 116_829_156_672,
     "llama-2-7b": 6_738_415_616,
     "llama-2-70b": 68_976_648_192,
     "llama-3-8b": 8_030_261_248,
@@ -21,6 +25,7 @@ PUBLISHED = {
     "mistral-7b": 7_241_732_096,
     "mixtral-8x7b": 46_702_792_704,
     "qwen2-7b": 7_615_616_512,
+    "qwen3-30b-a3b": 30_532_122_624,
     "resnet-50": 25_557_032,
     "resnet-101": 44_549_160,
     "t5-base": 222_903_552,
@@ -144,6 +149,13 @@ def test_the_example_of_the_reference(tmp_path: Path) -> None:
     assert read_model(str(path)).parameters == layers + 512 + 2 * 32000 * 512
 
 
+def _gpt_oss(kinds: list[str] | None, **fields: object) -> str:
+    sizes = {"hidden_size": 64, "intermediate_size": 64, "vocab_size": 64}
+    counts = {"num_hidden_layers": 600, "num_local_experts": 4}
+    own = {"model_type": "gpt_oss", "layer_types": kinds}
+    return json.dumps({**sizes, **counts, **own, "num_attention_heads": 4, **fields})
+
+
 LINEAR = {"kind": "linear", "inputs": 8, "outputs": 8}
 
 
@@ -153,8 +165,12 @@ LINEAR = {"kind": "linear", "inputs": 8, "outputs": 8}
         ("{", "describes no model"),
         ("[" * 100_000, "nested too deeply"),
         ("[]", "describes no model"),
-        ('{"model_type": "deepseek_v3"}', "none of bert, gemma, gpt2"),
-        ('{"model_type": ["gpt2"]}', "none of bert, gemma, gpt2"),
+        ('{"model_type": "mamba"}', "none of bert, deepseek_v2"),
+        ('{"model_type": ["gpt2"]}', "none of bert, deepseek_v2"),
+        (_gpt_oss(["full_attention"]), "1 `layer_types` for 600 layers"),
+        (_gpt_oss(["chunked_attention"]), r"at `\$.layer_types"),
+        (_gpt_oss(None), "alternate 600 times"),
+        (_gpt_oss(None, quantization_config=[]), r"at `\$.quantization_config"),
         ('{"model_type": "llama"}', "missing required field `hidden_size`"),
         (
             '{"model_type": "gpt2", "n_embd": -1}',

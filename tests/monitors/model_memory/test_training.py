@@ -3,12 +3,15 @@
 import msgspec
 import pytest
 
+from warpbook_monitors.model_memory.attentions import Attention
 from warpbook_monitors.model_memory.description import Model
 from warpbook_monitors.model_memory.fit import fit_of
-from warpbook_monitors.model_memory.layers import Attention, Mlp, Norm, Pass
+from warpbook_monitors.model_memory.layer import Pass
+from warpbook_monitors.model_memory.layers import Mlp, Norm
 from warpbook_monitors.model_memory.models import known_names, read_model
 from warpbook_monitors.model_memory.plan import Plan, PlanError, check_plan
-from warpbook_monitors.model_memory.stages import StageMemory, stage_memories
+from warpbook_monitors.model_memory.stage import StageMemory
+from warpbook_monitors.model_memory.stages import stage_memories
 
 
 def step(name: str, **options: object) -> StageMemory:
@@ -159,12 +162,68 @@ def test_a_window_bounds_the_cache_and_an_encoder_has_none() -> None:
     assert cache("bert-base") == 0
 
 
-def test_quantized_weights() -> None:
+def test_a_latent_vector_is_cached_in_place_of_keys_and_values() -> None:
+    """DeepSeek-AI 2024, section 2.1.4: 512 + 64 of each layer, on each GPU."""
+    assert cache("deepseek-v3", tokens=1000) == 2 * 61 * 576 * 1000
+    assert cache("deepseek-v3", tokens=1000, tensor=8) == 2 * 61 * 576 * 1000
+
+
+def test_every_other_layer_of_gpt_oss_looks_back_over_a_window() -> None:
+    assert cache("gpt-oss-20b", tokens=8192) == 2 * 2 * 8 * 64 * 12 * (8192 + 128)
+    first, second = (
+        stage.needed["cache of keys and values"]
+        for stage in stages("gpt-oss-20b", inference=True, tokens=8192, pipeline=2)
+    )
+    assert first == second
+
+
+def test_quantized_are_the_matrices_of_layers() -> None:
     eight, four = (
         step("llama-2-7b", inference=True, dtype=dtype).needed["weights"]
         for dtype in ("int8", "int4")
     )
-    assert eight == 6_738_415_616 == 2 * four
+    others = 2 * 32_000 * 4096 + 65 * 4096
+    matrices = 6_738_415_616 - others
+    assert eight == matrices + 2 * others
+    assert four == matrices * 4.125 / 8 + 2 * others
+
+
+@pytest.mark.parametrize(
+    ("name", "size_bytes"),
+    # the sums of the files at huggingface.co, without headers
+    [("gpt-oss-20b", 13_761_264_768), ("gpt-oss-120b", 65_248_815_744)],
+)
+def test_weights_as_they_are_published(name: str, size_bytes: int) -> None:
+    assert step(name, inference=True).needed["weights"] == size_bytes
+
+
+def test_a_chunk_bounds_the_buffers_and_graphs_keep_theirs() -> None:
+    whole, chunk, graphs = (
+        step("llama-3-8b", inference=True, batch=32, tokens=4096, **options)
+        for options in ({}, {"chunk": 2048}, {"chunk": 2048, "graphs": True})
+    )
+    buffers = "temporary: compute buffers"
+    assert whole.needed[buffers] == 64 * chunk.needed[buffers]
+    # logits of each sequence, and in fp32
+    assert graphs.peak_bytes - chunk.peak_bytes == 6 * 32 * 128_256
+
+
+@pytest.mark.parametrize(
+    ("targets", "count"),
+    # as peft counts them: print_trainable_parameters()
+    [("linear", 39_976_960), ("attention", 16_777_216)],
+)
+def test_adapters_alone_are_trained(targets: str, count: int) -> None:
+    lora = step("llama-2-7b", lora=16, lora_targets=targets)
+    assert lora.parameters == 6_738_415_616 + count
+    assert lora.needed["weights"] == 2 * 6_738_415_616 + 4 * count
+    assert lora.needed["gradients"] == 4 * count
+    assert lora.needed["optimizer states"] == 8 * count
+    half = step("llama-2-7b", lora=16, lora_targets=targets, precision="bf16")
+    assert half.needed["gradients"] == 2 * count
+    quantized = step("llama-2-7b", lora=16, lora_targets=targets, dtype="int4")
+    served = step("llama-2-7b", inference=True, dtype="int4")
+    assert quantized.needed["weights"] == served.needed["weights"] + 4 * count
 
 
 @pytest.mark.parametrize("name", known_names())
@@ -196,6 +255,11 @@ def test_what_is_enough_alone_is_the_one_advice() -> None:
         ("gpt2", {"pipeline": 13}, "take at most 12"),
         ("gpt2", {"sequence_parallel": True}, "set --tp 2 or more"),
         ("gpt2", {"zero": 1}, "set --dp 2 or more"),
+        ("gpt2", {"lora": 8, "tensor": 2}, "use --dp with --zero"),
+        ("gpt2", {"lora": 8, "inference": True}, "leave it out with --inference"),
+        ("gpt2", {"lora": 8, "precision": "autocast"}, "take mixed"),
+        ("resnet-50", {"lora": 8}, "leave out --lora"),
+        ("gpt2", {"dtype": "mxfp4"}, "take --dtype int4"),
         ("gpt2", {"side": 224}, "leave out --image"),
         ("vit-b-16", {"side": 384}, "leave out --image"),
     ],

@@ -11,7 +11,7 @@ PLANS = {
     "autocast": Plan(batch=4, precision="autocast", checkpoint="full"),
     "sgd": Plan(precision="fp32", optimizer="sgd", micro_batches=4),
     "zero3": Plan(pipeline=2, data=2, zero=3),
-    "inference": Plan(inference=True),
+    "inference": Plan(inference=True, graphs=True, chunk=512),
 }
 
 

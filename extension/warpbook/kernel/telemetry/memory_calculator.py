@@ -126,10 +126,14 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
             option: not widget.value if option.is_negated else widget.value
             for option, widget in self._controls.items()
         }
-        [serves] = (values[option] for option in OPTIONS if option.field == "inference")
+        serves, adapts = (
+            bool(value)
+            for option, value in values.items()
+            if option.field in ("inference", "lora")
+        )
         fields = {}
         for option, widget in self._controls.items():
-            is_shown = _applies(option, model, serves)
+            is_shown = _applies(option, model, serves, adapts)
             widget.layout.display = None if is_shown else "none"
             if is_shown and (values[option] or option.field not in _LENGTHS):
                 fields[option.field] = values[option]
@@ -169,13 +173,17 @@ def _control(option: Option, plan: Plan) -> Any:
     settings["style"] = {"description_width": "16em"}
     if get_origin(hint) is Literal:
         return ipywidgets.Dropdown(options=get_args(hint), value=value, **settings)
-    is_length = option.field in _LENGTHS
-    least, most = (0, 9_999_999) if is_length else (1, 10_000)
+    least = 1 if getattr(Plan(), option.field) else 0
+    most = 9_999_999 if option.field in (*_LENGTHS, "chunk") else 10_000
     return ipywidgets.BoundedIntText(value or 0, min=least, max=most, **settings)
 
 
-def _applies(option: Option, model: Model, serves: bool) -> bool:
+def _applies(option: Option, model: Model, serves: bool, adapts: bool) -> bool:
     """Tell whether an option says anything of this work."""
+    if option.field == "lora_targets":
+        return adapts and not serves
+    if option.field == "dtype":
+        return adapts or serves
     if option.field in _LENGTHS:
         return (option.field == "side") == bool(model.side)
     if option.field in ("data", "zero"):

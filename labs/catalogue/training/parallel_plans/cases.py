@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from warpbook_labs.lab.python.questions import Question
+from warpbook_monitors.model_memory.attentions import Attention
 from warpbook_monitors.model_memory.description import Block, Model
 from warpbook_monitors.model_memory.layers import (
-    Attention,
     Embedding,
     Logits,
     Mlp,
     Norm,
 )
 from warpbook_monitors.model_memory.plan import Plan
-from warpbook_monitors.model_memory.stages import StageMemory, stage_memories
+from warpbook_monitors.model_memory.stage import StageMemory
+from warpbook_monitors.model_memory.stages import stage_memories
 
 Numbers = dict[str, Any]
 #: what a plan has, and the least and the most of each

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from warpbook_labs.lab.python.questions import Question
 from warpbook_monitors.model_memory.hugging_face import model_of_config
 from warpbook_monitors.model_memory.plan import Plan
-from warpbook_monitors.model_memory.stages import StageMemory, stage_memories
+from warpbook_monitors.model_memory.stage import StageMemory
+from warpbook_monitors.model_memory.stages import stage_memories
 
 Numbers = dict[str, Any]
 #: layers, hidden size, heads, heads of keys, head size, intermediate size, vocabulary
@@ -57,6 +58,8 @@ _CANDIDATES = 8
 #: what one layer has shows in few of them
 _DEPTHS = (2, 3), (8, 16, 32)
 _BLOCK_TOKENS = 16
+#: of a stored weight: here all parameters are quantized, without scales
+_BYTES = {"bf16": 2, "int8": 1, "int4": 0.5}
 #: counts are exact, but for what does not split evenly among GPUs; a peak is not
 _EXACT, _CLOSE, _PEAK = 1e-5, 0.01, 0.1
 
@@ -90,12 +93,12 @@ def _cache(config: Numbers, serving: Numbers) -> tuple[float, float]:
     plan = Plan(
         batch=serving["batch"],
         tokens=serving["tokens"],
-        dtype=serving["weights"],
         kv_dtype=serving["cache"],
         inference=True,
     )
     [memory] = stage_memories(model_of_config(config), plan)
-    return memory.needed["weights"], memory.needed["cache of keys and values"]
+    weights = _BYTES[serving["weights"]] * memory.parameters
+    return weights, memory.needed["cache of keys and values"]
 
 
 def _sequences(config: Numbers, serving: Numbers, room_bytes: int) -> int:
