@@ -169,6 +169,7 @@ export interface BareRun {
   readonly between: string[];
   readonly cautions: string[];
   readonly sentence: string;
+  readonly calibration: string;
 }
 
 /** Runs of the same code that were timed without the profiler. */

@@ -80,6 +80,7 @@ export const isBareRun: Shape<types.BareRun> = check.record<types.BareRun>({
   between: check.list(check.text, 20),
   cautions: check.list(check.text, 20),
   sentence: check.text,
+  calibration: check.text,
 }, {
   runs: 0,
   source: null,
@@ -87,6 +88,7 @@ export const isBareRun: Shape<types.BareRun> = check.record<types.BareRun>({
   between: [],
   cautions: [],
   sentence: "",
+  calibration: "",
 });
 
 export const isBareTimes: Shape<types.BareTimes> = check.record<types.BareTimes>({

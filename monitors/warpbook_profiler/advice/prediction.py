@@ -31,9 +31,6 @@ _OF_USE = 0.1
 #: times as long as with a host that takes no time: the host decides; and a range that
 #: is no wider is as good as a number
 _NEAR = 1.25
-#: the call of a launch is never shorter, and neither is a cell: a launch, a kernel, and
-#: the way back
-_LAUNCH_NS, _CELL_NS = 1_500.0, 10_000.0
 #: a bound that is shorter says no more than that
 _NEARLY_NOTHING_NS = 20_000.0
 #: the ends of the bare run's range differ by less where the GPU decides
@@ -86,7 +83,7 @@ class Prediction:
         #: of a host that takes next to no time: what is left is the GPU's
         self._no_host = replace(
             bare.low_times.scaled(0.0),
-            cost_ns=np.minimum(bare.low_times.cost_ns, _LAUNCH_NS),
+            cost_ns=np.minimum(bare.low_times.cost_ns, evidence.takes("launch").low_ns),
         )
         self._before_ns = [max(replayed.window_ns, 1.0) for replayed in unchanged]
 
@@ -149,7 +146,9 @@ class Prediction:
         left_ns = window_ns(edit.program(stalls=False), edit.times(self._no_host))
         is_by_host = windows_ns[1] > _NEAR * left_ns
         if is_bound:
-            windows_ns[0] = max(min(windows_ns[0], left_ns), _CELL_NS)
+            # no cell is shorter than a launch, a kernel, and the way back
+            least_ns = self._evidence.takes("round_trip").low_ns
+            windows_ns[0] = max(min(windows_ns[0], left_ns), least_ns)
         speeds = [
             before_ns / max(after_ns, 1.0)
             for before_ns, after_ns in zip(self._before_ns, windows_ns, strict=True)

@@ -34,8 +34,8 @@ _CHATTER = (b"USDT:", b"STAGE:", b"INFO:")
 _has_started_before = False
 _has_told_defaults = False
 _UNMEASURED = (
-    "Times after a change rest on the defaults of an H200: `warpbook limits` measures "
-    "this machine, in about a minute."
+    "Times of changes are the defaults of an H200: `warpbook limits` measures this "
+    "machine's, in about a minute."
 )
 
 

@@ -151,10 +151,7 @@ class Gathered:
     @property
     def text_size(self) -> int:
         """Count the letters of all different names, launches, operands, threads."""
-        texts = (
-            *(self.names, self.shapes, self.operands),
-            *(self.threads, self.processes),
-        )
+        texts = self.names, self.shapes, self.operands, self.threads, self.processes
         return sum(text.size for text in texts)
 
     def add(self, piece: Piece) -> None:

@@ -57,6 +57,8 @@ class BareRun(Struct, frozen=True):
     cautions: tuple[str, ...] = ()
     #: how long it takes and how that is known, in words
     sentence: str = ""
+    #: where the times that changes are predicted with come from, in words
+    calibration: str = ""
 
     @property
     def judged_ns(self) -> int:

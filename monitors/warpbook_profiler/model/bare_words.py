@@ -117,6 +117,8 @@ def figures(bare: BareRun) -> Iterator[tuple[str, str]]:
     if bare.host_share is not None:
         yield "Of the host's profiled time", units.share(bare.host_share)
     yield "Profiled", _ns(bare.profiled_ns)
+    if bare.calibration:
+        yield "Times of changes", bare.calibration
 
 
 def _basis(bare: BareRun) -> str:

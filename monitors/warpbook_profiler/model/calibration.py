@@ -75,9 +75,9 @@ class Calibration:
     @property
     def words(self) -> str:
         """Tell where the times come from."""
-        of = defaults() if self.measured is None else self.measured
-        what = "defaults of an" if self.measured is None else "measured on this"
-        return f"{what} {of.gpu.removeprefix('NVIDIA ')}"
+        if self.measured is None:
+            return f"defaults of an {defaults().gpu.removeprefix('NVIDIA ')}"
+        return f"measured on {self.measured.host} with torch {self.measured.torch}"
 
     def _ratio(self, name: str) -> float | None:
         """Give how many times as fast as this GPU the one of the defaults is."""
