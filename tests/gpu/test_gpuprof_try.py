@@ -246,13 +246,13 @@ def test_an_interrupt_leaves_everything_as_it_was(notebook: Notebook) -> None:
         "m = nn.Linear(2048, 2048).cuda()\n"
         "o = torch.optim.Adam(m.parameters())\n"
         "x = torch.randn(4096, 2048, device='cuda')\n"
-        "from warpbook.kernel.trying import turns\n"
+        "from warpbook.kernel.trying import copies, turns\n"
         "_turns = turns.take_turns\n"
         "def _late(*arguments):\n"
         "    stop = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
         "    threading.Timer(0.2, stop).start()\n"
         "    while True: _turns(*arguments)\n"
-        "_trials.take_turns = _late"
+        "copies.take_turns = _late"
     )
     notebook.run(
         "%%gpuprof -q -o p --try tf32 --try-seconds 20\n"

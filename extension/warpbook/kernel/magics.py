@@ -9,6 +9,7 @@ from warpbook.kernel.labs.lab_magic import lab, labquiz
 from warpbook.kernel.link.machine_feed import MachineFeed
 from warpbook.kernel.link.server_link import ServerLink
 from warpbook.kernel.profile.gpuadvise import GpuAdvise
+from warpbook.kernel.profile.gpuapply import GpuApply
 from warpbook.kernel.profile.gpulease import gpulease
 from warpbook.kernel.profile.gpuprof import CellProfiler
 from warpbook.kernel.profile.gpuwatch import GpuWatch
@@ -22,6 +23,7 @@ _MAGICS = (
     ("line", "gpuprof"),
     ("line", "gpu"),
     ("line", "gpuadvise"),
+    ("line", "gpuapply"),
     ("line", "gpulease"),
     ("line", "gpuwatch"),
     ("cell", "lab"),
@@ -45,6 +47,8 @@ def load(shell: Any) -> None:
     shell.register_magic_function(profiler.gpuprof, "line_cell", "gpuprof")
     advise = GpuAdvise(shell, profiler)
     shell.register_magic_function(advise.gpuadvise, "line", "gpuadvise")
+    apply = GpuApply(shell, profiler)
+    shell.register_magic_function(apply.gpuapply, "line", "gpuapply")
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link, profiler.profile_next)
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")

@@ -10,12 +10,14 @@ from warpbook.reports.checklist import groups_html
 from warpbook.reports.labs import LABS
 from warpbook.reports.pictures import memory_svg, roofline_svg
 from warpbook.reports.style import STYLE, colour_of
+from warpbook.reports.text import PLACE_IT
 from warpbook_monitors.plain_text import shortened
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.report_view import (
     CauseView,
     ChangeView,
+    EditedView,
     FigureGroup,
     Headline,
     LabelledFigure,
@@ -66,7 +68,7 @@ def report_html(
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
         f"<style>{STYLE}</style>{_verdict(view.headline)}{_time_bar(view.time)}"
         f"{_figures(view.figures)}{_notes(notes)}{cautions}{_changes(view.changes)}"
-        f"{_trials(trials)}{memory_svg(profile)}{code}{folded(*_causes(view.causes))}"
+        f"{_trials(trials)}{_edited(view.edited)}{memory_svg(profile)}{code}{folded(*_causes(view.causes))}"
         f"{folded('Checklist', answers)}{sections}{folded(*_groups(view.groups))}</div>"
     )
 
@@ -151,6 +153,14 @@ def _diff(lines: str) -> str:
 def _trials(trials: Sequence[LabelledFigure]) -> str:
     # it was asked for, so it is not folded
     return f"<h4>Tried on copies</h4>{_figures(trials)}" if trials else ""
+
+
+def _edited(edited: EditedView | None) -> str:
+    if edited is None:
+        return ""
+    diff = f"<pre>{escape(edited.diff)}</pre><p>{PLACE_IT}</p>" if edited.diff else ""
+    table = "" if edited.table is None else _table(edited.table)
+    return f"<h4>The edited cell</h4><p>{escape(edited.sentence)}</p>{diff}{table}"
 
 
 def _causes(causes: Sequence[CauseView]) -> tuple[str, str]:

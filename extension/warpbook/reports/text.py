@@ -8,11 +8,15 @@ from warpbook_monitors.plain_text import joined, labelled
 from warpbook_profiler.model.report_view import (
     CauseView,
     ChangeView,
+    EditedView,
     LabelledFigure,
     ReportTable,
     ReportView,
 )
 from warpbook_profiler.report.tables import as_lines
+
+#: where no button does it
+PLACE_IT = "%gpuapply puts it into the next cell."
 
 
 def report_text(view: ReportView, notes: Sequence[str] = ()) -> str:
@@ -54,6 +58,8 @@ def report_lines(
         yield ""
         yield "Tried on copies"
         yield from (f"{trial.name}: {trial.sentence}" for trial in view.trials)
+    if view.edited is not None:
+        yield from _edited(view.edited, width)
     if view.lines is not None:
         yield from as_lines([view.lines], width)
     if view.causes:
@@ -78,6 +84,17 @@ def _change(change: ChangeView) -> Iterator[str]:
     yield f"    {change.sentence}"
     yield f"    {change.evidence}"
     yield from (f"        {line}" for line in change.diff.splitlines())
+
+
+def _edited(edited: EditedView, width: int | None) -> Iterator[str]:
+    yield ""
+    yield "The edited cell"
+    yield edited.sentence
+    yield from (f"    {line}" for line in edited.diff.splitlines())
+    if edited.diff:
+        yield PLACE_IT
+    if edited.table is not None:
+        yield from as_lines([edited.table], width)
 
 
 def _cause(cause: CauseView) -> Iterator[str]:

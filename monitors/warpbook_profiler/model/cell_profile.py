@@ -13,7 +13,7 @@ from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.figures import CellVerdict, Finding, Metrics
 from warpbook_profiler.model.memory import MemoryUse
 from warpbook_profiler.model.pictures import MemoryCurve, Roof, RooflinePoint
-from warpbook_profiler.model.trials import Trial
+from warpbook_profiler.model.trials import Edited, Trial
 from warpbook_profiler.model.use import CpuTime
 
 
@@ -244,6 +244,8 @@ class CellProfile(Struct, frozen=True):
     bare: BareRun | None = None
     #: changes that were measured on copies of the cell's state, if that was asked for
     trials: tuple[Trial, ...] = ()
+    #: the cell after them, if edits of it were asked for
+    edited: Edited | None = None
     #: what to change, the one that gains most first
     changes: tuple[Change, ...] = ()
     #: who called whom, without the smallest parts

@@ -130,6 +130,17 @@ class TrialView(Struct, frozen=True):
     sentence: str
 
 
+class EditedView(Struct, frozen=True):
+    """The cell with changes made to its source."""
+
+    #: whether it is better, by measurement
+    sentence: str
+    #: the lines that differ; empty where no edit was made
+    diff: str
+    #: None where nothing was measured
+    table: ReportTable | None
+
+
 class ReportView(Struct, frozen=True):
     """A report from its headline to its last table."""
 
@@ -144,6 +155,8 @@ class ReportView(Struct, frozen=True):
     #: the one that gains most first
     changes: tuple[ChangeView, ...]
     trials: tuple[TrialView, ...]
+    #: None where nobody asked for edits
+    edited: EditedView | None
     #: the lines of the code with their times, if that was asked for
     lines: ReportTable | None
     #: the one that explains most first

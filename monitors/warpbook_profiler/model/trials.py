@@ -79,6 +79,19 @@ class Trial(Struct, frozen=True):
     promised: tuple[float, float] | None = None
 
 
+class Edited(Struct, frozen=True):
+    """The cell with changes made to its source, as trials beside it measured them."""
+
+    #: what it comes to, in words
+    sentence: str
+    #: names of the changes that are made
+    changes: tuple[str, ...] = ()
+    #: the whole source after them; empty where none was made
+    code: str = ""
+    #: against the cell as it is, as the lines of a unified diff
+    diff: str = ""
+
+
 def outcome_of(speed: Interval) -> Outcome:
     """Judge by the whole interval."""
     if speed.low >= 1 + LEAST_GAIN:
@@ -105,7 +118,7 @@ def measured(
 
     Args:
         name: of the change.
-        what: the code that makes it, in a person's own cell.
+        what: the code that makes it, in a person's own cell; may be empty.
         speed: of the changed cell, over the unchanged one's.
         unchanged_ns: the median of the unchanged runs.
         changed_ns: the median of the changed ones.
@@ -117,12 +130,12 @@ def measured(
     times = (
         f"{units.duration_ns(changed_ns)} instead of {units.duration_ns(unchanged_ns)}"
     )
-    interval = f"{_times(speed.low)} to {_times(speed.high)} times as fast"
+    interval = f"{ratios((speed.low, speed.high))} times as fast"
     said = [f"{outcome.capitalize()}: {times} ({interval} at 95 %, {pairs:,} pairs)."]
     if promise is not None:
         said.append(_promise_words(promise, unchanged_ns))
     said.append(difference_words(difference))
-    if outcome == "faster":
+    if outcome == "faster" and what:
         said.append(what)
     return Trial(
         name,
@@ -140,8 +153,7 @@ def measured(
 def _promise_words(promise: Promise, unchanged_ns: int) -> str:
     if promise.bound_ns is not None:
         return f"Promised: not below {units.duration_ns(promise.bound_ns)}."
-    low, high = promise.speed
-    words = f"Promised: {_times(low)} to {_times(high)} times"
+    words = f"Promised: {ratios(promise.speed)} times"
     ratio = promise.bare_ns / unchanged_ns if unchanged_ns > 0 else 1.0
     if 1 / _SAME_RUN <= ratio <= _SAME_RUN:
         return f"{words}."
@@ -173,5 +185,6 @@ def difference_words(difference: OutputDifference) -> str:
     return f"The results are the same but for rounding: {largest}."
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.3g}" if ratio < 100 else f"{ratio:,.0f}"
+def ratios(ends: tuple[float, float]) -> str:
+    """Write how many times, at least and at most."""
+    return " to ".join(f"{end:.3g}" if end < 100 else f"{end:,.0f}" for end in ends)

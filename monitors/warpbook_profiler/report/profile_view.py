@@ -27,6 +27,7 @@ from warpbook_profiler.model.report_view import (
 )
 from warpbook_profiler.report import cpu_words as cpu_words
 from warpbook_profiler.report import figure_groups, tables
+from warpbook_profiler.report.edited import edited_view
 from warpbook_profiler.report.headline_figures import headline_figures
 from warpbook_profiler.verdict.leading_cause import shares_by_kind
 
@@ -51,6 +52,7 @@ def view_of(profile: CellProfile, labs: Labs) -> ReportView:
             TrialView(trial.name, trial.outcome, trial.sentence)
             for trial in profile.trials
         ),
+        edited=edited_view(profile),
         lines=tables.lines(profile.lines) if profile.lines else None,
         causes=cause_views(profile.findings, labs),
         sections=_sections(profile),

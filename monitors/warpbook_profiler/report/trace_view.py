@@ -40,6 +40,7 @@ def view_of_trace(report: TraceReport, labs: Labs) -> ReportView:
         warnings=(*report.completeness.warnings, *cautions),
         changes=change_views(report.changes),
         trials=(),
+        edited=None,
         lines=None,
         causes=cause_views(report.findings, labs),
         sections=_sections(report),

@@ -175,6 +175,9 @@ class Technique:
     experiments: tuple[type[Experiment], ...] = ()
     #: why `--try` has no change of these names; empty where it has
     untried: str = ""
+    #: by a change's name: what results may differ by, relative to the largest value,
+    #: where it computes in a smaller dtype
+    roundings: Mapping[str, float] = field(default_factory=dict)
     #: the package that brings it; empty for warpbook
     package: str = ""
 

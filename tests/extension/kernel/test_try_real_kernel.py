@@ -13,13 +13,13 @@ SETUP = (
 )
 CELL = "opt.zero_grad(); layer(x).square().mean().backward(); opt.step()"
 INTERRUPTED = (
-    "from warpbook.kernel.trying import trials\n"
-    "_turns = trials.take_turns\n"
+    "from warpbook.kernel.trying import copies\n"
+    "_turns = copies.take_turns\n"
     "def _endless(*arguments):\n"
     "    stop = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
     "    threading.Timer(0.2, stop).start()\n"
     "    while True: _turns(*arguments)\n"
-    "trials.take_turns = _endless"
+    "copies.take_turns = _endless"
 )
 
 
@@ -45,6 +45,6 @@ def test_trials_in_a_real_kernel(kernel: Any, ingest: Any) -> None:
     reply, outputs = kernel.run("opt.state[layer.weight]['step'].item()")
     assert outputs[0]["data"]["text/plain"] == "2.0"
     # and the kernel is as it was for the next one
-    kernel.run("trials.take_turns = _turns")
+    kernel.run("copies.take_turns = _turns")
     kernel.run(f"%%gpuprof -q --try fused-optimizer\n{CELL}")
     assert ingest.reports[-1].profile.trials[0].refused is None

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 from IPython.display import display
 
 from warpbook.kernel.link.allocator import gpu_uuid
@@ -25,7 +24,6 @@ from warpbook_profiler.checklist.process import state_of_this_process
 from warpbook_profiler.compare.compare import Comparison, compare, shortened
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.errors import TraceError
-from warpbook_profiler.model.trials import Trial
 
 if TYPE_CHECKING:
     from warpbook.kernel.live.live_cell import LiveCell
@@ -64,13 +62,13 @@ class Delivery:
         options: Options,
         ran: Ran,
         previous: Profile | None = None,
-        try_changes: Callable[[CellProfile], tuple[Trial, ...]] | None = None,
+        on_copies: Callable[[CellProfile], CellProfile] | None = None,
     ) -> Profile | TraceError:
         """Show the profile, or why there is none; give the one or the other.
 
         Args:
             previous: the profile of the same code's run before.
-            try_changes: measures changes to the code, once it has run well.
+            on_copies: adds what changes to the code give, once it has run well.
         """
         # whatever happens now, an older profile is not taken for this one
         self._keep(options, None)
@@ -88,8 +86,8 @@ class Delivery:
         except KeyboardInterrupt:
             display(Notice("No profile of this code: the reading was interrupted."))
             raise
-        if try_changes is not None and ran.status == "ok":
-            finished = _with_trials(finished, try_changes)
+        if on_copies is not None and ran.status == "ok":
+            finished = _with_trials(finished, on_copies)
         if runs.not_saved is not None:
             display(Notice(runs.not_saved))
         ran = replace(ran, title=_title(ran, options, finished.figures))
@@ -187,16 +185,14 @@ def _title(ran: Ran, options: Options, figures: CellProfile) -> str:
 
 
 def _with_trials(
-    finished: FastestRun, try_changes: Callable[[CellProfile], tuple[Trial, ...]]
+    finished: FastestRun, on_copies: Callable[[CellProfile], CellProfile]
 ) -> FastestRun:
     """Add what changes gave; what they can't put back is told above the report."""
     try:
-        trials = try_changes(finished.figures)
+        return dataclasses.replace(finished, figures=on_copies(finished.figures))
     except TraceError as problem:
         display(Notice(str(problem)))
         return finished
-    figures = msgspec.structs.replace(finished.figures, trials=trials)
-    return dataclasses.replace(finished, figures=figures)
 
 
 def _gpus(finished: FastestRun) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from IPython.core.error import InputRejected, UsageError
 from IPython.core.magic import needs_local_scope, no_var_expand
 from IPython.core.magic_arguments import magic_arguments, parse_argstring
@@ -258,7 +259,7 @@ class CellProfiler:
             session.hooks.close()
             ran = Ran(session.title, status)
             self._delivery.deliver(
-                session.runs, options, ran, try_changes=self._trying(session)
+                session.runs, options, ran, on_copies=self._on_copies(session)
             )
         return value
 
@@ -280,7 +281,7 @@ class CellProfiler:
         )
         previous = self._previous.get(session.key)
         profile = self._delivery.deliver(
-            session.runs, session.options, ran, previous, self._trying(session)
+            session.runs, session.options, ran, previous, self._on_copies(session)
         )
         is_whole = isinstance(session.runs, Runs)
         self.newest = profile if isinstance(profile, Profile) else None
@@ -290,25 +291,31 @@ class CellProfiler:
             while len(self._previous) > _MOST_PREVIOUS:
                 self._previous.popitem(last=False)
 
-    def _trying(
+    def _on_copies(
         self, session: Session
-    ) -> Callable[[CellProfile], tuple[Trial, ...]] | None:
-        """Give what measures changes to the code; None if nobody asks for it."""
-        name = session.options.tried
-        if name is None:
+    ) -> Callable[[CellProfile], CellProfile] | None:
+        """Give what adds trials to a report; None if nobody asks for any."""
+        options, code = session.options, session.code
+        if options.tried is None and options.applied is None:
             return None
 
-        def try_changes(profile: CellProfile) -> tuple[Trial, ...]:
-            # it needs torch
+        def on_copies(profile: CellProfile) -> CellProfile:
+            # these need torch
+            from warpbook.kernel.profile import applying
             from warpbook.kernel.trying import trials as trying
 
-            seconds = session.options.try_seconds
+            seconds = options.try_seconds
+            if options.applied is not None:
+                edited: CellProfile = applying.apply_changes(
+                    self._shell, code, options.applied, seconds, profile
+                )
+                return edited
             trials: tuple[Trial, ...] = trying.try_changes(
-                self._shell, session.code, name, seconds, profile
+                self._shell, code, options.tried or "", seconds, profile
             )
-            return trials
+            return msgspec.structs.replace(profile, trials=trials)
 
-        return try_changes
+        return on_copies
 
     def _begin(
         self,

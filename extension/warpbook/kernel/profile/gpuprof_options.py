@@ -45,6 +45,8 @@ class Options:
     share: float = DEFAULT_SHARE
     #: the change to try on copies, or all; None for none
     tried: str | None = None
+    #: the change to apply, empty for the first, or all; None for none
+    applied: str | None = None
     #: what all trials may take
     try_seconds: float = DEFAULT_TRY_SECONDS
 
@@ -136,11 +138,23 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
                 "compile, or all that fit.",
             ),
             argument(
+                "--apply",
+                dest="applied",
+                metavar="NAME",
+                nargs="?",
+                const="",
+                default=None,
+                type=_change,
+                help="Show the cell edited by a change that the report advises, or by "
+                "all that gain, one after the other, measured on copies of the cell's "
+                "state; the first change if left out.",
+            ),
+            argument(
                 "--try-seconds",
                 metavar="SECONDS",
                 type=float,
                 default=None,
-                help="What the trials may take; 60 if left out.",
+                help="What the trials of --try or --apply may take; 60 if left out.",
             ),
         )
     ):
@@ -165,6 +179,20 @@ def _experiment(name: str) -> str:
     raise argparse.ArgumentTypeError(
         f"{name[:60]!r} can't be tried.{why} These can: {', '.join(names)}."
     )
+
+
+def _change(name: str) -> str:
+    """Return the name of a change that can be advised, or of all.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    # it needs NumPy, which takes long to import
+    from warpbook_profiler.techniques.registry import techniques
+
+    if name == ALL or any(name in technique.names for technique in techniques()):
+        return name
+    raise argparse.ArgumentTypeError(f"No report advises {name[:60]!r}.")
 
 
 def checked(options: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
@@ -193,11 +221,14 @@ def checked(options: argparse.Namespace, variables: Mapping[str, Any]) -> Option
         or options.save is not None
         or options.vs is not None
         or options.tried is not None
+        or options.applied is not None
     ):
         raise UsageError(
             "%%gpuprof --live profiles parts of one run: it goes with -q, -o and "
             "--share only."
         )
+    if options.tried is not None and options.applied is not None:
+        raise UsageError("%%gpuprof --apply tries what it applies: leave --try out.")
     return Options(
         quiet=options.quiet,
         output=name,
@@ -211,7 +242,10 @@ def checked(options: argparse.Namespace, variables: Mapping[str, Any]) -> Option
         live=options.live,
         share=share,
         tried=options.tried,
-        try_seconds=_checked_try_seconds(options.try_seconds, options.tried),
+        applied=options.applied,
+        try_seconds=_checked_try_seconds(
+            options.try_seconds, options.tried, options.applied
+        ),
     )
 
 
@@ -238,12 +272,12 @@ def checked_share(share: float | None, live: bool) -> float:
     return share
 
 
-def _checked_try_seconds(seconds: float | None, tried: str | None) -> float:
-    """Give the time for trials, if there are any."""
+def _checked_try_seconds(seconds: float | None, *names: str | None) -> float:
+    """Give the time for trials, if there are any of a name."""
     if seconds is None:
         return DEFAULT_TRY_SECONDS
-    if tried is None:
-        raise UsageError("--try-seconds is for the trials of --try.")
+    if not any(name is not None for name in names):
+        raise UsageError("--try-seconds is for the trials of --try and --apply.")
     if not 0 < seconds <= _MOST_TRY_SECONDS:
         raise UsageError(
             f"--try-seconds wants a number above 0, of at most {_MOST_TRY_SECONDS:,}."

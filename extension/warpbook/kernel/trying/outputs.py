@@ -49,14 +49,17 @@ def collect(snapshot: Snapshot, last: Any) -> Outputs:
         for name, value in snapshot.names.changed().items():
             if not name.startswith("_"):
                 _add(outputs, name, value)
-        for path, changed in snapshot.changed():
+        for path, changed in (*snapshot.changed(), *snapshot.objects.changed()):
             _add(outputs, path, changed)
         _add(outputs, LAST_VALUE, last)
     return outputs
 
 
 def compare(
-    unchanged: Outputs, changed: Outputs, again: Outputs | None = None
+    unchanged: Outputs,
+    changed: Outputs,
+    again: Outputs | None = None,
+    rounding: float = 0.0,
 ) -> OutputDifference:
     """Tell how far results differ, and whether more than rounding explains.
 
@@ -64,11 +67,12 @@ def compare(
         unchanged: of a run of the cell as it is.
         changed: of a run with a change.
         again: of another run of the cell as it is.
+        rounding: of the change's own dtype, relative to a tensor's largest value.
     """
     missing = sorted(unchanged.keys() ^ changed.keys())
     if missing:
         return _mismatch(f"{missing[0]} is not a result of both", len(unchanged))
-    worst: tuple[float, str, _Compared, float] | None = None
+    worst: tuple[float, str, _Compared, float, float] | None = None
     for name, before in unchanged.items():
         result = _compare(before, changed[name])
         if result.mismatch is not None:
@@ -76,22 +80,23 @@ def compare(
         noise = 0.0
         if again is not None and name in again:
             noise = _compare(before, again[name]).relative
-        allowed = max(result.expected, 2 * noise)
+        expected = max(result.expected, rounding if result.expected else 0.0)
+        allowed = max(expected, 2 * noise)
         excess = result.relative / allowed if allowed else result.relative * np.inf
         # what is no difference at all is no number times infinity
         excess = 0.0 if result.relative == 0 else excess
         if worst is None or excess > worst[0]:
-            worst = (excess, name, result, noise)
+            worst = (excess, name, result, expected, noise)
     if worst is None:
         return OutputDifference("", "", 0, 0.0, 0.0, 0.0, 0.0, False)
-    excess, name, result, noise = worst
+    excess, name, result, expected, noise = worst
     return OutputDifference(
         name,
         result.dtype,
         len(unchanged),
         result.absolute,
         result.relative,
-        result.expected,
+        expected,
         noise,
         excess > 1,
     )

@@ -39,6 +39,6 @@ class StateLost(TraceError):
         shown = ", ".join(names[:10])
         more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
         super().__init__(
-            f"After --try these are not as they were: {shown}{more}. Run the cells "
+            f"After trials these are not as they were: {shown}{more}. Run the cells "
             "that make them again."
         )

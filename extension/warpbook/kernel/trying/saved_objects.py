@@ -96,6 +96,16 @@ class SavedObjects:
         for _, generator, state in self._generators:
             _set_state(generator, state)
 
+    def changed(self) -> list[tuple[str, Any]]:
+        """Give lists and dicts with names of their own that hold something else."""
+        return [
+            (saved.path, saved.value)
+            for saved in self._containers
+            if saved.path.isidentifier()
+            and isinstance(saved.value, (list, dict))
+            and not saved.is_same()
+        ]
+
     def differences(self) -> list[str]:
         """Name those that are not as they were; none after `restore`."""
         return [
@@ -113,11 +123,11 @@ class SavedObjects:
 class _SavedContainer:
     def __init__(self, path: str, value: Any) -> None:
         self.path = path
-        self._value = value
+        self.value = value
         self._then: Any = _items(value)
 
     def is_same(self) -> bool:
-        value, then = self._value, self._then
+        value, then = self.value, self._then
         if isinstance(value, dict):
             return _is_same_dict(value, then)
         if isinstance(value, bytearray):
@@ -131,7 +141,7 @@ class _SavedContainer:
     def restore(self) -> None:
         if self.is_same():
             return
-        value, then = self._value, self._then
+        value, then = self.value, self._then
         if isinstance(value, collections.OrderedDict):
             # its order is kept beside the dict's own
             collections.OrderedDict.clear(value)

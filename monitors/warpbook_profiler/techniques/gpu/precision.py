@@ -332,4 +332,6 @@ TECHNIQUE = Technique(
     rule=precision,
     questions=(TENSOR_CORES, MIXED_PRECISION),
     experiments=(Tf32, Bf16),
+    # twice their epsilon, as of results in half precision; of float32 64 times
+    roundings={"tf32": 2**-9, "bf16": 2**-6, "float32": 2**-17},
 )

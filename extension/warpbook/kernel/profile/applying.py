@@ -1,0 +1,206 @@
+"""`%%gpuprof --apply`: edits of the cell's source, each measured on copies.
+
+Advice is for one source. After an edit that gains, the edited cell is profiled on
+copies, and what the report of that advises comes next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from warpbook.kernel.runs.bare_times import bare_times
+from warpbook.kernel.runs.recording import Recording, RunRecord
+from warpbook.kernel.trying import ALL
+from warpbook.kernel.trying.edits import EditedCell, run_on_copies, try_edit
+from warpbook.kernel.trying.refusals import StateLost
+from warpbook.kernel.trying.trials import EVERY_CHANGE, promise_of
+from warpbook_monitors import units
+from warpbook_profiler.advice.source_edit import changed_lines
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.model.errors import TraceError
+from warpbook_profiler.model.trials import Edited, Trial, refused
+
+#: of several changes each must be so many times as fast as the cell before it
+_LEAST_GAIN = 1.05
+_MOST_EDITS = 10
+#: of the time that is left, what one of them may take
+_SHARE = 1 / 3
+
+
+def apply_changes(
+    shell: Any, code: str, name: str, seconds: float, profile: CellProfile
+) -> CellProfile:
+    """Add to a report what edits of the cell gave, and the cell with them.
+
+    Args:
+        shell: in whose namespace the cell has just run.
+        code: its source.
+        name: of a change; empty for the first that has an edit, "all" for one after the
+            other.
+        seconds: how long all of it may take; what was begun is ended.
+        profile: of the cell.
+
+    Raises:
+        StateLost: what the person had could not be put back.
+    """
+    applying = _Applying(shell, _plain(code), seconds)
+    edited = applying.edited(name, profile)
+    return msgspec.structs.replace(
+        profile, trials=tuple(applying.trials), edited=edited
+    )
+
+
+class _Applying:
+    def __init__(self, shell: Any, source: str, seconds: float) -> None:
+        self._shell = shell
+        self._source = source
+        self._deadline_s = time.monotonic() + seconds
+        self.trials: list[Trial] = []
+        #: the source with the changes that gained, their names, and what they gave
+        #: together
+        self._code = source
+        self._kept: list[str] = []
+        self._gave: Trial | None = None
+
+    def edited(self, name: str, profile: CellProfile) -> Edited:
+        """Give the cell with the changes that were asked for."""
+        mine = [change for change in profile.changes if name in ("", ALL, change.name)]
+        first = next(filter(_is_edit, mine), None)
+        if first is None:
+            return Edited(_why_none(name, mine))
+        try:
+            if name == ALL:
+                self._try_all(profile)
+            else:
+                self._try(first, profile, self._left_s)
+        except KeyboardInterrupt:
+            self.trials.append(refused(name or first.name, "it was interrupted."))
+        if self._kept:
+            return self._made(self._code, self._kept, self._gave)
+        measured = any(trial.refused is None for trial in self.trials)
+        if name == ALL and measured:
+            return Edited("No edit is made: none gains 5 %.")
+        return self._made(_plain(first.code), [first.name], self.trials[0])
+
+    def _try_all(self, profile: CellProfile) -> None:
+        tried = set[str]()
+        while change := _next(profile, tried):
+            tried.add(change.code)
+            trial, times_ns = self._try(change, profile, self._left_s * _SHARE)
+            if not _gains(trial):
+                continue
+            self._code, self._gave = _plain(change.code), trial
+            self._kept.append(change.name)
+            if len(self._kept) == _MOST_EDITS:
+                break
+            try:
+                profile = self._profiled(profile, times_ns)
+            except StateLost:
+                raise
+            except TraceError as problem:
+                self.trials.append(refused(EVERY_CHANGE, str(problem)))
+                break
+        if len(self._kept) > 1:
+            # a product of their gains would add up what each of them is off
+            self._gave = None
+            cell = EditedCell(self._source, self._code, self._kept)
+            self._gave, _ = try_edit(self._shell, cell, ALL, self._left_s, profile)
+            self.trials.append(self._gave)
+
+    def _try(
+        self, change: Change, profile: CellProfile, seconds: float
+    ) -> tuple[Trial, tuple[int, ...]]:
+        cell = EditedCell(self._code, _plain(change.code), [change.name])
+        promise = promise_of(profile, change.name)
+        trial, times_ns = try_edit(
+            self._shell, cell, change.name, seconds, profile, promise
+        )
+        self.trials.append(trial)
+        return trial, times_ns
+
+    def _profiled(self, profile: CellProfile, times_ns: tuple[int, ...]) -> CellProfile:
+        """Profile the edited cell on copies.
+
+        Args:
+            profile: of the cell before the edit.
+            times_ns: of the edited cell's runs.
+
+        Raises:
+            TraceError: there is no profile, or the state was lost.
+        """
+        records: list[RunRecord] = []
+
+        def recorded(run: Callable[[], Any]) -> Any:
+            recording = Recording(memory=False)
+            recording.start()
+            try:
+                value = run()
+            except BaseException:
+                recording.discard()
+                raise
+            records.append(recording.stop())
+            return value
+
+        run_on_copies(self._shell, self._code, profile, recorded)
+        (record,) = records
+        bare = bare_times(times_ns, "repeats")
+        run = dataclasses.replace(record.run, bare=bare, source=self._code)
+        return dataclasses.replace(record, run=run).figures(())
+
+    @property
+    def _left_s(self) -> float:
+        return self._deadline_s - time.monotonic()
+
+    def _made(self, code: str, changes: list[str], gave: Trial | None) -> Edited:
+        diff = changed_lines(self._source, code)
+        return Edited(_sentence(gave), tuple(changes), code, diff)
+
+
+def _is_edit(change: Change) -> bool:
+    return bool(change.code) and not change.gains_nothing
+
+
+def _next(profile: CellProfile, tried: set[str]) -> Change | None:
+    """Give the first change that was not tried on this source."""
+    edits = filter(_is_edit, profile.changes)
+    return next((change for change in edits if change.code not in tried), None)
+
+
+def _gains(trial: Trial) -> bool:
+    if trial.speed is None or trial.difference is None or trial.difference.differs:
+        return False
+    return trial.outcome == "faster" and trial.speed.ratio >= _LEAST_GAIN
+
+
+def _why_none(name: str, changes: list[Change]) -> str:
+    if name not in ("", ALL) and not changes:
+        return f"No edit is made: the report does not advise {name}."
+    if not changes:
+        return "No edit is made: the report advises no change."
+    names = ", ".join(change.name for change in changes)
+    return f"No edit is made: none is sure to keep what the cell computes ({names})."
+
+
+def _sentence(trial: Trial | None) -> str:
+    if trial is None:
+        return "Not measured as a whole."
+    if trial.difference is None or trial.unchanged_ns is None:
+        return f"Not measured: {trial.refused}"
+    if trial.difference.differs:
+        return "Not shown as better: its results differ from the cell's."
+    if trial.outcome != "faster" or trial.changed_ns is None:
+        return f"Not shown as better: {trial.outcome}."
+    changed, unchanged = map(units.duration_ns, (trial.changed_ns, trial.unchanged_ns))
+    return f"Better: {changed} instead of {unchanged}, with the cell's results."
+
+
+def _plain(source: str) -> str:
+    """Give a cell's source without the line of `%%gpuprof`."""
+    first, _, rest = source.partition("\n")
+    return rest if first.startswith("%%gpuprof") else source

@@ -1,0 +1,201 @@
+"""Cells that run on copies: what they reach is kept, and put back after each run."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+import torch
+
+from warpbook.kernel.trying.guard import guarded
+from warpbook.kernel.trying.outputs import Outputs, collect
+from warpbook.kernel.trying.reach import Reached, reach
+from warpbook.kernel.trying.refusals import NotIsolated, Refused, StateLost
+from warpbook.kernel.trying.side_effects import check
+from warpbook.kernel.trying.snapshot import Snapshot
+from warpbook.kernel.trying.source import Body, RunnableBody
+from warpbook.kernel.trying.turns import (
+    Changed,
+    Times,
+    planned_pairs,
+    run_once,
+    take_turns,
+)
+from warpbook_profiler.capture.torch_gpus import used_devices
+from warpbook_profiler.compare.paired_ratio import speed_ratio
+from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.trials import OutputDifference, Promise, Trial, measured
+from warpbook_profiler.techniques.technique import Applied
+
+#: what a cell may raise; an interrupt is for all trials
+PROBLEMS = (Exception, SystemExit)
+
+_Seen = TypeVar("_Seen")
+
+
+class Copies:
+    """A namespace whose state is put back after each run."""
+
+    def __init__(
+        self, namespace: dict[str, Any], reached: Reached, snapshot: Snapshot
+    ) -> None:
+        """Take what was kept."""
+        self.namespace = namespace
+        self.reached = reached
+        self._snapshot = snapshot
+
+    def first_run(
+        self, body: Body, around: AbstractContextManager[_Seen]
+    ) -> tuple[RunnableBody, _Seen]:
+        """Run a body, stopped at the first thing that can't be undone.
+
+        Args:
+            body: of a cell.
+            around: watches the run; what it gives is returned beside the body.
+
+        Raises:
+            Refused: it was stopped, or does not run a second time.
+        """
+        runnable, noted = body.compiled(), list[_Seen]()
+
+        def run() -> Any:
+            with around as seen, guarded(body.filename):
+                value = runnable.run(self.namespace)
+            noted.append(seen)
+            return value
+
+        try:
+            self.run(lambda: nullcontext(Applied(run)))
+        except (Refused, StateLost):
+            raise
+        except PROBLEMS as problem:
+            raise Refused(
+                f"the cell does not run a second time: it {raised(problem)}."
+            ) from None
+        return runnable, noted[0]
+
+    def run(self, side: Changed) -> None:
+        """Run once."""
+        run_once(self._snapshot, side)
+
+    def look(self, side: Changed) -> Outputs:
+        """Run once and copy the results."""
+        _, outputs = run_once(
+            self._snapshot, side, lambda last: collect(self._snapshot, last)
+        )
+        result: Outputs = outputs
+        return result
+
+    def compared(
+        self,
+        unchanged: Changed,
+        changed: Changed,
+        results: Callable[[Outputs], OutputDifference],
+        warm_ups: int,
+        seconds: float,
+    ) -> tuple[Times, OutputDifference]:
+        """Run two sides in turns.
+
+        Args:
+            unchanged: one side.
+            changed: the other.
+            results: compares those of the changed side with those of the unchanged.
+            warm_ups: runs of the changed side, in which things are compiled and chosen.
+            seconds: what all of it may take.
+
+        Raises:
+            Refused: too few pairs fit the time.
+        """
+        deadline_s = time.monotonic() + seconds
+        for _ in range(warm_ups - 1):
+            self.run(changed)
+        difference = results(self.look(changed))
+        # one more of each tells what a pair takes, with all that is put back
+        since_s = time.monotonic()
+        for side in (unchanged, changed):
+            self.run(side)
+        pair_s = time.monotonic() - since_s
+        pairs = planned_pairs(pair_s, deadline_s - time.monotonic())
+        times = take_turns(self._snapshot, unchanged, changed, pairs, deadline_s)
+        return times, difference
+
+
+@contextlib.contextmanager
+def copies(
+    namespace: dict[str, Any], bodies: Sequence[Body], profile: CellProfile
+) -> Iterator[Copies]:
+    """Keep all that cells can change; at the end it is as it was.
+
+    Args:
+        namespace: the person's.
+        bodies: of the cells.
+        profile: of one of them.
+
+    Raises:
+        Refused: a cell can't be run on copies.
+        StateLost: what the person had could not be put back.
+    """
+    reserved_bytes = _reserved_bytes()
+    try:
+        for body in bodies:
+            check(body, namespace)
+        reached = reach(frozenset().union(*(body.names for body in bodies)), namespace)
+        if reached.problems:
+            path, reason = reached.problems[0]
+            raise NotIsolated(f"works with {path}, which {reason}")
+        snapshot = Snapshot(namespace, reached, _room_bytes(profile))
+        try:
+            yield Copies(namespace, reached, snapshot)
+        finally:
+            snapshot.restore()
+            lost = snapshot.differences()
+            if lost:
+                raise StateLost(lost)
+    finally:
+        # what the copies took is the driver's again
+        if _reserved_bytes() > reserved_bytes:
+            torch.cuda.empty_cache()
+
+
+def trial_of(
+    name: str,
+    what: str,
+    times: Times,
+    difference: OutputDifference,
+    promise: Promise | None,
+) -> Trial:
+    """Tell what a change gave; see `measured`."""
+    return measured(
+        name,
+        what,
+        speed_ratio(times.unchanged_ns, times.changed_ns),
+        round(statistics.median(times.unchanged_ns)),
+        round(statistics.median(times.changed_ns)),
+        len(times.changed_ns),
+        difference,
+        promise,
+    )
+
+
+def raised(problem: BaseException) -> str:
+    """Say what a cell raised, to go after "it"."""
+    said = str(problem).strip().partition("\n")[0]
+    name = type(problem).__name__
+    return f"raised {name}: {said:.200}" if said else f"raised {name}"
+
+
+def _room_bytes(profile: CellProfile) -> int:
+    """Give what a run needs on the GPU beside what lies there now."""
+    if profile.peak_allocated_bytes is None:
+        return 0
+    allocated: int = sum(map(torch.cuda.memory_allocated, used_devices()))
+    return max(profile.peak_allocated_bytes - allocated, 0)
+
+
+def _reserved_bytes() -> int:
+    total_bytes: int = sum(map(torch.cuda.memory_reserved, used_devices()))
+    return total_bytes
