@@ -58,6 +58,7 @@ BOUNDS = {
     "DeviceSpan.conditions": 20,
     "Devices.absences": 200,
     "Devices.devices": 200,
+    "Edited.changes": 100,
     "EventFacts.dims": 100,
     "EventFacts.dims[]": 100,
     "EventFacts.dtypes": 100,

@@ -1,6 +1,6 @@
 """Code for a kernel that compares a person's state before and after all trials.
 
-It leaves in `_states` one list for each `%%gpuprof --try`: the keys of what differs.
+It leaves in `_states` one list for each `--try` and `--apply`: the keys of what differs.
 """
 
 from __future__ import annotations
@@ -9,24 +9,29 @@ _CODE = """
 import sys
 sys.path.insert(0, ROOT)
 from tests.extension.kernel.state_digest import digest as _digest
+from warpbook.kernel.profile import applying as _applying
 from warpbook.kernel.trying import trials as _trials
-_states, _really = [], getattr(_trials, "_really", _trials.try_changes)
-_trials._really = _really
-def _watched(shell, *arguments):
-    def now():
-        torch.cuda.synchronize()
-        seen = {k: v for k, v in shell.user_ns.items() if not k.startswith("_")}
-        told = _digest(seen)
-        told["GPU's random state"] = torch.cuda.get_rng_state().tolist()
-        return told
-    before = now()
-    try:
-        return _really(shell, *arguments)
-    finally:
-        after = now()
-        _states.append([key for key in before.keys() | after.keys()
-                        if before.get(key) != after.get(key)])
-_trials.try_changes = _watched
+_states = []
+def _watch(module, name):
+    really = getattr(module, "_really", getattr(module, name))
+    module._really = really
+    def watched(shell, *arguments):
+        def now():
+            torch.cuda.synchronize()
+            seen = {k: v for k, v in shell.user_ns.items() if not k.startswith("_")}
+            told = _digest(seen)
+            told["GPU's random state"] = torch.cuda.get_rng_state().tolist()
+            return told
+        before = now()
+        try:
+            return really(shell, *arguments)
+        finally:
+            after = now()
+            _states.append([key for key in before.keys() | after.keys()
+                            if before.get(key) != after.get(key)])
+    setattr(module, name, watched)
+_watch(_trials, "try_changes")
+_watch(_applying, "apply_changes")
 """
 
 

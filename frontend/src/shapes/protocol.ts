@@ -344,6 +344,7 @@ export interface CellProfile {
   readonly memory_curves: MemoryCurve[];
   readonly bare: BareRun | null;
   readonly trials: Trial[];
+  readonly edited: Edited | null;
   readonly changes: Change[];
   readonly call_tree: CallNode[];
   readonly modules: GroupRow[];
@@ -658,6 +659,23 @@ export interface Devices {
 export interface DurationCell {
   readonly type: 'duration';
   readonly duration_ns: number;
+}
+
+/**
+ * The cell with changes made to its source, as trials beside it measured them.
+ */
+export interface Edited {
+  readonly sentence: string;
+  readonly changes: string[];
+  readonly code: string;
+  readonly diff: string;
+}
+
+/** The cell with changes made to its source. */
+export interface EditedView {
+  readonly sentence: string;
+  readonly diff: string;
+  readonly table: ReportTable | null;
 }
 
 /** The last client message was refused; the stream goes on. */
@@ -1304,6 +1322,7 @@ export interface ReportView {
   readonly warnings: string[];
   readonly changes: ChangeView[];
   readonly trials: TrialView[];
+  readonly edited: EditedView | null;
   readonly lines: ReportTable | null;
   readonly causes: CauseView[];
   readonly sections: TableSection[];

@@ -200,6 +200,17 @@ export const isCpuTime: Shape<types.CpuTime> = check.record<types.CpuTime>({
   bare: null,
 });
 
+export const isEdited: Shape<types.Edited> = check.record<types.Edited>({
+  sentence: check.text,
+  changes: check.list(check.text, 100),
+  code: check.text,
+  diff: check.text,
+}, {
+  changes: [],
+  code: "",
+  diff: "",
+});
+
 export const isFinding: Shape<types.Finding> = check.record<types.Finding>({
   kind: check.text,
   explains_ns: check.whole,
@@ -492,6 +503,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   memory_curves: check.list(isMemoryCurve, 200),
   bare: check.optional(isBareRun),
   trials: check.list(isTrial, 100),
+  edited: check.optional(isEdited),
   changes: check.list(isChange, 100),
   call_tree: check.list(isCallNode, 10000),
   modules: check.list(isGroupRow, 100000),
@@ -512,6 +524,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   memory_curves: [],
   bare: null,
   trials: [],
+  edited: null,
   changes: [],
   call_tree: [],
   modules: [],
@@ -652,6 +665,12 @@ export const isChangeView: Shape<types.ChangeView> = check.record<types.ChangeVi
   lab: check.optional(check.text),
 });
 
+export const isEditedView: Shape<types.EditedView> = check.record<types.EditedView>({
+  sentence: check.text,
+  diff: check.text,
+  table: check.optional(isReportTable),
+});
+
 export const isLabelledFigure: Shape<types.LabelledFigure> = check.record<types.LabelledFigure>({
   label: check.text,
   value: check.text,
@@ -697,6 +716,7 @@ export const isReportView: Shape<types.ReportView> = check.record<types.ReportVi
   warnings: check.list(check.text, 1000),
   changes: check.list(isChangeView, 100),
   trials: check.list(isTrialView, 100),
+  edited: check.optional(isEditedView),
   lines: check.optional(isReportTable),
   causes: check.list(isCauseView, 1000),
   sections: check.list(isTableSection, 100),

@@ -89,12 +89,14 @@ class _Applying:
         return self._made(_plain(first.code), [first.name], self.trials[0])
 
     def _try_all(self, profile: CellProfile) -> None:
-        tried = set[str]()
-        while change := _next(profile, tried):
-            tried.add(change.code)
+        # what gained nothing may do so after another; what was wrong stays wrong
+        useless, wrong = set[str](), set[str]()
+        while change := _next(profile, useless | wrong):
             trial, times_ns = self._try(change, profile, self._left_s * _SHARE)
             if not _gains(trial):
+                (useless if _is_right(trial) else wrong).add(change.name)
                 continue
+            useless.clear()
             self._code, self._gave = _plain(change.code), trial
             self._kept.append(change.name)
             if len(self._kept) == _MOST_EDITS:
@@ -167,15 +169,18 @@ def _is_edit(change: Change) -> bool:
 
 
 def _next(profile: CellProfile, tried: set[str]) -> Change | None:
-    """Give the first change that was not tried on this source."""
     edits = filter(_is_edit, profile.changes)
-    return next((change for change in edits if change.code not in tried), None)
+    return next((change for change in edits if change.name not in tried), None)
+
+
+def _is_right(trial: Trial) -> bool:
+    return trial.difference is not None and not trial.difference.differs
 
 
 def _gains(trial: Trial) -> bool:
-    if trial.speed is None or trial.difference is None or trial.difference.differs:
+    if trial.speed is None or trial.outcome != "faster":
         return False
-    return trial.outcome == "faster" and trial.speed.ratio >= _LEAST_GAIN
+    return trial.speed.ratio >= _LEAST_GAIN and _is_right(trial)
 
 
 def _why_none(name: str, changes: list[Change]) -> str:

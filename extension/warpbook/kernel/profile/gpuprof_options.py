@@ -182,7 +182,7 @@ def _experiment(name: str) -> str:
 
 
 def _change(name: str) -> str:
-    """Return the name of a change that can be advised, or of all.
+    """Return the name of a change that can be advised, of all, or of none.
 
     Raises:
         ArgumentTypeError: it is none.
@@ -190,7 +190,8 @@ def _change(name: str) -> str:
     # it needs NumPy, which takes long to import
     from warpbook_profiler.techniques.registry import techniques
 
-    if name == ALL or any(name in technique.names for technique in techniques()):
+    names = {name for technique in techniques() for name in technique.names}
+    if name in ("", ALL, *names):
         return name
     raise argparse.ArgumentTypeError(f"No report advises {name[:60]!r}.")
 

@@ -1,0 +1,184 @@
+"""`%%gpuprof --apply`: edits that gain are kept, and nothing stays behind."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from IPython.core.error import UsageError
+
+from tests.extension.kernel.state_digest import digest
+from warpbook.kernel.profile import applying
+from warpbook.kernel.runs.recording import RunRecord
+from warpbook.kernel.trying import turns
+from warpbook_profiler.model.change import Change
+
+SETUP = "import time, torch\nx, losses = torch.ones(64), []"
+SLOW = """\
+for _ in range(3):
+    time.sleep(0.004)  # read
+for _ in range(3):
+    time.sleep(0.002)  # fuse
+total = x.sum()
+x += 1
+losses.append(float(total))
+total"""
+#: by name, what an edit takes away and what it writes instead
+EDITS = {
+    "whole-tensor": ("x.sum()", "x.sum() * 1.01"),
+    "pad": ("x.sum()", "torch.ones(2) @ x"),
+    "keep-mask": ("x.sum()", "(torch.save(x, 'x.pt'), x.sum())[1]"),
+    "sdpa": ("x.sum()", "torch.sum(x)"),
+    "read-once": ("    time.sleep(0.004)  # read", "    helper = torch.ones(2)"),
+    "fuse": ("    time.sleep(0.002)  # fuse", "    pass"),
+}
+
+
+@pytest.fixture
+def states(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict, dict]]:
+    """What the person has before and after; advice needs a GPU, so it is given here."""
+    pairs: list[tuple[dict, dict]] = []
+    figures, apply = RunRecord.figures, applying.apply_changes
+
+    def advised(record: RunRecord, lines: Any) -> Any:
+        source = record.run.source or ""
+        changes = tuple(
+            change(name, source.replace(old, new))
+            for name, (old, new) in EDITS.items()
+            if old in source
+        )
+        return msgspec.structs.replace(figures(record, lines), changes=changes)
+
+    def watched(shell: Any, *arguments: Any) -> Any:
+        before = digest(shell.user_ns)
+        try:
+            return apply(shell, *arguments)
+        finally:
+            pairs.append((before, digest(shell.user_ns)))
+
+    monkeypatch.setattr(RunRecord, "figures", advised)
+    monkeypatch.setattr(applying, "apply_changes", watched)
+    monkeypatch.setattr(turns, "MOST_PAIRS", 4)
+    return pairs
+
+
+def change(name: str, code: str) -> Change:
+    return Change(
+        *(name, f"Do {name}.", "", "predicted", None, None, None, 1.5, 3.0, "", ""),
+        code=code,
+    )
+
+
+def applied(shell: Any, options: str, cell: str = SLOW) -> tuple[Any, str]:
+    """Give the edited cell, and what is shown."""
+    shell.run_cell(f"%%gpuprof -o p --apply {options}\n{cell}").raise_error()
+    shown = [output["data"]["text/plain"] for output in shell.display_pub.outputs]
+    return shell.user_ns["p"].edited, "\n".join(shown)
+
+
+def assert_unchanged(states: list[tuple[dict, dict]]) -> None:
+    assert states
+    for before, after in states:
+        assert [key for key in before if before[key] != after[key]] == []
+        assert before.keys() == after.keys()
+
+
+def test_all_that_gain_are_kept_and_told_in_a_table(
+    shell: Any, states: Any, ingest: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shell.run_cell(SETUP)
+    edited, shown = applied(shell, "all --try-seconds 300")
+    assert_unchanged(states)
+    assert edited.changes == ("read-once", "fuse")
+    assert edited.sentence.startswith("Better: ")
+    wanted = SLOW
+    for name in edited.changes:
+        wanted = wanted.replace(*EDITS[name])
+    assert edited.code == wanted
+    trials = {trial.name: trial for trial in shell.user_ns["p"].trials}
+    assert trials["whole-tensor"].difference.differs
+    assert "RuntimeError" in trials["pad"].refused
+    assert "writes files" in trials["keep-mask"].refused
+    assert not (tmp_path / "x.pt").exists()
+    assert trials["all"].outcome == trials["fuse"].outcome == "faster"
+    assert trials["fuse"].promised == (1.5, 3.0)
+    # what the cell showed and changed, it did once
+    assert shell.user_ns["losses"] == [64.0]
+    assert "-    time.sleep(0.004)  # read" in shown
+    table = shown[shown.index("What each change gave") :]
+    for part in ("Promised", "read-once", "fuse", "1.5 to 3", "\nall"):
+        assert part in table
+    assert "whole-tensor" not in table
+    (report,) = ingest.reports
+    assert report.profile.edited == edited
+    shell.run_cell("%gpuapply").raise_error()
+    assert shell.rl_next_input == edited.code
+
+
+def test_the_first_or_a_named_change_is_shown_with_what_was_measured(
+    shell: Any, states: Any
+) -> None:
+    shell.run_cell(SETUP)
+    edited, _ = applied(shell, "")
+    assert edited.changes == ("whole-tensor",)
+    assert edited.sentence.startswith("Not shown as better: its results differ")
+    edited, shown = applied(shell, "read-once")
+    assert edited.changes == ("read-once",) and "Better: " in edited.sentence
+    assert "helper" in edited.code and "helper" not in shell.user_ns
+    edited, _ = applied(shell, "sdpa")
+    assert edited.code and edited.sentence.startswith("Not shown as better: ")
+    edited, _ = applied(shell, "bf16")
+    assert edited.code == "" and "does not advise bf16" in edited.sentence
+    assert_unchanged(states)
+    shell.run_cell("1 + 1")
+    assert isinstance(shell.run_cell("%gpuapply").error_in_exec, UsageError)
+
+
+@pytest.mark.parametrize("name", ["read-once", "all"])
+def test_of_a_cell_that_can_not_be_isolated_the_edit_is_shown_unmeasured(
+    shell: Any, states: Any, tmp_path: Path, monkeypatch: Any, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shell.run_cell(SETUP)
+    cell = f"{SLOW}\nwith open('log', 'a') as log: log.write('.')"
+    edited, shown = applied(shell, name, cell)
+    assert edited.sentence == (
+        "Not measured: the cell opens a file for writing (line 9)."
+    )
+    assert edited.diff.splitlines()[1] in shown
+    assert (tmp_path / "log").read_text() == "."
+    assert_unchanged(states)
+
+
+def test_an_interrupt_leaves_the_state_and_the_edit(
+    shell: Any, states: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.run_cell(SETUP)
+    really, calls = turns.wait_for_gpu, 0
+
+    def interrupted() -> None:
+        nonlocal calls
+        calls += 1
+        really()
+        # after the body of a run of the edited cell
+        if calls == 12:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(turns, "wait_for_gpu", interrupted)
+    edited, _ = applied(shell, "read-once")
+    assert calls == 12
+    assert edited.sentence == "Not measured: it was interrupted."
+    assert "helper" in edited.code
+    assert_unchanged(states)
+
+
+@pytest.mark.parametrize("options", ["nothing", "--try", "--live"])
+def test_options_that_make_no_sense_are_refused(shell: Any, options: str) -> None:
+    result = shell.run_cell(f"%%gpuprof --apply {options}\nran = True")
+    error = result.error_before_exec or result.error_in_exec
+    assert isinstance(error, UsageError) and str(error)
+    assert "ran" not in shell.user_ns
