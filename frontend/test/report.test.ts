@@ -4,6 +4,7 @@ import { checklistNodes } from '../src/dashboard/reports/report_checklist';
 import {
   causeNodes,
   changeNodes,
+  editedNodes,
   trialNodes,
   verdictNodes
 } from '../src/dashboard/reports/report_parts';
@@ -74,6 +75,17 @@ test('a change on copies is told by its name and in words', () => {
   const [, rows] = texts as unknown as FakeNode[];
   assert.equal(rows?.textContent, 'tf32 Not tried.');
   assert.deepEqual(trialNodes({ trials: [] }), []);
+});
+
+test('an edited cell is shown with its lines, its button and its table', () => {
+  const edited = { sentence: 'Better.', diff: '<b>-x</b>', table: null };
+  const button = { textContent: 'Apply fuse' } as unknown as Node;
+  const texts = editedNodes({ edited }, [button]) as unknown as FakeNode[];
+  assert.deepEqual(
+    texts.map(({ textContent }) => textContent),
+    ['The edited cell', 'Better.', '<b>-x</b>', 'Apply fuse']
+  );
+  assert.deepEqual(editedNodes({ edited: null }, []), []);
 });
 
 test('what to change is told with its time, its line and its edit', () => {

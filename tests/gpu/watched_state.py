@@ -1,6 +1,6 @@
 """Code for a kernel that compares a person's state before and after all trials.
 
-It leaves in `_states` one list for each `--try` and `--apply`: the keys of what differs.
+It leaves in `_states` a list for each `--try` and `--apply`: the keys of what differs.
 """
 
 from __future__ import annotations

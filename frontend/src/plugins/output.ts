@@ -1,10 +1,13 @@
-/** Outputs in a notebook: figures below a report, and what stays of a Monitor. */
+/** Outputs in a notebook: what is below a report, and what stays of a Monitor. */
 
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { BokehLoader } from '../core/bokeh';
+import { trans } from '../core/translation';
+import { EditedCell, PLACE_CELL } from '../notebook/edited_cell';
 import { showPictures } from '../notebook/monitor_picture';
 import { ReportOutput } from '../dashboard/reports/output';
 import { IWarpbook } from './tokens';
@@ -15,12 +18,12 @@ const RANK = 40;
 
 export const outputPlugin: JupyterFrontEndPlugin<void> = {
   id: 'warpbook:output',
-  description: 'Figures below the report of a cell; what stays of a Monitor.',
+  description: 'What is below the report of a cell; what stays of a Monitor.',
   autoStart: true,
   requires: [IWarpbook, IRenderMimeRegistry],
   optional: [INotebookTracker],
   activate: (
-    _app,
+    app,
     { stream }: IWarpbook,
     registry: IRenderMimeRegistry,
     notebooks: INotebookTracker | null
@@ -29,6 +32,20 @@ export const outputPlugin: JupyterFrontEndPlugin<void> = {
       panel.disposed.connect(showPictures(panel));
     notebooks?.forEach(watch);
     notebooks?.widgetAdded.connect((_, panel) => watch(panel));
+    app.shell.node.addEventListener(PLACE_CELL, event => {
+      const cell: unknown = event instanceof CustomEvent ? event.detail : null;
+      const isPlaced =
+        notebooks !== null &&
+        cell instanceof EditedCell &&
+        cell.place(notebooks);
+      if (!isPlaced) {
+        Notification.warning(
+          trans.__(
+            'The cell is in no notebook of this page whose kernel ran it.'
+          )
+        );
+      }
+    });
     const bokeh = new BokehLoader(stream.connection);
     registry.addFactory(
       {

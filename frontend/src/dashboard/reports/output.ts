@@ -1,12 +1,13 @@
 /**
  * A cell's report in its notebook: the HTML that is saved with it, and below, as long
- * as the server keeps the report, its figures to explore.
+ * as the server keeps the report, edits to apply and its figures to explore.
  */
 
 import type { IRenderMime } from '@jupyterlab/rendermime';
 import { Panel, Widget } from '@lumino/widgets';
 import type { BokehLoader } from '../../core/bokeh';
 import type { Drawn } from '../parts/content';
+import { applyButtons } from '../../notebook/edited_cell';
 import { reportFigures } from './report';
 import { h } from '../../core/dom';
 import { count } from '../../core/format';
@@ -74,8 +75,10 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
         : 'Timeline and figures';
     this.drawn.forEach(view => view.clear());
     this.drawn = [];
+    const buttons = h('div', { class: 'wb-controls' }, ...applyButtons(report));
     if (hasNoEvents(report) && report.profile.gpu_name === null) {
-      this.place.replaceChildren(h('p', { class: 'wb-note' }, NO_EVENTS));
+      const note = h('p', { class: 'wb-note' }, NO_EVENTS);
+      this.place.replaceChildren(buttons, note);
       return;
     }
     const inside = h('div');
@@ -93,7 +96,7 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
       h('summary', {}, words),
       inside
     );
-    this.place.replaceChildren(details);
+    this.place.replaceChildren(buttons, details);
   }
 
   private readonly place = h('div', {

@@ -22,6 +22,7 @@ import { comparePart, differencePart } from './report_difference';
 import {
   causeNodes,
   changeNodes,
+  editedNodes,
   groupNodes,
   headlineFigures,
   lineTable,
@@ -29,6 +30,7 @@ import {
   trialNodes,
   verdictNodes
 } from './report_parts';
+import { changeButtons, editedButtons } from '../../notebook/edited_cell';
 import { saveButton } from '../parts/save_button';
 import { Tabs } from '../parts/tabs';
 import { whose } from './whose';
@@ -100,8 +102,9 @@ function profileParts(
     [
       'Causes',
       [
-        ...changeNodes(view),
+        ...changeNodes(view, index => changeButtons(report, index)),
         ...trialNodes(view),
+        ...editedNodes(view, editedButtons(report)),
         ...causeNodes(view),
         lineTable(view)
       ]

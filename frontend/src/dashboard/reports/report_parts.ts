@@ -18,6 +18,7 @@ import { figures } from '../parts/table';
 /** More would push the figures out of sight. */
 const MOST_WARNINGS = 20;
 const MOST_WORDS = 800;
+const MOST_DIFF = 20_000;
 
 /** The verdict, where the time goes, and how far to believe it. */
 export function verdictNodes(view: ReportView): Node[] {
@@ -81,12 +82,19 @@ export function headlineFigures(view: ReportView): HTMLElement {
   return figures(pairs(view.figures));
 }
 
-/** What to change, with the time of the cell after it. */
-export function changeNodes({ changes }: Pick<ReportView, 'changes'>): Node[] {
+/**
+ * What to change, with the time of the cell after it.
+ * @param view - of the report
+ * @param buttons - those of the change at an index
+ */
+export function changeNodes(
+  { changes }: Pick<ReportView, 'changes'>,
+  buttons: (index: number) => Node[] = () => []
+): Node[] {
   if (changes.length === 0) {
     return [];
   }
-  const rows = changes.map(change =>
+  const rows = changes.map((change, index) =>
     h(
       'li',
       { 'data-change': clip(change.name, 40) },
@@ -98,7 +106,8 @@ export function changeNodes({ changes }: Pick<ReportView, 'changes'>): Node[] {
       ...teacher(change.lab),
       ...(change.diff === ''
         ? []
-        : [h('pre', { class: 'wb-diff' }, clip(change.diff, MOST_WORDS))])
+        : [h('pre', { class: 'wb-diff' }, clip(change.diff, MOST_WORDS))]),
+      ...buttons(index)
     )
   );
   return [
@@ -124,6 +133,28 @@ export function trialNodes({ trials }: Pick<ReportView, 'trials'>): Node[] {
   return [
     h('h4', {}, 'Tried on copies'),
     h('ul', { class: 'wb-trials', 'aria-label': 'Tried on copies' }, ...rows)
+  ];
+}
+
+/** The cell with changes made to its source, and what each of them gave. */
+export function editedNodes(
+  { edited }: Pick<ReportView, 'edited'>,
+  buttons: readonly Node[]
+): Node[] {
+  if (edited === null) {
+    return [];
+  }
+  const { sentence, diff, table } = edited;
+  return [
+    h('h4', {}, 'The edited cell'),
+    h('p', {}, clip(sentence, MOST_WORDS)),
+    ...(diff === ''
+      ? []
+      : [h('pre', { class: 'wb-diff' }, clip(diff, MOST_DIFF))]),
+    ...buttons,
+    ...(table === null
+      ? []
+      : [h('div', { class: 'wb-scroll' }, sortableTable(table))])
   ];
 }
 
