@@ -261,6 +261,42 @@ def test_runs_are_compared_with_the_one_before_and_with_any_other(
     expect(comparison).to_contain_text(compare(train, graph).sentence)
 
 
+def test_an_edit_is_applied_below_its_cell(
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+) -> None:
+    cell = """\
+from IPython.display import display
+from warpbook_profiler.model.trials import Edited
+cell_id = get_ipython().get_parent()["metadata"]["cellId"]
+figures = profile("train_fp32")
+first = msgspec.structs.replace(
+    figures.changes[0], code="%%gpuprof\\nfaster()", diff="-slow()\\n+faster()")
+edited = Edited("Better: 1 ms.", ("tf32", "fuse"), "fastest()", "-slow()\\n+fastest()")
+now = time.time() * 1000
+report = CellReport(
+    id=f"edited-{kernel_id[:8]}", protocol=PROTOCOL_VERSION, kernel_id=kernel_id,
+    notebook="apply.ipynb", cell_id=cell_id, execution_count=2, title="slow()",
+    started_ms=now - 20, ended_ms=now, status="ok", profile=msgspec.structs.replace(
+        figures, changes=(first, *figures.changes[1:]), edited=edited))
+mime = "application/vnd.warpbook.report+json"
+display({mime: {"id": report.id}, "text/html": "<p>report</p>"}, raw=True)
+post(report)"""
+    page.open(lab_url, lab.write_notebook("apply.ipynb", [HAND_IN, cell, "last"]))
+    page.run(0)
+    page.run(1)
+    # in the notebook, what was measured
+    page.output(1).get_by_role("button", name="Apply tf32, fuse").click()
+    page.open_report("slow()")
+    page.open_part(page.drawer, "Causes")
+    expect(page.drawer).to_contain_text("+fastest()")
+    # in the drawer each change has its own
+    changes = page.drawer.get_by_role("list", name="What to change")
+    changes.get_by_role("button", name="Apply").click()
+    page.page.screenshot(path=screenshots / "apply.png")
+    sources = ["".join(cell["source"]) for cell in page.cells()]
+    assert sources[2:] == ["faster()", "fastest()", "last"]
+
+
 def compare_with(comparison: Locator, title: str) -> None:
     """Choose another report by its title: its id has the kernel's in it."""
     other = comparison.locator("option", has_text=title).first
