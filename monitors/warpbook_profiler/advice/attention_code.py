@@ -1,115 +1,156 @@
-"""Attention by hand in a cell's source: what it calls its tensors."""
+"""Attention by hand in a cell's source, written as one fused call."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import CellCode, written
+from warpbook_profiler.advice.cell_code import Block, CellCode, blocks
+from warpbook_profiler.advice.read_code import uses
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.torch_code import is_number
 
 _PRODUCTS = ("matmul", "bmm")
 _TURNS = ("transpose", "swapaxes", "swapdims")
-#: names that lead from one to the next are followed no further
-_MOST_STEPS = 8
+_MODULES = ("torch", "F", "nn.functional", "torch.nn.functional")
+_INFINITE = frozenset(
+    ("-float('inf')", "float('-inf')", "-math.inf", "-torch.inf", "-np.inf")
+)
 
 
-class AttentionCode(NamedTuple):
-    """`result = softmax(query @ key.mT) @ value`, as the cell writes it."""
+class _Call(NamedTuple):
+    """`f(x, …)` of a module or `x.f(…)`, both in one way."""
 
-    result: str
-    query: str
-    key: str
-    value: str
-    #: what is left out of the softmax; empty without a `masked_fill`
-    left_out: str
+    name: str
+    arguments: tuple[ast.expr, ...]
+    keywords: dict[str | None, ast.expr]
 
 
-def attention_code(code: CellCode) -> AttentionCode | None:
-    """Find the first attention in a source; None without one."""
-    values = _values(code.tree)
-    for statement in ast.walk(code.tree):
-        if not isinstance(statement, ast.Assign):
-            continue
-        for weights, value in _products(statement.value):
-            inside = list(_reached(weights, values))
-            if not any(_name(node) == "softmax" for node in inside):
+class _Chain(NamedTuple):
+    """Where a value is read: its block, and the statements that gave it its parts."""
+
+    block: Block
+    at: int
+    #: statements that only this value needs
+    gone: list[ast.stmt]
+
+
+def fused_attention(code: CellCode) -> str:
+    """Write the first `softmax(q @ k.mT · scale, -1) @ v` as one call of torch's.
+
+    Returns:
+        Nothing without one, and where something else of it is needed, too.
+    """
+    for block in blocks(code.tree):
+        for at, statement in enumerate(block.statements):
+            value = getattr(statement, "value", None)
+            if not isinstance(value, ast.expr):
                 continue
-            for node in inside:
-                for query, key in _products(node):
-                    return AttentionCode(
-                        written(statement.targets[0]),
-                        written(query),
-                        _turned_back(key),
-                        written(value),
-                        _left_out(inside),
-                    )
+            for product in ast.walk(value):
+                chain = _Chain(block, at, [])
+                call = _written(code, chain, product)
+                if call and isinstance(product, ast.expr):
+                    edit = SourceEdit(code)
+                    edit.replace(product, f"{edit.torch}.nn.functional.{call}")
+                    for gone in chain.gone:
+                        edit.delete(gone)
+                    return edit.source()
+    return ""
+
+
+def _written(code: CellCode, chain: _Chain, product: ast.AST) -> str:
+    """Write an attention that ends in a product; empty for any other code."""
+    outer = _product(product)
+    if outer is None:
+        return ""
+    softmax = _call(_value(code, chain, outer[0]))
+    if softmax is None or softmax.name != "softmax":
+        return ""
+    scores, *axes = softmax.arguments
+    axes += [value for key, value in softmax.keywords.items() if key == "dim"]
+    if [ast.unparse(axis) for axis in axes] != ["-1"] or "dtype" in softmax.keywords:
+        return ""
+    edit, mask, scale = SourceEdit(code), "", "1.0"
+    scores = _value(code, chain, scores)
+    masked = _call(scores)
+    if masked is not None and masked.name == "masked_fill":
+        if len(masked.arguments) != 3 or _text(masked.arguments[2]) not in _INFINITE:
+            return ""
+        mask = f", attn_mask=~{edit.operand(masked.arguments[1])}"
+        scores = _value(code, chain, masked.arguments[0])
+    match scores:
+        case ast.BinOp(left=left, op=ast.Mult(), right=number) if is_number(number):
+            scores, scale = _value(code, chain, left), edit.text(number)
+        case ast.BinOp(left=number, op=ast.Mult(), right=right) if is_number(number):
+            scores, scale = _value(code, chain, right), edit.text(number)
+        case ast.BinOp(left=left, op=ast.Div(), right=number) if is_number(number):
+            scores, scale = _value(code, chain, left), f"1 / {edit.operand(number)}"
+    inner = _product(scores)
+    if inner is None:
+        return ""
+    query, key = inner
+    values = f"{edit.text(query)}, {_turned_back(edit, key)}, {edit.text(outer[1])}"
+    return f"scaled_dot_product_attention({values}{mask}, scale={scale})"
+
+
+def _value(code: CellCode, chain: _Chain, node: ast.expr) -> ast.expr:
+    """Return what a name was set to just for this, or the expression itself."""
+    if not isinstance(node, ast.Name):
+        return node
+    before = chain.block.statements[: chain.at - len(chain.gone)]
+    match before[-1:]:
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value) as made] if (
+            name == node.id
+        ):
+            # each value of the name is read once, by the next one or by the product
+            versions = [name for one in (*chain.gone, made) if _sets(one, name)]
+            if uses(code.tree, name) == 2 * len(versions) or _is_reset(value, name):
+                chain.gone.append(made)
+                return value
+    return node
+
+
+def _sets(statement: ast.stmt, name: str) -> bool:
+    return isinstance(statement, ast.Assign) and _text(statement.targets[0]) == name
+
+
+def _is_reset(value: ast.expr, name: str) -> bool:
+    """Tell whether a value is made of the one that its name had."""
+    return uses(value, name) == 1
+
+
+def _product(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """Return what is multiplied with what."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return node.left, node.right
+    call = _call(node)
+    if call is None or call.name not in _PRODUCTS or len(call.arguments) != 2:
+        return None
+    return None if call.keywords else (call.arguments[0], call.arguments[1])
+
+
+def _call(node: ast.AST) -> _Call | None:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name, value=receiver), args=arguments):
+            keywords = {one.arg: one.value for one in node.keywords}
+            is_method = ast.unparse(receiver) not in _MODULES
+            given = (receiver, *arguments) if is_method else tuple(arguments)
+            return _Call(name, given, keywords) if given else None
     return None
 
 
-def _values(tree: ast.Module) -> dict[str, list[ast.expr]]:
-    values: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Name):
-                    values.setdefault(target.id, []).append(node.value)
-    return values
+def _text(node: ast.AST) -> str:
+    return ast.unparse(node)
 
 
-def _reached(root: ast.expr, values: dict[str, list[ast.expr]]) -> Iterator[ast.expr]:
-    """Give the expressions within one, and within what its names were set to."""
-    steps, seen = [root], set[str]()
-    for _ in range(_MOST_STEPS):
-        following: list[ast.expr] = []
-        for step in steps:
-            for node in ast.walk(step):
-                if isinstance(node, ast.Name) and node.id not in seen:
-                    seen.add(node.id)
-                    following += values.get(node.id, [])
-                elif isinstance(node, ast.expr):
-                    yield node
-        steps = following
-
-
-def _products(root: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Give what is multiplied with what, the outermost product first."""
-    for node in ast.walk(root):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            yield node.left, node.right
-        elif isinstance(node, ast.Call) and _name(node) in _PRODUCTS:
-            function, arguments = node.func, list(node.args)
-            if len(arguments) == 1 and isinstance(function, ast.Attribute):
-                arguments.insert(0, function.value)
-            if len(arguments) == 2:
-                yield arguments[0], arguments[1]
-
-
-def _name(node: ast.expr) -> str:
-    function = node.func if isinstance(node, ast.Call) else None
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
-
-
-def _turned_back(key: ast.expr) -> str:
+def _turned_back(edit: SourceEdit, key: ast.expr) -> str:
     """Write the keys as they were before their last two axes were exchanged."""
-    if isinstance(key, ast.Attribute) and key.attr in ("mT", "T"):
-        return written(key.value)
-    if isinstance(key, ast.Call) and isinstance(key.func, ast.Attribute):
-        axes = sorted(written(argument) for argument in key.args)
-        if key.func.attr in _TURNS and axes == ["-1", "-2"]:
-            return written(key.func.value)
+    if isinstance(key, ast.Attribute) and key.attr == "mT":
+        return edit.text(key.value)
+    call = _call(key)
+    if call is not None and call.name in _TURNS:
+        tensor, *axes = call.arguments
+        if sorted(map(_text, axes)) == ["-1", "-2"]:
+            return edit.text(tensor)
     # which axes they are depends on sizes: turned once more they are right anyway
-    text = written(key)
-    is_simple = isinstance(key, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
-    return f"{text if is_simple else f'({text})'}.mT"
-
-
-def _left_out(inside: list[ast.expr]) -> str:
-    for node in inside:
-        if isinstance(node, ast.Call) and _name(node).startswith("masked_fill"):
-            if node.args:
-                text = written(node.args[0])
-                return text if isinstance(node.args[0], ast.Name) else f"({text})"
-    return ""
+    return f"{edit.operand(key)}.mT"

@@ -8,7 +8,7 @@ from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence, Product
 from warpbook_profiler.advice.operators import sizes
-from warpbook_profiler.advice.product_code import product_code
+from warpbook_profiler.advice.product_code import ProductCode, product_code
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE
@@ -25,6 +25,7 @@ def faster(
     name: str,
     title: str,
     what: str,
+    edit: Callable[[ProductCode], str],
     casts: Span | None = None,
     is_shown_without_gain: bool = False,
     no_gain: str = "",
@@ -55,6 +56,7 @@ def faster(
         ways=ways,
         operator=longest.by.name,
         line=line if code is None else code.line,
+        code="" if code is None else edit(code),
         is_shown_without_gain=is_shown_without_gain,
         no_gain=no_gain,
     )

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import SIMPLE, Block, CellCode, blocks, replaced
+from warpbook_profiler.advice.cell_code import SIMPLE, Block, Call, CellCode, blocks
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.torch_code import MODULES, Step, opaque_calls, steps
 
-#: a longer sketch helps nobody
-_MOST_CHARACTERS = 600
 #: nothing in it is part of a chain
 _BARRIER = frozenset({""})
 
@@ -21,7 +20,8 @@ class FusedCode(NamedTuple):
     """Where a chain is in a source, and what to write in its place."""
 
     line: int
-    sketch: str
+    #: the whole source then
+    code: str
 
 
 class _Placed(NamedTuple):
@@ -55,16 +55,14 @@ def fused_code(
         decorator: What compiles a function, "torch.compile".
 
     Returns:
-        None unless there is one place that it can be, and the sketch keeps what the
+        None unless there is one place that it can be, and the function gives what the
         cell computes.
     """
     place = _place(code, [_base(name) for name in chain], line)
     if place is None:
         return _model(code, decorator)
-    sketch = _written(code.tree, place, decorator)
-    if not sketch or len(sketch) > _MOST_CHARACTERS:
-        return None
-    return FusedCode(place.statements[0].lineno, sketch)
+    text = _written(code, place, decorator)
+    return FusedCode(place.statements[0].lineno, text) if text else None
 
 
 def _model(code: CellCode, decorator: str) -> FusedCode | None:
@@ -81,7 +79,22 @@ def _model(code: CellCode, decorator: str) -> FusedCode | None:
     ]
     if not all(step.is_optional for step in own):
         return None
-    return FusedCode(call.line, f"{call.name} = {decorator}({call.name})")
+    text = compiled_model(code, call, f"{decorator}({call.name})")
+    return FusedCode(call.line, text) if text else None
+
+
+def compiled_model(code: CellCode, call: Call, made: str) -> str:
+    """Write that a model which the cell has from elsewhere is called as another one."""
+    if call.name in bound_names(code.tree):
+        return ""
+    edit = SourceEdit(code)
+    edit.module(made.split(".")[0])
+    name = edit.free_name(f"{call.name}_compiled")
+    edit.at_start(f"{name} = {made}")
+    for other in code.calls(call.name):
+        if isinstance(other.node.func, ast.Name):
+            edit.replace(other.node.func, name)
+    return edit.source()
 
 
 def _base(name: str) -> str:
@@ -143,7 +156,7 @@ def _matched(placed: list[_Placed], chain: list[str]) -> list[_Placed]:
     return matched if len(matched) == len(chain) else []
 
 
-def _written(tree: ast.Module, place: _Place, decorator: str) -> str:
+def _written(code: CellCode, place: _Place, decorator: str) -> str:
     function = place.block.function
     if function is not None:
         is_plain = isinstance(function, ast.FunctionDef) and not any(
@@ -151,10 +164,12 @@ def _written(tree: ast.Module, place: _Place, decorator: str) -> str:
         )
         if not is_plain or function.decorator_list:
             return ""
-        head = f"def {function.name}({ast.unparse(function.args)}):"
-        return f"@{decorator}\n{head}\n    ...  # unchanged"
+        edit = SourceEdit(code)
+        edit.module(decorator.split(".")[0])
+        edit.before(function, f"@{decorator}")
+        return edit.source()
     if place.first < place.last:
-        return _of_statements(tree, place, decorator, free_name(tree, "fused"))
+        return _of_statements(code, place, decorator)
     wanted = set(place.nodes)
     holding = [
         node
@@ -162,39 +177,29 @@ def _written(tree: ast.Module, place: _Place, decorator: str) -> str:
         if isinstance(node, ast.expr) and wanted <= set(ast.walk(node))
     ]
     # who is walked to last is innermost
-    return as_function(tree, place.statements[0], holding[-1], decorator, "fused")
+    return as_function(code, holding[-1], decorator, "fused")
 
 
-def as_function(
-    tree: ast.Module,
-    statement: ast.stmt,
-    expression: ast.expr,
-    decorator: str,
-    name: str,
-) -> str:
-    """Write an expression of a statement as a compiled function, and a call of it.
+def as_function(code: CellCode, expression: ast.expr, decorator: str, name: str) -> str:
+    """Write an expression as a compiled function, and a call of it in its place.
 
     Returns:
         Nothing where the function would take no values.
     """
-    arguments = ", ".join(_parameters(tree, [expression]))
+    arguments = ", ".join(_parameters(code.tree, [expression]))
     if not arguments:
         return ""
-    name = free_name(tree, name)
-    changed = replaced(statement, expression, f"{name}({arguments})")
-    return (
-        f"@{decorator}\ndef {name}({arguments}):\n"
-        f"    return {ast.unparse(expression)}\n\n{changed}"
+    edit = SourceEdit(code)
+    edit.module(decorator.split(".")[0])
+    name = edit.free_name(name)
+    edit.at_start(
+        f"@{decorator}\ndef {name}({arguments}):\n    return {edit.text(expression)}\n"
     )
+    edit.replace(expression, f"{name}({arguments})")
+    return edit.source()
 
 
-def free_name(tree: ast.Module, name: str) -> str:
-    """Give a name for a function that a source does not use."""
-    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return name if name not in taken else f"{name}_compiled"
-
-
-def _of_statements(tree: ast.Module, place: _Place, decorator: str, name: str) -> str:
+def _of_statements(code: CellCode, place: _Place, decorator: str) -> str:
     """Write statements that set names one after the other as a function."""
     targets: list[str] = []
     for statement in place.statements:
@@ -203,29 +208,24 @@ def _of_statements(tree: ast.Module, place: _Place, decorator: str, name: str) -
                 targets.append(target)
             case _:
                 return ""
-    parameters = _parameters(tree, place.statements)
-    inside = {node for statement in place.statements for node in ast.walk(statement)}
-    read = {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name)
-        and isinstance(node.ctx, ast.Load)
-        and node not in inside
-    }
-    result = targets[-1]
-    between = [target for target in dict.fromkeys(targets[:-1]) if target != result]
-    kept = [target for target in between if target in read or target in parameters]
-    hidden = [target for target in between if target not in kept]
-    *before, last = place.statements
-    arguments = ", ".join(parameters)
-    lines = [f"@{decorator}", f"def {name}({arguments}):"]
-    lines += [f"    {ast.unparse(statement)}" for statement in before]
-    value = ast.unparse(last.value) if isinstance(last, ast.Assign) else ""
-    lines += [f"    return {', '.join([*kept, value])}", ""]
-    lines.append(f"{', '.join([*kept, result])} = {name}({arguments})")
-    if hidden:
-        lines.append(f"# only the function has {' and '.join(hidden)}")
-    return "\n".join(lines) if arguments else ""
+    parameters = ", ".join(_parameters(code.tree, place.statements))
+    # whoever reads the cell's names later finds all of them
+    results = ", ".join(dict.fromkeys(targets))
+    if not parameters:
+        return ""
+    edit = SourceEdit(code)
+    edit.module(decorator.split(".")[0])
+    name = edit.free_name("fused")
+    lines = [f"@{decorator}", f"def {name}({parameters}):"]
+    for statement, target in zip(place.statements, targets, strict=True):
+        if isinstance(statement, ast.Assign):
+            lines.append(f"    {target} = {edit.text(statement.value)}")
+    edit.at_start("\n".join([*lines, f"    return {results}", ""]))
+    first, *others = place.statements
+    edit.replace(first, f"{results} = {name}({parameters})")
+    for statement in others:
+        edit.delete(statement)
+    return edit.source()
 
 
 def _parameters(tree: ast.Module, nodes: Sequence[ast.AST]) -> list[str]:

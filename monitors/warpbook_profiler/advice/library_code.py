@@ -35,15 +35,20 @@ def cupy_code(code: CellCode, chain: Sequence[str]) -> FusedCode | None:
     if fused is None:
         return None
     # it takes what works element by element, and nothing else
-    operators = [
-        name
-        for step in steps(ast.parse(fused.sketch.partition("\n\n")[0]))
-        for name in step.names
-    ]
+    operators = [name for step in steps(_function(fused.code)) for name in step.names]
     is_elementwise = not any(
         name == PRODUCT or reduces(name) or not only_passes(name) for name in operators
     )
     return fused if operators and is_elementwise else None
+
+
+def _function(source: str) -> ast.AST:
+    """Return the function that is fused; the first one that has a decorator."""
+    return next(
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    )
 
 
 def jax_code(code: CellCode) -> FusedCode | None:
@@ -60,8 +65,8 @@ def jax_code(code: CellCode) -> FusedCode | None:
         return None
     if any(_takes_a_setting(node) for node in ast.walk(statement.value)):
         return None
-    sketch = as_function(code.tree, statement, statement.value, "jax.jit", "step")
-    return FusedCode(statement.lineno, sketch) if sketch else None
+    text = as_function(code, statement.value, "jax.jit", "step")
+    return FusedCode(statement.lineno, text) if text else None
 
 
 def _computing(code: CellCode) -> Iterator[ast.Assign]:

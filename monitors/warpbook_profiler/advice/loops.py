@@ -15,7 +15,10 @@ from warpbook_profiler.advice.cell_code import CellCode, written
 _TRAINS = frozenset("backward step zero_grad".split())
 #: calls whose arguments are still gone through in order
 _IN_ORDER = frozenset("enumerate zip reversed unbind".split())
-_SCANS: dict[type[ast.operator], str] = {ast.Add: "cumsum", ast.Mult: "cumprod"}
+_SCANS: dict[type[ast.operator], tuple[str, str]] = {
+    ast.Add: ("cumsum", "+"),
+    ast.Mult: ("cumprod", "*"),
+}
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
 
 
@@ -26,19 +29,16 @@ class RowLoop(NamedTuple):
     last_line: int
     #: what is gone through, "x"
     rows: str
-    #: what is taken of it in a turn, "x[i]" or "row"
-    row: str
-    #: one statement that does it with all rows; empty where the loop has more
-    whole: str
+    node: ast.For | ast.ListComp | ast.GeneratorExp
 
 
 def row_loops(code: CellCode) -> Iterator[RowLoop]:
     """Find them in the order of the source."""
     for node in ast.walk(code.tree):
         if isinstance(node, ast.For):
-            scan = _scan(node)
+            scan = scan_of(node)
             if scan is not None:
-                yield scan
+                yield RowLoop(node.lineno, node.end_lineno or 0, scan.rows, node)
             elif not _is_carried(node) and not _trains_or_ends(node):
                 yield from _loop(node, node.target, node.iter, node.body)
         elif isinstance(node, _COMPREHENSIONS) and len(node.generators) == 1:
@@ -56,13 +56,25 @@ def _loop(
     taken = _indexed(body, names) or _run_through(target, source)
     if taken is None:
         return
-    rows, row = taken
-    whole = _whole(body[0], names, rows) if len(body) == 1 else ""
-    yield RowLoop(node.lineno, node.end_lineno or node.lineno, rows, row, whole)
+    yield RowLoop(node.lineno, node.end_lineno or node.lineno, taken[0], node)
 
 
-def _scan(loop: ast.For) -> RowLoop | None:
-    """Find `acc = acc + x[i]; out[i] = acc`, and the like."""
+class Scan(NamedTuple):
+    """`acc = acc + x[i]; out[i] = acc`, and the like."""
+
+    carried: str
+    #: "x"
+    rows: str
+    out: ast.expr
+    #: "cumsum", and what it is joined with the first value by
+    function: str
+    operator: str
+    #: the carried value is another one after each turn
+    is_new: bool
+
+
+def scan_of(loop: ast.For) -> Scan | None:
+    """Return what a loop adds up, if that is all it does."""
     names = {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
     match loop.body:
         case [
@@ -89,48 +101,15 @@ def _scan(loop: ast.For) -> RowLoop | None:
             return None
     statements: list[ast.stmt] = [ast.Expr(row)]
     taken = _indexed(statements, names)
-    function = _SCANS.get(type(operation))
-    if not is_carried or taken is None or function is None or taken[1] != written(row):
+    function, operator = _SCANS.get(type(operation), ("", ""))
+    if not is_carried or taken is None or not function or taken[1] != written(row):
         return None
-    whole = f"{written(out)} = {taken[0]}.{function}(0)"
-    return RowLoop(loop.lineno, loop.end_lineno or loop.lineno, *taken, whole)
+    is_new = isinstance(loop.body[0], ast.Assign)
+    return Scan(carried, taken[0], out, function, operator, is_new)
 
 
 def _is_named(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
-
-
-class _WithAll(ast.NodeTransformer):
-    """Writes the whole tensor where code has one of its rows."""
-
-    def __init__(self, names: set[str], rows: str) -> None:
-        self._names, self._rows = names, rows
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        self.generic_visit(node)
-        index = node.slice
-        places = index.elts if isinstance(index, ast.Tuple) else [index]
-        is_row = any(_is_one(place, self._names) for place in places)
-        return node.value if is_row else node
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        name = node.id
-        if self._rows and name in self._names:
-            return ast.parse(self._rows, mode="eval").body
-        return node
-
-
-def _whole(statement: ast.AST, names: set[str], rows: str) -> str:
-    """Write what a turn does for all rows at once."""
-    copied = ast.parse(ast.unparse(statement)).body[0]
-    is_indexed = _indexed([copied], names) is not None
-    by_name = "" if is_indexed or len(names) > 1 else rows
-    changed = _WithAll(names, by_name).visit(copied)
-    call = changed.value if isinstance(changed, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-        if call.func.attr == "append" and len(call.args) == 1:
-            return f"{written(call.func.value)} = {written(call.args[0])}"
-    return written(changed)
 
 
 def _indexed(

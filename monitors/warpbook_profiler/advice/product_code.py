@@ -1,4 +1,4 @@
-"""Where a cell's source multiplies matrices, and sketches of faster products there."""
+"""Where a cell's source multiplies matrices, and edits to faster products."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from warpbook_profiler.advice.cell_code import (
     Block,
     CellCode,
     blocks,
-    replaced,
-    stored_names,
 )
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.torch_code import PRODUCT, opaque_calls, steps
 
 #: a region of more lines is shown by nobody
 _MOST_STATEMENTS = 6
-_MOST_CHARACTERS = 400
 #: their products are those of the forward pass once more, or none
 _OF_TRAINING = frozenset("backward step zero_grad".split())
 _FUNCTIONS = frozenset("matmul mm bmm".split())
@@ -27,64 +25,85 @@ _FUNCTIONS = frozenset("matmul mm bmm".split())
 class ProductCode(NamedTuple):
     """The statements from a cell's first product to its last, in one block."""
 
+    code: CellCode
     statements: tuple[ast.stmt, ...]
     #: the products that are written out, `a @ b`
     products: tuple[ast.expr, ...]
-    #: names that the cell sets
-    stored: frozenset[str]
 
     @property
     def line(self) -> int:
         """Give the first statement's line."""
         return self.statements[0].lineno
 
-    @property
-    def text(self) -> str:
-        """Give the statements' code; empty where it is too long for a sketch."""
-        text = "\n".join(ast.unparse(statement) for statement in self.statements)
-        return text if len(text) <= _MOST_CHARACTERS else ""
-
     def in_bfloat16(self) -> str:
         """Write them under autocast; may be empty."""
-        body = "\n".join(f"    {line}" for line in self.text.splitlines())
-        head = 'with torch.autocast("cuda", dtype=torch.bfloat16):'
-        return f"{head}\n{body}" if body else ""
+        edit = SourceEdit(self.code)
+        manager = f'{edit.torch}.autocast("cuda", dtype=torch.bfloat16)'
+        around = self._around()
+        if isinstance(around, ast.With):
+            last = around.items[-1]
+            name = last.optional_vars or last.context_expr
+            edit.replace(name, f"{edit.text(name)}, {manager}")
+        else:
+            edit.under([around] if around else self.statements, manager)
+        return edit.source()
+
+    def _around(self) -> ast.stmt | None:
+        """Return the `with` or the line of code that has nothing but the products."""
+        for node in ast.walk(self.code.tree):
+            body = getattr(node, "body", None)
+            if not isinstance(body, list) or self.statements[0] not in body:
+                continue
+            if isinstance(node, ast.With) and len(body) == len(self.statements):
+                return node
+            # what is in the loop's line gets no block of its own
+            is_line = isinstance(node, ast.For) and node.lineno == body[0].lineno
+            return node if isinstance(node, ast.For) and is_line else None
+        return None
+
+    def with_setting(self, *lines: str) -> str:
+        """Write the cell with settings before its first work."""
+        edit = SourceEdit(self.code)
+        edit.at_start("\n".join(f"{edit.torch}.{line}" for line in lines))
+        return edit.source()
 
     def in_float32(self) -> str:
-        """Write casts of what is multiplied; empty where no two names are."""
-        names = self._operands()
-        if not names or not self.stored.isdisjoint(names):
-            return ""
-        casts = ", ".join(f"{name}.float()" for name in names)
-        return f"{', '.join(names)} = {casts}"
+        """Write the product of operands that are cast; may be empty."""
+        operands = self._operands()
+        edit = SourceEdit(self.code)
+        for operand in operands:
+            edit.replace(operand, f"{edit.operand(operand)}.float()")
+        return edit.source() if operands else ""
 
     def padded(self, tile: int) -> str:
         """Write a product of padded matrices, cut to its size again; may be empty.
 
         What is added to the inner size is zero in both, and adds nothing.
         """
-        names = self._operands()
-        if not names or len(self.text) > _MOST_CHARACTERS // 2:
+        operands = [node for node in self._operands() if isinstance(node, ast.Name)]
+        names = [node.id for node in operands]
+        if len(names) != 2 or not bound_names(self.code.tree).isdisjoint(names):
             return ""
-        left, right = names[0], names[-1]
-        lines = [
-            f"{name}_padded = torch.nn.functional.pad(\n"
-            f"    {name}, (0, -{name}.shape[-1] % {tile}, "
-            f"0, -{name}.shape[-2] % {tile})\n)  # once where {name} stays the same"
-            for name in names
-        ]
-        cut = f"[..., :{left}.shape[-2], :{right}.shape[-1]]"
-        product = f"({left}_padded @ {right}_padded){cut}"
-        lines.append(replaced(self.statements[0], self.products[0], product))
-        return "\n".join(lines)
+        edit, padded = SourceEdit(self.code), dict[str, str]()
+        for name in names:
+            if name not in padded:
+                padded[name] = edit.free_name(f"{name}_padded")
+                sizes = (
+                    f"(0, -{name}.shape[-1] % {tile}, 0, -{name}.shape[-2] % {tile})"
+                )
+                pad = f"{edit.torch}.nn.functional.pad({name}, {sizes})"
+                edit.at_start(f"{padded[name]} = {pad}")
+        left, right = names
+        cut = f"[..., : {left}.shape[-2], : {right}.shape[-1]]"
+        product = f"({padded[left]} @ {padded[right]}){cut}"
+        edit.replace(self.products[0], product)
+        return edit.source()
 
-    def _operands(self) -> list[str]:
-        """Give the names that the only product multiplies, one if it is a square."""
+    def _operands(self) -> list[ast.expr]:
+        """Give the two that the only product multiplies."""
         if len(self.products) != 1 or len(self.statements) != 1:
             return []
-        operands = _multiplied(self.products[0])
-        names = [node.id for node in operands if isinstance(node, ast.Name)]
-        return list(dict.fromkeys(names)) if len(names) == 2 else []
+        return _multiplied(self.products[0])
 
 
 class _Place(NamedTuple):
@@ -118,6 +137,7 @@ def product_code(code: CellCode, line: int | None) -> ProductCode | None:
     if not are_simple or len(statements) > _MOST_STATEMENTS:
         return None
     return ProductCode(
+        code,
         statements,
         tuple(
             product
@@ -125,7 +145,6 @@ def product_code(code: CellCode, line: int | None) -> ProductCode | None:
             for product in place.products
             if not place.is_opaque
         ),
-        frozenset(stored_names(code.tree)),
     )
 
 

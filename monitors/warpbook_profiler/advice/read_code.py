@@ -1,10 +1,11 @@
-"""Results that a loop of a cell reads, kept on the GPU in the cell's own names."""
+"""Results that a loop of a cell reads one by one, read after the loop instead."""
 
 from __future__ import annotations
 
 import ast
 
-from warpbook_profiler.advice.cell_code import Call, CellCode, replaced, written
+from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
+from warpbook_profiler.advice.source_edit import SourceEdit
 
 #: what gives one number as it is; `int` and `bool` change it
 _AS_IT_IS = ("item", "float")
@@ -18,82 +19,92 @@ def gathered(code: CellCode, read: Call | None) -> str:
     """
     if read is None or read.name not in _AS_IT_IS:
         return ""
-    loop = _loop_around(code, read)
+    loop = loop_around(code, read.node)
     if loop is None:
         return ""
+    edit = SourceEdit(code)
+    result = f"{edit.operand(_result(read.node))}.detach()"
     for statement in ast.walk(loop):
         match statement:
-            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()):
-                if statement.value is read.node and _uses(loop, name) == 1:
-                    return _summed(statement, name, read)
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
+                begins = _begins(code, name, loop)
+                if not _is_scaled(value, read.node) or uses(loop, name) != 1:
+                    continue
+                if isinstance(begins, float):
+                    # as exactly as Python adds its numbers
+                    edit.replace(read.node, f"{result}.double()")
+                    edit.after(loop, f"{name} = float({name})")
+                    return edit.source()
+                if isinstance(begins, int):
+                    edit.replace(read.node, result)
+                    number = f"{edit.torch}.as_tensor({name}).item()"
+                    edit.after(loop, f"{name} = {number}")
+                    return edit.source()
             case ast.Expr(
                 value=ast.Call(
                     func=ast.Attribute(attr="append", value=ast.Name(id=name)),
                     args=[only],
                 )
             ):
-                is_new = _begins_empty(code, name)
-                if only is read.node and is_new and _uses(loop, name) == 1:
-                    return _listed(statement, name, read)
+                is_new = _begins(code, name, loop) == []
+                if only is read.node and is_new and uses(loop, name) == 1:
+                    # a copy: the loop may write the next result to the same memory
+                    edit.replace(read.node, f"{result}.reshape(1).clone()")
+                    gathered = f"{edit.torch}.cat({name}).tolist() if {name} else []"
+                    edit.after(loop, f"{name} = {gathered}")
+                    return edit.source()
     return ""
 
 
-def read_result(read: Call) -> str:
-    """Give what is read, "loss" of `loss.item()` and of `float(loss)`."""
-    arguments = read.node.args
-    return read.receiver or (written(arguments[0]) if arguments else "loss")
-
-
-def _summed(statement: ast.stmt, name: str, read: Call) -> str:
-    kept = replaced(statement, read.node, f"{_result(read)}.detach()")
-    return (
-        f"{kept}  # in the loop\n{name} = {name}.item()  # after it\n"
-        "# .detach().double() adds as exactly as Python does"
-    )
-
-
-def _listed(statement: ast.stmt, name: str, read: Call) -> str:
-    # a copy: the loop may write the next result to the same memory
-    kept = replaced(statement, read.node, f"{_result(read)}.detach().clone()")
-    return (
-        f"{kept}  # in the loop\n"
-        f"{name} = torch.stack({name}).flatten().tolist()  # after it"
-    )
-
-
-def _result(read: Call) -> str:
-    """Give what is read, whole, so that it may be parsed again."""
-    function = read.node.func
-    if isinstance(function, ast.Attribute):
-        return f"({ast.unparse(function.value)})"
-    # of `float(x)`
-    return f"({ast.unparse(read.node.args[0])})"
-
-
-def _loop_around(code: CellCode, read: Call) -> ast.For | None:
-    """Give the outermost `for` around a call; None in a function, or in `while`."""
+def loop_around(code: CellCode, node: ast.AST) -> ast.For | None:
+    """Return the outermost `for` around code; None in a function, or in `while`."""
     loops = [
-        node
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.For | ast.While | ast.FunctionDef)
-        and read.node in ast.walk(node)
+        loop
+        for loop in ast.walk(code.tree)
+        if isinstance(loop, ast.For | ast.While | ast.FunctionDef | ast.ClassDef)
+        and node in ast.walk(loop)
     ]
     first = loops[0] if loops else None
     return first if isinstance(first, ast.For) else None
 
 
-def _uses(loop: ast.For, name: str) -> int:
+def uses(tree: ast.AST, name: str) -> int:
+    """Count how often code reads or sets a name."""
     return sum(
-        isinstance(node, ast.Name) and node.id == name for node in ast.walk(loop)
+        isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)
     )
 
 
-def _begins_empty(code: CellCode, name: str) -> bool:
-    values = [
-        ast.unparse(node.value)
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name) and target.id == name
-    ]
-    return values == ["[]"]
+def _result(read: ast.Call) -> ast.expr:
+    """Return what is read, `loss` of `loss.item()` and of `float(loss)`."""
+    function = read.func
+    return function.value if isinstance(function, ast.Attribute) else read.args[0]
+
+
+def _is_scaled(value: ast.expr, read: ast.expr) -> bool:
+    """Tell whether a value is what is read, times numbers or to their power."""
+    while isinstance(value, ast.BinOp) and value is not read:
+        numbers = [value.left, value.right]
+        inner = [part for part in numbers if not isinstance(part, ast.Constant)]
+        if len(inner) != 1:
+            return False
+        value = inner[0]
+    return value is read
+
+
+def _begins(code: CellCode, name: str, loop: ast.For) -> object:
+    """Return what a name is set to before a loop, in its block: a number, or `[]`."""
+    for block in blocks(code.tree):
+        if loop not in block.statements:
+            continue
+        for statement in reversed(block.statements[: block.statements.index(loop)]):
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=target)], value=value) if (
+                    target == name
+                ):
+                    if isinstance(value, ast.List) and not value.elts:
+                        return []
+                    return value.value if isinstance(value, ast.Constant) else None
+            if uses(statement, name):
+                return None
+    return None

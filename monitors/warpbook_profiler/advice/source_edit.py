@@ -52,7 +52,7 @@ class SourceEdit:
         self._newline = found[0] if found else b"\n"
         self._splices: list[_Splice] = []
         self._deleted: list[ast.stmt] = []
-        self._needs_torch = False
+        self._imports: dict[str, None] = {}
         self._known = names_in(code.tree)
         self._in_strings = {
             part
@@ -74,9 +74,13 @@ class SourceEdit:
 
     @property
     def torch(self) -> str:
-        """Return the name of torch, which is imported if the cell does not have it."""
-        self._needs_torch = True
-        return "torch"
+        """Return the name of torch, as `module` does."""
+        return self.module("torch")
+
+    def module(self, name: str) -> str:
+        """Return a module's name, which is imported if the cell does not have it."""
+        self._imports[name] = None
+        return name
 
     def free_name(self, name: str) -> str:
         """Return a name that the cell does not use, which the edit binds."""
@@ -172,8 +176,9 @@ class SourceEdit:
     def source(self) -> str:
         """Return the whole source after the changes; empty where it is not sure."""
         self._take_deleted()
-        if self._needs_torch and not self._has_torch():
-            self.at_start("import torch")
+        missing = [name for name in self._imports if not self._has(name)]
+        if missing and self._splices:
+            self.at_start(f"import {', '.join(missing)}")
             # an import comes before what uses it
             self._splices.insert(0, self._splices.pop())
         if not self._is_sure or not self._splices:
@@ -245,14 +250,13 @@ class SourceEdit:
                 return statement
         return None
 
-    def _has_torch(self) -> bool:
-        """Tell whether torch is there where the cell begins to work."""
+    def _has(self, module: str) -> bool:
+        """Tell whether a module is there where the cell begins to work."""
         body, first = self._code.tree.body, self._first
         leading = ast.Module(body[: body.index(first)] if first else body, [])
-        if "torch" in bound_names(leading):
+        if module in bound_names(leading):
             return True
-        is_bound = "torch" in bound_names(self._code.tree)
-        return "torch" in self._known and not is_bound
+        return module in self._known - bound_names(self._code.tree)
 
     def _splice(self, start: int, end: int, text: str) -> None:
         self._splices.append(_Splice(start, end, text.encode()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.profiler.advice.exam_changes import changes_of
-from warpbook_profiler.advice.attention_code import attention_code
 from warpbook_profiler.advice.cell_code import CellCode
 
 
@@ -22,33 +21,6 @@ from warpbook_profiler.advice.cell_code import CellCode
 def test_the_model_of_a_source(source: str | None, model: str | None) -> None:
     call = CellCode(source).model_call()
     assert (call and call.name) == model
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "out = (query @ keys.mT * s).softmax(-1) @ values",
-        "s = torch.bmm(query, keys.transpose(-2, -1))\np = s.softmax(-1)\n"
-        "out = torch.bmm(p, values)",
-        "p = F.softmax(query.matmul(keys.swapaxes(-1, -2)), dim=-1)\n"
-        "out = p.matmul(values)",
-    ],
-)
-def test_attention_is_named_as_its_cell_does(source: str) -> None:
-    assert attention_code(CellCode(source)) == ("out", "query", "keys", "values", "")
-
-
-def test_keys_with_axes_of_their_own_are_turned_once_more() -> None:
-    source = "y = (q @ k.permute(0, 2, 3, 1)).softmax(-1) @ v"
-    named = attention_code(CellCode(source))
-    assert named is not None and named.key == "k.permute(0, 2, 3, 1).mT"
-
-
-@pytest.mark.parametrize(
-    "source", [None, "y = (", "y = a @ b", "p = x.softmax(-1)", "p = p @ p", "p = p"]
-)
-def test_no_attention_has_no_names(source: str | None) -> None:
-    assert attention_code(CellCode(source)) is None
 
 
 @pytest.mark.parametrize("terms", [300, 3_000])

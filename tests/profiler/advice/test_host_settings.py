@@ -11,6 +11,7 @@ from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.host_flow import round_trips
 from warpbook_profiler.advice.loops import row_loops
 from warpbook_profiler.advice.proposal import Rule
+from warpbook_profiler.advice.row_code import of_all_rows
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.techniques.host.allocation import allocation
 from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
@@ -166,16 +167,32 @@ def test_a_cell_without_anything_gets_no_advice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "whole"),
     [
-        ("for i in range(9):\n    out[i] = x[i] * 2", "out = x * 2"),
-        ("for row in x:\n    out.append(row.norm())", "out = x.norm()"),
-        ("y = [f(x[i]) for i in range(9)]", "f(x)"),
-        ("for i in range(9):\n    h[i] = x[i:i+1] * 2", "h = x * 2"),
+        ("for i in range(9):\n    out[i] = x[i] * 2", "out[:9] = x[:9] * 2"),
+        ("for row in x:\n    out.append(row.norm())", "out += x.norm(dim=-1).unbind()"),
+        (
+            "for i in range(len(x)): y[i] = torch.softmax(x[i] @ w, 0)",
+            "y[: len(x)] = torch.softmax((x @ w), dim=1)",
+        ),
+        (
+            "y = [x[i].max() for i in range(n)]",
+            "y = list(x[:n].amax(dim=-1).unbind())",
+        ),
+        ("y = [f(x[i]) for i in range(9)]", ""),
+        ("for i in range(9):\n    h[i] = x[i:i+1] * 2", ""),
+        ("for i in range(9):\n    h[i] = x[i] @ x[i]", ""),
+        ("for i in range(9):\n    h[i] = x[i] * i", ""),
+        ("for i in range(9):\n    h[i] = x[i].sort()", ""),
+        ("for i in range(9):\n    h[i] = x[i].clamp_(0)", ""),
         ("for i, row in enumerate(x):\n    t += row.sum()\n    n += 1", ""),
     ],
 )
 def test_loops_over_rows(source: str, whole: str) -> None:
-    (loop,) = row_loops(CellCode(source))
-    assert (loop.rows, loop.whole) == ("x", whole)
+    code = CellCode(source)
+    (loop,) = row_loops(code)
+    assert loop.rows == "x"
+    assert of_all_rows(code, loop, 1, is_list=False).removeprefix("import torch\n") == (
+        whole
+    )
 
 
 @pytest.mark.parametrize(

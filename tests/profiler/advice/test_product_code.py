@@ -1,4 +1,4 @@
-"""Sketches of faster products, around the line that multiplies."""
+"""Edits to faster products, around the line that multiplies."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ def code_of(source: str, line: int | None = None) -> ProductCode | None:
 def test_a_square_is_padded_once() -> None:
     code = code_of("y = torch.mm(a, a).sum()")
     assert code is not None
-    assert code.padded(8).count("functional.pad") == 1
-    assert "y = (a_padded @ a_padded)[..., :a.shape[-2], :a.shape[-1]].sum()" in (
-        code.padded(8).splitlines()
-    )
+    assert code.padded(8).splitlines() == [
+        "a_padded = torch.nn.functional.pad("
+        "a, (0, -a.shape[-1] % 8, 0, -a.shape[-2] % 8))",
+        "y = (a_padded @ a_padded)[..., : a.shape[-2], : a.shape[-1]].sum()",
+    ]
 
 
 def test_products_that_follow_one_another_are_one_region() -> None:
     code = code_of("h = x @ w\nh = h.relu()\ny = h @ v\nprint(y)")
     assert code is not None
     assert code.in_bfloat16() == (
-        f"{AUTOCAST}    h = x @ w\n    h = h.relu()\n    y = h @ v"
+        f"import torch\n{AUTOCAST}"
+        "    h = x @ w\n    h = h.relu()\n    y = h @ v\nprint(y)"
     )
     assert not code.padded(8) and not code.in_float32()
 
@@ -39,13 +41,36 @@ def test_a_training_step_is_cast_in_its_forward_pass() -> None:
     )
     code = code_of(source)
     assert code is not None
-    assert code.in_bfloat16() == f"{AUTOCAST}    loss = criterion(net(x), y)"
+    within = f"    {AUTOCAST}        loss = criterion(net(x), y)\n"
+    assert code.in_bfloat16() == "import torch\n" + source.replace(
+        "    loss = criterion(net(x), y)\n", within
+    )
     assert code_of(source, line=4) is None
 
 
-def test_tensors_that_the_cell_makes_are_not_cast_where_it_does_not_say() -> None:
-    code = code_of("a = load\nfor _ in range(9):\n    a = a @ b")
-    assert code is not None and not code.in_float32()
+def test_operands_are_cast_where_they_are_multiplied() -> None:
+    code = code_of("a = load\nfor _ in range(9):\n    c = (a + 1) @ b")
+    assert code is not None
+    assert code.in_float32().endswith("((a + 1).float()) @ b.float()")
+
+
+def test_what_is_multiplied_where_it_is_set_is_not_padded_before() -> None:
+    code = code_of("for _ in range(9):\n    a = a @ b")
+    assert code is not None and not code.padded(8)
+
+
+def test_a_manager_that_is_there_gets_another_one() -> None:
+    code = code_of("with torch.no_grad(): y = net(x)")
+    assert code is not None
+    assert code.in_bfloat16() == (
+        'with torch.no_grad(), torch.autocast("cuda", dtype=torch.bfloat16): y = net(x)'
+    )
+    # what a loop has in its line gets none within
+    line = code_of("for x in xs: y = net(x)")
+    assert line is not None
+    assert line.in_bfloat16() == (
+        f"import torch\n{AUTOCAST}    for x in xs: y = net(x)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,4 +95,4 @@ def test_what_is_not_sure_has_no_place(source: str) -> None:
 def test_a_recorded_line_tells_which_product_it_is() -> None:
     code = code_of("x = net(x)\ny = x @ w", line=2)
     assert code is not None and code.line == 2
-    assert code.in_bfloat16() == f"{AUTOCAST}    y = x @ w"
+    assert code.in_bfloat16() == (f"import torch\nx = net(x)\n{AUTOCAST}    y = x @ w")

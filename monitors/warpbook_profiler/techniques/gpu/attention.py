@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,10 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_profiler.advice.attention_code import fused_attention
+from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import only_passes
@@ -107,7 +111,20 @@ def _proposal(
         operator=operators.name(int(operators.outer_of(np.array([one.members[0]]))[0])),
         line=evidence.code.first_line("softmax")
         or evidence.line_at(int(operators.table.start_ns[one.members[0]])),
+        code=_any_backend(evidence.code) if in_math else fused_attention(evidence.code),
     )
+
+
+def _any_backend(code: CellCode) -> str:
+    """Write the cell without the choice of torch's slowest backend."""
+    edit = SourceEdit(code)
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.With):
+            for item in node.items:
+                chosen = ast.unparse(item.context_expr)
+                if "sdpa_kernel(" in chosen and ".MATH" in chosen:
+                    edit.unwrap(node, item)
+    return edit.source()
 
 
 def _is_masked(operators: Operators, one: _Attention) -> bool:

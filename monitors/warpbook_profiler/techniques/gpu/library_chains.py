@@ -76,6 +76,7 @@ def _of_cupy(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         reason="This holds if each step takes the result of the one before.",
         line=None if source is None else source.line,
+        code="" if source is None else source.code,
     )
 
 
@@ -115,6 +116,7 @@ def _of_jax(evidence: Evidence) -> Iterator[Proposal]:
         is_bound=True,
         reason="How much XLA fuses is known when it has compiled the function.",
         line=None if source is None else source.line,
+        code="" if source is None else source.code,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.faster_products import faster
+from warpbook_profiler.advice.product_code import ProductCode
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, counted
@@ -56,7 +57,17 @@ def padding(evidence: Evidence) -> Iterator[Proposal]:
         name=PAD,
         title=f"Make sizes multiples of {_TILE}: pad {named} to {padded}.",
         what=f"products have sizes that are no multiples of {_TILE}",
+        edit=lambda code: _padded(code, longest.by),
     )
+
+
+def _padded(code: ProductCode, by: Called) -> str:
+    """Write the cell with padded matrices; a vector has one axis."""
+    dims = by.operands.dims[:2]
+    # a vector comes to these products with an axis of one
+    has_vector = any(1 in sizes[-2:] for sizes in dims)
+    is_of_matrices = by.name in ("aten::mm", "aten::bmm") and not has_vector
+    return code.padded(_TILE) if is_of_matrices else ""
 
 
 def _odd_sizes(by: Called) -> set[int]:

@@ -140,6 +140,8 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
         ),
         operator=operators.name(int(longest.operators[0])),
         line=line if source is None else source.line,
+        # compiled random numbers are others
+        code="" if source is None or draws else source.code,
     )
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 from warpbook_profiler.advice.chip import Chip, Span
 from warpbook_profiler.advice.evidence import Evidence, Product
 from warpbook_profiler.advice.faster_products import faster
+from warpbook_profiler.advice.product_code import ProductCode
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent
@@ -74,6 +75,7 @@ def _in_tf32(
             name="tf32",
             title="Let float32 products use the tensor cores as TF32.",
             what="float32 products run on the FP32 cores",
+            edit=lambda code: code.with_setting(*_tf32(candidates)),
         )
 
 
@@ -111,6 +113,7 @@ def _in_bf16(
         name="bf16",
         title="Multiply in bfloat16: autocast, or model and data in bfloat16.",
         what="products are float32",
+        edit=ProductCode.in_bfloat16,
         # none where model and data are in bfloat16
         casts=evidence.takes("autocast")._replace(low_ns=0.0),
     )
@@ -134,9 +137,19 @@ def _in_single(
         name="float32",
         title="Use float32 unless the result needs float64.",
         what="products are float64",
+        edit=ProductCode.in_float32,
         is_shown_without_gain=True,
         no_gain=_AS_FAST if is_as_fast else "",
     )
+
+
+def _tf32(candidates: list[Product]) -> Iterator[str]:
+    """Give what lets products use TF32; convolutions have a setting of their own."""
+    convolves = set(map(_convolves, candidates))
+    if False in convolves:
+        yield 'set_float32_matmul_precision("high")'
+    if True in convolves:
+        yield "backends.cudnn.allow_tf32 = True"
 
 
 def _judge_cores(facts: Facts) -> Judgement:

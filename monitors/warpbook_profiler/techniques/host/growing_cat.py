@@ -16,6 +16,8 @@ from warpbook_profiler.advice.cell_code import CellCode, written
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.read_code import loop_around, uses
+from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
@@ -34,9 +36,8 @@ _MANY = (1.0, 1.1, 1.6)
 class _Written(NamedTuple):
     """`out = torch.cat([out, x])` in a loop."""
 
-    line: int
-    target: str
-    text: str
+    statement: ast.Assign
+    call: ast.Call
     #: something else of the loop takes it, too
     is_read: bool
 
@@ -102,7 +103,8 @@ def _proposal(
         is_bound=not is_read,
         reason="" if is_read else "The loop that gathers the parts stays.",
         operator=_CAT,
-        line=source.line if source else evidence.line_at(begun_ns),
+        line=source.statement.lineno if source else evidence.line_at(begun_ns),
+        code="" if source is None or is_read else _joined(evidence.code, source),
     )
 
 
@@ -182,7 +184,7 @@ def _in_source(code: CellCode) -> _Written | None:
                 }
                 if target in names:
                     is_read = _is_read_beside(code, node, target)
-                    return _Written(node.lineno, target, written(part), is_read)
+                    return _Written(node, part, is_read)
     return None
 
 
@@ -198,6 +200,27 @@ def _is_read_beside(code: CellCode, grows: ast.Assign, target: str) -> bool:
         if isinstance(loop, ast.For | ast.While) and grows in ast.walk(loop)
         for part in ast.walk(loop)
     )
+
+
+def _joined(code: CellCode, source: _Written) -> str:
+    """Write that a loop gathers the parts of `out = cat([out, part])` in a list."""
+    loop = loop_around(code, source.statement)
+    match source.statement, source.call.args:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value),
+            [ast.List(elts=[ast.Name(id=first), part]) as parts, *_],
+        ) if value is source.call and first == name and loop is not None:
+            # of several parts, or in a loop within the loop, the order may be another
+            if uses(loop, name) != 2 or source.statement not in loop.body:
+                return ""
+            edit = SourceEdit(code)
+            gathered = edit.free_name(f"{name}_parts")
+            edit.before(loop, f"{gathered} = [{name}]")
+            edit.replace(source.statement, f"{gathered}.append({edit.text(part)})")
+            joined = edit.text(source.call).replace(edit.text(parts), gathered, 1)
+            edit.after(loop, f"{name} = {joined}")
+            return edit.source()
+    return ""
 
 
 TECHNIQUE = Technique(

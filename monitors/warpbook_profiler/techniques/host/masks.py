@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import SIMPLE, Call, CellCode, replaced, written
+from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.read_code import uses
+from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Bools, Int64s
 from warpbook_profiler.techniques.host.printing import printed
@@ -28,13 +31,12 @@ _MASKS = (ast.Compare, ast.BoolOp)
 class _Indexed(NamedTuple):
     """`x[mask]` in the source."""
 
-    line: int
-    tensor: str
-    mask: str
-    #: `x[mask] = value`; None where it is read
-    value: str | None = None
-    #: what gives the chosen elements, where they are read
-    node: ast.expr | None = None
+    tensor: ast.expr
+    mask: ast.expr
+    #: what gives the chosen elements
+    node: ast.Subscript | ast.Call
+    #: `at = nonzero(mask)`, where that is what indexes
+    made: ast.Assign | None = None
 
 
 def masks(evidence: Evidence) -> Iterator[Proposal]:
@@ -73,9 +75,10 @@ def masks(evidence: Evidence) -> Iterator[Proposal]:
         is_bound=True,
         reason="What comes after it works on all elements then.",
         operator=outer,
-        line=source.line
+        line=source.node.lineno
         if source
         else evidence.line_at(int(operators.table.start_ns[first])),
+        code=_kept(evidence, first, source),
     )
 
 
@@ -105,41 +108,41 @@ def _in_source(code: CellCode) -> _Indexed | None:
     if own is not None:
         return own
     for call in code.calls("masked_select"):
-        arguments = [written(argument) for argument in call.node.args]
-        if call.receiver != "torch":
-            arguments.insert(0, call.receiver)
-        if len(arguments) >= 2:
-            return _Indexed(call.line, arguments[0], arguments[1], node=call.node)
+        arguments = list(call.node.args)
+        if call.receiver != "torch" and isinstance(call.node.func, ast.Attribute):
+            arguments.insert(0, call.node.func.value)
+        if len(arguments) == 2:
+            return _Indexed(arguments[0], arguments[1], call.node)
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Subscript) and _is_mask(node.slice, masks):
-            tensor, mask = written(node.value), written(node.slice)
-            value = _assigned(code.tree, node)
-            return _Indexed(node.lineno, tensor, mask, value, node)
+            return _Indexed(node.value, node.slice, node)
     return None
 
 
 def _own_indices(code: CellCode) -> Iterator[_Indexed]:
     """Find `at = torch.nonzero(mask)…` of which something is indexed, `x[at]`."""
     nonzero = {call.node: call for call in code.calls("nonzero", "where", "argwhere")}
-    indices: dict[str, str] = {}
+    indices: dict[str, tuple[ast.Assign, ast.expr]] = {}
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             for part in ast.walk(node.value):
                 if part in nonzero and (mask := _mask_of(nonzero[part])) is not None:
-                    indices[node.targets[0].id] = mask
+                    indices[node.targets[0].id] = node, mask
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
             if node.slice.id in indices:
-                tensor, mask = written(node.value), indices[node.slice.id]
-                yield _Indexed(node.lineno, tensor, mask, _assigned(code.tree, node))
+                index, mask = indices[node.slice.id]
+                yield _Indexed(node.value, mask, node, index)
 
 
-def _mask_of(call: Call) -> str | None:
+def _mask_of(call: Call) -> ast.expr | None:
     """Give what `nonzero` is called of, as a function or a method; else None."""
-    arguments = call.node.args
+    arguments, function = call.node.args, call.node.func
     if call.receiver in ("torch", "np", "cp"):
-        return written(arguments[0]) if len(arguments) == 1 else None
-    return None if arguments else call.receiver
+        return arguments[0] if len(arguments) == 1 else None
+    if arguments or not isinstance(function, ast.Attribute):
+        return None
+    return function.value
 
 
 def _is_mask(node: ast.expr, names: set[str]) -> bool:
@@ -159,46 +162,72 @@ def _is_mask(node: ast.expr, names: set[str]) -> bool:
     return isinstance(node, _MASKS)
 
 
-def _reduced(evidence: Evidence, position: int, source: _Indexed | None) -> str:
-    """Write the cell's own sum or mean of what it chooses, over all elements."""
-    if source is None or not _has_one_size(evidence, position):
+def _kept(evidence: Evidence, position: int, source: _Indexed | None) -> str:
+    """Write the cell's sum, mean or fill of what it chooses over all elements."""
+    if source is None:
         return ""
-    for statement in ast.walk(evidence.code.tree):
-        if not isinstance(statement, SIMPLE):
-            continue
-        for node in ast.walk(statement):
-            match node:
-                case ast.Call(func=ast.Attribute(attr=name, value=value), args=[]):
-                    if value is not source.node or node.keywords:
-                        continue
-                    total = f"torch.where({source.mask}, {source.tensor}, 0).sum()"
-                    if name == "sum":
-                        return replaced(statement, node, total)
-                    if name == "mean":
-                        mean = f"({total} / ({source.mask}).sum())"
-                        return replaced(statement, node, mean)
+    edit, index = SourceEdit(evidence.code), source.made
+    mask = edit.text(source.mask)
+    if index is not None and isinstance(source.node, ast.Subscript):
+        rows = evidence.operators.operands(position).dims[:1]
+        is_fill = _fills(evidence.code, index, source.node)
+        # a number is written through a mask without a wait
+        if (
+            is_fill
+            and _is_mask(source.mask, set())
+            and [len(row) for row in rows] == [1]
+        ):
+            edit.delete(index)
+            edit.replace(source.node.slice, mask)
+            return edit.source()
+        return ""
+    if not _has_one_size(evidence, position, source):
+        return ""
+    for node in ast.walk(evidence.code.tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="sum" | "mean" as name, value=value),
+                args=[],
+                keywords=[],
+            ) if value is source.node:
+                chosen = f"{mask}, {edit.text(source.tensor)}, 0"
+                total = f"{edit.torch}.where({chosen}).sum()"
+                if name == "mean":
+                    total = f"({total} / {edit.operand(source.mask)}.sum())"
+                edit.replace(node, total)
+                return edit.source()
     return ""
 
 
-def _has_one_size(evidence: Evidence, position: int) -> bool:
+def _fills(code: CellCode, index: ast.Assign, node: ast.AST) -> bool:
+    """Tell whether the statement after `index` is all that needs it, for a number."""
+    (target,) = index.targets
+    if not isinstance(target, ast.Name) or uses(code.tree, target.id) != 2:
+        return False
+    for block in blocks(code.tree):
+        for before, after in pairwise(block.statements):
+            match after:
+                case ast.Assign(
+                    targets=[filled], value=ast.Constant() | ast.UnaryOp()
+                ) if before is index and filled is node:
+                    return True
+    return False
+
+
+def _has_one_size(evidence: Evidence, position: int, source: _Indexed) -> bool:
     """Tell whether a mask is surely as large as what it chooses from."""
     operators = evidence.operators
-    if operators.name(position) == _SELECT:
+    compared = [
+        node.left for node in ast.walk(source.mask) if isinstance(node, ast.Compare)
+    ]
+    same = ast.dump(source.tensor)
+    if operators.name(position) == _SELECT or same in map(ast.dump, compared):
         return True
     parent = int(operators.parent[position])
     if parent == NONE:
         return False
     of_mask = operators.operands(position).dims[:1]
     return bool(of_mask) and of_mask == operators.operands(parent).dims[:1]
-
-
-def _assigned(tree: ast.Module, indexed: ast.Subscript) -> str | None:
-    """Give what is written into the chosen elements, where that is a number."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and indexed in node.targets:
-            is_number = isinstance(node.value, ast.Constant | ast.UnaryOp)
-            return written(node.value) if is_number else None
-    return None
 
 
 TECHNIQUE = Technique(

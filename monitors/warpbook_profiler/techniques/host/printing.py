@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.read_code import loop_around
+from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s, rows_by
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
@@ -59,6 +63,7 @@ def printing(evidence: Evidence) -> Iterator[Proposal]:
         reason="The one print at the end takes its time, too.",
         operator="aten::item",
         line=call.line if call else evidence.line_at(int(table.start_ns[groups[0][0]])),
+        code=_once(evidence.code, call),
     )
 
 
@@ -85,6 +90,34 @@ def _printed_groups(operators: Operators) -> Iterator[Int64s]:
             end = int(ends[np.searchsorted(ends, begin + len(begins))])
             is_reshaped = begin and operators.name(int(mine[begin - 1])) in _BEFORE
             yield mine[begin - bool(is_reshaped) : end]
+
+
+def _once(code: CellCode, call: Call | None) -> str:
+    """Write that the one value of each print is kept, and printed after the loop."""
+    loop = None if call is None else loop_around(code, call.node)
+    if call is None or loop is None or call.name != "print" or call.receiver:
+        return ""
+    if len(code.calls(*_SHOWS, in_loop=True)) > 1:
+        # what is shown would come in another order
+        return ""
+    values = [one for one in call.node.args if not isinstance(one, ast.Constant)]
+    if len(values) != 1 or isinstance(values[0], ast.JoinedStr | ast.Starred):
+        return ""
+    edit = SourceEdit(code)
+    kept, shown = edit.free_name("printed"), edit.free_name("shown")
+    edit.before(loop, f"{kept} = []")
+    # a copy: the loop may write the next one to the same memory
+    copied = f"{edit.operand(values[0])}.detach().clone()"
+    edit.replace(call.node, f"{kept}.append({copied})")
+    arguments = [
+        f"{shown}.cpu()" if one is values[0] else edit.text(one)
+        for one in call.node.args
+    ]
+    arguments += [
+        f"{keyword.arg}={edit.text(keyword.value)}" for keyword in call.node.keywords
+    ]
+    edit.after(loop, f"for {shown} in {kept}:\n    print({', '.join(arguments)})")
+    return edit.source()
 
 
 TECHNIQUE = Technique(

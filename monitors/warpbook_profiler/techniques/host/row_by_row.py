@@ -11,6 +11,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.loops import RowLoop, row_loops
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
+from warpbook_profiler.advice.row_code import of_all_rows
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import least_bytes
@@ -90,6 +91,7 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
         reason="How long the one operation takes depends on how it is written.",
         operator=names and f"aten::{names[-1]}" or None,
         line=line if loop is None else loop.line,
+        code="" if loop is None else _whole(evidence, loop, longest),
     )
 
 
@@ -178,6 +180,37 @@ def _loop_at(loops: list[RowLoop], line: int | None) -> RowLoop | None:
     )
     # of several loops nobody can tell which one it was without lines
     return next(at_line, loops[0] if len(loops) == 1 else None)
+
+
+def _whole(evidence: Evidence, loop: RowLoop, repeat: Repeat) -> str:
+    """Write the loop for all rows, where the trace tells how many axes a row has."""
+    operators = evidence.operators
+    all_names = [operators.name(at) for at in repeat.one.tolist()]
+    is_list = set(all_names) == {_COPIES}
+    if is_list:
+        direct = operators.direct[_launched(evidence, repeat.operators)]
+        sizes = {operators.operands(at).dims[:1] for at in np.unique(direct).tolist()}
+        axes = len(next(iter(sizes))[0]) if len(sizes) == 1 and all(sizes) else None
+    else:
+        axes = _axes(evidence, repeat)
+    if axes is None:
+        return ""
+    return of_all_rows(evidence.code, loop, axes, is_list)
+
+
+def _axes(evidence: Evidence, repeat: Repeat) -> int | None:
+    """Give the axes of a row; None where operands differ in theirs."""
+    operators, axes = evidence.operators, None
+    for event in _launched(evidence, repeat.one).tolist():
+        by = int(operators.direct[event])
+        sizes = [size for size in operators.operands(by).dims if size]
+        if operators.name(by) in _PRODUCTS and any(1 in size for size in sizes):
+            # a vector comes to these products with an axis of one
+            return 1
+        if len(set(map(len, sizes))) > 1:
+            return None
+        axes = len(sizes[0]) if axes is None and sizes else axes
+    return axes
 
 
 TECHNIQUE = Technique(

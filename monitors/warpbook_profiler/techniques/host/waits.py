@@ -10,6 +10,7 @@ from warpbook_monitors import units
 from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.read_code import gathered
 from warpbook_profiler.advice.torch_code import is_number
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
@@ -70,6 +71,7 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=name,
         line=read.line if read else evidence.line_at(int(table.start_ns[removed[0]])),
+        code=gathered(evidence.code, read),
         is_shown_without_gain=True,
     )
 

@@ -1,0 +1,274 @@
+"""A loop over rows of a cell's source, written as operations on all rows at once."""
+
+from __future__ import annotations
+
+import ast
+
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.loops import RowLoop, scan_of
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
+from warpbook_profiler.facts.traffic import only_passes
+
+#: functions of one tensor that treat each element by itself, beside those that pass
+_ELEMENTWISE = frozenset("to cpu cuda float half bfloat16 double long bool".split())
+#: they work along an axis, as passes that are not of each element do
+_ALONG = frozenset("softmax log_softmax cumsum cumprod logsumexp".split())
+_REDUCES = frozenset("sum mean prod amax amin argmax argmin norm std var".split())
+#: what a whole row is reduced by, along the only axis of a row
+_OF_ROW = {"max": "amax", "min": "amin"}
+_NOT_ELEMENTWISE = frozenset(
+    "flip roll tril triu copy fill zero normal uniform bernoulli exponential".split()
+)
+
+
+_MODULES = frozenset("torch F nn.functional torch.nn.functional".split())
+
+
+class _UnsureError(Exception):
+    """It is not sure what an expression is of all rows."""
+
+
+def of_all_rows(code: CellCode, loop: RowLoop, axes: int, is_list: bool) -> str:
+    """Write the cell with one operation for all rows; empty where it is not sure.
+
+    Args:
+        code: the cell.
+        loop: one that it has.
+        axes: of a row, as the trace has them.
+        is_list: rows are tensors of one size in a list.
+    """
+    try:
+        edit = _Rows(code, loop, axes, is_list)
+        return edit.comprehension() or edit.loop() or edit.scan()
+    except _UnsureError:
+        return ""
+
+
+class _Rows:
+    """One loop, with what its rows are called."""
+
+    def __init__(self, code: CellCode, loop: RowLoop, axes: int, is_list: bool) -> None:
+        self._code, self._axes = code, axes
+        self._edit = SourceEdit(code)
+        self._node = loop.node
+        #: by name of a row: all of them
+        self._rows: dict[str, str] = {}
+        #: the name that counts rows, and how many there are
+        self._index, self._count = "", ""
+        made = loop.node if isinstance(loop.node, ast.For) else loop.node.generators[0]
+        if isinstance(made, ast.comprehension) and made.ifs:
+            raise _UnsureError
+        self._go_through(made.target, made.iter)
+        self._is_list, self._stored = is_list, bound_names(loop.node)
+
+    def _go_through(self, target: ast.expr, source: ast.expr) -> None:
+        match target, source:
+            case ast.Name(id=name), ast.Call(func=ast.Name(id="range"), args=[count]):
+                self._index, self._count = name, _length(count) or ast.unparse(count)
+                if uses_any(count, {name}):
+                    raise _UnsureError
+            case ast.Name(id=name), ast.Name() | ast.Attribute():
+                self._rows[name] = ast.unparse(source)
+            case (
+                ast.Tuple(elts=[ast.Name(id=index), ast.Name(id=name)]),
+                ast.Call(func=ast.Name(id="enumerate"), args=[ast.Name(id=rows)]),
+            ):
+                self._rows[name] = rows
+                self._index, self._count = index, f"len({rows})"
+            case _:
+                raise _UnsureError
+
+    def comprehension(self) -> str:
+        if not isinstance(self._node, ast.ListComp):
+            return ""
+        self._edit.replace(self._node, f"list({self._all(self._node.elt)}.unbind())")
+        return self._edit.source()
+
+    def loop(self) -> str:
+        loop = self._node
+        if not isinstance(loop, ast.For) or loop.orelse or scan_of(loop):
+            return ""
+        *before, last = map(self._statement, loop.body)
+        for line in before:
+            self._edit.before(loop, line)
+        self._edit.replace(loop, last)
+        return self._edit.source()
+
+    def scan(self) -> str:
+        loop = self._node
+        scan = scan_of(loop) if isinstance(loop, ast.For) else None
+        if scan is None or not isinstance(loop, ast.For):
+            return ""
+        if not self._index or not scan.is_new:
+            return ""
+        edit, rows, first = self._edit, scan.rows, scan.carried
+        name, out = edit.free_name(f"{first}_all"), ast.unparse(scan.out)
+        # as wide as the sum of both is
+        dtype = f"dtype={edit.torch}.result_type({first}, {rows})"
+        whole = f"{self._whole(rows)}.{scan.function}(0, {dtype})"
+        edit.before(loop, f"{name} = {first} {scan.operator} {whole}")
+        edit.before(loop, f"{out}[{self._slice(out)}] = {name}")
+        edit.replace(loop, f"{first} = {name}[-1].clone()")
+        return edit.source()
+
+    def _statement(self, statement: ast.stmt) -> str:
+        match statement:
+            case ast.Assign(
+                targets=[ast.Subscript(value=out, slice=ast.Name(id=index))],
+                value=value,
+            ) if index == self._index and not uses_any(out, self._stored):
+                text = ast.unparse(out)
+                whole = self._all(value)
+                if isinstance(value, ast.BinOp | ast.Compare | ast.UnaryOp):
+                    whole = whole[1:-1]
+                return f"{text}[{self._slice(text)}] = {whole}"
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(attr="append", value=ast.Name(id=name)),
+                    args=[value],
+                )
+            ) if name not in self._stored:
+                return f"{name} += {self._all(value)}.unbind()"
+        raise _UnsureError
+
+    def _slice(self, text: str) -> str:
+        space = "" if self._count.isalnum() else " "
+        return ":" if self._count == f"len({text})" else f":{space}{self._count}"
+
+    def _whole(self, text: str) -> str:
+        part = self._slice(text)
+        whole = text if part == ":" else f"{text}[{part}]"
+        return f"{self._edit.torch}.stack({whole})" if self._is_list else whole
+
+    def _all(self, value: ast.expr) -> str:
+        """Write what a value is of all rows.
+
+        Raises:
+            _UnsureError: it is none of a row, or that is not sure.
+        """
+        whole = self._row(value)
+        if whole is None:
+            raise _UnsureError
+        return whole
+
+    def _row(self, node: ast.expr) -> str | None:
+        """Write a row's expression for all rows; None for what has no row."""
+        text = self._own(node)
+        if text is None and uses_any(node, self._stored):
+            raise _UnsureError
+        return text
+
+    def _own(self, node: ast.expr) -> str | None:
+        match node:
+            case ast.Name(id=name) if name in self._rows:
+                if self._is_list:
+                    return f"{self._edit.torch}.stack(list({self._rows[name]}))"
+                return self._rows[name]
+            case ast.Subscript(value=value, slice=ast.Name(id=index)) if (
+                index == self._index and not uses_any(value, self._stored)
+            ):
+                return self._whole(ast.unparse(value))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                inner = self._row(operand)
+                return None if inner is None else f"(-{inner})"
+            case ast.BinOp(left=left, op=ast.MatMult(), right=right):
+                rows, others = self._row(left), self._row(right)
+                # a vector times a matrix is a row of matrices' product
+                is_sure = self._axes == 2 or (self._axes == 1 and others is None)
+                if rows is None and others is None:
+                    return None
+                if rows is None or not is_sure:
+                    raise _UnsureError
+                return f"({rows} @ {others or ast.unparse(right)})"
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._of_two(left, ast.unparse(ast.BinOp(_A, op, _B)), right)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                compared = ast.unparse(ast.Compare(_A, [op], [_B]))
+                return self._of_two(left, compared, right)
+            case ast.Call(func=ast.Attribute(attr=name, value=receiver)):
+                return self._of_call(node, name, receiver)
+        return None
+
+    def _of_two(self, left: ast.expr, operation: str, right: ast.expr) -> str | None:
+        one, other = self._row(left), self._row(right)
+        if one is None and other is None:
+            return None
+        symbol = operation.removeprefix("a ").removesuffix(" b")
+        return f"({one or ast.unparse(left)} {symbol} {other or ast.unparse(right)})"
+
+    def _of_call(self, call: ast.Call, name: str, receiver: ast.expr) -> str | None:
+        given = list(call.args)
+        is_method = ast.unparse(receiver) not in _MODULES
+        if not is_method and not given:
+            return None
+        whole = self._row(receiver if is_method else given[0])
+        rest = given if is_method else given[1:]
+        others = [*rest, *(keyword.value for keyword in call.keywords)]
+        if whole is None:
+            return None
+        if any(self._row(other) is not None for other in others):
+            raise _UnsureError
+        arguments = self._arguments(name, rest, call.keywords)
+        name = _OF_ROW.get(name, name)
+        if is_method:
+            return f"{whole}.{name}({', '.join(arguments)})"
+        return f"{ast.unparse(receiver)}.{name}({', '.join([whole, *arguments])})"
+
+    def _arguments(
+        self, name: str, rest: list[ast.expr], keywords: list[ast.keyword]
+    ) -> list[str]:
+        """Write a function's other arguments for all rows.
+
+        Raises:
+            _UnsureError: nobody knows what it does with rows.
+        """
+        plain = name.rstrip("_")
+        texts = [ast.unparse(one) for one in rest]
+        named = {one.arg: ast.unparse(one.value) for one in keywords}
+        if name != plain or None in named or plain in _NOT_ELEMENTWISE:
+            raise _UnsureError
+        if plain in _ALONG or plain in _REDUCES or plain in _OF_ROW:
+            axis = named.pop("dim", None) or (texts.pop(0) if texts else None)
+            if plain == "norm" and rest:
+                raise _UnsureError
+            if axis is None and self._axes == 1 and plain not in _ALONG:
+                axis = "-1"
+            if texts or plain in _OF_ROW and axis != "-1" or not _is_axis(axis):
+                raise _UnsureError
+            number = int(axis or 0)
+            texts = [f"dim={number + 1 if number >= 0 else number}"]
+        elif plain not in _ELEMENTWISE and not only_passes(f"aten::{plain}"):
+            raise _UnsureError
+        return [*texts, *(f"{key}={value}" for key, value in named.items())]
+
+
+_A, _B = ast.Name("a", ast.Load()), ast.Name("b", ast.Load())
+
+
+def uses_any(node: ast.AST, names: set[str]) -> bool:
+    """Tell whether code has one of these names."""
+    return any(
+        isinstance(part, ast.Name) and part.id in names for part in ast.walk(node)
+    )
+
+
+def _length(count: ast.expr) -> str:
+    """Write `len(x)`, `x.shape[0]` and `x.size(0)` in one way; else nothing."""
+    match count:
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+            return f"len({name})"
+        case ast.Subscript(
+            value=ast.Attribute(attr="shape", value=ast.Name(id=name)),
+            slice=ast.Constant(value=0),
+        ):
+            return f"len({name})"
+        case ast.Call(
+            func=ast.Attribute(attr="size", value=ast.Name(id=name)),
+            args=[ast.Constant(value=0)],
+        ):
+            return f"len({name})"
+    return ""
+
+
+def _is_axis(text: str | None) -> bool:
+    return text is not None and text.lstrip("-").isdecimal() and len(text) < 4

@@ -1,0 +1,97 @@
+"""What a source computes, and whether another one computes the same.
+
+A kernel imports this module, too: it needs torch and NumPy.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+import torch
+
+#: of the largest value: what results may differ by where the change chooses a dtype
+TOLERANCES = {"tf32": 5e-3, "bf16": 5e-2, "float32": 1e-4}
+_OF_DTYPE = {torch.float64: 1e-6, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+_OTHER = 1e-3
+#: what the last expression gives
+SHOWN = "_"
+#: values in lists and mappings are compared to this depth
+_MOST_LEVELS = 4
+
+
+def outputs(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
+    """Run a source; return copies of what its own lines bind, and of what it shows."""
+    tree = ast.parse(source)
+    last, values = tree.body[-1], dict[str, Any]()
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
+    exec(compile(tree, "cell", "exec"), namespace)
+    if isinstance(last, ast.Expr):
+        shown = compile(ast.Expression(last.value), "cell", "eval")
+        values[SHOWN] = eval(shown, namespace)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            if node.id in namespace:
+                values[node.id] = namespace[node.id]
+    return {name: _copy(value) for name, value in values.items()}
+
+
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], change: str
+) -> list[str]:
+    """Return the names whose values differ by more than rounding of their dtype.
+
+    A name that only one of both binds is a part of how it computes.
+    """
+    return [
+        name
+        for name in before
+        if name in after and not _agree(before[name], after[name], change)
+    ]
+
+
+def _copy(value: Any, level: int = 0) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().clone()
+    if hasattr(value, "dtype") and hasattr(value, "__array__"):
+        # of NumPy, CuPy or JAX
+        return torch.from_numpy(numpy.array(getattr(value, "get", lambda: value)()))
+    if level < _MOST_LEVELS and type(value) in (list, tuple):
+        return [_copy(one, level + 1) for one in value]
+    if level < _MOST_LEVELS and isinstance(value, dict):
+        return {key: _copy(one, level + 1) for key, one in value.items()}
+    return value
+
+
+def _agree(one: Any, other: Any, change: str) -> bool:
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(
+            _agree(*pair, change) for pair in zip(one, other, strict=True)
+        )
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            _agree(one[key], other[key], change) for key in one
+        )
+    if not _is_value(one) or not _is_value(other):
+        # a model, a loader, a time: nothing that rounding is of
+        return type(one) is type(other) or callable(one) == callable(other)
+    first, second = torch.as_tensor(one), torch.as_tensor(other)
+    if first.shape != second.shape:
+        return False
+    tolerance = max(
+        TOLERANCES.get(change, 0.0),
+        *(_OF_DTYPE.get(value.dtype, _OTHER) for value in (first, second)),
+    )
+    first, second = first.double(), second.double()
+    finite = first[first.isfinite()].abs()
+    largest = float(finite.max()) if len(finite) else 1.0
+    return torch.allclose(
+        first, second, rtol=0.0, atol=tolerance * max(largest, 1e-30), equal_nan=True
+    )
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, torch.Tensor | int | float)

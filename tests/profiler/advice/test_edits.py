@@ -1,0 +1,82 @@
+"""Edits of the exam's cells, run on the CPU beside the cells themselves."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+
+from tests.gpu.exam.agreement import differences, outputs
+from tests.profiler.advice.exam_changes import CELLS, changes_of
+
+_ROWS = "x = torch.randn(9, 16)\ny = torch.empty_like(x)"
+#: by cell and change: a setup that is as small as a test is
+_SETUPS = {
+    ("rows_one_by_one", "whole-tensor"): _ROWS,
+    ("heads_one_by_one", "whole-tensor"): (
+        "a, b = torch.randn(2, 8, 4, 4)\ny = torch.empty_like(a)"
+    ),
+    ("item_before_work_of_the_host", "read-once"): (
+        "w = torch.randn(8, 8)\nxs = torch.randn(5, 8, 8)"
+    ),
+    ("loss_item_each_step", "read-once"): (
+        "m = nn.Linear(8, 2)\no = torch.optim.SGD(m.parameters(), 1e-2)\n"
+        "xs = torch.randn(5, 4, 8)"
+    ),
+    ("boolean_masks", "keep-mask"): "xs = torch.randn(5, 64)",
+    ("indices_from_nonzero", "keep-mask"): "xs = torch.randn(5, 64)",
+    ("growing_cat", "cat-once"): "parts = [torch.randn(4, 2) for _ in range(9)]",
+    ("tensor_printed_each_step", "print-once"): "x = torch.randn(16, 8)",
+    ("gelu_by_hand", "fuse"): "x = torch.randn(16, 8)",
+    ("swiglu_by_hand", "fuse"): "gate, up = torch.randn(2, 16, 8)",
+    ("softmax_by_hand", "fuse"): "x = torch.randn(16, 8)",
+    ("layernorm_by_hand", "fuse"): (
+        "x = torch.randn(16, 8)\nweight, bias = torch.randn(2, 8)"
+    ),
+    ("attention_by_hand", "sdpa"): "q = torch.randn(2, 3, 16, 64)",
+    ("attention_by_hand_in_fp32", "sdpa"): (
+        "q, k, v = (torch.randn(2, 3, 16, 64) for _ in range(3))"
+    ),
+    ("masked_attention_by_hand", "sdpa"): (
+        "q, k, v = (torch.randn(2, 3, 16, 64) for _ in range(3))\n"
+        "future = torch.ones(16, 16, dtype=torch.bool).triu(1)"
+    ),
+    ("product_of_odd_sizes", "pad"): "a, b = torch.randn(2, 9, 9)",
+    ("fp64_products_by_accident", "float32"): "a, b = torch.randn(2, 9, 9).double()",
+    ("fp32_linear_stack", "tf32"): "m = nn.Linear(8, 8)\nx = torch.randn(4, 8)",
+    ("deterministic_algorithms", "nondeterministic"): (
+        "index = torch.randint(0, 9, (64,))\nsource = torch.randn(64, 16)"
+    ),
+    ("anomaly_mode", "no-anomaly-mode"): "m = nn.Linear(8, 8)\nx = torch.randn(4, 8)",
+}
+
+
+def run(setup: str, source: str) -> dict[str, Any]:
+    torch.manual_seed(0)
+    namespace: dict[str, Any] = {"torch": torch, "nn": torch.nn, "dev": "cpu"}
+    exec(f"import torch.nn.functional as F\n{setup}", namespace)
+    torch.manual_seed(0)
+    given = copy.copy(namespace)
+    bound = outputs(source, namespace)
+    # what the cell writes in place is an output, too
+    written = {
+        name: value
+        for name, value in given.items()
+        if isinstance(value, torch.Tensor) and name not in bound
+    }
+    return {**bound, **written}
+
+
+@pytest.mark.parametrize(("name", "change"), _SETUPS)
+def test_an_edit_computes_what_its_cell_does(name: str, change: str) -> None:
+    cell, setup = CELLS[name], _SETUPS[name, change]
+    code = changes_of(name, cell.slow.strip())[change].code
+    assert code
+    before = run(setup, cell.slow.strip())
+    # what the compiler makes of it is seen on a GPU
+    after = run(setup, code.replace("@torch.compile\n", ""))
+    assert before.keys() & after.keys()
+    assert not differences(before, after, change)
+    torch.set_float32_matmul_precision("highest")
