@@ -667,6 +667,7 @@ export interface DurationCell {
 export interface Edited {
   readonly sentence: string;
   readonly changes: string[];
+  readonly speed: Interval | null;
   readonly code: string;
   readonly diff: string;
 }

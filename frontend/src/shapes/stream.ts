@@ -200,13 +200,21 @@ export const isCpuTime: Shape<types.CpuTime> = check.record<types.CpuTime>({
   bare: null,
 });
 
+export const isInterval: Shape<types.Interval> = check.record<types.Interval>({
+  ratio: check.number,
+  low: check.number,
+  high: check.number,
+});
+
 export const isEdited: Shape<types.Edited> = check.record<types.Edited>({
   sentence: check.text,
   changes: check.list(check.text, 100),
+  speed: check.optional(isInterval),
   code: check.text,
   diff: check.text,
 }, {
   changes: [],
+  speed: null,
   code: "",
   diff: "",
 });
@@ -425,12 +433,6 @@ export const isStepRow: Shape<types.StepRow> = check.record<types.StepRow>({
   number: check.whole,
   time_ns: check.whole,
   busy_ns: check.optional(check.whole),
-});
-
-export const isInterval: Shape<types.Interval> = check.record<types.Interval>({
-  ratio: check.number,
-  low: check.number,
-  high: check.number,
 });
 
 export const isOutputDifference: Shape<types.OutputDifference> = check.record<types.OutputDifference>({

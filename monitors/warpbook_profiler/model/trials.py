@@ -86,6 +86,8 @@ class Edited(Struct, frozen=True):
     sentence: str
     #: names of the changes that are made
     changes: tuple[str, ...] = ()
+    #: of all of them; None where that was not measured
+    speed: Interval | None = None
     #: the whole source after them; empty where none was made
     code: str = ""
     #: against the cell as it is, as the lines of a unified diff

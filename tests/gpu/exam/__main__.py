@@ -1,7 +1,7 @@
 """Run the exam on a real GPU.
 
     python -m tests.gpu.exam [--only NAME ...] [--seconds 540] [--profiles 6]
-        [--json OUT] [--traces FOLDER]
+        [--json OUT] [--traces FOLDER] [--apply]
 
 Cells that are in the file of `--json` are not run again, so several calls complete it;
 those named with `--only` are.
@@ -34,6 +34,7 @@ def run_exam(
     profiles: int = 6,
     json: Path | None = None,
     traces: Path | None = None,
+    apply: bool = True,
 ) -> None:
     """Run the cells that have no result yet, and add theirs.
 
@@ -44,6 +45,7 @@ def run_exam(
         profiles: how often each cell is profiled.
         json: a file that is written after each cell.
         traces: a folder for the trace of each cell's first profile.
+        apply: changes are applied to each cell, too, some seconds each.
     """
     until_s = time.monotonic() + seconds
     if traces is not None:
@@ -56,7 +58,7 @@ def run_exam(
             if time.monotonic() > until_s:
                 print("The time is over: call it again for the rest.", flush=True)
                 return
-            result = run_cell(kernels, cell, profiles, traces)
+            result = run_cell(kernels, cell, profiles, traces, apply)
             results[cell.name] = result
             write_results(json, results)
             print(line(cell, result), flush=True)
@@ -78,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--profiles", type=int, default=6)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--traces", type=Path)
+    parser.add_argument("--apply", action="store_true")
     options = parser.parse_args(arguments)
     cells = load_cells()
     try:
@@ -95,6 +98,7 @@ def main(arguments: Sequence[str]) -> int:
         profiles=options.profiles,
         json=options.json,
         traces=None if options.traces is None else options.traces.resolve(),
+        apply=options.apply,
     )
     criteria = judge(cells, results)
     print(table(cells, results, criteria))

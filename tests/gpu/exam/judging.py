@@ -21,6 +21,8 @@ from tests.gpu.exam.results import (
 NEAR = 1.25
 #: more than this many times as fast is the promise of a gain
 GAIN = 1.1
+#: of the time that the expert's change saves, an applied one saves as much
+GAINED = 0.8
 #: a change must be among so many
 FIRST = 2
 
@@ -76,6 +78,7 @@ def judge(cells: Sequence[Cell], results: Results) -> tuple[Criterion, ...]:
         _share("bare range of host-bound cells holds", 0.9, _host_ranges(ran)),
         _share("--try: sign right", 0.95, _signs(ran)),
         _changed_states(ran),
+        _share(f"--apply: {GAINED:.0%} of the expert's gain", 0.7, _applied(named)),
         _share("kernel as fast after as before", 0.95, _as_fast(ran)),
     )
 
@@ -279,16 +282,32 @@ def _signs(ran: _Pairs) -> _Answers:
 
 
 def _changed_states(ran: _Pairs) -> Criterion:
-    trials = [(cell.name, result.trial) for cell, result in ran if result.trial]
-    changed = tuple(name for name, trial in trials if trial.changed_state)
+    seen = [
+        (cell.name, one.changed_state)
+        for cell, result in ran
+        for one in (result.trial, result.applied)
+        if one is not None
+    ]
     return Criterion(
-        "--try: changed states",
-        float(len(changed)) if trials else None,
+        "--try and --apply: changed states",
+        float(sum(bool(state) for _, state in seen)) if seen else None,
         0.0,
         is_at_most=True,
-        basis=f"of {len(trials)}",
-        misses=changed,
+        basis=f"of {len(seen)}",
+        misses=tuple(name for name, state in seen if state),
     )
+
+
+def _applied(named: _Pairs) -> _Answers:
+    """Judge by the share of the time that is saved."""
+    answers = []
+    for cell, result in named:
+        if result.applied is None or result.before is None or result.fixed is None:
+            continue
+        saved = 1 - result.fixed.median_ms / result.before.median_ms
+        mine = 1 - 1 / result.applied.speed
+        answers.append((cell.name, mine >= GAINED * saved))
+    return answers
 
 
 def _as_fast(ran: _Pairs) -> _Answers:

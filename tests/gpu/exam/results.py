@@ -63,6 +63,17 @@ class TrialFigures(Struct, frozen=True):
     changed_state: tuple[str, ...] = ()
 
 
+class AppliedFigures(Struct, frozen=True):
+    """What `--apply all` made of the cell."""
+
+    changes: tuple[str, ...]
+    sentence: str
+    #: how many times as fast, as measured; 1 where no edit is shown as better
+    speed: float
+    #: what of the person's state is not as it was
+    changed_state: tuple[str, ...] = ()
+
+
 class CellResult(Struct, frozen=True, kw_only=True):
     """One cell; what was not reached is None."""
 
@@ -82,6 +93,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     fixed_alone: Times | None = None
     profiles: tuple[ProfileFigures, ...] = ()
     trial: TrialFigures | None = None
+    applied: AppliedFigures | None = None
 
 
 Results = dict[str, CellResult]

@@ -18,6 +18,7 @@ from tests.gpu.exam.loading import Cell
 from tests.gpu.exam.results import (
     AS_FAST,
     AdvisedChange,
+    AppliedFigures,
     CellResult,
     ProfileFigures,
     Times,
@@ -30,6 +31,7 @@ from tests.gpu.watched_state import watched_state
 _TIMEOUT_S = 180.0
 #: of them a compiler takes most; other changes end by their number of runs
 _TRY_SECONDS = 60
+_APPLY_SECONDS = 30
 #: executions without the profiler before the second profile
 _EXECUTIONS = 3
 _RUNS = 7
@@ -111,7 +113,7 @@ class Kernels:
 
 
 def run_cell(
-    kernels: Kernels, cell: Cell, profiles: int, traces: Path | None
+    kernels: Kernels, cell: Cell, profiles: int, traces: Path | None, apply: bool
 ) -> CellResult:
     """Run a cell; an error is in the result, beside what was measured before it.
 
@@ -120,12 +122,15 @@ def run_cell(
         cell: the cell.
         profiles: how often it is profiled.
         traces: a folder for the trace of the first profile.
+        apply: changes are applied, too.
     """
     began_s = time.monotonic()
     measured: dict[str, Any] = {}
     try:
         with kernels.of(cell) as notebook:
             _measure(notebook, cell, profiles, traces, measured)
+            if apply and cell.changes and "fixed" in measured:
+                measured["applied"] = apply_all(notebook, cell)
     except Exception as error:  # noqa: BLE001  # the other cells run, whatever it is
         text = "".join(traceback.format_exception_only(error))
         measured["error"] = text[:_MOST_ERROR] or type(error).__name__
@@ -273,4 +278,25 @@ def _trial(notebook: Notebook, cell: Cell, name: str) -> TrialFigures:
             "changed_state": states[0],
         },
         TrialFigures,
+    )
+
+
+def apply_all(notebook: Notebook, cell: Cell) -> AppliedFigures:
+    """Apply all changes that gain, from the state that the cell begins in."""
+    notebook.run(f"exam_fresh()\n{cell.setup}", _TIMEOUT_S)
+    notebook.run(cell.slow, _TIMEOUT_S)
+    notebook.run(watched_state())
+    notebook.run(
+        f"%%gpuprof -q -o p --apply all --try-seconds {_APPLY_SECONDS}\n"
+        f"{cell.slow.strip()}",
+        _TIMEOUT_S,
+    )
+    edited = notebook.value("p.to_dict()['edited']")
+    (changed,) = notebook.value("_states")
+    is_better = edited["sentence"].startswith("Better")
+    return AppliedFigures(
+        tuple(edited["changes"]),
+        edited["sentence"],
+        edited["speed"]["ratio"] if is_better else 1.0,
+        tuple(changed),
     )

@@ -13,6 +13,7 @@ from tests.gpu.exam.judging import NEAR, Criterion, judge
 from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
 from tests.gpu.exam.results import (
     AdvisedChange,
+    AppliedFigures,
     CellResult,
     ProfileFigures,
     Results,
@@ -235,7 +236,18 @@ def test_a_trials_sign_and_changed_state_are_counted() -> None:
     trial = TrialFigures("tf32", "slower", "", changed_state=("m.weight",))
     result = result_of("a", trial=trial)
     assert not judged(cell_of("a"), result, "--try: sign").holds
-    assert judged(cell_of("a"), result, "--try: changed").value == 1.0
+    assert judged(cell_of("a"), result, "--try and").value == 1.0
+
+
+@pytest.mark.parametrize(("speed", "value"), [(3.0, 1.0), (2.5, 0.0)])
+def test_applied_changes_save_most_of_what_the_expert_saves(
+    speed: float, value: float
+) -> None:
+    """The expert's cell takes 2 ms instead of 10 ms."""
+    applied = AppliedFigures(("fuse",), "", speed, ("x",))
+    result = result_of("a", profile_of(), applied=applied)
+    assert judged(cell_of("a"), result, "--apply").value == value
+    assert judged(cell_of("a"), result, "--try and --apply").misses == ("a",)
 
 
 def test_a_kernel_that_is_slower_afterwards_is_counted() -> None:
@@ -268,7 +280,7 @@ def test_results_are_kept_and_go_on_where_they_ended(tmp_path, monkeypatch) -> N
     path = tmp_path / "new" / "exam.json"
     ran: list[str] = []
 
-    def run(kernels, cell: Cell, profiles: int, traces) -> CellResult:
+    def run(kernels, cell: Cell, *_: object) -> CellResult:
         ran.append(cell.name)
         return result_of(cell.name, profile_of(), error="" if ran[1:] else "it failed")
 
@@ -295,7 +307,7 @@ def test_a_kernel_that_does_not_start_is_an_error_of_its_cell(monkeypatch) -> No
 
     monkeypatch.setattr("tests.gpu.exam.running.open_notebook", refuse)
     with contextlib.ExitStack() as stack:
-        result = run_cell(Kernels(stack), cell_of("a"), 1, None)
+        result = run_cell(Kernels(stack), cell_of("a"), 1, None, apply=False)
     assert result.error == "RuntimeError: no kernel\n"
 
 

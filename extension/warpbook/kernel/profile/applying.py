@@ -161,7 +161,8 @@ class _Applying:
 
     def _made(self, code: str, changes: list[str], gave: Trial | None) -> Edited:
         diff = changed_lines(self._source, code)
-        return Edited(_sentence(gave), tuple(changes), code, diff)
+        speed = None if gave is None else gave.speed
+        return Edited(_sentence(gave), tuple(changes), speed, code, diff)
 
 
 def _is_edit(change: Change) -> bool:
