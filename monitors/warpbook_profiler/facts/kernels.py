@@ -42,6 +42,7 @@ _GENERATED_PRODUCT = re.compile(r"triton_tem_")
 _MOVING = re.compile(
     _OWN + r"(at::|cub::|thrust::|Memcpy|Memset"
     r"|(?<=namespace\)::)(softmax_warp|elementwise_kernel)_"
+    r"|(vectorized|unrolled)_\w*kernel\b"
     r"|cudnn::(ops::|bn_(fw|bw))|splitKreduce_kernel"
     r"|vllm::(\w+_)?rms_norm)"
 )

@@ -37,6 +37,10 @@ _PROTON = (
     "A trace of Triton's Proton, as it seems: it holds kernels and no host, "
     "so why the GPU idled is not known. torch.profiler records both."
 )
+_COUNTED = (
+    "The trace holds counters of {:,} kernels (CUPTI's range profiler) and not when "
+    "each ran, so nothing can be concluded. Profile again without counters."
+)
 #: processes that are named
 _MOST_NAMED = 5
 _DEVICE_WAIT = re.compile(r"(cuda|hip)DeviceSynchronize")
@@ -76,7 +80,8 @@ def read_chrome_traces(path: str) -> list[Trace]:
     known = owner != NONE
     if not names or len(names) > MOST_MERGED or known.mean() < _LEAST_KNOWN:
         events, run = _read(path, gathered, gathered.columns(read_pieces(path)))
-        return [Trace("", events, replace(run, refusal=_inseparable(names)))]
+        refusal = _inseparable(names) or run.refusal
+        return [Trace("", events, replace(run, refusal=refusal))]
     gathered.rank, gathered.cpu, gathered.limits = None, None, b""
     traces = []
     for at, name in enumerate(names):
@@ -165,6 +170,7 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
         linked_by=gathered.linked_by,
         is_torch=gathered.is_torch,
         notes=notes,
+        refusal=_COUNTED.format(gathered.ranges) if gathered.ranges else "",
     )
 
 

@@ -26,13 +26,14 @@ from warpbook_profiler.files.chrome_operands import operands, parsed, shape
 from warpbook_profiler.files.chrome_processes import merged, owners
 from warpbook_profiler.files.chrome_records import (
     NOTHING,
-    OF_A_DEVICE,
+    RANGE,
     Args,
     Event,
     Gpu,
     OddPiece,
     Piece,
     category_of,
+    device_of,
 )
 from warpbook_profiler.files.chrome_tables import Places, Table, Threads, in_order
 from warpbook_profiler.files.chrome_times import far_away, make_sense, nanoseconds
@@ -46,13 +47,7 @@ MAX_TEXT = CHROME.text_bytes
 _ANNOTATION = "user_annotation"
 #: whose GPU is where others have a process
 _GPU_ANNOTATION = "gpu_user_annotation"
-_LONGEST_DEVICE, _LONGEST_PROCESS = 40, 100
-_DEVICES = {
-    "xpu": "Intel's XPU",
-    "mtia": "Meta's MTIA",
-    "hpu": "Intel's Gaudi",
-    "privateuse1": "a device of PyTorch's PrivateUse1 (such as Ascend's NPU)",
-}
+_LONGEST_PROCESS = 100
 #: no program names more processes and threads
 _MOST_LABELS = 10_000
 _NO_ARGS = Args()
@@ -101,6 +96,8 @@ class Gathered:
     labels: dict[tuple[int | str, int], str] = field(default_factory=dict)
     #: when the profiler says that it recorded: start and duration in µs, one or none
     recorded: list[tuple[float, float]] = field(default_factory=list)
+    #: kernels that were counted in, which leaves no times
+    ranges: int = 0
     #: events whose times make no sense
     senseless: int = 0
     #: other fields that make none, each left out by itself
@@ -125,6 +122,7 @@ class Gathered:
         self.spelled |= later.spelled
         self._extend(later.recorded)
         self.odd_fields += later.odd_fields
+        self.ranges += later.ranges
         self.versions |= later.versions
         name = in_order(later.names, self.names)
         process = in_order(later.processes, self.processes)
@@ -166,8 +164,9 @@ class Gathered:
         self.limits = bytes(piece.limits) or self.limits
         records = piece.events or []
         kinds = {cat: category_of(cat) for cat in {record.cat for record in records}}
-        for device in filter(None, map(OF_A_DEVICE.match, sorted(kinds))):
-            self.other_device = _DEVICES.get(device[1], device[1][:_LONGEST_DEVICE])
+        for device in filter(None, map(device_of, sorted(kinds))):
+            self.other_device = device
+        self.ranges += sum(record.cat == RANGE for record in records)
         if "Trace" in kinds:
             recorded = [
                 (record.ts, record.dur)

@@ -41,6 +41,8 @@ _ON_HOST: _Rules = (
     (re.compile(r"\$"), Category.PYTHON),
     (re.compile(""), Category.OPERATOR),
 )
+#: of a device's queue: it does nothing meanwhile
+_WAITS = re.compile(r"event_(wait|record)$")
 #: a file of more processes is nobody's
 _MOST_PROCESSES = 1000
 #: what compilers and drivers add to a kernel's name
@@ -65,8 +67,10 @@ def placed(
     category, device = calls["category"], calls["device"]
     process, thread, name = calls["process"], calls["thread"], calls["name"]
     rows = np.flatnonzero(category == Category.OTHER)
+    waits = np.array([bool(_WAITS.match(text)) for text in names] or [False])
+    category = np.where(waits[name], Category.OTHER, category).astype(np.int8)
     if len(rows):
-        category, device = category.copy(), device.copy()
+        device = device.copy()
     for of_process in rows_by(process[rows])[:_MOST_PROCESSES]:
         mine = rows[of_process]
         number = int(process[mine[0]])

@@ -28,9 +28,18 @@ _CATEGORIES = KINETO_CATEGORIES | {
     "": Category.OTHER,
 }
 #: of accelerators that are none of NVIDIA's or AMD's, and what their events are
-OF_A_DEVICE = re.compile(
+_OF_A_DEVICE_NAME = re.compile(
     r"(?!cuda|hip|cpu)(\w+?)_(runtime|driver|op|ccp_events|insight)$"
 )
+_LONGEST_DEVICE = 40
+_DEVICES = {
+    "xpu": "Intel's XPU",
+    "mtia": "Meta's MTIA",
+    "hpu": "Intel's Gaudi",
+    "privateuse1": "a device of PyTorch's PrivateUse1 (such as Ascend's NPU)",
+}
+#: CUPTI's range profiler: a kernel's counters
+RANGE = "cuda_profiler_range"
 _OF_A_DEVICE = {
     "runtime": Category.API,
     "driver": Category.API,
@@ -41,8 +50,14 @@ _OF_A_DEVICE = {
 
 def category_of(cat: str) -> Category | None:
     """Return what events of a file's category are, None if they are of no use."""
-    device = OF_A_DEVICE.match(cat)
+    device = _OF_A_DEVICE_NAME.match(cat)
     return _OF_A_DEVICE.get(device[2]) if device else _CATEGORIES.get(cat)
+
+
+def device_of(cat: str) -> str:
+    """Return whose device events are of, "" where it is NVIDIA's or AMD's."""
+    device = _OF_A_DEVICE_NAME.match(cat)
+    return _DEVICES.get(device[1], device[1][:_LONGEST_DEVICE]) if device else ""
 
 
 # fields are in the file's order, in which the decoder finds them at once

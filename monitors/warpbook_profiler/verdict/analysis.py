@@ -141,12 +141,12 @@ def _verdict(
 ) -> CellVerdict | None:
     if run.gpu_name is None:
         return None
+    if refusal:
+        return CellVerdict("unknown", refusal)
     if metrics is None:
         return CellVerdict(
             "unknown", "The profiler recorded nothing of the GPU: no conclusion."
         )
-    if refusal:
-        return CellVerdict("unknown", refusal)
     return judge(metrics, findings, run.gpu_name)
 
 

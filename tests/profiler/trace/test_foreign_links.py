@@ -224,3 +224,19 @@ def test_a_device_of_any_number_is_read(tmp_path: Path) -> None:
         if label.startswith("/device:"):
             event["args"]["name"] = f"/device:GPU:{9**40}"
     assert report_of(tmp_path, trace(*events)).kernels
+
+
+def test_kernels_of_which_only_counters_are_there_are_told_so(tmp_path: Path) -> None:
+    counted = kernel(0, 100.0, cat="cuda_profiler_range", dur=900.0)
+    trace_report = report_of(tmp_path, trace(call(1, 90.0), counted, counted))
+    assert trace_report.verdict.kind == "unknown"
+    assert "counters of 2 kernels" in trace_report.verdict.sentence
+
+
+def test_a_devices_wait_is_no_kernel(tmp_path: Path) -> None:
+    work = [
+        kernel(1, 100.0, cat="mtia_ccp_events"),
+        kernel(2, 110.0, cat="mtia_ccp_events", name="event_wait", dur=900.0),
+    ]
+    content = trace(call(1, 90.0, cat="mtia_runtime"), *work)
+    assert report_of(tmp_path, content).metrics.gpu_busy_ns == 2_000
