@@ -166,7 +166,8 @@ class Gathered:
         kinds = {cat: category_of(cat) for cat in {record.cat for record in records}}
         for device in filter(None, map(device_of, sorted(kinds))):
             self.other_device = device
-        self.ranges += sum(record.cat == RANGE for record in records)
+        if RANGE in kinds:
+            self.ranges += sum(record.cat == RANGE for record in records)
         if "Trace" in kinds:
             recorded = [
                 (record.ts, record.dur)
