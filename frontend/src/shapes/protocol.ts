@@ -1612,6 +1612,7 @@ export interface Trial {
   readonly changed_ns: number | null;
   readonly difference: OutputDifference | null;
   readonly promised: [number, number] | null;
+  readonly first_ns: number | null;
 }
 
 /** What a change gave that was measured on copies of the cell's state. */

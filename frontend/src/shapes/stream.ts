@@ -460,6 +460,7 @@ export const isTrial: Shape<types.Trial> = check.record<types.Trial>({
   changed_ns: check.optional(check.whole),
   difference: check.optional(isOutputDifference),
   promised: check.optional(check.tuple(check.number, check.number)),
+  first_ns: check.optional(check.whole),
 }, {
   refused: null,
   speed: null,
@@ -468,6 +469,7 @@ export const isTrial: Shape<types.Trial> = check.record<types.Trial>({
   changed_ns: null,
   difference: null,
   promised: null,
+  first_ns: null,
 });
 
 export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellProfile>({

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from warpbook_monitors import units
 
@@ -17,6 +17,8 @@ Outcome = Literal["faster", "slower", "no difference shown", "refused"]
 LEAST_GAIN = 0.02
 #: runs of one cell differ by less, unless one of them loads or sets things up
 _SAME_RUN = 1.5
+#: a first run is told if it takes so much longer than others
+_LONG_NS, _MUCH_LONGER = 500_000_000, 5
 
 
 class Interval(Struct, frozen=True):
@@ -77,6 +79,8 @@ class Trial(Struct, frozen=True):
     difference: OutputDifference | None = None
     #: how many times as fast the report said it would be, at least and at most
     promised: tuple[float, float] | None = None
+    #: of an edited cell the very first run, in which it may compile
+    first_ns: int | None = None
 
 
 class Edited(Struct, frozen=True):
@@ -115,6 +119,7 @@ def measured(
     pairs: int,
     difference: OutputDifference,
     promise: Promise | None = None,
+    first_ns: int | None = None,
 ) -> Trial:
     """Tell what a change gave.
 
@@ -127,6 +132,7 @@ def measured(
         pairs: of runs.
         difference: of the results.
         promise: what the report said that it would give.
+        first_ns: of the changed cell the very first run, where that is told.
     """
     outcome = outcome_of(speed)
     times = (
@@ -139,17 +145,29 @@ def measured(
     said.append(difference_words(difference))
     if outcome == "faster" and what:
         said.append(what)
-    return Trial(
+    trial = Trial(
         name,
         outcome,
-        " ".join(said),
+        "",
         speed=speed,
         pairs=pairs,
         unchanged_ns=unchanged_ns,
         changed_ns=changed_ns,
         difference=difference,
         promised=None if promise is None else promise.speed,
+        first_ns=first_ns,
     )
+    sentence = " ".join(filter(None, (*said, first_run_words(trial))))
+    return structs.replace(trial, sentence=sentence)
+
+
+def first_run_words(trial: Trial) -> str:
+    """Tell of a first run that took much longer than later ones; else empty."""
+    if trial.first_ns is None or trial.changed_ns is None:
+        return ""
+    if trial.first_ns < max(_LONG_NS, _MUCH_LONGER * trial.changed_ns):
+        return ""
+    return f"Its first run took {units.duration_ns(trial.first_ns)}."
 
 
 def _promise_words(promise: Promise, unchanged_ns: int) -> str:

@@ -147,7 +147,7 @@ def test_of_a_cell_that_can_not_be_isolated_the_edit_is_shown_unmeasured(
     cell = f"{SLOW}\nwith open('log', 'a') as log: log.write('.')"
     edited, shown = applied(shell, name, cell)
     assert edited.sentence == (
-        "Not measured: the cell opens a file for writing (line 9)."
+        "Not measured: the cell opens a file for writing (line 10)."
     )
     assert edited.diff.splitlines()[1] in shown
     assert (tmp_path / "log").read_text() == "."

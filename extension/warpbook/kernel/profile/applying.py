@@ -24,13 +24,15 @@ from warpbook_profiler.advice.source_edit import changed_lines
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.errors import TraceError
-from warpbook_profiler.model.trials import Edited, Trial, refused
+from warpbook_profiler.model.trials import Edited, Trial, first_run_words, refused
 
 #: of several changes each must be so many times as fast as the cell before it
 _LEAST_GAIN = 1.05
 _MOST_EDITS = 10
 #: of the time that is left, what one of them may take
 _SHARE = 1 / 3
+#: of all the time, what is kept for all of them together
+_RESERVE = 0.2
 
 
 def apply_changes(
@@ -49,7 +51,7 @@ def apply_changes(
     Raises:
         StateLost: what the person had could not be put back.
     """
-    applying = _Applying(shell, _plain(code), seconds)
+    applying = _Applying(shell, code, seconds)
     edited = applying.edited(name, profile)
     return msgspec.structs.replace(
         profile, trials=tuple(applying.trials), edited=edited
@@ -61,6 +63,7 @@ class _Applying:
         self._shell = shell
         self._source = source
         self._deadline_s = time.monotonic() + seconds
+        self._reserve_s = seconds * _RESERVE
         self.trials: list[Trial] = []
         #: the source with the changes that gained, their names, and what they gave
         #: together
@@ -86,18 +89,23 @@ class _Applying:
         measured = any(trial.refused is None for trial in self.trials)
         if name == ALL and measured:
             return Edited("No edit is made: none gains 5 %.")
-        return self._made(_plain(first.code), [first.name], self.trials[0])
+        return self._made(first.code, [first.name], self.trials[0])
 
     def _try_all(self, profile: CellProfile) -> None:
         # what gained nothing may do so after another; what was wrong stays wrong
         useless, wrong = set[str](), set[str]()
         while change := _next(profile, useless | wrong):
-            trial, times_ns = self._try(change, profile, self._left_s * _SHARE)
+            seconds = (self._left_s - self._reserve_s) * _SHARE
+            if seconds <= 0:
+                late = "the time is over; give more by --try-seconds."
+                self.trials.append(refused(change.name, late))
+                break
+            trial, times_ns = self._try(change, profile, seconds)
             if not _gains(trial):
                 (useless if _is_right(trial) else wrong).add(change.name)
                 continue
             useless.clear()
-            self._code, self._gave = _plain(change.code), trial
+            self._code, self._gave = change.code, trial
             self._kept.append(change.name)
             if len(self._kept) == _MOST_EDITS:
                 break
@@ -118,7 +126,7 @@ class _Applying:
     def _try(
         self, change: Change, profile: CellProfile, seconds: float
     ) -> tuple[Trial, tuple[int, ...]]:
-        cell = EditedCell(self._code, _plain(change.code), [change.name])
+        cell = EditedCell(self._code, change.code, [change.name])
         promise = promise_of(profile, change.name)
         trial, times_ns = try_edit(
             self._shell, cell, change.name, seconds, profile, promise
@@ -162,7 +170,7 @@ class _Applying:
     def _made(self, code: str, changes: list[str], gave: Trial | None) -> Edited:
         diff = changed_lines(self._source, code)
         speed = None if gave is None else gave.speed
-        return Edited(_sentence(gave), tuple(changes), speed, code, diff)
+        return Edited(_sentence(gave), tuple(changes), speed, _plain(code), diff)
 
 
 def _is_edit(change: Change) -> bool:
@@ -203,7 +211,8 @@ def _sentence(trial: Trial | None) -> str:
     if trial.outcome != "faster" or trial.changed_ns is None:
         return f"Not shown as better: {trial.outcome}."
     changed, unchanged = map(units.duration_ns, (trial.changed_ns, trial.unchanged_ns))
-    return f"Better: {changed} instead of {unchanged}, with the cell's results."
+    better = f"Better: {changed} instead of {unchanged}, with the cell's results."
+    return f"{better} {first_run_words(trial)}".rstrip()
 
 
 def _plain(source: str) -> str:

@@ -167,6 +167,7 @@ def trial_of(
     times: Times,
     difference: OutputDifference,
     promise: Promise | None,
+    first_ns: int | None = None,
 ) -> Trial:
     """Tell what a change gave; see `measured`."""
     return measured(
@@ -178,6 +179,7 @@ def trial_of(
         len(times.changed_ns),
         difference,
         promise,
+        first_ns,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -60,7 +61,10 @@ def try_edit(
         bodies = [read_body(shell, source) for source in (cell.before, cell.after)]
         with copies(shell.user_ns, bodies, profile) as held:
             # a compiler that the edited cell calls would not compile below a scout
-            before, after = (held.first_run(body, nullcontext())[0] for body in bodies)
+            before, _ = held.first_run(bodies[0], nullcontext())
+            began_ns = time.perf_counter_ns()
+            after, _ = held.first_run(bodies[1], nullcontext())
+            first_ns = time.perf_counter_ns() - began_ns
 
             def unchanged() -> nullcontext[Applied]:
                 return nullcontext(Applied(lambda: before.run(held.namespace)))
@@ -85,7 +89,8 @@ def try_edit(
         return refused(name, str(problem)), ()
     except PROBLEMS as problem:
         return refused(name, f"the edited cell {raised(problem)}."), ()
-    return trial_of(name, "", times, difference, promise), tuple(times.changed_ns)
+    trial = trial_of(name, "", times, difference, promise, first_ns)
+    return trial, tuple(times.changed_ns)
 
 
 def run_on_copies(
