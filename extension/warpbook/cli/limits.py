@@ -38,8 +38,7 @@ _TIMES = {
     "graph_launch": "Launch of a CUDA graph",
     "synchronize": "Synchronization",
     "round_trip": "Operator, waited for",
-    "record_operator": "Profiler's record of an operator",
-    "record_call": "Profiler's record of a call",
+    "recorded": "A microsecond of the host, recorded",
 }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from warpbook_profiler.events.run import GpuLimits, Run
+from warpbook_profiler.events.run import Run
 from warpbook_profiler.model.calibration import Calibration
 from warpbook_profiler.model.ceilings import Ceilings
 
@@ -36,8 +37,25 @@ def _longer(one: Span, other: Span) -> Span:
     return Span(*(max(pair) for pair in zip(one, other, strict=True)))
 
 
-#: the head sizes that attention is measured with
-_HEADS = (64, 128)
+#: the sizes of heads and the channels that are measured
+_HEADS, _CHANNELS = (64, 128), (64, 256)
+#: both halves take the same time but for sums of matrices at full power
+_LIKE = {"c10::BFloat16": "c10::Half"}
+
+
+class Convolved(NamedTuple):
+    """What decides how fast a convolution is, beside its FLOPs."""
+
+    axes: int
+    channels: int
+    is_backward: bool
+
+    def name(self, dtype: str) -> str:
+        """Name the curve that is nearest."""
+        kind = "convolve_backward" if self.is_backward else "convolve"
+        if self.axes == 3:
+            return f"{kind}.{dtype}.3"
+        return f"{kind}.{dtype}.2.{_nearest(_CHANNELS, self.channels)}"
 
 
 @dataclass(frozen=True)
@@ -50,7 +68,7 @@ class Chip:
     @classmethod
     def of(cls, run: Run) -> Chip | None:
         """Take the first GPU of a run; None where no ceiling of it is known."""
-        calibration = calibration_of(run)
+        calibration = run.calibration
         best = calibration.ceilings
         return None if best is None else cls(calibration, best)
 
@@ -75,7 +93,8 @@ class Chip:
         flops: float,
         dtype: str,
         size_bytes: float = 0.0,
-        is_convolution: bool = False,
+        convolved: Convolved | None = None,
+        is_odd: bool = False,
         calls: int = 1,
     ) -> Span | None:
         """Give how long products take; None where there is no unit for the dtype.
@@ -84,11 +103,20 @@ class Chip:
             flops: multiplications and additions, of all calls.
             dtype: torch's name of it, or "tf32".
             size_bytes: what is read and written at least, by all calls.
-            is_convolution: they are not of matrices.
+            convolved: they are convolutions.
+            is_odd: of sizes that tensor cores take badly.
             calls: one kernel after the other.
         """
-        kind = "convolve" if is_convolution else "multiply"
-        span = self._span(f"{kind}.{dtype}", flops / calls)
+        if not self.has(dtype):
+            return None
+        like = _LIKE.get(dtype, dtype)
+        names = [f"multiply.{dtype}"]
+        if is_odd:
+            names.insert(0, f"odd.{like}")
+        if convolved is not None:
+            names.insert(0, convolved.name(like))
+        spans = (self._span(name, flops / calls) for name in names)
+        span = next(filter(None, spans), None)
         if span is None:
             return None
         return _longer(span, self.pass_over(size_bytes / calls)).times(calls)
@@ -102,9 +130,10 @@ class Chip:
         calls: int = 1,
     ) -> Span | None:
         """Give how long fused attentions take; None where nothing is known of them."""
-        near = min(_HEADS, key=lambda size: abs(size - head))
+        near = _nearest(_HEADS, head)
         kind = "attend_backward" if is_backward else "attend"
-        span = self._span(f"{kind}.{dtype}.{near}", flops / calls)
+        like = _LIKE.get(dtype, dtype)
+        span = self._span(f"{kind}.{like}.{near}", flops / calls)
         return None if span is None else span.times(calls)
 
     def copy(
@@ -126,10 +155,5 @@ class Chip:
         return None if times is None else Span(*times)
 
 
-def calibration_of(run: Run) -> Calibration:
-    """Give what is known of the times of a run's first GPU, and of its host."""
-    gpu: GpuLimits | None = run.gpus[0] if run.gpus else None
-    if gpu is None:
-        return Calibration()
-    major = None if gpu.compute_capability is None else gpu.compute_capability[0]
-    return Calibration(gpu.name, major, gpu.measured)
+def _nearest(measured: tuple[int, ...], size: int) -> int:
+    return min(measured, key=lambda one: abs(math.log(one / max(size, 1))))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.chip import Chip, Span, calibration_of
+from warpbook_profiler.advice.chip import Chip, Span
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.events.columns import NONE, Bools, Category, Columns, Int64s
 from warpbook_profiler.events.run import Run
@@ -80,7 +80,7 @@ class Evidence:
         Raises:
             KeyError: there is no such curve.
         """
-        times = calibration_of(self.run).times(name, count)
+        times = self.run.calibration.times(name, count)
         if times is None:
             raise KeyError(name)
         return Span(*times)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.chip import Chip, Convolved, Span
 from warpbook_profiler.advice.evidence import Evidence, Product
 from warpbook_profiler.advice.operators import sizes
 from warpbook_profiler.advice.product_code import ProductCode, product_code
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE
+from warpbook_profiler.facts.roofline import Called
 
 #: products below this share of the bare run are left alone
 _LEAST_SHARE = 0.03
+#: elements that a tensor core's operands come in, of two bytes each
+TILE = 8
 
 
 def faster(
@@ -68,3 +72,52 @@ def _line(evidence: Evidence, product: Product) -> int | None:
     if called_by == NONE:
         return None
     return evidence.line_at(int(operators.table.start_ns[called_by]))
+
+
+def multiplied(
+    chip: Chip,
+    one: Product,
+    dtype: str,
+    times_bytes: float = 1.0,
+    times_flops: float | None = None,
+) -> Span | None:
+    """Give how long a product takes in a dtype; None where there is no unit for it.
+
+    Args:
+        chip: what computes it.
+        one: as it is now.
+        dtype: torch's name of it, or "tf32".
+        times_bytes: as many times what it moves now.
+        times_flops: of its sizes made multiples of `TILE`; None where they stay.
+    """
+    return chip.multiply(
+        one.flops * (times_flops or 1.0),
+        dtype,
+        (one.need.size_bytes or 0) * times_bytes,
+        _convolved(one),
+        is_odd=times_flops is None and bool(odd_sizes(one.by)),
+        calls=one.by.calls,
+    )
+
+
+def _convolved(one: Product) -> Convolved | None:
+    if "conv" not in one.by.name:
+        return None
+    is_backward = "backward" in one.by.name
+    weight = one.by.operands.dims[1 + is_backward]
+    channels = math.isqrt(math.prod(weight[:2]))
+    return Convolved(len(weight) - 2, channels, is_backward)
+
+
+def odd_sizes(by: Called) -> set[int]:
+    """Give the sizes of matrices that are no multiples; batches don't matter.
+
+    Of a convolution these are its channels: N×C×H×W of the input, K×C×R×S of weights.
+    """
+    matrices = [dims for dims in by.operands.dims if len(dims) >= 2]
+    if "conv" in by.name:
+        sizes = [size for dims in matrices[:1] for size in dims[1:2]]
+        sizes += [size for dims in matrices[1:2] for size in dims[:1]]
+    else:
+        sizes = [size for dims in matrices for size in dims[-2:]]
+    return {size for size in sizes if size % TILE and size > TILE}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import cycle
 
 import torch
 import torch.nn.functional as F
@@ -27,14 +28,17 @@ _ODD_SIDES = (509, 1023, 2047, 4095)
 _COPIES = (4 << 10, 64 << 10, _MIB, 16 * _MIB, 128 * _MIB)
 #: batch, heads and length of attentions
 _ATTENTIONS = ((1, 8, 256), (2, 8, 1024), (4, 16, 2048), (8, 16, 4096))
-#: batch, channels in and out, and side of convolutions with kernels of 3
-_CONVOLUTIONS = (
-    *((8, 64, 64, 56), (32, 64, 64, 56), (128, 64, 64, 56)),
-    *((32, 128, 128, 28), (32, 256, 256, 14), (128, 256, 256, 14)),
-    (64, 512, 512, 7),
-)
-_VOLUMES = ((2, 32, 32, 32), (4, 64, 64, 32))
+#: by axes: batch, channels and side of convolutions with kernels of 3
+_CONVOLUTIONS = {
+    2: (
+        *((4, 64, 56), (16, 64, 56), (64, 64, 56), (128, 64, 112)),
+        *((8, 256, 14), (32, 256, 14), (128, 256, 14), (64, 256, 56)),
+    ),
+    3: ((1, 32, 32), (4, 32, 32), (8, 64, 32)),
+}
 _GRAPH_KERNELS = 40
+#: of tensors that are passed over in turn: more than any cache holds
+_COLD_BYTES = 192 * _MIB
 
 
 def gpu_work() -> Iterator[Work]:
@@ -45,12 +49,11 @@ def gpu_work() -> Iterator[Work]:
     yield Work("pass", 256 * _MIB, partial(_fused, 256 * _MIB // 3, torch.half))
     yield from _copies()
     yield from _products()
-    for name in _dtypes("float", "tf32", "c10::Half", "c10::BFloat16"):
-        for shape in _CONVOLUTIONS:
-            yield from _convolutions(name, shape, 2)
-        for shape in _VOLUMES:
-            yield from _convolutions(name, shape, 3)
-    for name in _dtypes("float", "c10::Half", "c10::BFloat16"):
+    for name in _dtypes("float", "tf32", "c10::Half"):
+        for axes, shapes in _CONVOLUTIONS.items():
+            for shape in shapes:
+                yield from _convolutions(name, shape, axes)
+    for name in ("float", "c10::Half"):
         for head in (64, 128):
             for batch in _ATTENTIONS:
                 yield from _attentions(name, head, batch)
@@ -89,15 +92,15 @@ def _small() -> Iterator[Work]:
         x = torch.randn(16, 64, device="cuda", dtype=torch.half)
         return lambda: x.softmax(-1)
 
-    def graph() -> Call:
-        replayed = graph_of(_GRAPH_KERNELS)
+    def graph(size: int) -> Call:
+        replayed = graph_of(_GRAPH_KERNELS, size)
         return lambda: replayed.replay()
 
     def queue() -> Call:
         x = torch.randn(256, device="cuda")
 
         def several() -> None:
-            torch.cuda._sleep(1_000_000)
+            torch.cuda._sleep(4_000_000)
             for _ in range(_GRAPH_KERNELS):
                 x.add_(1)
 
@@ -105,13 +108,14 @@ def _small() -> Iterator[Work]:
 
     yield Work("kernel", 1, kernels)
     yield Work("kernel", 1, softmax)
-    yield Work("graph_step", 1, graph, True)
+    for size in (256, 1 << 20, 1 << 22):
+        yield Work("graph_step", 1, partial(graph, size), True)
     yield Work("step", 1, queue, True)
 
 
-def graph_of(kernels: int) -> torch.cuda.CUDAGraph:
-    """Capture so many tiny kernels."""
-    x = torch.randn(256, device="cuda")
+def graph_of(kernels: int, size: int = 256) -> torch.cuda.CUDAGraph:
+    """Capture so many kernels over so many numbers."""
+    x = torch.randn(size, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(kernels):
@@ -125,6 +129,8 @@ def _passes() -> Iterator[Work]:
         for size in _PASSES:
             yield Work("pass", size, partial(_in_place, size // 2, dtype))
             yield Work("pass", size, partial(_sum_of_two, size // 3, dtype))
+            if size < _COLD_BYTES:
+                yield Work("pass", size, partial(_cold, size // 2, dtype))
             yield Work("reduce", size, partial(_softmax, size // 2, dtype))
             yield Work("reduce", size, partial(_normalized, size // 2, dtype))
 
@@ -137,6 +143,13 @@ def _tensor(size_bytes: int, dtype: torch.dtype) -> torch.Tensor:
 def _in_place(size_bytes: int, dtype: torch.dtype) -> Call:
     x = _tensor(size_bytes, dtype)
     return lambda: x.mul_(-1)
+
+
+def _cold(size_bytes: int, dtype: torch.dtype) -> Call:
+    """Pass over one tensor after the other, so that none is in a cache."""
+    count = min(_COLD_BYTES // size_bytes + 1, 64)
+    tensors = cycle([_tensor(size_bytes, dtype) for _ in range(count)])
+    return lambda: next(tensors).mul_(-1)
 
 
 def _sum_of_two(size_bytes: int, dtype: torch.dtype) -> Call:
@@ -200,16 +213,25 @@ def _products() -> Iterator[Work]:
             if side >= 512:
                 make = partial(_product, name, side // 4, side, 4 * side)
                 yield Work(f"multiply.{name}", flops, make)
-        if name not in ("double", "float"):
+                make = partial(_product, name, side, 4 * side, side // 4, True)
+                yield Work(f"multiply.{name}", flops, make)
+        if name in ("tf32", "c10::Half"):
             for side in _ODD_SIDES:
                 make = partial(_product, name, side, side, side)
                 yield Work(f"odd.{name}", 2.0 * side**3, make)
 
 
-def _product(name: str, rows: int, depth: int, columns: int) -> Call:
+def _product(
+    name: str, rows: int, depth: int, columns: int, is_linear: bool = False
+) -> Call:
     torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     a = torch.randn(rows, depth, device="cuda").to(_DTYPES[name])
     b = torch.randn(depth, columns, device="cuda").to(_DTYPES[name])
+    if is_linear:
+        # a layer's weight has its rows by output, and a bias is added
+        weight, bias = b.t().contiguous(), torch.randn(columns, device="cuda")
+        bias = bias.to(_DTYPES[name])
+        return lambda: F.linear(a, weight, bias)
     out = torch.empty(rows, columns, device="cuda", dtype=_DTYPES[name])
     return lambda: torch.mm(a, b, out=out)
 
@@ -235,24 +257,23 @@ def _fp8(side: int) -> Call:
     )
 
 
-def _convolutions(
-    name: str, shape: tuple[int, int, int, int], axes: int
-) -> Iterator[Work]:
-    batch, taken, given, side = shape
-    flops = 2.0 * batch * taken * given * 3**axes * side**axes
-    yield Work(f"convolve.{name}", flops, partial(_convolved, name, shape, axes, False))
-    yield Work(
-        f"convolve.{name}", 2 * flops, partial(_convolved, name, shape, axes, True)
-    )
+def _convolutions(name: str, shape: tuple[int, int, int], axes: int) -> Iterator[Work]:
+    batch, channels, side = shape
+    flops = 2.0 * batch * channels**2 * 3**axes * side**axes
+    kind = f"{name}.{axes}" if axes == 3 else f"{name}.{axes}.{channels}"
+    for is_backward in (False, True):
+        make = partial(_convolved, name, shape, axes, is_backward)
+        curve = "convolve_backward" if is_backward else "convolve"
+        yield Work(f"{curve}.{kind}", flops * (1 + is_backward), make)
 
 
 def _convolved(
-    name: str, shape: tuple[int, int, int, int], axes: int, is_backward: bool
+    name: str, shape: tuple[int, int, int], axes: int, is_backward: bool
 ) -> Call:
     torch.backends.cudnn.allow_tf32 = name == "tf32"
-    batch, taken, given, side = shape
-    x = torch.randn(batch, taken, *(side,) * axes, device="cuda")
-    weight = torch.randn(given, taken, *(3,) * axes, device="cuda")
+    batch, channels, side = shape
+    x = torch.randn(batch, channels, *(side,) * axes, device="cuda")
+    weight = torch.randn(channels, channels, *(3,) * axes, device="cuda")
     x, weight = (one.to(_DTYPES[name]) for one in (x, weight))
     convolve = F.conv2d if axes == 2 else F.conv3d
     if is_backward:

@@ -72,11 +72,10 @@ def _limits(index: int, again: bool, only_ceilings: bool) -> Limits:
             raise _NotNow(
                 f"GPU {index} has too little free memory. Stop what holds it."
             )
+        # a host that has recorded once may be slower from then on
+        of_host, left_out = ({}, []) if only_ceilings else host_curves()
         work = ceilings_work() if only_ceilings else gpu_work()
-        curves, left_out = gpu_curves(work)
-        if not only_ceilings:
-            of_host, left_out_too = host_curves()
-            curves, left_out = curves | of_host, left_out + left_out_too
+        curves, left_out_too = gpu_curves(work)
     limits = Limits(
         uuid=uuid,
         gpu=properties.name,
@@ -84,8 +83,10 @@ def _limits(index: int, again: bool, only_ceilings: bool) -> Limits:
         driver=driver,
         torch=torch_version,
         measured_ms=time.time() * 1000,
-        curves=curves,
-        left_out=tuple(bounded(words, _MOST_WORDS) for words in left_out),
+        curves=of_host | curves,
+        left_out=tuple(
+            bounded(words, _MOST_WORDS) for words in (*left_out, *left_out_too)
+        ),
     )
     if not only_ceilings:
         save(limits)

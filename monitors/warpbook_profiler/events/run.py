@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from warpbook_profiler.events.allocations import Allocations
 from warpbook_profiler.model.bare_run import BareTimes
+from warpbook_profiler.model.calibration import Calibration
 from warpbook_profiler.model.ceilings import Ceilings
 from warpbook_profiler.model.cell_profile import SetUp
 from warpbook_profiler.model.limits import Limits
@@ -93,3 +94,12 @@ class Run:
     is_torch: bool = True
     #: of the cell, with its magics; None where nobody knows it
     source: str | None = None
+
+    @property
+    def calibration(self) -> Calibration:
+        """Give what is known of the times of its first GPU, and of its host."""
+        if not self.gpus:
+            return Calibration()
+        gpu = self.gpus[0]
+        major = None if gpu.compute_capability is None else gpu.compute_capability[0]
+        return Calibration(gpu.name, major, gpu.measured)

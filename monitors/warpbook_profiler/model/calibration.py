@@ -21,17 +21,20 @@ from warpbook_profiler.model.limits import Limits, Point
 
 #: curves that scale with memory, and those with the arithmetic of the dtype they name
 _OF_MEMORY = frozenset({"pass", "reduce"})
-_OF_ARITHMETIC = frozenset({"multiply", "odd", "convolve", "attend", "attend_backward"})
+_OF_ARITHMETIC = frozenset(
+    "multiply odd convolve convolve_backward attend attend_backward".split()
+)
 #: on the host, whose speed no GPU's name tells
 _OF_HOST = frozenset(
     "launch operator autograd autocast compiled_call graph_launch synchronize "
-    "round_trip record_operator record_call pin".split()
+    "round_trip recorded pin".split()
 )
 _OF_LINK = "copy"
 #: how many times as fast PCIe 5 is as the link of a compute capability
 _LINKS = {7: 4.3, 8: 2.15, 9: 1.0, 10: 1.0}
-#: what ranges of defaults are widened by: the same chip, another one, another host
-_SAME, _OTHER, _HOST = 1.1, 1.3, 1.5
+#: what ranges are widened by: those measured here, for work of another shape; those of
+#: defaults for the same chip, for another one, and for another host
+_HERE, _SAME, _OTHER, _HOST = 1.05, 1.1, 1.3, 1.5
 _HOPPER = ("NVIDIA H100", "NVIDIA H200", "NVIDIA GH200")
 
 
@@ -60,17 +63,21 @@ class Calibration:
             name: of a curve of `Limits`.
             amount: in its unit.
         """
-        own = None if self.measured is None else self.measured.curves.get(name)
+        own = self.own(name, amount)
         if own is not None:
-            return _at(own, amount)
+            return _wider(own, _HERE)
         curve, ratio = defaults().curves.get(name), self._ratio(name)
         if curve is None or ratio is None:
             return None
-        low_ns, usual_ns, high_ns = _at(curve, amount * ratio)
         kind = name.partition(".")[0]
         wider = _SAME if self.gpu.startswith(_HOPPER) else _OTHER
         wider = _HOST if kind in _OF_HOST else wider
-        return Times(low_ns / wider, usual_ns, high_ns * wider)
+        return _wider(_at(curve, amount * ratio), wider)
+
+    def own(self, name: str, amount: float = 1.0) -> Times | None:
+        """Give what was measured on this GPU and host; None where nothing was."""
+        curve = None if self.measured is None else self.measured.curves.get(name)
+        return None if curve is None else _at(curve, amount)
 
     @property
     def words(self) -> str:
@@ -107,6 +114,10 @@ def defaults() -> Limits:
     """Return what was measured on an H200."""
     text = Path(__file__).with_name("h200.json").read_bytes()
     return msgspec.json.decode(text, type=Limits)
+
+
+def _wider(times: Times, ratio: float) -> Times:
+    return Times(times.low_ns / ratio, times.usual_ns, times.high_ns * ratio)
 
 
 def _at(curve: tuple[Point, ...], amount: float) -> Times:

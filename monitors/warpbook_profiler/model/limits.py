@@ -2,11 +2,12 @@
 
 Curves of bytes: `pass` and `reduce` (read and written by one kernel), `pin` (by the
 host), `copy.to_gpu.pinned` and the three others. Of FLOPs, with the dtype after a dot:
-`multiply`, `odd` (sizes that are no multiples of 8), `convolve`; and `attend` and
-`attend_backward` with the head's size after it. Of one: `kernel`, the shortest; between
-kernels `graph_step` and `step`; of the host `launch`, `operator`, `autograd`,
-`autocast`, `compiled_call`, `graph_launch`, `synchronize`, `round_trip`, and the
-profiler's `record_operator` and `record_call`.
+`multiply`, `odd` (sizes that are no multiples of 8), `convolve` with the axes and of
+two the channels after it, `attend` with the head's size, and `convolve_backward` and
+`attend_backward`. Of one: `kernel`, the shortest; between kernels `graph_step` and
+`step`; of the host `launch`, `operator`, `autograd`, `autocast`, `compiled_call`,
+`graph_launch`, `synchronize` and `round_trip`. Of ns of the host: `recorded`, the same
+under the profiler.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.program import Program, program_of
 from warpbook_profiler.replay.simulation import HostTimes, Replayed, simulate, window_ns
@@ -23,6 +24,8 @@ from warpbook_profiler.replay.tax import (
 
 #: of each segment of the host that is kept at least: see `tax`
 _SHARE, _LOW_SHARE, _HIGH_SHARE = 0.6, 0.35, 0.95
+#: as many times more or less is kept where it was measured: of other operators
+_BESIDE, _BARE_NS = 1.15, 1e3
 #: the low end takes the profiler's part off twice: Python slows down around it, too
 _LOW_TIMES = 2.0
 #: and more of it where no operators were recorded
@@ -84,16 +87,17 @@ def bare(trace: Trace, measured_ns: float | None = None) -> Bare:
     program = program_of(trace)
     host = taxed(program, trace)
     program = relieved(program, trace)
+    low_share, share, high_share = _shares(trace.run, host)
     low_times = host.kept(
-        _LOW_SHARE, _LOW_TIMES if host.has_operators else _LOW_TIMES_OF_CALLS
+        low_share, _LOW_TIMES if host.has_operators else _LOW_TIMES_OF_CALLS
     )
     high_times = host.kept(
-        _HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO, start_ratio=FIRST_RATIO
+        high_share, first_ratio=_HIGH_FIRST_RATIO, start_ratio=FIRST_RATIO
     )
     low, high = simulate(program, low_times), simulate(program, high_times)
     low_ns = low.window_ns * (1 - SPREAD_RATIO)
     high_ns = high.window_ns * (1 + SPREAD_RATIO)
-    times, cautions = host.kept(_SHARE), _cautions(program)
+    times, cautions = host.kept(share), _cautions(program)
     if measured_ns is not None:
         times = _solved(program, host, times, measured_ns)
     middle = simulate(program, times)
@@ -116,6 +120,21 @@ def bare(trace: Trace, measured_ns: float | None = None) -> Bare:
         middle_ns=middle_ns,
         host_share=_host_share(program, times),
         cautions=cautions,
+    )
+
+
+def _shares(run: Run, host: Taxed) -> tuple[float, float, float]:
+    """Give what is kept of each segment at least: as measured here, else as anywhere.
+
+    What was measured is of torch's operators.
+    """
+    recorded = run.calibration.own("recorded", _BARE_NS)
+    if recorded is None or not host.has_operators:
+        return _LOW_SHARE, _SHARE, _HIGH_SHARE
+    return (
+        _BARE_NS / recorded.high_ns / _BESIDE,
+        _BARE_NS / recorded.usual_ns,
+        min(_BARE_NS / recorded.low_ns * _BESIDE, _HIGH_SHARE),
     )
 
 

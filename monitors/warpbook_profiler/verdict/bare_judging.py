@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import structs
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.chip import calibration_of
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.events.columns import Bools, Category, Columns, rows_by
 from warpbook_profiler.events.run import Run
@@ -174,7 +173,7 @@ def _bare_run(
         source=None if measured is None else measured.source,
         host_share=estimate.host_share,
         cautions=estimate.cautions,
-        calibration=calibration_of(run).words,
+        calibration=run.calibration.words,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.profiler.advice.program import Cell, changes_of
-from warpbook_profiler.advice.chip import Chip
+from warpbook_profiler.advice.chip import Chip, Convolved
 from warpbook_profiler.advice.prediction import Prediction
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
@@ -88,6 +88,6 @@ def test_convolutions_reach_less_than_products() -> None:
     assert chip is not None
     for dtype in ("c10::BFloat16", "tf32", "float"):
         products = chip.multiply(1e12, dtype)
-        convolutions = chip.multiply(1e12, dtype, is_convolution=True)
+        convolutions = chip.multiply(1e12, dtype, convolved=Convolved(2, 64, False))
         assert products is not None and convolutions is not None
         assert convolutions.usual_ns > 1.2 * products.usual_ns

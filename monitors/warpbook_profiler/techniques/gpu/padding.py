@@ -6,7 +6,12 @@ import math
 from collections.abc import Iterator
 
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.faster_products import faster
+from warpbook_profiler.advice.faster_products import (
+    TILE,
+    faster,
+    multiplied,
+    odd_sizes,
+)
 from warpbook_profiler.advice.product_code import ProductCode
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.checklist.answers import Judgement
@@ -22,8 +27,6 @@ from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 #: of the ceiling, below which odd sizes are what is wrong
 _POOR_SHARE = 0.4
-#: elements that a tensor core's operands come in, of two bytes each
-_TILE = 8
 PAD = "pad"
 
 
@@ -37,26 +40,23 @@ def padding(evidence: Evidence) -> Iterator[Proposal]:
         if one.by.operands.dtypes[0] not in HALVES or peak is None:
             continue
         is_poor = one.flops / peak * 1e9 < _POOR_SHARE * one.by.time_ns
-        if is_poor and _odd_sizes(one.by):
+        if is_poor and odd_sizes(one.by):
             odd.append(one)
     if not odd:
         return
     longest = max(odd, key=lambda one: one.by.time_ns)
-    wrong = sorted(_odd_sizes(longest.by))
+    wrong = sorted(odd_sizes(longest.by))
     named = " and ".join(str(size) for size in wrong[:3])
     padded = " and ".join(str(_up(size)) for size in wrong[:3])
     yield from faster(
         evidence,
         odd,
-        lambda one: chip.multiply(
-            one.flops * _growth(one.by),
-            one.need.dtype or "",
-            one.need.size_bytes or 0,
-            calls=one.by.calls,
+        lambda one: multiplied(
+            chip, one, one.need.dtype or "", times_flops=_growth(one.by)
         ),
         name=PAD,
-        title=f"Make sizes multiples of {_TILE}: pad {named} to {padded}.",
-        what=f"products have sizes that are no multiples of {_TILE}",
+        title=f"Make sizes multiples of {TILE}: pad {named} to {padded}.",
+        what=f"products have sizes that are no multiples of {TILE}",
         edit=lambda code: _padded(code, longest.by),
     )
 
@@ -67,29 +67,15 @@ def _padded(code: ProductCode, by: Called) -> str:
     # a vector comes to these products with an axis of one
     has_vector = any(1 in sizes[-2:] for sizes in dims)
     is_of_matrices = by.name in ("aten::mm", "aten::bmm") and not has_vector
-    return code.padded(_TILE) if is_of_matrices else ""
-
-
-def _odd_sizes(by: Called) -> set[int]:
-    """Give the sizes of matrices that are no multiples; batches don't matter.
-
-    Of a convolution these are its channels: N×C×H×W of the input, K×C×R×S of weights.
-    """
-    matrices = [dims for dims in by.operands.dims if len(dims) >= 2]
-    if "conv" in by.name:
-        sizes = [size for dims in matrices[:1] for size in dims[1:2]]
-        sizes += [size for dims in matrices[1:2] for size in dims[:1]]
-    else:
-        sizes = [size for dims in matrices for size in dims[-2:]]
-    return {size for size in sizes if size % _TILE and size > _TILE}
+    return code.padded(TILE) if is_of_matrices else ""
 
 
 def _up(size: int) -> int:
-    return -(-size // _TILE) * _TILE
+    return -(-size // TILE) * TILE
 
 
 def _growth(by: Called) -> float:
-    return math.prod(_up(size) / size for size in _odd_sizes(by)) or 1.0
+    return math.prod(_up(size) / size for size in odd_sizes(by)) or 1.0
 
 
 def _judge(facts: Facts) -> Judgement:
@@ -108,15 +94,15 @@ def _judge(facts: Facts) -> Judgement:
         return Judgement(
             "not applicable",
             "No product is in half precision, whose operands tensor cores take "
-            f"{_TILE} at a time.",
+            f"{TILE} at a time.",
         )
     odd = [point for point in halves if _odd_sizes_of(point)]
     checked = f"{counted(len(halves), 'kind')} of product in half precision"
     if not odd:
-        return Judgement("yes", f"{checked}: all sizes are multiples of {_TILE}.")
+        return Judgement("yes", f"{checked}: all sizes are multiples of {TILE}.")
     longest = odd[0]
     return facts.without_gain(
-        f"Of {checked}, {len(odd):,} have sizes that are no multiples of {_TILE}, the "
+        f"Of {checked}, {len(odd):,} have sizes that are no multiples of {TILE}, the "
         f"longest {longest.name} of {longest.operands}."
     )
 
@@ -136,7 +122,7 @@ def _odd_sizes_of(point: RooflinePoint) -> set[int]:
         sizes |= {dims[0] for dims in operands[1:2] if dims}
     else:
         sizes = {size for dims in operands if len(dims) > 1 for size in dims[-2:]}
-    return {size for size in sizes if size % _TILE and size > _TILE}
+    return {size for size in sizes if size % TILE and size > TILE}
 
 
 ALIGNMENT = Question(

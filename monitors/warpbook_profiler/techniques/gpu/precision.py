@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from warpbook_profiler.advice.chip import Chip, Span
 from warpbook_profiler.advice.evidence import Evidence, Product
-from warpbook_profiler.advice.faster_products import faster
+from warpbook_profiler.advice.faster_products import faster, multiplied
 from warpbook_profiler.advice.product_code import ProductCode
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.checklist.answers import Judgement
@@ -54,10 +54,6 @@ def precision(evidence: Evidence) -> Iterator[Proposal]:
     yield from _in_single(evidence, chip, of("double"))
 
 
-def _convolves(one: Product) -> bool:
-    return "conv" in one.by.name
-
-
 def _in_tf32(
     evidence: Evidence, chip: Chip, candidates: list[Product]
 ) -> Iterator[Proposal]:
@@ -65,13 +61,7 @@ def _in_tf32(
         yield from faster(
             evidence,
             candidates,
-            lambda one: chip.multiply(
-                one.flops,
-                "tf32",
-                one.need.size_bytes or 0,
-                _convolves(one),
-                one.by.calls,
-            ),
+            lambda one: multiplied(chip, one, "tf32"),
             name="tf32",
             title="Let float32 products use the tensor cores as TF32.",
             what="float32 products run on the FP32 cores",
@@ -96,9 +86,7 @@ def _in_bf16(
                 "backward" in one.by.name,
                 calls,
             )
-        product = chip.multiply(
-            one.flops, "c10::BFloat16", moved / 2, _convolves(one), calls
-        )
+        product = multiplied(chip, one, "c10::BFloat16", 0.5)
         if product is None:
             return None
         # autocast reads the operands once more, and writes them in half the size
@@ -127,13 +115,7 @@ def _in_single(
     yield from faster(
         evidence,
         candidates,
-        lambda one: chip.multiply(
-            one.flops,
-            "float",
-            (one.need.size_bytes or 0) / 2,
-            _convolves(one),
-            one.by.calls,
-        ),
+        lambda one: multiplied(chip, one, "float", 0.5),
         name="float32",
         title="Use float32 unless the result needs float64.",
         what="products are float64",
@@ -145,7 +127,7 @@ def _in_single(
 
 def _tf32(candidates: list[Product]) -> Iterator[str]:
     """Give what lets products use TF32; convolutions have a setting of their own."""
-    convolves = set(map(_convolves, candidates))
+    convolves = {"conv" in one.by.name for one in candidates}
     if False in convolves:
         yield 'set_float32_matmul_precision("high")'
     if True in convolves:
