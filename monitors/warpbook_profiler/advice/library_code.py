@@ -46,7 +46,7 @@ def _function(source: str) -> ast.AST:
     """Return the function that is fused; the first one that has a decorator."""
     return next(
         node
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(CellCode(source).tree)
         if isinstance(node, ast.FunctionDef) and node.decorator_list
     )
 

@@ -21,6 +21,7 @@ from warpbook_profiler.model.cell_profile import (
     LineRow,
 )
 from warpbook_profiler.model.figures import CellVerdict, Topic
+from warpbook_profiler.model.trials import Edited
 from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
@@ -185,13 +186,16 @@ def test_a_verdict_that_is_refused_says_why_and_lists_nothing() -> None:
 
 
 def test_hostile_names_are_escaped() -> None:
-    shown = profile(kernels=(KernelRow(HOSTILE, 1, 1000, 1.0),), gpu_name=HOSTILE)
+    shown = profile(
+        kernels=(KernelRow(HOSTILE, 1, 1000, 1.0),),
+        gpu_name=HOSTILE,
+        edited=Edited(HOSTILE, (HOSTILE,), None, HOSTILE, HOSTILE),
+    )
     shown.title = HOSTILE
     tags = Tags(bundle(shown)["text/html"]).tags
     assert "script" not in tags and "img" not in tags
-    assert "\x1b" not in next(
-        line for line in bundle(shown)["text/plain"].splitlines() if "alert" in line
-    )
+    assert "alert" in bundle(shown)["text/plain"]
+    assert "\x1b" not in bundle(shown)["text/plain"]
 
 
 def test_unknown_is_said_and_not_zero() -> None:

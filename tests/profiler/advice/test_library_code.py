@@ -30,10 +30,12 @@ def test_what_cupy_can_not_surely_fuse_is_not_written(source: str) -> None:
 
 
 def test_a_chain_of_cupy_within_an_expression() -> None:
-    fused = cupy_code(CellCode("y = cupy.sqrt(a + 1) * 2"), ["add", "sqrt"])
+    source = "%%gpuprof\ny = cupy.sqrt(a + 1) * 2"
+    fused = cupy_code(CellCode(source), ["add", "sqrt"])
     assert fused is not None
     assert fused.code == (
-        "@cupy.fuse()\ndef fused(a):\n    return cupy.sqrt(a + 1)\ny = fused(a) * 2"
+        "%%gpuprof\n@cupy.fuse()\ndef fused(a):\n"
+        "    return cupy.sqrt(a + 1)\ny = fused(a) * 2"
     )
 
 
