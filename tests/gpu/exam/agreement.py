@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy
 import torch
@@ -23,7 +23,11 @@ _MOST_LEVELS = 4
 
 
 def outputs(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
-    """Run a source; return copies of what its own lines bind, and of what it shows."""
+    """Run a source; return copies of what it names then, and of what it shows.
+
+    A model's value is that of its parameters and buffers.
+    """
+    names = {node.id for node in ast.walk(ast.parse(source)) if _is_name(node)}
     tree = ast.parse(source)
     last, values = tree.body[-1], dict[str, Any]()
     if isinstance(last, ast.Expr):
@@ -32,10 +36,7 @@ def outputs(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
     if isinstance(last, ast.Expr):
         shown = compile(ast.Expression(last.value), "cell", "eval")
         values[SHOWN] = eval(shown, namespace)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            if node.id in namespace:
-                values[node.id] = namespace[node.id]
+    values |= {name: namespace[name] for name in names & namespace.keys()}
     return {name: _copy(value) for name, value in values.items()}
 
 
@@ -53,9 +54,15 @@ def differences(
     ]
 
 
+def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name)
+
+
 def _copy(value: Any, level: int = 0) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().cpu().clone()
+    if isinstance(value, torch.nn.Module):
+        return _copy(dict(value.state_dict()))
     if hasattr(value, "dtype") and hasattr(value, "__array__"):
         # of NumPy, CuPy or JAX
         return torch.from_numpy(numpy.array(getattr(value, "get", lambda: value)()))
@@ -76,8 +83,8 @@ def _agree(one: Any, other: Any, change: str) -> bool:
             _agree(one[key], other[key], change) for key in one
         )
     if not _is_value(one) or not _is_value(other):
-        # a model, a loader, a time: nothing that rounding is of
-        return type(one) is type(other) or callable(one) == callable(other)
+        # a loader, a module: nothing that rounding is of
+        return type(one) is type(other)
     first, second = torch.as_tensor(one), torch.as_tensor(other)
     if first.shape != second.shape:
         return False

@@ -76,6 +76,7 @@ def judge(cells: Sequence[Cell], results: Results) -> tuple[Criterion, ...]:
         _quantile("bare time of GPU-bound cells, median error", errors, 0.5, 0.03),
         _quantile("bare time of GPU-bound cells, 90 % error", errors, 0.9, 0.10),
         _share("bare range of host-bound cells holds", 0.9, _host_ranges(ran)),
+        _share("edits that run and agree", 0.95, _edits(ran)),
         _share("--try: sign right", 0.95, _signs(ran)),
         _changed_states(ran),
         _share(f"--apply: {GAINED:.0%} of the expert's gain", 0.7, _applied(named)),
@@ -271,6 +272,14 @@ def _quantile(
         basis=f"of {len(values)}",
         misses=tuple(cell for cell, error in errors if error > aim),
     )
+
+
+def _edits(ran: _Pairs) -> _Answers:
+    return [
+        (cell.name, not edit.error and not edit.differs)
+        for cell, result in ran
+        for edit in result.edits
+    ]
 
 
 def _signs(ran: _Pairs) -> _Answers:

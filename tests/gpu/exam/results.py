@@ -30,6 +30,8 @@ class AdvisedChange(Struct, frozen=True):
     high_ms: float | None = None
     speed_low: float | None = None
     speed_high: float | None = None
+    #: the whole cell after it; empty without an edit
+    code: str = ""
 
 
 class ProfileFigures(Struct, frozen=True):
@@ -74,6 +76,17 @@ class AppliedFigures(Struct, frozen=True):
     changed_state: tuple[str, ...] = ()
 
 
+class EditFigures(Struct, frozen=True):
+    """A change's edit of the cell, run after the same setup as the cell."""
+
+    name: str
+    #: what raised in it; empty if it ran
+    error: str = ""
+    #: names whose values are not those of the cell
+    differs: tuple[str, ...] = ()
+    times: Times | None = None
+
+
 class CellResult(Struct, frozen=True, kw_only=True):
     """One cell; what was not reached is None."""
 
@@ -94,6 +107,8 @@ class CellResult(Struct, frozen=True, kw_only=True):
     profiles: tuple[ProfileFigures, ...] = ()
     trial: TrialFigures | None = None
     applied: AppliedFigures | None = None
+    #: of the report's first edit, and of the change that the expert makes
+    edits: tuple[EditFigures, ...] = ()
 
 
 Results = dict[str, CellResult]

@@ -8,7 +8,7 @@ import shutil
 import statistics
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tests.gpu.exam.results import (
     AdvisedChange,
     AppliedFigures,
     CellResult,
+    EditFigures,
     ProfileFigures,
     Times,
     TrialFigures,
@@ -27,6 +28,7 @@ from tests.gpu.exam.results import (
 from tests.gpu.notebook import Notebook, open_notebook
 from tests.gpu.watched_state import watched_state
 
+_ROOT = Path(__file__).parents[3]
 #: of a cell with all its runs, above which something hangs
 _TIMEOUT_S = 180.0
 #: of them a compiler takes most; other changes end by their number of runs
@@ -41,8 +43,10 @@ _WARM_UPS = 3
 _MOST_ERROR = 1_500
 #: run in each kernel once
 _HELPERS = f"""
-import gc, importlib.util, time, torch
+import gc, importlib.util, sys, time, torch
 import torch.nn as nn, torch.nn.functional as F
+sys.path.append({str(_ROOT)!r})
+from tests.gpu.exam import agreement as _agreement
 
 def exam_times(code):
     times = []
@@ -154,9 +158,8 @@ def _measure(
     if missing:
         measured["left_out"] = f"no {' and '.join(missing)} here"
         return
-    notebook.run("exam_fresh()")
+    _set_up(notebook, cell)
     measured["gpu"] = notebook.value("torch.cuda.get_device_name()")
-    notebook.run(cell.setup, _TIMEOUT_S)
     # by another source than the cell's: the kernel must not know its bare time yet
     measured["before"] = _times(notebook, cell.source)
     measured["again"] = _times(notebook, cell.source)
@@ -170,10 +173,47 @@ def _measure(
     measured["after"] = _times_after(notebook, cell.source, measured["again"])
     if cell.try_name is not None:
         measured["trial"] = _trial(notebook, cell, cell.try_name)
+    measured["edits"] = tuple(
+        _edit(notebook, cell, change)
+        for change in _edited(cell, measured["profiles"][-1:])
+    )
+    if measured["edits"]:
+        # what an edit sets is no part of the expert's cell
+        _set_up(notebook, cell)
     notebook.run(cell.fast_setup, _TIMEOUT_S)
     fast = f"{cell.fast.strip()}\ntorch.cuda.synchronize()"
     measured["fixed"] = _times(notebook, fast)
     measured["fixed_alone"] = _times_alone(notebook, fast)
+
+
+def _set_up(notebook: Notebook, cell: Cell) -> None:
+    notebook.run("exam_fresh()")
+    notebook.run(cell.setup, _TIMEOUT_S)
+
+
+def _edited(cell: Cell, profiles: Sequence[ProfileFigures]) -> list[AdvisedChange]:
+    """Choose the first change that has an edit, and the one that the expert makes."""
+    edits = [change for one in profiles for change in one.changes if change.code]
+    made = [change for change in edits if change.name in cell.changes[:1]]
+    return list({change.name: change for change in [*edits[:1], *made[:1]]}.values())
+
+
+def _edit(notebook: Notebook, cell: Cell, change: AdvisedChange) -> EditFigures:
+    """Run a cell and its edit, each after the setup, and time the edit."""
+    for place, source in enumerate((cell.source, change.code)):
+        _set_up(notebook, cell)
+        done = notebook.try_run(
+            f"_exam_outputs_{place} = _agreement.outputs({source!r}, globals())",
+            _TIMEOUT_S,
+        )
+        if done.error is not None:
+            which = "" if place else "the cell itself: "
+            return EditFigures(change.name, which + done.text[-_MOST_ERROR:])
+    differs = notebook.value(
+        f"_agreement.differences(_exam_outputs_0, _exam_outputs_1, {change.name!r})"
+    )
+    notebook.run("del _exam_outputs_0, _exam_outputs_1")
+    return EditFigures(change.name, "", tuple(differs), _times(notebook, change.code))
 
 
 def _times(notebook: Notebook, source: str) -> Times:
@@ -247,6 +287,7 @@ def profile_figures(figures: dict[str, Any]) -> ProfileFigures:
                 high_ms=_ms(change["high_ns"]),
                 speed_low=change["speed_low"],
                 speed_high=change["speed_high"],
+                code=change["code"],
             )
             for change in figures["changes"]
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
@@ -58,15 +57,7 @@ def run(setup: str, source: str) -> dict[str, Any]:
     namespace: dict[str, Any] = {"torch": torch, "nn": torch.nn, "dev": "cpu"}
     exec(f"import torch.nn.functional as F\n{setup}", namespace)
     torch.manual_seed(0)
-    given = copy.copy(namespace)
-    bound = outputs(source, namespace)
-    # what the cell writes in place is an output, too
-    written = {
-        name: value
-        for name, value in given.items()
-        if isinstance(value, torch.Tensor) and name not in bound
-    }
-    return {**bound, **written}
+    return outputs(source, namespace)
 
 
 @pytest.mark.parametrize(("name", "change"), _SETUPS)

@@ -15,6 +15,7 @@ from tests.gpu.exam.results import (
     AdvisedChange,
     AppliedFigures,
     CellResult,
+    EditFigures,
     ProfileFigures,
     Results,
     Times,
@@ -146,9 +147,11 @@ def judged(cell: Cell, result: CellResult, criterion: str) -> Criterion:
 def test_a_right_cell_holds_each_criterion_that_it_has() -> None:
     trial = TrialFigures("compile", "faster", "")
     cell = cell_of("a", try_name="compile")
-    result = result_of("a", *2 * [profile_of("memory-bound", fuse())], trial=trial)
+    edit = EditFigures("fuse", times=Times(2.5, 2.4, 2.6))
+    profiles = 2 * [profile_of("memory-bound", fuse())]
+    result = result_of("a", *profiles, trial=trial, edits=(edit,))
     known = [one for one in judge([cell], {"a": result}) if one.value is not None]
-    assert len(known) == 13
+    assert len(known) == 15
     assert all(one.holds for one in known), known
 
 
@@ -156,6 +159,12 @@ def test_a_wrong_verdict_and_one_that_changes_are_counted() -> None:
     result = result_of("a", profile_of(), profile_of("launch-bound"))
     assert judged(cell_of("a"), result, "verdict kind").value == 0.5
     assert judged(cell_of("a"), result, "same verdict").misses == ("a",)
+
+
+def test_an_edit_that_fails_or_differs_is_counted() -> None:
+    for edit in (EditFigures("fuse", "NameError"), EditFigures("fuse", "", ("y",))):
+        result = result_of("a", profile_of(), edits=(edit,))
+        assert judged(cell_of("a"), result, "edits that run").value == 0.0
 
 
 def test_a_change_is_named_only_among_the_first_two() -> None:
