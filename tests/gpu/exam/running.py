@@ -117,7 +117,11 @@ class Kernels:
 
 
 def run_cell(
-    kernels: Kernels, cell: Cell, profiles: int, traces: Path | None, apply: bool
+    kernels: Kernels,
+    cell: Cell,
+    profiles: int,
+    traces: Path | None,
+    apply: bool = False,
 ) -> CellResult:
     """Run a cell; an error is in the result, beside what was measured before it.
 
