@@ -16,12 +16,13 @@ from warpbook.kernel.runs.recording import RunRecord
 from warpbook.kernel.trying import turns
 from warpbook_profiler.model.change import Change
 
+#: sleeps are long beside what a busy machine adds
 SETUP = "import time, torch\nx, losses = torch.ones(64), []"
 SLOW = """\
 for _ in range(3):
-    time.sleep(0.004)  # read
+    time.sleep(0.02)  # read
 for _ in range(3):
-    time.sleep(0.002)  # fuse
+    time.sleep(0.01)  # fuse
 total = x.sum()
 x += 1
 losses.append(float(total))
@@ -31,9 +32,8 @@ EDITS = {
     "whole-tensor": ("x.sum()", "x.sum() * 1.01"),
     "pad": ("x.sum()", "torch.ones(2) @ x"),
     "keep-mask": ("x.sum()", "(torch.save(x, 'x.pt'), x.sum())[1]"),
-    "sdpa": ("x.sum()", "torch.sum(x)"),
-    "read-once": ("    time.sleep(0.004)  # read", "    helper = torch.ones(2)"),
-    "fuse": ("    time.sleep(0.002)  # fuse", "    pass"),
+    "read-once": ("    time.sleep(0.02)  # read", "    helper = torch.ones(2)"),
+    "fuse": ("    time.sleep(0.01)  # fuse", "    pass"),
 }
 
 
@@ -108,7 +108,7 @@ def test_all_that_gain_are_kept_and_told_in_a_table(
     assert trials["fuse"].promised == (1.5, 3.0)
     # what the cell showed and changed, it did once
     assert shell.user_ns["losses"] == [64.0]
-    assert "-    time.sleep(0.004)  # read" in shown
+    assert "-    time.sleep(0.02)  # read" in shown
     table = shown[shown.index("What each change gave") :]
     for part in ("Promised", "read-once", "fuse", "1.5 to 3", "\nall"):
         assert part in table
@@ -129,8 +129,6 @@ def test_the_first_or_a_named_change_is_shown_with_what_was_measured(
     edited, shown = applied(shell, "read-once")
     assert edited.changes == ("read-once",) and "Better: " in edited.sentence
     assert "helper" in edited.code and "helper" not in shell.user_ns
-    edited, _ = applied(shell, "sdpa")
-    assert edited.code and edited.sentence.startswith("Not shown as better: ")
     edited, _ = applied(shell, "bf16")
     assert edited.code == "" and "does not advise bf16" in edited.sentence
     assert_unchanged(states)

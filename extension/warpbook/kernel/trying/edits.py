@@ -99,13 +99,13 @@ def run_on_copies(
     profile: CellProfile,
     around: Callable[[Callable[[], Any]], Any],
 ) -> None:
-    """Run a cell once; then everything is put back.
+    """Run a cell that is warm; then everything is put back.
 
     Args:
         shell: in whose namespace it runs.
         source: of the cell, which has run on copies before.
         profile: of the cell, perhaps before an edit.
-        around: calls what it is given, and gives what that gives.
+        around: calls what it is given in the last run, and gives what that gives.
 
     Raises:
         Refused: it can't be run on copies, or raised.
@@ -115,8 +115,14 @@ def run_on_copies(
         body = read_body(shell, source)
         with copies(shell.user_ns, (body,), profile) as held:
             once = body.compiled()
-            run = Applied(lambda: around(lambda: once.run(held.namespace)))
-            held.run(lambda: nullcontext(run))
+
+            def run() -> Any:
+                return once.run(held.namespace)
+
+            # what it compiles is compiled anew for a source that is read anew
+            for _ in range(_WARM_UPS - 1):
+                held.run(lambda: nullcontext(Applied(run)))
+            held.run(lambda: nullcontext(Applied(lambda: around(run))))
     except (Refused, StateLost):
         raise
     except PROBLEMS as problem:
