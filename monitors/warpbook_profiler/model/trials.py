@@ -34,6 +34,7 @@ class OutputDifference(Struct, frozen=True):
 
     #: of the value that differs most, relative to what its dtype lets expect
     name: str
+    #: its own, or "the change's dtype" where that rounds more
     dtype: str
     #: tensors and numbers that were compared
     compared: int

@@ -44,6 +44,16 @@ def test_what_rounding_explains_depends_on_the_dtype(
     assert difference.dtype in str(dtype)
 
 
+def test_a_change_to_a_smaller_dtype_may_round_as_that_does() -> None:
+    before, after = {"y": torch.tensor([1.0])}, {"y": torch.tensor([1.01])}
+    difference = compare(before, after, rounding=2**-6)
+    assert not difference.differs and difference.dtype == "the change's dtype"
+    assert compare(before, after, rounding=2**-9).differs
+    # which of two is larger is not rounded
+    counts = {"n": torch.tensor([100])}, {"n": torch.tensor([101])}
+    assert compare(*counts, rounding=2**-6).differs
+
+
 def test_noise_of_unchanged_runs_is_no_difference() -> None:
     before, again = torch.tensor([1.0]), torch.tensor([1.01])
     changed = {"y": torch.tensor([0.99])}

@@ -92,7 +92,7 @@ def compare(
     excess, name, result, expected, noise = worst
     return OutputDifference(
         name,
-        result.dtype,
+        result.dtype if expected == result.expected else "the change's dtype",
         len(unchanged),
         result.absolute,
         result.relative,
