@@ -242,6 +242,8 @@ class CellProfiler:
         once = run_line(self._shell, code, names)
         if options.lines:
             raise UsageError("--lines is for the lines of a cell: use %%gpuprof.")
+        if options.applied is not None:
+            raise UsageError("--apply edits a cell: use %%gpuprof.")
         session = self._session = self._begin(options, [code])
         session.is_unprepared = False
         session.is_nested = True
