@@ -128,6 +128,24 @@ class Evidence:
         positions[row] = np.arange(len(row))
         return positions
 
+    def waits_within(self, positions: Int64s) -> Int64s:
+        """Return the calls in which these operators wait for the GPU.
+
+        Args:
+            positions: of operators none of which encloses another.
+        """
+        table, calls = self.operators.table, self.calls
+        waiting = np.flatnonzero(calls.waits)
+        start_ns, thread = calls.api.start_ns[waiting], calls.api.track[waiting]
+        edges = np.searchsorted(
+            start_ns, [table.start_ns[positions], table.end_ns[positions]]
+        )
+        inside = np.zeros(len(waiting), np.bool_)
+        for position, first, last in zip(positions, *edges, strict=True):
+            inside[first:last] |= thread[first:last] == table.track[position]
+        waits: Int64s = waiting[inside]
+        return waits
+
     def line_at(self, start_ns: int) -> int | None:
         """Give the line at which the host was, where lines were asked for."""
         if self.run.marks is None:

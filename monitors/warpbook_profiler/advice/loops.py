@@ -1,7 +1,7 @@
 """Loops of a cell's source that go through a tensor row by row.
 
-A loop in which one turn needs what the turn before it gave is none of them, unless it
-is a scan, and neither is one that trains.
+A loop in which one turn needs what the turn before it gave is none of them, and neither
+is one that trains.
 """
 
 from __future__ import annotations
@@ -15,10 +15,6 @@ from warpbook_profiler.advice.cell_code import CellCode, written
 _TRAINS = frozenset("backward step zero_grad".split())
 #: calls whose arguments are still gone through in order
 _IN_ORDER = frozenset("enumerate zip reversed unbind".split())
-_SCANS: dict[type[ast.operator], tuple[str, str]] = {
-    ast.Add: ("cumsum", "+"),
-    ast.Mult: ("cumprod", "*"),
-}
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
 
 
@@ -36,10 +32,7 @@ def row_loops(code: CellCode) -> Iterator[RowLoop]:
     """Find them in the order of the source."""
     for node in ast.walk(code.tree):
         if isinstance(node, ast.For):
-            scan = scan_of(node)
-            if scan is not None:
-                yield RowLoop(node.lineno, node.end_lineno or 0, scan.rows, node)
-            elif not _is_carried(node) and not _trains_or_ends(node):
+            if not _is_carried(node) and not _trains_or_ends(node):
                 yield from _loop(node, node.target, node.iter, node.body)
         elif isinstance(node, _COMPREHENSIONS) and len(node.generators) == 1:
             made = node.generators[0]
@@ -57,59 +50,6 @@ def _loop(
     if taken is None:
         return
     yield RowLoop(node.lineno, node.end_lineno or node.lineno, taken[0], node)
-
-
-class Scan(NamedTuple):
-    """`acc = acc + x[i]; out[i] = acc`, and the like."""
-
-    carried: str
-    #: "x"
-    rows: str
-    out: ast.expr
-    #: "cumsum", and what it is joined with the first value by
-    function: str
-    operator: str
-    #: the carried value is another one after each turn
-    is_new: bool
-
-
-def scan_of(loop: ast.For) -> Scan | None:
-    """Return what a loop adds up, if that is all it does."""
-    names = {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
-    match loop.body:
-        case [
-            ast.Assign(
-                targets=[ast.Name(id=carried)],
-                value=ast.BinOp(left=one, op=operation, right=other),
-            ),
-            ast.Assign(
-                targets=[ast.Subscript(value=out, slice=ast.Name(id=place))],
-                value=ast.Name(id=kept),
-            ),
-        ] if place in names and kept == carried:
-            row = other if _is_named(one, carried) else one
-            is_carried = _is_named(one, carried) or _is_named(other, carried)
-        case [
-            ast.AugAssign(target=ast.Name(id=carried), op=operation, value=row),
-            ast.Assign(
-                targets=[ast.Subscript(value=out, slice=ast.Name(id=place))],
-                value=ast.Name(id=kept),
-            ),
-        ] if place in names and kept == carried:
-            is_carried = True
-        case _:
-            return None
-    statements: list[ast.stmt] = [ast.Expr(row)]
-    taken = _indexed(statements, names)
-    function, operator = _SCANS.get(type(operation), ("", ""))
-    if not is_carried or taken is None or not function or taken[1] != written(row):
-        return None
-    is_new = isinstance(loop.body[0], ast.Assign)
-    return Scan(carried, taken[0], out, function, operator, is_new)
-
-
-def _is_named(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def _indexed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.loops import RowLoop, scan_of
+from warpbook_profiler.advice.loops import RowLoop
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.facts.traffic import only_passes
 
@@ -39,7 +39,7 @@ def of_all_rows(code: CellCode, loop: RowLoop, axes: int, is_list: bool) -> str:
     """
     try:
         edit = _Rows(code, loop, axes, is_list)
-        return edit.comprehension() or edit.loop() or edit.scan()
+        return edit.comprehension() or edit.loop()
     except _UnsureError:
         return ""
 
@@ -86,30 +86,13 @@ class _Rows:
 
     def loop(self) -> str:
         loop = self._node
-        if not isinstance(loop, ast.For) or loop.orelse or scan_of(loop):
+        if not isinstance(loop, ast.For) or loop.orelse:
             return ""
         *before, last = map(self._statement, loop.body)
         for line in before:
             self._edit.before(loop, line)
         self._edit.replace(loop, last)
         return self._edit.source()
-
-    def scan(self) -> str:
-        loop = self._node
-        scan = scan_of(loop) if isinstance(loop, ast.For) else None
-        if scan is None or not isinstance(loop, ast.For):
-            return ""
-        if not self._index or not scan.is_new:
-            return ""
-        edit, rows, first = self._edit, scan.rows, scan.carried
-        name, out = edit.free_name(f"{first}_all"), ast.unparse(scan.out)
-        # as wide as the sum of both is
-        dtype = f"dtype={edit.torch}.result_type({first}, {rows})"
-        whole = f"{self._whole(rows)}.{scan.function}(0, {dtype})"
-        edit.before(loop, f"{name} = {first} {scan.operator} {whole}")
-        edit.before(loop, f"{out}[{self._slice(out)}] = {name}")
-        edit.replace(loop, f"{first} = {name}[-1].clone()")
-        return edit.source()
 
     def _statement(self, statement: ast.stmt) -> str:
         match statement:

@@ -39,7 +39,7 @@ class Ways:
         """Give the best, the usual and the worst; nothing is changed after it."""
         self._take_operators()
         for thread, spans in self._spans.items():
-            for edit in self._all:
+            for edit in self.all:
                 some = [span for span in spans if span[2] or edit is not self.worst]
                 if not some:
                     continue
@@ -48,22 +48,23 @@ class Ways:
                 order = np.argsort(start_ns, kind="stable")
                 edit.drop_host(thread, start_ns[order], end_ns[order])
         self._spans.clear()
-        return self._all
+        return self.all
 
     @property
-    def _all(self) -> tuple[Edit, Edit, Edit]:
+    def all(self) -> tuple[Edit, Edit, Edit]:
+        """Return the best, the usual and the worst."""
         return self.best, self.usual, self.worst
 
     def resize(self, events: Int64s, span: Span) -> None:
         """Have events of the GPU take a time together, each its share of it."""
         old_ns = self._evidence.gpu.duration_ns[events]
         total_ns = max(int(old_ns.sum()), 1)
-        for edit, new_ns in zip(self._all, span, strict=True):
+        for edit, new_ns in zip(self.all, span, strict=True):
             edit.resize(events, old_ns, old_ns.astype(np.float64) * new_ns / total_ns)
 
     def drop(self, events: Int64s) -> None:
         """Take events off the GPU, with their launches."""
-        for edit in self._all:
+        for edit in self.all:
             edit.drop(events, self._evidence.gpu.duration_ns[events])
 
     def drop_operators(self, positions: Int64s) -> None:
@@ -103,19 +104,19 @@ class Ways:
     def drop_calls(self, calls: Int64s, in_worst: bool = True) -> None:
         """Take calls, by position in `Calls.api`, away; their work stays."""
         positions = self._evidence.host_position(calls)
-        for edit in self._all if in_worst else (self.best, self.usual):
+        for edit in self.all if in_worst else (self.best, self.usual):
             edit.drop_calls(positions)
 
     def add_host(self, calls: Int64s, span: Span) -> None:
         """Have the host take so long before each of these calls."""
         positions = self._evidence.host_position(calls)
-        for edit, time_ns in zip(self._all, span, strict=True):
+        for edit, time_ns in zip(self.all, span, strict=True):
             edit.add_host(positions, time_ns)
 
     def stop_waiting(self, calls: Int64s) -> None:
         """Have calls, by position in `Calls.api`, wait for nothing."""
         positions = self._evidence.host_position(calls)
-        for edit in self._all:
+        for edit in self.all:
             edit.stop_waiting(positions)
 
     def _take_operators(self) -> None:

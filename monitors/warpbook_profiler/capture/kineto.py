@@ -17,6 +17,7 @@ from torch.autograd.profiler import profile, record_function
 
 from warpbook_profiler.capture import torch_gpus
 from warpbook_profiler.capture.cupti import let_go
+from warpbook_profiler.capture.garbage import GarbageClock
 from warpbook_profiler.capture.kineto_events import read_events
 from warpbook_profiler.events.allocations import Allocations, read_allocations
 from warpbook_profiler.events.columns import ON_GPU, Columns
@@ -27,7 +28,7 @@ from warpbook_profiler.model.clock import CpuClock
 from warpbook_profiler.model.errors import CaptureFailed, ProfilerBusy
 from warpbook_profiler.model.limits import LIMITS_KEY
 from warpbook_profiler.model.memory import Counts, highest, memory_use
-from warpbook_profiler.model.use import KEY, CpuUse
+from warpbook_profiler.model.use import COLLECTIONS_KEY, KEY, CpuUse
 
 _CHATTER = (b"USDT:", b"STAGE:", b"INFO:")
 
@@ -64,6 +65,7 @@ class Capture:
         self._events: Sequence[Any] = ()
         self._start_ns = 0
         self._cpu = CpuClock()
+        self._garbage = GarbageClock()
         #: what was taken of the CPU until a time that the code may have ended at
         self._used: tuple[int, CpuUse] | None = None
         self._starting_ns = 0
@@ -107,6 +109,7 @@ class Capture:
         except (CaptureFailed, KeyboardInterrupt):
             _disable(self._profiler)
             raise
+        self._garbage.start()
         started_ns = time.perf_counter_ns()
         self._starting_ns = started_ns - began_ns
         if not _has_started_before:
@@ -150,6 +153,7 @@ class Capture:
         cpu = self._cpu.use(code_end_ns - self._start_ns)
         if self._used is not None and self._used[0] == told_end_ns:
             cpu = self._used[1]
+        collections = self._garbage.since(self._start_ns)
         try:
             torch_gpus.wait_for_gpu()
             end_ns = time.time_ns()
@@ -160,8 +164,9 @@ class Capture:
                     "with one of the two."
                 )
             # for whoever reads the trace if it is saved
-            metadata = msgspec.json.encode(cpu).decode()
-            torch.autograd._add_metadata_json(KEY, metadata)
+            for key, told in ((KEY, cpu), (COLLECTIONS_KEY, collections)):
+                metadata = msgspec.json.encode(told).decode()
+                torch.autograd._add_metadata_json(key, metadata)
             gpus, notes = _limits()
             self._end()
         except RuntimeError as problem:
@@ -207,6 +212,7 @@ class Capture:
             memory=memory if self._memory else (),
             allocations=allocations,
             cpu=cpu,
+            collections=collections,
         )
 
     def discard(self) -> None:
@@ -215,6 +221,7 @@ class Capture:
             self._end()
 
     def _end(self) -> None:
+        self._garbage.stop()
         around, self._around = self._around, None
         if around is not None:
             around.__exit__(None, None, None)

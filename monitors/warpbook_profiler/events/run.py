@@ -13,7 +13,7 @@ from warpbook_profiler.model.ceilings import Ceilings
 from warpbook_profiler.model.cell_profile import SetUp
 from warpbook_profiler.model.limits import Limits
 from warpbook_profiler.model.memory import MemoryUse
-from warpbook_profiler.model.use import CpuUse
+from warpbook_profiler.model.use import Collections, CpuUse
 
 if TYPE_CHECKING:
     from warpbook_profiler.events.marks import Marks
@@ -82,6 +82,8 @@ class Run:
     bare: BareTimes | None = None
     #: what the system counted of the process meanwhile; None where nobody asked it
     cpu: CpuUse | None = None
+    #: when Python collected all garbage, from the code's begin, and how long that took
+    collections: Collections = ()
     #: whose device its events are of, where it is none of NVIDIA's or AMD's
     other_device: str = ""
     #: what links launches and work in the file, where it is not `correlation`

@@ -83,6 +83,7 @@ def read_chrome_traces(path: str) -> list[Trace]:
         refusal = _inseparable(names) or run.refusal
         return [Trace("", events, replace(run, refusal=refusal))]
     gathered.rank, gathered.cpu, gathered.limits = None, None, b""
+    gathered.collections = ()
     traces = []
     for at, name in enumerate(names):
         events, run = _read(
@@ -166,6 +167,7 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
         odd_fields=gathered.odd_fields,
         versions=gathered.versions,
         cpu=gathered.cpu,
+        collections=gathered.collections,
         other_device=gathered.other_device,
         linked_by=gathered.linked_by,
         is_torch=gathered.is_torch,

@@ -38,7 +38,7 @@ from warpbook_profiler.files.chrome_records import (
 from warpbook_profiler.files.chrome_tables import Places, Table, Threads, in_order
 from warpbook_profiler.files.chrome_times import far_away, make_sense, nanoseconds
 from warpbook_profiler.model.errors import TraceTooLarge
-from warpbook_profiler.model.use import CpuUse
+from warpbook_profiler.model.use import Collections, CpuUse
 
 #: More events are refused: they would take some two GB.
 MAX_EVENTS = CHROME.items
@@ -86,6 +86,7 @@ class Gathered:
     cpu: CpuUse | None = None
     #: and what its GPU had been measured to reach, as JSON
     limits: bytes = b""
+    collections: Collections = ()
     #: whose device the events are of, where it is none of NVIDIA's or AMD's
     other_device: str = ""
     #: what links launches and work, if it is not the usual key
@@ -117,6 +118,7 @@ class Gathered:
         self.base_ns, self.gpus = later.base_ns or self.base_ns, later.gpus or self.gpus
         self.rank = self.rank if later.rank is None else later.rank
         self.cpu, self.limits = later.cpu or self.cpu, later.limits or self.limits
+        self.collections = later.collections or self.collections
         self.other_device = self.other_device or later.other_device
         self.labels |= later.labels
         self.spelled |= later.spelled
@@ -143,14 +145,9 @@ class Gathered:
         """Refuse what would take too much memory."""
         if len(self.operators) + len(self.calls) > MAX_EVENTS:
             raise TraceTooLarge(path, f"more than {MAX_EVENTS:,} events.")
-        if self.text_size > MAX_TEXT:
-            raise TraceTooLarge(path, f"more than {MAX_TEXT:,} letters of names.")
-
-    @property
-    def text_size(self) -> int:
-        """Count the letters of all different names, launches, operands, threads."""
         texts = self.names, self.shapes, self.operands, self.threads, self.processes
-        return sum(text.size for text in texts)
+        if sum(text.size for text in texts) > MAX_TEXT:
+            raise TraceTooLarge(path, f"more than {MAX_TEXT:,} letters of names.")
 
     def add(self, piece: Piece) -> None:
         """Take what is of use in a piece, and let go of the rest."""
@@ -162,6 +159,7 @@ class Gathered:
         self.versions |= piece.versions
         self.cpu = piece.cpu or self.cpu
         self.limits = bytes(piece.limits) or self.limits
+        self.collections = piece.collections or self.collections
         records = piece.events or []
         kinds = {cat: category_of(cat) for cat in {record.cat for record in records}}
         for device in filter(None, map(device_of, sorted(kinds))):

@@ -13,6 +13,9 @@ _Ns = Annotated[int, Meta(ge=0, le=2**53)]
 _Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 #: of traces that warpbook saves: the key that this stands under
 KEY = "warpbook_cpu"
+#: and the key of when Python collected all garbage: from the code's begin, how long
+COLLECTIONS_KEY = "warpbook_collections"
+Collections = Annotated[tuple[tuple[_Ns, _Ns], ...], Meta(max_length=10_000)]
 
 
 class CpuUse(Struct, frozen=True):

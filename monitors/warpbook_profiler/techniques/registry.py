@@ -16,6 +16,12 @@ from warpbook_profiler.checklist.judging import PROFILE_FIRST, judge
 from warpbook_profiler.checklist.process import ProcessState
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import MOST_CHANGES, Change
+from warpbook_profiler.techniques.data import (
+    lists,
+    made_on_host,
+    pinned_waits,
+    prefetch,
+)
 from warpbook_profiler.techniques.gpu import (
     attention,
     checkpointing,
@@ -31,9 +37,12 @@ from warpbook_profiler.techniques.gpu import (
 from warpbook_profiler.techniques.host import (
     allocation,
     batches,
+    branches,
     cell_by_cell,
+    compiling,
     cudnn_search,
     debug_settings,
+    garbage,
     growing_cat,
     inference,
     launches,
@@ -48,6 +57,7 @@ from warpbook_profiler.techniques.host import (
     streams,
     transfers,
     waits,
+    waits_in_loop,
 )
 from warpbook_profiler.techniques.installed import (
     MOST,
@@ -56,6 +66,13 @@ from warpbook_profiler.techniques.installed import (
     installed,
     plain_proposal,
     problem,
+)
+from warpbook_profiler.techniques.operations import (
+    matrix_loop,
+    one_hot,
+    pairs,
+    scan,
+    top_k,
 )
 from warpbook_profiler.techniques.technique import Experiment, Technique
 
@@ -68,6 +85,8 @@ OWN: tuple[Technique, ...] = tuple(
         *(launches, pointwise, attention, library_chains, cell_by_cell, precision),
         *(padding, cudnn_search, layout, contention, gradients, checkpointing),
         *(optimizer, inference, low_precision),
+        *(made_on_host, lists, pinned_waits, prefetch, branches, waits_in_loop),
+        *(compiling, garbage, scan, top_k, one_hot, pairs, matrix_loop),
     )
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +63,7 @@ class Cell:
         dtype: str = "float",
         category: str = "cpu_op",
         thread: int | None = None,
+        scalars: Sequence[str] = (),
     ) -> Iterator[None]:
         """Call an operator around what is done within; it stays on its thread."""
         thread = thread or self._thread()
@@ -77,6 +78,7 @@ class Cell:
         if dims:
             args["Input Dims"] = dims
             args["Input type"] = [dtype if size else "" for size in dims]
+            args["Concrete Inputs"] = [*scalars, *[""] * (len(dims) - len(scalars))]
         self._event(category, name, thread, start, self.host, args)
         self.host += _BETWEEN_NS
 

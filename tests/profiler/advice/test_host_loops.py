@@ -46,12 +46,6 @@ def test_rows_of_an_unbound_tensor(tmp_path: Path) -> None:
     assert changes["whole-tensor"].line == 1
 
 
-@pytest.mark.parametrize("step", ["h = h + x[i]", "h += x[i]", "h = x[i] * h"])
-def test_a_scan_is_one_operation(tmp_path: Path, step: str) -> None:
-    cell = rows(f"for i in range(64):\n    {step}\n    y[i] = h\n")
-    assert "whole-tensor" in changes_of(row_by_row, cell.evidence(tmp_path))
-
-
 def test_items_of_a_list_are_copied_at_once(tmp_path: Path) -> None:
     cell = Cell('on_gpu = [part.to("cuda") for part in parts]')
     for _ in range(40):

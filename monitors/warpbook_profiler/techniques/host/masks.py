@@ -16,7 +16,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import uses
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Bools, Int64s
+from warpbook_profiler.events.columns import NONE
 from warpbook_profiler.techniques.host.printing import printed
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
@@ -51,15 +51,15 @@ def masks(evidence: Evidence) -> Iterator[Proposal]:
     chosen &= ~operators.within(np.flatnonzero(selects))
     chosen = (chosen | selects) & ~operators.within(printed(evidence))
     positions = np.flatnonzero(chosen)[:_MOST_FOUND]
-    waits = _waits_within(evidence, positions)
-    if not len(positions) or not waits.any():
+    waits = evidence.waits_within(positions)
+    if not len(waits):
         return
     source = _in_source(evidence.code)
     if evidence.code.is_known and source is None:
         return
     ways = Ways(evidence)
     ways.drop_operators(positions)
-    ways.stop_waiting(np.flatnonzero(waits))
+    ways.stop_waiting(waits)
     time_ns = int(calls.api.duration_ns[waits].sum())
     first = int(positions[0])
     outer = operators.name(int(operators.outer_of(positions[:1])[0]))
@@ -80,20 +80,6 @@ def masks(evidence: Evidence) -> Iterator[Proposal]:
         else evidence.line_at(int(operators.table.start_ns[first])),
         code=_kept(evidence, first, source),
     )
-
-
-def _waits_within(evidence: Evidence, positions: Int64s) -> Bools:
-    """Choose the calls that wait while these operators run."""
-    operators, calls = evidence.operators, evidence.calls
-    api, table = calls.api, operators.table
-    is_waiting: Bools = np.zeros(len(api), np.bool_)
-    waits = np.flatnonzero(calls.waits)
-    for position in positions.tolist():
-        edges = (table.start_ns[position], table.end_ns[position])
-        first, last = np.searchsorted(api.start_ns[waits], edges)
-        mine = waits[first:last]
-        is_waiting[mine[api.track[mine] == table.track[position]]] = True
-    return is_waiting
 
 
 def _in_source(code: CellCode) -> _Indexed | None:

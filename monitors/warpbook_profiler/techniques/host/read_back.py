@@ -61,7 +61,7 @@ def _pinned(
     # a copy takes time whatever memory it is to
     ways.resize(copies, (span or Span(0.0, 0.0, 0.0)).at_most(time_ns))
     reads = np.unique(evidence.operators.outer[copies])
-    ways.stop_waiting(_waits_within(evidence, reads))
+    ways.stop_waiting(evidence.waits_within(reads))
     yield Proposal(
         name="pinned-results",
         title="Copy the results to pinned memory with non_blocking=True.",
@@ -89,8 +89,8 @@ def _stacked(
     removed = reads[:-1]
     ways = Ways(evidence)
     ways.drop_operators(removed)
-    ways.stop_waiting(_waits_within(evidence, removed))
-    waits = _waits_within(evidence, reads)
+    ways.stop_waiting(evidence.waits_within(removed))
+    waits = evidence.waits_within(reads)
     waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
     sizes_bytes = evidence.gpu.size_bytes[copies]
     return Proposal(
@@ -127,19 +127,6 @@ def _names_with(evidence: Evidence, text: str) -> Bools:
     fits = np.array([text in name for name in gpu.names] or [False])
     chosen: Bools = fits[gpu.name]
     return chosen
-
-
-def _waits_within(evidence: Evidence, reads: Int64s) -> Int64s:
-    """Find the calls in which these operators wait for the GPU."""
-    table, calls = evidence.operators.table, evidence.calls
-    waiting = np.flatnonzero(calls.waits)
-    start_ns, thread = calls.api.start_ns[waiting], calls.api.track[waiting]
-    edges = np.searchsorted(start_ns, [table.start_ns[reads], table.end_ns[reads]])
-    inside = np.zeros(len(waiting), np.bool_)
-    for read, first, last in zip(reads, *edges, strict=True):
-        inside[first:last] |= thread[first:last] == table.track[read]
-    waits: Int64s = waiting[inside]
-    return waits
 
 
 def _line(evidence: Evidence, copies: Int64s) -> int | None:

@@ -44,12 +44,7 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
     removed = reads[:-1]
     table, api = operators.table, calls.api
     events = operators.launched_within(removed)
-    inside = np.zeros(len(api), np.bool_)
-    begun = np.searchsorted(api.start_ns, table.start_ns[removed])
-    ended = np.searchsorted(api.start_ns, table.end_ns[removed])
-    for read, first, last in zip(removed, begun, ended, strict=True):
-        inside[first:last] |= api.track[first:last] == table.track[read]
-    waiting = np.flatnonzero(inside & calls.waits)
+    waiting = evidence.waits_within(removed)
     if not len(waiting):
         return
     ways.drop(events)

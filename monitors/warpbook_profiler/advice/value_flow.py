@@ -1,0 +1,96 @@
+"""Where the values of a source go, through names that are set once."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from warpbook_profiler.advice.cell_code import CellCode
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class ValueFlow:
+    """Who takes what, in one source."""
+
+    def __init__(self, code: CellCode) -> None:
+        """Note each node's parent, and where names are set and read."""
+        self._parent: dict[ast.AST, ast.AST] = {}
+        self._set: defaultdict[str, list[ast.Name]] = defaultdict(list)
+        self._read: defaultdict[str, list[ast.Name]] = defaultdict(list)
+        self._arguments: set[str] = set()
+        for node in ast.walk(code.tree):
+            for child in ast.iter_child_nodes(node):
+                self._parent[child] = node
+            if isinstance(node, ast.Name):
+                is_read = isinstance(node.ctx, ast.Load)
+                (self._read if is_read else self._set)[node.id].append(node)
+            elif isinstance(node, ast.arg):
+                self._arguments.add(node.arg)
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """Return what a node is a part of."""
+        return self._parent.get(node)
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Return all that a node is a part of, the innermost first."""
+        above = self._parent.get(node)
+        while above is not None:
+            yield above
+            above = self._parent.get(above)
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """Return the statement that an expression is a part of."""
+        above = (one for one in (node, *self.around(node)) if isinstance(one, ast.stmt))
+        return next(above, None)
+
+    def loop(self, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
+        """Return the innermost loop around a node, in the same function."""
+        for above in self.around(node):
+            if isinstance(above, _LOOPS):
+                return above
+            if isinstance(above, _FUNCTIONS):
+                return None
+        return None
+
+    def reads(self, name: str) -> list[ast.Name]:
+        """Return where a name is read, in the order of the source."""
+        return sorted(self._read[name], key=lambda one: (one.lineno, one.col_offset))
+
+    def is_set_once(self, name: str) -> bool:
+        return len(self._set[name]) == 1 and name not in self._arguments
+
+    def is_set(self, name: str) -> bool:
+        return name in self._arguments or bool(self._set.get(name))
+
+    def value(self, node: ast.expr) -> ast.expr:
+        """Return what a name that is set once stands for; any other node is itself."""
+        seen: set[str] = set()
+        while isinstance(node, ast.Name) and self.is_set_once(node.id):
+            statement = self._parent[self._set[node.id][0]]
+            if not isinstance(statement, ast.Assign) or node.id in seen:
+                break
+            if len(statement.targets) > 1:
+                break
+            seen.add(node.id)
+            node = statement.value
+        return node
+
+    def uses(self, node: ast.expr) -> list[ast.expr] | None:
+        """Return where a value is taken: itself, or the reads of the name that it has.
+
+        Returns:
+            None where it can't be followed.
+        """
+        above = self._parent.get(node)
+        if not isinstance(above, ast.Assign) or above.value is not node:
+            return [node]
+        match above.targets:
+            case [ast.Name(id=name)] if self.is_set_once(name):
+                reads = [self.uses(one) for one in self.reads(name)]
+                if any(one is None for one in reads):
+                    return None
+                return [use for one in reads for use in one or ()]
+        return None

@@ -1,0 +1,172 @@
+"""Lists of Python that a loop makes into tensors one by one, each copied by itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns, size
+from warpbook_profiler.advice.cell_code import stored_names
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import NONE, Category, Int64s
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
+#: torch calls it for what a list became
+_FRESH = "aten::lift_fresh"
+_PARTS = (_FRESH, "aten::detach_", "aten::empty")
+_MAKES = "tensor as_tensor LongTensor FloatTensor IntTensor asarray".split()
+#: fewer are no loop
+_LEAST_COPIES = 8
+#: of larger ones the bytes take the time
+_MOST_BYTES = 256 << 10
+#: operators around a copy, among which the list's tensor is
+_NEAR = 3
+
+
+def lists(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose one tensor of all lists, copied once."""
+    operators, gpu = evidence.operators, evidence.gpu
+    flow = ValueFlow(evidence.code)
+    calls = [
+        call for call in evidence.code.calls(*_MAKES, in_loop=True) if call.node.args
+    ]
+    own = [call.node for call in calls if _row_of(flow, call.node) is not None]
+    if calls and not own:
+        return
+    copies = _copies(evidence)
+    if len(copies) < _LEAST_COPIES:
+        return
+    outer = np.unique(operators.outer[copies])
+    waits = evidence.waits_within(outer)
+    ways = Ways(evidence)
+    ways.drop_operators(outer[1:])
+    table = operators.table
+    starts_ns, ends_ns = _spans(evidence, outer[1:])
+    ways.drop_host(int(table.track[outer[0]]), starts_ns, ends_ns)
+    total = int(gpu.size_bytes[copies].sum())
+    took_ns = int(table.duration_ns[outer].sum())
+    yield Proposal(
+        name="tensor-once",
+        title="Make one tensor of all lists before the loop, and take its rows.",
+        evidence=(
+            f"Lists of Python become tensors {len(copies):,} times, and each is copied "
+            f"to the GPU by itself, {size(total)} together: {duration_ns(took_ns)} of "
+            f"the host's time, with {len(waits):,} waits."
+        ),
+        ways=ways,
+        reason="The lists must have one length, or be padded to it.",
+        operator=operators.name(int(outer[0])),
+        line=own[0].lineno if own else evidence.line_at(int(table.start_ns[outer[0]])),
+        code=_edited(evidence, flow, own, copies),
+    )
+
+
+def _copies(evidence: Evidence) -> Int64s:
+    """Return the small copies to the GPU of what was a list just before."""
+    operators, gpu = evidence.operators, evidence.gpu
+    to_gpu = np.array(["HtoD" in name for name in gpu.names] or [False])[gpu.name]
+    small = to_gpu & gpu.is_in(Category.COPY) & (gpu.size_bytes <= _MOST_BYTES)
+    copies = np.flatnonzero(small & (gpu.size_bytes > 0))
+    copies = copies[operators.outer[copies] != NONE]
+    by = operators.outer[copies]
+    named = np.array([operators.name(int(at)) in _COPIES for at in by], np.bool_)
+    tops = np.flatnonzero(operators.outermost)
+    fresh = np.append(np.flatnonzero(operators.named(_FRESH)), 2**60)
+    # torch.tensor(list, device=…) copies before it, torch.tensor(list).to(…) after it
+    at, place = np.searchsorted(tops, by), np.searchsorted(tops, fresh[:-1])
+    near = (np.abs(place - one) <= _NEAR for one in at)
+    is_near = np.array([one.any() for one in near], np.bool_)
+    chosen: Int64s = copies[named & is_near] if len(copies) else copies
+    return chosen
+
+
+def _spans(evidence: Evidence, outer: Int64s) -> tuple[Int64s, Int64s]:
+    """Return when each tensor is made, from its first operator to its last."""
+    operators = evidence.operators
+    tops = np.flatnonzero(operators.outermost)
+    is_part = operators.named(*_COPIES, *_PARTS)[tops]
+    # runs of such operators; a copy's run is what makes its tensor
+    edges = np.flatnonzero(np.diff(is_part.astype(np.int8), prepend=0, append=0))
+    begins, ends = edges[::2], edges[1::2]
+    at = np.searchsorted(tops, outer)
+    run = np.unique(np.searchsorted(begins, at, side="right") - 1)
+    table = operators.table
+    return table.start_ns[tops[begins[run]]], table.end_ns[tops[ends[run] - 1]]
+
+
+def _row_of(flow: ValueFlow, call: ast.Call) -> ast.For | None:
+    """Return the loop that hands a list to this call as it is."""
+    loop = flow.loop(call)
+    (given, *_) = call.args
+    is_row = (
+        isinstance(loop, ast.For)
+        and isinstance(loop.target, ast.Name)
+        and isinstance(given, ast.Name)
+        and given.id == loop.target.id
+        and flow.is_set_once(given.id)
+    )
+    return loop if is_row and isinstance(loop, ast.For) else None
+
+
+def _edited(
+    evidence: Evidence, flow: ValueFlow, made: list[ast.Call], copies: Int64s
+) -> str:
+    """Write one tensor before the loop, where all lists have one length."""
+    sizes = evidence.gpu.size_bytes[copies]
+    if len(made) != 1 or (sizes != sizes[0]).any():
+        return ""
+    (call,) = made
+    loop, edit = _row_of(flow, call), SourceEdit(evidence.code)
+    if loop is None or _leaves(loop) or not isinstance(loop.iter, ast.Name):
+        return ""
+    whole: ast.expr = call
+    above = flow.parent(call)
+    move = flow.parent(above) if isinstance(above, ast.Attribute) else None
+    if isinstance(above, ast.Attribute) and isinstance(move, ast.Call):
+        if above.attr in ("to", "cuda"):
+            whole = move
+    statement = flow.statement(whole)
+    inside = {part for part in ast.walk(whole) if isinstance(part, ast.Name)}
+    (given, *_) = call.args
+    # what else it takes must be there before the loop
+    others = {part.id for part in inside} - {ast.unparse(given)}
+    if statement is None or others & stored_names(loop):
+        return ""
+    rows, tensors, row = (edit.free_name(name) for name in ("rows", "tensors", "row"))
+    text = edit.text(whole).replace(edit.text(call), _called(edit, call, rows), 1)
+    edit.before(loop, f"{rows} = list({edit.text(loop.iter)})\n{tensors} = {text}")
+    edit.replace(loop.target, f"{edit.text(loop.target)}, {row}")
+    edit.replace(loop.iter, f"zip({rows}, {tensors})")
+    edit.replace(whole, row)
+    return edit.source()
+
+
+def _called(edit: SourceEdit, call: ast.Call, rows: str) -> str:
+    given = [rows, *(ast.unparse(one) for one in (*call.args[1:], *call.keywords))]
+    return f"{edit.text(call.func)}({', '.join(given)})"
+
+
+def _leaves(loop: ast.For) -> bool:
+    return bool(loop.orelse) or any(
+        isinstance(part, ast.Break | ast.Return | ast.Yield) for part in ast.walk(loop)
+    )
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("tensor-once",),
+            what="lists that become tensors on the GPU one by one in a loop",
+            time="predicted",
+        ),
+    ),
+    rule=lists,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

@@ -1,0 +1,178 @@
+"""Tensors that the host fills with numbers, only to copy them to the GPU."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns, size
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import NONE, Category, Int64s
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: what gives numbers out of nothing; those that are drawn at random come out otherwise
+_FIXED = frozenset("zeros ones full arange linspace eye tril_indices".split())
+_RANDOM = frozenset("randn rand randint randperm normal".split())
+_FILLS = frozenset(
+    "normal_ uniform_ zero_ fill_ random_ bernoulli_ exponential_ clamp_ add mul sub "
+    "div mul_ add_ sub_ div_".split()
+)
+_LOOKS = frozenset("empty view reshape unsqueeze expand detach".split())
+_COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
+#: of the bare run, below which nobody looks for it
+_LEAST_SHARE = 0.03
+#: a window with more is judged by these
+_MOST_COPIES = 5_000
+#: of a chain of operators that fill one tensor
+_MOST_CHAIN = 8
+_LAUNCH = Span(2_500.0, 4_000.0, 8_000.0)
+
+
+def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to make them on the GPU."""
+    chip, flow = evidence.chip, ValueFlow(evidence.code)
+    made = [call.node for call in evidence.code.calls(*_FIXED, *_RANDOM)]
+    made = [call for call in made if not _names_device(call)]
+    moved = [call for call in made if _moves(flow, call)]
+    if chip is None or (made and not moved):
+        return
+    operators, gpu, calls = evidence.operators, evidence.gpu, evidence.calls
+    copies, fills = _found(evidence)
+    if not len(copies):
+        return
+    table, ways = operators.table, Ways(evidence)
+    spent_ns = int(table.duration_ns[fills].sum()) + evidence.time_ns(copies)
+    if spent_ns < _LEAST_SHARE * evidence.bare_run.profiled_ns:
+        return
+    launches = calls.launch[copies]
+    for copy in copies.tolist():
+        passed = chip.pass_over(float(gpu.size_bytes[copy]))
+        ways.resize(np.array([copy]), passed)
+    ways.drop_calls(np.append(launches, evidence.waits_within(operators.outer[copies])))
+    ways.add_host(launches, _LAUNCH)
+    thread = int(table.track[fills[0]])
+    ways.drop_host(thread, table.start_ns[fills], table.end_ns[fills], in_worst=True)
+    names = sorted({operators.name(at).removeprefix("aten::") for at in fills.tolist()})
+    yield Proposal(
+        name="make-on-gpu",
+        title="Make these tensors on the GPU: give their function device=.",
+        evidence=(
+            f"The CPU fills tensors ({', '.join(names[:4])}) and copies them to the "
+            f"GPU {len(copies):,} time{'s' if len(copies) > 1 else ''}, "
+            f"{size(int(gpu.size_bytes[copies].sum()))} in "
+            f"{duration_ns(spent_ns)} of the profile."
+        ),
+        ways=ways,
+        reason="Numbers drawn at random are others then."
+        if any(_is_random(name) for name in names)
+        else "",
+        operator=operators.name(int(fills[-1])),
+        line=moved[0].lineno
+        if moved
+        else evidence.line_at(int(table.start_ns[fills[0]])),
+        code=_edited(evidence.code, flow, moved),
+    )
+
+
+def _found(evidence: Evidence) -> tuple[Int64s, Int64s]:
+    """Return copies to the GPU of what was just filled, and who filled it."""
+    operators, gpu = evidence.operators, evidence.gpu
+    to_gpu = np.array(["HtoD" in name for name in gpu.names] or [False])[gpu.name]
+    copies = np.flatnonzero(to_gpu & gpu.is_in(Category.COPY))[:_MOST_COPIES]
+    outer = np.flatnonzero(operators.outermost)
+    launches = np.zeros(len(operators.table) + 1, np.bool_)
+    launches[operators.outer] = True
+    found, fills = list[int](), list[int]()
+    for copy in copies.tolist():
+        by = int(operators.outer[copy])
+        if by == NONE or operators.name(by) not in _COPIES:
+            continue
+        at = int(np.searchsorted(outer, by))
+        chain = []
+        for before in reversed(outer[max(at - _MOST_CHAIN, 0) : at].tolist()):
+            base = operators.name(before).removeprefix("aten::")
+            is_one = base in _FIXED | _RANDOM | _FILLS | _LOOKS
+            if launches[before] or not is_one:
+                break
+            chain.append(before)
+            if base in _FIXED | _RANDOM or (base == "empty" and len(chain) > 1):
+                found.append(copy)
+                fills += [one for one in chain]
+                break
+    return np.array(found, np.int64), np.unique(np.array(fills, np.int64))
+
+
+def _is_random(name: str) -> bool:
+    return name in _RANDOM or name in ("normal_", "uniform_", "random_", "bernoulli_")
+
+
+def _names_device(call: ast.Call) -> bool:
+    return any(one.arg in ("device", "generator") for one in call.keywords)
+
+
+def _moves(flow: ValueFlow, call: ast.Call) -> list[ast.Call]:
+    """Return the calls that move what another one gives to the GPU, if all uses do."""
+    moves = []
+    for use in flow.uses(call) or [call]:
+        above = flow.parent(use)
+        inner = flow.parent(above) if above is not None else None
+        is_move = isinstance(above, ast.Attribute) and above.attr in ("to", "cuda")
+        if not (is_move and isinstance(inner, ast.Call) and inner.func is above):
+            return []
+        moves.append(inner)
+    return moves
+
+
+def _device(flow: ValueFlow, move: ast.Call) -> str:
+    """Return the device that `.to(…)` names; empty where that may be another thing."""
+    if isinstance(move.func, ast.Attribute) and move.func.attr == "cuda":
+        return '"cuda"' if not move.args else ""
+    others = [one.arg for one in move.keywords if one.arg != "non_blocking"]
+    if len(move.args) != 1 or others:
+        return ""
+    given = move.args[0]
+    value = flow.value(given)
+    match value:
+        case ast.Constant(value=str(name)) if name.startswith("cuda"):
+            return ast.unparse(given)
+        case ast.Attribute(attr="device") | ast.Name(id="dev" | "device"):
+            return ast.unparse(given)
+        case ast.Call(func=ast.Attribute(attr="device")):
+            return ast.unparse(given)
+    return ""
+
+
+def _edited(code: CellCode, flow: ValueFlow, made: list[ast.Call]) -> str:
+    """Write `device=` into the functions whose numbers are the same on the GPU."""
+    edit, count = SourceEdit(code), 0
+    for call in made:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        devices = {_device(flow, move) for move in _moves(flow, call)}
+        if name not in _FIXED or len(devices) != 1 or not all(devices):
+            continue
+        text = edit.text(call)[:-1].rstrip().removesuffix(",")
+        edit.replace(call, f"{text}, device={devices.pop()})")
+        count += 1
+    return edit.source() if count else ""
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("make-on-gpu",),
+            what="tensors that the CPU fills, and that are copied to the GPU at once",
+            time="predicted",
+            lab="host-device-copies",
+        ),
+    ),
+    rule=made_on_host,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

@@ -1,0 +1,162 @@
+"""Batches that are copied before they are computed, on one stream: one by one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns, size
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.techniques.data.pinned_waits import pinned_copies
+from warpbook_profiler.techniques.host.transfers import PINNED_INPUT
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: fewer turns overlap little
+_LEAST_TURNS = 3
+#: of the bare run, the copies
+_LEAST_SHARE = 0.05
+#: while copies and kernels share the memory, each takes a little longer: at best,
+#: usually, at worst
+_SHARED = (1.0, 1.03, 1.12)
+_AHEAD = '''\
+def {ahead}(batches):
+    """Copy each batch while the one before it is computed."""
+    stream, ready = {torch}.cuda.Stream(), None
+    for batch in batches:
+        with {torch}.cuda.stream(stream):
+            copied = {copy}
+            event = stream.record_event()
+        if ready is not None:
+            yield {waited}(*ready)
+        ready = batch, copied, event
+    if ready is not None:
+        yield {waited}(*ready)
+
+
+def {waited}(batch, copied, event):
+    """Have the work that follows wait for a copy."""
+    {torch}.cuda.current_stream().wait_event(event)
+    copied.record_stream({torch}.cuda.current_stream())
+    return batch, copied
+'''
+
+
+def prefetch(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose a second stream that copies the next batch meanwhile."""
+    copies = pinned_copies(evidence)
+    gpu = evidence.gpu
+    if len(copies) < _LEAST_TURNS or len(np.unique(gpu.track[copies])) > 1:
+        return
+    time_ns = evidence.time_ns(copies)
+    if evidence.share(time_ns) < _LEAST_SHARE:
+        return
+    before_ns = _computed_before(evidence, copies)
+    if before_ns is None or not before_ns.any():
+        return
+    took_ns = gpu.duration_ns[copies].astype(np.float64)
+    hidden_ns = np.minimum(took_ns, before_ns)
+    ways = Ways(evidence)
+    for edit, share in zip(ways.all, _SHARED, strict=True):
+        left_ns = np.maximum(took_ns - hidden_ns, 0.0) + hidden_ns * (share - 1)
+        edit.resize(copies, gpu.duration_ns[copies], left_ns)
+    total = int(gpu.size_bytes[copies].sum())
+    call = next((one for one in evidence.code.calls("to", "cuda", in_loop=True)), None)
+    yield Proposal(
+        name="prefetch",
+        title="Copy the next batch on a second stream while this one is computed.",
+        evidence=(
+            f"{len(copies):,} copies carry {size(total)} from pinned memory on the "
+            f"stream that computes, {duration_ns(time_ns)} in which no kernel runs."
+        ),
+        ways=ways,
+        reason="Two batches are in the GPU's memory then.",
+        operator=None,
+        line=call.line
+        if call
+        else evidence.line_at(
+            int(evidence.calls.api.start_ns[evidence.calls.launch[copies[0]]])
+        ),
+        code=_edited(evidence.code),
+    )
+
+
+def _computed_before(evidence: Evidence, copies: Int64s) -> np.ndarray | None:
+    """Return how long kernels run between the copy before and each copy, in ns.
+
+    Returns:
+        None where kernels run beside the copies already.
+    """
+    gpu = evidence.gpu
+    kernels = np.flatnonzero(evidence.is_kernel)
+    starts, ends = gpu.start_ns[copies], gpu.end_ns[copies]
+    if (np.diff(starts) <= 0).any():
+        return None
+    kernel_ns = gpu.duration_ns[kernels].astype(np.float64)
+    beside = np.searchsorted(starts, gpu.start_ns[kernels], side="right") - 1
+    runs_beside = (beside >= 0) & (gpu.start_ns[kernels] < ends[beside])
+    if runs_beside.any():
+        return None
+    # after the copy before it, up to its own begin
+    turn = np.searchsorted(starts, gpu.start_ns[kernels])
+    before_ns = np.bincount(turn, kernel_ns, minlength=len(copies) + 1)[: len(copies)]
+    before_ns[0] = 0.0
+    return before_ns
+
+
+def _edited(code: CellCode) -> str:
+    """Write a generator that copies ahead around the loop whose turns begin so."""
+    flow = ValueFlow(code)
+    for loop in code.tree.body:
+        if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+            continue
+        first, name = loop.body[0], loop.target.id
+        match first:
+            case ast.Assign(
+                targets=[ast.Name(id=target)],
+                value=ast.Call(
+                    func=ast.Attribute(
+                        attr="to" | "cuda" as method, value=ast.Name(id=moved)
+                    )
+                ) as call,
+            ) if moved == name and len(loop.body) > 1:
+                pass
+            case _:
+                continue
+        is_told = any(one.arg == "non_blocking" for one in call.keywords)
+        if not is_told or not flow.is_set_once(name) or loop.orelse:
+            return ""
+        edit = SourceEdit(code)
+        moves = ast.Attribute(ast.Name("batch"), method)
+        copy = ast.unparse(ast.Call(moves, call.args, call.keywords))
+        ahead, waited = edit.free_name("copied_ahead"), edit.free_name("waited_for")
+        edit.at_start(
+            _AHEAD.format(ahead=ahead, waited=waited, copy=copy, torch=edit.torch)
+        )
+        edit.replace(loop.target, f"{name}, {target}")
+        edit.replace(loop.iter, f"{ahead}({edit.text(loop.iter)})")
+        edit.delete(first)
+        return edit.source()
+    return ""
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("prefetch",),
+            what="pinned batches copied and computed in turns on one stream",
+            time="predicted",
+            answers=PINNED_INPUT,
+            lab="copy-compute-overlap",
+        ),
+    ),
+    rule=prefetch,
+    untried="The copies go to another stream, which a try of the cell's body can't do.",
+)

@@ -1,0 +1,198 @@
+"""Branches of Python on a tensor's value, for which the host waits for the GPU."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import CellCode, written
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.torch_code import PRODUCT, is_number, steps
+from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.techniques.host.waits import HOST_WAITS
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_READ = "aten::is_nonzero"
+#: fewer are no loop
+_LEAST_READS = 4
+#: one kernel that chooses, of small tensors
+_CHOICE = Span(1_500.0, 2_500.0, 6_000.0)
+#: an operator that an arm calls in the turns that did not take it
+_OPERATOR = Span(0.0, 6_000.0, 15_000.0)
+#: what leaves a name as it is, where a branch is not taken
+_NEUTRAL: dict[type[ast.operator], tuple[str, str]] = {
+    ast.Add: ("+=", "0"),
+    ast.Sub: ("-=", "0"),
+    ast.Mult: ("*=", "1"),
+    ast.Div: ("/=", "1"),
+}
+_IN_PLACE = {"mul_": "1.0", "div_": "1.0", "add_": "0.0", "sub_": "0.0"}
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+#: they end the loop, so how often it turns depends on the value
+_ENDS = (ast.Break, ast.Return, ast.Raise, ast.Continue)
+
+
+class _Branch(NamedTuple):
+    """An `if` in a loop whose test is a tensor."""
+
+    node: ast.If
+    #: statements that both arms have, in the order of the source
+    body: tuple[ast.stmt, ...]
+
+
+def branches(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose torch.where in place of a branch."""
+    operators, chip = evidence.operators, evidence.chip
+    reads = np.flatnonzero(operators.named(_READ) & operators.outermost)
+    waits = evidence.waits_within(reads)
+    found = list(tensor_branches(evidence.code))
+    if len(reads) < _LEAST_READS or not len(waits) or not found or chip is None:
+        return
+    if not all(_is_light(branch) for branch in found):
+        return
+    ways = Ways(evidence)
+    choosing = operators.launched_within(reads)
+    ways.resize(choosing, _CHOICE.times(len(choosing)))
+    ways.drop_calls(waits)
+    launched = evidence.calls.launch[choosing]
+    ways.add_host(launched, _OPERATOR.times(_operators_in(found)))
+    table, (first, *_) = operators.table, found
+    waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
+    yield Proposal(
+        name="branch-on-gpu",
+        title="Choose by torch.where: the host need not know the condition.",
+        evidence=(
+            f"The host reads a condition {len(reads):,} times for "
+            f"`if {written(first.node.test)}`, and waits for the GPU each time, "
+            f"{duration_ns(waited_ns)} in the profile."
+        ),
+        ways=ways,
+        reason="Both arms are computed then.",
+        operator=_READ,
+        line=first.node.lineno or evidence.line_at(int(table.start_ns[reads[0]])),
+        code=_edited(evidence.code, found),
+    )
+
+
+def tensor_branches(code: CellCode) -> Iterator[_Branch]:
+    """Find the branches in loops that look like a tensor's, and leave no loop."""
+    flow = ValueFlow(code)
+    for node in ast.walk(code.tree):
+        if not isinstance(node, ast.If) or flow.loop(node) is None:
+            continue
+        body = (*node.body, *node.orelse)
+        leaves = any(isinstance(part, _ENDS) for one in body for part in ast.walk(one))
+        if _is_of_tensor(flow, node.test) and not leaves:
+            yield _Branch(node, body)
+
+
+def _is_of_tensor(flow: ValueFlow, test: ast.expr) -> bool:
+    """Tell whether a condition may be a tensor: no counter, no flag of Python."""
+    if isinstance(test, ast.UnaryOp):
+        return _is_of_tensor(flow, test.operand)
+    if isinstance(test, ast.Compare):
+        if not all(isinstance(one, _ORDERS) for one in test.ops):
+            return False
+        return any(_computes(flow, one) for one in (test.left, *test.comparators))
+    return isinstance(test, ast.Call) and _computes(flow, test)
+
+
+def _computes(flow: ValueFlow, node: ast.expr) -> bool:
+    value = flow.value(node)
+    if is_number(value) or isinstance(value, ast.Constant):
+        return False
+    calls = [part for part in ast.walk(value) if isinstance(part, ast.Call)]
+    reads = any(
+        isinstance(call.func, ast.Attribute) and call.func.attr in ("item", "tolist")
+        for call in calls
+    )
+    return bool(calls) and not reads
+
+
+def _is_light(branch: _Branch) -> bool:
+    """Tell whether both arms only pass over their tensors."""
+    for statement in branch.body:
+        if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr):
+            return False
+        for step in steps(statement):
+            if step.is_opaque or PRODUCT in step.names:
+                return False
+    return True
+
+
+def _operators_in(found: list[_Branch]) -> int:
+    """Count what the arms call for, and the choice."""
+    return 1 + sum(
+        not step.is_optional
+        for branch in found
+        for statement in branch.body
+        for step in steps(statement)
+    )
+
+
+def _edited(code: CellCode, found: list[_Branch]) -> str:
+    """Write each branch as choices, where all its statements can be."""
+    edit = SourceEdit(code)
+    for branch in found:
+        node = branch.node
+        if node.orelse:
+            return ""
+        test = edit.text(node.test)
+        is_once = isinstance(node.test, ast.Name) or len(node.body) == 1
+        name = test if is_once else edit.free_name("chosen")
+        lines = [] if is_once else [f"{name} = {test}"]
+        for statement in node.body:
+            line = _chosen(edit, statement, name)
+            if not line:
+                return ""
+            lines.append(line)
+        if lines[:-1]:
+            edit.before(node, "\n".join(lines[:-1]))
+        edit.replace(node, lines[-1])
+    return edit.source()
+
+
+def _chosen(edit: SourceEdit, statement: ast.stmt, test: str) -> str:
+    """Write a statement that leaves all as it is where the condition does not hold."""
+    where = f"{edit.torch}.where"
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            reads = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
+            # of its own, so it has the same size and dtype
+            if name in reads:
+                return f"{name} = {where}({test}, {edit.text(value)}, {name})"
+        case ast.AugAssign(target=ast.Name(id=name), op=operator, value=value):
+            sign, neutral = _NEUTRAL.get(type(operator), ("", ""))
+            if sign:
+                chosen = f"{where}({test}, {edit.text(value)}, {neutral})"
+                return f"{name} {sign} {chosen}"
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(attr=method) as function, args=[value], keywords=[]
+            )
+        ) if method in _IN_PLACE:
+            text = f"{where}({test}, {edit.text(value)}, {_IN_PLACE[method]})"
+            return f"{edit.text(function)}({text})"
+    return ""
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("branch-on-gpu",),
+            what="an `if` on a tensor's value in a loop, whose arms do little",
+            time="predicted",
+            answers=HOST_WAITS,
+        ),
+    ),
+    rule=branches,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

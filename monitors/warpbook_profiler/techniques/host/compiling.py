@@ -1,0 +1,86 @@
+"""Functions that are compiled while the cell runs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.checklist.facts import counted
+from warpbook_profiler.events.columns import Columns, rows_by
+from warpbook_profiler.events.intervals import levels
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: what torch's compiler calls the parts of its work
+_MARK = "(dynamo_timed)"
+#: the outermost of them for one function
+_WHOLE = ("_compile.compile_inner", "entire_frame_compile", "compile_inner")
+#: of the profiled run, below which nobody looks for it
+_LEAST_SHARE = 0.03
+
+
+def compiling(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to compile before the cell, and once for all sizes."""
+    parts = _parts(evidence)
+    took_ns = int(parts.duration_ns.sum())
+    if took_ns <= _LEAST_SHARE * evidence.bare_run.profiled_ns:
+        return
+    ways = Ways(evidence)
+    for rows in rows_by(parts.track):
+        mine = parts.rows(rows)
+        ways.drop_host(int(mine.track[0]), mine.start_ns, mine.end_ns, in_worst=True)
+    line = _line(evidence)
+    yield Proposal(
+        name="recompiles",
+        title=(
+            "Compile in a cell of its own, before this one."
+            if line is not None
+            else "Have it compiled once: with dynamic=True where sizes vary."
+        ),
+        evidence=(
+            f"torch's compiler works {counted(len(parts), 'time')} within the cell, "
+            f"{duration_ns(took_ns)} of the profiled run."
+        ),
+        ways=ways,
+        line=line or evidence.line_at(int(parts.start_ns[0])),
+    )
+
+
+def _parts(evidence: Evidence) -> Columns:
+    """Return the outermost spans in which the compiler works."""
+    marks = evidence.operators.annotations
+    is_part = [name.endswith(_MARK) for name in marks.names]
+    marks = marks.where(np.array(is_part or [False])[marks.name])
+    chosen = [
+        rows[top]
+        for rows in rows_by(marks.track)
+        for top, _ in [next(iter(levels(marks.start_ns[rows], marks.end_ns[rows])))]
+    ]
+    order = np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
+    return marks.rows(order)
+
+
+def _line(evidence: Evidence) -> int | None:
+    """Return the line of the cell that has a function compiled."""
+    for node in ast.walk(evidence.code.tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "torch.compile":
+            return node.lineno
+    return None
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("recompiles",),
+            what="functions that torch compiles while the cell runs",
+            time="predicted",
+        ),
+    ),
+    rule=compiling,
+    untried="The cell would have to be run in another order than it was written.",
+)

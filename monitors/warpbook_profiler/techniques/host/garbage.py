@@ -1,0 +1,87 @@
+"""Python's collector of garbage, which goes through all objects of the process."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import Call, CellCode
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.checklist.facts import counted
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: of the profiled run, below which nobody looks for it
+_LEAST_SHARE = 0.03
+
+
+def garbage(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to collect garbage when the work is done."""
+    threads = evidence.bare.program.host.threads
+    spans = np.array(evidence.run.collections, np.int64).reshape(-1, 2)
+    took_ns = int(spans[:, 1].sum())
+    if took_ns <= _LEAST_SHARE * evidence.bare_run.profiled_ns or not threads:
+        return
+    begins = spans[:, 0] + evidence.run.start_ns
+    ways = Ways(evidence)
+    ways.drop_host(threads[0][0], begins, begins + spans[:, 1], in_worst=True)
+    calls = [call for call in evidence.code.calls("collect") if call.receiver == "gc"]
+    yield Proposal(
+        name="gc",
+        title=(
+            "Leave gc.collect() out of the work."
+            if calls
+            else "Keep Python's garbage collector off while this runs."
+        ),
+        evidence=(
+            f"Python goes through all its objects {counted(len(spans), 'time')} in "
+            f"search of garbage, {duration_ns(took_ns)} of the profiled run."
+        ),
+        ways=ways,
+        reason="" if calls else "Memory of cycles of objects is freed afterwards.",
+        line=calls[0].line if calls else None,
+        code=_without(evidence.code, calls) if calls else _switched_off(evidence.code),
+    )
+
+
+def _without(code: CellCode, calls: list[Call]) -> str:
+    edit, flow = SourceEdit(code), ValueFlow(code)
+    for call in calls:
+        statement = flow.statement(call.node)
+        if not isinstance(statement, ast.Expr) or statement.value is not call.node:
+            return ""
+        edit.delete(statement)
+    return edit.source()
+
+
+def _switched_off(code: CellCode) -> str:
+    """Write that the collector is off up to the end, and before what is displayed."""
+    if not code.tree.body or code.calls("disable", "freeze"):
+        return ""
+    edit, last = SourceEdit(code), code.tree.body[-1]
+    edit.at_start("import gc\ngc.disable()")
+    if isinstance(last, ast.Expr):
+        edit.before(last, "gc.enable()")
+    else:
+        # a bare expression in the end would be displayed
+        edit.after(last, "if not gc.isenabled():\n    gc.enable()")
+    return edit.source()
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("gc",),
+            what="Python's garbage collector, called or by itself, while the GPU waits",
+            time="predicted",
+        ),
+    ),
+    rule=garbage,
+    untried="It takes as long in a trial, which comes and goes with other objects.",
+)

@@ -1,0 +1,114 @@
+"""Waits for the GPU that a loop asks for in each turn, and nobody needs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import Call, CellCode
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.intervals import Coverage
+from warpbook_profiler.facts.calls import named
+from warpbook_profiler.techniques.host.waits import HOST_WAITS
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_WAIT = re.compile(r"(cuda|hip)(Device|Stream|Event)Synchronize")
+#: a result that the host reads after the wait
+_TO_PINNED = re.compile(r"Memcpy DtoH \(Device -> Pinned")
+#: of a number, for which `.item()` waits itself
+_NUMBER_BYTES = 8
+#: fewer are no loop
+_LEAST_WAITS = 4
+#: a clock is read behind the wait
+_CLOCKS = (
+    "perf_counter perf_counter_ns time time_ns monotonic monotonic_ns process_time "
+    "elapsed_time timer default_timer"
+).split()
+
+
+def waits_in_loop(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to leave the waits out."""
+    api, gpu = evidence.calls.api, evidence.gpu
+    waits = _waits(evidence)
+    is_read = named(gpu, _TO_PINNED) & (gpu.size_bytes > _NUMBER_BYTES)
+    if len(waits) < _LEAST_WAITS or is_read.any():
+        return
+    found = evidence.code.calls("synchronize")
+    in_loop = [call for call in found if call.in_loop]
+    needless = [call for call in in_loop if not _is_timed(evidence, call)]
+    if found and not needless:
+        return
+    ways = Ways(evidence)
+    # the last one stays, as the cell's end
+    ways.drop_calls(waits[:-1])
+    waited_ns = int(api.duration_ns[waits].sum())
+    names = sorted({api.names[at] for at in api.name[waits].tolist()})
+    yield Proposal(
+        name="sync-in-loop",
+        title="Leave the wait out of the loop: the GPU's work is done in order anyway.",
+        evidence=(
+            f"The host calls {' and '.join(names)} {len(waits):,} times, and waits "
+            f"{duration_ns(waited_ns)} in the profile; nothing is read behind it."
+        ),
+        ways=ways,
+        line=needless[0].line
+        if needless
+        else evidence.line_at(int(api.start_ns[waits[0]])),
+        code=_edited(evidence.code, needless),
+        is_shown_without_gain=bool(needless),
+    )
+
+
+def _waits(evidence: Evidence) -> Int64s:
+    """Return the waits that no operator asks for."""
+    api, table = evidence.calls.api, evidence.operators.table
+    outer = table.where(evidence.operators.outermost)
+    waits = np.flatnonzero(named(api, _WAIT) & (api.start_ns >= evidence.run.start_ns))
+    inside = np.zeros(len(waits), np.bool_)
+    for thread in np.unique(api.track[waits]).tolist():
+        mine = outer.where(outer.track == thread)
+        spans = Coverage(mine.start_ns, mine.end_ns)
+        inside |= (api.track[waits] == thread) & spans.holds(api.start_ns[waits])
+    alone: Int64s = waits[~inside]
+    return alone
+
+
+def _is_timed(evidence: Evidence, call: Call) -> bool:
+    """Tell whether a clock is read in the loop around a wait."""
+    loop = ValueFlow(evidence.code).loop(call.node)
+    clocks = {one.node for one in evidence.code.calls(*_CLOCKS)}
+    return loop is None or any(part in clocks for part in ast.walk(loop))
+
+
+def _edited(code: CellCode, waits: list[Call]) -> str:
+    edit, flow = SourceEdit(code), ValueFlow(code)
+    for call in waits:
+        statement = flow.statement(call.node)
+        if not isinstance(statement, ast.Expr) or statement.value is not call.node:
+            return ""
+        edit.delete(statement)
+    return edit.source()
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("sync-in-loop",),
+            what="`synchronize()` in a loop, four times or more, without a clock",
+            time="predicted, also that it gains nothing",
+            answers=HOST_WAITS,
+            lab="read-the-trace",
+        ),
+    ),
+    rule=waits_in_loop,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

@@ -1,0 +1,199 @@
+"""Many small matrices, each of which is factored by a call of its own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.loops import RowLoop, row_loops
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_PREFIXES = ("aten::linalg_", "aten::_linalg_", "aten::cholesky")
+#: functions of torch and torch.linalg that take a batch as they take one matrix
+_NAMES = (
+    "inv inverse pinv solve cholesky cholesky_ex cholesky_solve eigh eigvalsh eig "
+    "eigvals svd svdvals qr lu_factor det slogdet logdet matrix_exp lstsq "
+    "matrix_power solve_triangular"
+).split()
+#: they pass over all elements
+_NO_FACTORS = ("vector_norm", "norm", "cross", "vecdot")
+#: fewer are no loop
+_LEAST_CALLS = 8
+#: larger ones fill the GPU one by one
+_MOST_SIZE = 512
+#: between two of them, where no source tells that they are independent
+_QUIET = frozenset(
+    f"aten::{name}" for name in "select slice unbind copy_ stack cat empty".split()
+)
+
+
+def matrix_loop(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose one call with all matrices."""
+    operators, code = evidence.operators, evidence.code
+    calls = _calls(evidence)
+    if len(calls) < _LEAST_CALLS:
+        return
+    loops = [loop for loop in row_loops(code) if _factors(code, loop)]
+    is_named = bool(code.calls(*_NAMES))
+    if not loops and (is_named or not _are_alone(evidence, calls)):
+        return
+    table, ways = operators.table, Ways(evidence)
+    # with the copies in between, and what Python does there
+    first, last = int(calls[0]), int(calls[-1])
+    every = operators.launched_from(first, last)
+    ways.drop(np.setdiff1d(every, operators.launched_within(calls[:1])))
+    thread = int(table.track[first])
+    ways.drop_host(thread, table.end_ns[calls[:1]], table.end_ns[calls[-1:]])
+    name = operators.name(int(calls[0])).removeprefix("aten::")
+    launched = operators.launched_within(calls)
+    took_ns = int(table.end_ns[calls[-1]] - table.start_ns[calls[0]])
+    yield Proposal(
+        name="batch-linalg",
+        title=f"Give {name} all matrices at once.",
+        evidence=(
+            f"{name} is called {len(calls):,} times with matrices of one size, each "
+            f"with {len(launched) / len(calls):.0f} kernels and copies of its own, in "
+            f"{duration_ns(took_ns)} of the profiled run."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason="How long a batch takes depends on the library and on its size.",
+        operator=operators.name(int(calls[0])),
+        line=loops[0].line
+        if loops
+        else evidence.line_at(int(table.start_ns[calls[0]])),
+        code=_edited(code),
+    )
+
+
+def _calls(evidence: Evidence) -> Int64s:
+    """Return the outermost calls that factor, of the kind that is called most."""
+    operators = evidence.operators
+    names = [
+        name
+        for name in operators.table.names
+        if name.startswith(_PREFIXES) and not name.endswith(_NO_FACTORS)
+    ]
+    calls = np.flatnonzero(operators.named(*names) & operators.outermost)
+    if not len(calls):
+        return calls
+    kind = operators.table.name[calls]
+    most = np.bincount(kind).argmax()
+    mine: Int64s = calls[kind == most]
+    return mine if _is_small(evidence, mine) else mine[:0]
+
+
+def _is_small(evidence: Evidence, calls: Int64s) -> bool:
+    """Tell whether the matrices are small, and no batch already."""
+    operators = evidence.operators
+    inside = np.flatnonzero(operators.within(calls[:1]))
+    ranks = [
+        dims[-2:] if len(dims) == 2 else ()
+        for at in inside.tolist()
+        for dims in operators.operands(at).dims[:1]
+        if len(dims) >= 2
+    ]
+    return all(0 < max(dims, default=0) <= _MOST_SIZE for dims in ranks[:1])
+
+
+def _are_alone(evidence: Evidence, calls: Int64s) -> bool:
+    """Tell whether nothing else is computed between the calls."""
+    operators = evidence.operators
+    outer = np.flatnonzero(operators.outermost)
+    between = outer[(outer > calls[0]) & (outer < calls[-1])]
+    others = np.setdiff1d(between, calls)
+    return all(operators.name(at) in _QUIET for at in others.tolist())
+
+
+def _factors(code: CellCode, loop: RowLoop) -> bool:
+    return any(loop.line <= call.line <= loop.last_line for call in code.calls(*_NAMES))
+
+
+def _edited(code: CellCode) -> str:
+    """Write the call with all matrices, where a loop or a list does nothing else."""
+    for node in ast.walk(code.tree):
+        edit = SourceEdit(code)
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="stack"),
+                args=[ast.ListComp(elt=elt, generators=[made])],
+                keywords=[],
+            ):
+                call = _called(elt, made.target, made.iter, edit)
+                if call and not made.ifs and isinstance(made.iter, ast.Name):
+                    edit.replace(node, call)
+                    return edit.source()
+            case ast.For(
+                body=[ast.Assign(targets=[ast.Subscript() as kept], value=value)]
+            ):
+                if node not in code.tree.body or ValueFlow(code).loop(node):
+                    continue
+                end = _range_end(node.iter)
+                call = _called(value, node.target, node.iter, edit)
+                place = ast.unparse(node.target)
+                if call and end and ast.unparse(kept.slice) == place:
+                    name = edit.text(kept.value)
+                    lines = f"{name}[:{end}] = {call}\n{place} = {end} - 1"
+                    edit.replace(node, lines)
+                    return edit.source()
+    return ""
+
+
+def _called(
+    node: ast.expr, target: ast.expr, source: ast.expr, edit: SourceEdit
+) -> str:
+    """Write a call of one matrix for all; empty where another thing is made of it."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return ""
+    if node.func.attr not in _NAMES or not isinstance(target, ast.Name):
+        return ""
+    end, arguments = _range_end(source), list[str]()
+    for argument in node.args:
+        if isinstance(argument, ast.Name) and argument.id == target.id and not end:
+            arguments.append(edit.text(source))
+        elif (
+            isinstance(argument, ast.Subscript)
+            and ast.unparse(argument.slice) == target.id
+            and isinstance(argument.value, ast.Name)
+            and end
+        ):
+            arguments.append(f"{argument.value.id}[:{end}]")
+        else:
+            return ""
+    others = [one.value for one in node.keywords]
+    if not all(isinstance(one, ast.Constant) for one in others) or not arguments:
+        return ""
+    given = [*arguments, *(ast.unparse(one) for one in node.keywords)]
+    return f"{edit.text(node.func)}({', '.join(given)})"
+
+
+def _range_end(node: ast.expr) -> str:
+    match node:
+        case ast.Call(
+            func=ast.Name(id="range"), args=[ast.Name() | ast.Constant() as end]
+        ):
+            return ast.unparse(end)
+    return ""
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("batch-linalg",),
+            what="small matrices that are factored or solved one by one",
+            time="not below",
+        ),
+    ),
+    rule=matrix_loop,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

@@ -1,0 +1,324 @@
+"""All pairs of two tensors' rows by broadcasting, of which only a sum is kept."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors.units import share, size
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.chip import Chip, Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Operands
+from warpbook_profiler.facts.traffic import ITEM_BYTES
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+Dims = tuple[int, ...]
+
+_SUM, _NORM = "aten::sum", "aten::linalg_vector_norm"
+#: between the differences and their sum
+_SQUARES = frozenset(f"aten::{name}" for name in "pow mul square".split())
+#: of the result of all pairs, in times of what it is made of
+_LEAST_RATIO = 4
+#: a window with more is judged by these
+_MOST_FOUND = 1_000
+#: torch computes shorter rows' distances pair by pair
+_LEAST_ROWS = 26
+#: what cdist calls around its product, on the host
+_CDIST = Span(10_000.0, 25_000.0, 60_000.0)
+#: small kernels around the product, and passes over what it gives
+_KERNELS, _PASSES = 6, 2
+_LETTERS = "abcdefghij"
+
+
+class _Pairs(NamedTuple):
+    """One broadcast, and what is done with it up to the sum."""
+
+    first: Dims
+    second: Dims
+    #: all operators from the broadcast to the sum
+    members: tuple[int, ...]
+    #: axes of the result that are summed
+    summed: tuple[int, ...]
+    dtype: str
+
+    @property
+    def whole(self) -> Dims:
+        return np.broadcast_shapes(self.first, self.second)
+
+    @property
+    def left(self) -> Dims:
+        """Return the sizes of what is kept."""
+        return tuple(n for at, n in enumerate(self.whole) if at not in self.summed)
+
+
+def pairs(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose a product of matrices, or torch.cdist."""
+    chip = evidence.chip
+    if chip is None:
+        return
+    for name, made in (("matmul-not-outer", "aten::mul"), ("cdist", "aten::sub")):
+        is_product = made == "aten::mul"
+        found = list(_found(evidence, made))
+        sources = list(_in_source(evidence.code, is_product))
+        names_it = evidence.code.calls("sum", "norm", "vector_norm")
+        if not found or (names_it and not sources):
+            continue
+        yield from _proposal(evidence, chip, name, found, sources)
+
+
+def _proposal(
+    evidence: Evidence,
+    chip: Chip,
+    name: str,
+    found: list[_Pairs],
+    sources: list[ast.Call],
+) -> Iterator[Proposal]:
+    operators, ways = evidence.operators, Ways(evidence)
+    is_product = name == "matmul-not-outer"
+    for one in found:
+        span = _span(chip, one, is_product)
+        if span is None:
+            return
+        members = np.array(one.members, np.int64)
+        ways.drop_operators(operators.outer_of(members[:-1]))
+        last = operators.launched_within(members[-1:])
+        ways.drop(last[1:])
+        ways.resize(last[:1], span)
+        if not is_product:
+            ways.add_host(evidence.calls.launch[last[:1]], _CDIST)
+    every = np.concatenate([np.array(one.members) for one in found])
+    took = evidence.share(evidence.time_ns(operators.launched_within(every)))
+    first = found[0]
+    whole_bytes = math.prod(first.whole) * ITEM_BYTES.get(first.dtype, 4)
+    line = evidence.line_at(int(operators.table.start_ns[first.members[0]]))
+    yield Proposal(
+        name=name,
+        title=(
+            "Write the sum of products as a product of matrices."
+            if is_product
+            else "Take the distances by torch.cdist."
+        ),
+        evidence=(
+            f"{operators.name(first.members[0])} makes all pairs, "
+            f"{'×'.join(map(str, first.whole))} or {size(whole_bytes)}, of which only "
+            f"sums are kept: {share(took)} of the bare run on the GPU."
+        ),
+        ways=ways,
+        reason=""
+        if is_product
+        else "It multiplies matrices, too, so close points lose digits.",
+        operator=operators.name(first.members[0]),
+        line=sources[0].lineno if sources else line,
+        code=_edited(evidence.code, sources, first, is_product),
+    )
+
+
+def _found(evidence: Evidence, made: str) -> Iterator[_Pairs]:
+    operators = evidence.operators
+    launching = operators.launching
+    for first in np.flatnonzero(operators.named(made))[:_MOST_FOUND].tolist():
+        operands = operators.operands(first)
+        if len(operands.dims) < 2 or not all(operands.dims[:2]):
+            continue
+        one, two = operands.dims[:2]
+        try:
+            whole = np.broadcast_shapes(one, two)
+        except ValueError:
+            continue
+        if math.prod(whole) < _LEAST_RATIO * (math.prod(one) + math.prod(two)):
+            continue
+        at = int(np.searchsorted(launching, first))
+        members, summed = [first], None
+        for after in launching[at + 1 :].tolist():
+            its = operators.operands(after)
+            if whole not in its.dims:
+                break
+            name = operators.name(after)
+            members.append(after)
+            if name in (_SUM, _NORM) and summed is None:
+                summed = _axes(its.scalars, len(whole))
+                if name == _NORM and made == "aten::mul":
+                    summed = ()
+            elif made == "aten::mul" or summed is not None or not _squares(name, its):
+                # somebody takes all pairs
+                summed = ()
+                break
+        if not summed:
+            continue
+        pairs = _Pairs(one, two, tuple(members), summed, operands.dtypes[0])
+        if _is_contraction(pairs):
+            yield pairs
+
+
+def _squares(name: str, operands: Operands) -> bool:
+    is_two = operands.scalars[1:2] in (("2",), ("2.",), ("2.0",))
+    return name in _SQUARES and (name != "aten::pow" or is_two)
+
+
+def _axes(scalars: tuple[str, ...], rank: int) -> tuple[int, ...]:
+    """Return the axes that `dim=` names, the first list among the arguments."""
+    for text in scalars:
+        if text.startswith("[") and text != "[]":
+            numbers = [part.strip() for part in text.strip("[]").split(",")]
+            if all(part.lstrip("-").isdigit() for part in numbers):
+                return tuple(sorted(int(part) % rank for part in numbers))
+    return ()
+
+
+def _padded(dims: Dims, rank: int) -> Dims:
+    return (1,) * (rank - len(dims)) + dims
+
+
+def _is_contraction(pairs: _Pairs) -> bool:
+    """Tell whether both have what is summed, and each has an axis of its own."""
+    rank = len(pairs.whole)
+    one, two = _padded(pairs.first, rank), _padded(pairs.second, rank)
+    both = all(one[at] == two[at] > 1 for at in pairs.summed)
+    return (
+        both
+        and any(a > b for a, b in zip(one, two, strict=True))
+        and any(b > a for a, b in zip(one, two, strict=True))
+    )
+
+
+def _span(chip: Chip, pairs: _Pairs, is_product: bool) -> Span | None:
+    item_bytes = ITEM_BYTES.get(pairs.dtype, 4)
+    left = math.prod(pairs.left)
+    moved = (left + math.prod(pairs.first) + math.prod(pairs.second)) * item_bytes
+    flops = 2.0 * math.prod(pairs.whole)
+    if is_product:
+        return chip.multiply(flops, pairs.dtype, moved)
+    if pairs.dtype != "float" or max(pairs.left[-2:]) < _LEAST_ROWS:
+        return None
+    depth = math.prod(pairs.whole[at] for at in pairs.summed)
+    product = chip.multiply(flops * (depth + 2) / depth, pairs.dtype, moved)
+    if product is None:
+        return None
+    passes = chip.pass_over(2.0 * left * item_bytes).times(_PASSES)
+    return product.plus(*passes).plus(*chip.pass_over(0.0).times(_KERNELS))
+
+
+def _in_source(code: CellCode, is_product: bool) -> Iterator[ast.Call]:
+    """Find the sums of products or squared differences of broadcast tensors."""
+    flow = ValueFlow(code)
+    for call in code.calls("sum", "norm", "vector_norm"):
+        summed = _argument(call.node)
+        inner = None if summed is None else flow.value(summed)
+        if is_product:
+            if call.name == "sum" and _is_pair(flow, inner, ast.Mult):
+                yield call.node
+        elif _is_pair(flow, inner, ast.Sub):
+            if call.name != "sum":
+                yield call.node
+        elif call.name == "sum" and inner is not None:
+            squared = _squared(inner)
+            if squared is not None and _is_pair(flow, flow.value(squared), ast.Sub):
+                yield call.node
+
+
+def _argument(call: ast.Call) -> ast.expr | None:
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        text = ast.unparse(function.value)
+        if text not in ("torch", "torch.linalg", "LA"):
+            return function.value
+    return call.args[0] if call.args else None
+
+
+def _squared(node: ast.expr) -> ast.expr | None:
+    match node:
+        case ast.BinOp(left=inner, op=ast.Pow(), right=ast.Constant(value=2)):
+            return inner
+        case ast.Call(
+            func=ast.Attribute(attr="pow", value=inner), args=[ast.Constant(value=2)]
+        ):
+            return inner
+        case ast.Call(func=ast.Attribute(attr="square", value=ast.Name(id="torch"))):
+            return node.args[0] if node.args else None
+        case ast.Call(func=ast.Attribute(attr="square", value=inner)):
+            return inner
+        case ast.BinOp(left=one, op=ast.Mult(), right=two):
+            return one if ast.dump(one) == ast.dump(two) else None
+    return None
+
+
+def _is_pair(flow: ValueFlow, node: ast.expr | None, operation: type) -> bool:
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, operation):
+        return False
+    return any(_plain(flow.value(side))[1] for side in (node.left, node.right))
+
+
+def _plain(node: ast.expr) -> tuple[ast.expr, int]:
+    """Return what `x[:, None]` or `x.unsqueeze(1)` adds axes to, and how many."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="unsqueeze", value=inner)):
+            return inner, 1
+        case ast.Subscript(value=inner, slice=index):
+            parts = index.elts if isinstance(index, ast.Tuple) else [index]
+            texts = [ast.unparse(part) for part in parts]
+            if all(one in ("None", ":", "...") for one in texts):
+                return inner, texts.count("None")
+    return node, 0
+
+
+def _edited(
+    code: CellCode, sources: list[ast.Call], pairs: _Pairs, is_product: bool
+) -> str:
+    """Write the sum anew where it holds its pairs, and nothing else has their name."""
+    if len(sources) != 1:
+        return ""
+    (call,) = sources
+    inner = _argument(call)
+    pair = inner if is_product or inner is None else _squared(inner) or inner
+    # dim= alone
+    is_plain = all(one.arg in ("dim", "axis") for one in call.keywords)
+    is_plain &= inner in call.args or len(call.args) < 2
+    if not isinstance(pair, ast.BinOp) or not is_plain:
+        return ""
+    rank = len(pairs.whole)
+    edit, names, axes = SourceEdit(code), list[str](), list[str]()
+    for side, dims in ((pair.left, pairs.first), (pair.right, pairs.second)):
+        plain, added = _plain(side)
+        names.append(edit.text(plain))
+        sizes = enumerate(_padded(dims, rank))
+        axes.append("".join(_LETTERS[at] for at, n in sizes if n > 1))
+        if len(axes[-1]) != len(dims) - added:
+            return ""
+    kept = "".join(_LETTERS[at] for at in range(rank) if at not in pairs.summed)
+    if is_product:
+        text = f"{edit.torch}.einsum('{axes[0]},{axes[1]}->{kept}', {', '.join(names)})"
+    elif sorted(axes) == ["ac", "bc"] and pairs.summed == (2,):
+        one, two = names if axes[0] == "ac" else reversed(names)
+        text = f"{edit.torch}.cdist({one}, {two})"
+        text += ".square()" if inner is not None and _squared(inner) is not None else ""
+    else:
+        return ""
+    edit.replace(call, text)
+    return edit.source()
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("matmul-not-outer",),
+            what="a product of all pairs by broadcasting, and its sum",
+            time="predicted",
+        ),
+        ChangeKind(
+            names=("cdist",),
+            what="distances of all pairs by broadcasting",
+            time="predicted",
+        ),
+    ),
+    rule=pairs,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

@@ -1,0 +1,274 @@
+"""A running sum, product or best of a tensor's rows, taken in a loop row by row."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import CellCode, written
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.repeats import Repeat, repeats
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.facts.traffic import tensor_sizes
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+#: fewer rows are no loop worth a word
+_LEAST_ROWS = 8
+_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul"}
+#: by what a turn calls: torch's scan, and whether it gives indices, too
+_SCANS = {
+    "add": ("cumsum", False),
+    "mul": ("cumprod", False),
+    "maximum": ("cummax", True),
+    "minimum": ("cummin", True),
+}
+_COPIES = ("aten::copy_",)
+_JOINS = ("stack", "cat")
+#: on the host, the two operators beside the scan
+_OTHERS = Span(0.0, 8_000.0, 30_000.0)
+#: one element after the other: what a step takes at least, usually, at most
+_STEP_NS = (4.0, 10.0, 30.0)
+
+
+class _Loop(NamedTuple):
+    """`acc = acc + x[i]`, each of which is kept."""
+
+    node: ast.For
+    #: what a turn calls, "add"
+    operation: str
+    #: what is carried from turn to turn
+    carried: str
+    #: "x" of `x[i]` and the axis that i goes along
+    rows: ast.expr
+    axis: int
+    #: where it is kept: `out[i]` of `out[i] = acc`, or `out` of `out.append(acc)`
+    kept: ast.expr
+    is_list: bool
+
+
+def scan(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose cumsum, cumprod, cummax or cummin."""
+    chip = evidence.chip
+    if chip is None:
+        return
+    for loop in scans(evidence.code):
+        name = f"aten::{loop.operation}"
+        mine = [
+            repeat
+            for repeat in repeats(evidence.operators, _LEAST_ROWS)
+            if _is_turn(evidence, repeat, name)
+        ]
+        if not mine:
+            continue
+        operators, ways = evidence.operators, Ways(evidence)
+        table = operators.table
+        for repeat in mine:
+            first, last = int(repeat.operators[0]), int(repeat.operators[-1])
+            (kept, *_) = (at for at in repeat.one if operators.name(int(at)) == name)
+            launched = operators.launched_from(first, last)
+            own = operators.launched_within(np.array([kept]))
+            ways.drop(np.setdiff1d(launched, own[:1]))
+            ways.resize(own[:1], _span(evidence, repeat, int(kept)))
+            starts = np.array([table.start_ns[first], table.end_ns[kept]])
+            ends = np.array([table.start_ns[kept], table.end_ns[last]])
+            ways.drop_host(repeat.thread, starts, ends, in_worst=True)
+            ways.add_host(evidence.calls.launch[own[:1]], _OTHERS)
+        rows = sum(repeat.turns for repeat in mine)
+        longest = max(mine, key=lambda repeat: repeat.turns)
+        begun, ended = longest.operators[[0, -1]]
+        took_ns = int(operators.table.end_ns[ended] - operators.table.start_ns[begun])
+        function, _ = _SCANS[loop.operation]
+        yield Proposal(
+            name="scan",
+            title=f"Take all rows at once by torch.{function}.",
+            evidence=(
+                f"A loop carries {loop.carried} through {rows:,} rows of "
+                f"{written(loop.rows)} and keeps each: {name} is called as often, in "
+                f"{duration_ns(took_ns)} of the profiled run."
+            ),
+            ways=ways,
+            operator=name,
+            line=loop.node.lineno,
+            code=_edited(evidence.code, loop),
+        )
+        return
+
+
+def _is_turn(evidence: Evidence, repeat: Repeat, name: str) -> bool:
+    """Tell whether a turn is one such operator, with looks at tensors and copies."""
+    operators = evidence.operators
+    launched = operators.launched_from(int(repeat.one[0]), int(repeat.one[-1]))
+    names = {operators.name(int(at)) for at in operators.outer[launched]}
+    return name in names and names <= {name, *_COPIES}
+
+
+def _span(evidence: Evidence, repeat: Repeat, operator: int) -> Span:
+    """Return how long the scan takes: it passes over all rows, step by step."""
+    operators, chip = evidence.operators, evidence.chip
+    sizes = tensor_sizes(operators.operands(operator)) or [0]
+    steps = Span(*(repeat.turns * step for step in _STEP_NS))
+    if chip is None:
+        return steps
+    passed = chip.pass_over(2.0 * max(sizes) * repeat.turns)
+    # what is carried into it, and where it is kept, may be passes of their own
+    passes = zip(passed, steps, (1, 2, 3), strict=True)
+    return Span(*(max(one * count, step) for one, step, count in passes))
+
+
+def scans(code: CellCode) -> Iterator[_Loop]:
+    """Find the loops of a source that carry one value through rows and keep each."""
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.For) and len(node.body) == 2 and not node.orelse:
+            loop = _scan(node)
+            if loop is not None:
+                yield loop
+
+
+def _scan(loop: ast.For) -> _Loop | None:
+    carries, keeps = loop.body
+    match carries:
+        case ast.Assign(targets=[ast.Name(id=carried)], value=value):
+            step = _step(value, carried)
+        case ast.AugAssign(target=ast.Name(id=carried), op=operator, value=row):
+            step = (_OPERATORS.get(type(operator), ""), row)
+        case _:
+            return None
+    match keeps:
+        case ast.Assign(targets=[ast.Subscript() as kept], value=ast.Name(id=name)):
+            is_list = False
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(attr="append", value=kept), args=[ast.Name(id=name)]
+            )
+        ):
+            # what works in place changes what was kept before
+            is_list = isinstance(carries, ast.Assign)
+            if not is_list:
+                return None
+        case _:
+            return None
+    if step is None or name != carried or step[0] not in _SCANS:
+        return None
+    rows = _rows(loop, step[1])
+    if rows is None:
+        return None
+    return _Loop(loop, step[0], carried, *rows, kept, is_list)
+
+
+def _step(value: ast.expr, carried: str) -> tuple[str, ast.expr] | None:
+    match value:
+        case ast.BinOp(left=one, op=operator, right=two):
+            operation = _OPERATORS.get(type(operator), "")
+        case ast.Call(
+            func=ast.Attribute(attr=operation, value=ast.Name(id="torch")),
+            args=[one, two],
+        ):
+            pass
+        case ast.Call(func=ast.Attribute(attr=operation, value=one), args=[two]):
+            pass
+        case _:
+            return None
+    for kept, row in ((one, two), (two, one)):
+        if isinstance(kept, ast.Name) and kept.id == carried:
+            return operation, row
+    return None
+
+
+def _rows(loop: ast.For, row: ast.expr) -> tuple[ast.expr, int] | None:
+    """Return what a loop takes a row of each turn, and along which axis."""
+    target = loop.target
+    if not isinstance(target, ast.Name):
+        return None
+    if isinstance(row, ast.Name) and row.id == target.id:
+        return loop.iter, 0
+    if not isinstance(row, ast.Subscript) or not isinstance(row.value, ast.Name):
+        return None
+    parts = row.slice.elts if isinstance(row.slice, ast.Tuple) else [row.slice]
+    places = [
+        at
+        for at, part in enumerate(parts)
+        if isinstance(part, ast.Name) and part.id == target.id
+    ]
+    others = [part for at, part in enumerate(parts) if at not in places]
+    if len(places) != 1 or any(ast.unparse(part) != ":" for part in others):
+        return None
+    return row.value, places[0]
+
+
+def _edited(code: CellCode, loop: _Loop) -> str:
+    """Write the scan in the loop's place; what is carried into it comes in once."""
+    function, has_indices = _SCANS[loop.operation]
+    rows, target = loop.rows, loop.node.target
+    edit, limits = SourceEdit(code), _limits(loop.node)
+    if loop.node not in code.tree.body or limits is None:
+        return ""
+    if not isinstance(rows, ast.Name) or not isinstance(target, ast.Name):
+        return ""
+    start, end = limits
+    carried, whole = loop.carried, edit.free_name(f"{loop.carried}_all")
+    cut = f"{start or ''}:{end}" if start or end else ""
+    taken = f"{rows.id}[{':, ' * loop.axis}{cut}]" if cut else rows.id
+    first = f"{carried}.unsqueeze({loop.axis})" if loop.axis else carried
+    # as wide as both are together; a sum of integers would be wider
+    dtype = f", dtype={edit.torch}.result_type({carried}, {rows.id})"
+    scanned = f"{edit.torch}.{function}({taken}, dim={loop.axis}"
+    scanned += ").values" if has_indices else f"{dtype})"
+    sign = {"add": "+", "mul": "*"}.get(loop.operation)
+    joined = (
+        f"{first} {sign} {scanned}"
+        if sign
+        else f"{edit.torch}.{loop.operation}({first}, {scanned})"
+    )
+    lines = [f"{whole} = {joined}"]
+    if loop.is_list:
+        lines += [f"{edit.text(loop.kept)}.extend({whole}.unbind({loop.axis}))"]
+    elif isinstance(loop.kept, ast.Subscript):
+        parts = loop.kept.slice
+        every = parts.elts if isinstance(parts, ast.Tuple) else [parts]
+        places = [ast.unparse(one) for one in every]
+        if places.count(target.id) != 1 or places.index(target.id) != loop.axis:
+            return ""
+        places[loop.axis] = cut or ":"
+        lines += [f"{edit.text(loop.kept.value)}[{', '.join(places)}] = {whole}"]
+    lines += [f"{carried} = {whole}.select({loop.axis}, -1).clone()"]
+    last = str(int(end) - 1) if end.isdigit() else f"{end} - 1"
+    lines += [f"{target.id} = {last if end else f'{rows.id}[-1]'}"]
+    edit.replace(loop.node, "\n".join(lines))
+    return edit.source()
+
+
+def _limits(loop: ast.For) -> tuple[int, str] | None:
+    """Return from which row on a loop goes, and up to where; "" for all rows."""
+    match loop.iter:
+        case ast.Name():
+            return 0, ""
+        case ast.Call(func=ast.Name(id="range"), args=[end]):
+            start = 0
+        case ast.Call(
+            func=ast.Name(id="range"), args=[ast.Constant(value=0 | 1 as start), end]
+        ):
+            pass
+        case _:
+            return None
+    is_plain = isinstance(end, ast.Name | ast.Constant)
+    return (start, ast.unparse(end)) if is_plain else None
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("scan",),
+            what="a running sum, product or best that a loop takes row by row",
+            time="predicted",
+        ),
+    ),
+    rule=scan,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

@@ -1,0 +1,237 @@
+"""A whole sort of which the first few are taken."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import Call
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.facts.traffic import tensor_sizes
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_SORT, _SLICES = "aten::sort", ("aten::slice", "aten::select", "aten::narrow")
+_NAMES = ("sort", "argsort")
+#: of a row, what is taken at most
+_MOST_TAKEN = 1 / 8
+#: a window with more is judged by these
+_MOST_SORTS = 1_000
+#: operators after a sort, among which its first few are taken
+_NEAR = 6
+#: times that a selection reads all, at best, usually, at worst
+_PASSES = (3.0, 5.0, 8.0)
+
+
+@dataclass
+class _Source:
+    """A sort in the source, and where its first few are taken."""
+
+    call: Call
+    values: list[ast.Subscript] = field(default_factory=list)
+    indices: list[ast.Subscript] = field(default_factory=list)
+    taken: int = 0
+    #: something takes more of it
+    is_whole: bool = False
+
+
+def top_k(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose topk."""
+    operators, chip = evidence.operators, evidence.chip
+    sorts = np.flatnonzero(operators.named(_SORT))[:_MOST_SORTS]
+    sorts = np.array([at for at in sorts.tolist() if _row(evidence, at)], np.int64)
+    if not len(sorts) or chip is None:
+        return
+    flow = ValueFlow(evidence.code)
+    calls = evidence.code.calls(*_NAMES)
+    found = [_in_source(flow, call, evidence, int(sorts[0])) for call in calls]
+    source = next((one for one in found if not one.is_whole), None)
+    if source is None and (found or not _are_cut(evidence, sorts)):
+        return
+    ways, time_ns = Ways(evidence), 0
+    for at in sorts.tolist():
+        launched = operators.launched_within(np.array([at]))
+        size_bytes = sum((tensor_sizes(operators.operands(at)) or [0])[:1])
+        if not len(launched):
+            continue
+        time_ns += evidence.time_ns(launched)
+        ways.drop(launched[1:])
+        passes = zip(chip.pass_over(size_bytes), _PASSES, strict=True)
+        ways.resize(launched[:1], Span(*(one * count for one, count in passes)))
+    dims = operators.operands(int(sorts[0])).dims[0]
+    first = source.call if source else None
+    yield Proposal(
+        name="topk",
+        title="Take the largest by topk: the others need no order.",
+        evidence=(
+            f"{_SORT} orders {'×'.join(map(str, dims))} elements {len(sorts):,} "
+            f"time{'s' if len(sorts) > 1 else ''}, which takes "
+            f"{units.share(evidence.share(time_ns))} of the bare run on the GPU, and "
+            f"the first {source.taken if source else 'few'} are taken."
+        ),
+        ways=ways,
+        operator=_SORT,
+        line=first.line
+        if first
+        else evidence.line_at(int(operators.table.start_ns[sorts[0]])),
+        code=_edited(evidence, source) if source else "",
+    )
+
+
+def _row(evidence: Evidence, sort: int) -> int:
+    """Return how many elements a row has that is sorted; 0 where that is not told."""
+    operands = evidence.operators.operands(sort)
+    dims = operands.dims[0] if operands.dims else ()
+    numbers = [text for text in operands.scalars if text.lstrip("-").isdigit()]
+    dim = int(numbers[0]) if numbers else -1
+    return dims[dim] if dims and -len(dims) <= dim < len(dims) else 0
+
+
+def _are_cut(evidence: Evidence, sorts: Int64s) -> bool:
+    """Tell whether each sort is followed by a cut, and nothing takes it whole."""
+    operators = evidence.operators
+    outer = np.flatnonzero(operators.outermost)
+    cuts = operators.named(*_SLICES)
+    whole = {operators.operands(at).dims[0] for at in sorts.tolist()}
+    ends = [*operators.outer_of(sorts).tolist()[1:], len(operators.table)]
+    for sort, end in zip(operators.outer_of(sorts).tolist(), ends, strict=True):
+        after = outer[(outer > sort) & (outer < end)]
+        if not cuts[after[:_NEAR]].any():
+            return False
+        takes = (operators.operands(at).dims for at in after.tolist())
+        if any(whole & set(dims) for dims in takes):
+            return False
+    return True
+
+
+def _in_source(flow: ValueFlow, call: Call, evidence: Evidence, sort: int) -> _Source:
+    source = _Source(call)
+    dims = evidence.operators.operands(sort).dims[0]
+    _follow(flow, call.node, "both" if call.name == "sort" else "indices", source, dims)
+    row = _row(evidence, sort)
+    source.is_whole |= not 0 < source.taken <= row * _MOST_TAKEN
+    return source
+
+
+def _follow(
+    flow: ValueFlow,
+    node: ast.expr,
+    part: str,
+    source: _Source,
+    dims: tuple[int, ...],
+) -> None:
+    """Note who takes a sort's values, its indices, or both of them as a pair."""
+    match flow.parent(node):
+        case ast.Attribute(attr="values" | "indices" as attribute) as above:
+            _follow(flow, above, attribute, source, dims)
+        case ast.Subscript(slice=ast.Constant(value=int(place))) as above if (
+            part == "both" and place in (0, 1)
+        ):
+            _follow(flow, above, ("values", "indices")[place], source, dims)
+        case ast.Subscript() as above if part != "both":
+            taken = _taken(above.slice, source.call, dims)
+            source.is_whole |= not taken or source.taken not in (0, taken)
+            source.taken = taken
+            (source.values if part == "values" else source.indices).append(above)
+        case ast.Assign(
+            targets=[ast.Tuple(elts=[ast.Name() as one, ast.Name() as two])]
+        ):
+            for name, its in ((one.id, "values"), (two.id, "indices")):
+                source.is_whole |= not flow.is_set_once(name)
+                for read in flow.reads(name):
+                    _follow(flow, read, its, source, dims)
+        case ast.Assign(targets=[ast.Name(id=name)]) if flow.is_set_once(name):
+            for read in flow.reads(name):
+                _follow(flow, read, part, source, dims)
+        case _:
+            source.is_whole = True
+
+
+def _taken(index: ast.expr, call: Call, dims: tuple[int, ...]) -> int:
+    """Return how many of a row `[:k]`, `[..., :k]` or `[:, -k:]` takes; 0 if unsure."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    dim = _dim(call)
+    if dim is None:
+        return 0
+    *before, last = parts
+    is_all = [isinstance(one, ast.Slice) and ast.unparse(one) == ":" for one in before]
+    has_dots = bool(before) and ast.unparse(before[0]) == "..."
+    place = len(dims) - 1 if has_dots and len(before) == 1 else len(before)
+    if (
+        place != dim % len(dims)
+        or not (has_dots or all(is_all))
+        or not isinstance(last, ast.Slice)
+    ):
+        return 0
+    match last:
+        case ast.Slice(
+            lower=None | ast.Constant(value=0),
+            upper=ast.Constant(value=int(count)),
+            step=None,
+        ):
+            return count
+    return 0
+
+
+def _arguments(call: Call) -> dict[str, ast.expr]:
+    """Return what a sort is called with, by the names of its parameters."""
+    names = ["input", "dim", "descending"]
+    function, given = call.node.func, {}
+    if isinstance(function, ast.Attribute) and call.receiver != "torch":
+        given = {names.pop(0): function.value}
+    given |= dict(zip(names, call.node.args, strict=False))
+    return given | {one.arg or "": one.value for one in call.node.keywords}
+
+
+def _dim(call: Call) -> int | None:
+    """Return the axis that is sorted; None where it is no number."""
+    try:
+        value = ast.literal_eval(_arguments(call).get("dim", ast.Constant(-1)))
+    except ValueError:
+        return None
+    return value if type(value) is int else None
+
+
+def _edited(evidence: Evidence, source: _Source) -> str:
+    call, given = source.call.node, _arguments(source.call)
+    is_descending = given.get("descending", ast.Constant(False))
+    is_plain = given.keys() <= {"input", "dim", "descending"} and "input" in given
+    if not is_plain or not isinstance(is_descending, ast.Constant):
+        return ""
+    edit = SourceEdit(evidence.code)
+    which = "" if is_descending.value else ", largest=False"
+    text = (
+        f"{edit.torch}.topk({edit.text(given['input'])}, {source.taken}, "
+        f"dim={_dim(source.call)}{which})"
+    )
+    text += ".indices" if source.call.name == "argsort" else ""
+    cuts = source.values + source.indices
+    inside = [cut for cut in cuts if call in ast.walk(cut)]
+    for cut in cuts:
+        whole = edit.text(cut.value)
+        edit.replace(cut, whole.replace(edit.text(call), text) if inside else whole)
+    if not inside:
+        edit.replace(call, text)
+    return edit.source()
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("topk",),
+            what="a sort of which the first few are taken",
+            time="predicted",
+        ),
+    ),
+    rule=top_k,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

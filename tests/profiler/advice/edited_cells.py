@@ -1,0 +1,38 @@
+"""What a cell computes before and after a change's edit, on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from warpbook_profiler.model.change import Change
+
+
+def agrees(change: Change, source: str, setup: str, *names: str) -> bool:
+    """Tell whether names have the same values after the edited cell as after its own.
+
+    Args:
+        change: with the edited source, which must be there.
+        source: the cell before it.
+        setup: what runs before either.
+        names: that both set.
+    """
+    assert change.code
+    before, after = (_after(setup, code) for code in (source, change.code))
+    return all(_is_close(before[name], after[name]) for name in names)
+
+
+def _after(setup: str, source: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "dev": "cpu"}
+    torch.manual_seed(0)
+    exec(setup, names)
+    exec(source, names)
+    return names
+
+
+def _is_close(one: Any, other: Any) -> bool:
+    if isinstance(one, list):
+        return all(_is_close(*pair) for pair in zip(one, other, strict=True))
+    one, other = torch.as_tensor(one).double(), torch.as_tensor(other).double()
+    return one.shape == other.shape and torch.allclose(one, other, 1e-4, 1e-4)

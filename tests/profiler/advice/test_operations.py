@@ -1,0 +1,334 @@
+"""Rules for results that another operation of torch gives faster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.profiler.advice.edited_cells import agrees
+from tests.profiler.advice.program import Cell, changes_of
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.techniques.operations.matrix_loop import matrix_loop
+from warpbook_profiler.techniques.operations.one_hot import one_hot
+from warpbook_profiler.techniques.operations.pairs import pairs
+from warpbook_profiler.techniques.operations.scan import scan
+from warpbook_profiler.techniques.operations.top_k import top_k
+
+MS = 1_000_000
+
+
+def holds(change: Change, fixed: Cell) -> bool:
+    """Tell whether the time of the changed cell is in the change's range."""
+    low_ns, high_ns = change.low_ns or 0, change.high_ns
+    return low_ns <= fixed.window_ns <= (high_ns or fixed.window_ns)
+
+
+def sorts(source: str | None, then: str = "aten::slice", dims=([256, 50_000],)) -> Cell:
+    cell = Cell(source)
+    scalars = ["", "False", "-1", "True"]
+    with cell.operator("aten::sort", (*dims, [], [], []), scalars=scalars):
+        cell.kernel(2 * MS)
+        cell.kernel(2 * MS)
+    if then == "aten::slice":
+        cell.views("aten::slice", "aten::slice")
+    else:
+        cell.call(then, 60_000, dims=dims)
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "best = x.sort(dim=-1, descending=True).values[:, :8]",
+        "v, i = torch.sort(x, 1, True)\nbest = v[..., :8]\nat = i[..., :8]",
+        "order = torch.argsort(x, 1)\nbest = x.gather(1, order[:, 0:8])",
+        "ranked = x.sort()\nbest, at = ranked[0][:, :8], ranked[1][:, :8]",
+    ],
+)
+def test_the_first_of_a_sort_are_a_topk(tmp_path: Path, source: str) -> None:
+    cell, fixed = sorts(source), Cell()
+    fixed.call("aten::topk", 90_000)
+    fixed.wait()
+    change = changes_of(top_k, cell.evidence(tmp_path))["topk"]
+    assert holds(change, fixed)
+    assert "topk(" in change.code and "sort" not in change.code
+    assert agrees(change, source, "x = torch.randn(16, 500)", "best")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # all of the order is of use
+        sorts("v, i = x.sort(-1)\nbest = v[:, :8]\nc = v.cumsum(-1)"),
+        sorts(None, then="aten::cumsum"),
+        # the first rows, not the first of each row
+        sorts("best = x.sort(-1).values[:8]"),
+        # a large part
+        sorts("best = x.sort(-1).values[:, :40000]"),
+    ],
+)
+def test_other_sorts_are_let_be(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(top_k, cell.evidence(tmp_path))
+
+
+def test_a_sort_in_a_library_is_told_without_an_edit(tmp_path: Path) -> None:
+    for source in (None, "y = sampled(logits)"):
+        change = changes_of(top_k, sorts(source).evidence(tmp_path))["topk"]
+        assert change.code == ""
+
+
+def chooses(source: str | None, smoothed: bool = False) -> Cell:
+    cell = Cell(source)
+    whole = [4096, 8192]
+    with cell.operator("aten::one_hot"):
+        cell.call("aten::fill_", 80_000, dims=(whole, []), dtype="long int")
+        scalars = ["", "-1", "", "1"]
+        dims = (whole, [], [4096, 1], [])
+        with cell.operator("aten::scatter_", dims, "long int", scalars=scalars):
+            cell.kernel(5_000)
+    with cell.operator("aten::to"):
+        cell.call("aten::copy_", 200_000, dims=(whole, whole, []))
+    if smoothed:
+        cell.call("aten::mul", 200_000, dims=(whole, []))
+    with cell.operator("aten::matmul"):
+        cell.call("aten::mm", 1_300_000, dims=(whole, [8192, 512]))
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "y = F.one_hot(ids, 8192).float() @ table",
+        "y = torch.matmul(F.one_hot(ids, 8192).to(table.dtype), table)",
+        None,
+    ],
+)
+def test_a_one_hot_product_is_an_index(tmp_path: Path, source: str | None) -> None:
+    cell, fixed = chooses(source), Cell()
+    fixed.call("aten::index", 6_000)
+    fixed.wait()
+    change = changes_of(one_hot, cell.evidence(tmp_path))["index-not-one-hot"]
+    assert holds(change, fixed)
+    if source:
+        setup = "ids = torch.randint(0, 8192, (9,)); table = torch.randn(8192, 4)"
+        assert change.code == "y = table[ids]"
+        assert agrees(change, source, setup, "y")
+
+
+def test_smoothed_rows_are_no_index(tmp_path: Path) -> None:
+    source = "y = (F.one_hot(ids, 8192).float() * 0.9 + 0.01) @ table"
+    assert not changes_of(one_hot, chooses(source, True).evidence(tmp_path))
+    assert not changes_of(one_hot, chooses(None, True).evidence(tmp_path))
+    # the trace has the product of another cell's function
+    assert not changes_of(one_hot, chooses(source).evidence(tmp_path))
+
+
+def broadcasts(
+    source: str | None, *members: str, rows: tuple[int, ...] = (), between: str = ""
+) -> Cell:
+    cell = Cell(source)
+    one, two, whole = [2048, 1, 64], [1, 1024, 64], [2048, 1024, 64]
+    first, *others, last = members
+    cell.call(first, 250_000, dims=(one, two))
+    for name in others:
+        with cell.operator(name, (whole, []), scalars=["", "2"]):
+            cell.kernel(250_000)
+    if between:
+        cell.call(between, 250_000, dims=(whole,))
+    dims = (whole, [], [], []) if last == "aten::sum" else (whole, [], [], [], [])
+    scalars = ["", "[-1]"] if last == "aten::sum" else ["", "2.", "[-1]"]
+    with cell.operator(last, dims, scalars=scalars):
+        cell.kernel(150_000)
+    cell.wait()
+    return cell
+
+
+ROWS = "a = torch.randn(20, 64); b = torch.randn(30, 64)"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "y = (a[:, None] * b[None]).sum(-1)",
+        "y = torch.sum(a.unsqueeze(1) * b, dim=-1)",
+        "y = torch.sum(b[None, :, :] * a[:, None, :], -1)",
+    ],
+)
+def test_a_sum_of_all_products_is_a_product(tmp_path: Path, source: str) -> None:
+    cell, fixed = broadcasts(source, "aten::mul", "aten::sum"), Cell()
+    if source.endswith("a[:, None, :], -1)"):
+        cell = Cell(source)
+        dims = ([1, 1024, 64], [2048, 1, 64])
+        cell.call("aten::mul", 250_000, dims=dims)
+        whole = ([2048, 1024, 64], [], [], [])
+        with cell.operator("aten::sum", whole, scalars=["", "[-1]"]):
+            cell.kernel(150_000)
+        cell.wait()
+    fixed.call("aten::bmm", 5_000)
+    fixed.wait()
+    change = changes_of(pairs, cell.evidence(tmp_path))["matmul-not-outer"]
+    assert holds(change, fixed)
+    if " * b, " not in source:
+        assert "einsum" in change.code
+        assert agrees(change, source, ROWS, "y")
+
+
+@pytest.mark.parametrize(
+    ("source", "members"),
+    [
+        (
+            "y = ((a[:, None] - b[None]) ** 2).sum(-1)",
+            ("aten::sub", "aten::pow", "aten::sum"),
+        ),
+        (
+            "y = (a.unsqueeze(1) - b.unsqueeze(0)).pow(2).sum(dim=2)",
+            ("aten::sub", "aten::pow", "aten::sum"),
+        ),
+        (
+            "y = torch.linalg.norm(a[:, None] - b[None, :], dim=-1)",
+            ("aten::sub", "aten::linalg_vector_norm"),
+        ),
+    ],
+)
+def test_distances_of_all_pairs_are_cdist(
+    tmp_path: Path, source: str, members: tuple[str, ...]
+) -> None:
+    cell, fixed = broadcasts(source, *members), Cell()
+    with fixed.operator("aten::cdist"):
+        for took in (2_000, 2_000, 2_000, 2_000, 2_000, 12_000, 8_000, 8_000):
+            fixed.kernel(took)
+    fixed.wait()
+    change = changes_of(pairs, cell.evidence(tmp_path))["cdist"]
+    assert holds(change, fixed)
+    assert agrees(change, source, ROWS, "y")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # not linear before the sum
+        broadcasts(
+            "y = torch.relu(a[:, None] * b[None]).sum(-1)",
+            *("aten::mul", "aten::sum"),
+            between="aten::relu",
+        ),
+        # the differences are needed
+        broadcasts(None, "aten::sub", "aten::pow", "aten::sum", between="aten::div"),
+        # no squares
+        broadcasts(
+            "y = (a[:, None] - b[None]).abs().sum(-1)",
+            *("aten::sub", "aten::abs", "aten::sum"),
+        ),
+    ],
+)
+def test_other_pairs_are_let_be(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(pairs, cell.evidence(tmp_path))
+
+
+def turns(source: str | None, name: str, copies: bool = True, count: int = 64) -> Cell:
+    cell = Cell(source)
+    for _ in range(count):
+        cell.views("aten::select")
+        cell.call(name, 2_000, dims=([4096], [4096], []))
+        if copies:
+            cell.views("aten::select")
+            cell.call("aten::copy_", 2_000, dims=([4096], [4096], []))
+    if not copies:
+        cell.call("aten::cat", 8_000)
+    cell.wait()
+    return cell
+
+
+SUMS = "acc = torch.zeros(8)\nfor i in range(64):\n    {step}\n    out[i] = acc\n"
+BEST = (
+    "top = x[:, 0]\nkept = [top]\nfor i in range(1, 64):\n"
+    "    top = {step}\n    kept.append(top)\nout = torch.stack(kept, 1)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "operation", "copies"),
+    [
+        (SUMS.format(step="acc = acc + x[i]"), "add", True),
+        (SUMS.format(step="acc = x[i] + acc"), "add", True),
+        (SUMS.format(step="acc = acc * x[i]").replace("zeros", "ones"), "mul", True),
+        (BEST.format(step="torch.maximum(top, x[:, i])"), "maximum", False),
+        (BEST.format(step="top.minimum(x[:, i])"), "minimum", False),
+    ],
+)
+def test_a_running_result_is_a_scan(
+    tmp_path: Path, source: str, operation: str, copies: bool
+) -> None:
+    cell, fixed = turns(source, f"aten::{operation}", copies), Cell()
+    fixed.call("aten::cumsum", 3_500)
+    if not copies:
+        fixed.call("aten::cat", 8_000)
+    fixed.wait()
+    change = changes_of(scan, cell.evidence(tmp_path))["scan"]
+    assert holds(change, fixed)
+    size = "64, 8" if copies else "8, 64"
+    setup = f"x = torch.randn({size}); out = torch.empty(64, 8)"
+    assert agrees(change, source, setup, "out", "acc" if copies else "top", "i")
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["acc = 0.9 * acc + x[i]", "acc = acc + x[i] * x[i - 1]", "acc = f(acc, x[i])"],
+)
+def test_other_recurrences_are_no_scan(tmp_path: Path, step: str) -> None:
+    cell = turns(SUMS.format(step=step), "aten::add")
+    assert not changes_of(scan, cell.evidence(tmp_path))
+
+
+def solves(source: str | None, between: str = "", count: int = 40) -> Cell:
+    cell = Cell(source)
+    for _ in range(count):
+        cell.views("aten::select", "aten::select")
+        if between:
+            cell.call(between, 3_000, dims=([48, 48], [48, 48]))
+        with cell.operator("aten::linalg_solve"):
+            dims = ([48, 48], [48, 1])
+            cell.call("aten::_linalg_solve_ex", 8_000, 9_000, 9_000, dims=dims)
+        cell.call("aten::copy_", 2_000, dims=([48, 1], [48, 1], []))
+    cell.wait()
+    return cell
+
+
+SYSTEMS = (
+    "A = torch.randn(40, 6, 6) + 9 * torch.eye(6); b = torch.randn(40, 6, 1); "
+    "y = torch.empty(40, 6, 1)"
+)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for i in range(40):\n    y[i] = torch.linalg.solve(A[i], b[i])\n",
+        "y = torch.stack([torch.linalg.inv(one) for one in A])",
+        None,
+    ],
+)
+def test_matrices_are_given_at_once(tmp_path: Path, source: str | None) -> None:
+    cell, fixed = solves(source), Cell()
+    fixed.call("aten::linalg_solve", 60_000)
+    fixed.wait()
+    change = changes_of(matrix_loop, cell.evidence(tmp_path))["batch-linalg"]
+    assert change.basis in ("not below", "unknown")
+    assert (change.low_ns or 0) <= fixed.window_ns
+    assert source is None or agrees(change, source, SYSTEMS, "y")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        solves("for i in range(40):\n    x = x - torch.linalg.solve(J(x), x)\n"),
+        # nobody tells that they are independent
+        solves(None, between="aten::mm"),
+        solves("for i in range(4):\n    y[i] = torch.linalg.inv(A[i])\n", count=4),
+    ],
+)
+def test_systems_that_need_each_other_are_let_be(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(matrix_loop, cell.evidence(tmp_path))

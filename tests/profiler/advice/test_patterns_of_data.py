@@ -1,0 +1,218 @@
+"""Rules for what comes to the GPU: made there, at once, and beside other work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.profiler.advice.edited_cells import agrees
+from tests.profiler.advice.program import Cell, changes_of
+from tests.profiler.advice.test_operations import holds
+from warpbook_profiler.techniques.data.lists import lists
+from warpbook_profiler.techniques.data.made_on_host import made_on_host
+from warpbook_profiler.techniques.data.pinned_waits import pinned_waits
+from warpbook_profiler.techniques.data.prefetch import prefetch
+
+MS = 1_000_000
+
+
+def moved(cell: Cell, size_bytes: int, memory: str = "Pageable") -> None:
+    with cell.operator("aten::to"), cell.operator("aten::copy_"):
+        cell.copy("HtoD", size_bytes, memory)
+        cell.wait()
+
+
+def makes(source: str | None, *fills: str, between: str = "") -> Cell:
+    cell = Cell(source)
+    for _ in range(4):
+        for name in fills:
+            with cell.operator(name):
+                cell.python(5 * MS)
+        if between:
+            with cell.operator(between):
+                cell.python(MS)
+        moved(cell, 32 << 20)
+        cell.call("aten::add", 30_000, dims=([1 << 23], [1 << 23], []))
+    cell.wait()
+    return cell
+
+
+FILLS = "for _ in range(4):\n    y = x + {made}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "fills"),
+    [
+        (FILLS.format(made="torch.ones(8).to(x.device)"), ("aten::ones",)),
+        (
+            "for _ in range(4):\n    at = torch.arange(8)\n    y = x + at.to(dev)\n",
+            ("aten::arange",),
+        ),
+        (FILLS.format(made="noise(x)"), ("aten::empty", "aten::normal_")),
+        (None, ("aten::randn", "aten::mul")),
+    ],
+)
+def test_what_the_cpu_fills_is_made_on_the_gpu(
+    tmp_path: Path, source: str | None, fills: tuple[str, ...]
+) -> None:
+    cell, fixed = makes(source, *fills), Cell()
+    for _ in range(4):
+        fixed.call("aten::fill_", 9_000)
+        fixed.call("aten::add", 30_000)
+    fixed.wait()
+    change = changes_of(made_on_host, cell.evidence(tmp_path))["make-on-gpu"]
+    assert change.low_ns is not None
+    assert change.low_ns <= 1.25 * fixed.window_ns < cell.window_ns / 20
+    if source and "noise" not in source:
+        assert "device=" in change.code
+        assert agrees(change, source, "x = torch.zeros(8)", "y")
+    else:
+        # other numbers, or not in this cell
+        assert change.code == ""
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # the host has use for it
+        makes(
+            "at = torch.randperm(9)\nrows = data[at]\ny = at.to(dev)", "aten::randperm"
+        ),
+        # what is copied is other than what was filled
+        makes(None, "aten::randperm", between="aten::index"),
+        makes("g = torch.randn(9, generator=g)\ny = z.to(dev)", "aten::index"),
+    ],
+)
+def test_what_the_host_needs_stays_there(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(made_on_host, cell.evidence(tmp_path))
+
+
+ROWS = (
+    "for row in rows:\n    ids = torch.tensor(row).to(dev)\n    out.append(ids * 2)\n"
+)
+
+
+def becomes(source: str | None, count: int = 60, size_bytes: int = 2_048) -> Cell:
+    cell = Cell(source)
+    for number in range(count):
+        cell.python(8_000)
+        cell.views("aten::lift_fresh", "aten::detach_")
+        moved(cell, size_bytes + 8 * (number % 2) * (size_bytes > 2_048))
+        cell.call("aten::mul", 3_000, dims=([256], []))
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize("source", [ROWS, "run(rows)", None])
+def test_lists_become_one_tensor(tmp_path: Path, source: str | None) -> None:
+    cell, fixed = becomes(source), Cell()
+    fixed.python(60 * 8_000)
+    moved(fixed, 60 * 2_048)
+    for _ in range(60):
+        # a view of a row
+        fixed.python(1_000)
+        fixed.call("aten::mul", 3_000)
+    fixed.wait()
+    change = changes_of(lists, cell.evidence(tmp_path))["tensor-once"]
+    assert change.low_ns is not None and change.high_ns is not None
+    assert change.low_ns <= fixed.window_ns < cell.window_ns
+    if source == ROWS:
+        setup = "rows = [[i, 2 * i, 3] for i in range(60)]; out = []"
+        assert agrees(change, ROWS, setup, "out", "ids", "row")
+
+
+def test_lists_of_several_lengths_have_no_edit(tmp_path: Path) -> None:
+    cell = becomes(ROWS, size_bytes=4_096)
+    assert changes_of(lists, cell.evidence(tmp_path))["tensor-once"].code == ""
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        becomes(ROWS, count=5),
+        # each list is what the turn before it gave
+        becomes(
+            "for _ in range(60):\n    t = torch.tensor(ids).to(dev)\n    ids = f(t)\n"
+        ),
+    ],
+)
+def test_other_lists_are_let_be(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(lists, cell.evidence(tmp_path))
+
+
+def pinned(source: str | None, waits: bool = True, fills: bool = False) -> Cell:
+    cell = Cell(source)
+    for _ in range(20):
+        if fills:
+            with cell.operator("aten::copy_"):
+                cell.python(100_000)
+        with cell.operator("aten::copy_"):
+            cell.copy("HtoD", 4 << 20, "Pinned")
+            if waits:
+                cell.wait()
+        for _ in range(6):
+            cell.call("aten::add", 6_000, dims=([1 << 20], [1 << 20], []))
+    cell.wait()
+    return cell
+
+
+PARTS = "for part in parts:\n    place.copy_(part)\n    t = t + place\n"
+
+
+@pytest.mark.parametrize(
+    "source", [PARTS, PARTS.replace("copy_(part)", "copy_(part, )")]
+)
+def test_copies_from_pinned_memory_need_no_wait(tmp_path: Path, source: str) -> None:
+    cell, fixed = pinned(source), pinned(None, waits=False)
+    change = changes_of(pinned_waits, cell.evidence(tmp_path))["non-blocking"]
+    assert holds(change, fixed)
+    assert "copy_(part, non_blocking=True)" in change.code
+    setup = "parts = [torch.ones(4), torch.zeros(4)]; place = t = torch.ones(4)"
+    assert agrees(change, source, setup, "t", "place")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        pinned(PARTS, waits=False),
+        # the memory is written again, as the trace or the source tells
+        pinned(None, fills=True),
+        pinned("for b in data:\n    s[:] = b\n    x = s.to(dev)\n"),
+    ],
+)
+def test_a_buffer_filled_again_needs_its_wait(tmp_path: Path, cell: Cell) -> None:
+    assert not changes_of(pinned_waits, cell.evidence(tmp_path))
+
+
+def in_turns(source: str | None, count: int = 8) -> Cell:
+    cell = Cell(source)
+    for _ in range(count):
+        with cell.operator("aten::to"), cell.operator("aten::copy_"):
+            cell.copy("HtoD", 50 << 20, "Pinned")
+        cell.call("aten::mm", 900_000, dims=([4096, 4096], [4096, 4096]))
+    cell.wait()
+    return cell
+
+
+AHEAD = (
+    "for batch in batches:\n    x = batch.to(dev, non_blocking=True)\n"
+    "    out.append(x * 2)\n"
+)
+
+
+@pytest.mark.parametrize("source", [AHEAD, None])
+def test_the_next_batch_is_copied_meanwhile(tmp_path: Path, source: str | None) -> None:
+    change = changes_of(prefetch, in_turns(source).evidence(tmp_path))["prefetch"]
+    # the first copy, and then the longer of both each turn
+    expected_ns = (50 << 20) / 50 + 7 * (50 << 20) / 50 + 900_000
+    assert change.time_ns is not None
+    assert change.time_ns == pytest.approx(expected_ns, rel=0.1)
+    if source:
+        compile(change.code, "cell", "exec")
+        assert "for batch, x in copied_ahead(batches):" in change.code
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_batch_has_no_next_one(tmp_path: Path, count: int) -> None:
+    assert not changes_of(prefetch, in_turns(AHEAD, count).evidence(tmp_path))
