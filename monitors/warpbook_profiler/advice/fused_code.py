@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from zlib import crc32
 
 from warpbook_profiler.advice.cell_code import SIMPLE, Block, Call, CellCode, blocks
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
@@ -191,12 +192,26 @@ def as_function(code: CellCode, expression: ast.expr, decorator: str, name: str)
         return ""
     edit = SourceEdit(code)
     edit.module(decorator.split(".")[0])
-    name = edit.free_name(name)
-    edit.at_start(
-        f"@{decorator}\ndef {name}({arguments}):\n    return {edit.text(expression)}\n"
-    )
+    lines = [f"    return {edit.text(expression)}"]
+    name = _defined(edit, name, arguments, lines, decorator)
     edit.replace(expression, f"{name}({arguments})")
     return edit.source()
+
+
+def _defined(
+    edit: SourceEdit, name: str, parameters: str, body: list[str], decorator: str
+) -> str:
+    """Write a function that is compiled once, however often the cell runs.
+
+    Returns:
+        its name, which no other body has.
+    """
+    lines = "\n".join([f"({parameters}):", *body])
+    name = edit.free_name(f"{name}_{crc32(lines.encode()) & 0xFFFF:04x}")
+    head = [f'if "{name}" not in globals():', f"    @{decorator}"]
+    text = [f"    {line}" for line in f"def {name}{lines}".splitlines()]
+    edit.at_start("\n".join([*head, *text]))
+    return name
 
 
 def _of_statements(code: CellCode, place: _Place, decorator: str) -> str:
@@ -215,12 +230,12 @@ def _of_statements(code: CellCode, place: _Place, decorator: str) -> str:
         return ""
     edit = SourceEdit(code)
     edit.module(decorator.split(".")[0])
-    name = edit.free_name("fused")
-    lines = [f"@{decorator}", f"def {name}({parameters}):"]
+    lines = []
     for statement, target in zip(place.statements, targets, strict=True):
         if isinstance(statement, ast.Assign):
             lines.append(f"    {target} = {edit.text(statement.value)}")
-    edit.at_start("\n".join([*lines, f"    return {results}", ""]))
+    lines.append(f"    return {results}")
+    name = _defined(edit, "fused", parameters, lines, decorator)
     first, *others = place.statements
     edit.replace(first, f"{results} = {name}({parameters})")
     for statement in others:

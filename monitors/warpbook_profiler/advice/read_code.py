@@ -27,15 +27,15 @@ def gathered(code: CellCode, read: Call | None) -> str:
     for statement in ast.walk(loop):
         match statement:
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
-                begins = _begins(code, name, loop)
+                first = begins(code, name, loop)
                 if not _is_scaled(value, read.node) or uses(loop, name) != 1:
                     continue
-                if isinstance(begins, float):
+                if isinstance(first, float):
                     # as exactly as Python adds its numbers
                     edit.replace(read.node, f"{result}.double()")
                     edit.after(loop, f"{name} = float({name})")
                     return edit.source()
-                if isinstance(begins, int):
+                if isinstance(first, int):
                     edit.replace(read.node, result)
                     number = f"{edit.torch}.as_tensor({name}).item()"
                     edit.after(loop, f"{name} = {number}")
@@ -46,7 +46,7 @@ def gathered(code: CellCode, read: Call | None) -> str:
                     args=[only],
                 )
             ):
-                is_new = _begins(code, name, loop) == []
+                is_new = begins(code, name, loop) == []
                 if only is read.node and is_new and uses(loop, name) == 1:
                     # a copy: the loop may write the next result to the same memory
                     edit.replace(read.node, f"{result}.reshape(1).clone()")
@@ -92,7 +92,7 @@ def _is_scaled(value: ast.expr, read: ast.expr) -> bool:
     return value is read
 
 
-def _begins(code: CellCode, name: str, loop: ast.For) -> object:
+def begins(code: CellCode, name: str, loop: ast.For) -> object:
     """Return what a name is set to before a loop, in its block: a number, or `[]`."""
     for block in blocks(code.tree):
         if loop not in block.statements:

@@ -10,7 +10,7 @@ import ast
 import builtins
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from warpbook_profiler.advice.cell_code import CellCode, blocks
@@ -93,6 +93,18 @@ class SourceEdit:
         """Write another expression or statement in a node's place."""
         self._is_sure &= node not in self._in_strings
         self._splice(self._start(node), self._end(node), text)
+
+    def arguments(self, call: ast.Call, given: Mapping[str, str]) -> None:
+        """Give a call these arguments by name, in place of those that it has."""
+        left = dict(given)
+        for keyword in call.keywords:
+            if keyword.arg in left:
+                self.replace(keyword.value, left.pop(keyword.arg))
+        ends = [*call.args, *(keyword.value for keyword in call.keywords)]
+        self._is_sure &= bool(ends)
+        if left and ends:
+            end = max(map(self._end, ends))
+            self._splice(end, end, "".join(f", {key}={left[key]}" for key in left))
 
     def before(self, statement: ast.stmt, text: str) -> None:
         """Write lines before a statement, in its block."""

@@ -67,7 +67,7 @@ def test_an_edit_computes_what_its_cell_does(name: str, change: str) -> None:
     assert code
     before = run(setup, cell.slow.strip())
     # what the compiler makes of it is seen on a GPU
-    after = run(setup, code.replace("@torch.compile\n", ""))
+    after = run(setup, code.replace("    @torch.compile\n", ""))
     assert before.keys() & after.keys()
     assert not differences(before, after, change)
     torch.set_float32_matmul_precision("highest")

@@ -33,10 +33,8 @@ def test_a_chain_of_cupy_within_an_expression() -> None:
     source = "%%gpuprof\ny = cupy.sqrt(a + 1) * 2"
     fused = cupy_code(CellCode(source), ["add", "sqrt"])
     assert fused is not None
-    assert fused.code == (
-        "%%gpuprof\n@cupy.fuse()\ndef fused(a):\n"
-        "    return cupy.sqrt(a + 1)\ny = fused(a) * 2"
-    )
+    assert "    @cupy.fuse()\n    def fused_" in fused.code
+    assert "(a):\n        return cupy.sqrt(a + 1)\ny = fused_" in fused.code
 
 
 @pytest.mark.parametrize(
@@ -59,8 +57,9 @@ def test_what_jax_can_not_surely_compile_is_not_written(source: str | None) -> N
     assert jax_code(CellCode(source)) is None
 
 
-def test_a_name_that_the_cell_has_is_not_taken() -> None:
+def test_what_jax_compiles_has_a_name_of_its_own() -> None:
     fused = jax_code(CellCode("for step in range(9):\n    x = jnp.tanh(x) * 2"))
     assert fused is not None
-    assert fused.code.startswith("import jax\n@jax.jit\ndef step_(x):\n")
-    assert fused.code.endswith("    x = step_(x)")
+    assert fused.code.startswith("import jax\nif")
+    assert "    @jax.jit\n    def step_" in fused.code
+    assert "    x = step_" in fused.code

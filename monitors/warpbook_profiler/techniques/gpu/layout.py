@@ -6,6 +6,7 @@ makes copies in the other layout, each time.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import re
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from warpbook_monitors import units
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import sizes
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent
@@ -83,6 +85,7 @@ def layout(evidence: Evidence) -> Iterator[Proposal]:
         reason="All layers in between must keep channels_last.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
+        code=_channels_last(evidence),
     )
 
 
@@ -120,7 +123,34 @@ def _of_each_channel(evidence: Evidence) -> Iterator[Proposal]:
         reason="How fast cuDNN's kernel is depends on its shapes.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
+        code=_channels_last(evidence),
     )
+
+
+def _channels_last(evidence: Evidence) -> str:
+    """Write that the cell's model is in channels_last, and its images, if it is sure.
+
+    A model whose layers are in it makes its input so, too, each time.
+    """
+    code, operators = evidence.code, evidence.operators
+    call = code.model_call()
+    if call is None or call.name in bound_names(code.tree):
+        return ""
+    edit = SourceEdit(code)
+    layout = f"memory_format={edit.torch}.channels_last"
+    edit.at_start(f"{call.name}.to({layout})")
+    first = operators.launching[:1]
+    dims = operators.operands(int(first[0])).dims[:1] if len(first) else ()
+    images = call.node.args[0]
+    is_first = len(first) and _CONVOLUTION.match(operators.name(int(first[0])))
+    if is_first and list(map(len, dims)) == [4] and isinstance(images, ast.Name):
+        if images.id not in bound_names(code.tree) and len(call.node.args) == 1:
+            name = edit.free_name(f"{images.id}_last")
+            edit.at_start(f"{name} = {images.id}.to({layout})")
+            for other in code.calls(call.name):
+                if [ast.unparse(one) for one in other.node.args] == [images.id]:
+                    edit.replace(other.node.args[0], name)
+    return edit.source()
 
 
 def _named(evidence: Evidence, fits_name: Callable[[str], object]) -> Bools:

@@ -16,8 +16,11 @@ from typing import ClassVar
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import SIMPLE, CellCode, blocks
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.fused_code import compiled_model
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.read_code import uses
 from warpbook_profiler.advice.repeated_work import period_of
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
@@ -139,6 +142,42 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         reason=reason
         or "The shapes must stay the same, and what is read keeps its memory.",
         line=evidence.line_at(int(operators.table.start_ns[0])),
+        code=_compiled(evidence.code),
+    )
+
+
+def _compiled(code: CellCode) -> str:
+    """Write that each call of the cell's model is a graph.
+
+    Returns:
+        Nothing where a result outlives the next call, which writes to its memory.
+    """
+    call = code.model_call()
+    if call is None:
+        return ""
+    made = [
+        statement
+        for block in blocks(code.tree)
+        for statement in block.statements
+        if isinstance(statement, SIMPLE)
+        and any(other.node in ast.walk(statement) for other in code.calls(call.name))
+    ]
+    for statement in made:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                if uses(value, name):
+                    return ""
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append"))):
+                return ""
+            case ast.Expr() | ast.AugAssign():
+                pass
+            case _:
+                return ""
+    kept = (ast.ListComp, ast.GeneratorExp, ast.Dict, ast.List, ast.Lambda)
+    if any(isinstance(part, kept) for one in made for part in ast.walk(one)):
+        return ""
+    return compiled_model(
+        code, call, f'torch.compile({call.name}, mode="reduce-overhead")'
     )
 
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
@@ -69,7 +71,18 @@ def _proposal(
             "and their start takes time once."
         ),
         line=call.line if call else evidence.line_at(int(spans.start_ns[0])),
+        code=_with_workers(evidence.code, call, has_workers),
     )
+
+
+def _with_workers(code: CellCode, call: Call | None, has_workers: bool) -> str:
+    """Write the cell's own DataLoader with workers, or with more of them."""
+    if call is None or len(code.calls("DataLoader")) != 1:
+        return ""
+    edit = SourceEdit(code)
+    given = {"num_workers": "8" if has_workers else "4"}
+    edit.arguments(call.node, {**given, "persistent_workers": "True"})
+    return edit.source()
 
 
 def _spans(annotations: Columns, name: str) -> Columns:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, counted
@@ -92,7 +94,33 @@ def optimizer(evidence: Evidence) -> Iterator[Proposal]:
         ),
         operator=f"{name}.step",
         line=evidence.code.first_line("step"),
+        code=_at_once_in(evidence.code, name, option),
     )
+
+
+def _at_once_in(code: CellCode, name: str, option: str) -> str:
+    """Write an optimizer that the cell makes, or has, with the option."""
+    edit, made = SourceEdit(code), code.calls(name)
+    if made:
+        key, value = option.split("=")
+        other = {"fused": "foreach", "foreach": "fused"}[key]
+        for call in made:
+            given = {key: value}
+            if any(one.arg == other for one in call.node.keywords):
+                given[other] = "None"
+            edit.arguments(call.node, given)
+        return edit.source()
+    # `scaler.step(optimizer)` has another receiver, and an argument
+    stepped = {c.receiver for c in code.calls("step") if not c.node.args}
+    if len(stepped) != 1 or not stepped.isdisjoint(bound_names(code.tree)):
+        return ""
+    # a step that counts on the host knows this way, too
+    group, optimizer = edit.free_name("group"), stepped.pop()
+    edit.at_start(
+        f"for {group} in {optimizer}.param_groups:\n"
+        f"    {group}.update(foreach=True, fused=False)"
+    )
+    return edit.source()
 
 
 def _steps(evidence: Evidence) -> tuple[Columns, str]:

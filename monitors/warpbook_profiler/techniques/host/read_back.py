@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, rate, size
-from warpbook_profiler.advice.cell_code import Call, CellCode
+from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.host_flow import round_trips
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.read_code import begins, uses
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Bools, Category, Int64s
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
@@ -77,6 +79,7 @@ def _pinned(
         ),
         operator=evidence.operators.name(int(reads[0])),
         line=line,
+        code=_without_waits(evidence.code, read),
     )
 
 
@@ -93,6 +96,7 @@ def _stacked(
     waits = evidence.waits_within(reads)
     waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
     sizes_bytes = evidence.gpu.size_bytes[copies]
+    is_of_one_size = bool((sizes_bytes == sizes_bytes[0]).all())
     return Proposal(
         name="stack-results",
         title="Keep the results on the GPU, and copy them at once after the loop.",
@@ -104,6 +108,8 @@ def _stacked(
         ways=ways,
         operator=operators.name(int(removed[0])),
         line=line,
+        code=_copied_before(evidence.code, read)
+        or (_copied_after(evidence.code, read) if is_of_one_size else ""),
     )
 
 
@@ -148,6 +154,105 @@ def _is_read(call: Call) -> bool:
     given = [*call.node.args, *(keyword.value for keyword in call.node.keywords)]
     names_cpu = any("cpu" in ast.unparse(value) for value in given)
     return bool(call.receiver) and (call.name != "to" or names_cpu)
+
+
+def _gathering(code: CellCode, read: Call) -> ast.stmt | None:
+    """Return the loop that appends what is read, or a comprehension's statement."""
+    for block in blocks(code.tree):
+        for statement in block.statements:
+            match statement:
+                case ast.Assign(value=ast.ListComp(elt=value)) if value is read.node:
+                    return statement
+                case ast.For():
+                    loop = statement
+                    for inner in loop.body:
+                        match inner:
+                            case ast.Expr(
+                                value=ast.Call(
+                                    func=ast.Attribute(attr="append"), args=[value]
+                                )
+                            ) if value is read.node:
+                                return loop
+    return None
+
+
+def _without_waits(code: CellCode, read: Call | None) -> str:
+    """Write that results go to memory that torch pins, and are waited for at once."""
+    if read is None or read.name != "cpu" or read.node.args:
+        return ""
+    statement, function = _gathering(code, read), read.node.func
+    if statement is None or not isinstance(function, ast.Attribute):
+        return ""
+    edit = SourceEdit(code)
+    copied = f'{edit.operand(function.value)}.to("cpu", non_blocking=True)'
+    edit.replace(read.node, copied)
+    edit.after(statement, f"{edit.torch}.cuda.synchronize()")
+    return edit.source()
+
+
+def _copied_before(code: CellCode, read: Call | None) -> str:
+    """Write that rows of a tensor which stays the same are copied in one, before."""
+    if read is None or read.name != "cpu" or read.node.args:
+        return ""
+    function = read.node.func
+    match function:
+        case ast.Attribute(
+            value=ast.Subscript(value=ast.Name(id=name), slice=ast.Name(id=index))
+        ) if name not in bound_names(code.tree):
+            pass
+        case _:
+            return ""
+    in_place = f"{name}." in code.source and "_(" in code.source
+    stored = any(
+        isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Store)
+        and ast.unparse(node.value) == name
+        for node in ast.walk(code.tree)
+    )
+    if in_place or stored or not read.in_loop:
+        return ""
+    edit = SourceEdit(code)
+    copied = edit.free_name(f"{name}_on_host")
+    edit.at_start(f"{copied} = {name}.cpu()")
+    edit.replace(read.node, f"{copied}[{index}]")
+    return edit.source()
+
+
+def _copied_after(code: CellCode, read: Call | None) -> str:
+    """Write that results of one size are kept, and copied in one after the loop."""
+    if read is None or read.name != "cpu" or read.node.args:
+        return ""
+    statement, function = _gathering(code, read), read.node.func
+    if not isinstance(function, ast.Attribute):
+        return ""
+    edit = SourceEdit(code)
+    result = f"{edit.operand(function.value)}.detach().clone()"
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            edit.replace(read.node, result)
+        case ast.For(body=body):
+            appended = [
+                one.value.func.value.id
+                for one in body
+                if isinstance(one, ast.Expr)
+                and isinstance(one.value, ast.Call)
+                and isinstance(one.value.func, ast.Attribute)
+                and isinstance(one.value.func.value, ast.Name)
+                and read.node in one.value.args
+            ]
+            if len(appended) != 1 or begins(code, appended[0], statement) != []:
+                return ""
+            (name,) = appended
+            if uses(statement, name) != 1:
+                return ""
+            edit.replace(read.node, result)
+        case _:
+            return ""
+    edit.after(
+        statement,
+        f"{name} = list({edit.torch}.stack({name}).cpu().unbind()) if {name} else []",
+    )
+    return edit.source()
 
 
 TECHNIQUE = Technique(
