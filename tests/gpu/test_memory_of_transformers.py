@@ -133,8 +133,8 @@ def say(what: str, name: str, computed: int, measured: int) -> float:
 def step(module: Any, ids: torch.Tensor) -> None:
     """Forward and backward pass; the logits are held, as a caller does."""
     logits = module(input_ids=ids, use_cache=False).logits
-    wide = logits.view(-1, logits.shape[-1]).float()
-    F.cross_entropy(wide, ids.flatten()).backward()
+    rows = logits.view(-1, logits.shape[-1])
+    F.cross_entropy(rows.float(), ids.flatten()).backward()
 
 
 @pytest.mark.parametrize("precision", ["bf16", "mixed"])
@@ -199,7 +199,9 @@ def test_a_prompt_and_its_cache(name: str) -> None:
             filled = module(input_ids=ids, use_cache=True, logits_to_keep=1)
             filled = filled.past_key_values
             torch.cuda.synchronize()
-    peak = torch.cuda.max_memory_allocated() - before
+        peak = torch.cuda.max_memory_allocated() - before
+        # until the next token a window is a view of the prompt
+        module(input_ids=ids[:, :1], past_key_values=filled)
     cached = torch.cuda.memory_allocated() - empty
     needed = stage.needed
     ratios = [
@@ -216,29 +218,30 @@ def test_a_prompt_and_its_cache(name: str) -> None:
     assert ratios == pytest.approx([1] * len(ratios), abs=TOLERANCE)
 
 
+def captured(module: Any, ids: torch.Tensor) -> int:
+    """Capture a pass, and return the most that it had at once."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    allocated, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    free, _ = torch.cuda.mem_get_info()
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        module(input_ids=ids, use_cache=True).logits.float()
+    taken = free - torch.cuda.mem_get_info()[0]
+    pool = torch.cuda.memory_reserved() - reserved
+    print(f"\npool {units.size(pool)}, of the device {units.size(taken)}")
+    return torch.cuda.max_memory_allocated() - allocated
+
+
 @pytest.mark.parametrize("name", ["Llama 3 8B, 4 layers", "Qwen3 30B A3B, 4 layers"])
 def test_the_pool_of_a_graph(name: str) -> None:
     """A pass of one token of each sequence, as decoding has it beside its cache."""
-    batch = 256
     module, model = made(name)
-    plan = Plan(batch=batch, inference=True, graphs=True, fused_norms=False)
+    plan = Plan(batch=256, inference=True, graphs=True, fused_norms=False)
     [stage] = stage_memories(model, plan)
-    ids = torch.randint(0, 1000, (batch, 1), device="cuda")
-    graph, free = torch.cuda.CUDAGraph(), torch.cuda.mem_get_info
+    ids = torch.randint(0, 1000, (plan.batch, 1), device="cuda")
     with torch.no_grad():
-        for _ in range(3):
-            logits = module(input_ids=ids, use_cache=True).logits.float()
-        del logits
-        gc.collect()
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-        empty, of_driver = torch.cuda.memory_allocated(), free()[0]
-        reserved = torch.cuda.memory_reserved()
-        with torch.cuda.graph(graph):
-            logits = module(input_ids=ids, use_cache=True).logits.float()
-        peak = torch.cuda.max_memory_allocated() - empty
-    taken = torch.cuda.memory_reserved() - reserved
-    print(f"pool {units.size(taken)}, of the driver {of_driver - free()[0]:,} bytes")
+        module(input_ids=ids, use_cache=True)
+        # the first one has what cuBLAS keeps for the stream of captures
+        _, peak = (captured(module, ids) for _ in range(2))
     ratio = say("graph of a step", name, stage.needed["CUDA graphs"], peak)
-    assert logits.numel()
     assert ratio == pytest.approx(1, abs=TOLERANCE)
