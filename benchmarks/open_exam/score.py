@@ -39,14 +39,7 @@ class Score(NamedTuple):
 
 
 def scores(answers: Facts, truth: Facts) -> Iterator[Score]:
-    """Compare what is said of each trace with the truth, by each criterion.
-
-    Raises:
-        ValueError: an answer is of no trace.
-    """
-    unknown = set(answers["traces"]) - set(truth["traces"])
-    if unknown:
-        raise ValueError(f"no such trace: {', '.join(sorted(unknown)[:5])}")
+    """Compare what is said of each trace with the truth, by each criterion."""
     papers = [
         (truth["cells"][trace["cell"]], trace, answers["traces"].get(name) or {})
         for name, trace in truth["traces"].items()
@@ -169,6 +162,16 @@ CRITERIA: dict[str, _Judge] = {
 }
 
 
+def unseen(truth: Facts) -> Facts:
+    """Leave out the cells that shaped a tool which takes part."""
+    traces = {
+        name: trace
+        for name, trace in truth["traces"].items()
+        if truth["cells"][trace["cell"]]["unseen"]
+    }
+    return {**truth, "traces": traces}
+
+
 def table(answers: Sequence[Facts], truth: Facts) -> str:
     """Write the scores of all side by side, in Markdown."""
     columns = [list(scores(answer, truth)) for answer in answers]
@@ -199,7 +202,10 @@ def main(paths: Sequence[str]) -> int:
         return 2
     try:
         *answers, truth = (json.loads(Path(path).read_bytes()) for path in paths)
-        print(table(answers, truth))
+        for words, part in (("All", truth), ("Unseen", unseen(truth))):
+            if part["traces"]:
+                print(f"{words}: {len(part['traces'])} traces\n")
+                print(table(answers, part), end="\n\n")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         print(f"can't be scored: {error!r}", file=sys.stderr)
         return 2
