@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +59,7 @@ Mark = bool | float | None
 _Judge = Callable[[Facts, Facts, Facts], Iterator[Mark]]
 
 
-def decided_by(kinds: Sequence[str]) -> str | None:
+def decided_by(kinds: Iterable[str]) -> str | None:
     """Tell whether GPU or host decides the time; None where these causes differ."""
     if set(kinds) <= GPU:
         return "GPU"
@@ -71,11 +71,17 @@ def error_of(said_ms: float, measured_ms: float) -> float:
     return max(said_ms / measured_ms, measured_ms / said_ms) - 1
 
 
-def holds(low_ms: float | None, high_ms: float | None, times_ms: Facts) -> bool:
+def holds(
+    low_ms: float | None, high_ms: float | None, least_ms: float, most_ms: float
+) -> bool:
     """Tell whether a range meets that of the measured times; None is no end."""
-    over = low_ms is not None and low_ms > times_ms["most_ms"]
-    under = high_ms is not None and high_ms < times_ms["least_ms"]
+    over = low_ms is not None and low_ms > most_ms
+    under = high_ms is not None and high_ms < least_ms
     return not over and not under
+
+
+def _ends(times: Facts) -> tuple[float, float]:
+    return times["least_ms"], times["most_ms"]
 
 
 def _who(cell: Facts, trace: Facts, answer: Facts) -> Iterator[Mark]:
@@ -100,7 +106,7 @@ def _bare(cell: Facts, trace: Facts, answer: Facts) -> Iterator[Mark]:
 def _bare_range(cell: Facts, trace: Facts, answer: Facts) -> Iterator[Mark]:
     if decided_by(cell["kinds"]) == "host":
         ends = answer.get("low_ms"), answer.get("high_ms")
-        yield None if None in ends else holds(*ends, trace["before"])
+        yield None if None in ends else holds(*ends, *_ends(trace["before"]))
 
 
 def _named(cell: Facts, trace: Facts, answer: Facts) -> Iterator[Mark]:
@@ -131,7 +137,7 @@ def _range(cell: Facts, trace: Facts, answer: Facts) -> Iterator[Mark]:
         change = _made(cell, answer)
         high = change.get("high_ms") if cell["judged"] == "prediction" else None
         ends = change.get("low_ms"), high
-        yield None if ends == (None, None) else holds(*ends, trace["fixed"])
+        yield None if ends == (None, None) else holds(*ends, *_ends(trace["fixed"]))
 
 
 def _no_gain(cell: Facts, trace: Facts, answer: Facts) -> Iterator[Mark]:
@@ -202,6 +208,9 @@ def main(paths: Sequence[str]) -> int:
         return 2
     try:
         *answers, truth = (json.loads(Path(path).read_bytes()) for path in paths)
+        names = {name for answer in answers for name in answer["traces"]}
+        if unknown := names - set(truth["traces"]):
+            raise ValueError(f"no such trace: {min(unknown)}")
         for words, part in (("All", truth), ("Unseen", unseen(truth))):
             if part["traces"]:
                 print(f"{words}: {len(part['traces'])} traces\n")

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from benchmarks.open_exam.score import FIRST, GAIN, NEAR, decided_by, error_of, holds
 from tests.gpu.exam.loading import Cell
 from tests.gpu.exam.results import (
     AS_FAST,
@@ -17,14 +18,8 @@ from tests.gpu.exam.results import (
     Times,
 )
 
-#: a prediction is good within this factor
-NEAR = 1.25
-#: more than this many times as fast is the promise of a gain
-GAIN = 1.1
 #: of the time that the expert's change saves, an applied one saves as much
 GAINED = 0.8
-#: a change must be among so many
-FIRST = 2
 
 
 @dataclass(frozen=True)
@@ -167,8 +162,7 @@ def _predictions(ran: _Pairs) -> list[tuple[str, float]]:
             cell.name,
             math.inf
             if change.time_ms is None
-            else max(change.time_ms / fixed.median_ms, fixed.median_ms / change.time_ms)
-            - 1,
+            else error_of(change.time_ms, fixed.median_ms),
         )
         for cell, change, fixed in _promised(ran)
         if cell.judged == "prediction"
@@ -184,7 +178,10 @@ def _within(errors: list[tuple[str, float]], near: float) -> _Answers:
 def _ranges(ran: _Pairs) -> _Answers:
     """Judge what is told around numbers, and instead of them."""
     return [
-        (cell.name, change.low_ms <= fixed.most_ms and fixed.least_ms <= change.high_ms)
+        (
+            cell.name,
+            holds(change.low_ms, change.high_ms, fixed.least_ms, fixed.most_ms),
+        )
         for cell, change, fixed in _promised(ran)
         if cell.judged == "prediction"
         and change.low_ms is not None
@@ -195,7 +192,7 @@ def _ranges(ran: _Pairs) -> _Answers:
 def _bounds(ran: _Pairs) -> _Answers:
     """Judge the low ends that are told where new code decides afterwards."""
     return [
-        (cell.name, change.low_ms <= fixed.most_ms)
+        (cell.name, holds(change.low_ms, None, fixed.least_ms, fixed.most_ms))
         for cell, change, fixed in _promised(ran)
         if change.low_ms is not None
         and (cell.judged == "bound" or change.high_ms is None)
@@ -230,7 +227,7 @@ def _bare_errors(ran: _Pairs) -> list[tuple[str, float]]:
     errors = []
     for cell, result in ran:
         first = _estimated(result)
-        if cell.decided_by != "GPU" or first is None or first.bare_ms is None:
+        if decided_by(cell.kinds) != "GPU" or first is None or first.bare_ms is None:
             continue
         if result.before is not None:
             error = abs(first.bare_ms / result.before.median_ms - 1)
@@ -243,7 +240,7 @@ def _host_ranges(ran: _Pairs) -> _Answers:
     answers = []
     for cell, result in ran:
         first = _estimated(result)
-        if cell.decided_by != "host" or first is None or result.before is None:
+        if decided_by(cell.kinds) != "host" or first is None or result.before is None:
             continue
         if first.bare_low_ms is None or first.bare_high_ms is None:
             continue

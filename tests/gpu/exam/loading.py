@@ -16,9 +16,6 @@ FOLDER = Path(__file__).parent / "cells"
 #: what is asked of a change's time: "prediction": the GPU decides it; "bound": new code
 #: of the host decides; "no gain": the change gains nothing
 Judged = Literal["prediction", "bound", "no gain"]
-#: verdicts of cells whose time the GPU decides, and of those where the host does
-GPU_KINDS = frozenset({"compute-bound", "memory-bound", "transfer-bound"})
-HOST_KINDS = frozenset({"launch-bound", "sync-bound", "host-bound"})
 
 
 class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -50,14 +47,6 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def source(self) -> str:
         """Give the cell as it is executed: it ends when the GPU's work does."""
         return f"{self.slow.strip()}\ntorch.cuda.synchronize()"
-
-    @property
-    def decided_by(self) -> Literal["GPU", "host"] | None:
-        """Tell what decides the cell's time; None where experts accept either."""
-        kinds = set(self.kinds)
-        if kinds <= GPU_KINDS:
-            return "GPU"
-        return "host" if kinds <= HOST_KINDS else None
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
