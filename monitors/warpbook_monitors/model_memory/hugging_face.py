@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import repeat
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -221,9 +221,19 @@ def model_of_config(fields: dict[str, Any]) -> Model:
             f"`model_type` {bounded(repr(kind), 40)} is none of "
             f"{', '.join(sorted(_ARCHITECTURES))}; describe the model by its blocks"
         )
-    # null is the default, as in Transformers
-    given = {key: value for key, value in fields.items() if value is not None}
-    config = msgspec.convert(given, _ARCHITECTURES[kind])
+    configured = _ARCHITECTURES[kind]
+    # null is the default, as in Transformers, but where it has a meaning
+    takes_null = {
+        field.name
+        for field in msgspec.structs.fields(configured)
+        if type(None) in get_args(field.type)
+    }
+    given = {
+        key: value
+        for key, value in fields.items()
+        if value is not None or key in takes_null
+    }
+    config = msgspec.convert(given, configured)
     name = bounded(config.name or config.name_or_path or kind)
     source = bounded(config.source, 300) or f"config.json of {kind}"
     return Model(name, source, stored_as=config.stored_as, **config.fields())

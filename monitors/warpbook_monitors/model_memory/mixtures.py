@@ -28,7 +28,7 @@ class DeepSeek(DecoderConfig, kw_only=True):
     n_shared_experts: NoneOrMore = 0
     first_k_dense_replace: NoneOrMore = 0
     kv_lora_rank: Size = 512
-    q_lora_rank: NoneOrMore = 0
+    q_lora_rank: NoneOrMore | None = 1536
     qk_nope_head_dim: Few = 128
     qk_rope_head_dim: Few = 64
     v_head_dim: Few = 128
@@ -36,7 +36,8 @@ class DeepSeek(DecoderConfig, kw_only=True):
     def layers(self) -> Iterator[tuple[str, tuple[AnyLayer, ...]]]:
         hidden, norm = self.hidden_size, Norm(self.hidden_size)
         attention = LatentAttention(
-            *(hidden, self.num_attention_heads, self.q_lora_rank, self.kv_lora_rank),
+            *(hidden, self.num_attention_heads),
+            *(self.q_lora_rank or 0, self.kv_lora_rank),
             *(self.qk_nope_head_dim, self.qk_rope_head_dim, self.v_head_dim),
             bias=self.attention_bias,
         )

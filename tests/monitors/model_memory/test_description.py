@@ -79,6 +79,20 @@ CONFIGS = {
         "num_hidden_layers": 28,
         "vocab_size": 152064,
     },
+    "deepseek-v2-lite": {
+        "model_type": "deepseek_v2",
+        "hidden_size": 2048,
+        "intermediate_size": 10944,
+        "moe_intermediate_size": 1408,
+        "num_attention_heads": 16,
+        "num_hidden_layers": 27,
+        "n_routed_experts": 64,
+        "n_shared_experts": 2,
+        "num_experts_per_tok": 6,
+        "first_k_dense_replace": 1,
+        "q_lora_rank": None,
+        "vocab_size": 102400,
+    },
 }
 
 
