@@ -885,7 +885,9 @@ export interface KernelRow {
   readonly share_ratio: number;
 }
 
-/** All kernels with the same limit; communication is left out. */
+/**
+ * All kernels with the same limit, as near to it; communication is left out.
+ */
 export interface KernelWork {
   readonly bound: string;
   readonly time_ns: number;
@@ -895,6 +897,8 @@ export interface KernelWork {
   readonly multiprocessors: number | null;
   readonly multiprocessors_used: number | null;
   readonly kinds: number | null;
+  readonly far:
+    'few blocks' | 'few warps' | 'last round' | 'short' | 'untold' | null;
 }
 
 /** Answer of `GET .../api/v1/labs/LAB/cards`: the newest first. */

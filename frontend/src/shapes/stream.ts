@@ -314,11 +314,13 @@ export const isKernelWork: Shape<types.KernelWork> = check.record<types.KernelWo
   multiprocessors: check.optional(check.whole),
   multiprocessors_used: check.optional(check.number),
   kinds: check.optional(check.whole),
+  far: check.optional(check.text),
 }, {
   of_measured: null,
   multiprocessors: null,
   multiprocessors_used: null,
   kinds: null,
+  far: null,
 });
 
 export const isLaunchTimes: Shape<types.LaunchTimes> = check.record<types.LaunchTimes>({

@@ -1,19 +1,26 @@
-"""What the launch of somebody's own kernel tells: one of Triton, Numba or CUDA C++.
+"""What a launch tells: what somebody's own kernel is, and why one is slow.
 
 A kernel that passes over arrays once holds what it reads in registers, needs next to no
 shared memory, and is over when as much has been moved. A product of tiles in Triton
 stages its operands in much shared memory and adds up in many registers. What is
 neither, a loop in each thread or a grid that strides, stays unknown.
+
+A kernel that stays far below its GPU's ceilings is short, leaves multiprocessors
+without blocks, ends with a round that few blocks fill, or holds too few warps to hide
+its waits; else its launch does not tell why.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
 from warpbook_profiler.events.columns import KernelShape
 from warpbook_profiler.events.run import GpuLimits
+from warpbook_profiler.facts.kernels import resident, uses_tensor_cores
 from warpbook_profiler.model.ceilings import ceilings
+from warpbook_profiler.model.figures import Slowness
 
 #: a reduction among the warps of a block needs no more
 _LITTLE_SHARED_BYTES = 2048
@@ -24,6 +31,12 @@ _LEAST_BLOCKS_PER_SM = 2
 _TILES_SHARED_BYTES, _TILES_REGISTERS = 24 << 10, 64
 #: what people call products that they write in Triton, whose kernels are plain names
 _TILES = re.compile(r"\w*(matmul|gemm|attn|attention|flash|mha)\w*$")
+#: beginning and ending take a few microseconds
+_SHORT_NS = 10_000
+#: of all rounds of blocks, what is filled, below which the last one costs too much
+_FILLED = 0.8
+#: of a multiprocessor's warps, below which waits for memory show
+_FEW_WARPS = 0.25
 
 
 class Launched(NamedTuple):
@@ -69,3 +82,24 @@ def computes_tiles(kernel: Launched) -> bool:
         and shape.shared_memory_bytes >= _TILES_SHARED_BYTES
         and shape.registers_per_thread >= _TILES_REGISTERS
     )
+
+
+def slowness(kernel: Launched) -> Slowness:
+    """Tell why a kernel that is far from its roof is, as far as its launch says it."""
+    shape, gpu = kernel.shape, kernel.gpu
+    if kernel.time_ns < _SHORT_NS:
+        return "short"
+    if shape is None or gpu is None or not gpu.sm_count:
+        return "untold"
+    if shape.blocks < gpu.sm_count:
+        return "few blocks"
+    held = resident(shape, gpu)
+    if held is None or not held.blocks:
+        return "untold"
+    rounds = shape.blocks / (held.blocks * gpu.sm_count)
+    if rounds > 1 and rounds / math.ceil(rounds) < _FILLED:
+        return "last round"
+    # a product of tiles needs no more warps: it has its operands at hand
+    if held.ratio < _FEW_WARPS and uses_tensor_cores(kernel.name) is not True:
+        return "few warps"
+    return "untold"

@@ -15,13 +15,18 @@ import numpy as np
 
 from warpbook_profiler.events.columns import NONE, Columns, groups
 from warpbook_profiler.events.run import GpuLimits, Run
-from warpbook_profiler.facts.kernel_launch import Launched, computes_tiles, passes_once
+from warpbook_profiler.facts.kernel_launch import (
+    Launched,
+    computes_tiles,
+    passes_once,
+    slowness,
+)
 from warpbook_profiler.facts.kernels import communicates, only_moves, uses_tensor_cores
 from warpbook_profiler.facts.library_names import has_few_rows, multiplies
 from warpbook_profiler.facts.roofline import Called, Need, called
 from warpbook_profiler.facts.traffic import FP4
 from warpbook_profiler.model.ceilings import IN_8_BITS, Ceilings, ceilings, ridges
-from warpbook_profiler.model.figures import KernelWork
+from warpbook_profiler.model.figures import KernelWork, Slowness
 
 MEMORY, TENSOR, TENSOR_8_BIT, TENSOR_4_BIT, FP32, FP64, SMALL, UNKNOWN = (
     "memory",
@@ -35,6 +40,8 @@ MEMORY, TENSOR, TENSOR_8_BIT, TENSOR_4_BIT, FP32, FP64, SMALL, UNKNOWN = (
 )
 #: of the roof, from which it is what limits an operator, whatever else may
 _NEAR_ROOF = 0.3
+#: of it, below which the roof is not what limits an operator
+_FAR_FROM_ROOF = 0.25
 #: blocks for each multiprocessor, below which a kernel leaves most of the chip idle
 _SMALL_BLOCKS_PER_SM = 0.25
 #: a launch and the gap after it take as long; what is longer has work of its own
@@ -53,6 +60,8 @@ class _Limited(NamedTuple):
     #: of kernels with too few blocks: how many there are, and how many had work
     multiprocessors: int | None = None
     multiprocessors_used: float | None = None
+    #: where it is far from this limit
+    far: Slowness | None = None
 
 
 class _Sums:
@@ -112,7 +121,7 @@ def kernel_work(
     first, group = groups(kernels.name, kernels.shape, kernels.device, operator)
     times = np.bincount(group, kernels.duration_ns, minlength=len(first))
     counts = np.bincount(group, minlength=len(first))
-    limits: dict[str, _Sums] = {}
+    limits: dict[tuple[str, Slowness | None], _Sums] = {}
     for row, time_ns, count in zip(first, times, counts, strict=True):
         by = operator[row]
         launched = Launched(
@@ -122,7 +131,7 @@ def kernel_work(
             float(time_ns / count),
         )
         limit = _limit(launched, roofs[by] if by != NONE else None)
-        sums = limits.setdefault(limit.bound, _Sums())
+        sums = limits.setdefault((limit.bound, limit.far), _Sums())
         sums.add(limit, launched.name, float(time_ns), int(count))
     total = sum(sums.time_ns for sums in limits.values())
     work = [
@@ -133,8 +142,9 @@ def kernel_work(
             *sums.ratios(),
             *sums.multiprocessors(),
             len(sums.names),
+            far,
         )
-        for bound, sums in limits.items()
+        for (bound, far), sums in limits.items()
         if total
     ]
     return tuple(sorted(work, key=lambda row: -row.time_ns))
@@ -234,10 +244,13 @@ def _limit(kernel: Launched, roof: _UnderRoof | None) -> _Limited:
     is_near = share is not None and share >= _NEAR_ROOF
     if few is not None and not is_near:
         return few
+    if share is not None and share < _FAR_FROM_ROOF:
+        limit = limit._replace(far=slowness(kernel))
     if not is_near and not roof.has_formula:
-        return _Limited(_alone(kernel))
-    if roof.limit.bound == MEMORY or name == roof.main:
-        return roof.limit
+        alone = _Limited(_alone(kernel))
+        return limit if limit.far and alone.bound == limit.bound else alone
+    if limit.bound == MEMORY or name == roof.main:
+        return limit
     # the roof is the main kernel's; what a helper beside it needs is not known
     if only_moves(name):
         return _Limited(MEMORY)

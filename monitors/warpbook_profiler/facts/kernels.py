@@ -20,6 +20,7 @@ from warpbook_profiler.facts.occupancy import (
     MULTIPROCESSORS,
     WARP,
     Multiprocessor,
+    Occupancy,
     occupancy,
 )
 
@@ -130,18 +131,18 @@ def uses_tensor_cores(name: str) -> bool | None:
     return False if _PLAIN.search(name) else None
 
 
-def occupancy_ratio(shape: KernelShape, gpu: GpuLimits) -> float | None:
-    """Estimate the share of warps that a multiprocessor holds; None where unknown.
+def resident(shape: KernelShape, gpu: GpuLimits) -> Occupancy | None:
+    """Return what a multiprocessor holds of a kernel at most; None where unknown.
 
-    The most that registers, shared memory, threads and blocks allow (CUDA
-    programming guide, compute capabilities), bounded by how many blocks there are.
+    Registers, shared memory, threads and blocks allow no more (CUDA programming guide,
+    compute capabilities).
     """
     threads = shape.threads_per_block
     limits = (gpu.sm_count, gpu.threads_per_sm, gpu.registers_per_sm)
     if not threads or None in (*limits, gpu.shared_memory_per_sm_bytes):
         return None
     sm_count, threads_per_sm, registers_per_sm = (limit or 0 for limit in limits)
-    if not sm_count or not threads_per_sm:
+    if not sm_count or threads_per_sm < WARP:
         return None
     known = MULTIPROCESSORS.get(gpu.compute_capability or (0, 0))
     held_at_most = Multiprocessor(
@@ -150,9 +151,19 @@ def occupancy_ratio(shape: KernelShape, gpu: GpuLimits) -> float | None:
         gpu.shared_memory_per_sm_bytes or 0,
         registers_per_sm,
     )
-    resident = occupancy(
+    return occupancy(
         held_at_most, threads, shape.registers_per_thread, shape.shared_memory_bytes
     )
-    warps_per_block = -(-threads // WARP)
-    blocks = min(float(resident.blocks), shape.blocks / sm_count)
-    return min(blocks * warps_per_block * WARP / threads_per_sm, 1.0)
+
+
+def occupancy_ratio(shape: KernelShape, gpu: GpuLimits) -> float | None:
+    """Estimate the share of warps that a multiprocessor holds; None where unknown.
+
+    It is the most that is allowed, bounded by how many blocks there are.
+    """
+    held = resident(shape, gpu)
+    if held is None:
+        return None
+    warps_per_block = -(-shape.threads_per_block // WARP)
+    blocks = min(float(held.blocks), shape.blocks / (gpu.sm_count or 1))
+    return min(blocks * warps_per_block / held.max_warps, 1.0)

@@ -28,6 +28,10 @@ Topic = Literal[
 ]
 
 
+#: why kernels are far from their roof, as far as their launches tell it
+Slowness = Literal["short", "few blocks", "last round", "few warps", "untold"]
+
+
 class LaunchTimes(Struct, frozen=True):
     """Sums over all matched launches, in ns; medians of those that they concern."""
 
@@ -44,7 +48,7 @@ class LaunchTimes(Struct, frozen=True):
 
 
 class KernelWork(Struct, frozen=True):
-    """All kernels with the same limit; communication is left out."""
+    """All kernels with the same limit, as near to it; communication is left out."""
 
     bound: str
     time_ns: int
@@ -58,6 +62,8 @@ class KernelWork(Struct, frozen=True):
     multiprocessors_used: float | None = None
     #: different kernels among them; None where an older version counted none
     kinds: int | None = None
+    #: of kernels that reach little of their ceiling
+    far: Slowness | None = None
 
 
 class IdleSplit(Struct, frozen=True):

@@ -264,7 +264,7 @@ def kernel_work(metrics: Metrics) -> ReportTable:
         ("Kernels", "Time", "Of datasheet", "Of measured"),
         tuple(
             (
-                cells.words(work.bound),
+                cells.words(work.bound + (", far from it" if work.far else "")),
                 cells.count(work.kernels),
                 cells.time_ns(work.time_ns),
                 cells.ratio(work.of_ceiling),

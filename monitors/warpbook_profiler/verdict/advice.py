@@ -11,7 +11,7 @@ from warpbook_profiler.facts.kernel_work import (
     TENSOR_4_BIT,
     TENSOR_8_BIT,
 )
-from warpbook_profiler.model.figures import CopyTotal, KernelWork, Topic
+from warpbook_profiler.model.figures import CopyTotal, KernelWork, Slowness, Topic
 
 #: the technique, where it has a name here, and what to do in words
 Advice = tuple[Topic | None, str]
@@ -48,6 +48,26 @@ _FASTER: dict[str, Advice] = {
         "Is double needed? bf16, or float32 as TF32 by "
         "torch.set_float32_matmul_precision('high'), is many times as fast on the "
         "tensor cores.",
+    ),
+}
+#: of kernels that are far from their roof, by why they are
+_NEARER: dict[Slowness, str] = {
+    "short": "Give each launch more to do: larger batches, or fuse (torch.compile).",
+    "few blocks": (
+        "Split the work into more blocks, along the dimension that is summed, too, or "
+        "run other kernels beside it on another stream."
+    ),
+    "last round": (
+        "Have the blocks fill whole rounds: tiles or sizes that do, a larger batch, or "
+        "blocks that stay and take the next tile."
+    ),
+    "few warps": (
+        "Use fewer registers or less shared memory, or smaller blocks, so that more "
+        "warps hide the waits."
+    ),
+    "untold": (
+        "Another kernel may come nearer: of sizes in multiples of 8, of tensors that "
+        "lie side by side, of another backend or a newer library."
     ),
 }
 #: of so many copies that carry less each, most of the time lies between them: 2.3 µs
@@ -95,6 +115,12 @@ def computed_better(unit: str, has_fp8: bool) -> Advice:
     if unit == TENSOR and has_fp8:
         return _IN_FP8
     return _FASTER.get(unit, _ON_TENSOR_CORES)
+
+
+def nearer(why: Slowness, *, of_nvidia: bool) -> str:
+    """Say what brings kernels nearer to their roof, which a smaller dtype does not."""
+    looks = " Nsight Compute says what it waits for."
+    return _NEARER[why] + (looks if why == "untold" and of_nvidia else "")
 
 
 def moved_better(work: KernelWork, all_work: Sequence[KernelWork]) -> str:

@@ -8,13 +8,12 @@ The profiler's own doing belongs to nobody and is taken from the window first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from warpbook_monitors import units
 from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.events.run import GpuLimits
-from warpbook_profiler.facts.kernel_work import MEMORY, SMALL, UNKNOWN
+from warpbook_profiler.facts.kernel_work import UNKNOWN
 from warpbook_profiler.model.bare_words import at_best
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.figures import (
@@ -22,12 +21,14 @@ from warpbook_profiler.model.figures import (
     Finding,
     Metrics,
     SyncTotal,
-    Topic,
 )
-from warpbook_profiler.verdict.advice import (
-    computed_better,
-    copied_better,
-    moved_better,
+from warpbook_profiler.verdict.advice import copied_better
+from warpbook_profiler.verdict.kernel_causes import (
+    FUSE,
+    OF_NVIDIA,
+    Cause,
+    kernel_causes,
+    of_window,
 )
 from warpbook_profiler.verdict.leading_cause import (
     CLEAR_SHARE,
@@ -46,10 +47,7 @@ _WARM_UP = (
     "Warm up before you measure if these are first calls, in which CUDA loads and sets "
     "things up; else make them once, outside the loop."
 )
-#: drivers of some years ago left the maker out
-_OF_NVIDIA = re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN")
 _UNITS = (("h", 3.6e12), ("min", 6e10), ("s", 1e9), ("ms", 1e6), ("µs", 1e3))
-_FUSE = "Fuse them (torch.compile) or work on larger batches."
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
 
@@ -75,18 +73,11 @@ def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...
             topic,
         )
         for kind, topic, explains_ns, gain_ns, evidence, change in _causes(
-            metrics, window_ns, _has_fp8(gpus)
+            metrics, window_ns, gpus
         )
         if explains_ns >= _LEAST_SHARE * window_ns
     ]
     return tuple(sorted(findings, key=lambda finding: -finding.explains_ns))
-
-
-def _has_fp8(gpus: Sequence[GpuLimits]) -> bool:
-    """Tell whether all are known to take FP8; AMD counts its generations otherwise."""
-    return bool(gpus) and all(
-        _OF_NVIDIA.match(gpu.name) and gpu.has_fp8 for gpu in gpus
-    )
 
 
 def judge(
@@ -114,7 +105,7 @@ def judge(
     untold = _untold_share(metrics)
     if untold >= CLEAR_SHARE and untold > max(shares.values(), default=0.0):
         tool = ""
-        if _OF_NVIDIA.match(gpu_name or ""):
+        if OF_NVIDIA.match(gpu_name or ""):
             tool = ": look at the longest with Nsight Compute"
         return CellVerdict(
             "unknown",
@@ -172,19 +163,13 @@ def _time(nanoseconds: int) -> str:
     return f"{nanoseconds} ns"
 
 
-#: kind, technique, explained, what could be gained (None: not known), evidence, change
-Cause = tuple[Kind, Topic | None, int, int | None, str, str]
-
-
-def _causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
+def _causes(
+    metrics: Metrics, window_ns: int, gpus: Sequence[GpuLimits]
+) -> Iterator[Cause]:
     yield from _host_causes(metrics, window_ns)
     yield from _untold_idle(metrics, window_ns)
     yield from _traffic_causes(metrics, window_ns)
-    yield from _kernel_causes(metrics, window_ns, has_fp8)
-
-
-def _of_window(ratio: float) -> str:
-    return f"{units.share(ratio)} of the time"
+    yield from kernel_causes(metrics, window_ns, gpus)
 
 
 def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
@@ -202,7 +187,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
                 idle.host_synchronize_ns,
                 sum(point.time_ns for point in metrics.sync_points),
             ),
-            f"The GPU idled {_of_window(idle.host_synchronize_ns / window_ns)} "
+            f"The GPU idled {of_window(idle.host_synchronize_ns / window_ns)} "
             f"because the host had waited for it, mostly in {_place(sync)}, and had "
             "nothing queued.",
             "Wait less often: keep results on the GPU and read them once at the end.",
@@ -212,7 +197,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         "graphs",
         idle.host_launching_ns,
         idle.host_launching_ns,
-        f"The GPU idled {_of_window(idle.host_launching_ns / window_ns)} while the "
+        f"The GPU idled {of_window(idle.host_launching_ns / window_ns)} while the "
         f"host launched {metrics.launches:,} "
         f"piece{'s' if metrics.launches != 1 else ''} of work one by one, "
         f"{_time(round(metrics.launch.cost_median_ns or 0))} a launch"
@@ -227,9 +212,9 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         None if are_launched_as_one else "graphs",
         idle.kernel_wait_ns,
         idle.kernel_wait_ns,
-        f"The GPU idled {_of_window(idle.kernel_wait_ns / window_ns)} going from one "
+        f"The GPU idled {of_window(idle.kernel_wait_ns / window_ns)} going from one "
         f"piece of work to the next, {pieces:,} of them close behind one another.",
-        _FUSE if are_launched_as_one else _LAUNCH_LESS,
+        FUSE if are_launched_as_one else _LAUNCH_LESS,
     )
     other = idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns
     parts = {
@@ -243,7 +228,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         "host-waits",
         other,
         other,
-        f"The GPU idled {_of_window(other / window_ns)} while the host did other "
+        f"The GPU idled {of_window(other / window_ns)} while the host did other "
         f"work, most of it {where} ({_time(parts[where])})"
         f"{_mostly(metrics, 'other')}.",
         _WARM_UP if parts[where] == idle.host_api_ns else _MOVE_OFF,
@@ -260,7 +245,7 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             None,
             idle_ns,
             None,
-            f"The GPU idled {_of_window(idle_ns / window_ns)}, and no launch in the "
+            f"The GPU idled {of_window(idle_ns / window_ns)}, and no launch in the "
             "trace tells why.",
             "Record the host's calls too.",
         )
@@ -337,66 +322,3 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         f"with nothing computed beside it ({_time(metrics.communication_ns)} in all).",
         "Overlap it with the backward pass, send larger buckets, or send less (bf16).",
     )
-
-
-def _kernel_causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
-    for work in metrics.kernel_work:
-        share = _of_window(work.time_ns / window_ns)
-        gain_ns, rate = None, ""
-        # what was reached here is a better bound than what a datasheet promises
-        reachable = work.of_ceiling if work.of_measured is None else work.of_measured
-        if reachable is not None:
-            gain_ns = round(work.time_ns * (1 - reachable))
-        parts = []
-        if work.of_ceiling is not None:
-            parts.append(f"{units.share(work.of_ceiling)} of the datasheet's ceiling")
-        if work.of_measured is not None:
-            parts.append(
-                f"{units.share(work.of_measured)} of what this GPU was measured to "
-                "reach"
-            )
-        if parts:
-            rate = f", at {', '.join(parts)}"
-        if work.bound == SMALL:
-            yield (
-                "launch-bound",
-                None,
-                work.time_ns,
-                work.time_ns,
-                f"{work.kernels:,} kernel{'s' if work.kernels != 1 else ''} too small "
-                f"to fill the GPU took {share}.",
-                _FUSE if work.kernels != 1 else _FUSE.replace("them", "it"),
-            )
-        elif work.multiprocessors and work.multiprocessors_used is not None:
-            used = work.multiprocessors_used
-            yield (
-                "compute-bound",
-                None,
-                work.time_ns,
-                round(work.time_ns * (1 - used / work.multiprocessors)),
-                f"{work.kernels:,} long kernel{'s' if work.kernels != 1 else ''} with "
-                f"{work.bound} took {share}: at most {max(round(used), 1)} of "
-                f"{work.multiprocessors} had work"
-                f"{', on average' if work.kernels != 1 else ''}.",
-                "Split the work into more blocks, at least one for each "
-                "multiprocessor, or run other kernels beside it on another stream.",
-            )
-        elif work.bound == MEMORY:
-            yield (
-                "memory-bound",
-                "memory-traffic",
-                work.time_ns,
-                gain_ns,
-                f"Kernels limited by device memory took {share}{rate}.",
-                moved_better(work, metrics.kernel_work),
-            )
-        elif work.bound != UNKNOWN:
-            topic, change = computed_better(work.bound, has_fp8)
-            yield (
-                "compute-bound",
-                topic,
-                work.time_ns,
-                gain_ns,
-                f"Kernels that compute on the {work.bound} took {share}{rate}.",
-                change,
-            )

@@ -4,6 +4,7 @@ Each operator here is written with its kernels back to back on an H200: 989 TFLO
 BF16, 4.8 TB/s, 132 multiprocessors.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ BACKWARD = (
 LAYOUT = "void cudnn::engines_precompiled::nchwToNhwcKernel<__nv_bfloat16>"
 FPROP = "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc"
 SIMT = "cutlass_80_simt_sgemm_64x64_8x5_nn_align1"
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn"
 MUCH, ONE = [1000, 1, 1], [1, 1, 1]
 Operator = tuple[str, list[list[int]], list[str]]
 Kernel = tuple[str, float, list[int]]
@@ -144,7 +146,7 @@ def test_helpers_of_attention_are_told_from_its_products(tmp_path: Path) -> None
             *("tensor cores in 8 bits", None, "larger tiles"),
         ),
         (
-            *("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn", BF16),
+            *(GEMM, BF16),
             *("tensor cores", "fp8", "a smaller dtype, as FP8"),
         ),
         (SIMT, "float", "FP32 cores", "tensor-cores", "Use the tensor cores"),
@@ -162,8 +164,11 @@ def test_what_is_advised_suits_the_dtype(
 ) -> None:
     """Its operands tell the dtype, or else the kernel's name."""
     operator = product(4096, 4096, 4096) if noted else "aten::mm"
+    # two thirds of the ceiling
+    eight_bits = dict.fromkeys(("signed char", "c10::Float8_e4m3fn"), 100.0)
+    took_us = (eight_bits | {BF16: 200.0}).get(dtype, 3000.0)
     trace_report = report_of(
-        tmp_path, written(operator, (name, 3000.0, MUCH), dtype=dtype)
+        tmp_path, written(operator, (name, took_us, MUCH), dtype=dtype)
     )
     assert list(work(trace_report)) == [bound]
     first = trace_report.findings[0]
@@ -289,3 +294,53 @@ def test_communication_is_told_by_what_launched_it(
     assert metrics.communication_ns == (95_000 if is_told else 0)
     assert metrics.compute_ns == (0 if is_told else 95_000)
     assert bool(metrics.kernel_work) is not is_told
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks", "shape", "told", "change"),
+    [
+        (GEMM, 100, {}, "not every multiprocessor", "more blocks"),
+        (GEMM, 140, {"shared memory": 200_000}, "the last round", "whole rounds"),
+        (
+            *("void at::native::unrolled_elementwise_kernel<4>", 13_200),
+            *({"registers per thread": 255}, "too few warps", "more warps"),
+        ),
+        (GEMM, 13_200, {}, "do not tell why", "Nsight Compute"),
+    ],
+)
+def test_far_from_its_roof_is_a_cause_with_what_tells_it(
+    name: str,
+    blocks: int,
+    shape: dict[str, int],
+    told: str,
+    change: str,
+    tmp_path: Path,
+) -> None:
+    """At 7 % of a ceiling no smaller dtype and no fewer FLOPs are what is missing."""
+    table = [8192, 8192]
+    passes = "aten::add", [table, table, []], ["", "", "1"]
+    operator = product(4096, 4096, 4096) if name == GEMM else passes
+    content = json.loads(written(operator, (name, 2000.0, [blocks, 1, 1])))
+    content["traceEvents"][-1]["args"] |= shape
+    trace_report = report_of(tmp_path, json.dumps(content).encode())
+    first = trace_report.findings[0]
+    assert "far from it" in first.evidence and told in first.evidence
+    assert change in first.change and "dtype" not in first.change
+
+
+def test_kernels_near_their_roof_and_far_from_it_are_told_apart(
+    tmp_path: Path,
+) -> None:
+    content = json.loads(written(product(4096, 4096, 4096), (FPROP, 200.0, MUCH)))
+    slow = json.loads(written(product(2048, 2048, 2048), (FPROP, 900.0, MUCH)))
+    for event in slow["traceEvents"]:
+        event["ts"] += 300.0
+        for key in ("External id", "correlation"):
+            if key in event["args"]:
+                event["args"][key] += 10
+    content["traceEvents"] += slow["traceEvents"]
+    rows = report_of(tmp_path, json.dumps(content).encode()).metrics.kernel_work
+    assert [(row.bound, row.time_ns, row.far) for row in rows] == [
+        ("tensor cores", 900_000, "untold"),
+        ("tensor cores", 200_000, None),
+    ]

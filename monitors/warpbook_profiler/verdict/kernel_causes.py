@@ -1,0 +1,115 @@
+"""What held the kernels themselves back, with what would change it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from warpbook_monitors import units
+from warpbook_monitors.verdict_kinds import Kind
+from warpbook_profiler.events.run import GpuLimits
+from warpbook_profiler.facts.kernel_work import MEMORY, SMALL, UNKNOWN
+from warpbook_profiler.model.figures import Metrics, Slowness, Topic
+from warpbook_profiler.verdict.advice import computed_better, moved_better, nearer
+
+FUSE = "Fuse them (torch.compile) or work on larger batches."
+#: drivers of some years ago left the maker out
+OF_NVIDIA = re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN")
+_FAR: dict[Slowness, str] = {
+    "short": "as each is so short that its begin and its end take much of it",
+    "few blocks": "as not every multiprocessor has a block",
+    "last round": "as few blocks are left for the last round, when most of it idles",
+    "few warps": (
+        "as registers or shared memory leave a multiprocessor too few warps to hide "
+        "its waits"
+    ),
+    "untold": "and their launches do not tell why",
+}
+
+#: kind, technique, explained, what could be gained (None: not known), evidence, change
+Cause = tuple[Kind, Topic | None, int, int | None, str, str]
+
+
+def of_window(ratio: float) -> str:
+    """Write a share of the window."""
+    return f"{units.share(ratio)} of the time"
+
+
+def kernel_causes(
+    metrics: Metrics, window_ns: int, gpus: Sequence[GpuLimits]
+) -> Iterator[Cause]:
+    """Give what limits the kernels, a cause each; far from its roof is one of its own.
+
+    Args:
+        metrics: of the window.
+        window_ns: without the profiler's own part.
+        gpus: what it ran on, as far as known.
+    """
+    of_nvidia = bool(gpus) and all(OF_NVIDIA.match(gpu.name) for gpu in gpus)
+    has_fp8 = of_nvidia and all(gpu.has_fp8 for gpu in gpus)
+    for work in metrics.kernel_work:
+        share = of_window(work.time_ns / window_ns)
+        gain_ns, rate = None, ""
+        # what was reached here is a better bound than what a datasheet promises
+        reachable = work.of_ceiling if work.of_measured is None else work.of_measured
+        if reachable is not None:
+            gain_ns = round(work.time_ns * (1 - reachable))
+        parts = []
+        if work.of_ceiling is not None:
+            parts.append(f"{units.share(work.of_ceiling)} of the datasheet's ceiling")
+        if work.of_measured is not None:
+            parts.append(
+                f"{units.share(work.of_measured)} of what this GPU was measured to "
+                "reach"
+            )
+        if parts:
+            rate = f", at {', '.join(parts)}"
+        if work.far:
+            rate += f": far from it, {_FAR[work.far]}"
+        if work.bound == SMALL:
+            yield (
+                "launch-bound",
+                None,
+                work.time_ns,
+                work.time_ns,
+                f"{work.kernels:,} kernel{'s' if work.kernels != 1 else ''} too small "
+                f"to fill the GPU took {share}.",
+                FUSE if work.kernels != 1 else FUSE.replace("them", "it"),
+            )
+        elif work.multiprocessors and work.multiprocessors_used is not None:
+            used = work.multiprocessors_used
+            yield (
+                "compute-bound",
+                None,
+                work.time_ns,
+                round(work.time_ns * (1 - used / work.multiprocessors)),
+                f"{work.kernels:,} long kernel{'s' if work.kernels != 1 else ''} with "
+                f"{work.bound} took {share}: at most {max(round(used), 1)} of "
+                f"{work.multiprocessors} had work"
+                f"{', on average' if work.kernels != 1 else ''}.",
+                "Split the work into more blocks, at least one for each "
+                "multiprocessor, or run other kernels beside it on another stream.",
+            )
+        elif work.bound == MEMORY:
+            yield (
+                "memory-bound",
+                "memory-traffic",
+                work.time_ns,
+                gain_ns,
+                f"Kernels limited by device memory took {share}{rate}.",
+                nearer(work.far, of_nvidia=of_nvidia)
+                if work.far
+                else moved_better(work, metrics.kernel_work),
+            )
+        elif work.bound != UNKNOWN:
+            topic, change = computed_better(work.bound, has_fp8)
+            if work.far:
+                topic, change = None, nearer(work.far, of_nvidia=of_nvidia)
+            yield (
+                "compute-bound",
+                topic,
+                work.time_ns,
+                gain_ns,
+                f"Kernels that compute on the {work.bound} took {share}{rate}.",
+                change,
+            )
