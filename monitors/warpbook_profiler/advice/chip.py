@@ -84,9 +84,10 @@ class Chip:
         """Give what it takes at the ceiling of memory to read or write so much."""
         return size_bytes / self._ceilings.memory_bytes_per_s * 1e9
 
-    def pass_over(self, size_bytes: float) -> Span:
+    def pass_over(self, size_bytes: float, is_reduced: bool = False) -> Span:
         """Give how long one kernel takes that reads and writes so much."""
-        return self._span("pass", size_bytes) or Span(*(self.least_ns(size_bytes),) * 3)
+        span = self._span("reduce" if is_reduced else "pass", size_bytes)
+        return span or Span(*(self.least_ns(size_bytes),) * 3)
 
     def multiply(
         self,

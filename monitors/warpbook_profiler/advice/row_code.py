@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.loops import RowLoop
@@ -90,19 +89,10 @@ class _Rows:
         if not isinstance(loop, ast.For) or loop.orelse:
             return ""
         *before, last = map(self._statement, loop.body)
-        for line in (*self._last_turn(), *before):
+        for line in before:
             self._edit.before(loop, line)
         self._edit.replace(loop, last)
         return self._edit.source()
-
-    def _last_turn(self) -> Iterator[str]:
-        """Write what the loop leaves in the names that it goes through."""
-        if self._index:
-            number = self._count
-            last = str(int(number) - 1) if number.isdecimal() else f"{number} - 1"
-            yield f"{self._index} = {last}"
-        for row, rows in self._rows.items():
-            yield f"{row} = {rows}[-1]"
 
     def _statement(self, statement: ast.stmt) -> str:
         match statement:

@@ -22,7 +22,9 @@ _DTYPES = {
     "c10::Half": torch.half,
     "c10::BFloat16": torch.bfloat16,
 }
-_PASSES = tuple(size * _MIB // 64 for size in (1, 16, 64, 256, 1024, 2048, 4096, 65536))
+_PASSES = tuple(
+    size * _MIB // 64 for size in (1, 16, 64, 256, 1024, 2048, 3072, 4096, 8192, 65536)
+)
 _SIDES = (128, 256, 512, 1024, 2048, 4096, 8192)
 _ODD_SIDES = (509, 1023, 2047, 4095)
 _COPIES = (4 << 10, 64 << 10, _MIB, 16 * _MIB, 128 * _MIB)

@@ -72,7 +72,6 @@ def _limits(index: int, again: bool, only_ceilings: bool) -> Limits:
             raise _NotNow(
                 f"GPU {index} has too little free memory. Stop what holds it."
             )
-        # a host that has recorded once may be slower from then on
         of_host, left_out = ({}, []) if only_ceilings else host_curves()
         work = ceilings_work() if only_ceilings else gpu_work()
         curves, left_out_too = gpu_curves(work)

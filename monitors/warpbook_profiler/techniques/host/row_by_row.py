@@ -14,7 +14,7 @@ from warpbook_profiler.advice.repeats import Repeat, repeats
 from warpbook_profiler.advice.row_code import of_all_rows
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
-from warpbook_profiler.facts.traffic import least_bytes
+from warpbook_profiler.facts.traffic import least_bytes, reduces
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 #: fewer rows are no loop worth a word
@@ -168,7 +168,8 @@ def _widen(evidence: Evidence, ways: Ways, repeat: Repeat) -> None:
         by = int(operators.direct[event])
         size_bytes = least_bytes(operators.name(by), operators.operands(by))
         if chip is not None and size_bytes is not None:
-            span = chip.pass_over(size_bytes * repeat.turns)
+            is_reduced = reduces(operators.name(by))
+            span = chip.pass_over(size_bytes * repeat.turns, is_reduced)
             ways.resize(np.array([event]), span)
 
 
