@@ -24,7 +24,6 @@ from warpbook_profiler.techniques.data import (
 )
 from warpbook_profiler.techniques.gpu import (
     attention,
-    checkpointing,
     contention,
     gradients,
     layout,
@@ -44,7 +43,6 @@ from warpbook_profiler.techniques.host import (
     debug_settings,
     garbage,
     growing_cat,
-    inference,
     launches,
     loading,
     masks,
@@ -67,6 +65,19 @@ from warpbook_profiler.techniques.installed import (
     plain_proposal,
     problem,
 )
+from warpbook_profiler.techniques.models import (
+    checkpointing,
+    ddp_settings,
+    experts_at_once,
+    fold_bn,
+    foreach_clip,
+    foreach_ema,
+    gqa,
+    inference,
+    need_weights,
+    static_cache,
+    use_cache,
+)
 from warpbook_profiler.techniques.operations import (
     matrix_loop,
     one_hot,
@@ -87,6 +98,8 @@ OWN: tuple[Technique, ...] = tuple(
         *(optimizer, inference, low_precision),
         *(made_on_host, lists, pinned_waits, prefetch, branches, waits_in_loop),
         *(compiling, garbage, scan, top_k, one_hot, pairs, matrix_loop),
+        *(fold_bn, gqa, need_weights, static_cache, use_cache, experts_at_once),
+        *(foreach_clip, foreach_ema, ddp_settings),
     )
 )
 

@@ -28,16 +28,18 @@ _PRODUCTS = ("aten::bmm", "aten::baddbmm", "aten::mm")
 _MATH = "aten::_scaled_dot_product_attention_math"
 #: so many operators may lie between a product and the softmax, as masks and scales do
 _MOST_BETWEEN = 6
+#: and between the last product and the average of the weights, with a layer's output
+_MOST_BEHIND = 8
 #: a window with more is judged by these
 _MOST_ATTENTIONS = 2000
 _MASKS = {"aten::masked_fill", "aten::where", "aten::add"}
-_HALVES = ("c10::Half", "c10::BFloat16")
+HALVES = ("c10::Half", "c10::BFloat16")
 #: of the time without a mask, what one with it takes
 _MASKED = 0.6
 
 
 @dataclass(frozen=True)
-class _Attention:
+class Attention:
     """One attention: its operators in order, from product to product."""
 
     members: tuple[int, ...]
@@ -51,45 +53,21 @@ class _Attention:
 def attention(evidence: Evidence) -> Iterator[Proposal]:
     """Propose one fused kernel for what is written as three and more."""
     operators = evidence.operators
-    attentions = list(_attentions(operators))
-    if not attentions:
+    found = [one for one in attentions(operators) if averaged(operators, one) is None]
+    if not found:
         return
     by_backend = operators.within(np.flatnonzero(operators.named(_MATH)))
     for in_math in (False, True):
-        some = [one for one in attentions if by_backend[one.members[0]] == in_math]
+        some = [one for one in found if by_backend[one.members[0]] == in_math]
         if some:
             yield _proposal(evidence, some, in_math)
 
 
-def _proposal(
-    evidence: Evidence, attentions: list[_Attention], in_math: bool
-) -> Proposal:
-    operators, chip = evidence.operators, evidence.chip
-    ways = Ways(evidence)
-    time_ns, is_predicted = 0, True
-    for one in attentions:
-        members = np.array(one.members, np.int64)
-        kept = operators.launched_within(members[:1])
-        time_ns += evidence.time_ns(operators.launched_within(members))
-        ways.join_operators(members)
-        span = None if chip is None else chip.attend(one.flops, one.dtype, one.head)
-        if span is None:
-            is_predicted = False
-            continue
-        if _is_masked(operators, one):
-            # half of it if the mask is causal, as most are
-            span = Span(span.low_ns / 2, span.usual_ns * _MASKED, span.high_ns)
-        ways.resize(kept, span)
-    one = attentions[0]
-    reason = ""
-    if one.dtype not in _HALVES:
-        reason = "Flash attention, which is faster, wants float16 or bfloat16."
-    if operators.named("aten::_softmax_backward_data").any():
-        is_predicted = False
-        reason = (
-            "The backward pass becomes faster too; by how much is not in the trace."
-        )
-    calls = "once" if len(attentions) == 1 else f"{len(attentions):,} times"
+def _proposal(evidence: Evidence, found: list[Attention], in_math: bool) -> Proposal:
+    operators, ways = evidence.operators, Ways(evidence)
+    time_ns, is_predicted, reason = fuse(evidence, ways, found)
+    one = found[0]
+    calls = "once" if len(found) == 1 else f"{len(found):,} times"
     evidence_text = (
         f"Product, softmax and product are kernels of their own {calls}, and write "
         f"{'×'.join(map(str, one.scores))} scores to memory: "
@@ -127,12 +105,64 @@ def _any_backend(code: CellCode) -> str:
     return edit.source()
 
 
-def _is_masked(operators: Operators, one: _Attention) -> bool:
+def fuse(
+    evidence: Evidence, ways: Ways, found: list[Attention]
+) -> tuple[int, bool, str]:
+    """Have one kernel each do the work of attentions.
+
+    Returns:
+        what they take now in ns, whether their time is known then, and a reason.
+    """
+    operators, chip = evidence.operators, evidence.chip
+    time_ns, is_predicted, reason = 0, True, ""
+    for one in found:
+        members = np.array(one.members, np.int64)
+        kept = operators.launched_within(members[:1])
+        time_ns += evidence.time_ns(operators.launched_within(members))
+        ways.join_operators(members)
+        span = None if chip is None else chip.attend(one.flops, one.dtype, one.head)
+        if span is None:
+            is_predicted = False
+            continue
+        if is_masked(operators, one):
+            # half of it if the mask is causal, as most are
+            span = Span(span.low_ns / 2, span.usual_ns * _MASKED, span.high_ns)
+        ways.resize(kept, span)
+    if found[0].dtype not in HALVES:
+        reason = "Flash attention, which is faster, wants float16 or bfloat16."
+    if operators.named("aten::_softmax_backward_data").any():
+        is_predicted = False
+        reason = (
+            "The backward pass becomes faster too; by how much is not in the trace."
+        )
+    return time_ns, is_predicted, reason
+
+
+def is_masked(operators: Operators, one: Attention) -> bool:
     names = {operators.name(member).rstrip("_") for member in one.members}
     return bool(names & _MASKS)
 
 
-def _attentions(operators: Operators) -> Iterator[_Attention]:
+def averaged(operators: Operators, one: Attention) -> int | None:
+    """Give the operator that averages the weights over heads, as torch's layer does."""
+    launching = operators.launching
+    place = int(np.searchsorted(launching, one.members[-1])) + 1
+    for position in launching[place : place + _MOST_BEHIND].tolist():
+        called = operators.operands(position)
+        dims = called.dims[0] if called.dims else ()
+        if (
+            operators.name(position) == "aten::mean"
+            and len(dims) == 4
+            and math.prod(dims) == math.prod(one.scores)
+            and dims[-2:] == one.scores[-2:]
+            and called.scalars[1:2] == ("[1]",)
+        ):
+            return position
+    return None
+
+
+def attentions(operators: Operators) -> Iterator[Attention]:
+    """Find products, softmaxes and products in the order of their calls."""
     launching = operators.launching
     is_product = operators.named(*_PRODUCTS)
     centres = np.flatnonzero(operators.named(*_SOFTMAX)[launching])
@@ -148,7 +178,7 @@ def _attentions(operators: Operators) -> Iterator[_Attention]:
         made, taken = (operators.operands(int(launching[at])) for at in (before, after))
         depth = made.dims[_matrices(made.dims)[0]][-1]
         width = taken.dims[_matrices(taken.dims)[1]][-1]
-        yield _Attention(
+        yield Attention(
             tuple(members.tolist()),
             2 * math.prod(scores) * (depth + width),
             made.dtypes[0],

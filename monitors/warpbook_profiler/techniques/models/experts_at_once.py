@@ -1,0 +1,171 @@
+"""A mixture of experts whose experts compute one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.facts.traffic import ITEM_BYTES
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_CHOOSES = "aten::nonzero"
+_PRODUCTS = ("aten::mm", "aten::addmm")
+#: what gives an expert's results to their tokens
+_GIVES = (
+    "aten::index_put_",
+    "aten::index_add_",
+    "aten::index_add",
+    "aten::scatter_add_",
+    "aten::index_copy_",
+    "aten::add_",
+)
+_LEAST_EXPERTS = 4
+_MOST_PRODUCTS = 20_000
+#: of the host, to sort tokens by their expert and to count them
+_SORT = Span(30_000.0, 60_000.0, 120_000.0)
+#: operators of one turn, and those between its last product and what gives it back
+_MOST_OPERATORS, _MOST_BEHIND = 400, 8
+#: of an element of most such models
+_HALF_BYTES = 2
+
+Dims = tuple[int, ...]
+
+
+class _Turn(NamedTuple):
+    """What one expert does: its outermost operators, and its products."""
+
+    operators: Int64s
+    products: list[int]
+
+
+def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose one product for all experts of a layer."""
+    operators, chip = evidence.operators, evidence.chip
+    layers = list(_layers(operators))
+    if chip is None or not layers:
+        return
+    ways, kernels = Ways(evidence), np.zeros(0, np.int64)
+    ends_ns = operators.table.end_ns
+    for turns in layers:
+        first = turns[0]
+        rest = np.concatenate([turn.operators for turn in turns[1:]])
+        kept = operators.launched_within(first.operators)
+        kernels = np.concatenate([kernels, kept, operators.launched_within(rest)])
+        ways.drop_operators(rest)
+        thread = int(operators.table.track[rest[0]])
+        ways.drop_host(thread, ends_ns[first.operators[-1:]], ends_ns[rest[-1:]])
+        products = np.zeros(0, np.int64)
+        for place, product in enumerate(first.products):
+            span = _product(evidence, [turn.products[place] for turn in turns])
+            if span is None:
+                return
+            events = operators.launched_from(product, product)
+            products = np.append(products, events)
+            ways.resize(events, span)
+        # the rest passes over all tokens instead of over one expert's
+        (rows, depth), (_, width) = _sizes(operators, first.products[0])
+        rows = sum(_sizes(operators, turn.products[0])[0][0] for turn in turns)
+        others = np.setdiff1d(kept, products)
+        one_pass = chip.pass_over(2.0 * _HALF_BYTES * rows * max(depth, width))
+        ways.resize(others, one_pass.times(len(others)))
+        ways.add_host(evidence.calls.launch[kept[:1]], _SORT)
+    experts = max(len(turns) for turns in layers)
+    yield Proposal(
+        name="experts-at-once",
+        title=(
+            "Sort tokens by their expert and multiply all at once: "
+            "torch.nn.functional.grouped_mm, or bmm where each takes as many."
+        ),
+        evidence=(
+            f"{experts:,} experts compute one after the other, each with a wait for "
+            f"the number of its tokens: {len(kernels):,} kernels, "
+            f"{units.share(evidence.share(evidence.time_ns(kernels)))} of the bare run."
+        ),
+        ways=ways,
+        operator=operators.name(layers[0][0].products[0]),
+        line=evidence.line_at(
+            int(operators.table.start_ns[layers[0][0].operators[0]])
+        ),
+    )
+
+
+def _product(evidence: Evidence, products: list[int]) -> Span | None:
+    """Give how long one kernel takes that multiplies what these do."""
+    operators, chip = evidence.operators, evidence.chip
+    flops, moved = 0.0, 0.0
+    kinds = [kind for kind in operators.operands(products[0]).dtypes if kind in ITEM_BYTES]
+    for one in products:
+        (rows, depth), (_, width) = _sizes(operators, one)
+        flops += 2.0 * rows * depth * width
+        moved += rows * depth + depth * width + rows * width
+    if chip is None or not kinds:
+        return None
+    return chip.multiply(flops, kinds[0], moved * ITEM_BYTES[kinds[0]])
+
+
+def _layers(operators: Operators) -> Iterator[list[_Turn]]:
+    """Give the turns of loops over experts: who chooses tokens, and then multiplies."""
+    chooses = operators.outer_of(np.flatnonzero(operators.named(_CHOOSES)))
+    products = np.flatnonzero(operators.named(*_PRODUCTS))[:_MOST_PRODUCTS]
+    marks = np.union1d(chooses, products)
+    is_product = np.isin(marks, products)
+    # a turn begins where tokens are chosen after a product
+    begins = np.flatnonzero(~is_product & np.append(True, is_product[:-1]))
+    layer, last = list[_Turn](), tuple[Dims, ...]()
+    for part in np.split(marks, begins)[1:]:
+        turn = _turn(operators, part, products)
+        weights = tuple(_sizes(operators, one)[1] for one in turn.products)
+        if layer and weights[: len(last)] == last:
+            # after the last expert the model goes on with other products
+            layer.append(turn._replace(products=turn.products[: len(last)]))
+            continue
+        if len(layer) >= _LEAST_EXPERTS:
+            yield layer
+        layer, last = [turn], weights
+    if len(layer) >= _LEAST_EXPERTS:
+        yield layer
+
+
+def _turn(operators: Operators, marks: Int64s, products: Int64s) -> _Turn:
+    """Give the operators from a choice of tokens to where results are given back."""
+    table = operators.table
+    mine = np.intersect1d(marks, products)
+    begin = int(marks[0])
+    until = int(table.end_ns[mine[-1]]) if len(mine) else int(table.end_ns[begin])
+    thread = table.track[begin]
+    tops = begin + np.flatnonzero(
+        operators.outermost[begin : begin + _MOST_OPERATORS]
+        & (table.track[begin : begin + _MOST_OPERATORS] == thread)
+    )
+    after = tops[table.start_ns[tops] >= until][:_MOST_BEHIND]
+    gives = after[operators.named(*_GIVES)[after]]
+    end = int(gives[0]) if len(gives) else int(tops[table.start_ns[tops] <= until][-1])
+    return _Turn(tops[tops <= end], mine.tolist())
+
+
+def _sizes(operators: Operators, product: int) -> tuple[Dims, Dims]:
+    """Give the sizes of what a product takes: tokens, and an expert's weights."""
+    dims = [sizes for sizes in operators.operands(product).dims if len(sizes) == 2]
+    return (dims[-2], dims[-1]) if len(dims) > 1 else ((0, 0), (0, 0))
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("experts-at-once",),
+            what="experts of a mixture that compute one after the other",
+            time="predicted",
+        ),
+    ),
+    rule=experts_at_once,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

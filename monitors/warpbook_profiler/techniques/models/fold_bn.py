@@ -1,0 +1,140 @@
+"""A batch norm in eval mode behind a convolution: its factors fit into the weights."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import NONE
+from warpbook_profiler.facts.traffic import ITEM_BYTES
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_NORM, _CONVOLUTION = "aten::batch_norm", "aten::convolution"
+_BACKWARD = "autograd::engine::evaluate_function"
+#: arguments of the norm: its running mean, and whether it takes the batch's own
+_MEAN, _TRAINS = 3, 5
+#: arguments of the convolution
+_WEIGHT, _BIAS, _IS_TRANSPOSED = 1, 2, 6
+#: a window with more is judged by these
+_MOST_NORMS = 5_000
+
+
+class _Pair(NamedTuple):
+    """A convolution and the norm behind it, by position."""
+
+    convolution: int
+    norm: int
+
+
+def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to fold norms that take no statistics into the convolutions."""
+    operators, chip = evidence.operators, evidence.chip
+    is_trained = any(name.startswith(_BACKWARD) for name in operators.table.names)
+    pairs = [] if is_trained else list(_pairs(operators))
+    if not pairs or chip is None:
+        return
+    ways, time_ns, without_bias = Ways(evidence), 0, 0
+    for pair in pairs:
+        events = operators.launched_from(pair.norm, pair.norm)
+        time_ns += evidence.time_ns(events)
+        if operators.operands(pair.convolution).dims[_BIAS] or not len(events):
+            ways.drop_operators(np.array([pair.norm]))
+            continue
+        # the shift becomes the bias, which torch adds in a kernel of its own
+        without_bias += 1
+        longest = events[[int(np.argmax(evidence.gpu.duration_ns[events]))]]
+        ways.drop(np.setdiff1d(events, longest))
+        called = operators.operands(pair.norm)
+        moved = 2 * math.prod(called.dims[0]) * ITEM_BYTES.get(called.dtypes[0], 4)
+        ways.resize(longest, chip.pass_over(moved).at_most(evidence.time_ns(longest)))
+    norms = "one batch norm" if len(pairs) == 1 else f"{len(pairs):,} batch norms"
+    yield Proposal(
+        name="fold-bn",
+        title=(
+            "Fold each batch norm into the convolution before it "
+            "(torch.nn.utils.fusion.fuse_conv_bn_eval)."
+        ),
+        evidence=(
+            f"{norms[0].upper()}{norms[1:]} in eval mode follow"
+            f"{'s' if len(pairs) == 1 else ''} a convolution: "
+            f"{units.share(evidence.share(time_ns))} of the bare run."
+        ),
+        ways=ways,
+        reason=(
+            "A convolution without a bias gets one, which is a pass of its own."
+            if without_bias
+            else ""
+        ),
+        operator=_NORM,
+        code=_folded(evidence.code),
+    )
+
+
+def _pairs(operators: Operators) -> Iterator[_Pair]:
+    launching, table = operators.launching, operators.table
+    is_convolution = operators.named(_CONVOLUTION)
+    for norm in np.flatnonzero(operators.named(_NORM))[:_MOST_NORMS].tolist():
+        called = operators.operands(norm)
+        is_fixed = called.scalars[_TRAINS : _TRAINS + 1] == ("False",)
+        if not is_fixed or not called.dims[_MEAN] or len(called.dims[0]) < 2:
+            continue
+        before = int(np.searchsorted(launching, norm)) - 1
+        if before < 0 or table.track[launching[before]] != table.track[norm]:
+            continue
+        convolution = int(launching[before])
+        while convolution != NONE and not is_convolution[convolution]:
+            convolution = int(operators.parent[convolution])
+        if convolution == NONE:
+            continue
+        folded = operators.operands(convolution)
+        is_plain = folded.scalars[_IS_TRANSPOSED : _IS_TRANSPOSED + 1] == ("False",)
+        weight = folded.dims[_WEIGHT] if len(folded.dims) > _BIAS else ()
+        if is_plain and weight and weight[0] == called.dims[0][1]:
+            yield _Pair(convolution, norm)
+
+
+def _folded(code: CellCode) -> str:
+    """Write the cell with its model folded once, as torch.fx does it."""
+    call = code.model_call()
+    if call is None:
+        return ""
+    defined = [
+        node.name for node in ast.walk(code.tree) if isinstance(node, ast.FunctionDef)
+    ]
+    top = [one for one in code.tree.body if call.node in ast.walk(one)]
+    if call.name in defined or not top or isinstance(top[0], ast.FunctionDef):
+        return ""
+    edit = SourceEdit(code)
+    fuse, model = edit.free_name("fuse"), call.name
+    as_name = "" if fuse == "fuse" else f" as {fuse}"
+    edit.before(
+        top[0],
+        f"from torch.fx.experimental.optimization import fuse{as_name}\n"
+        f"if not isinstance({model}, {edit.torch}.fx.GraphModule):\n"
+        f"    {model} = {fuse}({model})",
+    )
+    return edit.source()
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("fold-bn",),
+            what="batch norms in eval mode behind convolutions: fold them into weights",
+            time="predicted",
+        ),
+    ),
+    rule=fold_bn,
+    untried="The model is made anew, and `torch.fx` can't follow every model.",
+)

@@ -1,0 +1,304 @@
+"""Gradients that are clipped one by one: a norm of each, then a factor on each."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import CellCode, blocks, replaced
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names, names_in
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.facts.traffic import tensor_sizes
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_NORMS = ("aten::linalg_vector_norm", "aten::norm")
+_SCALES = ("aten::mul_", "aten::div_")
+#: what else such loops do with numbers that they have
+_BESIDE = frozenset(
+    "item is_nonzero _local_scalar_dense pow pow_ square add add_ mul div sqrt detach "
+    "detach_ alias to _to_copy stack cat max clamp clamp_ linalg_norm sum reciprocal "
+    "rsub le lt gt ge minimum empty_like view reshape unsqueeze select".split()
+)
+_LEAST_TENSORS = 16
+#: of the host, for each tensor that a list of them is made of, twice
+_TENSOR = Span(1_000.0, 2_500.0, 5_000.0)
+#: tensors that one kernel takes
+_AT_ONCE = 60
+#: a window with more is judged by these
+_MOST_CALLS = 50_000
+_LEAST_ALIKE = 0.9
+
+
+def foreach_clip(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose one call that takes all gradients."""
+    operators = evidence.operators
+    loops = list(_loops(operators))
+    clipped = [
+        pair
+        for pair in zip(loops, loops[1:], strict=False)
+        if _fit(operators, *pair)
+    ]
+    if not clipped:
+        return
+    ways, kernels = Ways(evidence), np.zeros(0, np.int64)
+    for norms, scales in clipped:
+        for loop, passes in ((norms, 1), (scales, 2)):
+            events = join(evidence, ways, loop, passes, len(loop))
+            kernels = np.append(kernels, events)
+    first = int(clipped[0][0][0])
+    yield Proposal(
+        name="foreach-clip",
+        title=(
+            "Clip all gradients at once: "
+            "torch.nn.utils.clip_grad_norm_(..., foreach=True)."
+        ),
+        evidence=(
+            f"The norm of each of {len(clipped[0][1]):,} tensors is taken, and each is "
+            f"scaled, one by one: {len(kernels):,} kernels, "
+            f"{units.share(evidence.share(evidence.time_ns(kernels)))} of the bare run."
+        ),
+        ways=ways,
+        operator=operators.name(first),
+        line=evidence.line_at(int(operators.table.start_ns[first])),
+        code=_at_once(evidence.code),
+    )
+
+
+def _loops(operators: Operators) -> Iterator[Int64s]:
+    """Give norms, and what scales tensors, as they follow one another in loops."""
+    table, launching = operators.table, operators.launching
+    is_norm = operators.named(*_NORMS)
+    is_scale = operators.named(*_SCALES) & operators.outermost
+    chosen = launching[(is_norm | is_scale)[launching]][:_MOST_CALLS]
+    chosen = chosen[[bool(_first(operators, one)) for one in chosen.tolist()]]
+    cuts = is_norm[chosen[1:]] != is_norm[chosen[:-1]]
+    cuts |= table.track[chosen[1:]] != table.track[chosen[:-1]]
+    for loop in np.split(chosen, np.flatnonzero(cuts) + 1):
+        if len(loop) >= _LEAST_TENSORS and not _is_other_work(operators, loop):
+            yield loop
+
+
+def _fit(operators: Operators, norms: Int64s, scales: Int64s) -> bool:
+    """Tell whether tensors of the same sizes are scaled after their norms."""
+    if not operators.named(*_NORMS)[norms[0]] or operators.named(*_NORMS)[scales[0]]:
+        return False
+    taken, scaled = (
+        Counter(_first(operators, one) for one in loop.tolist())
+        for loop in (norms, scales)
+    )
+    return (taken & scaled).total() >= _LEAST_ALIKE * len(scales)
+
+
+def _first(operators: Operators, position: int) -> tuple[int, ...]:
+    dims = operators.operands(position).dims
+    return dims[0] if dims else ()
+
+
+def _is_other_work(operators: Operators, loop: Int64s) -> bool:
+    """Tell whether anything else is between, or an optimizer does it."""
+    table = operators.table
+    outer = outermost(operators, int(loop[0]), int(loop[-1]))
+    names = {table.names[name] for name in np.unique(table.name[outer]).tolist()}
+    own = {*_NORMS, *_SCALES} | {f"aten::{name}" for name in _BESIDE}
+    return bool(names - own) or in_optimizer(operators, int(loop[0]))
+
+
+def in_optimizer(operators: Operators, position: int) -> bool:
+    """Tell whether an optimizer's step calls an operator."""
+    marks = operators.annotations
+    steps = [name.startswith("Optimizer.step") for name in marks.names]
+    is_step = np.array([*steps, False])[marks.name]
+    begun_ns = operators.table.start_ns[position]
+    return bool(
+        (is_step & (marks.start_ns <= begun_ns) & (begun_ns < marks.end_ns)).any()
+    )
+
+
+def outermost(operators: Operators, first: int, last: int) -> Int64s:
+    """Give a thread's outermost operators from one to another."""
+    table = operators.table
+    begin, end = operators.outer_of(np.array([first, last])).tolist()
+    tops = begin + np.flatnonzero(operators.outermost[begin : end + 1])
+    return tops[table.track[tops] == table.track[first]]
+
+
+def join(
+    evidence: Evidence, ways: Ways, loop: Int64s, passes: float, tensors: float
+) -> Int64s:
+    """Have one call do the work of a loop over tensors; give the loop's kernels.
+
+    Args:
+        evidence: the window.
+        ways: where it is done.
+        loop: the operators that do the work, one or more for each tensor.
+        passes: over the tensors, by one that takes all of them.
+        tensors: how many there are.
+    """
+    operators, table = evidence.operators, evidence.operators.table
+    between = outermost(operators, int(loop[0]), int(loop[-1]))
+    events = operators.launched_within(between)
+    first = operators.launched_within(between[:1])[:1]
+    ways.drop_operators(between[1:])
+    ways.drop_host(
+        int(table.track[loop[0]]), table.end_ns[between[:1]], table.end_ns[between[-1:]]
+    )
+    kinds = table.operand[loop]
+    moved = 0
+    for kind, count in zip(*np.unique(kinds[kinds != NONE], return_counts=True)):
+        sizes = tensor_sizes(table.operands[kind])
+        moved += int(count) * (sizes[0] if sizes else 0)
+    moved = moved / len(loop) * tensors
+    launches = max(tensors / _AT_ONCE, 1.0)
+    if evidence.chip is not None:
+        kernel = evidence.chip.pass_over(passes * moved / launches)
+        ways.resize(first, kernel.times(launches))
+    ways.add_host(evidence.calls.launch[first], _TENSOR.times(tensors))
+    return events
+
+
+class Each(NamedTuple):
+    """A statement that a loop does for each of several things, and no other."""
+
+    statement: ast.stmt
+    #: "for w in weights", with what leaves some out
+    clause: str
+    #: what the loop sets
+    names: frozenset[str]
+
+    def gives(self, text: str) -> str:
+        """Write the list of an expression of all turns."""
+        return f"[{text} {self.clause}]"
+
+    def is_free(self, *nodes: ast.expr) -> bool:
+        """Tell whether expressions are the same in all turns."""
+        return not any(self.names & names_in(node) for node in nodes)
+
+
+def each(edit: SourceEdit, loop: ast.stmt) -> Each | None:
+    """Read a loop over one statement, which an `if` may be around; None for others."""
+    if not isinstance(loop, ast.For) or loop.orelse:
+        return None
+    body, names = loop.body, frozenset(bound_names(loop.target))
+    clause = f"for {edit.text(loop.target)} in {edit.text(loop.iter)}"
+    match body:
+        case [ast.If(test=test, body=[ast.Continue()], orelse=[]), *rest]:
+            body, clause = rest, f"{clause} if not ({edit.text(test)})"
+        case [ast.If(test=test, body=rest, orelse=[])]:
+            body, clause = rest, f"{clause} if {edit.text(test)}"
+    return Each(body[0], clause, names) if len(body) == 1 else None
+
+
+def _at_once(code: CellCode) -> str:
+    """Write the cell with one call for all norms, and one for all factors."""
+    edit, changed = SourceEdit(code), set[bool]()
+    for block in blocks(code.tree):
+        for statement in block.statements:
+            turn = each(edit, statement)
+            if turn is not None and _scale(edit, statement, turn):
+                changed.add(True)
+            elif turn is not None and _sum(edit, statement, turn):
+                changed.add(False)
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.ListComp | ast.GeneratorExp) and _norms(edit, node):
+            changed.add(False)
+    return edit.source() if len(changed) == 2 else ""
+
+
+def _scale(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
+    match turn.statement:
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(attr="mul_" | "div_" as name, value=scaled),
+                args=[factor],
+                keywords=[],
+            )
+        ):
+            pass
+        case ast.AugAssign(target=ast.Attribute() as scaled, value=factor, op=ast.Mult()):
+            name = "mul_"
+        case _:
+            return False
+    if not turn.is_free(factor) or turn.is_free(scaled):
+        return False
+    tensors = turn.gives(edit.text(scaled))
+    edit.replace(loop, f"{edit.torch}._foreach_{name}({tensors}, {edit.text(factor)})")
+    return True
+
+
+def _sum(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
+    """Have a loop that adds norms up go through those that one call gives."""
+    norms = [node for node in ast.walk(turn.statement) if _normed(node) is not None]
+    if len(norms) != 1 or not isinstance(turn.statement, ast.AugAssign | ast.Expr):
+        return False
+    (norm,) = norms
+    read = [
+        node
+        for node in ast.walk(turn.statement)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "item"
+        and node.func.value is norm
+    ]
+    tensor = _normed(norm)
+    if tensor is None or not isinstance(norm, ast.expr):
+        return False
+    one = edit.free_name("norm")
+    text = replaced(turn.statement, read[0] if read else norm, one)
+    if turn.names & names_in(ast.parse(text)):
+        return False
+    all_norms = f"{edit.torch}._foreach_norm({turn.gives(edit.text(tensor))})"
+    if read:
+        all_norms = f"{edit.torch}.stack({all_norms}).tolist()"
+    edit.replace(loop, f"for {one} in {all_norms}: {text}")
+    return True
+
+
+def _norms(edit: SourceEdit, made: ast.ListComp | ast.GeneratorExp) -> bool:
+    """Have a list of norms be what one call gives."""
+    tensor = _normed(made.elt)
+    if tensor is None or len(made.generators) != 1:
+        return False
+    (clause,) = made.generators
+    text = f"for {edit.text(clause.target)} in {edit.text(clause.iter)}"
+    text += "".join(f" if {edit.text(test)}" for test in clause.ifs)
+    edit.replace(made, f"{edit.torch}._foreach_norm([{edit.text(tensor)} {text}])")
+    return True
+
+
+def _normed(node: ast.AST) -> ast.expr | None:
+    """Give what a call takes the Euclidean norm of; None for anything else."""
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    match node.func, node.args:
+        case ast.Attribute(attr="norm" | "vector_norm", value=module), [tensor, *order]:
+            if ast.unparse(module) not in ("torch", "torch.linalg", "linalg"):
+                tensor, order = module, node.args
+        case ast.Attribute(attr="norm", value=tensor), []:
+            order = []
+        case _:
+            return None
+    is_two = all(isinstance(one, ast.Constant) and one.value == 2 for one in order)
+    return tensor if is_two and len(order) < 2 else None
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("foreach-clip",),
+            what="gradients whose norms are taken, and which are scaled, one by one",
+            time="predicted",
+        ),
+    ),
+    rule=foreach_clip,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

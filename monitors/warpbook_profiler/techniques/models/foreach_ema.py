@@ -1,0 +1,165 @@
+"""Running averages of many tensors, such as a model's weights, one by one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import CellCode, blocks
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.repeats import repeats
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.techniques.models.foreach_clip import (
+    Each,
+    each,
+    in_optimizer,
+    join,
+)
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_LEAST_TENSORS = 16
+#: what one turn calls, without views, for an average in place or a new one
+_AVERAGES = frozenset(
+    tuple(names.split())
+    for names in (
+        "lerp_",
+        "lerp copy_",
+        "mul_ add_",
+        "mul_ mul add_",
+        "mul mul add copy_",
+        "mul mul add",
+        "mul add copy_",
+        "sub mul sub_",
+        "sub mul_ sub_",
+        "sub mul add_",
+    )
+)
+#: passes over a tensor: the average is read and written, and the new value read
+_PASSES = 3
+
+
+def foreach_ema(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose one call that moves all averages."""
+    operators = evidence.operators
+    loops = list(_loops(operators))
+    if not loops:
+        return
+    ways, kernels, tensors = Ways(evidence), np.zeros(0, np.int64), 0
+    for loop, turns in loops:
+        events = join(evidence, ways, loop, _PASSES, turns)
+        kernels, tensors = np.append(kernels, events), max(tensors, turns)
+    first = int(loops[0][0][0])
+    yield Proposal(
+        name="foreach-ema",
+        title="Move all running averages at once: torch._foreach_lerp_.",
+        evidence=(
+            f"Averages of {tensors:,} tensors are moved one by one: {len(kernels):,} "
+            f"kernels, {units.share(evidence.share(evidence.time_ns(kernels)))} of the "
+            "bare run."
+        ),
+        ways=ways,
+        operator=operators.name(first),
+        line=evidence.line_at(int(operators.table.start_ns[first])),
+        code=_at_once(evidence.code),
+    )
+
+
+def _loops(operators: Operators) -> Iterator[tuple[Int64s, int]]:
+    """Give the operators of loops over averages, and how many there are."""
+    launches = np.zeros(len(operators.table), np.bool_)
+    launches[operators.outer_of(operators.launching)] = True
+    for repeat in repeats(operators, _LEAST_TENSORS):
+        one = repeat.one[launches[repeat.one]].tolist()
+        names = tuple(operators.name(at).removeprefix("aten::") for at in one)
+        whole = [names[at:] + names[:at] for at in range(len(names))]
+        if _AVERAGES.isdisjoint(whole) or in_optimizer(operators, repeat.one[0]):
+            continue
+        if any(_takes_two(operators, at) for at in one):
+            yield repeat.operators[launches[repeat.operators]], repeat.turns
+
+
+def _takes_two(operators: Operators, position: int) -> bool:
+    """Tell whether an operator takes two tensors of one size."""
+    dims = [sizes for sizes in operators.operands(position).dims if sizes]
+    return len(dims) > 1 and dims[0] == dims[1]
+
+
+def _at_once(code: CellCode) -> str:
+    """Write the cell with one call in the place of its loop over averages."""
+    edit, is_changed = SourceEdit(code), False
+    for block in blocks(code.tree):
+        for statement in block.statements:
+            turn = each(edit, statement)
+            text = "" if turn is None else _moved(edit, turn)
+            if text:
+                edit.replace(statement, text)
+                is_changed = True
+    return edit.source() if is_changed else ""
+
+
+def _moved(edit: SourceEdit, turn: Each) -> str:
+    """Write what a turn does to one average for all of them; empty for other work."""
+    match turn.statement:
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(attr="lerp_", value=average),
+                args=[value, weight],
+                keywords=[],
+            )
+        ):
+            kept = None
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(
+                    attr="add_",
+                    value=ast.Call(
+                        func=ast.Attribute(attr="mul_", value=average),
+                        args=[kept],
+                        keywords=[],
+                    ),
+                ),
+                args=[value],
+                keywords=[ast.keyword(arg="alpha", value=weight)],
+            )
+        ):
+            pass
+        case _:
+            return ""
+    if not turn.is_free(weight, *filter(None, [kept])) or turn.is_free(average):
+        return ""
+    averages, values = (turn.gives(edit.text(part)) for part in (average, value))
+    each_by = edit.text(weight)
+    if kept is not None and not _is_rest(kept, weight):
+        return ""
+    return f"{edit.torch}._foreach_lerp_({averages}, {values}, {each_by})"
+
+
+def _is_rest(kept: ast.expr, weight: ast.expr) -> bool:
+    """Tell whether two factors are one together."""
+    if isinstance(kept, ast.Constant) and isinstance(weight, ast.Constant):
+        try:
+            return abs(float(kept.value) + float(weight.value) - 1) < 1e-9
+        except (TypeError, ValueError):
+            return False
+    rests = {f"1 - {ast.unparse(kept)}", f"1.0 - {ast.unparse(kept)}"}
+    return ast.unparse(weight) in rests
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("foreach-ema",),
+            what="running averages of weights that are moved one by one",
+            time="predicted",
+        ),
+    ),
+    rule=foreach_ema,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)

@@ -1,0 +1,192 @@
+"""What an inference does as in training, such as the records of autograd."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.checklist.answers import Judgement
+from warpbook_profiler.checklist.facts import Facts, Question, at_line, counted, percent
+from warpbook_profiler.events.columns import NONE, Int64s, rows_by
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_TRAINS_NORM = re.compile(r"bn_fw_tr|batchnorm_fwtr|batch_norm_collect_statistics")
+_INFERS_NORM = re.compile(
+    r"bn_fw_inf|batchnorm_fwinf|batch_norm_transform_input|bn_inf"
+)
+_MODES = re.compile(r"aten::(\w*dropout|\w*batch_norm)")
+_WITHOUT_AUTOGRAD = ("inference_mode", "no_grad")
+_BACKWARD, _OPTIMIZER = "autograd::engine::evaluate_function", "Optimizer."
+#: what says that something goes back through the results
+_TRAINS = (
+    *("backward", "grad", "requires_grad_", "jacrev", "jacfwd", "vjp", "jvp"),
+    *("zero_grad", "step"),
+)
+_LEAST_NODES = 20
+#: of an operator's time on the host, what its record takes
+_RECORD = 0.2
+
+
+def no_autograd(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to record nothing of what nothing goes back through."""
+    operators, code = evidence.operators, evidence.code
+    if any(name.startswith(_BACKWARD) for name in operators.table.names):
+        return
+    if any(name.startswith(_OPTIMIZER) for name in operators.annotations.names):
+        return
+    recorded = _recorded(operators)
+    if len(recorded) < _LEAST_NODES or code.calls(*_TRAINS):
+        return
+    table, ways = operators.table, Ways(evidence)
+    for rows in rows_by(table.track[recorded]):
+        mine = recorded[rows]
+        begins = table.start_ns[mine]
+        ends = begins + (_RECORD * table.duration_ns[mine]).astype(np.int64)
+        ways.drop_host(int(table.track[mine[0]]), begins, ends)
+    yield Proposal(
+        name="no-autograd",
+        title="Run it within torch.inference_mode(): nothing goes back through it.",
+        evidence=(
+            f"Autograd records {len(recorded):,} operators, and no backward pass is in "
+            "this window."
+        ),
+        ways=ways,
+        reason="Activations are freed at once then, too.",
+        operator=operators.name(int(recorded[0])),
+        code=_without_autograd(code),
+    )
+
+
+def _recorded(operators: Operators) -> Int64s:
+    """Give the outermost operators that autograd makes nodes for."""
+    table = operators.table
+    chosen = np.flatnonzero(operators.outermost & (table.sequence != NONE))
+    parts = [np.zeros(0, np.int64)]
+    for rows in rows_by(table.track[chosen]):
+        mine = chosen[rows]
+        # each node has the number that its call is noted with
+        made = np.diff(table.sequence[mine]) > 0
+        parts.append(mine[:-1][made])
+    return np.sort(np.concatenate(parts))
+
+
+def _without_autograd(code: CellCode) -> str:
+    """Write the cell within the mode, but for imports and a wait at its end."""
+    body = code.tree.body
+    while body and isinstance(body[0], ast.Import | ast.ImportFrom):
+        body = body[1:]
+    if body and isinstance(body[-1], ast.Expr):
+        if not ast.unparse(body[-1]).endswith("synchronize()"):
+            return ""
+        body = body[:-1]
+    if not body:
+        return ""
+    edit = SourceEdit(code)
+    edit.under(body, f"{edit.torch}.inference_mode()")
+    return edit.source()
+
+
+def _judge_autograd(facts: Facts) -> Judgement:
+    nodes = facts.profile.autograd_nodes
+    mentioned = {name: facts.code.mention(name) for name in _WITHOUT_AUTOGRAD}
+    said = " ".join(
+        f"The code uses torch.{name}{at_line(line)}."
+        for name, line in mentioned.items()
+        if line is not None
+    )
+    if nodes == 0:
+        return Judgement("yes", f"Autograd recorded nothing here. {said}".rstrip())
+    if nodes is not None:
+        return Judgement(
+            "no",
+            f"Autograd made {counted(nodes, 'node')} for a backward pass, and none is "
+            f"in this window. {said}".rstrip(),
+            "Unless a backward pass follows it, run it within torch.inference_mode(): "
+            "activations are then freed at once, and the host does less for each "
+            "operator. What it gives is not known before it is tried.",
+        )
+    if said:
+        said = f" {said} Whether all that ran is within it is not known."
+    return Judgement(
+        "unknown",
+        f"The profile does not show whether autograd records.{said}",
+        "Record several steps again, with ProfilerActivity.CPU.",
+    )
+
+
+def _judge_mode(facts: Facts) -> Judgement:
+    if not any(_MODES.match(name) for name in facts.host_names):
+        return Judgement(
+            "not applicable", "Neither dropout nor batch norm is in this window."
+        )
+    names = [row.name for row in facts.profile.kernels]
+    drops = "aten::native_dropout" in facts.host_names
+    trains = drops or any(_TRAINS_NORM.search(name) for name in names)
+    if trains:
+        what = "Dropout draws" if drops else "Batch norm takes statistics"
+        return Judgement(
+            "no",
+            f"{what} though no backward pass follows.",
+            "Call model.eval() before you infer: the results differ from those in "
+            "training mode.",
+        )
+    has_norm = any("batch_norm" in name for name in facts.host_names)
+    norms = sum(
+        row.share_ratio
+        for row in facts.profile.kernels
+        if _INFERS_NORM.search(row.name)
+    )
+    if has_norm and not norms:
+        return Judgement(
+            "unknown",
+            "No kernel of this window tells the mode of batch norm.",
+            "See that model.eval() is called before you infer.",
+        )
+    shown = f" Batch norm ({percent(norms)}) is in eval mode." if norms else ""
+    return Judgement("yes", f"Nothing works as in training mode.{shown}")
+
+
+NO_AUTOGRAD = Question(
+    name="no-autograd",
+    text="Is autograd off (inference_mode, no_grad)?",
+    judge=_judge_autograd,
+    no_where=(
+        "in inference, autograd makes nodes: the numbers that torch notes with "
+        "operators grow. `unknown` where there are too few operators"
+    ),
+    part="inference",
+    is_of_gpu=False,
+)
+
+
+EVAL_MODE = Question(
+    name="eval-mode",
+    text="Is the model in eval mode?",
+    judge=_judge_mode,
+    no_where="in inference, dropout or batch norm work as in training",
+    part="inference",
+)
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("no-autograd",),
+            what="operators that autograd records, where no backward pass follows",
+            time="predicted",
+            answers=NO_AUTOGRAD,
+        ),
+    ),
+    rule=no_autograd,
+    questions=(NO_AUTOGRAD, EVAL_MODE),
+    untried="Whether a backward pass follows in another cell, only you know.",
+)

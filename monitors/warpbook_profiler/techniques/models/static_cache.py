@@ -1,0 +1,155 @@
+"""Keys and values that are joined with each token's, so all are copied again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.techniques.technique import ChangeKind, Technique
+
+_CAT = "aten::cat"
+#: attention, and the product of one token's query with all keys
+_ATTENTION, _PRODUCT = "aten::scaled_dot_product_attention", "aten::bmm"
+_LEAST_TOKENS = 8
+_MOST_CALLS = 50_000
+#: one copy of a part into its place
+_PART = Span(1_500.0, 2_500.0, 5_000.0)
+
+Dims = tuple[int, ...]
+
+
+class _Read(NamedTuple):
+    """A call that reads keys which were just joined."""
+
+    length: int
+    #: the joins of keys and values right before it
+    cats: list[int]
+
+
+def static_cache(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose keys and values that are allocated once and written in place."""
+    operators = evidence.operators
+    grown = [reads for reads in _reads(operators) if _grows(reads)]
+    if not grown:
+        return
+    ways, time_ns, calls = Ways(evidence), 0, 0
+    for reads in grown:
+        least = reads[0].length
+        # the first ones fill what is allocated
+        cats = [cat for read in reads if read.length > least for cat in read.cats]
+        events = operators.launched_within(np.array(cats, np.int64))
+        took_ns = evidence.time_ns(events)
+        ways.resize(events, _PART.times(len(events)).at_most(took_ns))
+        time_ns, calls = time_ns + took_ns, calls + len(cats)
+    longest = max(read.length for reads in grown for read in reads)
+    first = grown[0][0].cats[0]
+    yield Proposal(
+        name="static-cache",
+        title="Allocate keys and values once, and write each token's into their place.",
+        evidence=(
+            f"Keys and values grow to {longest:,} tokens by {calls:,} calls of {_CAT}, "
+            "each of which copies all that there were: "
+            f"{units.share(evidence.share(time_ns))} of the bare run."
+        ),
+        ways=ways,
+        reason="With sizes that stay, the steps could be one CUDA graph, too.",
+        operator=_CAT,
+        line=evidence.line_at(int(operators.table.start_ns[first])),
+        code=_generated(evidence.code),
+    )
+
+
+def grows_for_attention(operators: Operators) -> bool:
+    """Tell whether what grows by joins is keys and values."""
+    return any(_grows(reads) for reads in _reads(operators))
+
+
+def _reads(operators: Operators) -> Iterator[list[_Read]]:
+    """Give the calls that read joined keys, by all sizes but the tokens' number."""
+    chosen = operators.named(_ATTENTION, _PRODUCT)
+    is_cat = operators.named(_CAT)
+    table = operators.table
+    found: defaultdict[tuple[int, Dims], list[_Read]] = defaultdict(list)
+    cats: defaultdict[int, list[int]] = defaultdict(list)
+    for position in np.flatnonzero(chosen | is_cat)[:_MOST_CALLS].tolist():
+        thread = int(table.track[position])
+        if is_cat[position]:
+            cats[thread].append(position)
+            continue
+        sizes = _sizes(operators, position)
+        if sizes is None:
+            continue
+        queries, length, others = sizes
+        if cats[thread] and queries < length:
+            joined = _longest(operators, cats[thread])
+            found[thread, others].append(_Read(length, joined))
+        cats[thread] = []
+    yield from found.values()
+
+
+def _sizes(operators: Operators, position: int) -> tuple[int, int, Dims] | None:
+    """Give the numbers of queries and of keys, and what else the sizes are."""
+    dims = operators.operands(position).dims[:2]
+    if len(dims) < 2 or len(dims[0]) < 3 or len(dims[0]) != len(dims[1]):
+        return None
+    if operators.name(position) == _PRODUCT:
+        # a batch of queries by keys whose axes are exchanged
+        return dims[0][1], dims[1][2], (*dims[0][:1], dims[0][2])
+    return dims[0][-2], dims[1][-2], (*dims[1][:-2], dims[1][-1])
+
+
+def _longest(operators: Operators, cats: list[int]) -> list[int]:
+    """Give the joins of keys and values: others join parts of one token."""
+    times_ns = {
+        cat: int(operators.gpu.duration_ns[operators.launched_from(cat, cat)].sum())
+        for cat in cats
+    }
+    return sorted(cats, key=lambda cat: -times_ns[cat])[:2]
+
+
+def _grows(reads: list[_Read]) -> bool:
+    """Tell whether there are as many more keys each time."""
+    lengths = list(dict.fromkeys(read.length for read in reads))
+    steps = {after - before for before, after in pairwise(lengths)}
+    return len(lengths) >= _LEAST_TOKENS and len(steps) == 1 and min(steps) > 0
+
+
+def _generated(code: CellCode) -> str:
+    """Write the cell with the static cache of a library that generates text."""
+    calls = [call for call in code.calls("generate") if call.receiver]
+    if not calls:
+        return ""
+    edit = SourceEdit(code)
+    for call in calls:
+        arguments = [*call.node.args, *(one.value for one in call.node.keywords)]
+        names = {one.arg for one in call.node.keywords}
+        if not arguments or names & {"cache_implementation", "past_key_values", None}:
+            return ""
+        last = arguments[-1]
+        edit.replace(last, f'{edit.text(last)}, cache_implementation="static"')
+    return edit.source()
+
+
+TECHNIQUE = Technique(
+    changes=(
+        ChangeKind(
+            names=("static-cache",),
+            what="keys and values of attention that grow by `cat` with each token",
+            time="predicted",
+        ),
+    ),
+    rule=static_cache,
+    untried="Its lines have to be written anew, and only you know what they are for.",
+)
