@@ -64,6 +64,7 @@ class Cell:
         category: str = "cpu_op",
         thread: int | None = None,
         scalars: Sequence[str] = (),
+        sequence: int | None = None,
     ) -> Iterator[None]:
         """Call an operator around what is done within; it stays on its thread."""
         thread = thread or self._thread()
@@ -79,6 +80,8 @@ class Cell:
             args["Input Dims"] = dims
             args["Input type"] = [dtype if size else "" for size in dims]
             args["Concrete Inputs"] = [*scalars, *[""] * (len(dims) - len(scalars))]
+        if sequence is not None:
+            args["Sequence number"] = sequence
         self._event(category, name, thread, start, self.host, args)
         self.host += _BETWEEN_NS
 

@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
-from warpbook_profiler.facts.traffic import only_passes
+from warpbook_profiler.facts.traffic import ITEM_BYTES, only_passes
 from warpbook_profiler.techniques.gpu.pointwise import FUSION
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
@@ -31,11 +32,40 @@ _MOST_BETWEEN = 6
 #: and between the last product and the average of the weights, with a layer's output
 _MOST_BEHIND = 8
 #: a window with more is judged by these
-_MOST_ATTENTIONS = 2000
+_MOST_ATTENTIONS, _MOST_FUSED = 2_000, 20_000
 _MASKS = {"aten::masked_fill", "aten::where", "aten::add"}
 HALVES = ("c10::Half", "c10::BFloat16")
 #: of the time without a mask, what one with it takes
 _MASKED = 0.6
+
+
+#: fused attentions, by where their sizes have the heads, and which scalar tells that
+#: later tokens are left out
+_FUSED = {
+    "aten::_flash_attention_forward": (2, 8),
+    "aten::_efficient_attention_forward": (2, 9),
+    "aten::_cudnn_attention_forward": (1, 10),
+    "aten::_scaled_dot_product_flash_attention": (1, 4),
+    "aten::_scaled_dot_product_efficient_attention": (1, 6),
+    "aten::_scaled_dot_product_cudnn_attention": (1, 6),
+}
+_CAUSAL = ("True", "1")
+
+
+class Fused(NamedTuple):
+    """One call of fused attention; sizes are batch, heads, tokens and a head's."""
+
+    position: int
+    query: tuple[int, ...]
+    key: tuple[int, ...]
+    dtype: str
+    #: later tokens are left out, or a mask leaves some out
+    is_masked: bool
+
+    @property
+    def key_bytes(self) -> int:
+        """Give the bytes of the keys; values have as many."""
+        return math.prod(self.key) * ITEM_BYTES.get(self.dtype, 4)
 
 
 @dataclass(frozen=True)
@@ -143,19 +173,35 @@ def is_masked(operators: Operators, one: Attention) -> bool:
     return bool(names & _MASKS)
 
 
+def fused_attentions(operators: Operators) -> Iterator[Fused]:
+    """Find calls of fused attention of which the sizes are known."""
+    chosen = operators.launching[operators.named(*_FUSED)[operators.launching]]
+    for position in chosen[:_MOST_FUSED].tolist():
+        heads_at, causal_at = _FUSED[operators.name(position)]
+        called = operators.operands(position)
+        sizes = called.dims[:2]
+        if [len(one) for one in sizes] != [4, 4]:
+            continue
+        query, key = (
+            one if heads_at == 1 else (one[0], one[2], one[1], one[3]) for one in sizes
+        )
+        is_causal = called.scalars[causal_at : causal_at + 1] in [(t,) for t in _CAUSAL]
+        has_mask = "efficient" in operators.name(position) and any(called.dims[3:4])
+        yield Fused(position, query, key, called.dtypes[0], is_causal or has_mask)
+
+
 def averaged(operators: Operators, one: Attention) -> int | None:
     """Give the operator that averages the weights over heads, as torch's layer does."""
     launching = operators.launching
     place = int(np.searchsorted(launching, one.members[-1])) + 1
-    for position in launching[place : place + _MOST_BEHIND].tolist():
-        called = operators.operands(position)
-        dims = called.dims[0] if called.dims else ()
+    behind: list[int] = launching[place : place + _MOST_BEHIND].tolist()
+    for position in behind:
+        dims = _first_dims(operators, position)
         if (
             operators.name(position) == "aten::mean"
             and len(dims) == 4
             and math.prod(dims) == math.prod(one.scores)
             and dims[-2:] == one.scores[-2:]
-            and called.scalars[1:2] == ("[1]",)
         ):
             return position
     return None

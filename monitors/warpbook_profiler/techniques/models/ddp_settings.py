@@ -17,7 +17,11 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Columns, Int64s
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
-_FORWARD, _STEP, _ZERO = "DistributedDataParallel.forward", "Optimizer.step", "Optimizer.zero"
+_FORWARD, _STEP, _ZERO = (
+    "DistributedDataParallel.forward",
+    "Optimizer.step",
+    "Optimizer.zero",
+)
 _SEARCH = "torch.distributed.ddp.reducer::search_unused_parameters"
 _GATHERED = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 #: how a gradient that was used is noted, where others are searched for
@@ -95,17 +99,11 @@ def _searches(operators: Operators) -> Int64s:
     found = np.flatnonzero(operators.named(_SEARCH))
     if not len(found):
         return found
-    is_gathered = operators.named(_GATHERED)
-    noted = np.flatnonzero(
-        operators.named(*_NOTED) & np.append(is_gathered, False)[operators.parent]
-    )
-    sizes = {
-        operators.operands(one).dims[0][0]
-        for one in noted.tolist()
-        if operators.operands(one).dims[:1] and operators.operands(one).dims[0]
-    }
-    used = np.count_nonzero(is_gathered) // len(found)
-    return np.union1d(found, noted) if sizes == {used} else found[:0]
+    gathers = np.append(operators.named(_GATHERED), False)[operators.parent]
+    # the place of a gradient that is not there is filled
+    if (gathers & operators.named("aten::zero_")).any():
+        return found[:0]
+    return np.union1d(found, np.flatnonzero(gathers & operators.named(*_NOTED)))
 
 
 def _settled(code: CellCode, is_early: bool, is_searching: bool) -> str:

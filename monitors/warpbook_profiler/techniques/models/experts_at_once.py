@@ -13,7 +13,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import ITEM_BYTES
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
@@ -60,9 +60,10 @@ def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
         rest = np.concatenate([turn.operators for turn in turns[1:]])
         kept = operators.launched_within(first.operators)
         kernels = np.concatenate([kernels, kept, operators.launched_within(rest)])
-        ways.drop_operators(rest)
+        ways.drop(operators.launched_within(rest))
         thread = int(operators.table.track[rest[0]])
-        ways.drop_host(thread, ends_ns[first.operators[-1:]], ends_ns[rest[-1:]])
+        begin_ns, end_ns = ends_ns[first.operators[-1:]], ends_ns[rest[-1:]]
+        ways.drop_host(thread, begin_ns, end_ns, in_worst=True)
         products = np.zeros(0, np.int64)
         for place, product in enumerate(first.products):
             span = _product(evidence, [turn.products[place] for turn in turns])
@@ -92,9 +93,7 @@ def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
         ),
         ways=ways,
         operator=operators.name(layers[0][0].products[0]),
-        line=evidence.line_at(
-            int(operators.table.start_ns[layers[0][0].operators[0]])
-        ),
+        line=evidence.line_at(int(operators.table.start_ns[layers[0][0].operators[0]])),
     )
 
 
@@ -102,7 +101,9 @@ def _product(evidence: Evidence, products: list[int]) -> Span | None:
     """Give how long one kernel takes that multiplies what these do."""
     operators, chip = evidence.operators, evidence.chip
     flops, moved = 0.0, 0.0
-    kinds = [kind for kind in operators.operands(products[0]).dtypes if kind in ITEM_BYTES]
+    kinds = [
+        kind for kind in operators.operands(products[0]).dtypes if kind in ITEM_BYTES
+    ]
     for one in products:
         (rows, depth), (_, width) = _sizes(operators, one)
         flops += 2.0 * rows * depth * width

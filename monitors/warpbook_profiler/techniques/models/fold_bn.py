@@ -20,12 +20,20 @@ from warpbook_profiler.events.columns import NONE
 from warpbook_profiler.facts.traffic import ITEM_BYTES
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
-_NORM, _CONVOLUTION = "aten::batch_norm", "aten::convolution"
+_NORMS = (
+    "aten::native_batch_norm",
+    "aten::cudnn_batch_norm",
+    "aten::miopen_batch_norm",
+)
+_CONVOLUTIONS = (
+    "aten::cudnn_convolution",
+    "aten::miopen_convolution",
+    "aten::_conv_depthwise2d",
+    "aten::conv_depthwise3d",
+)
 _BACKWARD = "autograd::engine::evaluate_function"
 #: arguments of the norm: its running mean, and whether it takes the batch's own
 _MEAN, _TRAINS = 3, 5
-#: arguments of the convolution
-_WEIGHT, _BIAS, _IS_TRANSPOSED = 1, 2, 6
 #: a window with more is judged by these
 _MOST_NORMS = 5_000
 
@@ -35,6 +43,7 @@ class _Pair(NamedTuple):
 
     convolution: int
     norm: int
+    has_bias: bool
 
 
 def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
@@ -48,7 +57,7 @@ def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
     for pair in pairs:
         events = operators.launched_from(pair.norm, pair.norm)
         time_ns += evidence.time_ns(events)
-        if operators.operands(pair.convolution).dims[_BIAS] or not len(events):
+        if pair.has_bias or not len(events):
             ways.drop_operators(np.array([pair.norm]))
             continue
         # the shift becomes the bias, which torch adds in a kernel of its own
@@ -76,32 +85,31 @@ def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
             if without_bias
             else ""
         ),
-        operator=_NORM,
+        operator="aten::batch_norm",
         code=_folded(evidence.code),
     )
 
 
 def _pairs(operators: Operators) -> Iterator[_Pair]:
     launching, table = operators.launching, operators.table
-    is_convolution = operators.named(_CONVOLUTION)
-    for norm in np.flatnonzero(operators.named(_NORM))[:_MOST_NORMS].tolist():
+    is_convolution = operators.named(*_CONVOLUTIONS)
+    norms = launching[operators.named(*_NORMS)[launching]]
+    for norm in norms[:_MOST_NORMS].tolist():
         called = operators.operands(norm)
         is_fixed = called.scalars[_TRAINS : _TRAINS + 1] == ("False",)
-        if not is_fixed or not called.dims[_MEAN] or len(called.dims[0]) < 2:
+        if not is_fixed or len(called.dims) <= _MEAN or not called.dims[_MEAN]:
             continue
-        before = int(np.searchsorted(launching, norm)) - 1
-        if before < 0 or table.track[launching[before]] != table.track[norm]:
+        place = int(np.searchsorted(launching, norm))
+        before = launching[max(place - 2, 0) : place][::-1].tolist()
+        has_bias = bool(before) and operators.name(before[0]) == "aten::add_"
+        convolution = before[has_bias] if len(before) > has_bias else NONE
+        if convolution == NONE or not is_convolution[convolution]:
             continue
-        convolution = int(launching[before])
-        while convolution != NONE and not is_convolution[convolution]:
-            convolution = int(operators.parent[convolution])
-        if convolution == NONE:
-            continue
-        folded = operators.operands(convolution)
-        is_plain = folded.scalars[_IS_TRANSPOSED : _IS_TRANSPOSED + 1] == ("False",)
-        weight = folded.dims[_WEIGHT] if len(folded.dims) > _BIAS else ()
-        if is_plain and weight and weight[0] == called.dims[0][1]:
-            yield _Pair(convolution, norm)
+        weight = operators.operands(convolution).dims[1:2]
+        channels = called.dims[0][1:2]
+        is_near = table.track[convolution] == table.track[norm]
+        if is_near and weight and weight[0][:1] == channels:
+            yield _Pair(convolution, norm, has_bias)
 
 
 def _folded(code: CellCode) -> str:

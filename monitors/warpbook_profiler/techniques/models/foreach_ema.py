@@ -17,6 +17,7 @@ from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.models.foreach_clip import (
+    OF_LOOP,
     Each,
     each,
     in_optimizer,
@@ -43,6 +44,7 @@ _AVERAGES = frozenset(
 )
 #: passes over a tensor: the average is read and written, and the new value read
 _PASSES = 3
+_SAME = 1e-9
 
 
 def foreach_ema(evidence: Evidence) -> Iterator[Proposal]:
@@ -53,7 +55,7 @@ def foreach_ema(evidence: Evidence) -> Iterator[Proposal]:
         return
     ways, kernels, tensors = Ways(evidence), np.zeros(0, np.int64), 0
     for loop, turns in loops:
-        events = join(evidence, ways, loop, _PASSES, turns)
+        events = join(evidence, ways, loop, turns, _PASSES, OF_LOOP)
         kernels, tensors = np.append(kernels, events), max(tensors, turns)
     first = int(loops[0][0][0])
     yield Proposal(
@@ -106,6 +108,7 @@ def _at_once(code: CellCode) -> str:
 
 def _moved(edit: SourceEdit, turn: Each) -> str:
     """Write what a turn does to one average for all of them; empty for other work."""
+    kept: ast.expr | None = None
     match turn.statement:
         case ast.Expr(
             value=ast.Call(
@@ -114,14 +117,14 @@ def _moved(edit: SourceEdit, turn: Each) -> str:
                 keywords=[],
             )
         ):
-            kept = None
+            pass
         case ast.Expr(
             value=ast.Call(
                 func=ast.Attribute(
                     attr="add_",
                     value=ast.Call(
                         func=ast.Attribute(attr="mul_", value=average),
-                        args=[kept],
+                        args=[factor],
                         keywords=[],
                     ),
                 ),
@@ -129,7 +132,7 @@ def _moved(edit: SourceEdit, turn: Each) -> str:
                 keywords=[ast.keyword(arg="alpha", value=weight)],
             )
         ):
-            pass
+            kept = factor
         case _:
             return ""
     if not turn.is_free(weight, *filter(None, [kept])) or turn.is_free(average):
@@ -143,11 +146,9 @@ def _moved(edit: SourceEdit, turn: Each) -> str:
 
 def _is_rest(kept: ast.expr, weight: ast.expr) -> bool:
     """Tell whether two factors are one together."""
-    if isinstance(kept, ast.Constant) and isinstance(weight, ast.Constant):
-        try:
-            return abs(float(kept.value) + float(weight.value) - 1) < 1e-9
-        except (TypeError, ValueError):
-            return False
+    match kept, weight:
+        case ast.Constant(value=float(one)), ast.Constant(value=float(other)):
+            return abs(one + other - 1) < _SAME
     rests = {f"1 - {ast.unparse(kept)}", f"1.0 - {ast.unparse(kept)}"}
     return ast.unparse(weight) in rests
 

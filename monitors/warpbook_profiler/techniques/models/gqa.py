@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,22 +17,18 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
-from warpbook_profiler.techniques.gpu.attention import HALVES
+from warpbook_profiler.techniques.gpu.attention import HALVES, Fused, fused_attentions
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
-_ATTENTION = "aten::scaled_dot_product_attention"
-_EXPAND, _REPEAT = "aten::expand", "aten::repeat_interleave"
 #: what may be between a copy and the attention
 _BEFORE = 40
-_MOST_ATTENTIONS = 2_000
-_MOST_STEPS = 6
 
 
 class _Widened(NamedTuple):
     """One attention, and the copies that made its keys and values."""
 
-    attention: int
-    #: positions of the operators that launch them
+    attention: Fused
+    #: the outermost operators of them, by position
     copies: list[int]
     #: query heads for each head of the keys
     times: int
@@ -50,7 +45,7 @@ def gqa(evidence: Evidence) -> Iterator[Proposal]:
     ways.drop_operators(copies)
     copied = operators.launched_within(copies)
     for one in widened:
-        events = operators.launched_from(one.attention, one.attention)
+        events = operators.launched_from(*(one.attention.position,) * 2)
         ways.resize(events, _attended(evidence, one, events))
     first = widened[0]
     yield Proposal(
@@ -67,7 +62,7 @@ def gqa(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=operators.name(int(operators.outer_of(copies[:1])[0])),
         line=evidence.code.first_line("scaled_dot_product_attention")
-        or evidence.line_at(int(operators.table.start_ns[first.attention])),
+        or evidence.line_at(int(operators.table.start_ns[first.attention.position])),
         code=_grouped(evidence.code),
     )
 
@@ -75,70 +70,39 @@ def gqa(evidence: Evidence) -> Iterator[Proposal]:
 def _attended(evidence: Evidence, one: _Widened, events: Int64s) -> Span:
     """Give what the attention takes that reads fewer keys and values."""
     took_ns = float(evidence.time_ns(events))
-    called = evidence.operators.operands(one.attention)
-    read = 2 * sum(math.prod(dims) for dims in called.dims[1:3])
     if evidence.chip is None:
         return Span(took_ns, took_ns, took_ns)
     # what it takes beside reading them stays
-    read_ns = min(evidence.chip.least_ns(read), took_ns)
-    saved_ns = read_ns * (1 - 1 / one.times)
-    is_by_memory = read_ns > took_ns / 2
-    return Span(
-        took_ns - saved_ns, took_ns - saved_ns if is_by_memory else took_ns, took_ns
-    )
+    read_ns = min(evidence.chip.least_ns(2 * one.attention.key_bytes), took_ns)
+    less_ns = took_ns - read_ns * (1 - 1 / one.times)
+    return Span(less_ns, less_ns if read_ns > took_ns / 2 else took_ns, took_ns)
 
 
 def _widened(operators: Operators) -> Iterator[_Widened]:
-    table, launching = operators.table, operators.launching
-    attentions = np.flatnonzero(operators.named(_ATTENTION))[:_MOST_ATTENTIONS]
-    done = NONE
-    for attention in attentions.tolist():
-        called = operators.operands(attention)
-        dims = called.dims[:3]
-        if len(dims) < 3 or len(dims[1]) != 4 or called.dtypes[0] not in HALVES:
-            continue
-        place = int(np.searchsorted(launching, attention))
+    table, launching, done = operators.table, operators.launching, NONE
+    for attention in fused_attentions(operators):
+        place = int(np.searchsorted(launching, attention.position))
         copies, times = [], 0
         for copy in launching[max(place - _BEFORE, 0) : place].tolist():
-            if copy <= done or table.track[copy] != table.track[attention]:
-                continue
-            is_heads = any(_heads(operators, copy, dims[at]) for at in (1, 2))
-            if is_heads and (found := _expanded(operators, copy)):
-                copies.append(_whole(operators, copy))
+            is_near = (
+                copy > done and table.track[copy] == table.track[attention.position]
+            )
+            found = _times(operators, copy, attention.key) if is_near else 0
+            if found:
+                copies.append(int(operators.outer_of(np.array([copy]))[0]))
                 times = found
-        if len(copies) == 2:
+        done = attention.position
+        if len(copies) == 2 and attention.dtype in HALVES:
             yield _Widened(attention, copies, times)
-        done = attention
 
 
-def _heads(operators: Operators, copy: int, heads: tuple[int, ...]) -> bool:
-    """Tell whether a copy gives keys, as heads in groups."""
-    dims = operators.operands(copy).dims
-    given = dims[0] if dims else ()
-    return (
-        operators.name(copy) in ("aten::copy_", "aten::clone")
-        and len(given) == 5
-        and (given[0], given[1] * given[2], *given[3:]) == heads
-    )
-
-
-def _expanded(operators: Operators, copy: int) -> int:
-    """Give how many heads a copy makes of one; 0 where they are in another order."""
-    given = operators.operands(copy).dims[0]
-    is_expand = operators.named(_EXPAND)[:copy]
-    for expand in np.flatnonzero(is_expand)[-_MOST_STEPS:][::-1].tolist():
-        dims = operators.operands(expand).dims
-        if dims and len(dims[0]) == 5 and dims[0][3:] == given[3:]:
-            # each head comes several times in a row, as grouped queries want it
-            return given[2] if dims[0][:3] == (given[0], given[1], 1) else 0
-    return 0
-
-
-def _whole(operators: Operators, copy: int) -> int:
-    """Give the operator that is called for the copy."""
-    while operators.parent[copy] != NONE:
-        copy = int(operators.parent[copy])
-    return copy
+def _times(operators: Operators, copy: int, key: tuple[int, ...]) -> int:
+    """Give how many heads a copy makes of each; 0 for what makes no such keys."""
+    dims = operators.operands(copy).dims[:1]
+    if operators.name(copy) != "aten::copy_" or not dims or len(dims[0]) != 5:
+        return 0
+    batch, heads, times, *rest = dims[0]
+    return times if (batch, heads * times, *rest) == key else 0
 
 
 def _grouped(code: CellCode) -> str:

@@ -32,8 +32,8 @@ _TRAINS = (
     *("zero_grad", "step"),
 )
 _LEAST_NODES = 20
-#: of an operator's time on the host, what its record takes
-_RECORD = 0.2
+#: of an operator's time on the host, what its record takes: 0.1 to 0.35 were measured
+_RECORD = 0.25
 
 
 def no_autograd(evidence: Evidence) -> Iterator[Proposal]:

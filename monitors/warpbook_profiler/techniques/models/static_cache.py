@@ -17,15 +17,18 @@ from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.techniques.gpu.attention import fused_attentions
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _CAT = "aten::cat"
-#: attention, and the product of one token's query with all keys
-_ATTENTION, _PRODUCT = "aten::scaled_dot_product_attention", "aten::bmm"
+#: of one token's query with all keys
+_PRODUCT = "aten::bmm"
 _LEAST_TOKENS = 8
 _MOST_CALLS = 50_000
 #: one copy of a part into its place
 _PART = Span(1_500.0, 2_500.0, 5_000.0)
+#: of the host, a slice to write to and one to read from instead of a join
+_WRITE = Span(8_000.0, 20_000.0, 40_000.0)
 
 Dims = tuple[int, ...]
 
@@ -52,6 +55,7 @@ def static_cache(evidence: Evidence) -> Iterator[Proposal]:
         events = operators.launched_within(np.array(cats, np.int64))
         took_ns = evidence.time_ns(events)
         ways.resize(events, _PART.times(len(events)).at_most(took_ns))
+        ways.add_host(evidence.calls.launch[events], _WRITE)
         time_ns, calls = time_ns + took_ns, calls + len(cats)
     longest = max(read.length for reads in grown for read in reads)
     first = grown[0][0].cats[0]
@@ -78,36 +82,30 @@ def grows_for_attention(operators: Operators) -> bool:
 
 def _reads(operators: Operators) -> Iterator[list[_Read]]:
     """Give the calls that read joined keys, by all sizes but the tokens' number."""
-    chosen = operators.named(_ATTENTION, _PRODUCT)
-    is_cat = operators.named(_CAT)
-    table = operators.table
-    found: defaultdict[tuple[int, Dims], list[_Read]] = defaultdict(list)
+    is_cat, table = operators.named(_CAT), operators.table
+    sizes = {
+        one.position: (one.query[2], one.key[2], (*one.key[:2], one.key[3]))
+        for one in fused_attentions(operators)
+    }
+    for product in np.flatnonzero(operators.named(_PRODUCT))[:_MOST_CALLS].tolist():
+        dims = operators.operands(product).dims[:2]
+        if len(dims) == 2 and len(dims[0]) == len(dims[1]) == 3:
+            # a batch of queries by keys whose axes are exchanged
+            sizes[product] = dims[0][1], dims[1][2], (dims[0][0], dims[0][2])
     cats: defaultdict[int, list[int]] = defaultdict(list)
-    for position in np.flatnonzero(chosen | is_cat)[:_MOST_CALLS].tolist():
+    found: defaultdict[tuple[int, Dims], list[_Read]] = defaultdict(list)
+    joins = np.flatnonzero(is_cat)[:_MOST_CALLS].tolist()
+    for position in sorted([*sizes, *joins]):
         thread = int(table.track[position])
         if is_cat[position]:
             cats[thread].append(position)
             continue
-        sizes = _sizes(operators, position)
-        if sizes is None:
-            continue
-        queries, length, others = sizes
+        queries, length, others = sizes[position]
         if cats[thread] and queries < length:
             joined = _longest(operators, cats[thread])
             found[thread, others].append(_Read(length, joined))
         cats[thread] = []
     yield from found.values()
-
-
-def _sizes(operators: Operators, position: int) -> tuple[int, int, Dims] | None:
-    """Give the numbers of queries and of keys, and what else the sizes are."""
-    dims = operators.operands(position).dims[:2]
-    if len(dims) < 2 or len(dims[0]) < 3 or len(dims[0]) != len(dims[1]):
-        return None
-    if operators.name(position) == _PRODUCT:
-        # a batch of queries by keys whose axes are exchanged
-        return dims[0][1], dims[1][2], (*dims[0][:1], dims[0][2])
-    return dims[0][-2], dims[1][-2], (*dims[1][:-2], dims[1][-1])
 
 
 def _longest(operators: Operators, cats: list[int]) -> list[int]:

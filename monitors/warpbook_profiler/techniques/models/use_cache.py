@@ -18,19 +18,25 @@ from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.traffic import ITEM_BYTES
-from warpbook_profiler.techniques.gpu.attention import attentions, is_masked
+from warpbook_profiler.techniques.gpu.attention import (
+    attentions,
+    fused_attentions,
+    is_masked,
+)
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
-_ATTENTION, _CAT = "aten::scaled_dot_product_attention", "aten::cat"
-#: arguments of it: a mask, and whether later tokens are left out
-_MASK, _IS_CAUSAL = 3, 5
+_CAT = "aten::cat"
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
 #: what chooses a token
-_CHOICES = ("aten::argmax", "aten::multinomial", "aten::topk", "aten::max", "aten::sort")
+_CHOICES = (
+    "aten::argmax",
+    "aten::multinomial",
+    "aten::topk",
+    "aten::max",
+    "aten::sort",
+)
 _LEAST_TOKENS, _MOST_STEP = 4, 8
-_MOST_ATTENTIONS = 20_000
 #: of a small kernel, and what bytes that are read once take beside the least
 _KERNEL_NS, _READ = 2_000.0, Span(1.1, 1.3, 2.0)
 
@@ -68,12 +74,12 @@ def use_cache(evidence: Evidence) -> Iterator[Proposal]:
         title="Keep keys and values of what was read: compute the last token alone.",
         evidence=(
             f"Attention reads {lengths[0]:,} to {lengths[-1]:,} tokens, "
-            f"some more each time, and each of "
+            f"more each time, and each of "
             f"{len(tokens):,} passes computes all of them: the later ones take "
             f"{units.share(evidence.share(int(took_ns.sum())))} of the bare run."
         ),
         ways=ways,
-        operator=_ATTENTION,
+        operator="aten::scaled_dot_product_attention",
         line=evidence.line_at(int(operators.table.start_ns[tokens[1].begin])),
         code=_cached(evidence.code),
     )
@@ -104,17 +110,10 @@ def _lengths(operators: Operators) -> list[tuple[int, int]]:
         nothing where there are others.
     """
     found = []
-    calls = np.flatnonzero(operators.named(_ATTENTION))[:_MOST_ATTENTIONS]
-    for position in calls.tolist():
-        called = operators.operands(position)
-        dims = called.dims
-        if len(dims) < _MASK or len(dims[0]) < 3:
+    for call in fused_attentions(operators):
+        if call.query[2] != call.key[2] or not call.is_masked:
             return []
-        is_causal = bool(dims[_MASK : _MASK + 1] and dims[_MASK])
-        is_causal |= called.scalars[_IS_CAUSAL : _IS_CAUSAL + 1] == ("True",)
-        if dims[0][-2] != dims[1][-2] or not is_causal:
-            return []
-        found.append((position, dims[0][-2]))
+        found.append((call.position, call.key[2]))
     if found:
         return found
     for one in attentions(operators):
@@ -124,7 +123,9 @@ def _lengths(operators: Operators) -> list[tuple[int, int]]:
     return found
 
 
-def _read_bytes(operators: Operators) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _read_bytes(
+    operators: Operators,
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Give for each operator what it reads of weights, or of keys and values."""
     table = operators.table
     by_operand = np.zeros(len(table.operands) + 1)

@@ -1,0 +1,404 @@
+"""Rules for models: what shows them in a trace, what does not, and their edits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.profiler.advice.program import Cell, changes_of
+from warpbook_profiler.advice.proposal import Rule
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.techniques.gpu.attention import attention
+from warpbook_profiler.techniques.models.checkpointing import checkpoint_off
+from warpbook_profiler.techniques.models.ddp_settings import ddp_settings
+from warpbook_profiler.techniques.models.experts_at_once import experts_at_once
+from warpbook_profiler.techniques.models.fold_bn import fold_bn
+from warpbook_profiler.techniques.models.foreach_clip import foreach_clip
+from warpbook_profiler.techniques.models.foreach_ema import foreach_ema
+from warpbook_profiler.techniques.models.gqa import gqa
+from warpbook_profiler.techniques.models.inference import no_autograd
+from warpbook_profiler.techniques.models.need_weights import need_weights
+from warpbook_profiler.techniques.models.static_cache import static_cache
+from warpbook_profiler.techniques.models.use_cache import use_cache
+
+HALF = "c10::Half"
+
+
+def change_of(rule: Rule, name: str, cell: Cell, tmp_path: Path) -> Change:
+    (found, *others) = changes_of(rule, cell.evidence(tmp_path)).items()
+    assert (found[0], others) == (name, [])
+    return found[1]
+
+
+def nothing_of(rule: Rule, cell: Cell, tmp_path: Path) -> None:
+    assert not changes_of(rule, cell.evidence(tmp_path))
+
+
+def is_faster(change: Change, fixed: Cell) -> bool:
+    """Tell whether a gain is told, and not too much of one."""
+    assert change.low_ns is not None
+    assert change.speed_low is not None
+    return fixed.window_ns < change.low_ns and change.speed_low > 1.5
+
+
+def holds(change: Change, fixed: Cell) -> bool:
+    assert change.low_ns is not None
+    assert change.high_ns is not None
+    return change.low_ns <= fixed.window_ns <= change.high_ns
+
+
+def normed(has_norms: bool = True, trains: str = "False", bias: bool = True) -> Cell:
+    cell = Cell("with torch.no_grad():\n    y = net(x)\ntorch.cuda.synchronize()")
+    image, channels = (64, 64, 112, 112), (64,)
+    for _ in range(6):
+        cell.call("aten::cudnn_convolution", 200_000, dims=(image, (64, 64, 3, 3)))
+        if bias:
+            cell.call("aten::add_", 50_000, dims=(image, (1, 64, 1, 1)))
+        if has_norms:
+            scalars = ["", "", "", "", "", trains, "0.1", "1e-05"]
+            cell.call(
+                "aten::native_batch_norm",
+                2_000,
+                100_000,
+                dims=(image, *(channels,) * 4, (), (), ()),
+                scalars=scalars,
+                dtype=HALF,
+            )
+    cell.wait()
+    return cell
+
+
+def test_norms_that_fold_into_convolutions(tmp_path: Path) -> None:
+    change = change_of(fold_bn, "fold-bn", normed(), tmp_path)
+    assert holds(change, normed(has_norms=False))
+    assert "Six" not in change.evidence and "6 batch norms" in change.evidence
+    assert "net = fuse(net)" in change.code
+    nothing_of(fold_bn, normed(trains="True"), tmp_path)
+    # the bias that the convolution gets then is a pass, too
+    bare = change_of(fold_bn, "fold-bn", normed(bias=False), tmp_path)
+    assert bare.time_ns is not None
+    assert bare.time_ns > normed(has_norms=False, bias=False).window_ns + 100_000
+
+
+def clips(
+    source: str | None, tensors: int, at_once: bool = False, is_large: bool = False
+) -> Cell:
+    cell, size = Cell(source), (12_288, 8_192) if is_large else (192, 192)
+    each = 95_000 if is_large else 2_000
+    norms = ["norms"] if at_once else range(tensors)
+    for _ in norms:
+        with cell.operator("aten::linalg_vector_norm", dims=(size,)):
+            cell.kernel(each)
+        cell.python(2_000)
+    cell.call("aten::stack", 3_000)
+    for _ in norms:
+        cell.call("aten::mul_", 2 * each, dims=(size, ()))
+        cell.python(2_000)
+    cell.wait()
+    return cell
+
+
+CLIP = (
+    "total = 0.0\n"
+    "for p in ps:\n"
+    "    if p.grad is not None:\n"
+    "        total += p.grad.norm().item() ** 2\n"
+    "for p in ps: p.grad.mul_(total)\n"
+    "torch.cuda.synchronize()\n"
+)
+
+
+def test_gradients_clipped_one_by_one(tmp_path: Path) -> None:
+    change = change_of(foreach_clip, "foreach-clip", clips(CLIP, 200), tmp_path)
+    assert is_faster(change, clips(None, 200, at_once=True))
+    assert change.code.splitlines()[1:3] == [
+        "for norm in torch.stack(torch._foreach_norm("
+        "[p.grad for p in ps if p.grad is not None])).tolist(): total += norm ** 2",
+        "torch._foreach_mul_([p.grad for p in ps], total)",
+    ]
+    nothing_of(foreach_clip, clips(CLIP, 8), tmp_path)
+    nothing_of(foreach_clip, clips(CLIP, 20, is_large=True), tmp_path)
+
+
+def averages(source: str | None, names: tuple[str, ...], tensors: int) -> Cell:
+    cell, size = Cell(source), (160, 160)
+    for _ in range(tensors):
+        for name in names:
+            cell.call(name, 2_000, dims=(size, size) if "mul" not in name else (size,))
+        cell.python(3_000)
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("turn", "names"),
+    [
+        ("kept.mul_(0.9).add_(new, alpha=0.1)", ("aten::mul_", "aten::add_")),
+        ("kept.data.lerp_(new.data, 0.1)", ("aten::lerp_",)),
+    ],
+)
+def test_averages_moved_one_by_one(
+    tmp_path: Path, turn: str, names: tuple[str, ...]
+) -> None:
+    source = f"for kept, new in zip(a, b):\n    {turn}\ntorch.cuda.synchronize()"
+    cell = averages(source, names, 100)
+    change = change_of(foreach_ema, "foreach-ema", cell, tmp_path)
+    assert is_faster(change, averages(None, ("aten::_foreach_lerp_",), 1))
+    data = ".data" if "data" in turn else ""
+    assert change.code == (
+        f"torch._foreach_lerp_([kept{data} for kept, new in zip(a, b)], "
+        f"[new{data} for kept, new in zip(a, b)], 0.1)\ntorch.cuda.synchronize()"
+    )
+
+
+def test_sums_are_no_averages(tmp_path: Path) -> None:
+    nothing_of(foreach_ema, averages(None, ("aten::add_",), 100), tmp_path)
+    nothing_of(foreach_ema, averages(None, ("aten::mul_", "aten::add_"), 9), tmp_path)
+
+
+def attends(
+    cell: Cell, query: int, key: int, causal: str = "False", took: int = 100_000
+) -> None:
+    dims = ((4, query, 32, 128), (4, key, 32, 128), (4, key, 32, 128))
+    with cell.operator("aten::scaled_dot_product_attention"):
+        scalars = [""] * 8 + [causal]
+        cell.call(
+            "aten::_flash_attention_forward",
+            took,
+            dims=dims,
+            dtype=HALF,
+            scalars=scalars,
+        )
+
+
+GQA = (
+    "for _ in range(4):\n"
+    "    y = F.scaled_dot_product_attention(\n"
+    "        q, k.repeat_interleave(4, dim=1), v.repeat_interleave(4, dim=1))\n"
+)
+
+
+def widens(source: str | None, copied: tuple[int, ...] | None, took: int) -> Cell:
+    cell = Cell(source)
+    for _ in range(4):
+        for _ in range(2 * (copied is not None)):
+            with cell.operator("aten::repeat_interleave"), cell.operator("aten::clone"):
+                cell.call("aten::copy_", took, dims=(copied, copied), dtype=HALF)
+        attends(cell, 256, 4096)
+    cell.wait()
+    return cell
+
+
+def test_heads_that_are_copied_for_queries(tmp_path: Path) -> None:
+    wide = (4, 8, 4, 4096, 128)
+    change = change_of(gqa, "gqa", widens(GQA, wide, 100_000), tmp_path)
+    assert holds(change, widens(None, None, 0))
+    assert "        q, k, v, enable_gqa=True)" in change.code
+    nothing_of(gqa, widens(GQA, (4, 8, 4, 64, 128), 100_000), tmp_path)
+
+
+def decodes(has_cats: bool, grows: bool, took: int) -> Cell:
+    cell = Cell(None)
+    for token in range(20):
+        for _ in range(2):
+            cell.call("aten::mm", 4_000)
+            # of a position: small, and no join of keys
+            cell.call("aten::cat", 2_000)
+            for _ in range(2 * has_cats):
+                cell.call("aten::cat", took)
+            for _ in range(2 * (not has_cats)):
+                cell.call("aten::copy_", 2_500)
+            attends(cell, 1, 4_096 + token * grows)
+    cell.wait()
+    return cell
+
+
+def test_a_cache_that_is_joined_for_each_token(tmp_path: Path) -> None:
+    cell = decodes(has_cats=True, grows=True, took=80_000)
+    change = change_of(static_cache, "static-cache", cell, tmp_path)
+    assert holds(change, decodes(has_cats=False, grows=True, took=0))
+    nothing_of(static_cache, decodes(True, grows=True, took=2_500), tmp_path)
+    nothing_of(static_cache, decodes(True, grows=False, took=80_000), tmp_path)
+
+
+def writes(causal: str, chooses: bool, has_cache: bool = False) -> Cell:
+    cell = Cell(None)
+    for token in range(10):
+        rows = 1 if has_cache and token else 8 * (1_000 + token)
+        took = 10_000 if rows == 1 else 600_000
+        for _ in range(6):
+            cell.call("aten::mm", took, dims=((rows, 4096), (4096, 4096)), dtype=HALF)
+        length = 1_000 + token
+        attends(cell, length, length, causal, 3_000 if rows == 1 else 100_000)
+        if chooses:
+            cell.call("aten::argmax", 3_000)
+            cell.call("aten::cat", 3_000)
+    cell.wait()
+    return cell
+
+
+def test_a_text_that_is_read_again_for_each_token(tmp_path: Path) -> None:
+    change = change_of(use_cache, "use-cache", writes("True", chooses=True), tmp_path)
+    assert holds(change, writes("True", chooses=True, has_cache=True))
+    nothing_of(use_cache, writes("False", chooses=True), tmp_path)
+    nothing_of(use_cache, writes("True", chooses=False), tmp_path)
+
+
+LAYER = "answers{} = reader(q, k, k){}\ntorch.cuda.synchronize()"
+
+
+def weighs(source: str | None, is_read: bool = False) -> Cell:
+    cell, scores = Cell(source), (128, 1024, 1024)
+    cell.call("aten::addmm", 60_000)
+    product = (128, 1024, 64), (128, 64, 1024)
+    cell.call("aten::bmm", 150_000, dims=product, dtype=HALF)
+    cell.call("aten::_softmax", 150_000, dims=(scores,), dtype=HALF)
+    product = scores, (128, 1024, 64)
+    cell.call("aten::bmm", 150_000, dims=product, dtype=HALF)
+    cell.call("aten::addmm", 60_000)
+    cell.call("aten::mean", 100_000, dims=((8, 16, 1024, 1024),), dtype=HALF)
+    if is_read:
+        cell.call("aten::amax", 10_000, dims=((8, 1024, 1024),), dtype=HALF)
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("names", "index", "edited"),
+    [("", "[0]", "[0]"), (", _", "", ""), (", w", "", None)],
+)
+def test_weights_that_nobody_takes(tmp_path: Path, names, index, edited) -> None:
+    cell = weighs(LAYER.format(names, index))
+    change = change_of(need_weights, "need-weights", cell, tmp_path)
+    assert change.low_ns is not None
+    assert change.low_ns < cell.window_ns / 2
+    # what has a name may be taken by another cell
+    told = "" if edited is None else f"(q, k, k, need_weights=False){edited}\n"
+    assert told in change.code
+    assert bool(told) == bool(change.code)
+    assert not changes_of(attention, cell.evidence(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "source", [None, LAYER.format(", w", "") + "\nw.amax(-1)", LAYER.format("", "")]
+)
+def test_weights_that_are_taken(tmp_path: Path, source: str | None) -> None:
+    nothing_of(need_weights, weighs(source, is_read=True), tmp_path)
+
+
+def routes(experts: int, rows: int, took: int, at_once: bool = False) -> Cell:
+    cell = Cell(None)
+    cell.python(120_000 * at_once)
+    for _ in range(1 if at_once else experts):
+        cell.call("aten::eq", 2_000)
+        with cell.operator("aten::index"):
+            cell.call("aten::nonzero", 3_000)
+            cell.copy("DtoH", 8)
+            cell.kernel(3_000)
+        for depth, width in ((512, 1024), (1024, 512)):
+            dims = (rows, depth), (depth, width)
+            cell.call("aten::mm", took, dims=dims, dtype=HALF)
+        cell.call("aten::index_put_", 3_000)
+        cell.python(10_000)
+    cell.wait()
+    return cell
+
+
+def test_experts_one_after_the_other(tmp_path: Path) -> None:
+    cell = routes(48, 85, 6_000)
+    change = change_of(experts_at_once, "experts-at-once", cell, tmp_path)
+    assert holds(change, routes(48, 85, 40_000, at_once=True))
+    nothing_of(experts_at_once, routes(2, 85, 6_000), tmp_path)
+
+
+def infers(source: str | None, is_recorded: bool, took: int) -> Cell:
+    cell = Cell(source)
+    for number in range(100):
+        sequence = number if is_recorded else None
+        with cell.operator("aten::linear", sequence=sequence):
+            cell.python(8_000)
+            cell.kernel(took)
+    cell.wait()
+    return cell
+
+
+def test_records_of_autograd_that_nothing_follows(tmp_path: Path) -> None:
+    source = "y = net(x)\ntorch.cuda.synchronize()"
+    change = change_of(
+        no_autograd, "no-autograd", infers(source, True, 3_000), tmp_path
+    )
+    assert change.low_ns is not None
+    assert change.code == (
+        "with torch.inference_mode():\n    y = net(x)\ntorch.cuda.synchronize()"
+    )
+    nothing_of(no_autograd, infers(source, False, 3_000), tmp_path)
+    nothing_of(no_autograd, infers(source, True, 90_000), tmp_path)
+    # what the cell ends with is shown, and goes back or not
+    trains = "net(x).backward()"
+    nothing_of(no_autograd, infers(trains, True, 3_000), tmp_path)
+
+
+def reduces(has_search: bool, talks: int, source: str | None = None) -> Cell:
+    cell, gather = Cell(source), "evaluate_function: torch::autograd::AccumulateGrad"
+    for part in range(4):
+        with cell.operator(
+            "DistributedDataParallel.forward", category="user_annotation"
+        ):
+            for _ in range(10):
+                cell.call("aten::mm", 5_000)
+            if has_search:
+                name = "torch.distributed.ddp.reducer::search_unused_parameters"
+                with cell.operator(name):
+                    cell.python(300_000)
+        for _ in range(10):
+            with cell.operator(f"autograd::engine::{gather}", thread=77):
+                cell.call("aten::add_", 3_000)
+                if part >= 4 - talks:
+                    cell.call("torch::distributed::reducer::mul_out", 3_000)
+        if part >= 4 - talks:
+            with cell.operator("c10d::allreduce_", thread=77):
+                cell.kernel(200_000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")
+    with cell.operator("Optimizer.step#AdamW.step", category="user_annotation"):
+        cell.call("aten::_fused_adamw_", 20_000)
+    cell.wait()
+    return cell
+
+
+DDP = "for part in parts:\n    net(part).sum().backward()\nadam.step()"
+
+
+def test_ranks_that_talk_more_than_once_a_step(tmp_path: Path) -> None:
+    change = change_of(ddp_settings, "ddp-settings", reduces(True, 4, DDP), tmp_path)
+    assert holds(change, reduces(False, 1))
+    assert change.code.splitlines()[1:4] == [
+        "for at, part in enumerate(parts):",
+        "    with net.no_sync() if at + 1 < len(parts) else contextlib.nullcontext():",
+        "        net(part).sum().backward()",
+    ]
+    nothing_of(ddp_settings, reduces(False, 1), tmp_path)
+
+
+def trains(again: bool, took: int, source: str | None = None) -> Cell:
+    cell, rows = Cell(source), ((8192, 2048), (2048, 8192))
+    for number in range(6):
+        cell.call("aten::mm", took, dims=rows, sequence=number)
+    for number in range(6):
+        step = "autograd::engine::evaluate_function: MmBackward0"
+        with cell.operator(step, thread=77, sequence=number):
+            if again:
+                cell.call("aten::mm", took, dims=rows, sequence=10 + number)
+            for _ in range(2):
+                cell.call("aten::mm", 500_000, dims=((2048, 8192), (8192, 2048)))
+    cell.wait()
+    return cell
+
+
+def test_activations_that_are_computed_again(tmp_path: Path) -> None:
+    source = "for f in fs:\n    h = checkpoint(f, h, use_reentrant=False)\nh.backward()"
+    cell = trains(True, 500_000, source)
+    change = change_of(checkpoint_off, "checkpoint-off", cell, tmp_path)
+    assert holds(change, trains(False, 500_000))
+    assert "    h = f(h)\n" in change.code
+    nothing_of(checkpoint_off, trains(True, 10_000, source), tmp_path)
+    nothing_of(checkpoint_off, trains(False, 500_000), tmp_path)
