@@ -37,7 +37,7 @@ _CHOICES = (
     "aten::sort",
 )
 _LEAST_TOKENS, _MOST_STEP = 4, 8
-#: of a small kernel, and what bytes that are read once take beside the least
+#: of a small kernel, and what bytes that are read once take in all
 _KERNEL_NS, _READ = 2_000.0, Span(1.1, 1.3, 2.0)
 
 
