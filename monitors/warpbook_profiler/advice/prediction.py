@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import structs
 
+from warpbook_profiler.advice.edits import Edit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import changed_lines
@@ -149,6 +150,10 @@ class Prediction:
             # no cell is shorter than a launch, a kernel, and the way back
             least_ns = self._evidence.takes("round_trip").low_ns
             windows_ns[0] = max(min(windows_ns[0], left_ns), least_ns)
+        elif is_by_host and not self._is_measured:
+            # in a first run the way to the first call and from the last takes long
+            warm_ns = windows_ns[0] - self._cold_ns(edits[0])
+            windows_ns[0] = max(warm_ns, min(windows_ns[0], left_ns))
         speeds = [
             before_ns / max(after_ns, 1.0)
             for before_ns, after_ns in zip(self._before_ns, windows_ns, strict=True)
@@ -169,6 +174,12 @@ class Prediction:
             speeds[1],
             is_by_host and high_ns > _NEAR * low_ns,
         )
+
+    def _cold_ns(self, edit: Edit) -> float:
+        """Return the host's time before the first call and after the last."""
+        times = edit.times(self._times[0])
+        main = np.flatnonzero(self._evidence.bare.program.host.lane == 0)[:1]
+        return float(times.gap_ns[main].sum() + times.tail_ns)
 
     @property
     def _most_ns(self) -> int:

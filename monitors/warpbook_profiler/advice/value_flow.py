@@ -59,6 +59,12 @@ class ValueFlow:
         """Return where a name is read, in the order of the source."""
         return sorted(self._read[name], key=lambda one: (one.lineno, one.col_offset))
 
+    def setting(self, name: str) -> ast.Assign | None:
+        """Return the only statement that sets a name, and nothing else."""
+        above = self._parent[self._set[name][0]] if self.is_set_once(name) else None
+        is_plain = isinstance(above, ast.Assign) and len(above.targets) == 1
+        return above if is_plain and isinstance(above, ast.Assign) else None
+
     def is_set_once(self, name: str) -> bool:
         return len(self._set[name]) == 1 and name not in self._arguments
 
@@ -69,10 +75,8 @@ class ValueFlow:
         """Return what a name that is set once stands for; any other node is itself."""
         seen: set[str] = set()
         while isinstance(node, ast.Name) and self.is_set_once(node.id):
-            statement = self._parent[self._set[node.id][0]]
-            if not isinstance(statement, ast.Assign) or node.id in seen:
-                break
-            if len(statement.targets) > 1:
+            statement = self.setting(node.id)
+            if statement is None or node.id in seen:
                 break
             seen.add(node.id)
             node = statement.value

@@ -74,12 +74,16 @@ class Ways:
     def join_operators(self, positions: Int64s) -> None:
         """Have the first of these do the work of all, with the Python in between.
 
-        What takes long in between is other work, and stays; so does a pause in which
-        somebody calls CUDA.
+        Not all of that: see `drop_gaps`.
         """
-        if len(positions) < 2:
-            return
         self.drop_operators(positions[1:])
+        self.drop_gaps(positions)
+
+    def drop_gaps(self, positions: Int64s) -> None:
+        """Take away what Python does between operators that follow one another.
+
+        Longer pauses, and those in which somebody calls CUDA, are other work, and stay.
+        """
         table = self._evidence.operators.table
         before = positions[:-1]
         ends = table.start_ns[before] + table.duration_ns[before]

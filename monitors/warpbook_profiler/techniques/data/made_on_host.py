@@ -15,7 +15,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Category, Int64s
+from warpbook_profiler.events.columns import Category, Int64s
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 #: what gives numbers out of nothing; those that are drawn at random come out otherwise
@@ -25,14 +25,12 @@ _FILLS = frozenset(
     "normal_ uniform_ zero_ fill_ random_ bernoulli_ exponential_ clamp_ add mul sub "
     "div mul_ add_ sub_ div_".split()
 )
-_LOOKS = frozenset("empty view reshape unsqueeze expand detach".split())
+_LOOKS = frozenset("view reshape unsqueeze expand detach".split())
 _COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 #: of the bare run, below which nobody looks for it
 _LEAST_SHARE = 0.03
 #: a window with more is judged by these
 _MOST_COPIES = 5_000
-#: of a chain of operators that fill one tensor
-_MOST_CHAIN = 8
 _LAUNCH = Span(2_500.0, 4_000.0, 8_000.0)
 
 
@@ -58,8 +56,13 @@ def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
         ways.resize(np.array([copy]), passed)
     ways.drop_calls(np.append(launches, evidence.waits_within(operators.outer[copies])))
     ways.add_host(launches, _LAUNCH)
+    # what comes before the copy's call is slow where much of the host's memory is read
+    by = np.unique(operators.outer[copies])
+    first = np.sort(calls.api.start_ns[launches])[: len(by)]
+    ways.drop_host(int(table.track[by[0]]), table.start_ns[by], first)
     thread = int(table.track[fills[0]])
     ways.drop_host(thread, table.start_ns[fills], table.end_ns[fills], in_worst=True)
+    _drop_freeing(evidence, ways, np.append(fills, operators.outer[copies]))
     names = sorted({operators.name(at).removeprefix("aten::") for at in fills.tolist()})
     yield Proposal(
         name="make-on-gpu",
@@ -82,31 +85,52 @@ def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
     )
 
 
+def _drop_freeing(evidence: Evidence, ways: Ways, made: Int64s) -> None:
+    """Take away what follows these operators, as memory of the host is given back."""
+    operators = evidence.operators
+    outer = np.flatnonzero(operators.outermost)
+    made = np.unique(made)
+    place = np.searchsorted(outer, made) + 1
+    made, place = made[place < len(outer)], place[place < len(outer)]
+    table = operators.table
+    start_ns, end_ns = table.end_ns[made], table.start_ns[outer[place]]
+    ways.drop_host(int(table.track[made[0]]), start_ns, np.maximum(start_ns, end_ns))
+    for edit in (ways.best, ways.usual):
+        edit.drop_tail()
+
+
 def _found(evidence: Evidence) -> tuple[Int64s, Int64s]:
     """Return copies to the GPU of what was just filled, and who filled it."""
     operators, gpu = evidence.operators, evidence.gpu
     to_gpu = np.array(["HtoD" in name for name in gpu.names] or [False])[gpu.name]
-    copies = np.flatnonzero(to_gpu & gpu.is_in(Category.COPY))[:_MOST_COPIES]
-    outer = np.flatnonzero(operators.outermost)
+    copies = np.flatnonzero(to_gpu & gpu.is_in(Category.COPY))
+    copy_of = dict(zip(operators.outer[copies].tolist(), copies.tolist(), strict=True))
     launches = np.zeros(len(operators.table) + 1, np.bool_)
     launches[operators.outer] = True
     found, fills = list[int](), list[int]()
-    for copy in copies.tolist():
-        by = int(operators.outer[copy])
-        if by == NONE or operators.name(by) not in _COPIES:
+    # tensors that were filled and are not copied yet; the newest comes last
+    filled: list[list[int]] = []
+    begun: list[int] = []
+    for at in np.flatnonzero(operators.outermost).tolist():
+        base = operators.name(at).removeprefix("aten::")
+        if at in copy_of and operators.name(at) in _COPIES:
+            if filled and len(found) < _MOST_COPIES:
+                found.append(copy_of[at])
+                fills += filled.pop()
             continue
-        at = int(np.searchsorted(outer, by))
-        chain = []
-        for before in reversed(outer[max(at - _MOST_CHAIN, 0) : at].tolist()):
-            base = operators.name(before).removeprefix("aten::")
-            is_one = base in _FIXED | _RANDOM | _FILLS | _LOOKS
-            if launches[before] or not is_one:
-                break
-            chain.append(before)
-            if base in _FIXED | _RANDOM or (base == "empty" and len(chain) > 1):
-                found.append(copy)
-                fills += [one for one in chain]
-                break
+        if launches[at]:
+            continue
+        if base in _FIXED | _RANDOM:
+            filled.append([at])
+        elif base == "empty":
+            begun = [at]
+        elif base in _FILLS and (begun or filled):
+            filled = [*filled, begun] if begun else filled
+            filled[-1].append(at)
+            begun = []
+        elif base not in _LOOKS:
+            # who else computes on the host may take what was filled
+            filled, begun = [], []
     return np.array(found, np.int64), np.unique(np.array(fills, np.int64))
 
 

@@ -14,7 +14,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.data.pinned_waits import pinned_copies
 from warpbook_profiler.techniques.host.transfers import PINNED_INPUT
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
@@ -58,6 +58,13 @@ def prefetch(evidence: Evidence) -> Iterator[Proposal]:
     time_ns = evidence.time_ns(copies)
     if evidence.share(time_ns) < _LEAST_SHARE:
         return
+    calls = evidence.code.calls("to", "cuda", "copy_", in_loop=True)
+    # a copy into one place after the other, or one that is waited for, can't be ahead
+    outer = evidence.operators.outer[copies]
+    if len(evidence.waits_within(np.unique(outer[outer != NONE]))):
+        return
+    if calls and calls[0].name == "copy_":
+        return
     before_ns = _computed_before(evidence, copies)
     if before_ns is None or not before_ns.any():
         return
@@ -68,7 +75,7 @@ def prefetch(evidence: Evidence) -> Iterator[Proposal]:
         left_ns = np.maximum(took_ns - hidden_ns, 0.0) + hidden_ns * (share - 1)
         edit.resize(copies, gpu.duration_ns[copies], left_ns)
     total = int(gpu.size_bytes[copies].sum())
-    call = next((one for one in evidence.code.calls("to", "cuda", in_loop=True)), None)
+
     yield Proposal(
         name="prefetch",
         title="Copy the next batch on a second stream while this one is computed.",
@@ -79,8 +86,8 @@ def prefetch(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         reason="Two batches are in the GPU's memory then.",
         operator=None,
-        line=call.line
-        if call
+        line=calls[0].line
+        if calls
         else evidence.line_at(
             int(evidence.calls.api.start_ns[evidence.calls.launch[copies[0]]])
         ),

@@ -17,6 +17,7 @@ from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.torch_code import PRODUCT, is_number, steps
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
@@ -26,7 +27,7 @@ _LEAST_READS = 4
 #: one kernel that chooses, of small tensors
 _CHOICE = Span(1_500.0, 2_500.0, 6_000.0)
 #: an operator that an arm calls in the turns that did not take it
-_OPERATOR = Span(0.0, 6_000.0, 15_000.0)
+_OPERATOR = Span(3_000.0, 8_000.0, 16_000.0)
 #: what leaves a name as it is, where a branch is not taken
 _NEUTRAL: dict[type[ast.operator], tuple[str, str]] = {
     ast.Add: ("+=", "0"),
@@ -61,10 +62,15 @@ def branches(evidence: Evidence) -> Iterator[Proposal]:
     ways = Ways(evidence)
     choosing = operators.launched_within(reads)
     ways.resize(choosing, _CHOICE.times(len(choosing)))
-    ways.drop_calls(waits)
-    launched = evidence.calls.launch[choosing]
-    ways.add_host(launched, _OPERATOR.times(_operators_in(found)))
     table, (first, *_) = operators.table, found
+    ways.drop_host(
+        int(table.track[reads[0]]),
+        table.start_ns[reads],
+        table.end_ns[reads],
+        in_worst=True,
+    )
+    launched = evidence.calls.launch[choosing]
+    ways.add_host(launched, _OPERATOR.times(_more_operators(evidence, reads, found)))
     waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
     yield Proposal(
         name="branch-on-gpu",
@@ -128,14 +134,25 @@ def _is_light(branch: _Branch) -> bool:
     return True
 
 
-def _operators_in(found: list[_Branch]) -> int:
-    """Count what the arms call for, and the choice."""
-    return 1 + sum(
-        not step.is_optional
+def _more_operators(evidence: Evidence, reads: Int64s, found: list[_Branch]) -> float:
+    """Return how many operators a turn has more, where each computes its arms."""
+    names = [
+        {f"aten::{name}{end}" for name in step.names for end in ("", "_")}
         for branch in found
         for statement in branch.body
         for step in steps(statement)
-    )
+        if not step.is_optional
+    ]
+    operators = evidence.operators
+    launching = operators.launching
+    ends_ns = operators.table.end_ns[reads]
+    after = np.searchsorted(operators.table.start_ns[launching], ends_ns)
+    taken = 0
+    for at in after.tolist():
+        called = launching[at : at + len(names)].tolist()
+        arm = zip(map(operators.name, called), names, strict=False)
+        taken += len(called) == len(names) and all(one in some for one, some in arm)
+    return 1 + len(names) * (1 - taken / len(reads))
 
 
 def _edited(code: CellCode, found: list[_Branch]) -> str:

@@ -18,8 +18,10 @@ from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 #: what torch's compiler calls the parts of its work
 _MARK = "(dynamo_timed)"
-#: the outermost of them for one function
-_WHOLE = ("_compile.compile_inner", "entire_frame_compile", "compile_inner")
+#: and all of it
+_WHOLE = "dynamo"
+#: before it looks for what is compiled already
+_LOOKUP = "TorchDynamo Cache Lookup"
 #: of the profiled run, below which nobody looks for it
 _LEAST_SHARE = 0.03
 
@@ -34,7 +36,13 @@ def compiling(evidence: Evidence) -> Iterator[Proposal]:
     for rows in rows_by(parts.track):
         mine = parts.rows(rows)
         ways.drop_host(int(mine.track[0]), mine.start_ns, mine.end_ns, in_worst=True)
+    # what follows is done for the first time, too
+    calls = evidence.calls.api
+    after = calls.start_ns[calls.start_ns > parts.end_ns[-1]][:1]
+    ways.drop_host(int(parts.track[-1]), parts.end_ns[-1:][: len(after)], after)
     line = _line(evidence)
+    if line is not None:
+        _drop_wrapping(evidence, ways)
     yield Proposal(
         name="recompiles",
         title=(
@@ -51,10 +59,21 @@ def compiling(evidence: Evidence) -> Iterator[Proposal]:
     )
 
 
+def _drop_wrapping(evidence: Evidence, ways: Ways) -> None:
+    """Take away what torch.compile itself does, up to the function's first call."""
+    marks = evidence.operators.annotations
+    lookups = np.array([name == _LOOKUP for name in marks.names] or [False])
+    first = np.flatnonzero(lookups[marks.name])[:1]
+    begun = np.array([evidence.run.start_ns])
+    called_ns = evidence.calls.api.start_ns
+    if len(first) and not (called_ns < marks.start_ns[first[0]]).any():
+        ways.drop_host(int(marks.track[first[0]]), begun, marks.start_ns[first])
+
+
 def _parts(evidence: Evidence) -> Columns:
     """Return the outermost spans in which the compiler works."""
     marks = evidence.operators.annotations
-    is_part = [name.endswith(_MARK) for name in marks.names]
+    is_part = [name.endswith(_MARK) or name == _WHOLE for name in marks.names]
     marks = marks.where(np.array(is_part or [False])[marks.name])
     chosen = [
         rows[top]

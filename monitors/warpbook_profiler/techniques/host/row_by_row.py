@@ -26,6 +26,8 @@ _MOST_MEAN_NS = 10_000
 _TAKES_ROW, _TAKES_ALL = "aten::select", "aten::unbind"
 _SLICES = "aten::slice"
 _WRITES = "aten::copy_"
+#: of torch.linalg, what takes a row and not a matrix
+_NORM = "aten::linalg_vector_norm"
 #: items of a list, one by one
 _COPIES = "aten::to"
 #: they call other operators of the same purpose
@@ -98,7 +100,8 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
 def _takes_rows(evidence: Evidence, repeat: Repeat, unbound: Int64s) -> bool:
     operators = evidence.operators
     names = {operators.name(at) for at in repeat.one.tolist()}
-    if names & _OF_LAYERS:
+    factors = {name for name in names if "linalg_" in name} - {_NORM}
+    if names & _OF_LAYERS or factors:
         return False
     is_known = evidence.code.is_known
     if is_known and names == {_COPIES}:

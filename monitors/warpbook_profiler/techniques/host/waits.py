@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,6 +22,8 @@ from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 #: how an operator that reads one number or a few is called
 _READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
+#: a loop that ends by a condition may ask for it less often
+_ENDS = (ast.Break, ast.While)
 #: fewer are no loop
 _LEAST_READS = 4
 #: a larger copy is wanted on the host for something else
@@ -37,7 +40,7 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to keep what is read on the GPU until the loop is over."""
     operators, calls = evidence.operators, evidence.calls
     reads = _reads(evidence)
-    if len(reads) < _LEAST_READS:
+    if len(reads) < _LEAST_READS or _are_branches(evidence, reads):
         return
     ways = Ways(evidence)
     # one is left, for the result in the end
@@ -69,6 +72,13 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
         code=gathered(evidence.code, read),
         is_shown_without_gain=True,
     )
+
+
+def _are_branches(evidence: Evidence, reads: Int64s) -> bool:
+    """Tell whether all are conditions of which each turn needs its own."""
+    is_asked = evidence.operators.named("aten::is_nonzero")[reads].all()
+    ends = any(isinstance(one, _ENDS) for one in ast.walk(evidence.code.tree))
+    return bool(is_asked) and evidence.code.is_known and not ends
 
 
 def _read_in_loop(code: CellCode) -> Iterator[Call]:

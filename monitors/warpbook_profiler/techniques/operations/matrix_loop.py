@@ -29,8 +29,10 @@ _NAMES = (
 _NO_FACTORS = ("vector_norm", "norm", "cross", "vecdot")
 #: fewer are no loop
 _LEAST_CALLS = 8
-#: larger ones fill the GPU one by one
-_MOST_SIZE = 512
+#: larger ones fill the GPU one by one; of larger ones the library's eigenvalues and
+#: singular values of a batch are one by one, too
+_MOST_SIZE, _MOST_OF_EIGENVALUES = 512, 32
+_OF_EIGENVALUES = ("eig", "svd")
 #: between two of them, where no source tells that they are independent
 _QUIET = frozenset(
     f"aten::{name}" for name in "select slice unbind copy_ stack cat empty".split()
@@ -103,7 +105,10 @@ def _is_small(evidence: Evidence, calls: Int64s) -> bool:
         for dims in operators.operands(at).dims[:1]
         if len(dims) >= 2
     ]
-    return all(0 < max(dims, default=0) <= _MOST_SIZE for dims in ranks[:1])
+    name = operators.name(int(calls[0]))
+    is_of_eigenvalues = any(part in name for part in _OF_EIGENVALUES)
+    most = _MOST_OF_EIGENVALUES if is_of_eigenvalues else _MOST_SIZE
+    return all(0 < max(dims, default=0) <= most for dims in ranks[:1])
 
 
 def _are_alone(evidence: Evidence, calls: Int64s) -> bool:

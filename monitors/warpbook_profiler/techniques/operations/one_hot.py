@@ -28,6 +28,8 @@ _MAKES = frozenset(
 )
 #: a window with more is judged by these
 _MOST_FOUND = 1_000
+#: of an index of short rows, each
+_ROW_NS = (0.4, 0.65, 0.9)
 #: one operator that indexes, on the host
 _INDEX = Span(3_000.0, 6_000.0, 15_000.0)
 _FUNCTIONS = frozenset("matmul mm".split())
@@ -62,8 +64,11 @@ def one_hot(evidence: Evidence) -> Iterator[Proposal]:
         product = operators.outer_of(np.array([one.product]))
         of_product = operators.launched_within(product)
         ways.drop(of_product[1:])
-        moved = 2.0 * one.rows * one.width * one.item_bytes
-        ways.resize(of_product[:1], chip.pass_over(moved))
+        moved = chip.pass_over(2.0 * one.rows * one.width * one.item_bytes)
+        rows_ns = (one.rows * row_ns for row_ns in _ROW_NS)
+        span = Span(*map(max, moved, rows_ns))
+        ways.resize(of_product[:1], span)
+        ways.drop_gaps(np.append(one.makes, product))
         # an index asks the host for less than a product does
         launch = evidence.calls.launch[of_product[:1]]
         table, begun = operators.table, evidence.calls.api.start_ns[launch]
@@ -184,15 +189,52 @@ def _index(node: ast.expr) -> ast.expr | None:
 
 
 def _edited(code: CellCode, products: list[ast.expr]) -> str:
-    """Write the index in place of products whose matrix has no name of its own."""
+    """Write the index in place of products; a matrix that nobody else reads goes."""
     edit, flow = SourceEdit(code), ValueFlow(code)
     for product in products:
         sides = _sides(product)
-        index = None if sides is None else _index(_without_casts(flow, sides[0]))
-        if sides is None or index is None or isinstance(sides[0], ast.Name):
+        if sides is None:
             return ""
-        edit.replace(product, f"{edit.operand(sides[1])}[{edit.text(index)}]")
+        made, index = _made_of(code, flow, sides[0])
+        text = "" if index is None else edit.text(index)
+        for statement in made:
+            edit.delete(statement)
+        if not text:
+            return ""
+        edit.replace(product, f"{edit.operand(sides[1])}[{text}]")
     return edit.source()
+
+
+def _made_of(
+    code: CellCode, flow: ValueFlow, matrix: ast.expr
+) -> tuple[list[ast.stmt], ast.expr | None]:
+    """Return the statements that make a matrix for one product, and its index."""
+    index = _index(_without_casts(flow, matrix))
+    if not isinstance(matrix, ast.Name):
+        return [], index
+    reads = flow.reads(matrix.id)
+    scattered = [
+        call.node
+        for call in code.calls("scatter_")
+        if isinstance(call.node.func, ast.Attribute) and call.node.func.value in reads
+    ]
+    made = [flow.setting(matrix.id), *map(flow.statement, scattered)]
+    known = [one for one in made if one is not None]
+    if len(known) < len(made) or len(reads) != 1 + len(scattered):
+        return [], None
+    if scattered and len(scattered[0].args) > 1:
+        index = _flat(scattered[0].args[1])
+    return known, index
+
+
+def _flat(node: ast.expr) -> ast.expr | None:
+    """Return "i" of `i[:, None]` and `i.unsqueeze(1)`."""
+    match node:
+        case ast.Subscript(value=inner, slice=ast.Tuple() as index):
+            return inner if ast.unparse(index) in ("(:, None)", ":, None") else None
+        case ast.Call(func=ast.Attribute(attr="unsqueeze", value=inner), args=[dim]):
+            return inner if ast.unparse(dim) in ("1", "-1") else None
+    return None
 
 
 TECHNIQUE = Technique(

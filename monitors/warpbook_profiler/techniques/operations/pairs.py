@@ -34,8 +34,10 @@ _MOST_FOUND = 1_000
 _LEAST_ROWS = 26
 #: what cdist calls around its product, on the host
 _CDIST = Span(10_000.0, 25_000.0, 60_000.0)
+#: launches after a broadcast among which somebody may take all pairs
+_NEAR = 24
 #: small kernels around the product, and passes over what it gives
-_KERNELS, _PASSES = 6, 2
+_KERNELS, _PASSES = 6, 3
 _LETTERS = "abcdefghij"
 
 
@@ -60,6 +62,16 @@ class _Pairs(NamedTuple):
         return tuple(n for at, n in enumerate(self.whole) if at not in self.summed)
 
 
+class _Sum(NamedTuple):
+    """A sum in the source, and the pairs that it is of."""
+
+    call: ast.Call
+    pair: ast.BinOp
+    is_squared: bool
+    #: what sets names that only it reads
+    gone: tuple[ast.stmt, ...]
+
+
 def pairs(evidence: Evidence) -> Iterator[Proposal]:
     """Propose a product of matrices, or torch.cdist."""
     chip = evidence.chip
@@ -68,7 +80,7 @@ def pairs(evidence: Evidence) -> Iterator[Proposal]:
     for name, made in (("matmul-not-outer", "aten::mul"), ("cdist", "aten::sub")):
         is_product = made == "aten::mul"
         found = list(_found(evidence, made))
-        sources = list(_in_source(evidence.code, is_product))
+        sources = list(_sums(evidence.code, is_product))
         names_it = evidence.code.calls("sum", "norm", "vector_norm")
         if not found or (names_it and not sources):
             continue
@@ -80,7 +92,7 @@ def _proposal(
     chip: Chip,
     name: str,
     found: list[_Pairs],
-    sources: list[ast.Call],
+    sources: list[_Sum],
 ) -> Iterator[Proposal]:
     operators, ways = evidence.operators, Ways(evidence)
     is_product = name == "matmul-not-outer"
@@ -117,8 +129,8 @@ def _proposal(
         if is_product
         else "It multiplies matrices, too, so close points lose digits.",
         operator=operators.name(first.members[0]),
-        line=sources[0].lineno if sources else line,
-        code=_edited(evidence.code, sources, first, is_product),
+        line=sources[0].call.lineno if sources else line,
+        code=_edited(evidence.code, sources, first),
     )
 
 
@@ -138,10 +150,13 @@ def _found(evidence: Evidence, made: str) -> Iterator[_Pairs]:
             continue
         at = int(np.searchsorted(launching, first))
         members, summed = [first], None
-        for after in launching[at + 1 :].tolist():
+        for after in launching[at + 1 : at + _NEAR].tolist():
             its = operators.operands(after)
-            if whole not in its.dims:
+            if operators.name(after) == made and its.dims[:2] == (one, two):
+                # the next turn's
                 break
+            if whole not in its.dims:
+                continue
             name = operators.name(after)
             members.append(after)
             if name in (_SUM, _NORM) and summed is None:
@@ -203,26 +218,46 @@ def _span(chip: Chip, pairs: _Pairs, is_product: bool) -> Span | None:
     product = chip.multiply(flops * (depth + 2) / depth, pairs.dtype, moved)
     if product is None:
         return None
+    # one of its sides is short, so that few tiles are full
+    product = Span(product.low_ns, 1.5 * product.usual_ns, 3 * product.high_ns)
     passes = chip.pass_over(2.0 * left * item_bytes).times(_PASSES)
     return product.plus(*passes).plus(*chip.pass_over(0.0).times(_KERNELS))
 
 
-def _in_source(code: CellCode, is_product: bool) -> Iterator[ast.Call]:
+def _sums(code: CellCode, is_product: bool) -> Iterator[_Sum]:
     """Find the sums of products or squared differences of broadcast tensors."""
-    flow = ValueFlow(code)
+    flow, operation = ValueFlow(code), ast.Mult if is_product else ast.Sub
     for call in code.calls("sum", "norm", "vector_norm"):
-        summed = _argument(call.node)
-        inner = None if summed is None else flow.value(summed)
-        if is_product:
-            if call.name == "sum" and _is_pair(flow, inner, ast.Mult):
-                yield call.node
-        elif _is_pair(flow, inner, ast.Sub):
-            if call.name != "sum":
-                yield call.node
-        elif call.name == "sum" and inner is not None:
-            squared = _squared(inner)
-            if squared is not None and _is_pair(flow, flow.value(squared), ast.Sub):
-                yield call.node
+        gone: list[ast.stmt] = []
+        node = _only_use(flow, _argument(call.node), gone)
+        is_squared = call.name == "sum" and not is_product
+        if is_squared:
+            node = _only_use(flow, _squared(node), gone)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, operation):
+            sides = (flow.value(node.left), flow.value(node.right))
+            is_sum = call.name == "sum" or not is_product
+            if is_sum and any(_plain(side)[1] for side in sides):
+                yield _Sum(call.node, node, is_squared, tuple(gone))
+
+
+def _only_use(
+    flow: ValueFlow, node: ast.expr | None, gone: list[ast.stmt]
+) -> ast.expr | None:
+    """Return what an expression stands for; None where others read its name, too.
+
+    Args:
+        flow: of the source.
+        node: the expression; `d * d` reads its name twice, and may.
+        gone: takes the statement that sets the name, which nobody needs then.
+    """
+    if not isinstance(node, ast.Name):
+        return node
+    statements = {flow.statement(one) for one in flow.reads(node.id)}
+    setting = flow.setting(node.id)
+    if setting is None or len(statements) != 1:
+        return None
+    gone.append(setting)
+    return setting.value
 
 
 def _argument(call: ast.Call) -> ast.expr | None:
@@ -234,7 +269,7 @@ def _argument(call: ast.Call) -> ast.expr | None:
     return call.args[0] if call.args else None
 
 
-def _squared(node: ast.expr) -> ast.expr | None:
+def _squared(node: ast.expr | None) -> ast.expr | None:
     match node:
         case ast.BinOp(left=inner, op=ast.Pow(), right=ast.Constant(value=2)):
             return inner
@@ -251,12 +286,6 @@ def _squared(node: ast.expr) -> ast.expr | None:
     return None
 
 
-def _is_pair(flow: ValueFlow, node: ast.expr | None, operation: type) -> bool:
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, operation):
-        return False
-    return any(_plain(flow.value(side))[1] for side in (node.left, node.right))
-
-
 def _plain(node: ast.expr) -> tuple[ast.expr, int]:
     """Return what `x[:, None]` or `x.unsqueeze(1)` adds axes to, and how many."""
     match node:
@@ -270,39 +299,44 @@ def _plain(node: ast.expr) -> tuple[ast.expr, int]:
     return node, 0
 
 
-def _edited(
-    code: CellCode, sources: list[ast.Call], pairs: _Pairs, is_product: bool
-) -> str:
-    """Write the sum anew where it holds its pairs, and nothing else has their name."""
-    if len(sources) != 1:
+def _edited(code: CellCode, sums: list[_Sum], pairs: _Pairs) -> str:
+    """Write the sum anew, and leave out what held all pairs."""
+    if len(sums) != 1:
         return ""
-    (call,) = sources
-    inner = _argument(call)
-    pair = inner if is_product or inner is None else _squared(inner) or inner
+    (one,) = sums
     # dim= alone
-    is_plain = all(one.arg in ("dim", "axis") for one in call.keywords)
-    is_plain &= inner in call.args or len(call.args) < 2
-    if not isinstance(pair, ast.BinOp) or not is_plain:
+    is_method = _argument(one.call) not in one.call.args
+    is_plain = all(given.arg in ("dim", "axis") for given in one.call.keywords)
+    if not is_plain or len(one.call.args) > (1 if is_method else 2):
         return ""
     rank = len(pairs.whole)
-    edit, names, axes = SourceEdit(code), list[str](), list[str]()
-    for side, dims in ((pair.left, pairs.first), (pair.right, pairs.second)):
-        plain, added = _plain(side)
+    edit, flow, names, axes = (
+        SourceEdit(code),
+        ValueFlow(code),
+        list[str](),
+        list[str](),
+    )
+    for side, dims in ((one.pair.left, pairs.first), (one.pair.right, pairs.second)):
+        plain, added = _plain(flow.value(side))
+        if not isinstance(plain, ast.Name) and flow.value(side) is not side:
+            return ""
         names.append(edit.text(plain))
         sizes = enumerate(_padded(dims, rank))
         axes.append("".join(_LETTERS[at] for at, n in sizes if n > 1))
         if len(axes[-1]) != len(dims) - added:
             return ""
     kept = "".join(_LETTERS[at] for at in range(rank) if at not in pairs.summed)
-    if is_product:
+    if isinstance(one.pair.op, ast.Mult):
         text = f"{edit.torch}.einsum('{axes[0]},{axes[1]}->{kept}', {', '.join(names)})"
     elif sorted(axes) == ["ac", "bc"] and pairs.summed == (2,):
-        one, two = names if axes[0] == "ac" else reversed(names)
-        text = f"{edit.torch}.cdist({one}, {two})"
-        text += ".square()" if inner is not None and _squared(inner) is not None else ""
+        first, second = names if axes[0] == "ac" else reversed(names)
+        text = f"{edit.torch}.cdist({first}, {second})"
+        text += ".square()" if one.is_squared else ""
     else:
         return ""
-    edit.replace(call, text)
+    for statement in one.gone:
+        edit.delete(statement)
+    edit.replace(one.call, text)
     return edit.source()
 
 
