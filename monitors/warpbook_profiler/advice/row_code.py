@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.loops import RowLoop
@@ -89,10 +90,17 @@ class _Rows:
         if not isinstance(loop, ast.For) or loop.orelse:
             return ""
         *before, last = map(self._statement, loop.body)
-        for line in before:
+        for line in (*self._last_turn(), *before):
             self._edit.before(loop, line)
         self._edit.replace(loop, last)
         return self._edit.source()
+
+    def _last_turn(self) -> Iterator[str]:
+        """Write what the loop leaves in the names that it goes through."""
+        if self._index:
+            yield f"{self._index} = {self._count} - 1"
+        for row, rows in self._rows.items():
+            yield f"{row} = {rows}[-1]"
 
     def _statement(self, statement: ast.stmt) -> str:
         match statement:

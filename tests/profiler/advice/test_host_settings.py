@@ -167,11 +167,14 @@ def test_a_cell_without_anything_gets_no_advice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "whole"),
     [
-        ("for i in range(9):\n    out[i] = x[i] * 2", "out[:9] = x[:9] * 2"),
-        ("for row in x:\n    out.append(row.norm())", "out += x.norm(dim=-1).unbind()"),
+        ("for i in range(9):\n    out[i] = x[i] * 2", "i = 9 - 1\nout[:9] = x[:9] * 2"),
+        (
+            "for row in x:\n    out.append(row.norm())",
+            "row = x[-1]\nout += x.norm(dim=-1).unbind()",
+        ),
         (
             "for i in range(len(x)): y[i] = torch.softmax(x[i] @ w, 0)",
-            "y[: len(x)] = torch.softmax((x @ w), dim=1)",
+            "i = len(x) - 1\ny[: len(x)] = torch.softmax((x @ w), dim=1)",
         ),
         (
             "y = [x[i].max() for i in range(n)]",

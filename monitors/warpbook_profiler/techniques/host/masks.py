@@ -13,7 +13,7 @@ from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.read_code import uses
+from warpbook_profiler.advice.read_code import loop_around, uses
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE
@@ -157,14 +157,16 @@ def _kept(evidence: Evidence, position: int, source: _Indexed | None) -> str:
     if index is not None and isinstance(source.node, ast.Subscript):
         rows = evidence.operators.operands(position).dims[:1]
         is_fill = _fills(evidence.code, index, source.node)
+        is_of_rows = _is_mask(source.mask, set()) and list(map(len, rows)) == [1]
+        loop = loop_around(evidence.code, index)
         # a number is written through a mask without a wait
-        if (
-            is_fill
-            and _is_mask(source.mask, set())
-            and [len(row) for row in rows] == [1]
-        ):
-            edit.delete(index)
-            edit.replace(source.node.slice, mask)
+        if is_fill and is_of_rows and loop is not None:
+            name, made = edit.free_name("mask"), edit.text(index.value)
+            edit.replace(index, f"{name} = {mask}")
+            edit.replace(source.node.slice, name)
+            # its last value is there as before
+            last = made.replace(mask, name, 1)
+            edit.after(loop, f"{ast.unparse(index.targets[0])} = {last}")
             return edit.source()
         return ""
     if not _has_one_size(evidence, position, source):
