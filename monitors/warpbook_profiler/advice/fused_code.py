@@ -9,10 +9,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from zlib import crc32
 
-from warpbook_profiler.advice.cell_code import SIMPLE, Block, Call, CellCode, blocks
+from warpbook_profiler.advice.cell_code import (
+    SIMPLE,
+    Block,
+    Call,
+    CellCode,
+    blocks,
+    stored_names,
+)
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.torch_code import MODULES, Step, opaque_calls, steps
 
+#: a compiler writes each turn by itself
+_MOST_TURNS = 256
 #: nothing in it is part of a chain
 _BARRIER = frozenset({""})
 
@@ -61,7 +70,7 @@ def fused_code(
     """
     place = _place(code, [_base(name) for name in chain], line)
     if place is None:
-        return _model(code, decorator)
+        return _model(code, decorator) or _all(code, len(chain), decorator)
     text = _written(code, place, decorator)
     return FusedCode(place.statements[0].lineno, text) if text else None
 
@@ -82,6 +91,74 @@ def _model(code: CellCode, decorator: str) -> FusedCode | None:
         return None
     text = compiled_model(code, call, f"{decorator}({call.name})")
     return FusedCode(call.line, text) if text else None
+
+
+def _all(code: CellCode, least: int, decorator: str) -> FusedCode | None:
+    """Compile all statements that compute, with so many operators or more."""
+    found = [
+        _Place(block, numbers[0], numbers[-1], ())
+        for block in blocks(code.tree)
+        if (numbers := list(_computing(block)))
+    ]
+    if len(found) != 1 or opaque_calls(code.tree) or found[0].block.function:
+        return None
+    (place,) = found
+    found_steps = [step for one in place.statements for step in _of_statement(one)]
+    is_known = not any(step.is_opaque or step.names == _BARRIER for step in found_steps)
+    if not is_known or sum(not step.is_optional for step in found_steps) < least:
+        return None
+    text = _of_statements(code, place, decorator)
+    return FusedCode(place.statements[0].lineno, text) if text else None
+
+
+def _computing(block: Block) -> Iterator[int]:
+    for number, statement in enumerate(block.statements):
+        value = getattr(statement, "value", None)
+        if isinstance(statement, SIMPLE) and isinstance(value, ast.expr):
+            if any(not step.is_optional for step in steps(value)):
+                yield number
+
+
+def fused_loop(code: CellCode, decorator: str) -> str:
+    """Write a loop of few turns, in which all work is, as one compiled function."""
+    loops = [node for node in ast.walk(code.tree) if isinstance(node, ast.For)]
+    if len(loops) != 1 or opaque_calls(code.tree) or loops[0] not in code.tree.body:
+        return ""
+    (loop,) = loops
+    match loop:
+        case ast.For(
+            target=ast.Name(id=turn),
+            iter=ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=turns)]),
+            orelse=[],
+        ) if isinstance(turns, int) and turns <= _MOST_TURNS:
+            names = stored_names(ast.Module(loop.body, []))
+        case _:
+            return ""
+    read = {
+        node.id
+        for statement in loop.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name)
+    }
+    are_plain = all(
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.targets[0], ast.Name)
+        and not any(step.is_opaque for step in steps(statement.value))
+        for statement in loop.body
+    )
+    if not are_plain or turn in read:
+        return ""
+    edit = SourceEdit(code)
+    edit.module(decorator.split(".")[0])
+    parameters = ", ".join(_parameters(code.tree, loop.body))
+    results = ", ".join(sorted(names))
+    lines = [f"    for {turn} in range({turns}):"]
+    lines += [f"        {ast.unparse(statement)}" for statement in loop.body]
+    lines.append(f"    return {results}")
+    name = _defined(edit, "steps", parameters, lines, decorator)
+    edit.before(loop, f"{turn} = {turns - 1}")
+    edit.replace(loop, f"{results} = {name}({parameters})")
+    return edit.source() if parameters else ""
 
 
 def compiled_model(code: CellCode, call: Call, made: str) -> str:

@@ -16,9 +16,8 @@ _COMPOUND = (ast.For, ast.While, ast.If, ast.With, ast.Try, ast.FunctionDef)
 class Origin(NamedTuple):
     """Where a value left the GPU."""
 
-    line: int
     #: "x.cpu()"
-    text: str
+    node: ast.Call
     #: other code than torch's may compute with it
     is_numpy: bool
 
@@ -77,7 +76,7 @@ class _Flow:
         name = function.attr if isinstance(function, ast.Attribute) else ""
         if name in _NUMPY or name == "cpu" or (name == "to" and _names_cpu(node)):
             is_numpy = name in _NUMPY or (origin is not None and origin.is_numpy)
-            before = origin or Origin(node.lineno, written(node), False)
+            before = origin or Origin(node, False)
             return before._replace(is_numpy=is_numpy)
         if origin is not None and _is_back(node, name):
             self.round_trips.append(RoundTrip(origin, node.lineno, written(node)))

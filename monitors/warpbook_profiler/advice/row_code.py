@@ -98,7 +98,9 @@ class _Rows:
     def _last_turn(self) -> Iterator[str]:
         """Write what the loop leaves in the names that it goes through."""
         if self._index:
-            yield f"{self._index} = {self._count} - 1"
+            number = self._count
+            last = str(int(number) - 1) if number.isdecimal() else f"{number} - 1"
+            yield f"{self._index} = {last}"
         for row, rows in self._rows.items():
             yield f"{row} = {rows}[-1]"
 

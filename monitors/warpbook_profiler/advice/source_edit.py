@@ -224,30 +224,32 @@ class SourceEdit:
         deleted = set(self._deleted)
         for block in blocks(self._code.tree):
             gone = [one for one in block.statements if one in deleted]
+            begun: set[int] = set()
             for number, statement in enumerate(gone):
                 if number or len(gone) < len(block.statements):
-                    self._take(statement)
+                    self._take(statement, begun)
                 else:
                     self.replace(statement, "pass")
 
-    def _take(self, statement: ast.stmt) -> None:
+    def _take(self, statement: ast.stmt, begun: set[int]) -> None:
+        """Take a statement out; lines whose first statements are out are in `begun`."""
         start, end = self._start(statement), self._end(statement)
-        rest = self._rest(end)
-        if rest.startswith(b";"):
+        line, rest = self._line_start(start), self._rest(end)
+        before = self._bytes[line:start].rstrip(b" \t")
+        if before.endswith(b";") and line not in begun:
+            self._splice(line + len(before) - 1, end, "")
+        elif rest.startswith(b";"):
+            begun.add(line)
             after = self._bytes.index(b";", end) + 1
             left = self._bytes[after : self._line_end(after)]
             blank = len(left) - len(left.lstrip(b" \t"))
             self._splice(start, after + blank, "")
-        elif self._indent(statement) is None:
-            begin = self._bytes.rfind(b";", self._line_start(start), start)
-            if begin < 0:
-                self.replace(statement, "pass")
-            else:
-                self._splice(begin, end, "")
+        elif self._indent(statement) is None and line not in begun:
+            self.replace(statement, "pass")
         elif rest.startswith(b"#"):
             self._splice(start, self._bytes.index(b"#", end), "")
         else:
-            self._splice(self._line_start(start), self._line_end(end), "")
+            self._splice(line if line not in begun else start, self._line_end(end), "")
 
     @property
     def _first(self) -> ast.stmt | None:

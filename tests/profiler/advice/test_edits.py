@@ -42,6 +42,16 @@ _SETUPS = {
         "q, k, v = (torch.randn(2, 3, 16, 64) for _ in range(3))\n"
         "future = torch.ones(16, 16, dtype=torch.bool).triu(1)"
     ),
+    ("small_operations_in_a_row", "cuda-graph"): "x = torch.randn(16)",
+    ("round_trip_by_the_cpu", "stay-on-gpu"): "x = torch.randn(16)",
+    ("adam_loop_over_tensors", "fused-optimizer"): (
+        "ps = [nn.Parameter(torch.randn(4)) for _ in range(3)]\n"
+        "for p in ps:\n    p.grad = torch.randn_like(p)\n"
+        "o = torch.optim.AdamW(ps, foreach=False, fused=False)"
+    ),
+    ("half_conv_channels_first", "channels-last"): (
+        "m = nn.Conv2d(4, 4, 3)\nx = torch.randn(2, 4, 8, 8)"
+    ),
     ("product_of_odd_sizes", "pad"): "a, b = torch.randn(2, 9, 9)",
     ("fp64_products_by_accident", "float32"): "a, b = torch.randn(2, 9, 9).double()",
     ("fp32_linear_stack", "tf32"): "m = nn.Linear(8, 8)\nx = torch.randn(4, 8)",

@@ -58,6 +58,21 @@ def test_a_function_of_the_cell_is_compiled_itself() -> None:
     assert written(source, "mul", "tanh") == source
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        # which of the two it is
+        "y = x * 2 + 1; z = (a * b).sum(); w = a * 3 + 1",
+        "y = (x * 2).tanh() + 1",
+    ],
+)
+def test_all_of_a_cell_is_compiled_where_the_chain_is_somewhere_in_it(
+    source: str,
+) -> None:
+    code = written(source, "mul", "add")
+    assert code is not None and "fused(x" in code.splitlines()[-1]
+
+
 def test_a_model_that_does_all_is_compiled() -> None:
     assert written("for x in xs:\n    y = m(x)", "mul", "add") == (
         "m_compiled = torch.compile(m)\nfor x in xs:\n    y = m_compiled(x)"
@@ -68,13 +83,10 @@ def test_a_model_that_does_all_is_compiled() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        # which of the two it is
-        "y = x * 2 + 1\nz = (a * b).sum()\nw = a * 3 + 1",
         # it may be in the model
         "y = m(x) * 2 + 1",
         "x = m(x)\ny = x * 2 + 1",
         # not one after the other
-        "y = (x * 2).tanh() + 1",
         "y = x * 2\nfor _ in z:\n    y = y + 1",
         # not one value of names
         "y[0] = x * 2\nz = y + 1",

@@ -93,6 +93,14 @@ def test_statements_are_deleted(source: str, number: int, text: str) -> None:
     assert done == text
 
 
+def test_statements_of_one_line_are_deleted_together() -> None:
+    def change(edit: SourceEdit, body: Body) -> None:
+        edit.delete(body[0])
+        edit.delete(body[1])
+
+    assert edited('a = "1;"; b = 2; c = 3', change) == "c = 3"
+
+
 def test_a_block_is_never_empty() -> None:
     def change(edit: SourceEdit, body: Body) -> None:
         (loop,) = body

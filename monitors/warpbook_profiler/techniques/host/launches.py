@@ -18,7 +18,7 @@ import numpy as np
 from warpbook_monitors import units
 from warpbook_profiler.advice.cell_code import SIMPLE, CellCode, blocks
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.fused_code import compiled_model
+from warpbook_profiler.advice.fused_code import compiled_model, fused_loop
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import uses
 from warpbook_profiler.advice.repeated_work import period_of
@@ -142,7 +142,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         reason=reason
         or "The shapes must stay the same, and what is read keeps its memory.",
         line=evidence.line_at(int(operators.table.start_ns[0])),
-        code=_compiled(evidence.code),
+        code=_compiled(evidence.code) or fused_loop(evidence.code, "torch.compile"),
     )
 
 

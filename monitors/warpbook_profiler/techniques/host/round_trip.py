@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
+from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.host_flow import round_trips
+from warpbook_profiler.advice.host_flow import RoundTrip, round_trips
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.torch_code import opaque_calls
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Bools, Int64s
 from warpbook_profiler.facts.calls import named
@@ -88,7 +92,39 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
         is_bound=not is_predicted,
         reason="" if is_predicted else "What the GPU takes for it is not in the trace.",
         operator=None if first == NONE else operators.name(first),
-        line=trip.out.line if trip else evidence.line_at(int(started[0])),
+        line=trip.out.node.lineno if trip else evidence.line_at(int(started[0])),
+        code=_without_copy(evidence.code, trips),
+    )
+
+
+def _without_copy(code: CellCode, trips: Sequence[RoundTrip]) -> str:
+    """Write that what goes to the host stays; its way back has nothing to copy then.
+
+    Returns:
+        Nothing where other code than torch's sees it, or changes it in place.
+    """
+    origins = {trip.out.node for trip in trips}
+    if len(origins) != 1 or opaque_calls(code.tree):
+        return ""
+    (out,) = origins
+    function = out.func
+    if any(trip.out.is_numpy for trip in trips) or _changes_in_place(code):
+        return ""
+    if not isinstance(function, ast.Attribute) or function.attr not in ("cpu", "to"):
+        return ""
+    edit = SourceEdit(code)
+    edit.replace(out, edit.operand(function.value))
+    return edit.source()
+
+
+def _changes_in_place(code: CellCode) -> bool:
+    return any(
+        isinstance(node, ast.AugAssign)
+        or (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store))
+        or (isinstance(node, ast.Attribute) and node.attr.endswith("_"))
+        or (isinstance(node, ast.keyword) and node.arg in ("out", "inplace"))
+        or (isinstance(node, ast.Attribute) and node.attr in ("numpy", "tolist"))
+        for node in ast.walk(code.tree)
     )
 
 
