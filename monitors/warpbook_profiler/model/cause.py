@@ -22,6 +22,8 @@ class Cause:
     #: what decides how much more it takes
     reason: str = ""
     operator: str | None = None
-    #: the source after the change; see `Change`
-    code: str = ""
+    #: what the cell begins with after the change, "torch.set_num_threads(1)"
+    setting: str = ""
+    #: processes that load for its DataLoader after the change
+    workers: int = 0
     line: int | None = None

@@ -25,7 +25,8 @@ _MOST_LEVELS = 4
 def outputs(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
     """Run a source; return copies of what it names then, and of what it shows.
 
-    A model's value is that of its parameters and buffers.
+    A model's value is that of its parameters and buffers, an optimizer's that of what
+    it updates.
     """
     names = {node.id for node in ast.walk(ast.parse(source)) if _is_name(node)}
     tree = ast.parse(source)
@@ -63,6 +64,8 @@ def _copy(value: Any, level: int = 0) -> Any:
         return value.detach().cpu().clone()
     if isinstance(value, torch.nn.Module):
         return _copy(dict(value.state_dict()))
+    if isinstance(value, torch.optim.Optimizer):
+        return _copy([group["params"] for group in value.param_groups], level)
     if hasattr(value, "dtype") and hasattr(value, "__array__"):
         # of NumPy, CuPy or JAX
         return torch.from_numpy(numpy.array(getattr(value, "get", lambda: value)()))

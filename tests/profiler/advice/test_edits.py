@@ -43,6 +43,9 @@ _SETUPS = {
         "future = torch.ones(16, 16, dtype=torch.bool).triu(1)"
     ),
     ("small_operations_in_a_row", "cuda-graph"): "x = torch.randn(16)",
+    ("lstm_cell_by_cell", "whole-lstm"): (
+        "lstm_cell = nn.LSTMCell(8, 256)\nxs = torch.randn(9, 64, 8)"
+    ),
     ("round_trip_by_the_cpu", "stay-on-gpu"): "x = torch.randn(16)",
     ("adam_loop_over_tensors", "fused-optimizer"): (
         "ps = [nn.Parameter(torch.randn(4)) for _ in range(3)]\n"

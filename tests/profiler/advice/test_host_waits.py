@@ -50,6 +50,7 @@ def test_workers_load_for_the_main_process(tmp_path: Path) -> None:
     assert change.low_ns is not None
     assert 0.8 * fixed.window_ns < change.low_ns <= fixed.window_ns
     assert "12 batches" in change.evidence
+    assert "shuffle=True, num_workers=4, persistent_workers=True)" in change.code
 
 
 def test_more_workers_load_faster(tmp_path: Path) -> None:

@@ -187,3 +187,8 @@ def test_workers_that_lack_cores_are_not_told_to_become_more(tmp_path: Path) -> 
         assert "torch's 2 threads share 2 cores" in change.evidence
     free = judged(use | {"queued_ns": 0})
     assert free.changes[0].name == "more-workers"
+    path = tmp_path / "crowded.json"
+    path.write_text(json.dumps({"warpbook_cpu": use, "traceEvents": events}))
+    read, run = read_chrome_trace(str(path))
+    change = analyse(read, replace(run, source="y = f(x)")).changes[1]
+    assert change.code == "import torch\ntorch.set_num_threads(1)\ny = f(x)"

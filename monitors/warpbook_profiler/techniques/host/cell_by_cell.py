@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.traffic import only_passes
@@ -76,6 +78,7 @@ def _proposal(
         ),
         operator=operators.name(int(calls[0])),
         line=line or evidence.line_at(int(operators.table.start_ns[calls[0]])),
+        code=_whole(evidence.code, operators.name(int(calls[0]))),
     )
 
 
@@ -133,6 +136,77 @@ def _line(code: CellCode, cell: str) -> int | None:
         if isinstance(part, ast.Name)
     }
     return code.first_line(*names, in_loop=True)
+
+
+def _whole(code: CellCode, operator: str) -> str:
+    """Write a loop that does nothing but its steps as one call over the sequence."""
+    function = operator.removeprefix("aten::").removesuffix("_cell")
+    for loop in ast.walk(code.tree):
+        match loop:
+            case ast.For(
+                target=ast.Name(id=step),
+                iter=ast.Name(id=sequence),
+                body=[
+                    ast.Assign(
+                        targets=[state],
+                        value=ast.Call(
+                            func=ast.Name(id=cell),
+                            args=[ast.Name(id=given), before],
+                            keywords=[],
+                        ),
+                    ),
+                    *kept,
+                ],
+                orelse=[],
+            ) if given == step and ast.unparse(state).strip("()") == ast.unparse(
+                before
+            ).strip("()"):
+                names = [part.id for part in ast.walk(state) if _is_name(part)]
+                return _in_one(code, loop, (function, cell, sequence), names, kept)
+    return ""
+
+
+def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name)
+
+
+def _in_one(
+    code: CellCode,
+    loop: ast.For,
+    called: tuple[str, str, str],
+    names: list[str],
+    kept: list[ast.stmt],
+) -> str:
+    function, cell, sequence = called
+    edit = SourceEdit(code)
+    result = edit.free_name("outputs")
+    lists = []
+    for statement in kept:
+        match statement:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(attr="append", value=ast.Name(id=gathered)),
+                    args=[ast.Name(id=name)],
+                )
+            ) if name == names[0]:
+                lists.append(f"{gathered} += {result}.unbind()")
+            case _:
+                return ""
+    if len(names) != (2 if function == "lstm" else 1):
+        return ""
+    begins = ", ".join(f"{name}[None]" for name in names)
+    begins = f"({begins})" if len(names) > 1 else begins
+    # the cell's own weights: gradients go where they went
+    weights = f"list({cell}.parameters()), {cell}.bias, 1, 0.0, {cell}.training"
+    arguments = f"{sequence}, {begins}, {weights}, False, False"
+    targets = ", ".join([result, *names])
+    edit.before(loop, f"{targets} = {edit.torch}.{function}({arguments})")
+    for line in lists:
+        edit.before(loop, line)
+    last = ", ".join(f"{name}[0]" for name in names)
+    edit.before(loop, f"{', '.join(names)} = {last}")
+    edit.replace(loop, f"{ast.unparse(loop.target)} = {sequence}[-1]")
+    return edit.source()
 
 
 TECHNIQUE = Technique(

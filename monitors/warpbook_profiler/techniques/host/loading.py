@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import Call, CellCode
+from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
@@ -71,17 +71,18 @@ def _proposal(
             "and their start takes time once."
         ),
         line=call.line if call else evidence.line_at(int(spans.start_ns[0])),
-        code=_with_workers(evidence.code, call, has_workers),
+        code=with_workers(evidence.code, 8 if has_workers else 4),
     )
 
 
-def _with_workers(code: CellCode, call: Call | None, has_workers: bool) -> str:
-    """Write the cell's own DataLoader with workers, or with more of them."""
-    if call is None or len(code.calls("DataLoader")) != 1:
+def with_workers(code: CellCode, workers: int) -> str:
+    """Return the cell whose own DataLoader has workers; empty where it has none."""
+    calls = code.calls("DataLoader")
+    if len(calls) != 1:
         return ""
     edit = SourceEdit(code)
-    given = {"num_workers": "8" if has_workers else "4"}
-    edit.arguments(call.node, {**given, "persistent_workers": "True"})
+    given = {"num_workers": str(workers), "persistent_workers": "True"}
+    edit.arguments(calls[0].node, given)
     return edit.source()
 
 

@@ -1,4 +1,4 @@
 """What held a program back that put no work on a GPU.
 
-Imports `advice`, `facts`, `events` and `model`.
+Imports `techniques`, `advice`, `facts`, `events` and `model`.
 """

@@ -69,6 +69,7 @@ def _loading(split: Split) -> Iterator[Cause]:
             "takes time, too: keep them with persistent_workers=True.",
             round(time.loading_ns / cores) if cores else 0,
             f"{cores} cores share the loading and everything else." if cores else "",
+            workers=max(cores - 1, 1),
         )
         return
     if first_ns > _FIRST_SHARE * time.loading_ns:

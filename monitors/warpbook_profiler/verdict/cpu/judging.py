@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.source_edit import changed_lines
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.source_edit import SourceEdit, changed_lines
 from warpbook_profiler.events.columns import Columns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.model.bare_words import longer
@@ -16,6 +17,7 @@ from warpbook_profiler.model.cause import Cause
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.figures import CellVerdict, Finding
 from warpbook_profiler.model.use import CpuTime
+from warpbook_profiler.techniques.host.loading import with_workers
 from warpbook_profiler.verdict.cpu.causes import causes
 from warpbook_profiler.verdict.cpu.split import Split, split
 from warpbook_profiler.verdict.leading_cause import in_words, leading, shares_by_kind
@@ -139,6 +141,7 @@ def _bound_ns(cause: Cause, parts: Split, run: Run) -> int | None:
 
 def _change(cause: Cause, bound_ns: int | None, time: CpuTime, run: Run) -> Change:
     told_ns = _told_ns(bound_ns, time, run)
+    code = _edited(cause, CellCode(run.source))
     sentence = " ".join(filter(None, (_promise(bound_ns, time, run), cause.reason)))
     return Change(
         name=cause.name,
@@ -154,9 +157,18 @@ def _change(cause: Cause, bound_ns: int | None, time: CpuTime, run: Run) -> Chan
         sentence=sentence,
         operator=cause.operator,
         line=cause.line,
-        code=cause.code,
-        diff=changed_lines(run.source, cause.code),
+        code=code,
+        diff=changed_lines(run.source, code),
     )
+
+
+def _edited(cause: Cause, code: CellCode) -> str:
+    if cause.workers:
+        return with_workers(code, cause.workers)
+    edit = SourceEdit(code)
+    if cause.setting:
+        edit.at_start(f"{edit.torch}.{cause.setting}")
+    return edit.source()
 
 
 def _told_ns(bound_ns: int | None, time: CpuTime, run: Run) -> int | None:

@@ -123,23 +123,25 @@ def _crowded(time: CpuTime, use: CpuUse, total_ns: int, name: str, what: str) ->
         "Leave cores to the workers (torch.set_num_threads(1)), or use fewer workers.",
         0,
         operator=name,
+        setting="set_num_threads(1)",
     )
 
 
 def _of_threads(use: CpuUse, total_ns: int, name: str, what: str) -> Cause | None:
     """Tell whether the number of threads is what holds the operators back."""
     cores, threads = _count(use.cores, "core"), _count(use.threads, "thread")
-    setting = f"torch.set_num_threads({use.cores})"
+    setting = f"set_num_threads({use.cores})"
     if use.threads * 2 <= use.cores:
         return Cause(
             "thread-bound",
             total_ns,
             f"{what} torch used {threads} of {cores}.",
             "threads",
-            f"Let torch use the cores: {setting}.",
+            f"Let torch use the cores: torch.{setting}.",
             round(total_ns * use.threads / use.cores),
             f"{cores} share these operators.",
             operator=name,
+            setting=setting,
         )
     if use.threads >= 2 * use.cores:
         return Cause(
@@ -148,9 +150,10 @@ def _of_threads(use: CpuUse, total_ns: int, name: str, what: str) -> Cause | Non
             f"{what} torch divides each among {threads}, and there are {cores}: "
             "threads wait for one another.",
             "threads",
-            f"As many threads as cores: {setting}.",
+            f"As many threads as cores: torch.{setting}.",
             0,
             operator=name,
+            setting=setting,
         )
     usable = min(use.threads, use.cores)
     if usable > 1 and use.process_ns < _SERIAL_RATIO * use.thread_ns:
