@@ -94,14 +94,12 @@ def test_a_name_of_no_trace_is_refused(
     assert "no such trace: none" in capsys.readouterr().err
 
 
-def test_the_truth_is_that_of_the_cells() -> None:
-    """`python -m benchmarks.open_exam.truth` writes it anew."""
-    cells = {cell.name: cell for cell in load_cells()}
-    for name, facts in TRUTH["cells"].items():
-        assert tuple(facts["kinds"]) == cells[name].kinds
-        assert tuple(facts["changes"]) == cells[name].changes
-        assert facts["slow"] == cells[name].slow
+def test_each_trace_is_there_and_of_a_cell() -> None:
+    """`python -m benchmarks.open_exam.truth` writes the truth anew."""
+    names = {cell.name for cell in load_cells()}
+    assert names >= set(TRUTH["cells"])
     for trace in TRUTH["traces"].values():
+        assert trace["cell"] in TRUTH["cells"]
         assert (FOLDER / trace["file"]).is_file()
 
 

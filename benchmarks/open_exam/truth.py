@@ -40,14 +40,16 @@ def _recorded() -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{folder.name}/{name}", _trace(name, path, measured)
 
 
-def _kept(results: Path, traces: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Keep small traces of a run, as many as there is room for, the unseen first."""
+def _kept(
+    results: Path, traces: Path, known: set[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Keep small traces of further cells while there is room, the unseen first."""
     measured, unseen = msgspec.to_builtins(read_results(results)), _unseen()
     paths = {path.name.removesuffix(".json.gz"): path for path in traces.iterdir()}
     sizes = sorted(
         (name not in unseen, path.stat().st_size, name)
         for name, path in paths.items()
-        if measured.get(name, {}).get("before")
+        if measured.get(name, {}).get("before") and name not in known
     )
     room = _MOST_OF_ALL
     for _, size, name in sizes:
@@ -85,7 +87,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     traces = dict(_recorded())
     if options.results is not None and options.traces is not None:
-        traces.update(_kept(options.results, options.traces))
+        known = {trace["cell"] for trace in traces.values()}
+        traces.update(_kept(options.results, options.traces, known))
     asked = {trace["cell"] for trace in traces.values()}
     unseen = _unseen()
     cells = {
