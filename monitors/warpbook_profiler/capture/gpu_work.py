@@ -208,15 +208,15 @@ def _copied(size_bytes: int, is_pinned: bool, is_to_gpu: bool) -> Call:
 def _products() -> Iterator[Work]:
     for name in _dtypes(*_DTYPES):
         for side in _SIDES:
-            flops = 2.0 * side**3
-            yield Work(
-                f"multiply.{name}", flops, partial(_product, name, side, side, side)
-            )
+            shapes = [(side, side, side, False)]
             if side >= 512:
-                make = partial(_product, name, side // 4, side, 4 * side)
-                yield Work(f"multiply.{name}", flops, make)
-                make = partial(_product, name, side, 4 * side, side // 4, True)
-                yield Work(f"multiply.{name}", flops, make)
+                # tiles of the chip fit badly, a wide product, and a layer
+                shapes.append((side + 8, side + 8, side + 8, False))
+                shapes.append((side // 4, side, 4 * side, False))
+                shapes.append((side, 4 * side, side // 4, True))
+            for rows, depth, columns, is_linear in shapes:
+                make = partial(_product, name, rows, depth, columns, is_linear)
+                yield Work(f"multiply.{name}", 2.0 * rows * depth * columns, make)
         if name in ("tf32", "c10::Half"):
             for side in _ODD_SIDES:
                 make = partial(_product, name, side, side, side)
