@@ -121,9 +121,12 @@ def test_gradients_clipped_one_by_one(tmp_path: Path) -> None:
     nothing_of(foreach_clip, clips(CLIP, 20, is_large=True), tmp_path)
 
 
-def averages(source: str | None, names: tuple[str, ...], tensors: int) -> Cell:
+def averages(
+    source: str | None, names: tuple[str, ...], tensors: int, scans: bool = False
+) -> Cell:
     cell, size = Cell(source), (160, 160)
     for _ in range(tensors):
+        cell.views(*["aten::select"] * scans)
         for name in names:
             cell.call(name, 2_000, dims=(size, size) if "mul" not in name else (size,))
         cell.python(3_000)
@@ -134,27 +137,37 @@ def averages(source: str | None, names: tuple[str, ...], tensors: int) -> Cell:
 @pytest.mark.parametrize(
     ("turn", "names"),
     [
-        ("kept.mul_(0.9).add_(new, alpha=0.1)", ("aten::mul_", "aten::add_")),
-        ("kept.data.lerp_(new.data, 0.1)", ("aten::lerp_",)),
+        ("old.mul_(0.9).add_(new, alpha=0.1)", ("aten::mul_", "aten::add_")),
+        ("old.mul_(1 - r)\n    old.add_(r * new)", ("aten::mul_", "aten::add_")),
+        ("old.copy_(d * old + (1 - d) * new)", ("aten::mul_", "aten::add_")),
+        ("old.data.lerp_(new.data, 0.1)", ("aten::lerp_",)),
     ],
 )
 def test_averages_moved_one_by_one(
     tmp_path: Path, turn: str, names: tuple[str, ...]
 ) -> None:
-    source = f"for kept, new in zip(a, b):\n    {turn}\ntorch.cuda.synchronize()"
+    source = f"for old, new in zip(a, b):\n    {turn}\ntorch.cuda.synchronize()"
     cell = averages(source, names, 100)
     change = change_of(foreach_ema, "foreach-ema", cell, tmp_path)
     assert is_faster(change, averages(None, ("aten::_foreach_lerp_",), 1))
-    data = ".data" if "data" in turn else ""
+    data, weight = ".data" * ("data" in turn), "0.1"
+    weight = "r" if "r *" in turn else "1 - d" if "1 - d" in turn else weight
     assert change.code == (
-        f"torch._foreach_lerp_([kept{data} for kept, new in zip(a, b)], "
-        f"[new{data} for kept, new in zip(a, b)], 0.1)\ntorch.cuda.synchronize()"
+        f"pairs = [(old{data}, new{data}) for old, new in zip(a, b)]\n"
+        "torch._foreach_lerp_([old_ for old_, new_ in pairs], "
+        f"[new_ for old_, new_ in pairs], {weight})\ntorch.cuda.synchronize()"
     )
 
 
 def test_sums_are_no_averages(tmp_path: Path) -> None:
     nothing_of(foreach_ema, averages(None, ("aten::add_",), 100), tmp_path)
     nothing_of(foreach_ema, averages(None, ("aten::mul_", "aten::add_"), 9), tmp_path)
+    scan = averages(None, ("aten::mul_", "aten::add_"), 100, scans=True)
+    nothing_of(foreach_ema, scan, tmp_path)
+    # two factors that are not one together
+    source = "for x, y in zip(a, b):\n    x.mul_(0.9).add_(y, alpha=1)\nf()"
+    cell = averages(source, ("aten::mul_", "aten::add_"), 100)
+    assert not change_of(foreach_ema, "foreach-ema", cell, tmp_path).code
 
 
 def attends(

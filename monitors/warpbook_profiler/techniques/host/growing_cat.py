@@ -20,6 +20,7 @@ from warpbook_profiler.advice.read_code import loop_around, uses
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.techniques.models.static_cache import grows_for_attention
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _CAT, _BACKWARD = "aten::cat", "autograd::engine::evaluate_function"
@@ -61,8 +62,14 @@ def growing_cat(evidence: Evidence) -> Iterator[Proposal]:
     growths = growths[:_MOST_GROWTHS]
     for is_read in (False, True):
         some = [growth for growth in growths if growth.is_read == is_read]
-        # writing in place is not for what a backward pass goes through
-        if some and not (is_read and (source is None or _trains(evidence))):
+        # writing in place is not for what a backward pass goes through, and a cache of
+        # keys and values is another technique's
+        is_other = is_read and (
+            source is None
+            or _trains(evidence)
+            or grows_for_attention(evidence.operators)
+        )
+        if some and not is_other:
             yield _proposal(evidence, some, source, is_read)
 
 

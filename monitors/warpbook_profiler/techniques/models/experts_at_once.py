@@ -31,7 +31,7 @@ _GIVES = (
 _LEAST_EXPERTS = 4
 _MOST_PRODUCTS = 20_000
 #: of the host, to sort tokens by their expert and to count them
-_SORT = Span(30_000.0, 60_000.0, 120_000.0)
+_SORT = Span(40_000.0, 100_000.0, 400_000.0)
 #: operators of one turn, and those between its last product and what gives it back
 _MOST_OPERATORS, _MOST_BEHIND = 400, 8
 #: of an element of most such models
@@ -59,6 +59,10 @@ def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
         first = turns[0]
         rest = np.concatenate([turn.operators for turn in turns[1:]])
         kept = operators.launched_within(first.operators)
+        # one sort chooses the tokens of all, and waits for no number of them
+        inside = operators.within(first.operators)
+        chooses = np.flatnonzero(inside & operators.named(_CHOOSES))
+        ways.drop_operators(chooses)
         kernels = np.concatenate([kernels, kept, operators.launched_within(rest)])
         ways.drop(operators.launched_within(rest))
         thread = int(operators.table.track[rest[0]])
@@ -76,6 +80,7 @@ def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
         (rows, depth), (_, width) = _sizes(operators, first.products[0])
         rows = sum(_sizes(operators, turn.products[0])[0][0] for turn in turns)
         others = np.setdiff1d(kept, products)
+        others = np.setdiff1d(others, operators.launched_within(chooses))
         one_pass = chip.pass_over(2.0 * _HALF_BYTES * rows * max(depth, width))
         ways.resize(others, one_pass.times(len(others)))
         ways.add_host(evidence.calls.launch[kept[:1]], _SORT)

@@ -36,6 +36,8 @@ _BACKWARD = "autograd::engine::evaluate_function"
 _MEAN, _TRAINS = 3, 5
 #: a window with more is judged by these
 _MOST_NORMS = 5_000
+#: of the host's time of a norm, what an addition of a bias saves
+_SIMPLER = 0.6
 
 
 class _Pair(NamedTuple):
@@ -53,7 +55,7 @@ def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
     pairs = [] if is_trained else list(_pairs(operators))
     if not pairs or chip is None:
         return
-    ways, time_ns, without_bias = Ways(evidence), 0, 0
+    ways, time_ns, without_bias, table = Ways(evidence), 0, 0, operators.table
     for pair in pairs:
         events = operators.launched_from(pair.norm, pair.norm)
         time_ns += evidence.time_ns(events)
@@ -66,6 +68,10 @@ def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
         ways.drop(np.setdiff1d(events, longest))
         called = operators.operands(pair.norm)
         moved = 2 * math.prod(called.dims[0]) * ITEM_BYTES.get(called.dtypes[0], 4)
+        outer = operators.outer_of(np.array([pair.norm]))
+        begin_ns, took_ns = table.start_ns[outer], table.duration_ns[outer]
+        end_ns = begin_ns + (_SIMPLER * took_ns).astype(np.int64)
+        ways.drop_host(int(table.track[pair.norm]), begin_ns, end_ns)
         ways.resize(longest, chip.pass_over(moved).at_most(evidence.time_ns(longest)))
     norms = "one batch norm" if len(pairs) == 1 else f"{len(pairs):,} batch norms"
     yield Proposal(

@@ -182,13 +182,13 @@ def join(
 
 
 class Each(NamedTuple):
-    """A statement that a loop does for each of several things, and no other."""
+    """What a loop does for each of several things, and how it goes through them."""
 
-    statement: ast.stmt
+    body: list[ast.stmt]
     #: "for w in weights", with what leaves some out
     clause: str
     #: what the loop sets
-    names: frozenset[str]
+    names: set[str]
 
     def gives(self, text: str) -> str:
         """Write the list of an expression of all turns."""
@@ -200,17 +200,17 @@ class Each(NamedTuple):
 
 
 def each(edit: SourceEdit, loop: ast.stmt) -> Each | None:
-    """Read a loop over one statement, which an `if` may be around; None for others."""
+    """Read a loop, whose statements an `if` may be around; None for others."""
     if not isinstance(loop, ast.For) or loop.orelse:
         return None
-    body, names = loop.body, frozenset(bound_names(loop.target))
+    body = loop.body
     clause = f"for {edit.text(loop.target)} in {edit.text(loop.iter)}"
     match body:
         case [ast.If(test=test, body=[ast.Continue()], orelse=[]), *rest]:
             body, clause = rest, f"{clause} if not ({edit.text(test)})"
         case [ast.If(test=test, body=rest, orelse=[])]:
             body, clause = rest, f"{clause} if {edit.text(test)}"
-    return Each(body[0], clause, names) if len(body) == 1 else None
+    return Each(body, clause, bound_names(loop.target))
 
 
 def _at_once(code: CellCode) -> str:
@@ -219,9 +219,11 @@ def _at_once(code: CellCode) -> str:
     for block in blocks(code.tree):
         for statement in block.statements:
             turn = each(edit, statement)
-            if turn is not None and _scale(edit, statement, turn):
+            if turn is None or len(turn.body) != 1:
+                continue
+            if _scale(edit, statement, turn):
                 changed.add(True)
-            elif turn is not None and _sum(edit, statement, turn):
+            elif _sum(edit, statement, turn):
                 changed.add(False)
     for node in ast.walk(code.tree):
         if isinstance(node, ast.ListComp | ast.GeneratorExp) and _norms(edit, node):
@@ -230,7 +232,7 @@ def _at_once(code: CellCode) -> str:
 
 
 def _scale(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
-    match turn.statement:
+    match turn.body[0]:
         case ast.Expr(
             value=ast.Call(
                 func=ast.Attribute(attr="mul_" | "div_" as name, value=scaled),
@@ -254,13 +256,14 @@ def _scale(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
 
 def _sum(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
     """Have a loop that adds norms up go through those that one call gives."""
-    norms = [node for node in ast.walk(turn.statement) if _normed(node) is not None]
-    if len(norms) != 1 or not isinstance(turn.statement, ast.AugAssign | ast.Expr):
+    (statement,) = turn.body
+    norms = [node for node in ast.walk(statement) if _normed(node) is not None]
+    if len(norms) != 1 or not isinstance(statement, ast.AugAssign | ast.Expr):
         return False
     (norm,) = norms
     read = [
         node
-        for node in ast.walk(turn.statement)
+        for node in ast.walk(statement)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "item"
@@ -270,7 +273,7 @@ def _sum(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
     if tensor is None or not isinstance(norm, ast.expr):
         return False
     one = edit.free_name("norm")
-    text = replaced(turn.statement, read[0] if read else norm, one)
+    text = replaced(statement, read[0] if read else norm, one)
     if turn.names & names_in(ast.parse(text)):
         return False
     all_norms = f"{edit.torch}._foreach_norm({turn.gives(edit.text(tensor))})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.models.foreach_clip import (
     OF_LOOP,
-    Each,
     each,
     in_optimizer,
     join,
@@ -45,6 +45,14 @@ _AVERAGES = frozenset(
 #: passes over a tensor: the average is read and written, and the new value read
 _PASSES = 3
 _SAME = 1e-9
+
+
+class _Average(NamedTuple):
+    """`average` moves to `value` by the share `weight`."""
+
+    average: ast.expr
+    value: ast.expr
+    weight: ast.expr
 
 
 def foreach_ema(evidence: Evidence) -> Iterator[Proposal]:
@@ -78,6 +86,9 @@ def _loops(operators: Operators) -> Iterator[tuple[Int64s, int]]:
     launches = np.zeros(len(operators.table), np.bool_)
     launches[operators.outer_of(operators.launching)] = True
     for repeat in repeats(operators, _LEAST_TENSORS):
+        if operators.named("aten::select")[repeat.one].any():
+            # of one tensor, whose parts a loop goes through: a scan
+            continue
         one = repeat.one[launches[repeat.one]].tolist()
         names = tuple(operators.name(at).removeprefix("aten::") for at in one)
         whole = [names[at:] + names[:at] for at in range(len(names))]
@@ -99,49 +110,88 @@ def _at_once(code: CellCode) -> str:
     for block in blocks(code.tree):
         for statement in block.statements:
             turn = each(edit, statement)
-            text = "" if turn is None else _moved(edit, turn)
-            if text:
-                edit.replace(statement, text)
+            found = None if turn is None else _average(turn.body)
+            if turn is None or found is None:
+                continue
+            if turn.is_free(found.weight) and not turn.is_free(found.average):
+                pairs, old, new = map(edit.free_name, ("pairs", "old", "new"))
+                both = f"({edit.text(found.average)}, {edit.text(found.value)})"
+                edit.before(statement, f"{pairs} = {turn.gives(both)}")
+                edit.replace(
+                    statement,
+                    f"{edit.torch}._foreach_lerp_([{old} for {old}, {new} in {pairs}], "
+                    f"[{new} for {old}, {new} in {pairs}], {edit.text(found.weight)})",
+                )
                 is_changed = True
     return edit.source() if is_changed else ""
 
 
-def _moved(edit: SourceEdit, turn: Each) -> str:
-    """Write what a turn does to one average for all of them; empty for other work."""
-    kept: ast.expr | None = None
-    match turn.statement:
-        case ast.Expr(
-            value=ast.Call(
+def _average(body: list[ast.stmt]) -> _Average | None:
+    """Read what moves an average by a share; None for anything else."""
+    match [getattr(statement, "value", None) for statement in body]:
+        case [
+            ast.Call(
                 func=ast.Attribute(attr="lerp_", value=average),
                 args=[value, weight],
                 keywords=[],
             )
-        ):
-            pass
-        case ast.Expr(
-            value=ast.Call(
-                func=ast.Attribute(
-                    attr="add_",
-                    value=ast.Call(
-                        func=ast.Attribute(attr="mul_", value=average),
-                        args=[factor],
-                        keywords=[],
-                    ),
-                ),
-                args=[value],
-                keywords=[ast.keyword(arg="alpha", value=weight)],
+        ]:
+            return _Average(average, value, weight)
+        case [
+            ast.Call(func=ast.Attribute(attr="add_", value=ast.Call() as scale)) as add
+        ]:
+            return _in_place(scale, add)
+        case [
+            ast.Call(func=ast.Attribute(value=average)) as scale,
+            ast.Call(func=ast.Attribute(attr="add_", value=again)) as add,
+        ] if ast.unparse(average) == ast.unparse(again):
+            return _in_place(scale, add)
+        case [
+            ast.Call(
+                func=ast.Attribute(attr="copy_", value=average),
+                args=[ast.BinOp(left=one, op=ast.Add(), right=other)],
+                keywords=[],
             )
+        ]:
+            for old, new in ((one, other), (other, one)):
+                for again, kept in _factors(old):
+                    for value, weight in _factors(new):
+                        is_same = ast.unparse(again) == ast.unparse(average)
+                        if is_same and _is_rest(kept, weight):
+                            return _Average(average, value, weight)
+    return None
+
+
+def _in_place(scale: ast.Call, add: ast.Call) -> _Average | None:
+    """Read `average.mul_(kept)` and `.add_(value, alpha=weight)`, or a product."""
+    match scale, add.args, add.keywords:
+        case (
+            ast.Call(
+                func=ast.Attribute(attr="mul_", value=average), args=[kept], keywords=[]
+            ),
+            [value],
+            [ast.keyword(arg="alpha", value=weight)],
+        ) if _is_rest(kept, weight):
+            return _Average(average, value, weight)
+        case (
+            ast.Call(
+                func=ast.Attribute(attr="mul_", value=average), args=[kept], keywords=[]
+            ),
+            [product],
+            [],
         ):
-            kept = factor
-        case _:
-            return ""
-    if not turn.is_free(weight, *filter(None, [kept])) or turn.is_free(average):
-        return ""
-    averages, values = (turn.gives(edit.text(part)) for part in (average, value))
-    each_by = edit.text(weight)
-    if kept is not None and not _is_rest(kept, weight):
-        return ""
-    return f"{edit.torch}._foreach_lerp_({averages}, {values}, {each_by})"
+            for value, weight in _factors(product):
+                if _is_rest(kept, weight):
+                    return _Average(average, value, weight)
+    return None
+
+
+def _factors(node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Give both factors of a product, either one first."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            yield left, right
+            yield right, left
 
 
 def _is_rest(kept: ast.expr, weight: ast.expr) -> bool:
@@ -149,8 +199,11 @@ def _is_rest(kept: ast.expr, weight: ast.expr) -> bool:
     match kept, weight:
         case ast.Constant(value=float(one)), ast.Constant(value=float(other)):
             return abs(one + other - 1) < _SAME
-    rests = {f"1 - {ast.unparse(kept)}", f"1.0 - {ast.unparse(kept)}"}
-    return ast.unparse(weight) in rests
+    texts = ast.unparse(kept), ast.unparse(weight)
+    return any(
+        one in (f"1 - {other}", f"1.0 - {other}")
+        for one, other in (texts, reversed(texts))
+    )
 
 
 TECHNIQUE = Technique(
