@@ -1,4 +1,4 @@
 """Techniques that free the host, so that the GPU waits for it less.
 
-Imports `gpu`.
+Imports `gpu` and `models`.
 """

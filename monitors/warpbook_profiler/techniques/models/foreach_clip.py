@@ -31,7 +31,7 @@ _BESIDE = frozenset(
 _LEAST_TENSORS = 16
 #: of the host's time for an operator of a loop, what one call takes for each tensor,
 #: usually and at most: 0.31 of averages and 0.46 of norms and factors on an H200
-OF_LOOP, _OF_NORMS = (0.3, 0.6), (0.5, 0.8)
+OF_LOOP, _OF_NORMS = (0.45, 0.9), (0.8, 1.2)
 #: tensors that one kernel takes
 _AT_ONCE = 60
 #: a window with more is judged by these
@@ -157,12 +157,16 @@ def join(
     ways.drop(np.setdiff1d(events, first))
     begins = table.start_ns[between]
     spans_ns = np.diff(begins, append=table.end_ns[between[-1:]])
-    thread, (usual, most) = int(table.track[loop[0]]), kept
-    # of one operator, and a turn may call several
-    ratio = tensors / len(loop)
-    gone, also = (
-        begins[1:] + ((1 - share * ratio) * spans_ns[1:]).astype(np.int64)
-        for share in (most, usual)
+    # what is between, such as reads, goes
+    own_ns = np.where(
+        np.isin(between, operators.outer_of(loop)), table.duration_ns[between], 0
+    )
+    thread, ratio = int(table.track[loop[0]]), tensors / len(loop)
+    also, gone = (
+        (begins + spans_ns - np.minimum(share * ratio * own_ns, spans_ns))[1:].astype(
+            np.int64
+        )
+        for share in kept
     )
     ways.drop_host(thread, begins[1:], gone, in_worst=True)
     ways.drop_host(thread, gone, also)
