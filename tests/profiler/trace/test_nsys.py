@@ -282,10 +282,21 @@ def test_a_file_that_takes_too_long_is_refused(
         report_of(path)
 
 
-def test_a_file_that_is_cut_off_is_damaged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounded", [0, 1_000])
+def test_a_file_that_is_cut_off_gives_what_it_holds(
+    tmp_path: Path, rounded: int
+) -> None:
     path = exported(tmp_path, "tiny_kernels")
-    path.write_bytes(path.read_bytes()[:20_000])
-    with pytest.raises(TraceDamaged):
+    whole, content = report_of(path), path.read_bytes()
+    kernels = set()
+    for share in (0.9, 0.6):
+        path.write_bytes(content[: int(share * len(content)) // 4096 * 4096 + rounded])
+        cut = report_of(path)
+        assert any("cut off" in told for told in cut.completeness.warnings)
+        kernels.add(cut.metrics.kernels)
+    assert 0 < min(kernels) and max(kernels) <= whole.metrics.kernels
+    path.write_bytes(content[:20_000])
+    with pytest.raises(TraceDamaged, match="cut off"):
         report_of(path)
 
 

@@ -14,6 +14,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -32,6 +33,9 @@ from warpbook_profiler.model.errors import (
 )
 
 MAGIC = b"SQLite format 3\0"
+_HEAD_BYTES = 100
+#: how SQLite says that a page is not there, or makes no sense
+_MALFORMED = "disk image is malformed"
 #: of all tables together
 MAX_ROWS = NSYS.items
 MAX_SECONDS = READ_S
@@ -73,14 +77,16 @@ class Database:
             check_plain(Path(path))
             size_bytes = Path(path).stat().st_size
             with Path(path).open("rb") as file:
-                magic = file.read(len(MAGIC))
+                head = file.read(_HEAD_BYTES)
         except OSError as problem:
             why = problem.strerror or problem
             raise TraceFileError(path, f"can't be read: {why}") from problem
-        if magic != MAGIC:
+        if not head.startswith(MAGIC):
             raise NotATrace(path, "no SQLite file.")
         if size_bytes > NSYS.most_bytes:
             raise TraceTooLarge(path, f"larger than {NSYS.most_bytes:,} bytes.")
+        #: as its end is missing, tables may end early
+        self.is_cut = size_bytes < _written_bytes(head)
         uri = f"file:{quote(str(Path(path).absolute()))}?mode=ro&immutable=1"
         self._connection = sqlite3.connect(uri, uri=True, isolation_level=None)
         try:
@@ -178,14 +184,22 @@ class Database:
             for name in present
         )
         with self._reading():
-            cursor = self._connection.execute(
+            rows = self._until_cut(
                 f'SELECT {values or "1"} FROM "{table}" LIMIT {limit}'
             )
-            while piece := cursor.fetchmany(_AT_ONCE):
+            while piece := list(islice(rows, _AT_ONCE)):
                 self._rows += len(piece)
                 if self._rows > MAX_ROWS:
                     raise TraceTooLarge(self.path, f"more than {MAX_ROWS:,} rows.")
                 yield piece
+
+    def _until_cut(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        """Read rows; of a file that is cut, those before what is missing."""
+        try:
+            yield from self._connection.execute(statement)
+        except sqlite3.DatabaseError as problem:
+            if not self.is_cut or _MALFORMED not in str(problem):
+                raise
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -200,6 +214,7 @@ class Database:
             # SQLite quotes names of the file, which need not be UTF-8
             is_name = isinstance(problem, ValueError)
             why = "its schema is malformed" if is_name else problem
+            why = "the file is cut off" if self.is_cut else why
             raise TraceDamaged(self.path, f"can't be read: {why}.") from None
 
     def _read_text(self, content: bytes) -> str:
@@ -226,6 +241,9 @@ class Database:
             "cell_size_check=ON",
         ):
             connection.execute(f"PRAGMA {setting}")
+        if self.is_cut:
+            # else SQLite opens no file that is shorter than it says
+            connection.execute("PRAGMA writable_schema=ON")
 
     def _is_late(self) -> int:
         return int(time.monotonic() > self._until_s)
@@ -245,6 +263,14 @@ class Database:
             if not any(column[-1] for column in columns):
                 tables[name] = frozenset(str(column[1]) for column in columns)
         return tables
+
+
+def _written_bytes(head: bytes) -> int:
+    """Tell how large a file says that it is."""
+    page_bytes = int.from_bytes(head[16:18], "big")
+    # 1 stands for what two bytes can't hold
+    page_bytes = 65_536 if page_bytes == 1 else page_bytes
+    return page_bytes * int.from_bytes(head[28:32], "big")
 
 
 def _authorize(action: int, _: str | None, name: str | None, *__: str | None) -> int:

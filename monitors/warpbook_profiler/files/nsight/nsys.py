@@ -7,7 +7,7 @@ between versions, so a table or a column that is not there is not known.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from warpbook_profiler.events.columns import (
 )
 from warpbook_profiler.events.run import GpuLimits, Run
 from warpbook_profiler.files.nsight.database import Database, sensible
-from warpbook_profiler.model.errors import NotATrace
+from warpbook_profiler.model.errors import NotATrace, TraceDamaged
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 #: of CUPTI's CUpti_ActivityMemcpyKind and CUpti_ActivityMemoryKind
@@ -45,6 +45,10 @@ _LAUNCH = (
 )
 _MOST_GPUS, _MOST_NAMED = 1024, 10
 _COUNT = 2**40
+_CUT = (
+    "The file is cut off, as one whose copy did not finish: its tables may end early, "
+    "and this is of what they still hold."
+)
 
 
 @dataclass
@@ -89,6 +93,9 @@ def read_nsys(path: str) -> tuple[Columns, Run]:
         gpus = _gpus(database)
         began_ns = _began_ns(database)
         unknown = _unknown_tables(database)
+        is_cut = database.is_cut
+    if is_cut and not gathered.pieces:
+        raise TraceDamaged(path, "the file is cut off before its events.")
     if not gathered.pieces:
         raise NotATrace(
             path,
@@ -124,6 +131,8 @@ def read_nsys(path: str) -> tuple[Columns, Run]:
     run = _run(
         columns, gpus, senseless, tuple(_notes(columns, others, graphs, unknown))
     )
+    if is_cut:
+        return columns, replace(run, notes=(_CUT, *run.notes))
     return columns, run
 
 
