@@ -5,6 +5,7 @@ Nsight Compute 2025.3.1 on an H100, `ncu --set full -c 12` of a program of five 
 """
 
 import gzip
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -254,3 +255,55 @@ def test_rows_of_a_summary_are_of_many_launches(tmp_path: Path) -> None:
     (printed,) = limits_of(tmp_path, text, "summary.txt")
     assert printed.name == "add(float *, int)" and printed.launches == 1000
     assert printed.time_ns == pytest.approx(2_000_000)
+
+
+#: as much of NVIDIA's module as is used, and what it does with another file
+MODULE = """
+import os, sys
+
+class Metric:
+    def __init__(self, unit, value): self._unit, self._value = unit, value
+    def unit(self): return self._unit
+    def has_value(self): return self._value is not None
+    def as_double(self): return self._value
+
+class Action:
+    def name(self): return "add"
+    def metric_by_name(self, name):
+        return {
+            "gpu__time_duration.sum": Metric("ns", 2000),
+            "sm__throughput.avg.pct_of_peak_sustained_elapsed": Metric("%", 91.5),
+            "dram__throughput.avg.pct_of_peak_sustained_elapsed": Metric("%", None),
+        }.get(name)
+
+class Range:
+    def num_actions(self): return 3
+    def action_by_idx(self, at): return Action()
+
+class Report:
+    def num_ranges(self): return 2
+    def range_by_idx(self, at): return Range()
+
+def load_report(path):
+    if open(path, "rb").read(3) != b"NVR":
+        os.abort()
+    return Report()
+"""
+
+
+def test_a_report_is_read_by_nvidias_module_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kernels.ncu-rep"
+    path.write_bytes(b"NVR")
+    if importlib.util.find_spec("ncu_report") is None:
+        with pytest.raises(NotATrace, match="pip install ncu-report"):
+            read_ncu(str(path))
+    (tmp_path / "ncu_report.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    (add,) = kernel_limits(read_ncu(str(path)))
+    assert (add.name, add.launches, add.time_ns) == ("add", 6, 12_000)
+    assert add.compute == pytest.approx(0.915) and add.dram is None
+    path.write_bytes(b"something that ends the library")
+    with pytest.raises(NotATrace, match="can't read it"):
+        read_ncu(str(path))

@@ -1,5 +1,7 @@
 """Reads what Nsight Compute prints: `--csv` with `--page raw` or details, and text.
 
+Its own report, `.ncu-rep`, NVIDIA's module reads.
+
 Each launch has metrics, by the names of the page or of the hardware; where both mean
 the same they are one here. A percentage is of the sustained peak of the unit.
 """
@@ -14,6 +16,7 @@ from pathlib import Path
 
 from warpbook_monitors.budget import NCU
 from warpbook_monitors.plain_file import check_plain
+from warpbook_profiler.files.nsight.ncu_rep import ENDING, report_rows
 from warpbook_profiler.model.errors import NotATrace, TraceFileError, TraceTooLarge
 
 MAX_BYTES = NCU.most_bytes
@@ -119,7 +122,7 @@ class Launch:
 
 def looks_like_ncu(path: str) -> bool:
     """Tell by a name's ending: what is in it is told by `read_ncu`."""
-    return Path(path).suffix.lower() in (".csv", ".txt", ".log")
+    return Path(path).suffix.lower() in (".csv", ".txt", ".log", ENDING)
 
 
 def read_ncu(path: str) -> list[Launch]:
@@ -132,8 +135,13 @@ def read_ncu(path: str) -> list[Launch]:
         check_plain(Path(path))
         if Path(path).stat().st_size > MAX_BYTES:
             raise TraceTooLarge(path, f"larger than {MAX_BYTES:,} bytes.")
-        with Path(path).open(encoding="utf-8", errors="replace", newline="") as file:
-            launches = _from_lines(path, _lines(path, file))
+        if Path(path).suffix.lower() == ENDING:
+            launches = _from_report(path)
+        else:
+            with Path(path).open(
+                encoding="utf-8", errors="replace", newline=""
+            ) as file:
+                launches = _from_lines(path, _lines(path, file))
     except _DecimalCommaError as number:
         raise TraceFileError(
             path,
@@ -149,6 +157,15 @@ def read_ncu(path: str) -> list[Launch]:
             "no table of Nsight Compute with a metric that is known: write one by "
             "ncu --csv --page raw, or by ncu --csv.",
         )
+    return launches
+
+
+def _from_report(path: str) -> list[Launch]:
+    launches = []
+    for name, values in report_rows(path, [name for name in _KEYS if "__" in name]):
+        launches.append(Launch(name))
+        for metric, unit, value in values:
+            launches[-1].add(metric, unit, repr(value))
     return launches
 
 
