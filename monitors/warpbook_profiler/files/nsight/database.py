@@ -34,7 +34,7 @@ from warpbook_profiler.model.errors import (
 
 MAGIC = b"SQLite format 3\0"
 _HEAD_BYTES = 100
-#: how SQLite says that a page is not there, or makes no sense
+#: how SQLite says that a page is not there
 _MALFORMED = "disk image is malformed"
 #: of all tables together
 MAX_ROWS = NSYS.items
