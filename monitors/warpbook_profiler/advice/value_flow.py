@@ -55,6 +55,10 @@ class ValueFlow:
                 return None
         return None
 
+    def is_repeated(self, node: ast.AST) -> bool:
+        """Tell whether a node is in a loop, or in a function, which one may call."""
+        return any(isinstance(one, _LOOPS + _FUNCTIONS) for one in self.around(node))
+
     def reads(self, name: str) -> list[ast.Name]:
         """Return where a name is read, in the order of the source."""
         return sorted(self._read[name], key=lambda one: (one.lineno, one.col_offset))

@@ -45,6 +45,7 @@ def sorts(source: str | None, then: str = "aten::slice", dims=([256, 50_000],)) 
         "v, i = torch.sort(x, 1, True)\nbest = v[..., :8]\nat = i[..., :8]",
         "order = torch.argsort(x, 1)\nbest = x.gather(1, order[:, 0:8])",
         "ranked = x.sort()\nbest, at = ranked[0][:, :8], ranked[1][:, :8]",
+        "k = 8\nv, _ = torch.sort(x, -1, descending=True)\nbest = v[:, :k]",
     ],
 )
 def test_the_first_of_a_sort_are_a_topk(tmp_path: Path, source: str) -> None:
@@ -276,6 +277,7 @@ BEST = (
         (SUMS.format(step="acc = acc * x[i]").replace("zeros", "ones"), "mul", True),
         (BEST.format(step="torch.maximum(top, x[:, i])"), "maximum", False),
         (BEST.format(step="top.minimum(x[:, i])"), "minimum", False),
+        (SUMS.format(step="row = x[i]; acc = acc + row"), "add", True),
     ],
 )
 def test_a_running_result_is_a_scan(

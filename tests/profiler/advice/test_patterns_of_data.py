@@ -122,6 +122,17 @@ def test_lists_become_one_tensor(tmp_path: Path, source: str | None) -> None:
         assert agrees(change, ROWS, setup, "out", "ids", "row")
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for i in range(60):\n    r = rows[i]\n    x = torch.tensor(r, device=dev)\n",
+        "xs = [torch.as_tensor(row).to(dev) for row in rows]",
+    ],
+)
+def test_lists_that_are_there_before_the_loop(tmp_path: Path, source: str) -> None:
+    assert "tensor-once" in changes_of(lists, becomes(source).evidence(tmp_path))
+
+
 def test_lists_of_several_lengths_have_no_edit(tmp_path: Path) -> None:
     cell = becomes(ROWS, size_bytes=4_096)
     assert changes_of(lists, cell.evidence(tmp_path))["tensor-once"].code == ""

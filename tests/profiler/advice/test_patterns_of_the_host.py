@@ -61,8 +61,6 @@ def test_a_branch_is_a_choice(tmp_path: Path, source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        # how often the loop turns depends on it
-        IF.format(step="break"),
         # the branch saves much work
         IF.format(step="x = x @ w @ w"),
         IF.format(step="x = repaired(x)"),
@@ -72,6 +70,26 @@ def test_a_branch_is_a_choice(tmp_path: Path, source: str) -> None:
 )
 def test_other_branches_are_let_be(tmp_path: Path, source: str) -> None:
     assert not changes_of(branches, asks(source).evidence(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        IF.format(step="break"),
+        "e = torch.ones(())\nwhile e > 0.1:\n    x = x * 0.9\n    e = x.norm()\n",
+    ],
+)
+def test_a_loop_asks_less_often_when_to_end(tmp_path: Path, source: str) -> None:
+    change = changes_of(branches, asks(source).evidence(tmp_path))["branch-on-gpu"]
+    assert change.title.startswith("Ask whether to end every 8 turns")
+    assert change.code == ""
+
+
+def test_masked_elements_need_no_question(tmp_path: Path) -> None:
+    source = "for x in xs:\n    bad = x > 1\n    if bad.any():\n        x[bad] = 0.0\n"
+    change = changes_of(branches, asks(source).evidence(tmp_path))["branch-on-gpu"]
+    assert "    x.masked_fill_(bad, 0.0)\n" in change.code
+    assert agrees(change, source, "xs = [k * torch.ones(4) for k in range(3)]", "xs")
 
 
 def waiting(source: str | None, name: str = "cudaStreamSynchronize") -> Cell:

@@ -11,7 +11,7 @@ from warpbook_monitors.units import duration_ns, size
 from warpbook_profiler.advice.cell_code import stored_names
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Category, Int64s
@@ -20,6 +20,9 @@ from warpbook_profiler.techniques.technique import ChangeKind, Technique
 _COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 #: torch calls it for what a list became
 _FRESH = "aten::lift_fresh"
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
+#: they give what the GPU has computed
+_READS = ("item", "tolist", "cpu", "numpy")
 _PARTS = (_FRESH, "aten::detach_", "aten::empty")
 _MAKES = "tensor as_tensor LongTensor FloatTensor IntTensor asarray".split()
 #: fewer are no loop
@@ -37,7 +40,7 @@ def lists(evidence: Evidence) -> Iterator[Proposal]:
     calls = [
         call for call in evidence.code.calls(*_MAKES, in_loop=True) if call.node.args
     ]
-    own = [call.node for call in calls if _row_of(flow, call.node) is not None]
+    own = [call.node for call in calls if _is_known_before(flow, call.node)]
     if calls and not own:
         return
     copies = _copies(evidence)
@@ -99,6 +102,29 @@ def _spans(evidence: Evidence, outer: Int64s) -> tuple[Int64s, Int64s]:
     run = np.unique(np.searchsorted(begins, at, side="right") - 1)
     table = operators.table
     return table.start_ns[tops[begins[run]]], table.end_ns[tops[ends[run] - 1]]
+
+
+def _is_known_before(flow: ValueFlow, call: ast.Call) -> bool:
+    """Tell whether what a list is made of is there before the loop around it."""
+    loops = [one for one in flow.around(call) if isinstance(one, _LOOPS)]
+    if not loops:
+        return False
+    made = getattr(loops[0], "generators", [loops[0]])
+    targets = set().union(*(bound_names(one.target) for one in made if _has(one)))
+    given = flow.value(call.args[0])
+    parts = [part for part in ast.walk(given) if isinstance(part, ast.Name | ast.Call)]
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
+    reads = any(
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and part.func.attr in _READS
+        for part in parts
+    )
+    return not reads and not names & (stored_names(loops[0]) - targets)
+
+
+def _has(loop: ast.AST) -> bool:
+    return hasattr(loop, "target")
 
 
 def _row_of(flow: ValueFlow, call: ast.Call) -> ast.For | None:

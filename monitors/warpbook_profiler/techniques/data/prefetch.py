@@ -69,11 +69,16 @@ def prefetch(evidence: Evidence) -> Iterator[Proposal]:
     if before_ns is None or not before_ns.any():
         return
     took_ns = gpu.duration_ns[copies].astype(np.float64)
-    hidden_ns = np.minimum(took_ns, before_ns)
+    hidden_ns, left_ns = np.zeros(len(copies)), 0.0
+    for at in range(len(copies)):
+        # of several copies a turn each is hidden by what the others leave
+        left_ns = before_ns[at] or left_ns
+        hidden_ns[at] = min(took_ns[at], left_ns)
+        left_ns -= hidden_ns[at]
     ways = Ways(evidence)
     for edit, share in zip(ways.all, _SHARED, strict=True):
-        left_ns = np.maximum(took_ns - hidden_ns, 0.0) + hidden_ns * (share - 1)
-        edit.resize(copies, gpu.duration_ns[copies], left_ns)
+        rest_ns = np.maximum(took_ns - hidden_ns, 0.0) + hidden_ns * (share - 1)
+        edit.resize(copies, gpu.duration_ns[copies], rest_ns)
     total = int(gpu.size_bytes[copies].sum())
 
     yield Proposal(

@@ -24,6 +24,8 @@ from warpbook_profiler.techniques.technique import ChangeKind, Technique
 _READ = "aten::is_nonzero"
 #: fewer are no loop
 _LEAST_READS = 4
+#: after which a loop asks again whether to end
+_TURNS = 8
 #: one kernel that chooses, of small tensors
 _CHOICE = Span(1_500.0, 2_500.0, 6_000.0)
 #: an operator that an arm calls in the turns that did not take it
@@ -50,49 +52,88 @@ class _Branch(NamedTuple):
 
 
 def branches(evidence: Evidence) -> Iterator[Proposal]:
-    """Propose torch.where in place of a branch."""
-    operators, chip = evidence.operators, evidence.chip
+    """Propose torch.where in place of a branch, and to ask less often when to end."""
+    operators = evidence.operators
     reads = np.flatnonzero(operators.named(_READ) & operators.outermost)
-    waits = evidence.waits_within(reads)
+    if len(reads) < _LEAST_READS or not len(evidence.waits_within(reads)):
+        return
     found = list(tensor_branches(evidence.code))
-    if len(reads) < _LEAST_READS or not len(waits) or not found or chip is None:
-        return
-    if not all(_is_light(branch) for branch in found):
-        return
-    ways = Ways(evidence)
+    if found and all(_is_light(branch) for branch in found):
+        yield _chosen_on_gpu(evidence, reads, found)
+    end = None if found else _end(evidence.code)
+    if end is not None:
+        yield _asked_less(evidence, reads, end)
+
+
+def _chosen_on_gpu(evidence: Evidence, reads: Int64s, found: list[_Branch]) -> Proposal:
+    operators, ways = evidence.operators, Ways(evidence)
     choosing = operators.launched_within(reads)
     ways.resize(choosing, _CHOICE.times(len(choosing)))
-    table, (first, *_) = operators.table, found
-    ways.drop_host(
-        int(table.track[reads[0]]),
-        table.start_ns[reads],
-        table.end_ns[reads],
-        in_worst=True,
-    )
+    _drop_reads(evidence, ways, reads)
     launched = evidence.calls.launch[choosing]
     ways.add_host(launched, _OPERATOR.times(_more_operators(evidence, reads, found)))
-    waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
-    yield Proposal(
+    test = f"if {written(found[0].node.test)}"
+    return Proposal(
         name="branch-on-gpu",
         title="Choose by torch.where: the host need not know the condition.",
-        evidence=(
-            f"The host reads a condition {len(reads):,} times for "
-            f"`if {written(first.node.test)}`, and waits for the GPU each time, "
-            f"{duration_ns(waited_ns)} in the profile."
-        ),
+        evidence=_evidence(evidence, reads, test),
         ways=ways,
         reason="Both arms are computed then.",
         operator=_READ,
-        line=first.node.lineno or evidence.line_at(int(table.start_ns[reads[0]])),
+        line=found[0].node.lineno,
         code=_edited(evidence.code, found),
     )
+
+
+def _asked_less(evidence: Evidence, reads: Int64s, end: ast.If | ast.While) -> Proposal:
+    ways = Ways(evidence)
+    left = np.arange(len(reads)) % _TURNS == _TURNS - 1
+    ways.drop(evidence.operators.launched_within(reads[~left]))
+    _drop_reads(evidence, ways, reads[~left])
+    word = "while" if isinstance(end, ast.While) else "if"
+    return Proposal(
+        name="branch-on-gpu",
+        title=f"Ask whether to end every {_TURNS} turns, and not in each.",
+        evidence=_evidence(evidence, reads, f"{word} {written(end.test)}"),
+        ways=ways,
+        reason="A few turns more may be made.",
+        operator=_READ,
+        line=end.lineno,
+    )
+
+
+def _drop_reads(evidence: Evidence, ways: Ways, reads: Int64s) -> None:
+    table = evidence.operators.table
+    thread = int(table.track[reads[0]])
+    ways.drop_host(thread, table.start_ns[reads], table.end_ns[reads], in_worst=True)
+
+
+def _evidence(evidence: Evidence, reads: Int64s, test: str) -> str:
+    waits = evidence.waits_within(reads)
+    waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
+    return (
+        f"The host reads a condition {len(reads):,} times for `{test}`, and waits for "
+        f"the GPU each time, {duration_ns(waited_ns)} in the profile."
+    )
+
+
+def _end(code: CellCode) -> ast.If | ast.While | None:
+    """Return what ends a loop by a condition that may be a tensor's."""
+    flow = ValueFlow(code)
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.While) and not isinstance(node.test, ast.Constant):
+            return node
+        if isinstance(node, ast.If) and _is_of_tensor(flow, node.test):
+            if any(isinstance(one, ast.Break | ast.Return) for one in node.body):
+                return node
+    return None
 
 
 def tensor_branches(code: CellCode) -> Iterator[_Branch]:
     """Find the branches in loops that look like a tensor's, and leave no loop."""
     flow = ValueFlow(code)
     for node in ast.walk(code.tree):
-        if not isinstance(node, ast.If) or flow.loop(node) is None:
+        if not isinstance(node, ast.If) or not flow.is_repeated(node):
             continue
         body = (*node.body, *node.orelse)
         leaves = any(isinstance(part, _ENDS) for one in body for part in ast.walk(one))
@@ -162,6 +203,10 @@ def _edited(code: CellCode, found: list[_Branch]) -> str:
         node = branch.node
         if node.orelse:
             return ""
+        masked = _masked(edit, node)
+        if masked:
+            edit.replace(node, masked)
+            continue
         test = edit.text(node.test)
         is_once = isinstance(node.test, ast.Name) or len(node.body) == 1
         name = test if is_once else edit.free_name("chosen")
@@ -175,6 +220,25 @@ def _edited(code: CellCode, found: list[_Branch]) -> str:
             edit.before(node, "\n".join(lines[:-1]))
         edit.replace(node, lines[-1])
     return edit.source()
+
+
+def _masked(edit: SourceEdit, node: ast.If) -> str:
+    """Write `if m.any(): x[m] = 0` without its test: no element is none to change."""
+    match node.body:
+        case [
+            ast.Assign(
+                targets=[ast.Subscript(value=tensor, slice=mask)],
+                value=ast.Constant() | ast.UnaryOp() as number,
+            )
+        ]:
+            test = ast.unparse(node.test)
+            if test in (
+                f"{ast.unparse(mask)}.any()",
+                f"torch.any({ast.unparse(mask)})",
+            ):
+                filled = f"{edit.text(mask)}, {edit.text(number)}"
+                return f"{edit.operand(tensor)}.masked_fill_({filled})"
+    return ""
 
 
 def _chosen(edit: SourceEdit, statement: ast.stmt, test: str) -> str:

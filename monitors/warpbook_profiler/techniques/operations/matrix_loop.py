@@ -86,7 +86,7 @@ def _calls(evidence: Evidence) -> Int64s:
         for name in operators.table.names
         if name.startswith(_PREFIXES) and not name.endswith(_NO_FACTORS)
     ]
-    calls = np.flatnonzero(operators.named(*names) & operators.outermost)
+    calls = np.unique(operators.outer_of(np.flatnonzero(operators.named(*names))))
     if not len(calls):
         return calls
     kind = operators.table.name[calls]

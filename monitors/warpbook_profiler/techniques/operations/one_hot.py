@@ -21,6 +21,7 @@ from warpbook_profiler.facts.traffic import ITEM_BYTES
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _SCATTER = "aten::scatter_"
+_MUL, _SUM = "aten::mul", "aten::sum"
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm")
 #: they fill it, write the ones and change its dtype: each element stays what it is
 _MAKES = frozenset(
@@ -104,7 +105,7 @@ def _found(evidence: Evidence) -> Iterator[_Chosen]:
         if len(dims) < 3 or dims[2] != (*dims[0][:-1], 1) or not is_one:
             continue
         at = int(np.searchsorted(launching, scatter))
-        makes, product = [], None
+        makes, product, is_multiplied = list[int](), None, False
         for before in launching[max(at - 2, 0) : at + 1].tolist():
             is_make = operators.name(before) in _MAKES
             if is_make and operators.operands(before).dims[:1] == dims[:1]:
@@ -116,6 +117,13 @@ def _found(evidence: Evidence) -> Iterator[_Chosen]:
             if operators.name(after) in _PRODUCTS:
                 product = after
                 break
+            if operators.name(after) == _SUM and is_multiplied:
+                product = after
+                break
+            if operators.name(after) == _MUL and its.dims[:2] == (dims[0], dims[0]):
+                is_multiplied = True
+                makes.append(after)
+                continue
             if operators.name(after) not in _MAKES:
                 break
             makes.append(after)
@@ -123,8 +131,9 @@ def _found(evidence: Evidence) -> Iterator[_Chosen]:
             continue
         its = operators.operands(product)
         place = its.dims.index(dims[0])
-        if place + 1 < len(its.dims) and its.dims[place + 1]:
-            *_, width = its.dims[place + 1]
+        is_sum = operators.name(product) == _SUM
+        if is_sum or (place + 1 < len(its.dims) and its.dims[place + 1]):
+            *_, width = (1,) if is_sum else its.dims[place + 1]
             item_bytes = ITEM_BYTES.get(its.dtypes[place], 4)
             rows = dims[0][-2] if len(dims[0]) > 1 else 1
             outer = operators.outer_of(np.array(makes, np.int64))
@@ -159,6 +168,12 @@ def _sides(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     match node:
         case ast.BinOp(left=left, op=ast.MatMult(), right=right):
             return left, right
+        case ast.Call(
+            func=ast.Attribute(
+                attr="sum", value=ast.BinOp(left=left, op=ast.Mult(), right=right)
+            )
+        ):
+            return (left, right) if "one_hot" in ast.unparse(left) else (right, left)
         case ast.Call(func=ast.Attribute(attr=name), args=[left, right]):
             return (left, right) if name in _FUNCTIONS else None
         case ast.Call(func=ast.Attribute(attr=name, value=left), args=[right]):
@@ -193,7 +208,7 @@ def _edited(code: CellCode, products: list[ast.expr]) -> str:
     edit, flow = SourceEdit(code), ValueFlow(code)
     for product in products:
         sides = _sides(product)
-        if sides is None:
+        if sides is None or not _is_product(product):
             return ""
         made, index = _made_of(code, flow, sides[0])
         text = "" if index is None else edit.text(index)
@@ -203,6 +218,12 @@ def _edited(code: CellCode, products: list[ast.expr]) -> str:
             return ""
         edit.replace(product, f"{edit.operand(sides[1])}[{text}]")
     return edit.source()
+
+
+def _is_product(node: ast.expr) -> bool:
+    """Tell whether whole rows are chosen, and not one number of each."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return not (isinstance(function, ast.Attribute) and function.attr == "sum")
 
 
 def _made_of(

@@ -30,6 +30,7 @@ _SCANS = {
     "mul": ("cumprod", False),
     "maximum": ("cummax", True),
     "minimum": ("cummin", True),
+    "logaddexp": ("logcumsumexp", False),
 }
 _COPIES = ("aten::copy_",)
 _JOINS = ("aten::stack", "aten::cat")
@@ -147,14 +148,14 @@ def _joined(evidence: Evidence, repeat: Repeat) -> Int64s:
 def scans(code: CellCode) -> Iterator[_Loop]:
     """Find the loops of a source that carry one value through rows and keep each."""
     for node in ast.walk(code.tree):
-        if isinstance(node, ast.For) and len(node.body) == 2 and not node.orelse:
+        if isinstance(node, ast.For) and not node.orelse:
             loop = _scan(node)
             if loop is not None:
                 yield loop
 
 
 def _scan(loop: ast.For) -> _Loop | None:
-    carries, keeps = loop.body
+    *named, carries, keeps = loop.body if len(loop.body) > 1 else [loop, loop]
     match carries:
         case ast.Assign(targets=[ast.Name(id=carried)], value=value):
             step = _step(value, carried)
@@ -178,7 +179,17 @@ def _scan(loop: ast.For) -> _Loop | None:
             return None
     if step is None or name != carried or step[0] not in _SCANS:
         return None
-    rows = _rows(loop, step[1])
+    row = step[1]
+    for statement in reversed(named):
+        # `row = x[i]` before it
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=one)], value=value):
+                row = value if ast.unparse(row) == one else row
+            case _:
+                return None
+    if len(named) > 1:
+        return None
+    rows = _rows(loop, row)
     if rows is None:
         return None
     return _Loop(loop, step[0], carried, *rows, kept, is_list)

@@ -46,7 +46,10 @@ class _Source:
     call: Call
     values: list[ast.Subscript] = field(default_factory=list)
     indices: list[ast.Subscript] = field(default_factory=list)
-    taken: int = 0
+    #: how many, as the source writes it
+    taken: str = ""
+    #: it is the end of the order that is taken
+    is_end: bool = False
     #: something takes more of it
     is_whole: bool = False
 
@@ -128,8 +131,7 @@ def _in_source(flow: ValueFlow, call: Call, evidence: Evidence, sort: int) -> _S
     source = _Source(call)
     dims = evidence.operators.operands(sort).dims[0]
     _follow(flow, call.node, "both" if call.name == "sort" else "indices", source, dims)
-    row = _row(evidence, sort)
-    source.is_whole |= not 0 < source.taken <= row * _MOST_TAKEN
+    source.is_whole |= not source.taken
     return source
 
 
@@ -149,16 +151,17 @@ def _follow(
         ):
             _follow(flow, above, ("values", "indices")[place], source, dims)
         case ast.Subscript() as above if part != "both":
-            taken = _taken(above.slice, source.call, dims)
-            source.is_whole |= not taken or source.taken not in (0, taken)
+            taken = _taken(flow, above.slice, source, dims)
+            source.is_whole |= not taken or source.taken not in ("", taken)
             source.taken = taken
             (source.values if part == "values" else source.indices).append(above)
         case ast.Assign(
             targets=[ast.Tuple(elts=[ast.Name() as one, ast.Name() as two])]
         ):
             for name, its in ((one.id, "values"), (two.id, "indices")):
-                source.is_whole |= not flow.is_set_once(name)
-                for read in flow.reads(name):
+                reads = flow.reads(name)
+                source.is_whole |= bool(reads) and not flow.is_set_once(name)
+                for read in reads:
                     _follow(flow, read, its, source, dims)
         case ast.Assign(targets=[ast.Name(id=name)]) if flow.is_set_once(name):
             for read in flow.reads(name):
@@ -167,30 +170,35 @@ def _follow(
             source.is_whole = True
 
 
-def _taken(index: ast.expr, call: Call, dims: tuple[int, ...]) -> int:
-    """Return how many of a row `[:k]`, `[..., :k]` or `[:, -k:]` takes; 0 if unsure."""
+def _taken(
+    flow: ValueFlow, index: ast.expr, source: _Source, dims: tuple[int, ...]
+) -> str:
+    """Return how many of a row `[:k]` or `[..., -k:]` takes; "" if unsure."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    dim = _dim(call)
-    if dim is None:
-        return 0
     *before, last = parts
-    is_all = [isinstance(one, ast.Slice) and ast.unparse(one) == ":" for one in before]
-    has_dots = bool(before) and ast.unparse(before[0]) == "..."
-    place = len(dims) - 1 if has_dots and len(before) == 1 else len(before)
-    if (
-        place != dim % len(dims)
-        or not (has_dots or all(is_all))
-        or not isinstance(last, ast.Slice)
-    ):
-        return 0
+    texts = [ast.unparse(one) for one in before]
+    dim, has_dots = _dim(source.call), texts == ["..."]
+    place = len(dims) - 1 if has_dots else len(before)
+    if dim is None or place != dim % len(dims) or not isinstance(last, ast.Slice):
+        return ""
+    if not has_dots and any(text != ":" for text in texts):
+        return ""
     match last:
+        case ast.Slice(lower=None | ast.Constant(value=0), upper=count, step=None):
+            pass
         case ast.Slice(
-            lower=None | ast.Constant(value=0),
-            upper=ast.Constant(value=int(count)),
-            step=None,
+            lower=ast.UnaryOp(op=ast.USub(), operand=count), upper=None, step=None
         ):
-            return count
-    return 0
+            source.is_end = True
+        case _:
+            return ""
+    if not isinstance(count, ast.Constant | ast.Name):
+        return ""
+    number = flow.value(count)
+    is_large = isinstance(number, ast.Constant) and not (
+        isinstance(number.value, int) and 0 < number.value <= dims[dim] * _MOST_TAKEN
+    )
+    return "" if is_large else ast.unparse(count)
 
 
 def _arguments(call: Call) -> dict[str, ast.expr]:
@@ -217,6 +225,9 @@ def _edited(evidence: Evidence, source: _Source) -> str:
     is_descending = given.get("descending", ast.Constant(False))
     is_plain = given.keys() <= {"input", "dim", "descending"} and "input" in given
     if not is_plain or not isinstance(is_descending, ast.Constant):
+        return ""
+    if source.is_end:
+        # topk begins with what the end of an order ends with
         return ""
     edit = SourceEdit(evidence.code)
     which = "" if is_descending.value else ", largest=False"
