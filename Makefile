@@ -30,7 +30,7 @@ test: setup-test check  ## set up for tests, then run every check and every test
 	@export PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1; \
 	{ $(PYTEST) tests/e2e; browser=$$?; nice -n 5 $(PYTEST) $(AFTER); \
 	  exit $$(($$? | browser)); } > .cache/tests.log 2>&1 & first=$$!; \
-	nice -n 5 $(PYTEST) --ignore=tests/e2e --ignore=$(AFTER); others=$$?; \
+	nice -n 5 $(PYTEST) --ignore=tests/e2e --ignore=tests/gpu --ignore=$(AFTER); others=$$?; \
 	wait $$first; first=$$?; cat .cache/tests.log; \
 	exit $$((others | first))
 

@@ -64,8 +64,7 @@ async def ask(jp_fetch, route, kind, **params):
     return msgspec.json.decode(body, type=kind)
 
 
-async def test_a_long_span_is_told_by_seconds(jp_fetch, past) -> None:
-    device, begin_ms = await past()
+async def told_by_seconds(jp_fetch, device, begin_ms) -> None:
     answer = await ask(
         jp_fetch,
         SPAN,
@@ -83,8 +82,7 @@ async def test_a_long_span_is_told_by_seconds(jp_fetch, past) -> None:
     assert answer.note == ""
 
 
-async def test_a_short_span_is_told_by_frames(jp_fetch, past) -> None:
-    device, begin_ms = await past()
+async def told_by_frames(jp_fetch, device, begin_ms) -> None:
     answer = await ask(
         jp_fetch,
         SPAN,
@@ -97,8 +95,7 @@ async def test_a_short_span_is_told_by_frames(jp_fetch, past) -> None:
     assert gpu.metrics["sm_active_ratio"].covered_ratio == pytest.approx(1.0)
 
 
-async def test_what_is_not_there_is_said(jp_fetch, past) -> None:
-    _, begin_ms = await past()
+async def what_is_not_there_is_said(jp_fetch, device, begin_ms) -> None:
     future = await ask(
         jp_fetch, SPAN, SpanStatistics, from_ms=begin_ms + 4e6, to_ms=begin_ms + 5e6
     )
@@ -108,11 +105,9 @@ async def test_what_is_not_there_is_said(jp_fetch, past) -> None:
         assert all(metric.mean is None for metric in device.metrics.values())
 
 
-@pytest.mark.parametrize(("span_s", "steps"), [(2400, 240), (100, 200)])
-async def test_steps_show_peaks_and_leave_breaks_empty(
-    jp_fetch, past, span_s, steps
+async def steps_show_peaks_and_leave_breaks_empty(
+    jp_fetch, device, begin_ms, span_s, steps
 ) -> None:
-    device, begin_ms = await past()
     from_ms = begin_ms if span_s == 2400 else begin_ms + 580e3
     detail = await ask(
         jp_fetch,
@@ -141,14 +136,28 @@ async def test_steps_show_peaks_and_leave_breaks_empty(
         assert column.mean[at(585.5) : at(589.5)] == (1.0,) * 8
 
 
-async def test_the_figure_of_a_long_time_has_its_peaks(jp_fetch, past) -> None:
-    device, begin_ms = await past()
+async def figure_has_its_peaks(jp_fetch, device, begin_ms) -> None:
     params = {"device": device.id, "from_ms": begin_ms, "to_ms": begin_ms + 2400e3}
     answer = await jp_fetch(
         *FIGURE, params={key: str(value) for key, value in params.items()}
     )
     assert b"_most" in answer.body
     assert len(answer.body) < 4_000_000
+
+
+async def test_a_past_is_told_as_a_span_in_steps_and_as_a_figure(
+    jp_fetch, past
+) -> None:
+    # it is put there once, which takes seconds
+    device, begin_ms = await past()
+    await told_by_seconds(jp_fetch, device, begin_ms)
+    await told_by_frames(jp_fetch, device, begin_ms)
+    await what_is_not_there_is_said(jp_fetch, device, begin_ms)
+    for span_s, steps in ((2400, 240), (100, 200)):
+        await steps_show_peaks_and_leave_breaks_empty(
+            jp_fetch, device, begin_ms, span_s, steps
+        )
+    await figure_has_its_peaks(jp_fetch, device, begin_ms)
 
 
 @pytest.mark.parametrize(
