@@ -64,14 +64,14 @@ setup-wheel:  ## what `make wheel` sets up
 setup-docs:  ## what `make docs` sets up
 	@$(PYTHON) tools/setup_env.py docs
 
-# the last two take a while, and one core each
+# mypy takes one core for as long as all others do
 check:  ## the static checks, cheapest first
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/protocol_types.py --check
-	PYTHONPATH=extension:labs:monitors $(BIN)/lint-imports
-	$(BIN)/mkdocs build
-	$(BIN)/mypy & types=$$!; ($(JLPM) lint); lint=$$?; wait $$types && exit $$lint
+	$(BIN)/mypy & types=$$!; \
+	{ PYTHONPATH=extension:labs:monitors $(BIN)/lint-imports && $(BIN)/mkdocs build \
+	  && ($(JLPM) lint); }; others=$$?; wait $$types && exit $$others
 
 protocol:  ## write the TypeScript types anew from the Python ones
 	$(BIN)/python tools/protocol_types.py

@@ -17,6 +17,7 @@ from tests.hub.core.course import Classroom, classroom
 from tests.hub.lti.platform import Platform
 from tests.hub.lti.world import World, members
 from tests.hub.postgres import DEFAULT_DATABASE, PostgresServer
+from warpbook_hub.lti.tool_key import FILE, ToolKey
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -49,12 +50,21 @@ def room(tmp_path: Path, database_kind: str) -> Iterator[Classroom]:
     begun.database.close()
 
 
+@pytest.fixture(scope="session")
+def tool_key(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A hub's own key, drawn once."""
+    folder = tmp_path_factory.mktemp("key")
+    ToolKey(folder)
+    return (folder / FILE).read_bytes()
+
+
 @pytest.fixture
-def world(room: Classroom) -> Iterator[World]:
+def world(room: Classroom, tool_key: bytes) -> Iterator[World]:
     """A course that is bound to the platform's; ada, bob and cyd are known to it."""
     platform = Platform(members())
     platform.start()
     world = World(room, platform, room.database.path.parent)
+    (world.folder / FILE).write_bytes(tool_key)
     world.launch("grace", "instructor")
     for name in ("ada", "bob", "cyd"):
         world.launch(name)

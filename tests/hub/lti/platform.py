@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -54,6 +55,14 @@ class Member:
     status: str = "Active"
 
 
+def _drawn_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+#: of all platforms here: to draw one takes a while
+_first_key = cache(_drawn_key)
+
+
 @dataclass
 class Platform:
     """One that runs in a thread; a test reads and sets what it has."""
@@ -88,7 +97,7 @@ class Platform:
     pages_host: str = ""
 
     def __post_init__(self) -> None:
-        self.replace_key()
+        self.key = _first_key()
         self.url = f"http://127.0.0.1:{self.port}"
         self._jtis: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -106,7 +115,7 @@ class Platform:
 
     def replace_key(self) -> None:
         """Sign with another key from now on."""
-        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.key = _drawn_key()
 
     def start(self) -> None:
         up = threading.Event()

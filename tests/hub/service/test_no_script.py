@@ -23,7 +23,7 @@ PAGES = (
 
 def test_pages_say_that_their_script_is_missing(tmp_path: Path) -> None:
     extension = tmp_path / "extension"
-    built = shutil.ignore_patterns("hub.js", "__pycache__")
+    built = shutil.ignore_patterns("hub.js")
     shutil.copytree(ROOT / "extension", extension, ignore=built)
     with class_hub(tmp_path, "--cpu-slots", "0", extension=extension) as hub:
         grace = Visitor(hub, "grace").log_in()
