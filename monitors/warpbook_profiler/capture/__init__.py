@@ -1,4 +1,4 @@
-"""torch's profiler around a cell, and the measured ceilings of a GPU.
+"""torch's profiler around a cell, and what work takes on a GPU and its host.
 
 The only room that imports torch. Imports `facts` and what is below.
 """
