@@ -35,6 +35,8 @@ _LINKS = {7: 4.3, 8: 2.15, 9: 1.0, 10: 1.0}
 #: what ranges are widened by: those measured here, for work of another shape; those of
 #: defaults for the same chip, for another one, and for another host
 _HERE, _SAME, _OTHER, _HOST = 1.05, 1.1, 1.3, 1.5
+#: beyond the last point of a curve; a file may come from anyone
+_MOST_RATIO = 1e9
 _HOPPER = ("NVIDIA H100", "NVIDIA H200", "NVIDIA GH200")
 
 
@@ -128,7 +130,7 @@ def _at(curve: tuple[Point, ...], amount: float) -> Times:
     if place == 0:
         return times
     if place == len(curve):
-        ratio = amount / before.amount
+        ratio = min(amount / before.amount, _MOST_RATIO)
         return Times(*(time_ns * ratio for time_ns in times))
     after = curve[place]
     share = log(amount / before.amount) / log(after.amount / before.amount)

@@ -20,7 +20,8 @@ from msgspec import Meta, Struct
 from warpbook_profiler.model.ceilings import Ceilings
 
 # a file may come from anyone
-_Positive = Annotated[float, Meta(gt=0, lt=1e20)]
+_Positive = Annotated[float, Meta(ge=1e-3, lt=1e20)]
+_Ns = Annotated[float, Meta(ge=1e-3, lt=1e12)]
 _Word = Annotated[str, Meta(max_length=200)]
 #: of traces that warpbook saves: the key that limits stand under
 LIMITS_KEY = "warpbook_limits"
@@ -37,9 +38,9 @@ class Point(Struct, frozen=True, array_like=True):
 
     #: bytes, FLOPs, or how many
     amount: _Positive
-    low_ns: _Positive
-    usual_ns: _Positive
-    high_ns: _Positive
+    low_ns: _Ns
+    usual_ns: _Ns
+    high_ns: _Ns
 
     def __post_init__(self) -> None:
         """Compare the ends."""

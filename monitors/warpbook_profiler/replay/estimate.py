@@ -131,11 +131,13 @@ def _shares(run: Run, host: Taxed) -> tuple[float, float, float]:
     recorded = run.calibration.own("recorded", _BARE_NS)
     if recorded is None or not host.has_operators:
         return _LOW_SHARE, _SHARE, _HIGH_SHARE
-    return (
+    shares = (
         _BARE_NS / recorded.high_ns / _BESIDE,
         _BARE_NS / recorded.usual_ns,
-        min(_BARE_NS / recorded.low_ns * _BESIDE, _HIGH_SHARE),
+        _BARE_NS / recorded.low_ns * _BESIDE,
     )
+    low, usual, high = (min(share, _HIGH_SHARE) for share in shares)
+    return low, usual, high
 
 
 def _solved(

@@ -133,6 +133,20 @@ def test_a_calibration_changes_a_prediction(tmp_path: Path) -> None:
     assert bf16_ns(slower(MEASURED, 2.0)) == bf16_ns(None)
 
 
+@pytest.mark.parametrize("ends_ns", [(1e-3, 1e-3, 1e-3), (9e11, 9e11, 9e11)])
+@pytest.mark.parametrize("amount", [1e-3, 9e19])
+def test_extreme_limits_make_a_report_that_can_be_sent(
+    tmp_path: Path, amount: float, ends_ns: tuple[float, float, float]
+) -> None:
+    extreme = msgspec.structs.replace(
+        MEASURED,
+        gpu="NVIDIA H100 80GB HBM3",
+        curves={name: (Point(amount, *ends_ns),) for name in MEASURED.curves},
+    )
+    for trace in (OF_FLOAT32, OF_HOST):
+        assert msgspec.json.encode(with_limits(tmp_path, trace, extreme))
+
+
 def test_defaults_are_read_in_proportion_and_wider() -> None:
     own, theirs = Calibration(H200, 9), Calibration("NVIDIA A100-SXM4-80GB", 8)
     measured = Calibration(H200, 9, MEASURED)
