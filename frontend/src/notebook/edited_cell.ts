@@ -1,4 +1,4 @@
-/** Places an edited cell below the one that was profiled, and runs nothing. */
+/** Places edited cells below the one that was profiled, and runs nothing. */
 
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { h } from '../core/dom';
@@ -13,10 +13,10 @@ export class EditedCell {
   constructor(
     private readonly kernelId: string,
     private readonly cellId: string,
-    readonly code: string
+    private readonly sources: readonly string[]
   ) {}
 
-  /** Insert it below the profiled cell; returns whether that is open. */
+  /** Insert them below the profiled cell; returns whether that is open. */
   place(notebooks: INotebookTracker): boolean {
     const isMine = ({ sessionContext, content }: NotebookPanel) =>
       sessionContext.session?.kernel?.id === this.kernelId &&
@@ -28,11 +28,14 @@ export class EditedCell {
     }
     const { widgets } = panel.content;
     const at = widgets.findIndex(cell => cell.model.id === this.cellId) + 1;
-    model.sharedModel.insertCell(at, {
-      cell_type: 'code',
-      source: this.code,
-      metadata: {}
-    });
+    model.sharedModel.insertCells(
+      at,
+      this.sources.map(source => ({
+        cell_type: 'code',
+        source,
+        metadata: {}
+      }))
+    );
     panel.content.activeCellIndex = at;
     return true;
   }
@@ -52,7 +55,11 @@ export function changeButtons(
 /** The button for the cell that `--apply` has edited; none where it has not. */
 export function editedButtons(report: CellReport): HTMLElement[] {
   const { edited } = report.profile;
-  return edited === null ? [] : buttons(report, edited.changes, edited.code);
+  if (edited === null || edited.code === '') {
+    return [];
+  }
+  const { once, code } = edited;
+  return buttons(report, edited.changes, once === '' ? [code] : [once, code]);
 }
 
 /** What was measured, or else what each change of a report would make. */
@@ -67,14 +74,12 @@ export function applyButtons(report: CellReport): HTMLElement[] {
 function buttons(
   { cell_id: cellId, kernel_id: kernelId }: CellReport,
   names: readonly string[],
-  code: string
+  sources: readonly string[]
 ): HTMLElement[] {
-  if (code === '' || cellId === null) {
+  if (cellId === null) {
     return [];
   }
-  // how the cell was profiled is no part of it
-  const plain = code.replace(/^%%gpuprof.*\r?\n/, '');
-  const detail = new EditedCell(kernelId, cellId, plain);
+  const detail = new EditedCell(kernelId, cellId, sources);
   const ask = ({ currentTarget }: Event) =>
     currentTarget?.dispatchEvent(
       new CustomEvent(PLACE_CELL, { bubbles: true, detail })

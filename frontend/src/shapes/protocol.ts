@@ -670,6 +670,7 @@ export interface Edited {
   readonly speed: Interval | null;
   readonly code: string;
   readonly diff: string;
+  readonly once: string;
 }
 
 /** The cell with changes made to its source. */

@@ -212,11 +212,13 @@ export const isEdited: Shape<types.Edited> = check.record<types.Edited>({
   speed: check.optional(isInterval),
   code: check.text,
   diff: check.text,
+  once: check.text,
 }, {
   changes: [],
   speed: null,
   code: "",
   diff: "",
+  once: "",
 });
 
 export const isFinding: Shape<types.Finding> = check.record<types.Finding>({

@@ -93,10 +93,12 @@ class Edited(Struct, frozen=True):
     changes: tuple[str, ...] = ()
     #: of all of them; None where that was not measured
     speed: Interval | None = None
-    #: the whole source after them; empty where none was made
+    #: the cell's source after them; empty where none was made
     code: str = ""
-    #: against the cell as it is, as the lines of a unified diff
+    #: of all of it against the cell as it is, as the lines of a unified diff
     diff: str = ""
+    #: what it compiles, to be run once in a cell of its own before it; may be empty
+    once: str = ""
 
 
 def outcome_of(speed: Interval) -> Outcome:

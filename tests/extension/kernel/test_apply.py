@@ -17,7 +17,12 @@ from warpbook.kernel.trying import turns
 from warpbook_profiler.model.change import Change
 
 #: sleeps are long beside what a busy machine adds
-SETUP = "import time, torch\nx, losses = torch.ones(64), []"
+SETUP = """\
+import time, torch
+x, y, losses = torch.ones(64), torch.ones(64), []
+class slow:
+    compile = staticmethod(lambda function: time.sleep(0.1) or function)
+"""
 SLOW = """\
 for _ in range(3):
     time.sleep(0.02)  # read
@@ -25,6 +30,7 @@ for _ in range(3):
     time.sleep(0.01)  # fuse
 total = x.sum()
 x += 1
+y[:] = 2
 losses.append(float(total))
 total"""
 #: by name, what an edit takes away and what it writes instead
@@ -32,8 +38,13 @@ EDITS = {
     "whole-tensor": ("x.sum()", "x.sum() * 1.01"),
     "pad": ("x.sum()", "torch.ones(2) @ x"),
     "keep-mask": ("x.sum()", "(torch.save(x, 'x.pt'), x.sum())[1]"),
+    # it is 2 already when it is left out
+    "one-stream": ("y[:] = 2", "y"),
     "read-once": ("    time.sleep(0.02)  # read", "    helper = torch.ones(2)"),
-    "fuse": ("    time.sleep(0.01)  # fuse", "    pass"),
+    "fuse": (
+        "for _ in range(3):\n    time.sleep(0.01)  # fuse",
+        "@slow.compile\ndef fused(x):\n    return x\nfused(x)",
+    ),
 }
 
 
@@ -95,12 +106,15 @@ def test_all_that_gain_are_kept_and_told_in_a_table(
     assert_unchanged(states)
     assert edited.changes == ("read-once", "fuse")
     assert edited.sentence.startswith("Better: ")
+    # to compile takes longer than all that is gained: it is apart
+    assert edited.once == "@slow.compile\ndef fused(x):\n    return x\n"
     wanted = SLOW
     for name in edited.changes:
         wanted = wanted.replace(*EDITS[name])
-    assert edited.code == wanted
+    assert edited.code == wanted.replace(edited.once, "")
     trials = {trial.name: trial for trial in shell.user_ns["p"].trials}
     assert trials["whole-tensor"].difference.differs
+    assert trials["one-stream"].difference.mismatch == "y is not a result of both"
     assert "RuntimeError" in trials["pad"].refused
     assert "writes files" in trials["keep-mask"].refused
     assert not (tmp_path / "x.pt").exists()
@@ -116,7 +130,7 @@ def test_all_that_gain_are_kept_and_told_in_a_table(
     (report,) = ingest.reports
     assert report.profile.edited == edited
     shell.run_cell("%gpuapply").raise_error()
-    assert shell.rl_next_input == edited.code
+    assert shell.rl_next_input == f"{edited.once}\n{edited.code}"
 
 
 def test_the_first_or_a_named_change_is_shown_with_what_was_measured(
@@ -145,7 +159,7 @@ def test_of_a_cell_that_can_not_be_isolated_the_edit_is_shown_unmeasured(
     cell = f"{SLOW}\nwith open('log', 'a') as log: log.write('.')"
     edited, shown = applied(shell, name, cell)
     assert edited.sentence == (
-        "Not measured: the cell opens a file for writing (line 10)."
+        "Not measured: the cell opens a file for writing (line 11)."
     )
     assert edited.diff.splitlines()[1] in shown
     assert (tmp_path / "log").read_text() == "."

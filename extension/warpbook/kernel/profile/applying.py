@@ -16,7 +16,8 @@ import msgspec
 from warpbook.kernel.runs.bare_times import bare_times
 from warpbook.kernel.runs.recording import Recording, RunRecord
 from warpbook.kernel.trying import ALL
-from warpbook.kernel.trying.edits import EditedCell, run_on_copies, try_edit
+from warpbook.kernel.trying.edits import run_on_copies, try_edit
+from warpbook.kernel.trying.once import Sources, divided
 from warpbook.kernel.trying.refusals import StateLost
 from warpbook.kernel.trying.trials import EVERY_CHANGE, promise_of
 from warpbook_monitors import units
@@ -74,7 +75,7 @@ class _Applying:
     def edited(self, name: str, profile: CellProfile) -> Edited:
         """Give the cell with the changes that were asked for."""
         mine = [change for change in profile.changes if name in ("", ALL, change.name)]
-        first = next(filter(_is_edit, mine), None)
+        first = next((change for change in mine if change.code), None)
         if first is None:
             return Edited(_why_none(name, mine))
         try:
@@ -119,17 +120,19 @@ class _Applying:
         if len(self._kept) > 1:
             # a product of their gains would add up what each of them is off
             self._gave = None
-            cell = EditedCell(self._source, self._code, self._kept)
-            self._gave, _ = try_edit(self._shell, cell, ALL, self._left_s, profile)
+            sides = Sources("", self._source), divided(self._code, self._source)
+            self._gave, _ = try_edit(
+                self._shell, sides, self._kept, ALL, self._left_s, profile
+            )
             self.trials.append(self._gave)
 
     def _try(
         self, change: Change, profile: CellProfile, seconds: float
     ) -> tuple[Trial, tuple[int, ...]]:
-        cell = EditedCell(self._code, change.code, [change.name])
-        promise = promise_of(profile, change.name)
+        name, promise = change.name, promise_of(profile, change.name)
+        before, after = (divided(at, self._source) for at in (self._code, change.code))
         trial, times_ns = try_edit(
-            self._shell, cell, change.name, seconds, profile, promise
+            self._shell, (before, after), [name], name, seconds, profile, promise
         )
         self.trials.append(trial)
         return trial, times_ns
@@ -157,7 +160,8 @@ class _Applying:
             records.append(recording.stop())
             return value
 
-        run_on_copies(self._shell, self._code, profile, recorded)
+        sources = divided(self._code, self._source)
+        run_on_copies(self._shell, sources, profile, recorded)
         (record,) = records
         bare = bare_times(times_ns, "repeats")
         run = dataclasses.replace(record.run, bare=bare, source=self._code)
@@ -170,15 +174,12 @@ class _Applying:
     def _made(self, code: str, changes: list[str], gave: Trial | None) -> Edited:
         diff = changed_lines(self._source, code)
         speed = None if gave is None else gave.speed
-        return Edited(_sentence(gave), tuple(changes), speed, _plain(code), diff)
-
-
-def _is_edit(change: Change) -> bool:
-    return bool(change.code) and not change.gains_nothing
+        once, cell = divided(code, self._source)
+        return Edited(_sentence(gave), tuple(changes), speed, _plain(cell), diff, once)
 
 
 def _next(profile: CellProfile, tried: set[str]) -> Change | None:
-    edits = filter(_is_edit, profile.changes)
+    edits = (change for change in profile.changes if change.code)
     return next((change for change in edits if change.name not in tried), None)
 
 
@@ -211,7 +212,10 @@ def _sentence(trial: Trial | None) -> str:
     if trial.outcome != "faster" or trial.changed_ns is None:
         return f"Not shown as better: {trial.outcome}."
     changed, unchanged = map(units.duration_ns, (trial.changed_ns, trial.unchanged_ns))
-    better = f"Better: {changed} instead of {unchanged}, with the cell's results."
+    results = "with the cell's results"
+    if not trial.difference.compared:
+        results = "of a cell that has no result to compare"
+    better = f"Better: {changed} instead of {unchanged}, {results}."
     return f"{better} {first_run_words(trial)}".rstrip()
 
 

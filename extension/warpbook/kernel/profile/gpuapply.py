@@ -31,4 +31,4 @@ class GpuApply:
                 "The newest profile has no edited cell: begin one with "
                 "%%gpuprof --apply."
             )
-        self._shell.set_next_input(edited.code)
+        self._shell.set_next_input("\n".join(filter(None, (edited.once, edited.code))))

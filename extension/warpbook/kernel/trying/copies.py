@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -49,43 +49,60 @@ class Copies:
         self._snapshot = snapshot
 
     def first_run(
-        self, body: Body, around: AbstractContextManager[_Seen]
-    ) -> tuple[RunnableBody, _Seen]:
+        self,
+        body: Body,
+        around: AbstractContextManager[_Seen],
+        names: Mapping[str, Any] | None = None,
+        failed: str = "the cell does not run a second time: it",
+    ) -> tuple[RunnableBody, _Seen, dict[str, Any]]:
         """Run a body, stopped at the first thing that can't be undone.
 
         Args:
             body: of a cell.
             around: watches the run; what it gives is returned beside the body.
+            names: that are bound for it.
+            failed: begins the reason, if the body raises.
+
+        Returns:
+            The body, what watched it, and all names that were bound.
 
         Raises:
-            Refused: it was stopped, or does not run a second time.
+            Refused: it was stopped, or raised.
         """
         runnable, noted = body.compiled(), list[_Seen]()
 
         def run() -> Any:
+            self.namespace.update(names or {})
             with around as seen, guarded(body.filename):
                 value = runnable.run(self.namespace)
             noted.append(seen)
             return value
 
         try:
-            self.run(lambda: nullcontext(Applied(run)))
+            _, bound = run_once(
+                self._snapshot,
+                lambda: nullcontext(Applied(run)),
+                lambda _: self._snapshot.names.changed(),
+            )
         except (Refused, StateLost):
             raise
         except PROBLEMS as problem:
-            raise Refused(
-                f"the cell does not run a second time: it {raised(problem)}."
-            ) from None
-        return runnable, noted[0]
+            raise Refused(f"{failed} {raised(problem)}.") from None
+        return runnable, noted[0], bound
 
     def run(self, side: Changed) -> None:
         """Run once."""
         run_once(self._snapshot, side)
 
-    def look(self, side: Changed) -> Outputs:
-        """Run once and copy the results."""
+    def look(self, side: Changed, written: bool = False) -> Outputs:
+        """Run once and copy the results.
+
+        Args:
+            side: what runs.
+            written: also those that it writes what they held before.
+        """
         _, outputs = run_once(
-            self._snapshot, side, lambda last: collect(self._snapshot, last)
+            self._snapshot, side, lambda last: collect(self._snapshot, last, written)
         )
         result: Outputs = outputs
         return result
@@ -94,7 +111,7 @@ class Copies:
         self,
         unchanged: Changed,
         changed: Changed,
-        results: Callable[[Outputs], OutputDifference],
+        results: Callable[[], OutputDifference],
         warm_ups: int,
         seconds: float,
     ) -> tuple[Times, OutputDifference]:
@@ -103,7 +120,7 @@ class Copies:
         Args:
             unchanged: one side.
             changed: the other.
-            results: compares those of the changed side with those of the unchanged.
+            results: looks at those of the changed side, and compares them.
             warm_ups: runs of the changed side, in which things are compiled and chosen.
             seconds: what all of it may take.
 
@@ -113,7 +130,7 @@ class Copies:
         deadline_s = time.monotonic() + seconds
         for _ in range(warm_ups - 1):
             self.run(changed)
-        difference = results(self.look(changed))
+        difference = results()
         # one more of each tells what a pair takes, with all that is put back
         since_s = time.monotonic()
         for side in (unchanged, changed):

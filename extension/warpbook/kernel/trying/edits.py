@@ -2,43 +2,91 @@
 
 from __future__ import annotations
 
+import ast
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from warpbook.kernel.trying.copies import PROBLEMS, copies, raised, trial_of
-from warpbook.kernel.trying.outputs import Outputs, compare
+from warpbook.kernel.trying.copies import PROBLEMS, Copies, copies, raised, trial_of
+from warpbook.kernel.trying.once import Sources
+from warpbook.kernel.trying.outputs import LAST_VALUE, Outputs, compare
 from warpbook.kernel.trying.refusals import Refused, StateLost
-from warpbook.kernel.trying.source import read_body
+from warpbook.kernel.trying.source import Body, read_body
+from warpbook.kernel.trying.turns import planned_pairs
+from warpbook_profiler.advice.source_edit import bound_names
 from warpbook_profiler.model.cell_profile import CellProfile
-from warpbook_profiler.model.trials import (
-    OutputDifference,
-    Promise,
-    Trial,
-    refused,
-)
+from warpbook_profiler.model.trials import OutputDifference, Promise, Trial, refused
 from warpbook_profiler.techniques.registry import technique_of
 from warpbook_profiler.techniques.technique import Applied
 
-#: runs of an edited cell before it is measured, as `--try` has for what it compiles
-_WARM_UPS = 3
+#: runs of an edited cell before its results are looked at, after its very first
+_WARM_UPS = 2
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_EDITED = "the edited cell"
 
 
-@dataclass(frozen=True)
-class EditedCell:
-    """Sources of a cell, and what is known of its edits."""
+class _Bodies:
+    """A cell, and what it needs to run once."""
 
-    before: str
-    after: str
-    #: of the changes that lead from the one to the other
-    changes: Sequence[str]
+    def __init__(self, shell: Any, sources: Sources) -> None:
+        self._once = read_body(shell, sources.once) if sources.once else None
+        self.cell = read_body(shell, sources.cell)
+
+    @property
+    def all(self) -> list[Body]:
+        return [self.cell] if self._once is None else [self._once, self.cell]
+
+    def first_run(self, held: Copies, *failed: str) -> _Side:
+        """Run it for the first time.
+
+        Raises:
+            Refused: it does what can't be undone, or raises.
+        """
+        began_ns = time.perf_counter_ns()
+        names: Mapping[str, Any] = {}
+        if self._once is not None:
+            _, _, names = held.first_run(self._once, nullcontext(), None, *failed)
+        # a compiler that the cell calls would not compile below a scout
+        cell, _, _ = held.first_run(self.cell, nullcontext(), names, *failed)
+        took_ns = time.perf_counter_ns() - began_ns
+        return _Side(held, lambda: cell.run(held.namespace), names, took_ns)
+
+
+class _Side:
+    """One of two cells, of which all but the first run are alike."""
+
+    def __init__(
+        self,
+        held: Copies,
+        run: Callable[[], Any],
+        names: Mapping[str, Any],
+        first_ns: int,
+    ) -> None:
+        self.run = run
+        self.first_ns = first_ns
+        self._held = held
+        #: what runs once has bound
+        self._names = names
+
+    @contextmanager
+    def __call__(self) -> Iterator[Applied]:
+        """Apply it for one run."""
+        self._held.namespace.update(self._names)
+        yield Applied(self.run)
+
+    def look(self) -> Outputs:
+        """Run it and copy what it changes of the person's."""
+        outputs = self._held.look(self, written=True)
+        # what an edit binds beside the cell's names is its own
+        known = {LAST_VALUE, *self._held.namespace}
+        return {path: outputs[path] for path in outputs if _root(path) in known}
 
 
 def try_edit(
     shell: Any,
-    cell: EditedCell,
+    sides: tuple[Sources, Sources],
+    changes: Sequence[str],
     name: str,
     seconds: float,
     profile: CellProfile,
@@ -48,7 +96,8 @@ def try_edit(
 
     Args:
         shell: in whose namespace both run.
-        cell: before and after the edit.
+        sides: before and after the edit.
+        changes: names of those that lead from the one to the other.
         name: what the trial is called.
         seconds: what it may take; a run that was begun is ended.
         profile: of the cell before the edit.
@@ -57,45 +106,41 @@ def try_edit(
     Raises:
         StateLost: what the person had could not be put back.
     """
+    until_s = time.monotonic() + seconds
     try:
-        bodies = [read_body(shell, source) for source in (cell.before, cell.after)]
-        with copies(shell.user_ns, bodies, profile) as held:
-            # a compiler that the edited cell calls would not compile below a scout
-            before, _ = held.first_run(bodies[0], nullcontext())
-            began_ns = time.perf_counter_ns()
-            after, _ = held.first_run(bodies[1], nullcontext())
-            first_ns = time.perf_counter_ns() - began_ns
-
-            def unchanged() -> nullcontext[Applied]:
-                return nullcontext(Applied(lambda: before.run(held.namespace)))
-
-            def changed() -> nullcontext[Applied]:
-                return nullcontext(Applied(lambda: after.run(held.namespace)))
-
+        first, second = (_Bodies(shell, side) for side in sides)
+        with copies(shell.user_ns, [*first.all, *second.all], profile) as held:
+            before = first.first_run(held)
+            # of too long a cell it is told before it has run a dozen times
+            planned_pairs(before.first_ns / 1e9, until_s - time.monotonic())
+            after = second.first_run(held, _EDITED)
             # the second tells how far unchanged runs differ
-            expected, again = (held.look(unchanged) for _ in range(2))
+            expected, again = before.look(), before.look()
 
-            def results(outputs: Outputs) -> OutputDifference:
-                # what an edit binds beside them is its own
-                mine = {name: outputs[name] for name in outputs if name in expected}
-                return compare(expected, mine, again, _rounding(cell.changes))
+            def results() -> OutputDifference:
+                outputs, of_turns = after.look(), _of_turns(first.cell.tree)
+                left = {
+                    path: value
+                    for path, value in expected.items()
+                    if path in outputs or _root(path) not in of_turns
+                }
+                return compare(left, outputs, again, _rounding(changes))
 
-            times, difference = held.compared(
-                unchanged, changed, results, _WARM_UPS, seconds
-            )
+            left_s = until_s - time.monotonic()
+            times, difference = held.compared(before, after, results, _WARM_UPS, left_s)
     except StateLost:
         raise
     except Refused as problem:
         return refused(name, str(problem)), ()
     except PROBLEMS as problem:
-        return refused(name, f"the edited cell {raised(problem)}."), ()
-    trial = trial_of(name, "", times, difference, promise, first_ns)
+        return refused(name, f"{_EDITED} {raised(problem)}."), ()
+    trial = trial_of(name, "", times, difference, promise, after.first_ns)
     return trial, tuple(times.changed_ns)
 
 
 def run_on_copies(
     shell: Any,
-    source: str,
+    sources: Sources,
     profile: CellProfile,
     around: Callable[[Callable[[], Any]], Any],
 ) -> None:
@@ -103,7 +148,7 @@ def run_on_copies(
 
     Args:
         shell: in whose namespace it runs.
-        source: of the cell, which has run on copies before.
+        sources: of the cell.
         profile: of the cell, perhaps before an edit.
         around: calls what it is given in the last run, and gives what that gives.
 
@@ -112,21 +157,36 @@ def run_on_copies(
         StateLost: what the person had could not be put back.
     """
     try:
-        body = read_body(shell, source)
-        with copies(shell.user_ns, (body,), profile) as held:
-            once = body.compiled()
-
-            def run() -> Any:
-                return once.run(held.namespace)
-
-            # what it compiles is compiled anew for a source that is read anew
-            for _ in range(_WARM_UPS - 1):
-                held.run(lambda: nullcontext(Applied(run)))
-            held.run(lambda: nullcontext(Applied(lambda: around(run))))
+        bodies = _Bodies(shell, sources)
+        with copies(shell.user_ns, bodies.all, profile) as held:
+            side = bodies.first_run(held, _EDITED)
+            held.run(side)
+            run, side.run = side.run, lambda: around(run)
+            held.run(side)
     except (Refused, StateLost):
         raise
     except PROBLEMS as problem:
-        raise Refused(f"the edited cell {raised(problem)}.") from None
+        raise Refused(f"{_EDITED} {raised(problem)}.") from None
+
+
+def _root(path: str) -> str:
+    """Give the name that leads to a result."""
+    return path if path == LAST_VALUE else path.partition("[")[0].partition(".")[0]
+
+
+def _of_turns(tree: ast.AST) -> set[str]:
+    """Give the names that only turns of a loop bind: without it they are gone."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS)]
+    inside = {name for loop in loops for name in bound_names(loop)}
+    return inside - set(_bound_outside(tree))
+
+
+def _bound_outside(node: ast.AST) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, _LOOPS):
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+                yield child.id
+            yield from _bound_outside(child)
 
 
 def _rounding(changes: Sequence[str]) -> float:

@@ -37,19 +37,20 @@ class _Compared:
     mismatch: str | None = None
 
 
-def collect(snapshot: Snapshot, last: Any) -> Outputs:
+def collect(snapshot: Snapshot, last: Any, written: bool = False) -> Outputs:
     """Copy what a run has bound and changed, and its last expression's value.
 
     Args:
         snapshot: the state in which it began.
         last: the value.
+        written: also tensors that were written, and hold what they held.
     """
     outputs: Outputs = {}
     with torch.no_grad():
         for name, value in snapshot.names.changed().items():
             if not name.startswith("_"):
                 _add(outputs, name, value)
-        for path, changed in (*snapshot.changed(), *snapshot.objects.changed()):
+        for path, changed in (*snapshot.changed(written), *snapshot.objects.changed()):
             _add(outputs, path, changed)
         _add(outputs, LAST_VALUE, last)
     return outputs

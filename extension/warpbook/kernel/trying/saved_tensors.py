@@ -60,6 +60,9 @@ class _SavedTensor:
             and (self.version is None or tensor._version == self.version)
         )
 
+    def is_written(self) -> bool:
+        return self.version is not None and self.tensor._version != self.version
+
     def restore(self) -> None:
         tensor = self.tensor
         if _place(tensor) != _place(self.place):
@@ -68,7 +71,7 @@ class _SavedTensor:
             tensor.requires_grad_(self.requires_grad)
         if self.has_grad and tensor.grad is not self.grad:
             tensor.grad = self.grad
-        if self.version is not None and tensor._version != self.version:
+        if self.version is not None and self.is_written():
             # else a graph of the person's own would refuse its backward pass
             torch._C._autograd._unsafe_set_version_counter((tensor,), (self.version,))
 
@@ -110,8 +113,14 @@ class SavedTensors:
             if not _is_equal(array, then):
                 np.copyto(array, then)
 
-    def changed(self) -> list[tuple[str, torch.Tensor | np.ndarray[Any, Any]]]:
-        """Give those that hold something else now."""
+    def changed(
+        self, written: bool = False
+    ) -> list[tuple[str, torch.Tensor | np.ndarray[Any, Any]]]:
+        """Give those that hold something else now.
+
+        Args:
+            written: also tensors that torch has written, and hold what they held.
+        """
         changed = {
             storage.bytes_now.untyped_storage().data_ptr()
             for storage in self._storages
@@ -126,7 +135,7 @@ class SavedTensors:
                 if is_moved
                 else saved.place.untyped_storage().data_ptr() in changed
             )
-            if is_changed:
+            if is_changed or (written and saved.is_written()):
                 results.append((saved.path, saved.tensor))
             if saved.has_grad and saved.tensor.grad is not saved.grad:
                 if saved.tensor.grad is not None:

@@ -51,10 +51,12 @@ class Snapshot:
                 self.tensors.restore()
             self.globals.restore()
 
-    def changed(self) -> list[tuple[str, torch.Tensor | np.ndarray[Any, Any]]]:
-        """Give tensors and arrays that hold something else than then."""
+    def changed(
+        self, written: bool = False
+    ) -> list[tuple[str, torch.Tensor | np.ndarray[Any, Any]]]:
+        """Give tensors and arrays that hold something else, or tensors also written."""
         with torch.no_grad():
-            return self.tensors.changed()
+            return self.tensors.changed(written)
 
     def differences(self) -> list[str]:
         """Name what is not as it was; none after `restore`."""

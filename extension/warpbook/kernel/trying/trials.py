@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any
 
 from warpbook.kernel.trying import ALL
@@ -95,7 +94,7 @@ class _Trials:
         Raises:
             Refused: the cell itself can't be run on copies.
         """
-        plain, facts = held.first_run(body, scouting())
+        plain, facts, _ = held.first_run(body, scouting())
         cell = CopiedCell(body, plain, held.namespace, held.reached, facts)
         # the second tells how far unchanged runs differ
         unchanged, again = (held.look(cell.unchanged) for _ in range(2))
@@ -136,9 +135,12 @@ class _Trials:
         def changed() -> AbstractContextManager[Applied]:
             return change.applied(cell)
 
-        results = partial(compare, unchanged, again=again)
         times, difference = held.compared(
-            cell.unchanged, changed, results, change.warm_ups, seconds
+            cell.unchanged,
+            changed,
+            lambda: compare(unchanged, held.look(changed), again),
+            change.warm_ups,
+            seconds,
         )
         promise = promise_of(self._profile, change.name)
         return trial_of(change.name, change.advice, times, difference, promise)
