@@ -47,9 +47,12 @@ export function changeButtons(
   index: number
 ): HTMLElement[] {
   const change = report.profile.changes[index];
-  return change === undefined
-    ? []
-    : buttons(report, [change.name], change.code);
+  if (change === undefined || change.code === '') {
+    return [];
+  }
+  // how the cell was profiled is no part of it
+  const plain = change.code.replace(/^%%gpuprof.*\r?\n/, '');
+  return buttons(report, [change.name], [plain]);
 }
 
 /** The button for the cell that `--apply` has edited; none where it has not. */
