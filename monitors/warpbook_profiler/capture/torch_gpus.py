@@ -81,6 +81,7 @@ def limits() -> tuple[tuple[GpuLimits, ...], tuple[str, ...]]:
                 getattr(properties, "regs_per_multiprocessor", None),
                 getattr(properties, "shared_memory_per_multiprocessor", None),
                 measured,
+                properties.total_memory,
             )
         )
     return tuple(gpus), tuple(problems)

@@ -31,6 +31,8 @@ class GpuLimits:
     shared_memory_per_sm_bytes: int | None = None
     #: what `warpbook limits` measured where it was recorded
     measured: Limits | None = None
+    #: of the whole GPU
+    memory_bytes: int | None = None
 
     @property
     def reached(self) -> Ceilings | None:

@@ -227,4 +227,5 @@ def _limits(gpu: Gpu, measured: Limits | None) -> GpuLimits:
         gpu.registers,
         gpu.shared,
         measured if measured is not None and measured.gpu == gpu.name else None,
+        gpu.memory,
     )

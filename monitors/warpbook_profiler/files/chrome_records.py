@@ -122,6 +122,7 @@ class Gpu(Struct):
     registers: int | None = field(name="regsPerMultiprocessor", default=None)
     shared: int | None = field(name="sharedMemPerMultiprocessor", default=None)
     warp_size: int | None = field(name="warpSize", default=None)
+    memory: int | None = field(name="totalGlobalMem", default=None)
 
 
 class Distributed(Struct):

@@ -48,6 +48,8 @@ class Cell:
     source: str | None = None
     #: each launch returns when its kernel is done, as with CUDA_LAUNCH_BLOCKING=1
     is_blocking: bool = False
+    #: of the GPU
+    memory_bytes: int = 140 << 30
     events: list[dict[str, Any]] = field(default_factory=list)
     host: int = 0
     _free: int = 0
@@ -148,7 +150,10 @@ class Cell:
             "ts": 0.0,
             "dur": self.window_ns / 1000,
         }
-        head = {"deviceProperties": [GPU], "baseTimeNanoseconds": BASE_NS}
+        head = {
+            "deviceProperties": [GPU | {"totalGlobalMem": self.memory_bytes}],
+            "baseTimeNanoseconds": BASE_NS,
+        }
         return json.dumps({**head, "traceEvents": [*self.events, whole]}).encode()
 
     @property

@@ -348,8 +348,8 @@ def test_records_of_autograd_that_nothing_follows(tmp_path: Path) -> None:
     nothing_of(no_autograd, infers(source, False, 3_000), tmp_path)
     nothing_of(no_autograd, infers(source, True, 90_000), tmp_path)
     # what the cell ends with is shown, and goes back or not
-    trains = "net(x).backward()"
-    nothing_of(no_autograd, infers(trains, True, 3_000), tmp_path)
+    for trains in ("net(x).backward()", "loss = net(x).mean()"):
+        nothing_of(no_autograd, infers(trains, True, 3_000), tmp_path)
 
 
 def reduces(has_search: bool, talks: int, source: str | None = None) -> Cell:
@@ -414,4 +414,7 @@ def test_activations_that_are_computed_again(tmp_path: Path) -> None:
     assert holds(change, trains(False, 500_000))
     assert "    h = f(h)\n" in change.code
     nothing_of(checkpoint_off, trains(True, 10_000, source), tmp_path)
+    # no room for what would be kept
+    cell.memory_bytes = 64 << 20
+    nothing_of(checkpoint_off, cell, tmp_path)
     nothing_of(checkpoint_off, trains(False, 500_000), tmp_path)

@@ -33,6 +33,8 @@ _MOST_BETWEEN = 6
 _MOST_BEHIND = 8
 #: a window with more is judged by these
 _MOST_ATTENTIONS, _MOST_FUSED = 2_000, 20_000
+#: of the weights over heads: a sum is divided afterwards
+_AVERAGES = ("aten::mean", "aten::sum")
 _MASKS = {"aten::masked_fill", "aten::where", "aten::add"}
 HALVES = ("c10::Half", "c10::BFloat16")
 #: of the time without a mask, what one with it takes
@@ -198,7 +200,7 @@ def averaged(operators: Operators, one: Attention) -> int | None:
     for position in behind:
         dims = _first_dims(operators, position)
         if (
-            operators.name(position) == "aten::mean"
+            operators.name(position) in _AVERAGES
             and len(dims) == 4
             and math.prod(dims) == math.prod(one.scores)
             and dims[-2:] == one.scores[-2:]

@@ -31,6 +31,8 @@ _CHECKPOINTS = (
     "apply_activation_checkpointing",
 )
 _BACKWARD = "autograd::engine::evaluate_function"
+#: of the GPU's memory, from which keeping activations may not fit
+_MOST_MEMORY = 0.8
 #: of what is computed again, what the forward pass has too
 _LEAST_ALIKE = 0.8
 #: arguments of checkpoint() that are its own
@@ -46,6 +48,15 @@ def checkpoint_off(evidence: Evidence) -> Iterator[Proposal]:
     again = _again(operators)
     if not len(again):
         return
+    made = np.intersect1d(np.flatnonzero(operators.within(again)), operators.launching)
+    kept_bytes = sum(
+        max(tensor_sizes(operators.operands(one)) or [0]) for one in made.tolist()
+    )
+    run = evidence.run
+    has_bytes = run.gpus[0].memory_bytes if run.gpus else None
+    needed_bytes = (run.peak_allocated_bytes or 0) + kept_bytes
+    if has_bytes is not None and needed_bytes > _MOST_MEMORY * has_bytes:
+        return
     table, ways = operators.table, Ways(evidence)
     ways.drop_operators(again)
     # what calls them is Python's
@@ -56,11 +67,6 @@ def checkpoint_off(evidence: Evidence) -> Iterator[Proposal]:
             int(table.track[first[0]]), table.start_ns[first], table.end_ns[last]
         )
     events = operators.launched_within(again)
-    inside = np.flatnonzero(operators.within(again))
-    made = np.intersect1d(inside, operators.launching)
-    kept_bytes = sum(
-        max(tensor_sizes(operators.operands(one)) or [0]) for one in made.tolist()
-    )
     yield Proposal(
         name="checkpoint-off",
         title="Keep the activations: call the checkpointed functions themselves.",

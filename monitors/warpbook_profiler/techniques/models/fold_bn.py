@@ -25,9 +25,9 @@ _NORMS = (
     "aten::cudnn_batch_norm",
     "aten::miopen_batch_norm",
 )
+_WITHOUT_BIAS = ("aten::cudnn_convolution", "aten::miopen_convolution")
 _CONVOLUTIONS = (
-    "aten::cudnn_convolution",
-    "aten::miopen_convolution",
+    *_WITHOUT_BIAS,
     "aten::_conv_depthwise2d",
     "aten::conv_depthwise3d",
 )
@@ -107,10 +107,12 @@ def _pairs(operators: Operators) -> Iterator[_Pair]:
             continue
         place = int(np.searchsorted(launching, norm))
         before = launching[max(place - 2, 0) : place][::-1].tolist()
-        has_bias = bool(before) and operators.name(before[0]) == "aten::add_"
-        convolution = before[has_bias] if len(before) > has_bias else NONE
+        is_added = bool(before) and operators.name(before[0]) == "aten::add_"
+        convolution = before[is_added] if len(before) > is_added else NONE
         if convolution == NONE or not is_convolution[convolution]:
             continue
+        # others add the bias themselves
+        has_bias = is_added or operators.name(convolution) not in _WITHOUT_BIAS
         weight = operators.operands(convolution).dims[1:2]
         channels = called.dims[0][1:2]
         is_near = table.track[convolution] == table.track[norm]

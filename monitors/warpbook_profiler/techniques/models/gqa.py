@@ -20,6 +20,7 @@ from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.gpu.attention import HALVES, Fused, fused_attentions
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
+_BACKWARD = "autograd::engine::evaluate_function"
 #: what may be between a copy and the attention
 _BEFORE = 40
 
@@ -48,6 +49,7 @@ def gqa(evidence: Evidence) -> Iterator[Proposal]:
         events = operators.launched_from(*(one.attention.position,) * 2)
         ways.resize(events, _attended(evidence, one, events))
     first = widened[0]
+    trains = any(name.startswith(_BACKWARD) for name in operators.table.names)
     yield Proposal(
         name="gqa",
         title=(
@@ -60,6 +62,12 @@ def gqa(evidence: Evidence) -> Iterator[Proposal]:
             "bare run."
         ),
         ways=ways,
+        is_bound=trains,
+        reason=(
+            "The backward pass has less to add up; by how much is not in the trace."
+            if trains
+            else ""
+        ),
         operator=operators.name(int(operators.outer_of(copies[:1])[0])),
         line=evidence.code.first_line("scaled_dot_product_attention")
         or evidence.line_at(int(operators.table.start_ns[first.attention.position])),
@@ -101,8 +109,12 @@ def _times(operators: Operators, copy: int, key: tuple[int, ...]) -> int:
     dims = operators.operands(copy).dims[:1]
     if operators.name(copy) != "aten::copy_" or not dims or len(dims[0]) != 5:
         return 0
-    batch, heads, times, *rest = dims[0]
-    return times if (batch, heads * times, *rest) == key else 0
+    batch, heads, times, length, size = dims[0]
+    if (batch, heads * times, length, size) == key:
+        return times
+    # the axes of heads and tokens are exchanged later
+    batch, length, heads, times, size = dims[0]
+    return times if (batch, heads * times, length, size) == key else 0
 
 
 def _grouped(code: CellCode) -> str:

@@ -12,7 +12,7 @@ from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, counted, percent
@@ -45,6 +45,9 @@ def no_autograd(evidence: Evidence) -> Iterator[Proposal]:
         return
     recorded = _recorded(operators)
     if len(recorded) < _LEAST_NODES or code.calls(*_TRAINS):
+        return
+    if any("loss" in name for name in bound_names(code.tree)):
+        # another cell may go back through it
         return
     table, ways = operators.table, Ways(evidence)
     for rows in rows_by(table.track[recorded]):
