@@ -1423,6 +1423,7 @@ export interface StepRow {
   readonly number: number;
   readonly time_ns: number;
   readonly busy_ns: number | null;
+  readonly mfu: number | null;
 }
 
 /** How long the steps of a loop took, by the host's clock. */

@@ -437,6 +437,9 @@ export const isStepRow: Shape<types.StepRow> = check.record<types.StepRow>({
   number: check.whole,
   time_ns: check.whole,
   busy_ns: check.optional(check.whole),
+  mfu: check.optional(check.number),
+}, {
+  mfu: null,
 });
 
 export const isOutputDifference: Shape<types.OutputDifference> = check.record<types.OutputDifference>({

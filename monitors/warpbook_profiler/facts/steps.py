@@ -17,13 +17,18 @@ from warpbook_profiler.events.columns import (
     Category,
     Columns,
     Int64s,
+    distinct,
     rows_by,
 )
 from warpbook_profiler.events.intervals import Coverage, union_ns
+from warpbook_profiler.facts.kernels import uses_tensor_cores
 from warpbook_profiler.facts.trace import Trace
+from warpbook_profiler.model.ceilings import ceilings
 from warpbook_profiler.model.cell_profile import StepRow
 
 MAX_STEPS = 1000
+#: of the kernels' time, in kernels that may multiply and of which no FLOPs are known
+_UNTOLD_SHARE = 0.05
 _STEP = re.compile(r"ProfilerStep#\d+$")
 
 
@@ -42,6 +47,8 @@ class Steps:
     end_ns: int
     #: of each step, what the GPU worked
     busy_of_ns: tuple[int, ...] = ()
+    #: of each step, when it was over
+    over_ns: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
@@ -85,6 +92,7 @@ def find_steps(trace: Trace) -> Steps:
         first,
         last,
         tuple(busy_ns.tolist()),
+        tuple(over.tolist()),
     )
 
 
@@ -93,11 +101,49 @@ def step_rows(trace: Trace, *, gpu_recorded: bool) -> tuple[StepRow, ...]:
     if not any(map(_STEP.match, trace.events.names)):
         return ()
     steps = find_steps(trace)
-    pairs = zip(steps.times_ns, steps.busy_of_ns, strict=True)
+    utilization = _utilization(trace, steps)
+    rows = zip(steps.times_ns, steps.busy_of_ns, utilization, strict=True)
     return tuple(
-        StepRow(number, time_ns, busy_ns if gpu_recorded else None)
-        for number, (time_ns, busy_ns) in enumerate(pairs, 1)
+        StepRow(number, time_ns, busy_ns if gpu_recorded else None, mfu)
+        for number, (time_ns, busy_ns, mfu) in enumerate(rows, 1)
     )[:MAX_STEPS]
+
+
+def _utilization(trace: Trace, steps: Steps) -> list[float | None]:
+    """Give each step's products at their peak, as a part of its time."""
+    (operators, place), kernels = trace.called, trace.kernels
+    #: of each ns of an operator's kernels, how long its arithmetic takes at the peak
+    ratio = np.full(len(operators) + 1, np.nan)
+    for at, operator in enumerate(operators):
+        need, gpus = operator.need, trace.run.gpus
+        known = 0 <= operator.device < len(gpus)
+        sheet = ceilings(gpus[operator.device].name) if known else None
+        if need is None or sheet is None or not operator.time_ns:
+            continue
+        least_ns = need.compute_ns(sheet)
+        if least_ns is not None:
+            ratio[at] = least_ns / operator.time_ns
+    of_kernel = ratio[place]
+    may_multiply = [uses_tensor_cores(name) is not False for name in kernels.names]
+    untold = np.isnan(of_kernel) & np.array(may_multiply or [False])[kernels.name]
+    untold_ns = int(kernels.duration_ns[untold].sum())
+    nothing: list[float | None] = [None] * steps.count
+    if np.isnan(of_kernel).all():
+        return nothing
+    if untold_ns > _UNTOLD_SHARE * int(kernels.duration_ns.sum()):
+        return nothing
+    step = np.searchsorted(steps.over_ns, kernels.end_ns)
+    within = step < steps.count
+    least_ns = np.nan_to_num(of_kernel) * kernels.duration_ns
+    sums = np.bincount(step[within], least_ns[within], minlength=steps.count)
+    gpus_used = max(len(distinct(kernels.device)), 1)
+    # more than all of a peak is of a file that contradicts itself
+    return [
+        float(least / (time_ns * gpus_used))
+        if 0 < least <= time_ns * gpus_used
+        else None
+        for least, time_ns in zip(sums, steps.times_ns, strict=True)
+    ]
 
 
 def _annotations(events: Columns) -> tuple[Int64s, Int64s]:

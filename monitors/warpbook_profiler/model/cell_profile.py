@@ -117,6 +117,9 @@ class StepRow(Struct, frozen=True):
     time_ns: int
     #: the GPU worked; None where it was not recorded
     busy_ns: int | None
+    #: model FLOPs utilization: the products' time at the datasheet's peak over the
+    #: step's, of all GPUs that computed; None where not all products are known
+    mfu: float | None = None
 
 
 class AnnotationRow(Struct, frozen=True):

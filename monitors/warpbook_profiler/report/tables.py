@@ -351,12 +351,13 @@ def steps(rows: Sequence[StepRow]) -> ReportTable:
     return ReportTable(
         "Steps",
         "Step",
-        ("Time", "GPU busy"),
+        ("Time", "GPU busy", "MFU"),
         tuple(
             (
                 TableCell(f"{row.number:,}", row.number),
                 cells.time_ns(row.time_ns, longest_ns),
                 cells.time_ns(row.busy_ns, longest_ns),
+                cells.ratio(row.mfu),
             )
             for row in rows
         ),

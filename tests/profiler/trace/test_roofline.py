@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.profiler.trace.stepped import stepped
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.ceilings import Ceilings, ceilings
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -167,3 +168,23 @@ def test_older_chips_have_no_ceiling_for_what_they_lack() -> None:
         assert not {"c10::BFloat16", "tf32", "c10::Float8_e4m3fn"} & set(
             sheet.flops_per_s
         )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "change"),
+    [(H200, (b"", b"")), ("NVIDIA Nothing", (b"", b"")), (H200, (b"512, 512", b"5"))],
+    ids=["known", "no datasheet", "no shapes"],
+)
+def test_a_step_tells_its_flops_of_the_peak_where_all_products_are_known(
+    gpu: str, change: tuple[bytes, bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "steps.json"
+    path.write_bytes(stepped(40.0, steps=4, gpu=gpu).replace(*change))
+    steps = analyse(*read_chrome_trace(str(path))).steps
+    assert len(steps) == 4
+    at_peak_ns = 10 * 2 * 512**3 / 67e12 * 1e9
+    for step in steps:
+        if gpu == H200 and not change[0]:
+            assert step.mfu == pytest.approx(at_peak_ns / step.time_ns, rel=0.02)
+        else:
+            assert step.mfu is None
