@@ -111,11 +111,13 @@ def try_edit(
         first, second = (_Bodies(shell, side) for side in sides)
         with copies(shell.user_ns, [*first.all, *second.all], profile) as held:
             before = first.first_run(held)
+            began_s = time.monotonic()
+            expected = before.look()
+            ended_s = time.monotonic()
             # of too long a cell it is told before it has run a dozen times
-            planned_pairs(before.first_ns / 1e9, until_s - time.monotonic())
-            after = second.first_run(held, _EDITED)
+            planned_pairs(ended_s - began_s, until_s - ended_s)
             # the second tells how far unchanged runs differ
-            expected, again = before.look(), before.look()
+            after, again = second.first_run(held, _EDITED), before.look()
 
             def results() -> OutputDifference:
                 outputs, of_turns = after.look(), _of_turns(first.cell.tree)
