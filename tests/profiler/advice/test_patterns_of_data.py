@@ -49,6 +49,10 @@ FILLS = "for _ in range(4):\n    y = x + {made}\n"
             "for _ in range(4):\n    at = torch.arange(8)\n    y = x + at.to(dev)\n",
             ("aten::arange",),
         ),
+        (
+            FILLS.format(made="(torch.ones(8, 8).tril().long() * 2).to(dev).sum(0)"),
+            ("aten::ones", "aten::tril", "aten::to", "aten::mul"),
+        ),
         (FILLS.format(made="noise(x)"), ("aten::empty", "aten::normal_")),
         (None, ("aten::randn", "aten::mul")),
     ],

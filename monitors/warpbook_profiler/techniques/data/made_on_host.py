@@ -13,18 +13,18 @@ from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.torch_code import is_number
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Category, Int64s
+from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 #: what gives numbers out of nothing; those that are drawn at random come out otherwise
 _FIXED = frozenset("zeros ones full arange linspace eye tril_indices".split())
 _RANDOM = frozenset("randn rand randint randperm normal".split())
-_FILLS = frozenset(
-    "normal_ uniform_ zero_ fill_ random_ bernoulli_ exponential_ clamp_ add mul sub "
-    "div mul_ add_ sub_ div_".split()
-)
+_FILLS = frozenset("random_ to _to_copy".split())
+_CASTS = frozenset("to bool float half double long int type bfloat16".split())
 _LOOKS = frozenset("view reshape unsqueeze expand detach".split())
 _COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 #: of the bare run, below which nobody looks for it
@@ -124,7 +124,7 @@ def _found(evidence: Evidence) -> tuple[Int64s, Int64s]:
             filled.append([at])
         elif base == "empty":
             begun = [at]
-        elif base in _FILLS and (begun or filled):
+        elif (base in _FILLS or only_passes(f"aten::{base}")) and (begun or filled):
             filled = [*filled, begun] if begun else filled
             filled[-1].append(at)
             begun = []
@@ -142,23 +142,46 @@ def _names_device(call: ast.Call) -> bool:
     return any(one.arg in ("device", "generator") for one in call.keywords)
 
 
-def _moves(flow: ValueFlow, call: ast.Call) -> list[ast.Call]:
-    """Return the calls that move what another one gives to the GPU, if all uses do."""
+def _moves(flow: ValueFlow, made: ast.expr) -> list[ast.Call]:
+    """Return the calls that move a value to the GPU, if that is all its use.
+
+    Passes over it may come before: `torch.ones(n, n).tril().to(device)`.
+    """
     moves = []
-    for use in flow.uses(call) or [call]:
+    for use in flow.uses(made) or [made]:
         above = flow.parent(use)
-        inner = flow.parent(above) if above is not None else None
-        is_move = isinstance(above, ast.Attribute) and above.attr in ("to", "cuda")
-        if not (is_move and isinstance(inner, ast.Call) and inner.func is above):
+        called = flow.parent(above) if isinstance(above, ast.Attribute) else above
+        if isinstance(above, ast.Attribute) and above.attr in ("to", "cuda"):
+            if isinstance(called, ast.Call) and _device(flow, called):
+                moves.append(called)
+                continue
+        passed = list[ast.Call]()
+        if isinstance(called, ast.expr) and _passes(called, use):
+            passed = _moves(flow, called)
+        if not passed:
             return []
-        moves.append(inner)
+        moves += passed
     return moves
+
+
+def _passes(node: ast.AST | None, value: ast.expr) -> bool:
+    """Tell whether an expression is a pass over one value, and no other tensor."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return is_number(right if left is value else left)
+        case ast.UnaryOp():
+            return True
+        case ast.Call(func=ast.Attribute(attr=name), args=arguments):
+            others = [one for one in arguments if one is not value]
+            is_pass = name in _CASTS or only_passes(f"aten::{name}")
+            return is_pass and all(map(is_number, others))
+    return False
 
 
 def _device(flow: ValueFlow, move: ast.Call) -> str:
     """Return the device that `.to(…)` names; empty where that may be another thing."""
     if isinstance(move.func, ast.Attribute) and move.func.attr == "cuda":
-        return '"cuda"' if not move.args else ""
+        return "'cuda'" if not move.args else ""
     others = [one.arg for one in move.keywords if one.arg != "non_blocking"]
     if len(move.args) != 1 or others:
         return ""
