@@ -20,7 +20,8 @@ from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
-_NORMS = ("aten::linalg_vector_norm", "aten::norm")
+#: also of squares, which are summed up
+_NORMS = ("aten::linalg_vector_norm", "aten::norm", "aten::sum")
 _SCALES = ("aten::mul_", "aten::div_")
 #: what else such loops do with numbers that they have
 _BESIDE = frozenset(
@@ -31,7 +32,7 @@ _BESIDE = frozenset(
 _LEAST_TENSORS = 16
 #: of the host's time for an operator of a loop, what one call takes for each tensor,
 #: usually and at most: 0.31 of averages and 0.46 of norms and factors on an H200
-OF_LOOP, _OF_NORMS = (0.45, 0.9), (0.8, 1.2)
+OF_LOOP, _OF_NORMS = (0.35, 0.9), (0.7, 1.2)
 #: tensors that one kernel takes
 _AT_ONCE = 60
 #: a window with more is judged by these
@@ -262,9 +263,9 @@ def _sum(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
     """Have a loop that adds norms up go through those that one call gives."""
     (statement,) = turn.body
     norms = [node for node in ast.walk(statement) if _normed(node) is not None]
-    if len(norms) != 1 or not isinstance(statement, ast.AugAssign | ast.Expr):
+    if not norms or not isinstance(statement, ast.AugAssign | ast.Expr):
         return False
-    (norm,) = norms
+    norm, found = norms[0], _normed(norms[0])
     read = [
         node
         for node in ast.walk(statement)
@@ -273,14 +274,14 @@ def _sum(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
         and node.func.attr == "item"
         and node.func.value is norm
     ]
-    tensor = _normed(norm)
-    if tensor is None or not isinstance(norm, ast.expr):
+    if found is None or not isinstance(norm, ast.expr):
         return False
     one = edit.free_name("norm")
-    text = replaced(statement, read[0] if read else norm, one)
+    part = read[0] if read else norm
+    text = replaced(statement, part, f"{one}{found.power}")
     if turn.names & names_in(ast.parse(text)):
         return False
-    all_norms = f"{edit.torch}._foreach_norm({turn.gives(edit.text(tensor))})"
+    all_norms = f"{edit.torch}._foreach_norm({turn.gives(edit.text(found.tensor))})"
     if read:
         all_norms = f"{edit.torch}.stack({all_norms}).tolist()"
     edit.replace(loop, f"for {one} in {all_norms}: {text}")
@@ -288,18 +289,38 @@ def _sum(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
 
 
 def _norms(edit: SourceEdit, made: ast.ListComp | ast.GeneratorExp) -> bool:
-    """Have a list of norms be what one call gives."""
-    tensor = _normed(made.elt)
-    if tensor is None or len(made.generators) != 1:
+    """Have norms that are listed or added up be those that one call gives."""
+    norms = [node for node in ast.walk(made.elt) if _normed(node) is not None]
+    found = _normed(norms[0]) if norms else None
+    if found is None or len(made.generators) != 1:
         return False
     (clause,) = made.generators
     text = f"for {edit.text(clause.target)} in {edit.text(clause.iter)}"
     text += "".join(f" if {edit.text(test)}" for test in clause.ifs)
-    edit.replace(made, f"{edit.torch}._foreach_norm([{edit.text(tensor)} {text}])")
+    one, norm = edit.free_name("norm"), norms[0]
+    all_norms = f"{edit.torch}._foreach_norm([{edit.text(found.tensor)} {text}])"
+    left = f"{one}{found.power}"
+    if norm is not made.elt and isinstance(norm, ast.expr):
+        left = replaced(ast.Expr(made.elt), norm, f"({left})")
+    if bound_names(clause.target) & names_in(ast.parse(left)):
+        return False
+    if left == one:
+        edit.replace(made, all_norms)
+    elif isinstance(made, ast.ListComp):
+        edit.replace(made, f"[{left} for {one} in {all_norms}]")
+    else:
+        # it may have no brackets of its own
+        edit.replace(made, f"({left} for {one} in {all_norms})")
     return True
 
 
-def _normed(node: ast.AST) -> ast.expr | None:
+class _Normed(NamedTuple):
+    tensor: ast.expr
+    #: what the norm is raised to
+    power: str = ""
+
+
+def _normed(node: ast.AST) -> _Normed | None:
     """Give what a call takes the Euclidean norm of; None for anything else."""
     if not isinstance(node, ast.Call) or node.keywords:
         return None
@@ -309,10 +330,22 @@ def _normed(node: ast.AST) -> ast.expr | None:
                 tensor, order = module, node.args
         case ast.Attribute(attr="norm", value=tensor), []:
             order = []
+        case ast.Attribute(attr="sum", value=squared), []:
+            match squared:
+                case (
+                    ast.BinOp(left=tensor, op=ast.Pow(), right=ast.Constant(value=2))
+                    | ast.Call(
+                        func=ast.Attribute(attr="pow", value=tensor),
+                        args=[ast.Constant(value=2)],
+                    )
+                    | ast.Call(func=ast.Attribute(attr="square", value=tensor), args=[])
+                ):
+                    return _Normed(tensor, " ** 2")
+            return None
         case _:
             return None
     is_two = all(isinstance(one, ast.Constant) and one.value == 2 for one in order)
-    return tensor if is_two and len(order) < 2 else None
+    return _Normed(tensor) if is_two and len(order) < 2 else None
 
 
 TECHNIQUE = Technique(
