@@ -14,7 +14,7 @@ from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE
 from warpbook_profiler.facts.traffic import ITEM_BYTES
@@ -121,25 +121,20 @@ def _pairs(operators: Operators) -> Iterator[_Pair]:
 
 
 def _folded(code: CellCode) -> str:
-    """Write the cell with its model folded once, as torch.fx does it."""
+    """Write the cell with its model folded, as torch.fx does it."""
     call = code.model_call()
-    if call is None:
-        return ""
-    defined = [
-        node.name for node in ast.walk(code.tree) if isinstance(node, ast.FunctionDef)
-    ]
-    top = [one for one in code.tree.body if call.node in ast.walk(one)]
-    if call.name in defined or not top or isinstance(top[0], ast.FunctionDef):
+    if call is None or call.name in bound_names(code.tree):
+        # a function of the cell, or a model that it makes in other lines
         return ""
     edit = SourceEdit(code)
-    fuse, model = edit.free_name("fuse"), call.name
-    as_name = "" if fuse == "fuse" else f" as {fuse}"
-    edit.before(
-        top[0],
-        f"from torch.fx.experimental.optimization import fuse{as_name}\n"
-        f"if not isinstance({model}, {edit.torch}.fx.GraphModule):\n"
-        f"    {model} = {fuse}({model})",
+    folded = edit.free_name("folded")
+    edit.at_start(
+        f"import torch.fx.experimental.optimization\n"
+        f"{folded} = {edit.torch}.fx.experimental.optimization.fuse({call.name})"
     )
+    for one in code.calls(call.name):
+        if isinstance(one.node.func, ast.Name):
+            edit.replace(one.node.func, folded)
     return edit.source()
 
 
@@ -153,4 +148,6 @@ TECHNIQUE = Technique(
     ),
     rule=fold_bn,
     untried="The model is made anew, and `torch.fx` can't follow every model.",
+    # the factors are rounded with the weights
+    roundings={"fold-bn": 2**-7},
 )
