@@ -44,11 +44,17 @@ class _Bodies:
             Refused: it does what can't be undone, or raises.
         """
         began_ns = time.perf_counter_ns()
-        names: Mapping[str, Any] = {}
+        names: dict[str, Any] = {}
         if self._once is not None:
             _, _, names = held.first_run(self._once, nullcontext(), None, *failed)
         # a compiler that the cell calls would not compile below a scout
-        cell, _, _ = held.first_run(self.cell, nullcontext(), names, *failed)
+        cell, _, bound = held.first_run(self.cell, nullcontext(), names, *failed)
+        # as when a cell is executed again: a function that it looks for is there
+        names |= {
+            name: value
+            for name, value in bound.items()
+            if name not in held.namespace and callable(value)
+        }
         took_ns = time.perf_counter_ns() - began_ns
         return _Side(held, lambda: cell.run(held.namespace), names, took_ns)
 
@@ -66,7 +72,7 @@ class _Side:
         self.run = run
         self.first_ns = first_ns
         self._held = held
-        #: what runs once has bound
+        #: what is bound for each run
         self._names = names
 
     @contextmanager
