@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from warpbook_profiler.advice.cell_code import Block, CellCode, blocks
@@ -10,6 +12,8 @@ from warpbook_profiler.advice.read_code import uses
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.torch_code import is_number
 
+#: a cell with more is judged by these
+_MOST_PRODUCTS = 200
 _PRODUCTS = ("matmul", "bmm")
 _TURNS = ("transpose", "swapaxes", "swapdims")
 _MODULES = ("torch", "F", "nn.functional", "torch.nn.functional")
@@ -41,24 +45,28 @@ def fused_attention(code: CellCode) -> str:
     Returns:
         Nothing without one, and where something else of it is needed, too.
     """
-    for block in blocks(code.tree):
-        for at, statement in enumerate(block.statements):
-            value = getattr(statement, "value", None)
-            if not isinstance(value, ast.expr):
-                continue
-            for product in ast.walk(value):
-                chain = _Chain(block, at, [])
-                call = _written(code, chain, product)
-                if call and isinstance(product, ast.expr):
-                    edit = SourceEdit(code)
-                    edit.replace(product, f"{edit.torch}.nn.functional.{call}")
-                    for gone in chain.gone:
-                        edit.delete(gone)
-                    return edit.source()
+    for chain, product in islice(_products(code), _MOST_PRODUCTS):
+        call = _written(code, chain, product)
+        if call:
+            edit = SourceEdit(code)
+            edit.replace(product, f"{edit.torch}.nn.functional.{call}")
+            for gone in chain.gone:
+                edit.delete(gone)
+            return edit.source()
     return ""
 
 
-def _written(code: CellCode, chain: _Chain, product: ast.AST) -> str:
+def _products(code: CellCode) -> Iterator[tuple[_Chain, ast.expr]]:
+    for block in blocks(code.tree):
+        for at, statement in enumerate(block.statements):
+            value = getattr(statement, "value", None)
+            if isinstance(value, ast.expr):
+                for node in ast.walk(value):
+                    if isinstance(node, ast.expr) and _product(node) is not None:
+                        yield _Chain(block, at, []), node
+
+
+def _written(code: CellCode, chain: _Chain, product: ast.expr) -> str:
     """Write an attention that ends in a product; empty for any other code."""
     outer = _product(product)
     if outer is None:

@@ -313,7 +313,7 @@ class SourceEdit:
             self._lines[number - 1]
             for number in range(first.lineno, until + 1)
             if number not in inside
-            and self._bytes[self._lines[number - 1] :][:1] not in (b"\n", b"\r")
+            and not self._bytes.startswith((b"\n", b"\r"), self._lines[number - 1])
         ]
 
     def _start(self, node: ast.expr | ast.stmt) -> int:

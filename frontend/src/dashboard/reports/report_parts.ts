@@ -106,7 +106,7 @@ export function changeNodes(
       ...teacher(change.lab),
       ...(change.diff === ''
         ? []
-        : [h('pre', { class: 'wb-diff' }, clip(change.diff, MOST_WORDS))]),
+        : [h('pre', { class: 'wb-diff' }, clip(change.diff, MOST_DIFF))]),
       ...buttons(index)
     )
   );

@@ -155,12 +155,12 @@ def _compiled(code: CellCode) -> str:
     call = code.model_call()
     if call is None:
         return ""
+    called: set[ast.AST] = {other.node for other in code.calls(call.name)}
     made = [
         statement
         for block in blocks(code.tree)
         for statement in block.statements
-        if isinstance(statement, SIMPLE)
-        and any(other.node in ast.walk(statement) for other in code.calls(call.name))
+        if isinstance(statement, SIMPLE) and not called.isdisjoint(ast.walk(statement))
     ]
     for statement in made:
         match statement:
