@@ -6,6 +6,7 @@ import ast
 
 from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.torch_code import is_number
 
 #: what gives one number as it is; `int` and `bool` change it
 _AS_IT_IS = ("item", "float")
@@ -85,7 +86,7 @@ def _is_scaled(value: ast.expr, read: ast.expr) -> bool:
     """Tell whether a value is what is read, times numbers or to their power."""
     while isinstance(value, ast.BinOp) and value is not read:
         numbers = [value.left, value.right]
-        inner = [part for part in numbers if not isinstance(part, ast.Constant)]
+        inner = [part for part in numbers if not is_number(part)]
         if len(inner) != 1:
             return False
         value = inner[0]

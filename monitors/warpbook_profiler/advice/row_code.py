@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.loops import RowLoop
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.torch_code import is_number
 from warpbook_profiler.facts.traffic import only_passes
 
 #: functions of one tensor that treat each element by itself, beside those that pass
@@ -170,6 +171,7 @@ class _Rows:
                 is_sure = self._axes == 2 or (self._axes == 1 and others is None)
                 if rows is None and others is None:
                     return None
+                is_sure &= not _reductions(node)
                 if rows is None or not is_sure:
                     raise _UnsureError
                 return f"({rows} @ {others or ast.unparse(right)})"
@@ -186,6 +188,16 @@ class _Rows:
         one, other = self._row(left), self._row(right)
         if one is None and other is None:
             return None
+        if one is None or other is None:
+            row, rest = (right, left) if one is None else (left, right)
+            if _reductions(row) and not is_number(rest):
+                raise _UnsureError
+        elif _reductions(left) != _reductions(right):
+            # what has an axis less stands beside all of the row, as it did
+            if {_reductions(left), _reductions(right)} != {0, 1}:
+                raise _UnsureError
+            one += ".unsqueeze(1)" * _reductions(left)
+            other += ".unsqueeze(1)" * _reductions(right)
         symbol = operation.removeprefix("a ").removesuffix(" b")
         return f"({one or ast.unparse(left)} {symbol} {other or ast.unparse(right)})"
 
@@ -233,6 +245,17 @@ class _Rows:
         elif plain not in _ELEMENTWISE and not only_passes(f"aten::{plain}"):
             raise _UnsureError
         return [*texts, *(f"{key}={value}" for key, value in named.items())]
+
+
+def _reductions(node: ast.expr) -> int:
+    """Count the calls that leave an axis out."""
+    return sum(
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and part.func.attr in _REDUCES | _OF_ROW.keys()
+        and not any(keyword.arg == "keepdim" for keyword in part.keywords)
+        for part in ast.walk(node)
+    )
 
 
 _A, _B = ast.Name("a", ast.Load()), ast.Name("b", ast.Load())

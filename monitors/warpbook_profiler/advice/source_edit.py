@@ -210,8 +210,10 @@ class SourceEdit:
         if not code.is_known or changed == self._code.source:
             return False
         last, after = self._code.tree.body[-1], code.tree.body
-        is_shown = isinstance(last, ast.Expr) and last not in self._deleted
-        if not after or isinstance(after[-1], ast.Expr) != is_shown:
+        shows = bool(after) and isinstance(after[-1], ast.Expr)
+        if not after or (last in self._deleted and shows):
+            return False
+        if isinstance(last, ast.Expr) and last not in self._deleted and not shows:
             return False
         read = {
             node.id

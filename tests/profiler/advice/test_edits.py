@@ -84,3 +84,92 @@ def test_an_edit_computes_what_its_cell_does(name: str, change: str) -> None:
     assert before.keys() & after.keys()
     assert not differences(before, after, change)
     torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.parametrize(
+    ("source", "is_edited"),
+    [
+        ("for _ in range(9):\n    y = m(x)\n    s = y.sum()", True),
+        # a graph writes to the memory of its last result
+        ("for _ in range(9):\n    kept.append(m(x))", False),
+        ("for _ in range(9):\n    y = m(x)\n    kept.append(y[0])", False),
+        ("ys = [m(x) for _ in range(9)]", False),
+        ("for t in range(9):\n    y = m(x)\n    best = y if t == 0 else best", False),
+        ("for _ in range(9):\n    h = m(h)", False),
+        ("m = Net()\nfor _ in range(9):\n    y = m(x)", False),
+    ],
+)
+def test_calls_are_graphs_where_no_result_outlives_the_next(
+    source: str, is_edited: bool
+) -> None:
+    code = changes_of("small_mlp", source)["cuda-graph"].code
+    assert ('mode="reduce-overhead"' in code) == is_edited
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "source", "result"),
+    [
+        (
+            "loss_item_each_step",
+            "read-once",
+            "kept = []\nfor x in xs:\n    kept.append(m(x).item())",
+            "import torch\nkept = []\nfor x in xs:\n"
+            "    kept.append(m(x).detach().reshape(1).clone())\n"
+            "kept = torch.cat(kept).tolist() if kept else []",
+        ),
+        (
+            "loss_item_each_step",
+            "read-once",
+            "n = 0\nfor x in xs:\n    n += (m(x) > 0).sum().item()",
+            "import torch\nn = 0\nfor x in xs:\n    n += (m(x) > 0).sum().detach()\n"
+            "n = torch.as_tensor(n).item()",
+        ),
+        # what the loop has so far is used, and more may be in the list
+        (
+            "loss_item_each_step",
+            "read-once",
+            "t = 0.0\nfor x in xs:\n    t += m(x).item()\n    print(t)",
+            "",
+        ),
+        (
+            "loss_item_each_step",
+            "read-once",
+            "for x in xs:\n    kept.append(m(x).item())",
+            "",
+        ),
+        (
+            "results_read_back_in_a_loop",
+            "pinned-results",
+            "outs = [f(x).cpu().numpy() for x in xs]",
+            'import torch\nouts = [f(x).to("cpu", non_blocking=True).numpy() '
+            "for x in xs]\ntorch.cuda.synchronize()",
+        ),
+        (
+            "results_read_back_in_a_loop",
+            "pinned-results",
+            "for x in xs:\n    y = f(x).cpu()\n    n += y.sum()",
+            "",
+        ),
+        (
+            "boolean_masks",
+            "keep-mask",
+            "for x in xs:\n    s = x[x > 0].mean() * 2",
+            "import torch\nfor x in xs:\n"
+            "    s = (torch.where(x > 0, x, 0).sum() / (x > 0).sum()) * 2",
+        ),
+        (
+            "boolean_masks",
+            "keep-mask",
+            "for x in xs:\n    s = (x[x > 0] ** 2).sum()",
+            "",
+        ),
+        (
+            "adam_loop_over_tensors",
+            "fused-optimizer",
+            "o = torch.optim.AdamW(ps, foreach=False)\no.step()",
+            "o = torch.optim.AdamW(ps, foreach=None, fused=True)\no.step()",
+        ),
+    ],
+)
+def test_edits_of_other_cells(name: str, change: str, source: str, result: str) -> None:
+    assert changes_of(name, source)[change].code.rstrip("\n") == result

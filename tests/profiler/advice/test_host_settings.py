@@ -180,6 +180,11 @@ def test_a_cell_without_anything_gets_no_advice(tmp_path: Path) -> None:
             "y = [x[i].max() for i in range(n)]",
             "y = list(x[:n].amax(dim=-1).unbind())",
         ),
+        (
+            "for i in range(9):\n    y[i] = x[i] / x[i].sum()",
+            "i = 8\ny[:9] = x[:9] / x[:9].sum(dim=-1).unsqueeze(1)",
+        ),
+        ("for i in range(9):\n    y[i] = x[i].sum() * w", ""),
         ("y = [f(x[i]) for i in range(9)]", ""),
         ("for i in range(9):\n    h[i] = x[i:i+1] * 2", ""),
         ("for i in range(9):\n    h[i] = x[i] @ x[i]", ""),

@@ -215,7 +215,11 @@ def _joined(code: CellCode, source: _Written) -> str:
     match source.statement, source.call.args:
         case (
             ast.Assign(targets=[ast.Name(id=name)], value=value),
-            [ast.List(elts=[ast.Name(id=first), part]) as parts, *_],
+            [
+                ast.List(elts=[ast.Name(id=first), part])
+                | ast.Tuple(elts=[ast.Name(id=first), part]) as parts,
+                *_,
+            ],
         ) if value is source.call and first == name and loop is not None:
             # of several parts, or in a loop within the loop, the order may be another
             if uses(loop, name) != 2 or source.statement not in loop.body:

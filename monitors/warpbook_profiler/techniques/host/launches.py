@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import SIMPLE, CellCode, blocks
+from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.fused_code import compiled_model, fused_loop
 from warpbook_profiler.advice.proposal import Proposal
@@ -37,6 +37,10 @@ from warpbook_profiler.techniques.technique import (
     TriedCell,
 )
 
+#: methods that look at the same memory
+_VIEWS = frozenset(
+    "detach view reshape squeeze unsqueeze flatten transpose permute".split()
+)
 #: fewer launches gain nothing to speak of
 _LEAST_LAUNCHES = 50
 #: nobody records more in one graph that no loop launches
@@ -155,30 +159,64 @@ def _compiled(code: CellCode) -> str:
     call = code.model_call()
     if call is None:
         return ""
-    called: set[ast.AST] = {other.node for other in code.calls(call.name)}
-    made = [
-        statement
-        for block in blocks(code.tree)
-        for statement in block.statements
-        if isinstance(statement, SIMPLE) and not called.isdisjoint(ast.walk(statement))
-    ]
-    for statement in made:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+    results: set[ast.AST] = {other.node for other in code.calls(call.name)}
+    names = set()
+    for node in ast.walk(code.tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
+                value in results
+            ):
                 if uses(value, name):
                     return ""
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append"))):
-                return ""
-            case ast.Expr() | ast.AugAssign():
-                pass
-            case _:
-                return ""
-    kept = (ast.ListComp, ast.GeneratorExp, ast.Dict, ast.List, ast.Lambda)
-    if any(isinstance(part, kept) for one in made for part in ast.walk(one)):
+                names.add(name)
+    results |= {
+        node
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Load)
+        and node.id in names
+    }
+    if any(_seen(part) in results for part in _kept(code.tree)):
         return ""
     return compiled_model(
         code, call, f'torch.compile({call.name}, mode="reduce-overhead")'
     )
+
+
+def _kept(tree: ast.AST) -> Iterator[ast.expr]:
+    """Give what code keeps under another name, or within something else."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+                yield from parts
+            case ast.Dict(values=parts):
+                yield from parts
+            case ast.IfExp(body=one, orelse=other):
+                yield from (one, other)
+            case ast.Call(func=ast.Attribute(attr="append" | "add"), args=parts):
+                yield from parts
+            case ast.ListComp(elt=part) | ast.GeneratorExp(elt=part):
+                yield part
+            case ast.Lambda(body=part) | ast.Return(value=ast.expr() as part):
+                yield part
+            case ast.Assign(targets=[target], value=part):
+                is_result = isinstance(target, ast.Name) and isinstance(part, ast.Call)
+                if not is_result or _seen(part) is not part:
+                    yield part
+
+
+def _seen(part: ast.expr) -> ast.expr:
+    """Return the tensor whose memory an expression looks at."""
+    while True:
+        match part:
+            case ast.Subscript(value=inner):
+                part = inner
+            case ast.Attribute(attr="T" | "mT" | "data", value=inner):
+                part = inner
+            case ast.Call(func=ast.Attribute(attr=name, value=inner)) if name in _VIEWS:
+                part = inner
+            case _:
+                return part
 
 
 def _of_steps(evidence: Evidence) -> float:

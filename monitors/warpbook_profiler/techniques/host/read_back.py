@@ -158,22 +158,27 @@ def _is_read(call: Call) -> bool:
 
 def _gathering(code: CellCode, read: Call) -> ast.stmt | None:
     """Return the loop that appends what is read, or a comprehension's statement."""
+    whole: ast.expr = read.node
+    for call in code.calls("numpy"):
+        # it only looks at the same memory
+        if isinstance(call.node.func, ast.Attribute) and call.node.func.value is whole:
+            whole = call.node
     for block in blocks(code.tree):
         for statement in block.statements:
             match statement:
-                case ast.Assign(value=ast.ListComp(elt=value)) if value is read.node:
+                case ast.Assign(value=ast.ListComp(elt=value)) if value is whole:
                     return statement
-                case ast.For():
-                    loop = statement
-                    for inner in loop.body:
-                        match inner:
-                            case ast.Expr(
-                                value=ast.Call(
-                                    func=ast.Attribute(attr="append"), args=[value]
-                                )
-                            ) if value is read.node:
-                                return loop
+                case ast.For(body=body):
+                    if any(_appends(inner, whole) for inner in body):
+                        return statement
     return None
+
+
+def _appends(statement: ast.stmt, value: ast.expr) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append"), args=[one])):
+            return one is value
+    return False
 
 
 def _without_waits(code: CellCode, read: Call | None) -> str:
