@@ -111,8 +111,8 @@ def _text(limits: Limits) -> Iterator[str]:
                 what = f"Matrix product, {label}"
                 rows.append(_row(what, reached.flops_per_s[name], peak, "FLOP/s"))
     for name, what in _LINKS.items():
-        rate = limits.rate(name)
-        if rate is not None:
+        for largest in limits.curves.get(name, ())[-1:]:
+            rate = largest.amount / largest.usual_ns * 1e9
             rows.append(_row(what, rate, None, "B/s"))
     for name, what in _TIMES.items():
         for point in limits.curves.get(name, ()):
