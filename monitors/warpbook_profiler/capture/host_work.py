@@ -39,7 +39,7 @@ def _loops() -> list[tuple[Point, ...]]:
     x = torch.randn(256, device="cuda")
     weight = torch.randn(256, device="cuda", requires_grad=True)
     with torch.no_grad():
-        launch, operator = _each(lambda: torch.cuda._sleep(1)), _each(lambda: x.add_(1))
+        launch, operator = _each(lambda: torch.cuda._sleep(1)), _each(lambda: x * x)
         synchronize = _each(torch.cuda.synchronize)
 
         def round_trip() -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
 from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
@@ -31,7 +30,6 @@ _COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 _LEAST_SHARE = 0.03
 #: a window with more is judged by these
 _MOST_COPIES = 5_000
-_LAUNCH = Span(2_500.0, 4_000.0, 8_000.0)
 
 
 def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
@@ -55,7 +53,7 @@ def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
         passed = chip.pass_over(float(gpu.size_bytes[copy]))
         ways.resize(np.array([copy]), passed)
     ways.drop_calls(np.append(launches, evidence.waits_within(operators.outer[copies])))
-    ways.add_host(launches, _LAUNCH)
+    ways.add_host(launches, evidence.takes("launch"))
     # what comes before the copy's call is slow where much of the host's memory is read
     by = np.unique(operators.outer[copies])
     first = np.sort(calls.api.start_ns[launches])[: len(by)]

@@ -10,7 +10,6 @@ import numpy as np
 
 from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.cell_code import CellCode, written
-from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
@@ -26,10 +25,6 @@ _READ = "aten::is_nonzero"
 _LEAST_READS = 4
 #: after which a loop asks again whether to end
 _TURNS = 8
-#: one kernel that chooses, of small tensors
-_CHOICE = Span(1_500.0, 2_500.0, 6_000.0)
-#: an operator that an arm calls in the turns that did not take it
-_OPERATOR = Span(3_000.0, 8_000.0, 16_000.0)
 #: what leaves a name as it is, where a branch is not taken
 _NEUTRAL: dict[type[ast.operator], tuple[str, str]] = {
     ast.Add: ("+=", "0"),
@@ -68,10 +63,12 @@ def branches(evidence: Evidence) -> Iterator[Proposal]:
 def _chosen_on_gpu(evidence: Evidence, reads: Int64s, found: list[_Branch]) -> Proposal:
     operators, ways = evidence.operators, Ways(evidence)
     choosing = operators.launched_within(reads)
-    ways.resize(choosing, _CHOICE.times(len(choosing)))
+    ways.resize(choosing, evidence.takes("kernel", len(choosing)))
     _drop_reads(evidence, ways, reads)
     launched = evidence.calls.launch[choosing]
-    ways.add_host(launched, _OPERATOR.times(_more_operators(evidence, reads, found)))
+    # those that an arm calls in the turns that did not take it
+    more = _more_operators(evidence, reads, found)
+    ways.add_host(launched, evidence.takes("operator").times(more))
     test = f"if {written(found[0].node.test)}"
     return Proposal(
         name="branch-on-gpu",

@@ -32,8 +32,6 @@ _TRAINS = (
     *("zero_grad", "step"),
 )
 _LEAST_NODES = 20
-#: of an operator's time on the host, what its record takes: 0.1 to 0.35 were measured
-_RECORD = 0.25
 
 
 def no_autograd(evidence: Evidence) -> Iterator[Proposal]:
@@ -50,10 +48,13 @@ def no_autograd(evidence: Evidence) -> Iterator[Proposal]:
         # another cell may go back through it
         return
     table, ways = operators.table, Ways(evidence)
+    bare, taken = (evidence.takes(name).usual_ns for name in ("operator", "autograd"))
+    # of an operator's time on the host, what its record takes
+    record = max(1 - bare / taken, 0.0)
     for rows in rows_by(table.track[recorded]):
         mine = recorded[rows]
         begins = table.start_ns[mine]
-        ends = begins + (_RECORD * table.duration_ns[mine]).astype(np.int64)
+        ends = begins + (record * table.duration_ns[mine]).astype(np.int64)
         ways.drop_host(int(table.track[mine[0]]), begins, ends)
     yield Proposal(
         name="no-autograd",

@@ -11,7 +11,6 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
@@ -25,10 +24,6 @@ _CAT = "aten::cat"
 _PRODUCT = "aten::bmm"
 _LEAST_TOKENS = 8
 _MOST_CALLS = 50_000
-#: one copy of a part into its place
-_PART = Span(1_500.0, 2_500.0, 5_000.0)
-#: of the host, a slice to write to and one to read from instead of a join
-_WRITE = Span(8_000.0, 20_000.0, 40_000.0)
 
 Dims = tuple[int, ...]
 
@@ -54,8 +49,11 @@ def static_cache(evidence: Evidence) -> Iterator[Proposal]:
         cats = [cat for read in reads if read.length > least for cat in read.cats]
         events = operators.launched_within(np.array(cats, np.int64))
         took_ns = evidence.time_ns(events)
-        ways.resize(events, _PART.times(len(events)).at_most(took_ns))
-        ways.add_host(evidence.calls.launch[events], _WRITE)
+        # each a copy of a part into its place
+        parts = evidence.takes("kernel", len(events))
+        ways.resize(events, parts.at_most(took_ns))
+        # a slice to write to and one to read from instead of a join
+        ways.add_host(evidence.calls.launch[events], evidence.takes("operator", 2))
         time_ns, calls = time_ns + took_ns, calls + len(cats)
     longest = max(read.length for reads in grown for read in reads)
     first = grown[0][0].cats[0]

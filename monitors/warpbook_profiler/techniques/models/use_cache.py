@@ -37,8 +37,8 @@ _CHOICES = (
     "aten::sort",
 )
 _LEAST_TOKENS, _MOST_STEP = 4, 8
-#: of a small kernel, and what bytes that are read once take in all
-_KERNEL_NS, _READ = 2_000.0, Span(1.1, 1.3, 2.0)
+#: times as long as at the ceiling, what bytes that are read once take in all
+_READ = Span(1.1, 1.3, 2.0)
 
 
 class _Token(NamedTuple):
@@ -63,7 +63,7 @@ def use_cache(evidence: Evidence) -> Iterator[Proposal]:
     lengths = np.array([token.length for token in tokens])
     place = np.searchsorted(begins, direct[again], side="right") - 1
     took_ns = evidence.gpu.duration_ns[again]
-    part_ns = np.maximum(took_ns / lengths[place], _KERNEL_NS)
+    part_ns = np.maximum(took_ns / lengths[place], evidence.takes("kernel").usual_ns)
     read_bytes = _read_bytes(operators)[direct[again]]
     read_ns = chip.least_ns(1.0) * read_bytes
     ways = Ways(evidence)

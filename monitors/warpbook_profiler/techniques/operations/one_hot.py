@@ -31,8 +31,6 @@ _MAKES = frozenset(
 _MOST_FOUND = 1_000
 #: of an index of short rows, each
 _ROW_NS = (0.4, 0.65, 0.9)
-#: one operator that indexes, on the host
-_INDEX = Span(3_000.0, 6_000.0, 15_000.0)
 _FUNCTIONS = frozenset("matmul mm".split())
 _CASTS = frozenset("float half bfloat16 double to type type_as".split())
 
@@ -74,7 +72,7 @@ def one_hot(evidence: Evidence) -> Iterator[Proposal]:
         launch = evidence.calls.launch[of_product[:1]]
         table, begun = operators.table, evidence.calls.api.start_ns[launch]
         ways.drop_host(int(table.track[product[0]]), table.start_ns[product], begun - 1)
-        ways.add_host(launch, _INDEX)
+        ways.add_host(launch, evidence.takes("operator"))
     first = found[0]
     line = evidence.line_at(int(operators.table.start_ns[first.makes[0]]))
     yield Proposal(
