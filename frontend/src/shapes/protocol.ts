@@ -484,6 +484,16 @@ export interface CodeCell {
   readonly code: string;
 }
 
+/** All calls of one collective of so many ranks, as this rank recorded them. */
+export interface CollectiveTotal {
+  readonly name: string;
+  readonly ranks: number;
+  readonly calls: number;
+  readonly time_ns: number;
+  readonly size_bytes: number | null;
+  readonly bus_bytes: number | null;
+}
+
 /** Two profiles of the same code, the earlier one first. */
 export interface Comparison {
   readonly sentence: string;
@@ -1166,6 +1176,7 @@ export interface Metrics {
   readonly modelled_bytes: number | null;
   readonly modelled_share: number | null;
   readonly exposed_host_copy_ns: number | null;
+  readonly collectives: CollectiveTotal[];
 }
 
 /** A whole number of something. */

@@ -291,6 +291,15 @@ export const isMemoryUse: Shape<types.MemoryUse> = check.record<types.MemoryUse>
   driver_allocations: check.whole,
 });
 
+export const isCollectiveTotal: Shape<types.CollectiveTotal> = check.record<types.CollectiveTotal>({
+  name: check.text,
+  ranks: check.whole,
+  calls: check.whole,
+  time_ns: check.whole,
+  size_bytes: check.optional(check.whole),
+  bus_bytes: check.optional(check.whole),
+});
+
 export const isCopyTotal: Shape<types.CopyTotal> = check.record<types.CopyTotal>({
   direction: check.text,
   host_memory: check.text,
@@ -384,8 +393,10 @@ export const isMetrics: Shape<types.Metrics> = check.record<types.Metrics>({
   modelled_bytes: check.optional(check.whole),
   modelled_share: check.optional(check.number),
   exposed_host_copy_ns: check.optional(check.whole),
+  collectives: check.list(isCollectiveTotal, 100000),
 }, {
   exposed_host_copy_ns: null,
+  collectives: [],
 });
 
 export const isOperatorRow: Shape<types.OperatorRow> = check.record<types.OperatorRow>({

@@ -81,6 +81,18 @@ class KernelShape:
 
 
 @dataclass(frozen=True)
+class Message:
+    """What a collective moves."""
+
+    collective: str
+    #: as torch names it
+    dtype: str
+    #: the larger of what a rank gives and what it gets, in numbers of this dtype
+    numbers: int
+    ranks: int
+
+
+@dataclass(frozen=True)
 class Operands:
     """What an operator was called with, as far as the profiler wrote it down."""
 
@@ -93,6 +105,7 @@ class Operands:
     #: of each argument that is a list of tensors, the sizes of each of these; empty for
     #: any other argument, and as a whole where there is no list
     lists: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    message: Message | None = None
 
 
 def lists_of(

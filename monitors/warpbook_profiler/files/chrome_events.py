@@ -22,7 +22,7 @@ from warpbook_profiler.events.columns import (
 )
 from warpbook_profiler.files.chrome_links import OTHER_KEYS, USUAL, arrows, linked
 from warpbook_profiler.files.chrome_names import placed, plain
-from warpbook_profiler.files.chrome_operands import operands, parsed, shape
+from warpbook_profiler.files.chrome_operands import message, operands, parsed, shape
 from warpbook_profiler.files.chrome_processes import merged, owners
 from warpbook_profiler.files.chrome_records import (
     NOTHING,
@@ -206,8 +206,8 @@ class Gathered:
             sequence=[a.sequence for a in args],
             text=[
                 NONE
-                if a.dims is NOTHING
-                else places[_JOIN((a.dims, a.dtypes, a.scalars))]
+                if a.dims is NOTHING and a.collective is NOTHING
+                else places[_JOIN((a.dims, a.dtypes, a.scalars, *message(a)))]
                 for a in args
             ],
         )

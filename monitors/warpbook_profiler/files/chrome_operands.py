@@ -12,12 +12,15 @@ import numpy as np
 from msgspec import Meta
 
 from warpbook_profiler.events.columns import (
+    MAX_NAME_LENGTH,
     NONE,
     Int32s,
     KernelShape,
+    Message,
     Operands,
     lists_of,
 )
+from warpbook_profiler.files.chrome_records import NOTHING, Args
 
 #: dtypes by the names that torch's profiler writes; others write them otherwise
 _DTYPES = {
@@ -35,9 +38,10 @@ _DTYPES = {
         "c10::Float4_e2m1fn_x2": "float4_e2m1fn_x2",
         "signed char": "char int8",
         "unsigned char": "byte uint8",
-        "short": "int16",
-        "int": "int32",
-        "long": "int64",
+        "short": "short int16",
+        "int": "int int32",
+        "long": "long int64",
+        "bool": "bool",
     }.items()
     for name in names.split()
 }
@@ -77,10 +81,10 @@ def shape(text: list[bytes]) -> KernelShape:
 
 
 def operands(text: list[bytes]) -> Operands:
-    dims, dtypes, scalars = text
+    dims, dtypes, scalars, *of_collective = text
     # a list of tensors (as of aten::cat) nests one level deeper
     sizes = msgspec.json.decode(
-        dims, type=tuple[tuple[_Count | tuple[_Count, ...], ...], ...]
+        dims or b"[]", type=tuple[tuple[_Count | tuple[_Count, ...], ...], ...]
     )
     return Operands(
         tuple(
@@ -94,6 +98,25 @@ def operands(text: list[bytes]) -> Operands:
         ),
         msgspec.json.decode(scalars or b"[]", type=tuple[str, ...]),
         lists_of(sizes),
+        _message(*of_collective) if of_collective else None,
+    )
+
+
+def message(args: Args) -> tuple[bytes, ...]:
+    """Give the texts of what a collective moves; none of another operator."""
+    if args.collective is NOTHING:
+        return ()
+    counts = f"[{args.sent},{args.received},{args.ranks}]".encode()
+    return bytes(args.collective), bytes(args.dtype), counts
+
+
+def _message(name: bytes, dtype: bytes, counts: bytes) -> Message:
+    sent, received, ranks = msgspec.json.decode(counts, type=tuple[int, int, int])
+    return Message(
+        msgspec.json.decode(name, type=str)[:MAX_NAME_LENGTH],
+        _named_as_torch(msgspec.json.decode(dtype or b'""', type=str)),
+        max(sent, received),
+        ranks,
     )
 
 

@@ -88,6 +88,12 @@ class Args(Struct, gc=False):
     hsa_queue: Int = NONE
     #: of a record that names a process or a thread
     name: msgspec.Raw = NOTHING
+    #: of a collective: what it is, each rank's numbers and their type, and the ranks
+    collective: msgspec.Raw = field(name="Collective name", default=NOTHING)
+    sent: Int = field(name="In msg nelems", default=NONE)
+    received: Int = field(name="Out msg nelems", default=NONE)
+    ranks: Int = field(name="Group size", default=NONE)
+    dtype: msgspec.Raw = NOTHING
 
 
 class Bare(Struct, gc=False):

@@ -105,6 +105,19 @@ class CopyTotal(Struct, frozen=True):
     gb_per_s: float | None
 
 
+class CollectiveTotal(Struct, frozen=True):
+    """All calls of one collective of so many ranks, as this rank recorded them."""
+
+    name: str
+    ranks: int
+    calls: int
+    time_ns: int
+    #: None where a type is not known
+    size_bytes: int | None
+    #: of it, what each rank sends at least; None for a collective of another kind
+    bus_bytes: int | None
+
+
 class SyncTotal(Struct, frozen=True):
     """All calls of one function that waits for the GPU, from one place."""
 
@@ -178,6 +191,7 @@ class Metrics(Struct, frozen=True):
     #: of `exposed_copy_ns`: while host and GPU copied to one another; None in profiles
     #: that an older warpbook kept
     exposed_host_copy_ns: int | None = None
+    collectives: tuple[CollectiveTotal, ...] = ()
 
 
 class Finding(Struct, frozen=True):

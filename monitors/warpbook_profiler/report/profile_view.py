@@ -27,6 +27,7 @@ from warpbook_profiler.model.report_view import (
 )
 from warpbook_profiler.report import cpu_words as cpu_words
 from warpbook_profiler.report import figure_groups, tables
+from warpbook_profiler.report.collective_table import collectives
 from warpbook_profiler.report.edited import edited_view
 from warpbook_profiler.report.headline_figures import headline_figures
 from warpbook_profiler.verdict.leading_cause import shares_by_kind
@@ -158,6 +159,7 @@ def _sections(profile: CellProfile) -> tuple[TableSection, ...]:
         None if metrics is None else tables.idle_places(metrics),
         None if metrics is None else tables.streams(metrics),
         tables.copies(profile.copies),
+        None if metrics is None else collectives(metrics),
         tables.memory(profile.memory),
         tables.memory_peaks(profile.memory_curves),
     )

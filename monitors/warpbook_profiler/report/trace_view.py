@@ -14,6 +14,7 @@ from warpbook_profiler.model.report_view import (
 )
 from warpbook_profiler.report import cpu_words as cpu_words
 from warpbook_profiler.report import figure_groups, tables
+from warpbook_profiler.report.collective_table import collectives
 from warpbook_profiler.report.profile_view import (
     cause_views,
     change_views,
@@ -89,5 +90,6 @@ def _sections(report: TraceReport) -> tuple[TableSection, ...]:
         tables.idle_places(metrics),
         tables.streams(metrics),
         tables.copies(report.copies),
+        collectives(metrics),
     )
     return sections_of(work, waits)

@@ -40,6 +40,7 @@ from warpbook_profiler.model.figures import (
     Metrics,
     StreamIdle,
 )
+from warpbook_profiler.verdict.collective_totals import collective_totals
 
 _COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
 #: a copy that is communication: from one GPU to another
@@ -126,6 +127,7 @@ def measure(
         flops=kernel_figures.flops,
         modelled_bytes=kernel_figures.modelled_bytes,
         modelled_share=kernel_figures.modelled_share,
+        collectives=like.collectives if like else collective_totals(trace.called[0]),
     )
 
 
