@@ -10,10 +10,12 @@ import numpy as np
 from warpbook_profiler.events.columns import NONE, Int32s, Operands, lists_of
 from warpbook_profiler.facts.flops import is_modelled
 
-#: scalars tell whether they add to what is there, or take statistics of a batch
+#: scalars tell whether they add to what is there, take statistics of a batch, along
+#: which axis they work, or what they write
 _FLAGGED = frozenset(
     "aten::index_put_ aten::_index_put_impl_ aten::native_batch_norm "
-    "aten::cudnn_batch_norm aten::miopen_batch_norm".split()
+    "aten::cudnn_batch_norm aten::miopen_batch_norm aten::sum aten::sort "
+    "aten::linalg_vector_norm aten::pow aten::scatter_".split()
 )
 #: torch's type of an argument whose sizes have an answer of their own
 _LIST = "TensorList"

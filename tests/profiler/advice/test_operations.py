@@ -331,6 +331,7 @@ SYSTEMS = (
     [
         "for i in range(40):\n    y[i] = torch.linalg.solve(A[i], b[i])\n",
         "y = torch.stack([torch.linalg.inv(one) for one in A])",
+        "y = []\nfor one in A:\n    y.append(torch.inverse(one))\n",
         None,
     ],
 )

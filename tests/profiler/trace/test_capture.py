@@ -1,5 +1,6 @@
 """The capture, with the real torch on the CPU."""
 
+import gc
 import threading
 from pathlib import Path
 from typing import Any
@@ -151,3 +152,20 @@ def test_a_saved_trace_is_read_as_the_recording_was(tmp_path: Path) -> None:
         read.names[at] for at in read.name.tolist()
     )
     assert run.start_ns <= read.start_ns.min()
+
+
+def test_full_collections_of_garbage_are_noted(tmp_path: Path) -> None:
+    before = list(gc.callbacks)
+    capture = Capture()
+    capture.start()
+    gc.collect(0)
+    for _ in range(2):
+        torch.ones(3)
+        gc.collect()
+    _, run = capture.stop()
+    assert gc.callbacks == before
+    assert len(run.collections) >= 2
+    assert all(begun_ns >= 0 and took_ns > 0 for begun_ns, took_ns in run.collections)
+    path = str(tmp_path / "trace.json")
+    capture.save(path)
+    assert read_chrome_trace(path)[1].collections == run.collections

@@ -46,6 +46,10 @@ _OF_LAYERS = frozenset(
     for name in "layer_norm rms_norm batch_norm group_norm conv1d conv2d conv3d "
     "embedding scaled_dot_product_attention".split()
 )
+#: what takes a matrix and not a row, beside torch.linalg's
+_FACTORS = frozenset(
+    f"aten::{name}" for name in "inverse det logdet cholesky svd qr pinverse".split()
+)
 #: `for row in x` calls it once before the loop, not further away
 _NEAR = 4
 
@@ -101,7 +105,7 @@ def _takes_rows(evidence: Evidence, repeat: Repeat, unbound: Int64s) -> bool:
     operators = evidence.operators
     names = {operators.name(at) for at in repeat.one.tolist()}
     factors = {name for name in names if "linalg_" in name} - {_NORM}
-    if names & _OF_LAYERS or factors:
+    if names & (_OF_LAYERS | _FACTORS) or factors:
         return False
     is_known = evidence.code.is_known
     if is_known and names == {_COPIES}:

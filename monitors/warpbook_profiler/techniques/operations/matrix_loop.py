@@ -13,7 +13,6 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.loops import RowLoop, row_loops
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
@@ -128,29 +127,47 @@ def _edited(code: CellCode) -> str:
     """Write the call with all matrices, where a loop or a list does nothing else."""
     for node in ast.walk(code.tree):
         edit = SourceEdit(code)
-        match node:
-            case ast.Call(
-                func=ast.Attribute(attr="stack"),
-                args=[ast.ListComp(elt=elt, generators=[made])],
-                keywords=[],
-            ):
-                call = _called(elt, made.target, made.iter, edit)
-                if call and not made.ifs and isinstance(made.iter, ast.Name):
-                    edit.replace(node, call)
-                    return edit.source()
-            case ast.For(
-                body=[ast.Assign(targets=[ast.Subscript() as kept], value=value)]
-            ):
-                if node not in code.tree.body or ValueFlow(code).loop(node):
-                    continue
-                end = _range_end(node.iter)
-                call = _called(value, node.target, node.iter, edit)
-                place = ast.unparse(node.target)
-                if call and end and ast.unparse(kept.slice) == place:
-                    name = edit.text(kept.value)
-                    lines = f"{name}[:{end}] = {call}\n{place} = {end} - 1"
-                    edit.replace(node, lines)
-                    return edit.source()
+        text = ""
+        if isinstance(node, ast.Call):
+            text = _of_list(node, edit)
+        elif isinstance(node, ast.For) and node in code.tree.body:
+            text = _of_loop(node, edit)
+        if text and isinstance(node, ast.Call | ast.For):
+            edit.replace(node, text)
+            return edit.source()
+    return ""
+
+
+def _of_list(node: ast.Call, edit: SourceEdit) -> str:
+    match node:
+        case ast.Call(
+            func=ast.Attribute(attr="stack"),
+            args=[ast.ListComp(elt=elt, generators=[made])],
+            keywords=[],
+        ) if isinstance(made.iter, ast.Name) and not made.ifs:
+            return _called(elt, made.target, made.iter, edit)
+    return ""
+
+
+def _of_loop(loop: ast.For, edit: SourceEdit) -> str:
+    place = ast.unparse(loop.target)
+    match loop.body:
+        case [
+            ast.Expr(
+                ast.Call(func=ast.Attribute(attr="append", value=kept), args=[one])
+            )
+        ] if isinstance(loop.iter, ast.Name):
+            call = _called(one, loop.target, loop.iter, edit)
+            lines = f"{edit.text(kept)}.extend({call}.unbind(0))"
+            return f"{lines}\n{place} = {loop.iter.id}[-1]" if call else ""
+        case [ast.Assign(targets=[ast.Subscript(value=kept, slice=index)], value=one)]:
+            call, end = (
+                _called(one, loop.target, loop.iter, edit),
+                _range_end(loop.iter),
+            )
+            if call and end and ast.unparse(index) == place:
+                lines = f"{edit.text(kept)}[:{end}] = {call}"
+                return f"{lines}\n{place} = {end} - 1"
     return ""
 
 
