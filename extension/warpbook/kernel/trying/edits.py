@@ -125,13 +125,14 @@ def try_edit(
             # the second tells how far unchanged runs differ
             after, again = second.first_run(held, _EDITED), before.look()
 
+            between, gone = _between(first.cell.tree), set[str]()
+
             def results() -> OutputDifference:
-                outputs, of_turns = after.look(), _of_turns(first.cell.tree)
-                left = {
-                    path: value
-                    for path, value in expected.items()
-                    if path in outputs or _root(path) not in of_turns
-                }
+                outputs, left = after.look(), dict(expected)
+                for path in expected.keys() - outputs.keys():
+                    if _root(path) in between:
+                        gone.add(_root(path))
+                        del left[path]
                 return compare(left, outputs, again, _rounding(changes))
 
             left_s = until_s - time.monotonic()
@@ -142,7 +143,8 @@ def try_edit(
         return refused(name, str(problem)), ()
     except PROBLEMS as problem:
         return refused(name, f"{_EDITED} {raised(problem)}."), ()
-    trial = trial_of(name, "", times, difference, promise, after.first_ns)
+    what = f"It no longer binds {', '.join(sorted(gone))}." if gone else ""
+    trial = trial_of(name, what, times, difference, promise, after.first_ns)
     return trial, tuple(times.changed_ns)
 
 
@@ -182,11 +184,20 @@ def _root(path: str) -> str:
     return path if path == LAST_VALUE else path.partition("[")[0].partition(".")[0]
 
 
-def _of_turns(tree: ast.AST) -> set[str]:
-    """Give the names that only turns of a loop bind: without it they are gone."""
+def _between(tree: ast.AST) -> set[str]:
+    """Give the names that lead to the cell's results: it reads them itself.
+
+    Those that only turns of a loop bind are gone without the loop.
+    """
     loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS)]
     inside = {name for loop in loops for name in bound_names(loop)}
-    return inside - set(_bound_outside(tree))
+    read = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    outside = set(_bound_outside(tree))
+    return (inside - outside) | (outside & read)
 
 
 def _bound_outside(node: ast.AST) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What an edited cell needs to run once, apart from the cell.
 
-A function that is compiled where the cell defines it is another one in each run, and is
-compiled anew each time that a person executes the cell.
+A module that an edit compiles or folds would be made anew each time that a person
+executes the cell, which takes longer than many a cell.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.source_edit import bound_names, names_in
 
-#: the last name of what gives a compiled function or module
+#: the last name of what gives a compiled or folded module
 _COMPILERS = ("compile", "jit", "fuse")
 
 
@@ -30,7 +30,7 @@ class Sources(NamedTuple):
 
 
 def divided(code: str, original: str) -> Sources:
-    """Take out of an edited source what it compiles.
+    """Take out of an edited source what it makes of the person's modules.
 
     Args:
         code: of the edited cell.
@@ -41,16 +41,17 @@ def divided(code: str, original: str) -> Sources:
     compiled = [one for one in tree.body if _compiles(one, known, bound)]
     if not compiled:
         return Sources("", code)
+    imported = {ast.dump(one) for one in before.body if isinstance(one, ast.Import)}
     imports = [
         one
         for one in tree.body
-        if isinstance(one, ast.Import) and not bound_names(one) & known
+        if isinstance(one, ast.Import) and ast.dump(one) not in imported
     ]
     lines = code.splitlines(keepends=True)
     taken = {
         number
         for one in (*imports, *compiled)
-        for number in range(_first_line(one), (one.end_lineno or one.lineno) + 1)
+        for number in range(one.lineno, (one.end_lineno or one.lineno) + 1)
     }
     shared = {one.lineno for one in tree.body if one not in (*imports, *compiled)}
     if taken & shared:
@@ -62,19 +63,10 @@ def divided(code: str, original: str) -> Sources:
 
 def _compiles(statement: ast.stmt, known: set[str], bound: set[str]) -> bool:
     match statement:
-        case ast.FunctionDef(name=name, decorator_list=[decorator]):
-            return name not in known and _is_compiler(decorator)
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
-            reads = names_in(call)
-            return name not in known and _is_compiler(call) and not reads & bound
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(func=ast.Attribute(attr=function)) as call,
+        ):
+            is_new = name not in known and not names_in(call) & bound
+            return is_new and function in _COMPILERS
     return False
-
-
-def _is_compiler(node: ast.expr) -> bool:
-    function = node.func if isinstance(node, ast.Call) else node
-    return isinstance(function, ast.Attribute) and function.attr in _COMPILERS
-
-
-def _first_line(statement: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min((node.lineno for node in decorators), default=statement.lineno)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import warnings
@@ -91,6 +92,11 @@ def _settings() -> Iterator[_Setting]:
         yield from map(_gpu_stream, used_devices())
         # to set a stream sets its GPU, too
         yield _Setting("current GPU", torch.cuda.current_device, torch.cuda.set_device)
+    yield _Setting(
+        "garbage collector",
+        gc.isenabled,
+        lambda is_on: gc.enable() if is_on else gc.disable(),
+    )
     yield _Setting("environment", lambda: dict(os.environ), _set_environment)
     yield _Setting("working directory", os.getcwd, os.chdir)
     yield _Setting("warnings", lambda: list(warnings.filters), _set_warnings)
