@@ -76,10 +76,8 @@ def test_norms_that_fold_into_convolutions(tmp_path: Path) -> None:
     assert "folded = torch.fx.experimental.optimization.fuse(net)\n" in change.code
     assert "    y = folded(x)\n" in change.code
     nothing_of(fold_bn, normed(trains="True"), tmp_path)
-    # the bias that the convolution gets then is a pass, too
-    bare = change_of(fold_bn, "fold-bn", normed(bias=False), tmp_path)
-    assert bare.time_ns is not None
-    assert bare.time_ns > normed(has_norms=False, bias=False).window_ns + 100_000
+    # the bias that the convolution gets then is a slower pass than such a norm
+    nothing_of(fold_bn, normed(bias=False), tmp_path)
 
 
 def clips(

@@ -276,8 +276,14 @@ def _fits(
 
 
 def _matrices(dims: tuple[tuple[int, ...], ...]) -> list[int]:
-    """Give the positions of the two that are multiplied, the last two."""
-    return [at for at, sizes in enumerate(dims) if len(sizes) >= 2][-2:]
+    """Give the positions of the two that are multiplied."""
+    large = [at for at, sizes in enumerate(dims) if len(sizes) >= 2]
+    if len(large) == 3:
+        a, b, out = (dims[at] for at in large)
+        if a[-1] == b[-2] and out[-2:] == (a[-2], b[-1]):
+            # it was told where to put the result; else what it adds to comes first
+            return large[:2]
+    return large[-2:]
 
 
 TECHNIQUE = Technique(

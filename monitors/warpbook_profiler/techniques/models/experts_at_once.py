@@ -121,6 +121,8 @@ def _product(evidence: Evidence, products: list[int]) -> Span | None:
 def _layers(operators: Operators) -> Iterator[list[_Turn]]:
     """Give the turns of loops over experts: who chooses tokens, and then multiplies."""
     chooses = operators.outer_of(np.flatnonzero(operators.named(_CHOOSES)))
+    if len(chooses) < _LEAST_EXPERTS:
+        return
     products = np.flatnonzero(operators.named(*_PRODUCTS))[:_MOST_PRODUCTS]
     marks = np.union1d(chooses, products)
     is_product = np.isin(marks, products)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,12 +12,13 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE
+from warpbook_profiler.events.columns import NONE, Int64s, rows_by
 from warpbook_profiler.facts.traffic import ITEM_BYTES
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
@@ -38,6 +40,9 @@ _MEAN, _TRAINS = 3, 5
 _MOST_NORMS = 5_000
 #: of the host's time of a norm, what an addition of a bias saves
 _SIMPLER = 0.6
+#: of a pass over memory, the addition of a bias to each channel: 0.31 to 0.35 of the
+#: rate were measured on an H200
+_OF_BIAS = (1.8, 2.6, 3.2)
 
 
 class _Pair(NamedTuple):
@@ -55,24 +60,30 @@ def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
     pairs = [] if is_trained else list(_pairs(operators))
     if not pairs or chip is None:
         return
-    ways, time_ns, without_bias, table = Ways(evidence), 0, 0, operators.table
+    ways, time_ns, table = Ways(evidence), 0, operators.table
+    gone, added, dropped = list[int](), list[int](), list[Int64s]()
+    left: defaultdict[int, list[int]] = defaultdict(list)
     for pair in pairs:
         events = operators.launched_from(pair.norm, pair.norm)
         time_ns += evidence.time_ns(events)
         if pair.has_bias or not len(events):
-            ways.drop_operators(np.array([pair.norm]))
+            gone.append(pair.norm)
             continue
         # the shift becomes the bias, which torch adds in a kernel of its own
-        without_bias += 1
-        longest = events[[int(np.argmax(evidence.gpu.duration_ns[events]))]]
-        ways.drop(np.setdiff1d(events, longest))
-        called = operators.operands(pair.norm)
+        longest = events[np.argmax(evidence.gpu.duration_ns[events])]
+        left[int(table.operand[pair.norm])].append(int(longest))
+        dropped.append(np.setdiff1d(events, longest))
+        added.append(pair.norm)
+    ways.drop_operators(np.array(gone, np.int64))
+    if added:
+        ways.drop(np.concatenate(dropped))
+        _add_instead(operators, ways, np.array(added))
+    for kind, kernels in left.items():
+        called = table.operands[kind]
         moved = 2 * math.prod(called.dims[0]) * ITEM_BYTES.get(called.dtypes[0], 4)
-        outer = operators.outer_of(np.array([pair.norm]))
-        begin_ns, took_ns = table.start_ns[outer], table.duration_ns[outer]
-        end_ns = begin_ns + (_SIMPLER * took_ns).astype(np.int64)
-        ways.drop_host(int(table.track[pair.norm]), begin_ns, end_ns)
-        ways.resize(longest, chip.pass_over(moved).at_most(evidence.time_ns(longest)))
+        span = chip.pass_over(moved).times(len(kernels))
+        spans = (one * ratio for one, ratio in zip(span, _OF_BIAS, strict=True))
+        ways.resize(np.array(kernels), Span(*spans))
     norms = "one batch norm" if len(pairs) == 1 else f"{len(pairs):,} batch norms"
     yield Proposal(
         name="fold-bn",
@@ -88,12 +99,22 @@ def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         reason=(
             "A convolution without a bias gets one, which is a pass of its own."
-            if without_bias
+            if added
             else ""
         ),
         operator="aten::batch_norm",
         code=_folded(evidence.code),
     )
+
+
+def _add_instead(operators: Operators, ways: Ways, norms: Int64s) -> None:
+    """Have the host do less for these norms: it adds a bias."""
+    table = operators.table
+    outer = operators.outer_of(norms)
+    for rows in rows_by(table.track[outer]):
+        begin_ns, took_ns = table.start_ns[outer[rows]], table.duration_ns[outer[rows]]
+        end_ns = begin_ns + (_SIMPLER * took_ns).astype(np.int64)
+        ways.drop_host(int(table.track[outer[rows[0]]]), begin_ns, end_ns)
 
 
 def _pairs(operators: Operators) -> Iterator[_Pair]:

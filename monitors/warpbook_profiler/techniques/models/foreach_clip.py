@@ -79,7 +79,8 @@ def _loops(operators: Operators) -> Iterator[Int64s]:
     is_norm = operators.named(*_NORMS)
     is_scale = operators.named(*_SCALES) & operators.outermost
     chosen = launching[(is_norm | is_scale)[launching]][:_MOST_CALLS]
-    chosen = chosen[[bool(_first(operators, one)) for one in chosen.tolist()]]
+    is_large = [bool(one.dims and one.dims[0]) for one in table.operands]
+    chosen = chosen[np.array([*is_large, False])[table.operand[chosen]]]
     cuts = is_norm[chosen[1:]] != is_norm[chosen[:-1]]
     cuts |= table.track[chosen[1:]] != table.track[chosen[:-1]]
     for loop in np.split(chosen, np.flatnonzero(cuts) + 1):

@@ -22,7 +22,7 @@ from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _BACKWARD = "autograd::engine::evaluate_function"
 #: what may be between a copy and the attention
-_BEFORE = 40
+_BEFORE = 8
 
 
 class _Widened(NamedTuple):
@@ -80,6 +80,10 @@ def _attended(evidence: Evidence, one: _Widened, events: Int64s) -> Span:
     took_ns = float(evidence.time_ns(events))
     if evidence.chip is None:
         return Span(took_ns, took_ns, took_ns)
+    if one.attention.query[2] == 1:
+        # one token's queries of a group are then rows of one product
+        least_ns = evidence.chip.least_ns(2 * one.attention.key_bytes / one.times)
+        return Span(min(least_ns, took_ns), took_ns / one.times, took_ns)
     # what it takes beside reading them stays
     read_ns = min(evidence.chip.least_ns(2 * one.attention.key_bytes), took_ns)
     less_ns = took_ns - read_ns * (1 - 1 / one.times)
@@ -88,10 +92,13 @@ def _attended(evidence: Evidence, one: _Widened, events: Int64s) -> Span:
 
 def _widened(operators: Operators) -> Iterator[_Widened]:
     table, launching, done = operators.table, operators.launching, NONE
-    for attention in fused_attentions(operators):
-        place = int(np.searchsorted(launching, attention.position))
+    of_groups = [any(len(dims) == 5 for dims in one.dims) for one in table.operands]
+    grouped = launching[operators.named("aten::copy_")[launching]]
+    grouped = grouped[np.array([*of_groups, False])[table.operand[grouped]]]
+    for attention in fused_attentions(operators) if len(grouped) else ():
+        place = int(np.searchsorted(grouped, attention.position))
         copies, times = [], 0
-        for copy in launching[max(place - _BEFORE, 0) : place].tolist():
+        for copy in grouped[max(place - _BEFORE, 0) : place].tolist():
             is_near = (
                 copy > done and table.track[copy] == table.track[attention.position]
             )
@@ -107,7 +114,7 @@ def _widened(operators: Operators) -> Iterator[_Widened]:
 def _times(operators: Operators, copy: int, key: tuple[int, ...]) -> int:
     """Give how many heads a copy makes of each; 0 for what makes no such keys."""
     dims = operators.operands(copy).dims[:1]
-    if operators.name(copy) != "aten::copy_" or not dims or len(dims[0]) != 5:
+    if not dims or len(dims[0]) != 5:
         return 0
     batch, heads, times, length, size = dims[0]
     if (batch, heads * times, length, size) == key:

@@ -61,6 +61,8 @@ def _is_taken(operators: Operators, mean: int) -> bool:
     average = (batch, rows, columns)
     takes = [average in called.dims for called in table.operands]
     chosen = np.array([*takes, False])[table.operand]
+    # a sum becomes an average in place
+    chosen &= ~operators.named("aten::div_")
     return bool((chosen & (table.start_ns > table.end_ns[mean])).any())
 
 

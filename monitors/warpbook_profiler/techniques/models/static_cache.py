@@ -81,6 +81,8 @@ def grows_for_attention(operators: Operators) -> bool:
 def _reads(operators: Operators) -> Iterator[list[_Read]]:
     """Give the calls that read joined keys, by all sizes but the tokens' number."""
     is_cat, table = operators.named(_CAT), operators.table
+    if np.count_nonzero(is_cat) < _LEAST_TOKENS:
+        return
     sizes = {
         one.position: (one.query[2], one.key[2], (*one.key[:2], one.key[3]))
         for one in fused_attentions(operators)

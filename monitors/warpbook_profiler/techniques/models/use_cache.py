@@ -87,11 +87,11 @@ def use_cache(evidence: Evidence) -> Iterator[Proposal]:
 
 def _tokens(operators: Operators) -> list[_Token]:
     """Give the passes over a text that grows by what the one before it chose."""
-    found = _lengths(operators)
+    is_choice, is_cat = operators.named(*_CHOICES), operators.named(_CAT)
+    found = _lengths(operators) if is_choice.any() and is_cat.any() else []
     if not found:
         return []
     tokens = [_Token(found[0][1], 0)]
-    is_choice, is_cat = operators.named(*_CHOICES), operators.named(_CAT)
     for (before, length), (position, longer) in pairwise(found):
         if longer == length:
             continue
