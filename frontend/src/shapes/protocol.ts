@@ -894,6 +894,7 @@ export interface KernelRow {
   readonly calls: number;
   readonly time_ns: number;
   readonly share_ratio: number;
+  readonly lines: string;
 }
 
 /**

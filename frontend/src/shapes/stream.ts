@@ -245,6 +245,9 @@ export const isKernelRow: Shape<types.KernelRow> = check.record<types.KernelRow>
   calls: check.whole,
   time_ns: check.whole,
   share_ratio: check.number,
+  lines: check.text,
+}, {
+  lines: "",
 });
 
 export const isLane: Shape<types.Lane> = check.record<types.Lane>({

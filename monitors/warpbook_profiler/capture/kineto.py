@@ -18,6 +18,7 @@ from torch.autograd.profiler import profile, record_function
 from warpbook_profiler.capture import torch_gpus
 from warpbook_profiler.capture.cupti import let_go
 from warpbook_profiler.capture.garbage import GarbageClock
+from warpbook_profiler.capture.inductor import kernel_lines
 from warpbook_profiler.capture.kineto_events import read_events
 from warpbook_profiler.events.allocations import Allocations, read_allocations
 from warpbook_profiler.events.columns import ON_GPU, Columns
@@ -213,6 +214,7 @@ class Capture:
             allocations=allocations,
             cpu=cpu,
             collections=collections,
+            kernel_lines=kernel_lines(),
         )
 
     def discard(self) -> None:

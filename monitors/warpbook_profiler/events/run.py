@@ -66,6 +66,8 @@ class Run:
     gpus: tuple[GpuLimits, ...] = ()
     #: the code had CUDA set up, so its trace must hold at least one CUDA call
     cuda_used: bool = False
+    #: of kernels of `torch.compile`, the lines of Python that they came from
+    kernel_lines: Mapping[str, str] = field(default_factory=dict)
     peak_allocated_bytes: int | None = None
     peak_reserved_bytes: int | None = None
     #: left out, because their times make no sense

@@ -25,6 +25,9 @@ class KernelRow(Struct, frozen=True):
     time_ns: int
     #: of the summed kernel time of the cell
     share_ratio: float
+    #: of Python, that `torch.compile` made it of, "train.py:12, 14"; empty where that
+    #: is not known
+    lines: str = ""
 
 
 class CopyRow(Struct, frozen=True):

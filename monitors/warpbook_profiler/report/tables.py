@@ -83,7 +83,7 @@ def kernels(rows: Sequence[KernelRow]) -> ReportTable:
         ("Calls", "Time", "Share"),
         tuple(
             (
-                cells.words(row.name),
+                cells.words(row.name + (f" ({row.lines})" if row.lines else "")),
                 cells.count(row.calls),
                 cells.time_ns(row.time_ns, longest_ns),
                 cells.ratio(row.share_ratio),

@@ -113,7 +113,7 @@ def profile(trace: Trace) -> CellProfile:
         synchronization_ns=None if blind else _total_ns(calls.api, calls.waits),
         peak_allocated_bytes=run.peak_allocated_bytes,
         peak_reserved_bytes=run.peak_reserved_bytes,
-        kernels=_kernel_rows(trace.kernels),
+        kernels=_kernel_rows(trace.kernels, run),
         copies=_copy_rows(copies),
         operators=operators,
         names=names,
@@ -201,7 +201,7 @@ def _groups(events: Columns, time_ns: Int64s) -> list[_Group]:
     ]
 
 
-def _kernel_rows(kernels: Columns) -> tuple[KernelRow, ...]:
+def _kernel_rows(kernels: Columns, run: Run) -> tuple[KernelRow, ...]:
     total_ns = int(kernels.duration_ns.sum())
     return tuple(
         KernelRow(
@@ -209,6 +209,7 @@ def _kernel_rows(kernels: Columns) -> tuple[KernelRow, ...]:
             group.calls,
             group.time_ns,
             group.time_ns / total_ns if total_ns else 0.0,
+            run.kernel_lines.get(group.name, ""),
         )
         for group in _groups(kernels, kernels.duration_ns)
     )
