@@ -148,3 +148,18 @@ def _trains_or_ends(loop: ast.For) -> bool:
         )
         for part in ast.walk(loop)
     )
+
+
+def range_end(node: ast.expr) -> str:
+    """Return the end of `range(n)`; "" for any other."""
+    match node:
+        case ast.Call(
+            func=ast.Name(id="range"), args=[ast.Name() | ast.Constant() as end]
+        ):
+            return ast.unparse(end)
+        case ast.Call(
+            func=ast.Name(id="range"),
+            args=[ast.Call(func=ast.Name(id="len"), args=[ast.Name()]) as end],
+        ):
+            return ast.unparse(end)
+    return ""

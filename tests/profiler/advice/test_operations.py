@@ -274,6 +274,7 @@ BEST = (
     [
         (SUMS.format(step="acc = acc + x[i]"), "add", True),
         (SUMS.format(step="acc = x[i] + acc"), "add", True),
+        (SUMS.format(step="acc += x[i]"), "add", True),
         (SUMS.format(step="acc = acc * x[i]").replace("zeros", "ones"), "mul", True),
         (BEST.format(step="torch.maximum(top, x[:, i])"), "maximum", False),
         (BEST.format(step="top.minimum(x[:, i])"), "minimum", False),
@@ -293,6 +294,17 @@ def test_a_running_result_is_a_scan(
     size = "64, 8" if copies else "8, 64"
     setup = f"x = torch.randn({size}); out = torch.empty(64, 8)"
     assert agrees(change, source, setup, "out", "acc" if copies else "top", "i")
+
+
+def test_a_list_that_is_only_joined_is_not_made(tmp_path: Path) -> None:
+    source = (
+        "acc = torch.zeros(8)\nout = []\nfor row in x:\n    acc = acc + row\n"
+        "    out.append(acc)\nout = torch.stack(out)\n"
+    )
+    cell = turns(source, "aten::add", copies=False)
+    change = changes_of(scan, cell.evidence(tmp_path))["scan"]
+    assert "extend" not in change.code and "stack" not in change.code
+    assert agrees(change, source, "x = torch.randn(64, 8)", "out", "acc", "row")
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,14 @@ def test_lists_that_are_there_before_the_loop(tmp_path: Path, source: str) -> No
     assert "tensor-once" in changes_of(lists, becomes(source).evidence(tmp_path))
 
 
+def test_lists_by_their_index_become_one_tensor(tmp_path: Path) -> None:
+    source = "for i in range(60):\n    out.append(torch.tensor(rows[i], device=dev))\n"
+    change = changes_of(lists, becomes(source).evidence(tmp_path))["tensor-once"]
+    assert "tensors = torch.tensor(rows[:60], device=dev)" in change.code
+    setup = "rows = [[i, 2 * i] for i in range(60)]; out = []"
+    assert agrees(change, source, setup, "out")
+
+
 def test_lists_of_several_lengths_have_no_edit(tmp_path: Path) -> None:
     cell = becomes(ROWS, size_bytes=4_096)
     assert changes_of(lists, cell.evidence(tmp_path))["tensor-once"].code == ""

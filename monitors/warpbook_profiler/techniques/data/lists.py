@@ -10,6 +10,7 @@ import numpy as np
 from warpbook_monitors.units import duration_ns, size
 from warpbook_profiler.advice.cell_code import stored_names
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.loops import range_end
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.value_flow import ValueFlow
@@ -127,20 +128,6 @@ def _has(loop: ast.AST) -> bool:
     return hasattr(loop, "target")
 
 
-def _row_of(flow: ValueFlow, call: ast.Call) -> ast.For | None:
-    """Return the loop that hands a list to this call as it is."""
-    loop = flow.loop(call)
-    (given, *_) = call.args
-    is_row = (
-        isinstance(loop, ast.For)
-        and isinstance(loop.target, ast.Name)
-        and isinstance(given, ast.Name)
-        and given.id == loop.target.id
-        and flow.is_set_once(given.id)
-    )
-    return loop if is_row and isinstance(loop, ast.For) else None
-
-
 def _edited(
     evidence: Evidence, flow: ValueFlow, made: list[ast.Call], copies: Int64s
 ) -> str:
@@ -149,8 +136,8 @@ def _edited(
     if len(made) != 1 or (sizes != sizes[0]).any():
         return ""
     (call,) = made
-    loop, edit = _row_of(flow, call), SourceEdit(evidence.code)
-    if loop is None or _leaves(loop) or not isinstance(loop.iter, ast.Name):
+    edit, loop = SourceEdit(evidence.code), flow.loop(call)
+    if not isinstance(loop, ast.For) or _leaves(loop):
         return ""
     whole: ast.expr = call
     above = flow.parent(call)
@@ -162,14 +149,24 @@ def _edited(
     inside = {part for part in ast.walk(whole) if isinstance(part, ast.Name)}
     (given, *_) = call.args
     # what else it takes must be there before the loop
-    others = {part.id for part in inside} - {ast.unparse(given)}
+    others = {part.id for part in inside} - stored_names(loop.target)
     if statement is None or others & stored_names(loop):
         return ""
-    rows, tensors, row = (edit.free_name(name) for name in ("rows", "tensors", "row"))
+    tensors, target = edit.free_name("tensors"), ast.unparse(loop.target)
+    if isinstance(given, ast.Subscript) and ast.unparse(given.slice) == target:
+        end = range_end(loop.iter)
+        rows, row = f"{edit.text(given.value)}[:{end}]", f"{tensors}[{target}]"
+        if not end:
+            return ""
+    elif ast.unparse(given) == target and isinstance(loop.iter, ast.Name):
+        rows, row = edit.free_name("rows"), edit.free_name("row")
+        edit.before(loop, f"{rows} = list({edit.text(loop.iter)})")
+        edit.replace(loop.target, f"{target}, {row}")
+        edit.replace(loop.iter, f"zip({rows}, {tensors})")
+    else:
+        return ""
     text = edit.text(whole).replace(edit.text(call), _called(edit, call, rows), 1)
-    edit.before(loop, f"{rows} = list({edit.text(loop.iter)})\n{tensors} = {text}")
-    edit.replace(loop.target, f"{edit.text(loop.target)}, {row}")
-    edit.replace(loop.iter, f"zip({rows}, {tensors})")
+    edit.before(loop, f"{tensors} = {text}")
     edit.replace(whole, row)
     return edit.source()
 

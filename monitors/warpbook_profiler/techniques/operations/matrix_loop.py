@@ -10,7 +10,7 @@ import numpy as np
 from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.loops import RowLoop, row_loops
+from warpbook_profiler.advice.loops import RowLoop, range_end, row_loops
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
@@ -163,7 +163,7 @@ def _of_loop(loop: ast.For, edit: SourceEdit) -> str:
         case [ast.Assign(targets=[ast.Subscript(value=kept, slice=index)], value=one)]:
             call, end = (
                 _called(one, loop.target, loop.iter, edit),
-                _range_end(loop.iter),
+                range_end(loop.iter),
             )
             if call and end and ast.unparse(index) == place:
                 lines = f"{edit.text(kept)}[:{end}] = {call}"
@@ -179,7 +179,7 @@ def _called(
         return ""
     if node.func.attr not in _NAMES or not isinstance(target, ast.Name):
         return ""
-    end, arguments = _range_end(source), list[str]()
+    end, arguments = range_end(source), list[str]()
     for argument in node.args:
         if isinstance(argument, ast.Name) and argument.id == target.id and not end:
             arguments.append(edit.text(source))
@@ -197,15 +197,6 @@ def _called(
         return ""
     given = [*arguments, *(ast.unparse(one) for one in node.keywords)]
     return f"{edit.text(node.func)}({', '.join(given)})"
-
-
-def _range_end(node: ast.expr) -> str:
-    match node:
-        case ast.Call(
-            func=ast.Name(id="range"), args=[ast.Name() | ast.Constant() as end]
-        ):
-            return ast.unparse(end)
-    return ""
 
 
 TECHNIQUE = Technique(

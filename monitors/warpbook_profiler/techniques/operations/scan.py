@@ -9,13 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import CellCode, written
+from warpbook_profiler.advice.cell_code import CellCode, stored_names, written
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
 from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes
@@ -244,6 +243,11 @@ def _edited(code: CellCode, loop: _Loop) -> str:
         return ""
     if not isinstance(rows, ast.Name) or not isinstance(target, ast.Name):
         return ""
+    begun = _set_before(code, loop, loop.carried)
+    is_own = isinstance(begun, ast.Call | ast.Constant)
+    if isinstance(loop.node.body[-2], ast.AugAssign) and not is_own:
+        # it changes a tensor that may have another name
+        return ""
     start, end = limits
     carried, whole = loop.carried, edit.free_name(f"{loop.carried}_all")
     cut = f"{start or ''}:{end}" if start or end else ""
@@ -262,10 +266,12 @@ def _edited(code: CellCode, loop: _Loop) -> str:
     lines = [f"{whole} = {joined}"]
     if loop.is_list:
         kept = edit.text(loop.kept)
-        lines += [f"{kept}.extend({whole}.unbind({loop.axis}))"]
-        begun = f"{kept}[0].unsqueeze({loop.axis})"
-        joined = f"{edit.torch}.cat([{begun}, {whole}], {loop.axis})"
-        for stack in _stacks_of(code, loop, start):
+        stacks, is_gone = _stacks_of(code, loop, start)
+        if not is_gone:
+            lines += [f"{kept}.extend({whole}.unbind({loop.axis}))"]
+        top = f"{kept}[0].unsqueeze({loop.axis})"
+        joined = f"{edit.torch}.cat([{top}, {whole}], {loop.axis})"
+        for stack in stacks:
             edit.replace(stack, joined if start else whole)
     elif isinstance(loop.kept, ast.Subscript):
         parts = loop.kept.slice
@@ -282,19 +288,36 @@ def _edited(code: CellCode, loop: _Loop) -> str:
     return edit.source()
 
 
-def _stacks_of(code: CellCode, loop: _Loop, start: int) -> list[ast.expr]:
-    """Return the calls that join a list of all rows, and of no others."""
-    flow = ValueFlow(code)
-    begun = flow.value(loop.kept)
-    if not isinstance(begun, ast.List) or len(begun.elts) != start:
-        return []
-    return [
-        call.node
-        for call in code.calls("stack", in_loop=False)
-        if call.node.args
-        and ast.unparse(call.node.args[0]) == ast.unparse(loop.kept)
-        and _dim(call.node) == str(loop.axis)
+def _set_before(code: CellCode, loop: _Loop, name: str) -> ast.expr | None:
+    """Return what a name was set to last before the loop."""
+    body = code.tree.body
+    values = [
+        one.value
+        for one in body[: body.index(loop.node)]
+        if isinstance(one, ast.Assign)
+        and [ast.unparse(target) for target in one.targets] == [name]
     ]
+    return values[-1] if values else None
+
+
+def _stacks_of(code: CellCode, loop: _Loop, start: int) -> tuple[list[ast.expr], bool]:
+    """Return the calls that join a list of all rows, and whether no others read it."""
+    body, kept = code.tree.body, ast.unparse(loop.kept)
+    begun = _set_before(code, loop, kept)
+    if not isinstance(begun, ast.List) or len(begun.elts) != start:
+        return [], False
+    stacks, reads = list[ast.expr](), 0
+    for statement in body[body.index(loop.node) + 1 :]:
+        for part in ast.walk(statement):
+            reads += isinstance(part, ast.Name) and part.id == kept
+            if isinstance(part, ast.Call) and ast.unparse(part.func) == "torch.stack":
+                is_its = [ast.unparse(one) for one in part.args[:1]] == [kept]
+                if is_its and _dim(part) == str(loop.axis):
+                    stacks.append(part)
+        if kept in stored_names(statement):
+            # with the name that is set
+            return stacks, not start and reads == len(stacks) + 1
+    return stacks, False
 
 
 def _dim(call: ast.Call) -> str:
