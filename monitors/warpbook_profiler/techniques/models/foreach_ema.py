@@ -42,6 +42,8 @@ _AVERAGES = frozenset(
         "sub mul add_",
     )
 )
+#: one of these is in each
+_FIRST = ("aten::lerp_", "aten::lerp", "aten::mul_", "aten::mul", "aten::sub")
 #: passes over a tensor: the average is read and written, and the new value read
 _PASSES = 3
 _SAME = 1e-9
@@ -83,6 +85,9 @@ def foreach_ema(evidence: Evidence) -> Iterator[Proposal]:
 
 def _loops(operators: Operators) -> Iterator[tuple[Int64s, int]]:
     """Give the operators of loops over averages, and how many there are."""
+    is_first = operators.named(*_FIRST) & operators.outermost
+    if np.count_nonzero(is_first) < _LEAST_TENSORS:
+        return
     launches = np.zeros(len(operators.table), np.bool_)
     launches[operators.outer_of(operators.launching)] = True
     for repeat in repeats(operators, _LEAST_TENSORS):
