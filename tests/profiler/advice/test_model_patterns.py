@@ -210,8 +210,8 @@ def test_heads_that_are_copied_for_queries(tmp_path: Path) -> None:
     nothing_of(gqa, widens(GQA, (4, 8, 4, 64, 128), 100_000), tmp_path)
 
 
-def decodes(has_cats: bool, grows: bool, took: int) -> Cell:
-    cell = Cell(None)
+def decodes(has_cats: bool, grows: bool, took: int, source: str | None = None) -> Cell:
+    cell = Cell(source)
     for token in range(20):
         for _ in range(2):
             cell.call("aten::mm", 4_000)
@@ -232,6 +232,29 @@ def test_a_cache_that_is_joined_for_each_token(tmp_path: Path) -> None:
     assert holds(change, decodes(has_cats=False, grows=True, took=0))
     nothing_of(static_cache, decodes(True, grows=True, took=2_500), tmp_path)
     nothing_of(static_cache, decodes(True, grows=False, took=80_000), tmp_path)
+
+
+DECODING = (
+    "k, q = k0, q0\n"
+    "for token in range(20):\n"
+    "    k = torch.cat([k, 2 * q], dim=-2); n = k.shape[2]\n"
+    "    q = torch.softmax(q @ k.mT, -1) @ k\n"
+)
+
+
+def test_a_cache_that_is_allocated_once_holds_the_same(tmp_path: Path) -> None:
+    cell = decodes(has_cats=True, grows=True, took=80_000, source=DECODING)
+    change = change_of(static_cache, "static-cache", cell, tmp_path)
+    assert "torch.cat" not in change.code
+    torch = pytest.importorskip("torch")
+    results = []
+    for source in (DECODING, change.code):
+        names = {"torch": torch, "k0": torch.arange(6.0).view(1, 1, 3, 2)}
+        names["q0"] = torch.ones(1, 1, 1, 2)
+        exec(source, names)
+        results.append(torch.cat([names["k"], names["q"]], dim=-2))
+        assert names["n"] == 23
+    assert torch.equal(*results)
 
 
 def writes(causal: str, chooses: bool, has_cache: bool = False) -> Cell:

@@ -20,7 +20,10 @@ from warpbook_profiler.advice.read_code import loop_around, uses
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
-from warpbook_profiler.techniques.models.static_cache import grows_for_attention
+from warpbook_profiler.techniques.models.static_cache import (
+    allocated,
+    grows_for_attention,
+)
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _CAT, _BACKWARD = "aten::cat", "autograd::engine::evaluate_function"
@@ -111,8 +114,14 @@ def _proposal(
         reason="" if is_read else "The loop that gathers the parts stays.",
         operator=_CAT,
         line=source.statement.lineno if source else evidence.line_at(begun_ns),
-        code="" if source is None or is_read else _joined(evidence.code, source),
+        code=_edited(evidence.code, source, is_read),
     )
+
+
+def _edited(code: CellCode, source: _Written | None, is_read: bool) -> str:
+    if source is None:
+        return ""
+    return allocated(code) if is_read else _joined(code, source)
 
 
 def _growths(evidence: Evidence) -> Iterator[_Growth]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,15 +16,27 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.techniques.gpu.attention import fused_attentions
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
-_CAT = "aten::cat"
+_CAT, _BACKWARD = "aten::cat", "autograd::engine::evaluate_function"
 #: of one token's query with all keys
 _PRODUCT = "aten::bmm"
 _LEAST_TOKENS = 8
 _MOST_CALLS = 50_000
+
+#: gives a tensor that holds another and has room for more
+_ALLOCATE = """\
+def {}(first, axis, more):
+    size = list(first.shape)
+    size[axis] += more
+    room = first.new_empty(size)
+    room.narrow(axis, 0, first.shape[axis]).copy_(first)
+    return room
+
+"""
 
 Dims = tuple[int, ...]
 
@@ -40,7 +53,9 @@ def static_cache(evidence: Evidence) -> Iterator[Proposal]:
     """Propose keys and values that are allocated once and written in place."""
     operators = evidence.operators
     grown = [reads for reads in _reads(operators) if _grows(reads)]
-    if not grown:
+    # writing in place is not for what a backward pass goes through
+    is_trained = any(name.startswith(_BACKWARD) for name in operators.table.names)
+    if not grown or is_trained:
         return
     ways, time_ns, calls = Ways(evidence), 0, 0
     for reads in grown:
@@ -69,7 +84,7 @@ def static_cache(evidence: Evidence) -> Iterator[Proposal]:
         reason="With sizes that stay, the steps could be one CUDA graph, too.",
         operator=_CAT,
         line=evidence.line_at(int(operators.table.start_ns[first])),
-        code=_generated(evidence.code),
+        code=_generated(evidence.code) or allocated(evidence.code),
     )
 
 
@@ -138,6 +153,68 @@ def _generated(code: CellCode) -> str:
         last = arguments[-1]
         edit.replace(last, f'{edit.text(last)}, cache_implementation="static"')
     return edit.source()
+
+
+def allocated(code: CellCode) -> str:
+    """Write the cell with what grows by joins allocated once, as large as it gets."""
+    edit, flow, is_changed = SourceEdit(code), ValueFlow(code), False
+    allocate = edit.free_name("allocated")
+    for call in code.calls("cat", "concat", in_loop=True):
+        statement, loop = flow.statement(call.node), flow.loop(call.node)
+        found = _joined(statement, call.node)
+        if found is None or statement is None or not isinstance(loop, ast.For):
+            continue
+        name, part, axis = found
+        turns = _turns(edit, loop)
+        if not turns or _times_set(loop, name) != 1:
+            continue
+        room, new = edit.free_name(f"{name}_room"), edit.free_name(f"{name}_part")
+        length, more = f"{name}.shape[{axis}]", f"{new}.shape[{axis}]"
+        edit.before(loop, f"{room} = None")
+        edit.before(
+            statement,
+            f"{new} = {edit.text(part)}\n"
+            f"{room} = {allocate}({name}, {axis}, {turns} * {more}) "
+            f"if {room} is None else {room}\n"
+            f"{room}.narrow({axis}, {length}, {more}).copy_({new})",
+        )
+        edit.replace(statement, f"{name} = {room}.narrow({axis}, 0, {length} + {more})")
+        is_changed = True
+    edit.at_start(_ALLOCATE.format(allocate))
+    return edit.source() if is_changed else ""
+
+
+def _joined(
+    statement: ast.stmt | None, call: ast.Call
+) -> tuple[str, ast.expr, str] | None:
+    """Read `x = torch.cat([x, part], axis)`."""
+    axes = [*call.args[1:], *(one.value for one in call.keywords)]
+    axis = ast.unparse(axes[0]) if len(axes) == 1 else "" if axes else "0"
+    match statement, call.args[:1]:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value),
+            [ast.List(elts=[ast.Name(id=first), part])]
+            | [ast.Tuple(elts=[ast.Name(id=first), part])],
+        ) if value is call and first == name and axis.lstrip("-").isdigit():
+            return name, part, axis
+    return None
+
+
+def _turns(edit: SourceEdit, loop: ast.For) -> str:
+    """Write how many turns a loop has at most; empty where nobody knows before it."""
+    match loop.iter:
+        case ast.Call(func=ast.Name(id="range")):
+            return f"len({edit.text(loop.iter)})"
+    return ""
+
+
+def _times_set(loop: ast.For, name: str) -> int:
+    return sum(
+        isinstance(node, ast.Name)
+        and node.id == name
+        and not isinstance(node.ctx, ast.Load)
+        for node in ast.walk(loop)
+    )
 
 
 TECHNIQUE = Technique(
