@@ -278,8 +278,10 @@ def _modelled(
 ) -> tuple[int | None, int | None, float | None]:
     """Add up the operators that put kernels on the GPU: FLOPs, bytes, their share."""
     operators = events.only(Category.OPERATOR)
+    # of a collective no more may be told than what it moves
+    has_shapes = np.array([*(bool(one.dims) for one in operators.operands), False])
     linked = operators.where(
-        (operators.operand != NONE)
+        has_shapes[operators.operand]
         & (operators.external != NONE)
         & np.isin(operators.external, kernels.external)
     )
