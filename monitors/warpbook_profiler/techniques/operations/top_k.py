@@ -93,6 +93,7 @@ def top_k(evidence: Evidence) -> Iterator[Proposal]:
             f"the first {source.taken if source else 'few'} are taken."
         ),
         ways=ways,
+        reason="Of equal elements it may take others.",
         operator=_SORT,
         line=first.line
         if first
