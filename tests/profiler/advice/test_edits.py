@@ -151,6 +151,12 @@ def test_calls_are_graphs_where_no_result_outlives_the_next(
             "",
         ),
         (
+            "results_read_back_in_a_loop",
+            "pinned-results",
+            "for x in xs:\n    outs.append(f(x).cpu())\n    show(outs[-1])",
+            "",
+        ),
+        (
             "boolean_masks",
             "keep-mask",
             "for x in xs:\n    s = x[x > 0].mean() * 2",

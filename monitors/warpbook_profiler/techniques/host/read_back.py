@@ -169,16 +169,23 @@ def _gathering(code: CellCode, read: Call) -> ast.stmt | None:
                 case ast.Assign(value=ast.ListComp(elt=value)) if value is whole:
                     return statement
                 case ast.For(body=body):
-                    if any(_appends(inner, whole) for inner in body):
+                    names = [_list_of(inner, whole) for inner in body]
+                    # what the loop has so far, nobody in it looks at
+                    if any(name and uses(statement, name) == 1 for name in names):
                         return statement
     return None
 
 
-def _appends(statement: ast.stmt, value: ast.expr) -> bool:
+def _list_of(statement: ast.stmt, value: ast.expr) -> str:
+    """Return the list that a statement appends a value to; empty for another one."""
     match statement:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append"), args=[one])):
-            return one is value
-    return False
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(attr="append", value=ast.Name(id=name)), args=[one]
+            )
+        ) if one is value:
+            return name
+    return ""
 
 
 def _without_waits(code: CellCode, read: Call | None) -> str:
@@ -233,22 +240,14 @@ def _copied_after(code: CellCode, read: Call | None) -> str:
     edit = SourceEdit(code)
     result = f"{edit.operand(function.value)}.detach().clone()"
     match statement:
-        case ast.Assign(targets=[ast.Name(id=name)]):
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp(elt=value)) if (
+            value is read.node
+        ):
             edit.replace(read.node, result)
         case ast.For(body=body):
-            appended = [
-                one.value.func.value.id
-                for one in body
-                if isinstance(one, ast.Expr)
-                and isinstance(one.value, ast.Call)
-                and isinstance(one.value.func, ast.Attribute)
-                and isinstance(one.value.func.value, ast.Name)
-                and read.node in one.value.args
-            ]
-            if len(appended) != 1 or begins(code, appended[0], statement) != []:
-                return ""
-            (name,) = appended
-            if uses(statement, name) != 1:
+            names = [_list_of(one, read.node) for one in body]
+            name = next(filter(None, names), "")
+            if not name or begins(code, name, statement) != []:
                 return ""
             edit.replace(read.node, result)
         case _:
