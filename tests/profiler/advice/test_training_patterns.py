@@ -1,0 +1,204 @@
+"""Rules for training and inference as a whole: what shows them, and their edits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.profiler.advice.program import Cell
+from tests.profiler.advice.test_model_patterns import (
+    change_of,
+    holds,
+    is_faster,
+    nothing_of,
+)
+from warpbook_profiler.techniques.models.checkpointing import checkpoint_off
+from warpbook_profiler.techniques.models.ddp_settings import ddp_settings
+from warpbook_profiler.techniques.models.foreach_clip import foreach_clip
+from warpbook_profiler.techniques.models.foreach_ema import foreach_ema
+from warpbook_profiler.techniques.models.inference import no_autograd
+
+
+def clips(
+    source: str | None, tensors: int, at_once: bool = False, is_large: bool = False
+) -> Cell:
+    cell, size = Cell(source), (12_288, 8_192) if is_large else (192, 192)
+    each = 95_000 if is_large else 2_000
+    norms = ["norms"] if at_once else range(tensors)
+    for _ in norms:
+        with cell.operator("aten::linalg_vector_norm", dims=(size,)):
+            cell.kernel(each)
+        cell.python(2_000)
+    cell.call("aten::stack", 3_000)
+    for _ in norms:
+        cell.call("aten::mul_", 2 * each, dims=(size, ()))
+        cell.python(2_000)
+    cell.wait()
+    return cell
+
+
+CLIP = (
+    "total = 0.0\n"
+    "for p in ps:\n"
+    "    if p.grad is not None:\n"
+    "        total += p.grad.norm().item() ** 2\n"
+    "for p in ps: p.grad.mul_(total)\n"
+    "torch.cuda.synchronize()\n"
+)
+
+
+def test_gradients_clipped_one_by_one(tmp_path: Path) -> None:
+    change = change_of(foreach_clip, "foreach-clip", clips(CLIP, 200), tmp_path)
+    assert is_faster(change, clips(None, 200, at_once=True))
+    assert change.code.splitlines()[1:3] == [
+        "for norm in torch.stack(torch._foreach_norm("
+        "[p.grad for p in ps if p.grad is not None])).tolist(): total += norm ** 2",
+        "torch._foreach_mul_([p.grad for p in ps], total)",
+    ]
+    nothing_of(foreach_clip, clips(CLIP, 8), tmp_path)
+    nothing_of(foreach_clip, clips(CLIP, 20, is_large=True), tmp_path)
+
+
+def averages(
+    source: str | None, names: tuple[str, ...], tensors: int, scans: bool = False
+) -> Cell:
+    cell, size = Cell(source), (160, 160)
+    for _ in range(tensors):
+        cell.views(*["aten::select"] * scans)
+        for name in names:
+            cell.call(name, 2_000, dims=(size, size) if "mul" not in name else (size,))
+        cell.python(3_000)
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("turn", "names"),
+    [
+        ("old.mul_(0.9).add_(new, alpha=0.1)", ("aten::mul_", "aten::add_")),
+        ("old.mul_(1 - r)\n    old.add_(r * new)", ("aten::mul_", "aten::add_")),
+        ("old.copy_(d * old + (1 - d) * new)", ("aten::mul_", "aten::add_")),
+        ("old.data.lerp_(new.data, 0.1)", ("aten::lerp_",)),
+    ],
+)
+def test_averages_moved_one_by_one(
+    tmp_path: Path, turn: str, names: tuple[str, ...]
+) -> None:
+    source = f"for old, new in zip(a, b):\n    {turn}\ntorch.cuda.synchronize()"
+    cell = averages(source, names, 100)
+    change = change_of(foreach_ema, "foreach-ema", cell, tmp_path)
+    assert is_faster(change, averages(None, ("aten::_foreach_lerp_",), 1))
+    data, weight = ".data" * ("data" in turn), "0.1"
+    weight = "r" if "r *" in turn else "1 - d" if "1 - d" in turn else weight
+    assert change.code == (
+        f"pairs = [(old{data}, new{data}) for old, new in zip(a, b)]\n"
+        "torch._foreach_lerp_([old_ for old_, new_ in pairs], "
+        f"[new_ for old_, new_ in pairs], {weight})\ntorch.cuda.synchronize()"
+    )
+
+
+def test_sums_are_no_averages(tmp_path: Path) -> None:
+    nothing_of(foreach_ema, averages(None, ("aten::add_",), 100), tmp_path)
+    nothing_of(foreach_ema, averages(None, ("aten::mul_", "aten::add_"), 9), tmp_path)
+    scan = averages(None, ("aten::mul_", "aten::add_"), 100, scans=True)
+    nothing_of(foreach_ema, scan, tmp_path)
+    # two factors that are not one together
+    source = "for x, y in zip(a, b):\n    x.mul_(0.9).add_(y, alpha=1)\nf()"
+    cell = averages(source, ("aten::mul_", "aten::add_"), 100)
+    assert not change_of(foreach_ema, "foreach-ema", cell, tmp_path).code
+
+
+def infers(source: str | None, is_recorded: bool, took: int) -> Cell:
+    cell = Cell(source)
+    for number in range(100):
+        sequence = number if is_recorded else None
+        with cell.operator("aten::linear", sequence=sequence):
+            cell.python(8_000)
+            cell.kernel(took)
+    cell.wait()
+    return cell
+
+
+def test_records_of_autograd_that_nothing_follows(tmp_path: Path) -> None:
+    source = "y = net(x)\ntorch.cuda.synchronize()"
+    change = change_of(
+        no_autograd, "no-autograd", infers(source, True, 3_000), tmp_path
+    )
+    assert change.low_ns is not None
+    assert change.code == (
+        "with torch.inference_mode():\n    y = net(x)\ntorch.cuda.synchronize()"
+    )
+    nothing_of(no_autograd, infers(source, False, 3_000), tmp_path)
+    nothing_of(no_autograd, infers(source, True, 90_000), tmp_path)
+    # what the cell ends with is shown, and goes back or not
+    for trains in ("net(x).backward()", "loss = net(x).mean()"):
+        nothing_of(no_autograd, infers(trains, True, 3_000), tmp_path)
+
+
+def reduces(has_search: bool, talks: int, source: str | None = None) -> Cell:
+    cell, gather = Cell(source), "evaluate_function: torch::autograd::AccumulateGrad"
+    for part in range(4):
+        with cell.operator(
+            "DistributedDataParallel.forward", category="user_annotation"
+        ):
+            for _ in range(10):
+                cell.call("aten::mm", 5_000)
+            if has_search:
+                name = "torch.distributed.ddp.reducer::search_unused_parameters"
+                with cell.operator(name):
+                    cell.python(300_000)
+        for _ in range(10):
+            with cell.operator(f"autograd::engine::{gather}", thread=77):
+                cell.call("aten::add_", 3_000)
+                if part >= 4 - talks:
+                    cell.call("torch::distributed::reducer::mul_out", 3_000)
+        if part >= 4 - talks:
+            with cell.operator("c10d::allreduce_", thread=77):
+                cell.kernel(200_000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")
+    with cell.operator("Optimizer.step#AdamW.step", category="user_annotation"):
+        cell.call("aten::_fused_adamw_", 20_000)
+    cell.wait()
+    return cell
+
+
+DDP = "for part in parts:\n    net(part).sum().backward()\nadam.step()"
+
+
+def test_ranks_that_talk_more_than_once_a_step(tmp_path: Path) -> None:
+    change = change_of(ddp_settings, "ddp-settings", reduces(True, 4, DDP), tmp_path)
+    assert holds(change, reduces(False, 1))
+    assert change.code.splitlines()[1:4] == [
+        "for at, part in enumerate(parts):",
+        "    with net.no_sync() if at + 1 < len(parts) else contextlib.nullcontext():",
+        "        net(part).sum().backward()",
+    ]
+    nothing_of(ddp_settings, reduces(False, 1), tmp_path)
+
+
+def trains(again: bool, took: int, source: str | None = None) -> Cell:
+    cell, rows = Cell(source), ((8192, 2048), (2048, 8192))
+    for number in range(6):
+        cell.call("aten::mm", took, dims=rows, sequence=number)
+    for number in range(6):
+        step = "autograd::engine::evaluate_function: MmBackward0"
+        with cell.operator(step, thread=77, sequence=number):
+            if again:
+                cell.call("aten::mm", took, dims=rows, sequence=10 + number)
+            for _ in range(2):
+                cell.call("aten::mm", 500_000, dims=((2048, 8192), (8192, 2048)))
+    cell.wait()
+    return cell
+
+
+def test_activations_that_are_computed_again(tmp_path: Path) -> None:
+    source = "for f in fs:\n    h = checkpoint(f, h, use_reentrant=False)\nh.backward()"
+    cell = trains(True, 500_000, source)
+    change = change_of(checkpoint_off, "checkpoint-off", cell, tmp_path)
+    assert holds(change, trains(False, 500_000))
+    assert "    h = f(h)\n" in change.code
+    nothing_of(checkpoint_off, trains(True, 10_000, source), tmp_path)
+    # no room for what would be kept
+    cell.memory_bytes = 64 << 20
+    nothing_of(checkpoint_off, cell, tmp_path)
+    nothing_of(checkpoint_off, trains(False, 500_000), tmp_path)
