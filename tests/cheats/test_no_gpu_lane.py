@@ -193,7 +193,7 @@ def test_a_rule_that_cant_be_followed_is_told(name: str, ended) -> None:
 def test_64_launches_of_a_million_blocks_end_in_time(ended) -> None:
     many = "// launch: add_relu<<<1000000, 64>>>(x, y, out, n)\n" * 63
     # not by the clock, which goes on for a compiler on a busy machine
-    result = ended(many + source(), Limits(processor_s=5))
+    result = ended(many + source(), Limits(processor_s=3))
     assert result.status == "failed" and "has run longer than" in words(result)
 
 
@@ -235,7 +235,7 @@ COMPILERS = {
 
 @pytest.mark.parametrize("name", COMPILERS)
 def test_what_no_compiler_should_meet_ends_with_a_reason(name: str, ended) -> None:
-    result = ended(COMPILERS[name], Limits(processor_s=5))
+    result = ended(COMPILERS[name], Limits(processor_s=3))
     assert result.status == "compile error"
     assert len(result.log) <= 20_000 and "root:" not in result.log
 
@@ -257,7 +257,7 @@ ASSEMBLY = {
 
 @pytest.mark.parametrize("name", ASSEMBLY)
 def test_assembly_that_is_not_known_is_told(name: str, ended) -> None:
-    result = ended(source(ASSEMBLY[name]), Limits(processor_s=5))
+    result = ended(source(ASSEMBLY[name]), Limits(processor_s=3))
     states = ("failed", "stopped", "timed out", "unsupported")
     assert result.status in states and result.right == 0
     assert "crashed" not in result.message

@@ -80,7 +80,7 @@ return me""",
     "a function": "return lambda: 1",
     "a module": "import math; return math",
     "an iterator without an end": "import itertools; return itertools.count()",
-    "a number of 10^6 digits": "return 10 ** 1_000_000",
+    "a number of 10^5 digits": "return 10 ** 100_000",
     "a megabyte": "return 'x' * (1 << 20)",
     "sys.exit(0)": "import sys; sys.exit(0)",
     "an exception that can't be told": """
