@@ -7,12 +7,12 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
 from tests.e2e.lab import Lab
 from tests.e2e.lab_page import TIMEOUT_MS, LabPage
-from tests.programs import program
+from tests.programs import free_port, program
 
 # of the package and not of the session: the loop that Playwright runs in this
 # thread would be in the way of other tests' loops
@@ -30,12 +30,15 @@ def jp_server_cleanup() -> None:
 
 
 @pytest.fixture(scope=ONCE)
-def browser() -> Iterator[Browser]:
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """A browser that keeps JupyterLab's scripts: to compile them takes seconds."""
     expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
+        profile = playwright.chromium.launch_persistent_context(
+            tmp_path_factory.mktemp("profile"),
             executable_path=program("chromium"),
             timeout=TIMEOUT_MS,
+            viewport={"width": 1500, "height": 1000},
             args=[
                 "--no-sandbox",
                 "--no-proxy-server",
@@ -46,14 +49,21 @@ def browser() -> Iterator[Browser]:
                 "--disable-sync",
             ],
         )
-        yield browser
-        browser.close()
+        yield profile
+        profile.close()
+
+
+@pytest.fixture(scope=ONCE)
+def browser(profile: BrowserContext) -> Browser:
+    """The same browser, for pages that share nothing."""
+    assert profile.browser is not None
+    return profile.browser
 
 
 @pytest.fixture(scope=ONCE)
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """A home without a GPU: a recording is played."""
-    return Lab(tmp_path_factory.mktemp("lab"))
+    return Lab(tmp_path_factory.mktemp("lab"), free_port())
 
 
 @pytest.fixture(scope=ONCE)
@@ -78,15 +88,19 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[LabPage]:
-    """A page of a browser that has never been here; nothing may go wrong on it."""
-    context = browser.new_context(viewport={"width": 1500, "height": 1000})
-    page = LabPage(context.new_page())
+def page(profile: BrowserContext) -> Iterator[LabPage]:
+    """A page of a browser that remembers nobody; nothing may go wrong on it."""
+    page = LabPage(profile.new_page())
     yield page
     errors = list(page.errors)
     # JupyterLab has its own complaints about a kernel that goes
     page.shut_down_kernel()
-    context.close()
+    forget = {"origin": page.page.evaluate("origin"), "storageTypes": "all"}
+    profile.new_cdp_session(page.page).send("Storage.clearDataForOrigin", forget)
+    for opened in profile.pages[1:]:
+        opened.close()
+    profile.clear_cookies()
+    profile.clear_permissions()
     assert errors == []
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from tests.programs import environment, free_port, running, wait_for
@@ -29,16 +30,26 @@ _NOTIFICATIONS = (
     ".jupyter/lab/user-settings/@jupyterlab/apputils-extension/"
     "notification.jupyterlab-settings"
 )
+_NO_BUILD = {"page_config_data": {"buildAvailable": False, "buildCheck": False}}
+
+
+@cache
+def _shared_port() -> int:
+    return free_port()
 
 
 class Lab:
-    """`warpbook up` for a home and a port of its own."""
+    """`warpbook up` for a home of its own.
 
-    def __init__(self, folder: Path, **env: str) -> None:
+    One such lab runs beside the package's `lab` at a time: all have one port, where the
+    browser has their scripts already.
+    """
+
+    def __init__(self, folder: Path, port: int | None = None, **env: str) -> None:
         self.notebooks = folder / "notebooks"
         self.home = folder / "home"
         self._log = folder / "lab.log"
-        self._port = free_port()
+        self._port = port or _shared_port()
         self._env = environment(HOME=str(self.home), **env)
         settings = self.home / _NOTIFICATIONS
         settings.parent.mkdir(parents=True)
@@ -54,6 +65,8 @@ class Lab:
             "--expose-app-in-browser",
             "--JupyterNotebookApp.expose_app_in_browser=True",
             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+            # no build of JupyterLab is offered: asking yarn takes a while
+            f"--ServerApp.tornado_settings={_NO_BUILD}",
         ]
         told_before = self._log.stat().st_size if self._log.exists() else 0
         with running(command, self._env, self._log) as server:
