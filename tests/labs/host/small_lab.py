@@ -106,7 +106,7 @@ def run(state, x, factor, out, whole):
     whole.copy_(x)
 """
 #: short, since what hangs is waited for, and long enough for a machine that is busy
-BOUNDS = Bounds(run_s=8.0, prepare_s=10.0, memory_bytes=600 << 20, threads=64)
+BOUNDS = Bounds(run_s=4.0, prepare_s=10.0, memory_bytes=600 << 20, threads=64)
 
 
 def write_lab(
