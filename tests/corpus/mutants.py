@@ -29,7 +29,8 @@ narrower type, a barrier, mask, statement or state left out. A sample of them (3
 each lab, if `--sample` says no other) is graded without a GPU as hand-ins are. Those
 that the lab's `mutants.toml` explains as right are *equivalent* and not graded. The
 score is the share of *killed* ones among those that were judged; what does not compile
-or is not supported says nothing.
+or is not supported says nothing. Of *continuous-batching* most that pass are
+schedulers that meet all bounds: those are right ones that nobody listed.
 """
 
 

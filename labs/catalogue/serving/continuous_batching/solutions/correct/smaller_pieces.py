@@ -40,7 +40,6 @@ def schedule(engine, state):
         running = [request for request in running if request is not last]
     is_full = bool(decision)
 
-    running = running[: engine["most_requests"]]
     for request in running:
         decision[request["name"]] = 1
         free -= wants(request, 1)

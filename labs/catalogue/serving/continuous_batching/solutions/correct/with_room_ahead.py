@@ -1,7 +1,6 @@
-# lets in while some blocks stay free, and remembers who was evicted
+# lets in while some blocks stay free
 HELD_BACK = 0.04
 ITEM = "cached_tokens"
-evictions = {}
 
 
 def padding_share(prompts):
@@ -55,15 +54,10 @@ def schedule(engine, state):
             batch[one["name"]] = 1
             place += 1
             continue
-        victim = next(
-            each for each in reversed(inside) if batch.get(each["name"]) != -1
-        )
-        if batch.get(victim["name"]) == 1:
-            cache.free += cache.growth(victim, 1)
+        # who came last has no token yet: they are given from the first one on
+        victim = inside.pop()
         cache.free += cache.of(victim[ITEM])
         batch[victim["name"]] = -1
-        evictions[victim["name"]] = evictions.get(victim["name"], 0) + 1
-        inside = [each for each in inside if each is not victim]
         generating = [each for each in generating if each is not victim]
         place = min(place, len(generating))
         was_evicted = True
@@ -84,7 +78,7 @@ def schedule(engine, state):
     keep = promised + max(HELD_BACK * engine["blocks"], len(inside))
     count = len(inside)
     for each in state["requests"]:
-        if each[ITEM] or batch.get(each["name"]):
+        if each[ITEM]:
             continue
         is_alone = not inside and not batch
         whole = cache.growth(each, left(each))
