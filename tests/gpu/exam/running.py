@@ -195,6 +195,11 @@ def _set_up(notebook: Notebook, cell: Cell) -> None:
     notebook.run(cell.setup, _TIMEOUT_S)
 
 
+def _body(code: str) -> str:
+    """Leave out the magic that profiled the cell."""
+    return code.partition("\n")[2] if code.startswith("%%") else code
+
+
 def _edited(cell: Cell, profiles: Sequence[ProfileFigures]) -> list[AdvisedChange]:
     """Choose the first change that has an edit, and the one that the expert makes."""
     edits = [change for one in profiles for change in one.changes if change.code]
@@ -291,7 +296,7 @@ def profile_figures(figures: dict[str, Any]) -> ProfileFigures:
                 high_ms=_ms(change["high_ns"]),
                 speed_low=change["speed_low"],
                 speed_high=change["speed_high"],
-                code=change["code"],
+                code=_body(change["code"]),
             )
             for change in figures["changes"]
         ),
