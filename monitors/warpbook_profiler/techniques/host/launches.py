@@ -21,7 +21,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.fused_code import compiled_model, fused_loop
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import uses
-from warpbook_profiler.advice.repeated_work import period_of
+from warpbook_profiler.advice.repeats import period_of
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, counted, percent
