@@ -196,7 +196,7 @@ def _words(score: Score) -> str:
         return "not said"
     words = f"{score.right} of {score.said} right"
     if score.errors:
-        words += f", median error {statistics.median(score.errors):.1%}"
+        words += f", median error {100 * statistics.median(score.errors):.1f} %"
     left = score.asked - score.said
     return words + (f"; {left} not said" if left else "")
 
