@@ -22,7 +22,8 @@ from typing import Any
 
 Facts = dict[str, Any]
 MARK = "warpbook: start of the cell"
-#: what an H100 and an H200 reach (NVIDIA's datasheets, dense), as TraceLens asks for it
+#: what an H100 reaches (NVIDIA's datasheet, dense), as TraceLens asks for it; given for
+#: traces of an H200 too, whose memory is faster
 ARCHITECTURE = {
     "name": "H100",
     "mem_bw_gbps": 3350,

@@ -158,7 +158,8 @@ def _trials(trials: Sequence[LabelledFigure]) -> str:
 def _edited(edited: EditedView | None) -> str:
     if edited is None:
         return ""
-    diff = f"<pre>{escape(edited.diff)}</pre><p>{PLACE_IT}</p>" if edited.diff else ""
+    diff = f"<pre>{escape(edited.diff)}</pre>" if edited.diff else ""
+    diff += f"<p>{PLACE_IT}</p>" if edited.can_be_placed else ""
     table = "" if edited.table is None else _table(edited.table)
     return f"<h4>The edited cell</h4><p>{escape(edited.sentence)}</p>{diff}{table}"
 

@@ -16,7 +16,7 @@ from warpbook_profiler.model.report_view import (
 from warpbook_profiler.report.tables import as_lines
 
 #: where no button does it
-PLACE_IT = "%gpuapply puts it into the next cell."
+PLACE_IT = "%gpuapply puts it into the next cell, until another cell is profiled."
 
 
 def report_text(view: ReportView, notes: Sequence[str] = ()) -> str:
@@ -91,7 +91,7 @@ def _edited(edited: EditedView, width: int | None) -> Iterator[str]:
     yield "The edited cell"
     yield edited.sentence
     yield from (f"    {line}" for line in edited.diff.splitlines())
-    if edited.diff:
+    if edited.can_be_placed:
         yield PLACE_IT
     if edited.table is not None:
         yield from as_lines([edited.table], width)

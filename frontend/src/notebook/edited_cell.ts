@@ -9,6 +9,9 @@ import type { CellReport } from '../shapes/protocol';
 /** An event that bubbles to the shell; its detail is an `EditedCell`. */
 export const PLACE_CELL = 'warpbook:place-cell';
 
+/** Characters of a cell; sources of edits are shorter. */
+const MOST_SOURCE = 40_000;
+
 export class EditedCell {
   constructor(
     private readonly kernelId: string,
@@ -79,7 +82,7 @@ function buttons(
   names: readonly string[],
   sources: readonly string[]
 ): HTMLElement[] {
-  if (cellId === null) {
+  if (cellId === null || sources.join('').length > MOST_SOURCE) {
     return [];
   }
   const detail = new EditedCell(kernelId, cellId, sources);

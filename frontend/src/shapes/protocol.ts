@@ -688,6 +688,7 @@ export interface EditedView {
   readonly sentence: string;
   readonly diff: string;
   readonly table: ReportTable | null;
+  readonly can_be_placed: boolean;
 }
 
 /** The last client message was refused; the stream goes on. */

@@ -694,6 +694,7 @@ export const isEditedView: Shape<types.EditedView> = check.record<types.EditedVi
   sentence: check.text,
   diff: check.text,
   table: check.optional(isReportTable),
+  can_be_placed: check.flag,
 });
 
 export const isLabelledFigure: Shape<types.LabelledFigure> = check.record<types.LabelledFigure>({

@@ -1,4 +1,4 @@
-"""What the host takes: operators, launches, copies to pinned memory, and recording."""
+"""What the host takes: operators, launches, and recording."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from warpbook_profiler.model.errors import TraceError
 from warpbook_profiler.model.limits import Point
 
 _TURNS, _CALLS = 13, 200
-_PINNED = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20)
 
 
 def host_curves() -> tuple[dict[str, tuple[Point, ...]], list[str]]:
@@ -88,20 +87,6 @@ def _graph_launch() -> list[tuple[Point, ...]]:
     return [(Point(1.0, low, usual, high),)]
 
 
-def _pin() -> list[tuple[Point, ...]]:
-    points = []
-    for size_bytes in _PINNED:
-        pageable = torch.ones(size_bytes, dtype=torch.uint8)
-        # torch keeps what it pinned before
-        kept, took_ns = [], []
-        for _ in range(5):
-            begun_ns = perf_counter_ns()
-            kept.append(pageable.pin_memory())
-            took_ns.append(float(perf_counter_ns() - begun_ns))
-        points.append(_point(took_ns, float(size_bytes)))
-    return [tuple(points)]
-
-
 def _recorded() -> list[tuple[Point, ...]]:
     """Measure what a microsecond of the host's takes while the profiler records it."""
     x = torch.randn(64, 64, device="cuda")
@@ -136,7 +121,6 @@ _MEASURES: dict[tuple[str, ...], Callable[[], list[tuple[Point, ...]]]] = {
     ("launch", "operator", "autograd", "synchronize", "round_trip"): _loops,
     ("autocast",): _autocast,
     ("graph_launch",): _graph_launch,
-    ("pin",): _pin,
     ("compiled_call",): _compiled_call,
     # a process that has recorded once may be slower from then on
     ("recorded",): _recorded,

@@ -41,13 +41,19 @@ def limits_here(gpu: str, torch: str) -> Limits | None:
     """Return what a GPU of this name last reached on this host, with this torch.
 
     Raises:
-        LimitsUnreadable: a file is damaged.
+        LimitsUnreadable: there are none, and a file is damaged.
     """
-    mine = [
-        limits
-        for limits in map(_read, sorted(_folder().glob("*.json"))[:_MOST_FILES])
-        if (limits.gpu, limits.host, limits.torch) == (gpu, platform.node(), torch)
-    ]
+    mine, damaged = [], []
+    for path in sorted(_folder().glob("*.json"))[:_MOST_FILES]:
+        try:
+            limits = _read(path)
+        except LimitsUnreadable as problem:
+            damaged.append(problem)
+            continue
+        if (limits.gpu, limits.host, limits.torch) == (gpu, platform.node(), torch):
+            mine.append(limits)
+    if damaged and not mine:
+        raise damaged[0]
     return max(mine, key=lambda limits: limits.measured_ms, default=None)
 
 
@@ -89,7 +95,12 @@ def _read(path: Path) -> Limits:
     try:
         with path.open("rb") as file:
             return msgspec.json.decode(file.read(_MOST_BYTES), type=Limits)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
+    except (
+        OSError,
+        msgspec.MsgspecError,
+        UnicodeDecodeError,
+        RecursionError,
+    ) as problem:
         raise LimitsUnreadable(
             f"What was measured of a GPU can't be read from {path} ({problem}). Delete "
             "the file, or let `warpbook limits` measure again."

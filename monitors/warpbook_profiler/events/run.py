@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from warpbook_profiler.events.allocations import Allocations
@@ -34,7 +35,7 @@ class GpuLimits:
     #: of the whole GPU
     memory_bytes: int | None = None
 
-    @property
+    @cached_property
     def reached(self) -> Ceilings | None:
         """Give the ceilings that were measured."""
         return None if self.measured is None else self.measured.ceilings

@@ -201,12 +201,17 @@ def owned(events: Columns) -> Columns:
     work, launch = on_gpu[is_known], order[at[is_known]]
     external = np.full(len(events), NONE, np.int64)
     end_ns = events.end_ns
+    launched = {
+        int(events.track[launch[rows[0]]]): rows
+        for rows in rows_by(events.track[launch])
+    }
+    nothing = np.zeros(0, np.int64)
     for mine in rows_by(events.track[operators]):
         own = operators[mine]
         parent = np.full(len(own), NONE, np.int64)
         for top, above in levels(events.start_ns[own], end_ns[own]):
             parent[top] = above
-        theirs = events.track[launch] == events.track[own[0]]
+        theirs = launched.get(int(events.track[own[0]]), nothing)
         owner = enclosing(
             events.start_ns[own], end_ns[own], parent, events.start_ns[launch[theirs]]
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -47,6 +48,8 @@ _DTYPES = {
 }
 _SPACE = re.compile(r"(c10::|at::|torch\.)+")
 
+#: of a tensor
+_MOST_ELEMENTS = 2**63
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
 _Triple = tuple[_Count, _Count, _Count]
 _T = TypeVar("_T")
@@ -86,6 +89,9 @@ def operands(text: list[bytes]) -> Operands:
     sizes = msgspec.json.decode(
         dims or b"[]", type=tuple[tuple[_Count | tuple[_Count, ...], ...], ...]
     )
+    flat = (part for one in sizes for part in (one, *one) if isinstance(part, tuple))
+    if any(math.prod(_numbers(part)) > _MOST_ELEMENTS for part in flat):
+        raise msgspec.ValidationError("no tensor has so many elements")
     return Operands(
         tuple(
             tuple(size for size in operand if isinstance(size, int))
@@ -100,6 +106,10 @@ def operands(text: list[bytes]) -> Operands:
         lists_of(sizes),
         _message(*of_collective) if of_collective else None,
     )
+
+
+def _numbers(operand: tuple[int | tuple[int, ...], ...]) -> Iterator[int]:
+    return (size for size in operand if isinstance(size, int))
 
 
 def message(args: Args) -> tuple[bytes, ...]:

@@ -27,7 +27,7 @@ _OF_ARITHMETIC = frozenset(
 #: on the host, whose speed no GPU's name tells
 _OF_HOST = frozenset(
     "launch operator autograd autocast compiled_call graph_launch synchronize "
-    "round_trip recorded pin".split()
+    "round_trip recorded".split()
 )
 _OF_LINK = "copy"
 #: how many times as fast PCIe 5 is as the link of a compute capability
@@ -101,8 +101,8 @@ class Calibration:
         if kind in _OF_MEMORY:
             return theirs.memory_bytes_per_s / mine.memory_bytes_per_s
         dtype = rest.partition(".")[0]
-        peak = mine.flops_per_s.get(dtype)
-        return None if peak is None else theirs.flops_per_s[dtype] / peak
+        peak, default = (of.flops_per_s.get(dtype) for of in (mine, theirs))
+        return None if peak is None or default is None else default / peak
 
     @property
     def ceilings(self) -> Ceilings | None:

@@ -1,7 +1,7 @@
 """What work takes on one GPU and its host, as measured; it travels with traces.
 
-Curves of bytes: `pass` and `reduce` (read and written by one kernel), `pin` (by the
-host), `copy.to_gpu.pinned` and the three others. Of FLOPs, with the dtype after a dot:
+Curves of bytes: `pass` and `reduce` (read and written by one kernel),
+`copy.to_gpu.pinned` and the three others. Of FLOPs, with the dtype after a dot:
 `multiply`, `odd` (sizes that are no multiples of 8), `convolve` with the axes and of
 two the channels after it, `attend` with the head's size, and `convolve_backward` and
 `attend_backward`. Of one: `kernel`, the shortest; between kernels `graph_step` and

@@ -139,6 +139,8 @@ class EditedView(Struct, frozen=True):
     diff: str
     #: None where nothing was measured
     table: ReportTable | None
+    #: its results are not known to differ
+    can_be_placed: bool
 
 
 class ReportView(Struct, frozen=True):

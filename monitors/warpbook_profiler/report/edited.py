@@ -17,14 +17,16 @@ def edited_view(profile: CellProfile) -> EditedView | None:
         return None
     # a trial of all changes together follows those of each
     shown = (*edited.changes, "all")
-    measured = [trial for trial in profile.trials if trial.name in shown]
+    # a change may have been tried again after another
+    measured = {trial.name: trial for trial in profile.trials if trial.name in shown}
     table = ReportTable(
         "What each change gave",
         "Change",
         ("Before", "After", "Times as fast", "Promised"),
-        tuple(_rows(measured)),
+        tuple(_rows(list(measured.values()))),
     )
-    return EditedView(edited.sentence, edited.diff, table if table.rows else None)
+    shown_table = table if table.rows else None
+    return EditedView(edited.sentence, edited.diff, shown_table, bool(edited.code))
 
 
 def _rows(trials: list[Trial]) -> Iterator[tuple[TableCell, ...]]:

@@ -176,15 +176,12 @@ def collects(source: str | None, took: int = 20 * MS) -> tuple[Cell, list]:
     return cell, spans
 
 
-LEAST = "import gc\ngc.disable()\n{}\nif not gc.isenabled():\n    gc.enable()"
-
-
 @pytest.mark.parametrize(
     ("source", "left"),
     [
         ("for x in xs:\n    y = x\n    gc.collect()\n", "for x in xs:\n    y = x\n"),
-        ("y = [[i] for i in xs]", LEAST.format("y = [[i] for i in xs]")),
-        ("y = f(x)\ny", "import gc\ngc.disable()\ny = f(x)\ngc.enable()\ny"),
+        # switched off, it would stay off where the cell is interrupted
+        ("y = [[i] for i in xs]", ""),
         (None, ""),
     ],
 )

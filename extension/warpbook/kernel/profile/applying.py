@@ -89,7 +89,7 @@ class _Applying:
             return self._made(self._code, self._kept, self._gave)
         measured = any(trial.refused is None for trial in self.trials)
         if name == ALL and measured:
-            return Edited("No edit is made: none gains 5 %.")
+            return Edited("No edit is made: none that was measured gains 5 %.")
         return self._made(first.code, [first.name], self.trials[0])
 
     def _try_all(self, profile: CellProfile) -> None:
@@ -174,6 +174,9 @@ class _Applying:
     def _made(self, code: str, changes: list[str], gave: Trial | None) -> Edited:
         diff = changed_lines(self._source, code)
         speed = None if gave is None else gave.speed
+        if gave is not None and gave.difference is not None and gave.difference.differs:
+            # what is known to be wrong is not placed
+            return Edited(_sentence(gave), tuple(changes), speed, "", diff)
         once, cell = divided(code, self._source)
         return Edited(_sentence(gave), tuple(changes), speed, _plain(cell), diff, once)
 

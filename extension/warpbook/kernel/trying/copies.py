@@ -168,10 +168,12 @@ def copies(
         try:
             yield Copies(namespace, reached, snapshot)
         finally:
-            snapshot.restore()
-            lost = snapshot.differences()
-            if lost:
-                raise StateLost(lost)
+            try:
+                snapshot.restore()
+            finally:
+                lost = snapshot.differences()
+                if lost:
+                    raise StateLost(lost)
     finally:
         # what the copies took is the driver's again
         if _reserved_bytes() > reserved_bytes:

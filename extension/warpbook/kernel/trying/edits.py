@@ -142,7 +142,7 @@ def try_edit(
     except Refused as problem:
         return refused(name, str(problem)), ()
     except PROBLEMS as problem:
-        return refused(name, f"{_EDITED} {raised(problem)}."), ()
+        return refused(name, f"with it the cell {raised(problem)}."), ()
     what = f"It no longer binds {', '.join(sorted(gone))}." if gone else ""
     trial = trial_of(name, what, times, difference, promise, after.first_ns)
     return trial, tuple(times.changed_ns)

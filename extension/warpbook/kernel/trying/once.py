@@ -7,6 +7,7 @@ executes the cell, which takes longer than many a cell.
 from __future__ import annotations
 
 import ast
+import io
 from typing import NamedTuple
 
 from warpbook_profiler.advice.cell_code import CellCode
@@ -22,11 +23,6 @@ class Sources(NamedTuple):
     #: may be empty
     once: str
     cell: str
-
-    @property
-    def whole(self) -> str:
-        """Give both as one source."""
-        return f"{self.once}\n{self.cell}" if self.once else self.cell
 
 
 def divided(code: str, original: str) -> Sources:
@@ -47,7 +43,8 @@ def divided(code: str, original: str) -> Sources:
         for one in tree.body
         if isinstance(one, ast.Import) and ast.dump(one) not in imported
     ]
-    lines = code.splitlines(keepends=True)
+    # str.splitlines ends lines where Python does not
+    lines = list(io.StringIO(code, newline=""))
     taken = {
         number
         for one in (*imports, *compiled)

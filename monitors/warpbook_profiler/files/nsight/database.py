@@ -267,6 +267,9 @@ class Database:
 
 def _written_bytes(head: bytes) -> int:
     """Tell how large a file says that it is."""
+    if head[24:28] != head[92:96]:
+        # SQLite does not believe the number of pages then
+        return 0
     page_bytes = int.from_bytes(head[16:18], "big")
     # 1 stands for what two bytes can't hold
     page_bytes = 65_536 if page_bytes == 1 else page_bytes

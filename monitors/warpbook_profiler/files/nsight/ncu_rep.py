@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -21,7 +23,7 @@ import msgspec
 from warpbook_monitors.budget import NCU, READ_S, TRACES, hold
 from warpbook_monitors.plain_file import check_plain
 from warpbook_monitors.python_path import NOWHERE, own_path
-from warpbook_profiler.model.errors import NotATrace, TraceFileError, TraceTooLarge
+from warpbook_profiler.model.errors import NotATrace, TraceTooLarge
 
 ENDING = ".ncu-rep"
 _MODULE = "ncu_report"
@@ -48,17 +50,22 @@ def report_rows(path: str, metrics: Sequence[str]) -> list[Row]:
     if Path(path).stat().st_size > NCU.most_bytes:
         raise TraceTooLarge(path, f"larger than {NCU.most_bytes:,} bytes.")
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", __name__, os.path.abspath(path), *metrics],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=NOWHERE,
-            env={**os.environ, "PYTHONPATH": own_path()},
-            timeout=READ_S,
-            check=False,
-        )
-        rows = msgspec.json.decode(done.stdout, type=list[Row])
+        with tempfile.TemporaryFile() as output:
+            done = subprocess.run(
+                [sys.executable, "-m", __name__, os.path.abspath(path), *metrics],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.DEVNULL,
+                cwd=NOWHERE,
+                env={**os.environ, "PYTHONPATH": own_path()},
+                timeout=READ_S,
+                check=False,
+            )
+            output.seek(0)
+            text = output.read(NCU.most_bytes + 1)
+        if done.returncode < 0 or len(text) > NCU.most_bytes:
+            raise TraceTooLarge(path, TRACES.words)
+        rows = msgspec.json.decode(text, type=list[Row])
     except subprocess.TimeoutExpired:
         raise TraceTooLarge(
             path, f"it takes more than {READ_S:.0f} s to read."
@@ -67,8 +74,6 @@ def report_rows(path: str, metrics: Sequence[str]) -> list[Row]:
         raise NotATrace(path, "NVIDIA's ncu_report can't read it.") from None
     if len(rows) > NCU.items:
         raise TraceTooLarge(path, f"more than {NCU.items:,} launches.")
-    if done.returncode:
-        raise TraceFileError(path, "the process that read it was ended.")
     return rows
 
 
@@ -81,7 +86,9 @@ def _rows(report: Any, metrics: Sequence[str]) -> Iterator[Row]:
             values = [
                 (name, metric.unit(), float(metric.as_double()))
                 for name, metric in found
-                if metric is not None and metric.has_value()
+                if metric is not None
+                and metric.has_value()
+                and math.isfinite(metric.as_double())
             ]
             yield action.name()[:_LONGEST_NAME], values
 

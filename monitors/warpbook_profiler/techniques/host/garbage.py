@@ -46,7 +46,7 @@ def garbage(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         reason="" if calls else "Memory of cycles of objects is freed afterwards.",
         line=calls[0].line if calls else None,
-        code=_without(evidence.code, calls) if calls else _switched_off(evidence.code),
+        code=_without(evidence.code, calls) if calls else "",
     )
 
 
@@ -57,20 +57,6 @@ def _without(code: CellCode, calls: list[Call]) -> str:
         if not isinstance(statement, ast.Expr) or statement.value is not call.node:
             return ""
         edit.delete(statement)
-    return edit.source()
-
-
-def _switched_off(code: CellCode) -> str:
-    """Write that the collector is off up to the end, and before what is displayed."""
-    if not code.tree.body or code.calls("disable", "freeze"):
-        return ""
-    edit, last = SourceEdit(code), code.tree.body[-1]
-    edit.at_start("import gc\ngc.disable()")
-    if isinstance(last, ast.Expr):
-        edit.before(last, "gc.enable()")
-    else:
-        # a bare expression in the end would be displayed
-        edit.after(last, "if not gc.isenabled():\n    gc.enable()")
     return edit.source()
 
 
