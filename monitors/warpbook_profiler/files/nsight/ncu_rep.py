@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -63,7 +64,7 @@ def report_rows(path: str, metrics: Sequence[str]) -> list[Row]:
             )
             output.seek(0)
             text = output.read(NCU.most_bytes + 1)
-        if done.returncode < 0 or len(text) > NCU.most_bytes:
+        if done.returncode == -signal.SIGKILL or len(text) > NCU.most_bytes:
             raise TraceTooLarge(path, TRACES.words)
         rows = msgspec.json.decode(text, type=list[Row])
     except subprocess.TimeoutExpired:
