@@ -22,6 +22,10 @@ class Span(NamedTuple):
         """Give what so many take one after the other."""
         return Span(self.low_ns * count, self.usual_ns * count, self.high_ns * count)
 
+    def each(self, low: float, usual: float, high: float) -> Span:
+        """Give the least, the usual and the most so many times."""
+        return Span(self.low_ns * low, self.usual_ns * usual, self.high_ns * high)
+
     def plus(self, low_ns: float, usual_ns: float, high_ns: float) -> Span:
         """Add something else."""
         return Span(

@@ -68,6 +68,11 @@ class Operators:
         chosen: Bools = fits[self.table.name]
         return chosen
 
+    @property
+    def takes_rows(self) -> bool:
+        """Tell whether tensors give rows; a list does so without an operator."""
+        return bool(self.named("aten::unbind", "aten::select").any())
+
     def within(self, positions: Int64s) -> Bools:
         chosen = np.zeros(len(self.table) + 1, np.bool_)
         chosen[positions] = True

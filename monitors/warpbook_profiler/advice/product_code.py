@@ -14,6 +14,7 @@ from warpbook_profiler.advice.cell_code import (
 )
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.torch_code import PRODUCT, opaque_calls, steps
+from warpbook_profiler.advice.value_flow import ValueFlow
 
 #: a region of more lines is shown by nobody
 _MOST_STATEMENTS = 6
@@ -83,6 +84,9 @@ class ProductCode(NamedTuple):
         operands = [node for node in self._operands() if isinstance(node, ast.Name)]
         names = [node.id for node in operands]
         if len(names) != 2 or not bound_names(self.code.tree).isdisjoint(names):
+            return ""
+        flow = ValueFlow(self.code)
+        if not all(flow.is_same(one.id, None, one) for one in operands):
             return ""
         edit, padded = SourceEdit(self.code), dict[str, str]()
         for name in names:

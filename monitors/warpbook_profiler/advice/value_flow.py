@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 
 from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.torch_code import opaque_calls
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -17,6 +19,7 @@ class ValueFlow:
 
     def __init__(self, code: CellCode) -> None:
         """Note each node's parent, and where names are set and read."""
+        self._tree = code.tree
         self._parent: dict[ast.AST, ast.AST] = {}
         self._set: defaultdict[str, list[ast.Name]] = defaultdict(list)
         self._read: defaultdict[str, list[ast.Name]] = defaultdict(list)
@@ -75,6 +78,71 @@ class ValueFlow:
     def is_set(self, name: str) -> bool:
         return name in self._arguments or bool(self._set.get(name))
 
+    def is_same(self, name: str, first: ast.AST | None, last: ast.AST) -> bool:
+        """Tell whether nothing may change a name's value between two nodes.
+
+        Args:
+            name: what is read.
+            first: where it is read; None for the start of the source.
+            last: where it would be read instead.
+        """
+        begun, end = (0, 0), _place(last)
+        if first is not None:
+            begun = _end(self.statement(first) or first)
+        inside = set(self.around(first)) if first is not None else set[ast.AST]()
+        for above in self.around(last):
+            if isinstance(above, _LOOPS) and above not in inside:
+                end = _end(above)
+            if isinstance(above, _FUNCTIONS) and above not in inside:
+                return not self._changes[name]
+        return not any(begun <= place < end for place in self._changes[name])
+
+    @cached_property
+    def _changes(self) -> defaultdict[str, list[tuple[int, int]]]:
+        """Where a name is set, or what it holds may be changed in place."""
+        changes: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        defined = {
+            node.name
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.FunctionDef)
+        }
+        opaque = set(opaque_calls(self._tree))
+        for node in ast.walk(self._tree):
+            changed: list[ast.expr] = []
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                changes[node.id].append(_place(node))
+            elif isinstance(node, ast.Subscript | ast.Attribute):
+                changed += [node] if not isinstance(node.ctx, ast.Load) else []
+            elif isinstance(node, ast.AugAssign):
+                changed.append(node.target)
+            elif isinstance(node, ast.Call):
+                function = node.func
+                given = [*node.args, *(one.value for one in node.keywords)]
+                if isinstance(function, ast.Attribute) and function.attr.endswith("_"):
+                    changed += [function.value, *given]
+                elif node in opaque or ast.unparse(function) in defined:
+                    changed += given
+                changed += [one.value for one in node.keywords if one.arg == "out"]
+            for one in changed:
+                for name in self._roots(one):
+                    changes[name].append(_place(node))
+        return changes
+
+    def _roots(self, node: ast.expr) -> set[str]:
+        """Return the names whose memory an expression may look at."""
+        names, left = set[str](), [node]
+        while left:
+            one = left.pop()
+            if isinstance(one, ast.Name) and one.id not in names:
+                names.add(one.id)
+                above = (self._parent[setting] for setting in self._set[one.id])
+                left += [it.value for it in above if isinstance(it, ast.Assign)]
+            elif isinstance(one, ast.Attribute | ast.Subscript | ast.Starred):
+                left.append(one.value)
+            elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
+                left.append(one.func.value)
+        return names
+
     def value(self, node: ast.expr) -> ast.expr:
         """Return what a name that is set once stands for; any other node is itself."""
         seen: set[str] = set()
@@ -102,3 +170,11 @@ class ValueFlow:
                     return None
                 return [use for one in reads for use in one or ()]
         return None
+
+
+def _place(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def _end(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)

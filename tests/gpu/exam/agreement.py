@@ -42,17 +42,44 @@ def outputs(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 def differences(
-    before: Mapping[str, Any], after: Mapping[str, Any], change: str
+    before: Mapping[str, Any], after: Mapping[str, Any], change: str, source: str
 ) -> list[str]:
     """Return the names whose values differ by more than rounding of their dtype.
 
-    A name that only one of both binds is a part of how it computes.
+    Args:
+        before: what `source` gave.
+        after: what its edit gave; without a result it differs.
+        change: the edit's kind.
+        source: the cell, which tells results from what only leads to them.
     """
+    results = _results(source)
     return [
         name
         for name in before
-        if name in after and not _agree(before[name], after[name], change)
+        if (name in after or name in results)
+        and not (name in after and _agree(before[name], after[name], change))
     ]
+
+
+def _results(source: str) -> set[str]:
+    """Return the names that a source sets, and which nothing after that reads."""
+    last_set, last_read = dict[str, tuple[int, int]](), dict[str, tuple[int, int]]()
+    for node in ast.walk(ast.parse(source)):
+        is_simple = isinstance(node, ast.stmt) and not hasattr(node, "body")
+        for part in ast.walk(node) if is_simple else [node]:
+            if not _is_name(part):
+                continue
+            if isinstance(part.ctx, ast.Store):
+                # what is on the right of a statement is read before
+                ended = (
+                    getattr(node, "end_lineno", 0),
+                    getattr(node, "end_col_offset", 0),
+                )
+                last_set[part.id] = max(ended, last_set.get(part.id, ended))
+            else:
+                begun = part.lineno, part.col_offset
+                last_read[part.id] = max(begun, last_read.get(part.id, begun))
+    return {name for name in last_set if last_set[name] > last_read.get(name, (0, 0))}
 
 
 def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:

@@ -219,7 +219,8 @@ def _edit(notebook: Notebook, cell: Cell, change: AdvisedChange) -> EditFigures:
             which = "" if place else "the cell itself: "
             return EditFigures(change.name, which + done.text[-_MOST_ERROR:])
     differs = notebook.value(
-        f"_agreement.differences(_exam_outputs_0, _exam_outputs_1, {change.name!r})"
+        "_agreement.differences(_exam_outputs_0, _exam_outputs_1, "
+        f"{change.name!r}, {cell.source!r})"
     )
     notebook.run("del _exam_outputs_0, _exam_outputs_1")
     return EditFigures(change.name, "", tuple(differs), _times(notebook, change.code))

@@ -14,6 +14,7 @@ from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.traffic import only_passes
@@ -78,7 +79,9 @@ def _proposal(
         ),
         operator=operators.name(int(calls[0])),
         line=line or evidence.line_at(int(operators.table.start_ns[calls[0]])),
-        code=_whole(evidence.code, operators.name(int(calls[0]))),
+        code=_whole(evidence.code, operators.name(int(calls[0])))
+        if operators.takes_rows
+        else "",
     )
 
 
@@ -178,6 +181,8 @@ def _in_one(
     kept: list[ast.stmt],
 ) -> str:
     function, cell, sequence = called
+    if isinstance(ValueFlow(code).value(loop.iter), ast.List | ast.ListComp):
+        return ""
     edit = SourceEdit(code)
     result = edit.free_name("outputs")
     lists = []

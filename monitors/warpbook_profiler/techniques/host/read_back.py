@@ -15,6 +15,7 @@ from warpbook_profiler.advice.host_flow import round_trips
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import begins, uses
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Bools, Category, Int64s
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
@@ -214,14 +215,7 @@ def _copied_before(code: CellCode, read: Call | None) -> str:
             pass
         case _:
             return ""
-    in_place = f"{name}." in code.source and "_(" in code.source
-    stored = any(
-        isinstance(node, ast.Subscript)
-        and isinstance(node.ctx, ast.Store)
-        and ast.unparse(node.value) == name
-        for node in ast.walk(code.tree)
-    )
-    if in_place or stored or not read.in_loop:
+    if not read.in_loop or not ValueFlow(code).is_same(name, None, read.node):
         return ""
     edit = SourceEdit(code)
     copied = edit.free_name(f"{name}_on_host")

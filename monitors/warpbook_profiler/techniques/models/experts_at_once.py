@@ -30,8 +30,8 @@ _GIVES = (
 )
 _LEAST_EXPERTS = 4
 _MOST_PRODUCTS = 20_000
-#: of the host, to sort tokens by their expert and to count them
-_SORT = Span(40_000.0, 100_000.0, 400_000.0)
+#: of the host, in operators: to sort tokens by their expert and to count them
+_SORT = (4.0, 10.0, 33.0)
 #: operators of one turn, and those between its last product and what gives it back
 _MOST_OPERATORS, _MOST_BEHIND = 400, 8
 #: of an element of most such models
@@ -83,7 +83,8 @@ def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
         others = np.setdiff1d(others, operators.launched_within(chooses))
         one_pass = chip.pass_over(2.0 * _HALF_BYTES * rows * max(depth, width))
         ways.resize(others, one_pass.times(len(others)))
-        ways.add_host(evidence.calls.launch[kept[:1]], _SORT)
+        sort = evidence.takes("operator").each(*_SORT)
+        ways.add_host(evidence.calls.launch[kept[:1]], sort)
     experts = max(len(turns) for turns in layers)
     yield Proposal(
         name="experts-at-once",

@@ -13,6 +13,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.loops import RowLoop, range_end, row_loops
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
@@ -24,6 +25,8 @@ _NAMES = (
     "eigvals svd svdvals qr lu_factor det slogdet logdet matrix_exp lstsq "
     "matrix_power solve_triangular"
 ).split()
+#: they give several tensors
+_SEVERAL = frozenset("cholesky_ex eigh eig svd qr lu_factor slogdet lstsq".split())
 #: they pass over all elements
 _NO_FACTORS = ("vector_norm", "norm", "cross", "vecdot")
 #: fewer are no loop
@@ -73,7 +76,7 @@ def matrix_loop(evidence: Evidence) -> Iterator[Proposal]:
         line=loops[0].line
         if loops
         else evidence.line_at(int(table.start_ns[calls[0]])),
-        code=_edited(code),
+        code=_edited(code) if operators.takes_rows else "",
     )
 
 
@@ -125,31 +128,32 @@ def _factors(code: CellCode, loop: RowLoop) -> bool:
 
 def _edited(code: CellCode) -> str:
     """Write the call with all matrices, where a loop or a list does nothing else."""
-    for node in ast.walk(code.tree):
-        edit = SourceEdit(code)
-        text = ""
-        if isinstance(node, ast.Call):
-            text = _of_list(node, edit)
-        elif isinstance(node, ast.For) and node in code.tree.body:
-            text = _of_loop(node, edit)
-        if text and isinstance(node, ast.Call | ast.For):
-            edit.replace(node, text)
+    edit, flow = SourceEdit(code), ValueFlow(code)
+    for call in code.calls("stack"):
+        if text := _of_list(call.node, edit, flow):
+            edit.replace(call.node, text)
+            return edit.source()
+    for loop in code.tree.body:
+        if isinstance(loop, ast.For) and (text := _of_loop(loop, edit, flow)):
+            edit.replace(loop, text)
             return edit.source()
     return ""
 
 
-def _of_list(node: ast.Call, edit: SourceEdit) -> str:
+def _of_list(node: ast.Call, edit: SourceEdit, flow: ValueFlow) -> str:
     match node:
         case ast.Call(
             func=ast.Attribute(attr="stack"),
             args=[ast.ListComp(elt=elt, generators=[made])],
             keywords=[],
         ) if isinstance(made.iter, ast.Name) and not made.ifs:
-            return _called(elt, made.target, made.iter, edit)
+            return _called(elt, made.target, made.iter, edit, flow)
     return ""
 
 
-def _of_loop(loop: ast.For, edit: SourceEdit) -> str:
+def _of_loop(loop: ast.For, edit: SourceEdit, flow: ValueFlow) -> str:
+    if loop.orelse:
+        return ""
     place = ast.unparse(loop.target)
     match loop.body:
         case [
@@ -157,12 +161,12 @@ def _of_loop(loop: ast.For, edit: SourceEdit) -> str:
                 ast.Call(func=ast.Attribute(attr="append", value=kept), args=[one])
             )
         ] if isinstance(loop.iter, ast.Name):
-            call = _called(one, loop.target, loop.iter, edit)
+            call = _called(one, loop.target, loop.iter, edit, flow)
             lines = f"{edit.text(kept)}.extend({call}.unbind(0))"
             return f"{lines}\n{place} = {loop.iter.id}[-1]" if call else ""
         case [ast.Assign(targets=[ast.Subscript(value=kept, slice=index)], value=one)]:
             call, end = (
-                _called(one, loop.target, loop.iter, edit),
+                _called(one, loop.target, loop.iter, edit, flow),
                 range_end(loop.iter),
             )
             if call and end and ast.unparse(index) == place:
@@ -172,15 +176,25 @@ def _of_loop(loop: ast.For, edit: SourceEdit) -> str:
 
 
 def _called(
-    node: ast.expr, target: ast.expr, source: ast.expr, edit: SourceEdit
+    node: ast.expr,
+    target: ast.expr,
+    source: ast.expr,
+    edit: SourceEdit,
+    flow: ValueFlow,
 ) -> str:
     """Write a call of one matrix for all; empty where another thing is made of it."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return ""
     if node.func.attr not in _NAMES or not isinstance(target, ast.Name):
         return ""
+    is_of_torch = ast.unparse(node.func.value) in ("torch", "torch.linalg")
+    if node.func.attr in _SEVERAL or not is_of_torch:
+        return ""
     end, arguments = range_end(source), list[str]()
     for argument in node.args:
+        taken = argument.value if isinstance(argument, ast.Subscript) else source
+        if isinstance(flow.value(taken), ast.List | ast.ListComp):
+            return ""
         if isinstance(argument, ast.Name) and argument.id == target.id and not end:
             arguments.append(edit.text(source))
         elif (

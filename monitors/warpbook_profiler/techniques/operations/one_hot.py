@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ _MAKES = frozenset(
 )
 #: a window with more is judged by these
 _MOST_FOUND = 1_000
+#: calls and products of a source that are looked at
+_MOST_PRODUCTS = 200
 #: of an index of short rows, each
 _ROW_NS = (0.4, 0.65, 0.9)
 _FUNCTIONS = frozenset("matmul mm".split())
@@ -146,10 +149,12 @@ def _in_source(code: CellCode) -> Iterator[ast.expr]:
         for call in code.calls("scatter_", "scatter")
         if isinstance(call.node.func, ast.Attribute)
     }
-    for node in ast.walk(code.tree):
-        sides = _sides(node) if isinstance(node, ast.expr) else None
-        if sides is None or not isinstance(node, ast.expr):
-            continue
+    several = (
+        (node, sides)
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.expr) and (sides := _sides(node)) is not None
+    )
+    for node, sides in islice(several, _MOST_PRODUCTS):
         left = _without_casts(flow, sides[0])
         if _index(left) is not None:
             yield node
@@ -209,12 +214,14 @@ def _edited(code: CellCode, products: list[ast.expr]) -> str:
         if sides is None or not _is_product(product):
             return ""
         made, index = _made_of(code, flow, sides[0])
-        text = "" if index is None else edit.text(index)
+        if index is None:
+            return ""
+        read = [part.id for part in ast.walk(index) if isinstance(part, ast.Name)]
+        if not all(flow.is_same(name, index, product) for name in read):
+            return ""
         for statement in made:
             edit.delete(statement)
-        if not text:
-            return ""
-        edit.replace(product, f"{edit.operand(sides[1])}[{text}]")
+        edit.replace(product, f"{edit.operand(sides[1])}[{edit.text(index)}]")
     return edit.source()
 
 
@@ -241,9 +248,20 @@ def _made_of(
     known = [one for one in made if one is not None]
     if len(known) < len(made) or len(reads) != 1 + len(scattered):
         return [], None
-    if scattered and len(scattered[0].args) > 1:
-        index = _flat(scattered[0].args[1])
+    if scattered:
+        index = _scattered(flow.setting(matrix.id), scattered)
     return known, index
+
+
+def _scattered(setting: ast.Assign | None, calls: list[ast.Call]) -> ast.expr | None:
+    """Return "i" of `zeros(...)` and `scatter_(1, i[:, None], 1)`, and nothing else."""
+    match setting, calls:
+        case (
+            ast.Assign(value=ast.Call(func=ast.Attribute(attr="zeros"))),
+            [ast.Call(args=[dim, index, ast.Constant(value=1)], keywords=[])],
+        ) if ast.unparse(dim) in ("1", "-1"):
+            return _flat(index)
+    return None
 
 
 def _flat(node: ast.expr) -> ast.expr | None:

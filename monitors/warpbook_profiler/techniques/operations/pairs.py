@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -32,8 +33,8 @@ _LEAST_RATIO = 4
 _MOST_FOUND = 1_000
 #: torch computes shorter rows' distances pair by pair
 _LEAST_ROWS = 26
-#: what cdist calls around its product, on the host
-_CDIST = Span(10_000.0, 25_000.0, 60_000.0)
+#: of the host, in operators: what cdist calls around its product
+_CDIST = (1.0, 2.5, 5.0)
 #: launches after a broadcast among which somebody may take all pairs
 _NEAR = 24
 #: small kernels around the product, and passes over what it gives
@@ -106,7 +107,8 @@ def _proposal(
         ways.drop(last[1:])
         ways.resize(last[:1], span)
         if not is_product:
-            ways.add_host(evidence.calls.launch[last[:1]], _CDIST)
+            around = evidence.takes("operator").each(*_CDIST)
+            ways.add_host(evidence.calls.launch[last[:1]], around)
     every = np.concatenate([np.array(one.members) for one in found])
     took = evidence.share(evidence.time_ns(operators.launched_within(every)))
     first = found[0]
@@ -161,7 +163,7 @@ def _found(evidence: Evidence, made: str) -> Iterator[_Pairs]:
             members.append(after)
             if name in (_SUM, _NORM) and summed is None:
                 summed = _axes(its.scalars, len(whole))
-                if name == _NORM and made == "aten::mul":
+                if name == _NORM and (made == "aten::mul" or not _is_two(its)):
                     summed = ()
             elif made == "aten::mul" or summed is not None or not _squares(name, its):
                 # somebody takes all pairs
@@ -175,8 +177,11 @@ def _found(evidence: Evidence, made: str) -> Iterator[_Pairs]:
 
 
 def _squares(name: str, operands: Operands) -> bool:
-    is_two = operands.scalars[1:2] in (("2",), ("2.",), ("2.0",))
-    return name in _SQUARES and (name != "aten::pow" or is_two)
+    return name in _SQUARES and (name != "aten::pow" or _is_two(operands))
+
+
+def _is_two(operands: Operands) -> bool:
+    return operands.scalars[1:2] in (("2",), ("2.",), ("2.0",))
 
 
 def _axes(scalars: tuple[str, ...], rank: int) -> tuple[int, ...]:
@@ -184,7 +189,7 @@ def _axes(scalars: tuple[str, ...], rank: int) -> tuple[int, ...]:
     for text in scalars:
         if text.startswith("[") and text != "[]":
             numbers = [part.strip() for part in text.strip("[]").split(",")]
-            if all(part.lstrip("-").isdigit() for part in numbers):
+            if all(re.fullmatch(r"-?\d{1,4}", part, re.ASCII) for part in numbers):
                 return tuple(sorted(int(part) % rank for part in numbers))
     return ()
 
@@ -307,7 +312,9 @@ def _edited(code: CellCode, sums: list[_Sum], pairs: _Pairs) -> str:
     # dim= alone
     is_method = _argument(one.call) not in one.call.args
     is_plain = all(given.arg in ("dim", "axis") for given in one.call.keywords)
-    if not is_plain or len(one.call.args) > (1 if is_method else 2):
+    # a norm's order may be another than 2
+    is_sum = ast.unparse(one.call.func).endswith("sum")
+    if not is_plain or len(one.call.args) > (not is_method) + is_sum:
         return ""
     rank = len(pairs.whole)
     edit, flow, names, axes = (
@@ -319,6 +326,9 @@ def _edited(code: CellCode, sums: list[_Sum], pairs: _Pairs) -> str:
     for side, dims in ((one.pair.left, pairs.first), (one.pair.right, pairs.second)):
         plain, added = _plain(flow.value(side))
         if not isinstance(plain, ast.Name) and flow.value(side) is not side:
+            return ""
+        read = [part.id for part in ast.walk(plain) if isinstance(part, ast.Name)]
+        if not all(flow.is_same(name, plain, one.call) for name in read):
             return ""
         names.append(edit.text(plain))
         sizes = enumerate(_padded(dims, rank))

@@ -15,6 +15,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes
@@ -35,8 +36,8 @@ _COPIES = ("aten::copy_",)
 _JOINS = ("aten::stack", "aten::cat")
 #: operators after the loop, among which they are joined
 _NEAR = 4
-#: on the host, the two operators beside the scan
-_OTHERS = Span(0.0, 8_000.0, 30_000.0)
+#: of the host, in operators: what is beside the scan
+_OTHERS = (0.0, 0.8, 2.5)
 #: along the last axis a scan reads again what others wait for, and is as many passes;
 #: along another each step waits for the one before: 155 ns for sums and products and
 #: 260 ns for the best, in ten shapes on an H200
@@ -86,7 +87,10 @@ def scan(evidence: Evidence) -> Iterator[Proposal]:
             starts = np.array([table.start_ns[first], table.end_ns[kept]])
             ends = np.array([table.start_ns[kept], table.end_ns[last]])
             ways.drop_host(repeat.thread, starts, ends, in_worst=True)
-            ways.add_host(evidence.calls.launch[own[:1]], _OTHERS)
+            ways.add_host(
+                evidence.calls.launch[own[:1]],
+                evidence.takes("operator").each(*_OTHERS),
+            )
             if loop.is_list:
                 joined = _joined(evidence, repeat)
                 ways.drop_operators(joined)
@@ -107,7 +111,7 @@ def scan(evidence: Evidence) -> Iterator[Proposal]:
             ways=ways,
             operator=name,
             line=loop.node.lineno,
-            code=_edited(evidence.code, loop),
+            code=_edited(evidence.code, loop) if operators.takes_rows else "",
         )
         return
 
@@ -127,7 +131,7 @@ def _span(evidence: Evidence, repeat: Repeat, operator: int, loop: _Loop) -> Spa
     size_bytes = max(tensor_sizes(operands) or [0]) * repeat.turns
     passed = Span(0, 0, 0) if chip is None else chip.pass_over(2.0 * size_bytes)
     if operands.dims and loop.axis >= len(operands.dims[0]):
-        return Span(*(one * count for one, count in zip(passed, _PASSES, strict=True)))
+        return passed.each(*_PASSES)
     _, has_indices = _SCANS[loop.operation]
     step_ns = _BEST_STEP_NS if has_indices else _STEP_NS
     steps = Span(*(repeat.turns * one for one in step_ns))
@@ -182,8 +186,10 @@ def _scan(loop: ast.For) -> _Loop | None:
     for statement in reversed(named):
         # `row = x[i]` before it
         match statement:
-            case ast.Assign(targets=[ast.Name(id=one)], value=value):
-                row = value if ast.unparse(row) == one else row
+            case ast.Assign(targets=[ast.Name(id=one)], value=value) if (
+                ast.unparse(row) == one
+            ):
+                row = value
             case _:
                 return None
     if len(named) > 1:
@@ -201,9 +207,12 @@ def _step(value: ast.expr, carried: str) -> tuple[str, ast.expr] | None:
         case ast.Call(
             func=ast.Attribute(attr=operation, value=ast.Name(id="torch")),
             args=[one, two],
+            keywords=[],
         ):
             pass
-        case ast.Call(func=ast.Attribute(attr=operation, value=one), args=[two]):
+        case ast.Call(
+            func=ast.Attribute(attr=operation, value=one), args=[two], keywords=[]
+        ):
             pass
         case _:
             return None
@@ -244,6 +253,10 @@ def _edited(code: CellCode, loop: _Loop) -> str:
     if not isinstance(rows, ast.Name) or not isinstance(target, ast.Name):
         return ""
     begun = _set_before(code, loop, loop.carried)
+    is_number = begun is None or isinstance(begun, ast.Constant)
+    is_list = isinstance(ValueFlow(code).value(rows), ast.List | ast.ListComp)
+    if is_list or (loop.axis and is_number):
+        return ""
     is_own = isinstance(begun, ast.Call | ast.Constant)
     if isinstance(loop.node.body[-2], ast.AugAssign) and not is_own:
         # it changes a tensor that may have another name
@@ -282,6 +295,11 @@ def _edited(code: CellCode, loop: _Loop) -> str:
         places[loop.axis] = cut or ":"
         lines += [f"{edit.text(loop.kept.value)}[{', '.join(places)}] = {whole}"]
     lines += [f"{carried} = {whole}.select({loop.axis}, -1).clone()"]
+    if len(loop.node.body) > 2:
+        row = min(stored_names(loop.node.body[0]))
+        lines += [
+            f"{row} = {rows.id}.select({loop.axis}, {f'{end} - 1' if end else -1})"
+        ]
     last = str(int(end) - 1) if end.isdigit() else f"{end} - 1"
     lines += [f"{target.id} = {last if end else f'{rows.id}[-1]'}"]
     edit.replace(loop.node, "\n".join(lines))
@@ -306,6 +324,9 @@ def _stacks_of(code: CellCode, loop: _Loop, start: int) -> tuple[list[ast.expr],
     begun = _set_before(code, loop, kept)
     if not isinstance(begun, ast.List) or len(begun.elts) != start:
         return [], False
+    earlier = (one.lineno for one in ValueFlow(code).reads(kept))
+    if any(begun.lineno <= line < loop.node.lineno for line in earlier):
+        return [], False
     stacks, reads = list[ast.expr](), 0
     for statement in body[body.index(loop.node) + 1 :]:
         for part in ast.walk(statement):
@@ -316,8 +337,9 @@ def _stacks_of(code: CellCode, loop: _Loop, start: int) -> tuple[list[ast.expr],
                     stacks.append(part)
         if kept in stored_names(statement):
             # with the name that is set
-            return stacks, not start and reads == len(stacks) + 1
-    return stacks, False
+            is_known = reads == len(stacks) + 1
+            return (stacks, not start) if is_known else ([], False)
+    return (stacks if reads == len(stacks) else []), False
 
 
 def _dim(call: ast.Call) -> str:

@@ -37,6 +37,9 @@ _LEAST_ROW = 2_048
 _MANY = Span(40_000.0, 65_000.0, 110_000.0), (9.0, 13.0, 17.0)
 _FEW = Span(80_000.0, 110_000.0, 150_000.0), (13.0, 17.0, 22.0)
 _FEW_ROWS = 8
+_NUMBER = re.compile(r"-?\d{1,4}", re.ASCII)
+#: names that are followed to what takes them
+_MOST_FOLLOWED = 50
 
 
 @dataclass
@@ -52,6 +55,8 @@ class _Source:
     is_end: bool = False
     #: something takes more of it
     is_whole: bool = False
+    #: names that were followed
+    followed: int = 0
 
 
 def top_k(evidence: Evidence) -> Iterator[Proposal]:
@@ -79,8 +84,8 @@ def top_k(evidence: Evidence) -> Iterator[Proposal]:
         dims = operators.operands(at).dims[0]
         is_few = math.prod(dims) // _row(evidence, at) < _FEW_ROWS
         kernels, passes = _FEW if is_few else _MANY
-        read = zip(chip.pass_over(size_bytes), passes, strict=True)
-        ways.resize(launched[:1], kernels.plus(*(one * n for one, n in read)))
+        read = chip.pass_over(size_bytes).each(*passes)
+        ways.resize(launched[:1], kernels.plus(*read))
     dims = operators.operands(int(sorts[0])).dims[0]
     first = source.call if source else None
     yield Proposal(
@@ -106,7 +111,7 @@ def _row(evidence: Evidence, sort: int) -> int:
     """Return how many elements a row has that is sorted; 0 where that is not told."""
     operands = evidence.operators.operands(sort)
     dims = operands.dims[0] if operands.dims else ()
-    numbers = [text for text in operands.scalars if text.lstrip("-").isdigit()]
+    numbers = [text for text in operands.scalars if _NUMBER.fullmatch(text)]
     dim = int(numbers[0]) if numbers else -1
     return dims[dim] if dims and -len(dims) <= dim < len(dims) else 0
 
@@ -144,6 +149,10 @@ def _follow(
     dims: tuple[int, ...],
 ) -> None:
     """Note who takes a sort's values, its indices, or both of them as a pair."""
+    source.followed += 1
+    if source.followed > _MOST_FOLLOWED:
+        source.is_whole = True
+        return
     match flow.parent(node):
         case ast.Attribute(attr="values" | "indices" as attribute) as above:
             _follow(flow, above, attribute, source, dims)
@@ -230,7 +239,11 @@ def _edited(evidence: Evidence, source: _Source) -> str:
     if source.is_end:
         # topk begins with what the end of an order ends with
         return ""
-    edit = SourceEdit(evidence.code)
+    edit, flow = SourceEdit(evidence.code), ValueFlow(evidence.code)
+    cuts = source.values + source.indices
+    if not all(flow.is_same(source.taken, call, cut) for cut in cuts):
+        # how many is only known later
+        return ""
     which = "" if is_descending.value else ", largest=False"
     text = (
         f"{edit.torch}.topk({edit.text(given['input'])}, {source.taken}, "
@@ -239,13 +252,12 @@ def _edited(evidence: Evidence, source: _Source) -> str:
     text += ".indices" if source.call.name == "argsort" else ""
     # what held all of the order has another name, as it holds the first few alone
     names = dict[str, str]()
-    statement = ValueFlow(evidence.code).parent(call)
+    statement = flow.parent(call)
     for target in statement.targets if isinstance(statement, ast.Assign) else ():
         for part in ast.walk(target):
             if isinstance(part, ast.Name):
                 names[part.id] = edit.free_name(f"{part.id}_top")
                 edit.replace(part, names[part.id])
-    cuts = source.values + source.indices
     inside = [cut for cut in cuts if call in ast.walk(cut)]
     for cut in cuts:
         whole = edit.text(cut.value)

@@ -1,0 +1,99 @@
+"""Sources of which an edit would compute something else, and those that it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.gpu.exam.agreement import differences
+from tests.profiler.advice.edited_cells import agrees
+from tests.profiler.advice.program import Cell, changes_of
+from tests.profiler.advice.test_operations import broadcasts, chooses, solves, turns
+from tests.profiler.advice.test_read_back import SMALL, reads
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.product_code import product_code
+from warpbook_profiler.advice.proposal import Rule
+from warpbook_profiler.techniques.host.read_back import read_back
+from warpbook_profiler.techniques.operations.matrix_loop import matrix_loop
+from warpbook_profiler.techniques.operations.one_hot import one_hot
+from warpbook_profiler.techniques.operations.pairs import pairs
+from warpbook_profiler.techniques.operations.scan import scan
+
+HOT = "hot = {}\nhot.scatter_({})\ny = hot @ table\n"
+ROWS = "acc = 0\nfor i in range(64):\n    acc = {}\n    out.append(acc)\n"
+FACTORS = "y = []\nfor one in A:\n    y.append({}(one))\n"
+
+
+def products(source: str) -> Cell:
+    return broadcasts(source, "aten::mul", "aten::sum")
+
+
+def squares(source: str) -> Cell:
+    return broadcasts(source, "aten::sub", "aten::pow", "aten::sum")
+
+
+def norms(source: str) -> Cell:
+    return broadcasts(source, "aten::sub", "aten::linalg_vector_norm")
+
+
+def sums(source: str) -> Cell:
+    return turns(source, "aten::add", copies=False)
+
+
+def copies(source: str) -> Cell:
+    return reads(source, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("rule", "made", "source"),
+    [
+        (pairs, norms, "y = (a[:, None] - b[None]).norm(1, dim=-1)"),
+        (pairs, squares, "d = a[:, None] - b[None]\na += 1\ny = (d ** 2).sum(-1)"),
+        (pairs, products, "d = a[:, None] * b[None]\nb[0] = 1\ny = d.sum(-1)"),
+        (one_hot, chooses, "h = F.one_hot(i, 9)\ni = i.flip(0)\ny = h @ table"),
+        (one_hot, chooses, HOT.format("torch.full((9, 9), 0.1)", "1, i[:, None], 1")),
+        (one_hot, chooses, HOT.format("torch.zeros(9, 9)", "0, i[:, None], 1")),
+        (one_hot, chooses, HOT.format("torch.zeros(9, 9)", "1, i[:, None], 2")),
+        (scan, sums, ROWS.format("torch.add(acc, x[i], alpha=2)")),
+        (scan, sums, ROWS.format("acc + x[:, i]")),
+        (scan, sums, "x = [a, b]\n" + ROWS.format("acc + x[i]")),
+        (matrix_loop, solves, "A = [a, b]\n" + FACTORS.format("torch.inverse")),
+        (matrix_loop, solves, FACTORS.format("torch.linalg.qr")),
+        (matrix_loop, solves, FACTORS.format("solver.solve")),
+        (matrix_loop, solves, FACTORS.format("torch.inverse") + "else:\n    z = 1\n"),
+        (read_back, copies, "for i in n:\n    step(x)\n    y = x[i].cpu()\n"),
+    ],
+)
+def test_no_edit_is_made(
+    tmp_path: Path, rule: Rule, made: Callable[[str], Cell], source: str
+) -> None:
+    changes = changes_of(rule, made(source).evidence(tmp_path)).values()
+    assert not any(one.code for one in changes)
+
+
+@pytest.mark.parametrize("after", ["out.append(acc * 2)\n", "out.pop()\n", ""])
+def test_a_scan_keeps_what_its_loop_left(tmp_path: Path, after: str) -> None:
+    source = (
+        "acc = torch.zeros(8)\nout = []\nfor i in range(64):\n    row = x[i]\n"
+        f"    acc = acc + row\n    out.append(acc)\n{after}y = torch.stack(out)\n"
+    )
+    change = changes_of(scan, sums(source).evidence(tmp_path))["scan"]
+    assert agrees(change, source, "x = torch.randn(64, 8)", "y", "row", "acc", "out")
+
+
+@pytest.mark.parametrize(
+    "setting", ["a.add_(1)", "a[0] = 1", "f(a)", "b = a.T; b += 1"]
+)
+def test_what_changes_is_not_padded_before(setting: str) -> None:
+    assert product_code(CellCode("y = a @ c"), 1).padded(8)
+    code = product_code(CellCode(f"{setting}\ny = a @ c"), 2)
+    assert code is not None and not code.padded(8)
+
+
+def test_a_result_that_an_edit_drops_is_told() -> None:
+    source = "d = x * 2\nfor i in range(3):\n    y = d + i\n"
+    before = {"d": 2, "i": 2, "y": 4}
+    assert differences(before, {"y": 4}, "scan", source) == []
+    assert differences(before, {"d": 2, "i": 2}, "scan", source) == ["y"]
