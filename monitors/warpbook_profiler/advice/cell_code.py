@@ -17,6 +17,8 @@ from typing import NamedTuple
 MOST_CHARACTERS = 200_000
 #: nor is one nested deeper, as writing it would take too many calls within calls
 _MOST_LEVELS = 100
+#: nor one with a longer number, which Python does not write in decimal
+_MOST_BITS = 10_000
 #: of a piece of code in a sketch
 _MOST_SKETCH = 80
 #: a line of IPython's own, a magic or a shell command, which is no Python
@@ -79,7 +81,7 @@ class CellCode:
             tree = ast.parse(_MAGIC.sub(r"\1pass", source))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return
-        if not _is_deep(tree):
+        if not _is_deep(tree) and not _has_long_number(tree):
             self._tree = tree
 
     @property
@@ -148,6 +150,15 @@ def _is_deep(tree: ast.AST) -> bool:
     for _ in range(_MOST_LEVELS):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     return bool(level)
+
+
+def _has_long_number(tree: ast.AST) -> bool:
+    return any(
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int)
+        and node.value.bit_length() > _MOST_BITS
+        for node in ast.walk(tree)
+    )
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:

@@ -46,15 +46,13 @@ def _loop(
     body: list[ast.stmt] | list[ast.expr],
 ) -> Iterator[RowLoop]:
     names = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
-    taken = _indexed(body, names) or _run_through(target, source)
+    taken = _indexed(body, names) or _run_through(source)
     if taken is None:
         return
-    yield RowLoop(node.lineno, node.end_lineno or node.lineno, taken[0], node)
+    yield RowLoop(node.lineno, node.end_lineno or node.lineno, taken, node)
 
 
-def _indexed(
-    body: list[ast.stmt] | list[ast.expr], names: set[str]
-) -> tuple[str, str] | None:
+def _indexed(body: list[ast.stmt] | list[ast.expr], names: set[str]) -> str | None:
     """Find `x[i]`, `x[i, …]` or `x[i:i+1]` that is read."""
     for statement in body:
         for part in ast.walk(statement):
@@ -62,7 +60,7 @@ def _indexed(
                 index = part.slice
                 places = index.elts if isinstance(index, ast.Tuple) else [index]
                 if any(_is_one(place, names) for place in places):
-                    return written(part.value), written(part)
+                    return written(part.value)
     return None
 
 
@@ -79,7 +77,7 @@ def _is_one(place: ast.expr, names: set[str]) -> bool:
     )
 
 
-def _run_through(target: ast.expr, source: ast.expr) -> tuple[str, str] | None:
+def _run_through(source: ast.expr) -> str | None:
     """Find what `for row in x` goes through."""
     while isinstance(source, ast.Call):
         function = source.func
@@ -96,7 +94,7 @@ def _run_through(target: ast.expr, source: ast.expr) -> tuple[str, str] | None:
         source = inner
     if not isinstance(source, ast.Name | ast.Attribute | ast.Subscript):
         return None
-    return written(source), written(target)
+    return written(source)
 
 
 def _is_carried(loop: ast.For) -> bool:

@@ -8,9 +8,6 @@ from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.torch_code import is_number
 
-#: what gives one number as it is; `int` and `bool` change it
-_AS_IT_IS = ("item", "float")
-
 
 def gathered(code: CellCode, read: Call | None) -> str:
     """Write the sum or list of a loop's results so that it is read after the loop.
@@ -18,13 +15,14 @@ def gathered(code: CellCode, read: Call | None) -> str:
     Returns:
         Nothing where the loop does something else with what it reads, too.
     """
-    if read is None or read.name not in _AS_IT_IS:
+    number = _result(read.node) if read is not None else None
+    if read is None or number is None:
         return ""
     loop = loop_around(code, read.node)
     if loop is None:
         return ""
     edit = SourceEdit(code)
-    result = f"{edit.operand(_result(read.node))}.detach()"
+    result = f"{edit.operand(number)}.detach()"
     for statement in ast.walk(loop):
         match statement:
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
@@ -38,8 +36,8 @@ def gathered(code: CellCode, read: Call | None) -> str:
                     return edit.source()
                 if isinstance(first, int):
                     edit.replace(read.node, result)
-                    number = f"{edit.torch}.as_tensor({name}).item()"
-                    edit.after(loop, f"{name} = {number}")
+                    summed = f"{edit.torch}.as_tensor({name}).item()"
+                    edit.after(loop, f"{name} = {summed}")
                     return edit.source()
             case ast.Expr(
                 value=ast.Call(
@@ -76,10 +74,14 @@ def uses(tree: ast.AST, name: str) -> int:
     )
 
 
-def _result(read: ast.Call) -> ast.expr:
-    """Return what is read, `loss` of `loss.item()` and of `float(loss)`."""
-    function = read.func
-    return function.value if isinstance(function, ast.Attribute) else read.args[0]
+def _result(read: ast.Call) -> ast.expr | None:
+    """Return what is read as it is: `int` and `bool` change it."""
+    match read:
+        case ast.Call(func=ast.Attribute(attr="item", value=result), args=[]):
+            return result
+        case ast.Call(func=ast.Name(id="float"), args=[result], keywords=[]):
+            return result
+    return None
 
 
 def _is_scaled(value: ast.expr, read: ast.expr) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from warpbook_profiler.advice.cell_code import CellCode
@@ -30,7 +31,9 @@ class _UnsureError(Exception):
     """It is not sure what an expression is of all rows."""
 
 
-def of_all_rows(code: CellCode, loop: RowLoop, axes: int, is_list: bool) -> str:
+def of_all_rows(
+    code: CellCode, loop: RowLoop, axes: int, is_list: bool, is_mixed: bool = False
+) -> str:
     """Write the cell with one operation for all rows; empty where it is not sure.
 
     Args:
@@ -38,9 +41,10 @@ def of_all_rows(code: CellCode, loop: RowLoop, axes: int, is_list: bool) -> str:
         loop: one that it has.
         axes: of a row, as the trace has them.
         is_list: rows are tensors of one size in a list.
+        is_mixed: an operator takes a tensor without an axis beside one that has axes.
     """
     try:
-        edit = _Rows(code, loop, axes, is_list)
+        edit = _Rows(code, loop, axes, is_list, is_mixed)
         return edit.comprehension() or edit.loop()
     except _UnsureError:
         return ""
@@ -49,8 +53,10 @@ def of_all_rows(code: CellCode, loop: RowLoop, axes: int, is_list: bool) -> str:
 class _Rows:
     """One loop, with what its rows are called."""
 
-    def __init__(self, code: CellCode, loop: RowLoop, axes: int, is_list: bool) -> None:
-        self._code, self._axes = code, axes
+    def __init__(
+        self, code: CellCode, loop: RowLoop, axes: int, is_list: bool, is_mixed: bool
+    ) -> None:
+        self._code, self._axes, self._is_mixed = code, axes, is_mixed
         self._edit = SourceEdit(code)
         self._node = loop.node
         #: by name of a row: all of them
@@ -62,14 +68,16 @@ class _Rows:
             raise _UnsureError
         self._go_through(made.target, made.iter)
         self._is_list, self._stored = is_list, bound_names(loop.node)
+        self._changed = self._stored | _filled(loop.node)
 
     def _go_through(self, target: ast.expr, source: ast.expr) -> None:
         match target, source:
             case ast.Name(id=name), ast.Call(func=ast.Name(id="range"), args=[count]):
-                self._index, self._count = name, _length(count) or ast.unparse(count)
-                if uses_any(count, {name}):
+                self._index, self._count = name, _length(count)
+                self._count = self._count or self._edit.operand(count)
+                if uses_any(count, {name}) or not _length(count) and _varies(count):
                     raise _UnsureError
-            case ast.Name(id=name), ast.Name() | ast.Attribute():
+            case ast.Name(id=name), ast.Name() | ast.Attribute() if not _varies(source):
                 self._rows[name] = ast.unparse(source)
             case (
                 ast.Tuple(elts=[ast.Name(id=index), ast.Name(id=name)]),
@@ -110,8 +118,8 @@ class _Rows:
             case ast.Assign(
                 targets=[ast.Subscript(value=out, slice=ast.Name(id=index))],
                 value=value,
-            ) if index == self._index and not uses_any(out, self._stored):
-                text = ast.unparse(out)
+            ) if index == self._index and self._stays(out):
+                text = self._edit.operand(out)
                 whole = self._all(value)
                 if isinstance(value, ast.BinOp | ast.Compare | ast.UnaryOp):
                     whole = whole[1:-1]
@@ -148,9 +156,13 @@ class _Rows:
     def _row(self, node: ast.expr) -> str | None:
         """Write a row's expression for all rows; None for what has no row."""
         text = self._own(node)
-        if text is None and uses_any(node, self._stored):
+        if text is None and (_varies(node) or uses_any(node, self._changed)):
             raise _UnsureError
         return text
+
+    def _stays(self, node: ast.expr) -> bool:
+        """Tell whether what rows are taken from is the same one in all turns."""
+        return not _varies(node) and not uses_any(node, self._stored)
 
     def _own(self, node: ast.expr) -> str | None:
         match node:
@@ -159,9 +171,9 @@ class _Rows:
                     return f"{self._edit.torch}.stack(list({self._rows[name]}))"
                 return self._rows[name]
             case ast.Subscript(value=value, slice=ast.Name(id=index)) if (
-                index == self._index and not uses_any(value, self._stored)
+                index == self._index and self._stays(value)
             ):
-                return self._whole(ast.unparse(value))
+                return self._whole(self._edit.operand(value))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 inner = self._row(operand)
                 return None if inner is None else f"(-{inner})"
@@ -174,7 +186,7 @@ class _Rows:
                 is_sure &= not _reductions(node)
                 if rows is None or not is_sure:
                     raise _UnsureError
-                return f"({rows} @ {others or ast.unparse(right)})"
+                return f"({rows} @ {others or self._edit.operand(right)})"
             case ast.BinOp(left=left, op=op, right=right):
                 return self._of_two(left, ast.unparse(ast.BinOp(_A, op, _B)), right)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
@@ -188,6 +200,10 @@ class _Rows:
         one, other = self._row(left), self._row(right)
         if one is None and other is None:
             return None
+        if not (is_number(left) or is_number(right) or _reductions(left, right)):
+            # nobody knows which of the two has no axis
+            if self._is_mixed:
+                raise _UnsureError
         if one is None or other is None:
             row, rest = (right, left) if one is None else (left, right)
             if _reductions(row) and not is_number(rest):
@@ -199,7 +215,8 @@ class _Rows:
             one += ".unsqueeze(1)" * _reductions(left)
             other += ".unsqueeze(1)" * _reductions(right)
         symbol = operation.removeprefix("a ").removesuffix(" b")
-        return f"({one or ast.unparse(left)} {symbol} {other or ast.unparse(right)})"
+        one, other = one or self._edit.operand(left), other or self._edit.operand(right)
+        return f"({one} {symbol} {other})"
 
     def _of_call(self, call: ast.Call, name: str, receiver: ast.expr) -> str | None:
         given = list(call.args)
@@ -238,7 +255,9 @@ class _Rows:
                 raise _UnsureError
             if axis is None and self._axes == 1 and plain not in _ALONG:
                 axis = "-1"
-            if texts or plain in _OF_ROW and axis != "-1" or not _is_axis(axis):
+            # with an axis these give indices, too
+            gives_two = plain in _OF_ROW and bool(rest or keywords)
+            if texts or gives_two or not _is_axis(axis):
                 raise _UnsureError
             number = int(axis or 0)
             texts = [f"dim={number + 1 if number >= 0 else number}"]
@@ -247,15 +266,43 @@ class _Rows:
         return [*texts, *(f"{key}={value}" for key, value in named.items())]
 
 
-def _reductions(node: ast.expr) -> int:
+def _reductions(*nodes: ast.expr) -> int:
     """Count the calls that leave an axis out."""
     return sum(
         isinstance(part, ast.Call)
         and isinstance(part.func, ast.Attribute)
         and part.func.attr in _REDUCES | _OF_ROW.keys()
         and not any(keyword.arg == "keepdim" for keyword in part.keywords)
+        for node in nodes
         for part in ast.walk(node)
     )
+
+
+def _filled(loop: ast.AST) -> set[str]:
+    """Return the names of what a loop writes to, or appends to."""
+    filled: set[str] = set()
+    for part in ast.walk(loop):
+        match part:
+            case (
+                ast.Subscript(value=value, ctx=ast.Store())
+                | ast.Attribute(value=value, attr="append")
+            ):
+                inside = ast.walk(value)
+                filled |= {one.id for one in inside if isinstance(one, ast.Name)}
+    return filled
+
+
+def _varies(node: ast.AST) -> bool:
+    """Tell whether code may give another value in each turn."""
+    return any(
+        isinstance(part, ast.Await | ast.Yield | ast.YieldFrom)
+        or (isinstance(part, ast.Call) and not _is_of_math(part.func))
+        for part in ast.walk(node)
+    )
+
+
+def _is_of_math(function: ast.expr) -> bool:
+    return ast.unparse(function).startswith("math.")
 
 
 _A, _B = ast.Name("a", ast.Load()), ast.Name("b", ast.Load())
@@ -287,4 +334,4 @@ def _length(count: ast.expr) -> str:
 
 
 def _is_axis(text: str | None) -> bool:
-    return text is not None and text.lstrip("-").isdecimal() and len(text) < 4
+    return text is not None and bool(re.fullmatch(r"-?\d{1,4}", text, re.ASCII))

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import CellCode, blocks
+from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
 
 #: a longer source is not edited
 _MOST_CHARACTERS, _MOST_LINES = 20_000, 1_000
@@ -91,8 +91,10 @@ class SourceEdit:
 
     def replace(self, node: ast.expr | ast.stmt, text: str) -> None:
         """Write another expression or statement in a node's place."""
-        self._is_sure &= node not in self._in_strings
-        self._splice(self._start(node), self._end(node), text)
+        start = self._start(node)
+        is_elif = isinstance(node, ast.If) and self._bytes.startswith(b"elif", start)
+        self._is_sure &= node not in self._in_strings and not is_elif
+        self._splice(start, self._end(node), text)
 
     def arguments(self, call: ast.Call, given: Mapping[str, str]) -> None:
         """Give a call these arguments by name, in place of those that it has."""
@@ -141,6 +143,17 @@ class SourceEdit:
     def delete(self, statement: ast.stmt) -> None:
         """Take a statement away; what follows it in its line stays."""
         self._deleted.append(statement)
+
+    def delete_calls(self, calls: Sequence[Call]) -> None:
+        """Take calls away, each of which is a statement, or the edit is not sure."""
+        whole = {
+            node.value: node
+            for node in ast.walk(self._code.tree)
+            if isinstance(node, ast.Expr)
+        }
+        for call in calls:
+            self._is_sure &= call.node in whole
+            self._deleted += [whole[call.node]] if call.node in whole else []
 
     def under(self, statements: Sequence[ast.stmt], manager: str) -> None:
         """Put statements of one block under a `with`."""

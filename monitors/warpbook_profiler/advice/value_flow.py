@@ -11,6 +11,8 @@ from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.torch_code import opaque_calls
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+#: names that a value is followed through, one after the other
+_MOST_NAMES = 50
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -154,7 +156,7 @@ class ValueFlow:
             node = statement.value
         return node
 
-    def uses(self, node: ast.expr) -> list[ast.expr] | None:
+    def uses(self, node: ast.expr, names: int = _MOST_NAMES) -> list[ast.expr] | None:
         """Return where a value is taken: itself, or the reads of the name that it has.
 
         Returns:
@@ -164,8 +166,8 @@ class ValueFlow:
         if not isinstance(above, ast.Assign) or above.value is not node:
             return [node]
         match above.targets:
-            case [ast.Name(id=name)] if self.is_set_once(name):
-                reads = [self.uses(one) for one in self.reads(name)]
+            case [ast.Name(id=name)] if names and self.is_set_once(name):
+                reads = [self.uses(one, names - 1) for one in self.reads(name)]
                 if any(one is None for one in reads):
                     return None
                 return [use for one in reads for use in one or ()]

@@ -88,7 +88,7 @@ def test_a_loop_asks_less_often_when_to_end(tmp_path: Path, source: str) -> None
 def test_masked_elements_need_no_question(tmp_path: Path) -> None:
     source = "for x in xs:\n    bad = x > 1\n    if bad.any():\n        x[bad] = 0.0\n"
     change = changes_of(branches, asks(source).evidence(tmp_path))["branch-on-gpu"]
-    assert "    x.masked_fill_(bad, 0.0)\n" in change.code
+    assert "    x[bad] = 0.0\n" in change.code
     assert agrees(change, source, "xs = [k * torch.ones(4) for k in range(3)]", "xs")
 
 

@@ -32,7 +32,12 @@ _NEUTRAL: dict[type[ast.operator], tuple[str, str]] = {
     ast.Mult: ("*=", "1"),
     ast.Div: ("/=", "1"),
 }
-_IN_PLACE = {"mul_": "1.0", "div_": "1.0", "add_": "0.0", "sub_": "0.0"}
+_IN_PLACE = {"mul_": "1", "div_": "1", "add_": "0", "sub_": "0"}
+#: methods whose result is one number in a tensor, where no axis is given
+_REDUCES = frozenset("norm sum mean max min amax amin std var prod any all".split())
+#: methods whose result has the size and dtype of their tensor
+_KEEPS = frozenset("abs neg clamp add sub mul tanh sigmoid relu".split())
+_OF_PYTHON = frozenset("np numpy math random time cp cupy".split())
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 #: they end the loop, so how often it turns depends on the value
 _ENDS = (ast.Break, ast.Return, ast.Raise, ast.Continue)
@@ -195,21 +200,24 @@ def _more_operators(evidence: Evidence, reads: Int64s, found: list[_Branch]) -> 
 
 def _edited(code: CellCode, found: list[_Branch]) -> str:
     """Write each branch as choices, where all its statements can be."""
-    edit = SourceEdit(code)
+    edit, flow = SourceEdit(code), ValueFlow(code)
     for branch in found:
         node = branch.node
         if node.orelse:
             return ""
-        masked = _masked(edit, node)
+        masked = _masked(edit, flow, node)
         if masked:
             edit.replace(node, masked)
             continue
+        tensor = _tested(flow, node.test)
+        if len(found) > 1 or tensor is None:
+            return ""
         test = edit.text(node.test)
-        is_once = isinstance(node.test, ast.Name) or len(node.body) == 1
+        is_once = len(node.body) == 1
         name = test if is_once else edit.free_name("chosen")
         lines = [] if is_once else [f"{name} = {test}"]
         for statement in node.body:
-            line = _chosen(edit, statement, name)
+            line = _chosen(edit, flow, statement, name, tensor)
             if not line:
                 return ""
             lines.append(line)
@@ -219,37 +227,86 @@ def _edited(code: CellCode, found: list[_Branch]) -> str:
     return edit.source()
 
 
-def _masked(edit: SourceEdit, node: ast.If) -> str:
+def _masked(edit: SourceEdit, flow: ValueFlow, node: ast.If) -> str:
     """Write `if m.any(): x[m] = 0` without its test: no element is none to change."""
     match node.body:
         case [
             ast.Assign(
-                targets=[ast.Subscript(value=tensor, slice=mask)],
+                targets=[ast.Subscript(slice=ast.Name() as mask) as masked],
                 value=ast.Constant() | ast.UnaryOp() as number,
             )
-        ]:
-            test = ast.unparse(node.test)
-            if test in (
-                f"{ast.unparse(mask)}.any()",
-                f"torch.any({ast.unparse(mask)})",
-            ):
-                filled = f"{edit.text(mask)}, {edit.text(number)}"
-                return f"{edit.operand(tensor)}.masked_fill_({filled})"
+        ] if isinstance(flow.value(mask), ast.Compare):
+            if ast.unparse(node.test) in (f"{mask.id}.any()", f"torch.any({mask.id})"):
+                return f"{edit.text(masked)} = {edit.text(number)}"
     return ""
 
 
-def _chosen(edit: SourceEdit, statement: ast.stmt, test: str) -> str:
-    """Write a statement that leaves all as it is where the condition does not hold."""
+def _tested(flow: ValueFlow, test: ast.expr) -> ast.expr | None:
+    """Return the tensor that a condition reduces to one element."""
+    if not isinstance(test, ast.Compare):
+        return _reduced(flow, test)
+    sides = (test.left, *test.comparators)
+    reduced = (_reduced(flow, side) for side in sides if len(sides) == 2)
+    return next((tensor for tensor in reduced if tensor is not None), None)
+
+
+def _reduced(flow: ValueFlow, node: ast.expr) -> ast.expr | None:
+    """Return the tensor that `x.norm()` reduces to one element."""
+    match flow.value(node):
+        case ast.Call(
+            func=ast.Attribute(attr=name, value=tensor), args=[], keywords=[]
+        ) if name in _REDUCES:
+            names = {one.id for one in ast.walk(tensor) if isinstance(one, ast.Name)}
+            return None if names & _OF_PYTHON else tensor
+    return None
+
+
+def _keeps(flow: ValueFlow, node: ast.expr, name: str) -> bool:
+    """Tell whether a value has the size of this name, which it passes over."""
+    match node:
+        case ast.Name(id=own):
+            return own == name
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _keeps(flow, operand, name)
+        case ast.BinOp(left=left, op=operator, right=right):
+            sides = [one for one in (left, right) if not _keeps(flow, one, name)]
+            is_known = type(operator) in _NEUTRAL and len(sides) < 2
+            return is_known and all(_is_scalar(flow, one) for one in sides)
+        case ast.Call(func=ast.Attribute(attr=method, value=tensor), args=given):
+            others = [*given, *(keyword.value for keyword in node.keywords)]
+            is_known = method in _KEEPS and _keeps(flow, tensor, name)
+            return is_known and all(_is_scalar(flow, one) for one in others)
+    return False
+
+
+def _is_scalar(flow: ValueFlow, node: ast.expr) -> bool:
+    """Tell whether a value is a number, or a tensor of one element."""
+    if isinstance(node, ast.BinOp):
+        return _is_scalar(flow, node.left) and _is_scalar(flow, node.right)
+    return is_number(node) or _reduced(flow, node) is not None
+
+
+def _chosen(
+    edit: SourceEdit, flow: ValueFlow, statement: ast.stmt, test: str, tensor: ast.expr
+) -> str:
+    """Write a statement that leaves all as it is where the condition does not hold.
+
+    Args:
+        edit: of the cell.
+        flow: of its values.
+        statement: one of the branch.
+        test: the condition's text.
+        tensor: what the condition reduces.
+    """
     where = f"{edit.torch}.where"
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            reads = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
-            # of its own, so it has the same size and dtype
-            if name in reads:
+            if _keeps(flow, value, name):
                 return f"{name} = {where}({test}, {edit.text(value)}, {name})"
         case ast.AugAssign(target=ast.Name(id=name), op=operator, value=value):
             sign, neutral = _NEUTRAL.get(type(operator), ("", ""))
-            if sign:
+            # a name that is reduced is a tensor, a count may be a number
+            if sign and _keeps(flow, tensor, name):
                 chosen = f"{where}({test}, {edit.text(value)}, {neutral})"
                 return f"{name} {sign} {chosen}"
         case ast.Expr(

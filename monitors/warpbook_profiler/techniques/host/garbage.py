@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.facts import counted
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
@@ -32,6 +29,8 @@ def garbage(evidence: Evidence) -> Iterator[Proposal]:
     ways = Ways(evidence)
     ways.drop_host(threads[0][0], begins, begins + spans[:, 1], in_worst=True)
     calls = [call for call in evidence.code.calls("collect") if call.receiver == "gc"]
+    edit = SourceEdit(evidence.code)
+    edit.delete_calls(calls)
     yield Proposal(
         name="gc",
         title=(
@@ -46,18 +45,8 @@ def garbage(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         reason="" if calls else "Memory of cycles of objects is freed afterwards.",
         line=calls[0].line if calls else None,
-        code=_without(evidence.code, calls) if calls else "",
+        code=edit.source(),
     )
-
-
-def _without(code: CellCode, calls: list[Call]) -> str:
-    edit, flow = SourceEdit(code), ValueFlow(code)
-    for call in calls:
-        statement = flow.statement(call.node)
-        if not isinstance(statement, ast.Expr) or statement.value is not call.node:
-            return ""
-        edit.delete(statement)
-    return edit.source()
 
 
 TECHNIQUE = Technique(

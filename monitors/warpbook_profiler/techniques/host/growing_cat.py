@@ -18,6 +18,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import loop_around, uses
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.torch_code import steps
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.models.static_cache import (
@@ -236,11 +237,25 @@ def _joined(code: CellCode, source: _Written) -> str:
             edit = SourceEdit(code)
             gathered = edit.free_name(f"{name}_parts")
             edit.before(loop, f"{gathered} = [{name}]")
-            edit.replace(source.statement, f"{gathered}.append({edit.text(part)})")
+            kept = edit.text(part)
+            if not _is_new(part):
+                if not ast.unparse(source.call.func).startswith("torch."):
+                    return ""
+                # the loop may write the next part to the same memory
+                kept = f"{edit.operand(part)}.clone()"
+            edit.replace(source.statement, f"{gathered}.append({kept})")
             joined = edit.text(source.call).replace(edit.text(parts), gathered, 1)
             edit.after(loop, f"{name} = {joined}")
             return edit.source()
     return ""
+
+
+def _is_new(part: ast.expr) -> bool:
+    """Tell whether an expression makes a tensor: no view, no change in place."""
+    if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("_"):
+        return False
+    own = [step for step in steps(part) if step.node is part]
+    return any(not step.is_optional for step in own)
 
 
 TECHNIQUE = Technique(

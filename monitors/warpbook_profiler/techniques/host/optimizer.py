@@ -111,8 +111,10 @@ def _at_once_in(code: CellCode, name: str, option: str) -> str:
             edit.arguments(call.node, given)
         return edit.source()
     # `scaler.step(optimizer)` has another receiver, and an argument
-    stepped = {c.receiver for c in code.calls("step") if not c.node.args}
-    if len(stepped) != 1 or not stepped.isdisjoint(bound_names(code.tree)):
+    steps = code.calls("step")
+    stepped = {call.receiver for call in steps}
+    takes = any(call.node.args or call.node.keywords for call in steps)
+    if takes or len(stepped) != 1 or not stepped.isdisjoint(bound_names(code.tree)):
         return ""
     # a step that counts on the host knows this way, too
     group, optimizer = edit.free_name("group"), stepped.pop()

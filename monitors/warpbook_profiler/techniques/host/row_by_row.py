@@ -13,7 +13,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
 from warpbook_profiler.advice.row_code import of_all_rows
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import Int64s, Operands
 from warpbook_profiler.facts.traffic import least_bytes, reduces
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
@@ -203,7 +203,21 @@ def _whole(evidence: Evidence, loop: RowLoop, repeat: Repeat) -> str:
         axes = _axes(evidence, repeat)
     if axes is None:
         return ""
-    return of_all_rows(evidence.code, loop, axes, is_list)
+    is_mixed = any(
+        _is_mixed(operators.operands(at))
+        for at in operators.direct[_launched(evidence, repeat.one)].tolist()
+    )
+    return of_all_rows(evidence.code, loop, axes, is_list, is_mixed)
+
+
+def _is_mixed(operands: Operands) -> bool:
+    """Tell whether a tensor without an axis is beside one that has axes.
+
+    A number of Python has no axis either, but another dtype.
+    """
+    pairs = [*zip(operands.dims, operands.dtypes, strict=False)]
+    sized = {dtype for dims, dtype in pairs if dims}
+    return any(not dims and dtype in sized for dims, dtype in pairs)
 
 
 def _axes(evidence: Evidence, repeat: Repeat) -> int | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import Call, CellCode
+from warpbook_profiler.advice.cell_code import Call
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
@@ -22,12 +22,15 @@ from warpbook_profiler.techniques.host.waits import HOST_WAITS
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _WAIT = re.compile(r"(cuda|hip)(Device|Stream|Event)Synchronize")
-#: a result that the host reads after the wait
-_TO_PINNED = re.compile(r"Memcpy DtoH \(Device -> Pinned")
+#: a result that the host reads after the wait, or what it writes anew
+_TO_PINNED = re.compile(r"Memcpy (DtoH \(Device -> Pinned|HtoD \(Pinned)")
 #: of a number, for which `.item()` waits itself
 _NUMBER_BYTES = 8
 #: fewer are no loop
 _LEAST_WAITS = 4
+#: a source with more is judged by the first
+_MOST_CALLS = 200
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: a clock is read behind the wait
 _CLOCKS = (
     "perf_counter perf_counter_ns time time_ns monotonic monotonic_ns process_time "
@@ -40,14 +43,22 @@ def waits_in_loop(evidence: Evidence) -> Iterator[Proposal]:
     api, gpu = evidence.calls.api, evidence.gpu
     waits = _waits(evidence)
     is_read = named(gpu, _TO_PINNED) & (gpu.size_bytes > _NUMBER_BYTES)
-    if len(waits) < _LEAST_WAITS or is_read.any():
+    # streams are not in order with one another
+    is_needed = bool(is_read.any()) or len(np.unique(gpu.track)) > 1
+    if len(waits) < _LEAST_WAITS or is_needed:
         return
-    found = evidence.code.calls("synchronize")
-    in_loop = [call for call in found if call.in_loop]
-    needless = [call for call in in_loop if not _is_timed(evidence, call)]
+    found = evidence.code.calls("synchronize")[:_MOST_CALLS]
+    flow, timed = ValueFlow(evidence.code), evidence.code.calls(*_CLOCKS)
+    clocks = {loop for one in timed for loop in _loops(flow, one)}
+    needless = [
+        call
+        for call in found
+        if call.in_loop and flow.loop(call.node) not in {None, *clocks}
+    ]
     if found and not needless:
         return
-    ways = Ways(evidence)
+    edit, ways = SourceEdit(evidence.code), Ways(evidence)
+    edit.delete_calls(needless)
     # the last one stays, as the cell's end
     ways.drop_calls(waits[:-1])
     waited_ns = int(api.duration_ns[waits].sum())
@@ -63,7 +74,7 @@ def waits_in_loop(evidence: Evidence) -> Iterator[Proposal]:
         line=needless[0].line
         if needless
         else evidence.line_at(int(api.start_ns[waits[0]])),
-        code=_edited(evidence.code, needless),
+        code=edit.source(),
         is_shown_without_gain=bool(needless),
     )
 
@@ -82,21 +93,9 @@ def _waits(evidence: Evidence) -> Int64s:
     return alone
 
 
-def _is_timed(evidence: Evidence, call: Call) -> bool:
-    """Tell whether a clock is read in the loop around a wait."""
-    loop = ValueFlow(evidence.code).loop(call.node)
-    clocks = {one.node for one in evidence.code.calls(*_CLOCKS)}
-    return loop is None or any(part in clocks for part in ast.walk(loop))
-
-
-def _edited(code: CellCode, waits: list[Call]) -> str:
-    edit, flow = SourceEdit(code), ValueFlow(code)
-    for call in waits:
-        statement = flow.statement(call.node)
-        if not isinstance(statement, ast.Expr) or statement.value is not call.node:
-            return ""
-        edit.delete(statement)
-    return edit.source()
+def _loops(flow: ValueFlow, clock: Call) -> Iterator[ast.AST]:
+    """Return the loops that a clock is read in."""
+    return (one for one in flow.around(clock.node) if isinstance(one, _LOOPS))
 
 
 TECHNIQUE = Technique(
