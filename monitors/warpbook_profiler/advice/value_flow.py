@@ -60,6 +60,11 @@ class ValueFlow:
                 return None
         return None
 
+    def function(self, node: ast.AST) -> ast.AST | None:
+        """Return the innermost function around a node."""
+        above = (one for one in self.around(node) if isinstance(one, _FUNCTIONS))
+        return next(above, None)
+
     def is_repeated(self, node: ast.AST) -> bool:
         """Tell whether a node is in a loop, or in a function, which one may call."""
         return any(isinstance(one, _LOOPS + _FUNCTIONS) for one in self.around(node))
@@ -144,6 +149,9 @@ class ValueFlow:
             elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
                 left.append(one.func.value)
         return names
+
+    def is_argument(self, name: str) -> bool:
+        return name in self._arguments and not self._set.get(name)
 
     def value(self, node: ast.expr) -> ast.expr:
         """Return what a name that is set once stands for; any other node is itself."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -218,6 +222,31 @@ def in_turns(source: str | None, count: int = 8) -> Cell:
     return cell
 
 
+@dataclass
+class Batch:
+    """A number that is copied as a tensor is."""
+
+    number: int
+
+    def to(self, device: str, non_blocking: bool) -> Batch:
+        assert device == "cuda" and non_blocking
+        return Batch(self.number)
+
+    def record_stream(self, stream: object) -> None:
+        assert stream
+
+    def __mul__(self, factor: int) -> int:
+        return self.number * factor
+
+
+def torch_of_one_stream() -> SimpleNamespace:
+    stream = SimpleNamespace(record_event=object, wait_event=lambda event: None)
+    cuda = SimpleNamespace(
+        Stream=lambda: stream, current_stream=lambda: stream, stream=nullcontext
+    )
+    return SimpleNamespace(cuda=cuda)
+
+
 AHEAD = (
     "for batch in batches:\n    x = batch.to(dev, non_blocking=True)\n"
     "    out.append(x * 2)\n"
@@ -225,15 +254,21 @@ AHEAD = (
 
 
 @pytest.mark.parametrize("source", [AHEAD, None])
-def test_the_next_batch_is_copied_meanwhile(tmp_path: Path, source: str | None) -> None:
+def test_the_next_batch_is_copied_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str | None
+) -> None:
     change = changes_of(prefetch, in_turns(source).evidence(tmp_path))["prefetch"]
     # the first copy, and then the longer of both each turn
     expected_ns = (50 << 20) / 50 + 7 * (50 << 20) / 50 + 900_000
     assert change.time_ns is not None
     assert change.time_ns == pytest.approx(expected_ns, rel=0.1)
     if source:
-        compile(change.code, "cell", "exec")
         assert "for batch, x in copied_ahead(batches):" in change.code
+        monkeypatch.setitem(sys.modules, "torch", torch_of_one_stream())
+        out: list[int] = []
+        batches = map(Batch, range(5))
+        exec(change.code, {"dev": "cuda", "out": out, "batches": batches})
+        assert out == [0, 2, 4, 6, 8]
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -12,7 +12,8 @@ from warpbook_profiler.advice.cell_code import stored_names
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.loops import range_end
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.read_code import uses
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names, names_in
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Category, Int64s
@@ -146,19 +147,24 @@ def _edited(
         if above.attr in ("to", "cuda"):
             whole = move
     statement = flow.statement(whole)
-    inside = {part for part in ast.walk(whole) if isinstance(part, ast.Name)}
+    target, body = ast.unparse(loop.target), ast.Module(loop.body, [])
     (given, *_) = call.args
-    # what else it takes must be there before the loop
-    others = {part.id for part in inside} - stored_names(loop.target)
-    if statement is None or others & stored_names(loop):
+    # what else it takes must be there before the loop, and rows of a leaf are no leaves
+    is_stored = bool(names_in(whole) & stored_names(body)) or uses(whole, target) != 1
+    is_leaf = any(one.arg == "requires_grad" for one in call.keywords)
+    if statement is None or is_stored or is_leaf or not _is_kept(body, given):
         return ""
-    tensors, target = edit.free_name("tensors"), ast.unparse(loop.target)
+    tensors = edit.free_name("tensors")
     if isinstance(given, ast.Subscript) and ast.unparse(given.slice) == target:
         end = range_end(loop.iter)
         rows, row = f"{edit.text(given.value)}[:{end}]", f"{tensors}[{target}]"
         if not end:
             return ""
-    elif ast.unparse(given) == target and isinstance(loop.iter, ast.Name):
+    elif (
+        ast.unparse(given) == target
+        and isinstance(loop.iter, ast.Name)
+        and not uses(body, loop.iter.id)
+    ):
         rows, row = edit.free_name("rows"), edit.free_name("row")
         edit.before(loop, f"{rows} = list({edit.text(loop.iter)})")
         edit.replace(loop.target, f"{target}, {row}")
@@ -169,6 +175,12 @@ def _edited(
     edit.before(loop, f"{tensors} = {text}")
     edit.replace(whole, row)
     return edit.source()
+
+
+def _is_kept(body: ast.Module, given: ast.expr) -> bool:
+    """Tell whether a loop takes its lists by one expression, so it writes to none."""
+    rows = given.value if isinstance(given, ast.Subscript) else given
+    return isinstance(rows, ast.Name) and uses(body, rows.id) == 1
 
 
 def _called(edit: SourceEdit, call: ast.Call, rows: str) -> str:

@@ -11,7 +11,7 @@ from warpbook_monitors.units import duration_ns, size
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.torch_code import is_number
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
@@ -19,7 +19,7 @@ from warpbook_profiler.events.columns import Category, Int64s
 from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
-#: what gives numbers out of nothing; those that are drawn at random come out otherwise
+#: what makes a tensor without an input; numbers drawn at random come out otherwise
 _FIXED = frozenset("zeros ones full arange linspace eye tril_indices".split())
 _RANDOM = frozenset("randn rand randint randperm normal".split())
 _FILLS = frozenset("random_ to _to_copy".split())
@@ -149,8 +149,9 @@ def _moves(flow: ValueFlow, made: ast.expr) -> list[ast.Call]:
     for use in flow.uses(made) or [made]:
         above = flow.parent(use)
         called = flow.parent(above) if isinstance(above, ast.Attribute) else above
-        if isinstance(above, ast.Attribute) and above.attr in ("to", "cuda"):
-            if isinstance(called, ast.Call) and _device(flow, called):
+        if isinstance(called, ast.Call) and _is_move(above):
+            # of several, the first ones may be casts
+            if _device(flow, called) and not _is_move(flow.parent(called)):
                 moves.append(called)
                 continue
         passed = list[ast.Call]()
@@ -160,6 +161,10 @@ def _moves(flow: ValueFlow, made: ast.expr) -> list[ast.Call]:
             return []
         moves += passed
     return moves
+
+
+def _is_move(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in ("to", "cuda")
 
 
 def _passes(node: ast.AST | None, value: ast.expr) -> bool:
@@ -188,7 +193,9 @@ def _device(flow: ValueFlow, move: ast.Call) -> str:
     match value:
         case ast.Constant(value=str(name)) if name.startswith("cuda"):
             return ast.unparse(given)
-        case ast.Attribute(attr="device") | ast.Name(id="dev" | "device"):
+        case ast.Attribute(attr="device"):
+            return ast.unparse(given)
+        case ast.Name(id=name) if not flow.is_set(name) or flow.is_argument(name):
             return ast.unparse(given)
         case ast.Call(func=ast.Attribute(attr="device")):
             return ast.unparse(given)
@@ -197,16 +204,29 @@ def _device(flow: ValueFlow, move: ast.Call) -> str:
 
 def _edited(code: CellCode, flow: ValueFlow, made: list[ast.Call]) -> str:
     """Write `device=` into the functions whose numbers are the same on the GPU."""
-    edit, count = SourceEdit(code), 0
-    for call in made:
+    edit = SourceEdit(code)
+    moves = {call: _moves(flow, call) for call in made}
+    devices = {_device(flow, move) for several in moves.values() for move in several}
+    if len(devices) != 1:
+        # one of the names may be a dtype's
+        return ""
+    (device,) = devices
+    for call, several in moves.items():
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        devices = {_device(flow, move) for move in _moves(flow, call)}
-        if name not in _FIXED or len(devices) != 1 or not all(devices):
+        if name not in _FIXED:
             continue
+        if not all(_is_known(flow, call, move, device) for move in several):
+            return ""
         text = edit.text(call)[:-1].rstrip().removesuffix(",")
-        edit.replace(call, f"{text}, device={devices.pop()})")
-        count += 1
-    return edit.source() if count else ""
+        edit.replace(call, f"{text}, device={device})")
+    return edit.source()
+
+
+def _is_known(flow: ValueFlow, made: ast.Call, move: ast.Call, device: str) -> bool:
+    """Tell whether a device's names are set where a tensor is made that moves there."""
+    is_near = flow.function(made) is flow.function(move)
+    names = names_in(ast.parse(device))
+    return is_near and all(flow.is_same(name, made, move) for name in names)
 
 
 TECHNIQUE = Technique(

@@ -8,18 +8,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
-from warpbook_profiler.advice.cell_code import Call, CellCode
+from warpbook_profiler.advice.cell_code import Call
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import NONE, Category, Int64s
 from warpbook_profiler.techniques.host.transfers import PINNED_INPUT
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _FROM_PINNED = "HtoD (Pinned"
-_COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 _METHODS = ("to", "cuda", "copy_")
 #: a host that writes to what is copied: it must be done first
 _WRITES = tuple(
@@ -28,6 +27,8 @@ _WRITES = tuple(
 _LEAST_COPIES = 2
 #: of a window with more, the operators that are looked at
 _MOST_COPIES = 10_000
+#: of a source with more, the calls that are looked at
+_MOST_CALLS = 200
 
 
 def pinned_copies(evidence: Evidence) -> Int64s:
@@ -51,7 +52,7 @@ def pinned_waits(evidence: Evidence) -> Iterator[Proposal]:
     if len(waits) < _LEAST_COPIES or _is_filled_between(evidence, outer):
         return
     calls = [call for call in code.calls(*_METHODS) if not _is_told(call)]
-    reads = [call for call in calls if _is_to_gpu(call)]
+    reads = [call for call in calls if _is_to_gpu(call)][:_MOST_CALLS]
     flow = ValueFlow(code)
     if any(_is_written(flow, call) for call in reads):
         return
@@ -72,7 +73,7 @@ def pinned_waits(evidence: Evidence) -> Iterator[Proposal]:
         line=reads[0].line
         if reads
         else evidence.line_at(int(operators.table.start_ns[outer[0]])),
-        code=_edited(code, reads),
+        code=_edited(evidence, reads),
         is_shown_without_gain=bool(reads),
     )
 
@@ -95,12 +96,15 @@ def _is_told(call: Call) -> bool:
 
 def _is_to_gpu(call: Call) -> bool:
     given = [ast.unparse(one) for one in call.node.args]
+    named = [ast.unparse(one.value) for one in call.node.keywords]
+    if any("cpu" in text for text in (*given, *named)):
+        return False
     if call.name == "cuda":
         return True
     if call.name == "copy_":
         return len(given) == 1
     is_dtype = any(text.startswith("torch.") for text in given)
-    return bool(given or call.node.keywords) and not is_dtype and "'cpu'" not in given
+    return bool(given or named) and not is_dtype
 
 
 def _is_written(flow: ValueFlow, call: Call) -> bool:
@@ -121,15 +125,24 @@ def _is_written(flow: ValueFlow, call: Call) -> bool:
     return False
 
 
-def _edited(code: CellCode, calls: list[Call]) -> str:
-    edit = SourceEdit(code)
-    for call in calls:
-        if not call.in_loop:
-            continue
-        text = edit.text(call.node)[:-1].rstrip().removesuffix(",")
-        comma = "" if text.endswith("(") else ", "
-        edit.replace(call.node, f"{text}{comma}non_blocking=True)")
+def _edited(evidence: Evidence, calls: list[Call]) -> str:
+    """Write the option into the only copy; empty where one may go to the host."""
+    if len(calls) != 1 or not calls[0].in_loop or _copies_to_host(evidence):
+        return ""
+    edit, call = SourceEdit(evidence.code), calls[0].node
+    text = edit.text(call)[:-1].rstrip().removesuffix(",")
+    comma = "" if text.endswith("(") else ", "
+    edit.replace(call, f"{text}{comma}non_blocking=True)")
     return edit.source()
+
+
+def _copies_to_host(evidence: Evidence) -> bool:
+    """Tell whether anything but `.item()` copies to the host."""
+    operators, gpu = evidence.operators, evidence.gpu
+    to_host = np.array(["DtoH" in name for name in gpu.names] or [False])[gpu.name]
+    is_item = np.append(operators.named("aten::_local_scalar_dense"), False)
+    copies = to_host & gpu.is_in(Category.COPY)
+    return bool((copies & ~is_item[operators.direct]).any())
 
 
 TECHNIQUE = Technique(

@@ -143,7 +143,9 @@ def _edited(code: CellCode) -> str:
             case _:
                 continue
         is_told = any(one.arg == "non_blocking" for one in call.keywords)
-        if not is_told or not flow.is_set_once(name) or loop.orelse:
+        # a loop that ends early would lose the batch that is copied already
+        leaves = any(isinstance(part, ast.Break) for part in ast.walk(loop))
+        if not is_told or not flow.is_set_once(name) or loop.orelse or leaves:
             return ""
         edit = SourceEdit(code)
         moves = ast.Attribute(ast.Name("batch"), method)

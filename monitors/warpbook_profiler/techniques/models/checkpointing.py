@@ -115,7 +115,11 @@ def _kept(code: CellCode) -> str:
             # whose it is is not sure
             continue
         given = [edit.text(one) for one in arguments]
-        given += [f"{one.arg}={edit.text(one.value)}" for one in kept if one.arg]
+        given += [
+            f"{one.arg}={text}" if one.arg else f"**{text}"
+            for one in kept
+            for text in [edit.text(one.value)]
+        ]
         edit.replace(call.node, f"{edit.operand(function)}({', '.join(given)})")
         is_changed = True
     for call in code.calls("gradient_checkpointing_enable"):

@@ -1,4 +1,4 @@
-"""Settings of DistributedDataParallel that have ranks talk more than they must."""
+"""Settings of DistributedDataParallel that cost more than they must."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _SEARCH = "torch.distributed.ddp.reducer::search_unused_parameters"
 _GATHERED = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 #: how a gradient that was used is noted, where others are searched for
 _NOTED = ("aten::select", "aten::fill_")
-#: what a backward pass does for other ranks
-_TALKS = (
+#: what a backward pass does to all-reduce its gradients
+_ALL_REDUCE = (
     "torch::distributed::reducer::mul_out",
     "torch.distributed.ddp.reducer::mul_out",
     "torch.distributed.ddp.reducer::copy_bucket_to_grad",
@@ -37,7 +37,7 @@ _OPTION = "find_unused_parameters"
 
 
 def ddp_settings(evidence: Evidence) -> Iterator[Proposal]:
-    """Propose to talk once a step, and to search for no unused parameters."""
+    """Propose to all-reduce once a step, and to search for no unused parameters."""
     operators = evidence.operators
     early = _early(operators)
     searches = _searches(operators)
@@ -49,18 +49,22 @@ def ddp_settings(evidence: Evidence) -> Iterator[Proposal]:
     advice, seen = [], []
     if len(early):
         events = operators.launched_within(early)
-        advice.append("talk once a step (no_sync() around all other backward passes)")
+        advice.append(
+            "all-reduce gradients once a step "
+            "(no_sync() around the other backward passes)"
+        )
         seen.append(
             "gradients go to the other ranks several times for each step: "
             f"{len(events):,} kernels and copies, "
             f"{units.share(evidence.share(evidence.time_ns(events)))} of the bare run"
         )
     if len(searches):
-        advice.append("search for no unused parameters")
+        advice.append("set find_unused_parameters=False")
         seen.append("each pass searches for parameters that are not used, and all are")
+    title = " and ".join(advice)
     yield Proposal(
         name="ddp-settings",
-        title=f"Have the ranks {' and '.join(advice)}.",
+        title=f"{title[0].upper()}{title[1:]}.",
         evidence=f"{'; '.join(seen).capitalize()}.",
         ways=ways,
         operator=_FORWARD,
@@ -76,22 +80,22 @@ def _marks(operators: Operators, name: str) -> Columns:
 
 
 def _early(operators: Operators) -> Int64s:
-    """Give what talks before the last backward pass of each step."""
+    """Give what all-reduces before the last backward pass of each step."""
     forwards = _marks(operators, _FORWARD)
     steps, zeroed = (_marks(operators, name) for name in (_STEP, _ZERO))
     begins, ends = forwards.start_ns, steps.start_ns
     step = np.searchsorted(ends, begins)
-    talks = np.flatnonzero(operators.named(*_TALKS))
-    talks_ns = operators.table.start_ns[talks]
-    chosen = np.zeros(len(talks), np.bool_)
+    reduces = np.flatnonzero(operators.named(*_ALL_REDUCE))
+    begun_ns = operators.table.start_ns[reduces]
+    chosen = np.zeros(len(reduces), np.bool_)
     for number in range(len(steps)):
         mine = begins[step == number]
         if len(mine) < 2:
             continue
         inside = (zeroed.start_ns > mine[0]) & (zeroed.start_ns < mine[-1])
         if not inside.any():
-            chosen |= (talks_ns > mine[0]) & (talks_ns < mine[-1])
-    return talks[chosen]
+            chosen |= (begun_ns > mine[0]) & (begun_ns < mine[-1])
+    return reduces[chosen]
 
 
 def _searches(operators: Operators) -> Int64s:
@@ -118,7 +122,7 @@ def _settled(code: CellCode, is_early: bool, is_searching: bool) -> str:
     for block in blocks(code.tree):
         for statement in block.statements:
             if is_early and model and _goes_back(statement, model.node):
-                is_changed |= _talk_last(edit, statement, model.name)
+                is_changed |= _reduce_last(edit, statement, model.name)
     return edit.source() if is_changed else ""
 
 
@@ -134,7 +138,7 @@ def _goes_back(statement: ast.stmt, call: ast.Call) -> bool:
     return is_loop and is_whole and call in ast.walk(statement)
 
 
-def _talk_last(edit: SourceEdit, loop: ast.stmt, model: str) -> bool:
+def _reduce_last(edit: SourceEdit, loop: ast.stmt, model: str) -> bool:
     if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Name):
         return False
     at, parts = edit.free_name("at"), edit.text(loop.iter)

@@ -34,8 +34,6 @@ _MOST_PRODUCTS = 20_000
 _SORT = (4.0, 10.0, 33.0)
 #: operators of one turn, and those between its last product and what gives it back
 _MOST_OPERATORS, _MOST_BEHIND = 400, 8
-#: of an element of most such models
-_HALF_BYTES = 2
 
 Dims = tuple[int, ...]
 
@@ -81,7 +79,8 @@ def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
         rows = sum(_sizes(operators, turn.products[0])[0][0] for turn in turns)
         others = np.setdiff1d(kept, products)
         others = np.setdiff1d(others, operators.launched_within(chooses))
-        one_pass = chip.pass_over(2.0 * _HALF_BYTES * rows * max(depth, width))
+        item_bytes = ITEM_BYTES[_dtype(operators, first.products[0])]
+        one_pass = chip.pass_over(2.0 * item_bytes * rows * max(depth, width))
         ways.resize(others, one_pass.times(len(others)))
         sort = evidence.takes("operator").each(*_SORT)
         ways.add_host(evidence.calls.launch[kept[:1]], sort)
@@ -107,16 +106,20 @@ def _product(evidence: Evidence, products: list[int]) -> Span | None:
     """Give how long one kernel takes that multiplies what these do."""
     operators, chip = evidence.operators, evidence.chip
     flops, moved = 0.0, 0.0
-    kinds = [
-        kind for kind in operators.operands(products[0]).dtypes if kind in ITEM_BYTES
-    ]
+    kind = _dtype(operators, products[0])
     for one in products:
         (rows, depth), (_, width) = _sizes(operators, one)
         flops += 2.0 * rows * depth * width
         moved += rows * depth + depth * width + rows * width
-    if chip is None or not kinds:
+    if chip is None or not kind:
         return None
-    return chip.multiply(flops, kinds[0], moved * ITEM_BYTES[kinds[0]])
+    return chip.multiply(flops, kind, moved * ITEM_BYTES[kind])
+
+
+def _dtype(operators: Operators, product: int) -> str:
+    """Return the dtype of what a product takes; empty where it is not recorded."""
+    dtypes = operators.operands(product).dtypes
+    return next((dtype for dtype in dtypes if dtype in ITEM_BYTES), "")
 
 
 def _layers(operators: Operators) -> Iterator[list[_Turn]]:

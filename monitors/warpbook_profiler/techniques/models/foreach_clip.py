@@ -69,7 +69,9 @@ def foreach_clip(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=operators.name(first),
         line=evidence.line_at(int(operators.table.start_ns[first])),
-        code=_at_once(evidence.code),
+        code=_at_once(evidence.code)
+        if all(are_alike(operators, scales) for _, scales in clipped)
+        else "",
     )
 
 
@@ -111,6 +113,17 @@ def _is_other_work(operators: Operators, loop: Int64s) -> bool:
     names = {table.names[name] for name in np.unique(table.name[outer]).tolist()}
     own = {*_NORMS, *_SCALES} | {f"aten::{name}" for name in _BESIDE}
     return bool(names - own) or in_optimizer(operators, int(loop[0]))
+
+
+def are_alike(operators: Operators, loop: Int64s) -> bool:
+    """Tell whether each operator takes tensors of one size and dtype, and numbers."""
+    kinds = np.unique(operators.table.operand[loop])
+    taken = [operators.table.operands[kind] for kind in kinds[kinds != NONE].tolist()]
+    return all(
+        len({one for one in zip(called.dims, called.dtypes, strict=False) if one[0]})
+        < 2
+        for called in taken
+    )
 
 
 def in_optimizer(operators: Operators, position: int) -> bool:

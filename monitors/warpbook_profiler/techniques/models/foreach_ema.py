@@ -19,6 +19,7 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.models.foreach_clip import (
     OF_LOOP,
+    are_alike,
     each,
     in_optimizer,
     join,
@@ -79,7 +80,9 @@ def foreach_ema(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=operators.name(first),
         line=evidence.line_at(int(operators.table.start_ns[first])),
-        code=_at_once(evidence.code),
+        code=_at_once(evidence.code)
+        if all(are_alike(operators, loop) for loop, _ in loops)
+        else "",
     )
 
 
@@ -118,6 +121,8 @@ def _at_once(code: CellCode) -> str:
             found = None if turn is None else _average(turn.body)
             if turn is None or found is None:
                 continue
+            if _assigned(turn.body) - {ast.unparse(found.average)}:
+                continue
             if turn.is_free(found.weight) and not turn.is_free(found.average):
                 pairs, old, new = map(edit.free_name, ("pairs", "old", "new"))
                 both = f"({edit.text(found.average)}, {edit.text(found.value)})"
@@ -133,7 +138,8 @@ def _at_once(code: CellCode) -> str:
 
 def _average(body: list[ast.stmt]) -> _Average | None:
     """Read what moves an average by a share; None for anything else."""
-    match [getattr(statement, "value", None) for statement in body]:
+    is_plain = all(isinstance(one, ast.Expr | ast.Assign) for one in body)
+    match [getattr(statement, "value", None) for statement in body if is_plain]:
         case [
             ast.Call(
                 func=ast.Attribute(attr="lerp_", value=average),
@@ -165,6 +171,16 @@ def _average(body: list[ast.stmt]) -> _Average | None:
                         if is_same and _is_rest(kept, weight):
                             return _Average(average, value, weight)
     return None
+
+
+def _assigned(body: list[ast.stmt]) -> set[str]:
+    """Return what statements assign to."""
+    return {
+        ast.unparse(target)
+        for statement in body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+    }
 
 
 def _in_place(scale: ast.Call, add: ast.Call) -> _Average | None:

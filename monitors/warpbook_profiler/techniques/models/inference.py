@@ -1,4 +1,4 @@
-"""What an inference does as in training, such as the records of autograd."""
+"""Autograd or training mode left on during inference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, counted, percent
@@ -44,9 +44,6 @@ def no_autograd(evidence: Evidence) -> Iterator[Proposal]:
     recorded = _recorded(operators)
     if len(recorded) < _LEAST_NODES or code.calls(*_TRAINS):
         return
-    if any("loss" in name for name in bound_names(code.tree)):
-        # another cell may go back through it
-        return
     table, ways = operators.table, Ways(evidence)
     bare, taken = (evidence.takes(name).usual_ns for name in ("operator", "autograd"))
     # of an operator's time on the host, what its record takes
@@ -58,7 +55,7 @@ def no_autograd(evidence: Evidence) -> Iterator[Proposal]:
         ways.drop_host(int(table.track[mine[0]]), begins, ends)
     yield Proposal(
         name="no-autograd",
-        title="Run it within torch.inference_mode(): nothing goes back through it.",
+        title="Run it within torch.no_grad(): nothing goes back through it.",
         evidence=(
             f"Autograd records {len(recorded):,} operators, and no backward pass is in "
             "this window."
@@ -86,7 +83,8 @@ def _recorded(operators: Operators) -> Int64s:
 def _without_autograd(code: CellCode) -> str:
     """Write the cell within the mode, but for imports and a wait at its end."""
     body = code.tree.body
-    while body and isinstance(body[0], ast.Import | ast.ImportFrom):
+    # a magic is read as `pass`, and can't be within a block
+    while body and isinstance(body[0], ast.Import | ast.ImportFrom | ast.Pass):
         body = body[1:]
     if body and isinstance(body[-1], ast.Expr):
         if not ast.unparse(body[-1]).endswith("synchronize()"):
@@ -95,7 +93,8 @@ def _without_autograd(code: CellCode) -> str:
     if not body:
         return ""
     edit = SourceEdit(code)
-    edit.under(body, f"{edit.torch}.inference_mode()")
+    # not inference_mode(), whose tensors no later backward pass may take
+    edit.under(body, f"{edit.torch}.no_grad()")
     return edit.source()
 
 

@@ -13,6 +13,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.torch_code import MODULES
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.techniques.gpu.attention import attentions, averaged, fuse
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
@@ -94,6 +95,8 @@ def _written(code: CellCode) -> tuple[bool | None, list[ast.Call]]:
                 is_taken, is_sure = False, True
             case _:
                 continue
+        if ast.unparse(call.func).split(".")[0] in MODULES:
+            continue
         taken = bool(taken) or is_taken
         if is_sure and not is_taken:
             left.append(call)
@@ -101,6 +104,9 @@ def _written(code: CellCode) -> tuple[bool | None, list[ast.Call]]:
 
 
 def _without(code: CellCode, calls: list[ast.Call]) -> str:
+    if len({ast.unparse(call.func) for call in calls}) != 1:
+        # which of them is the layer is not sure
+        return ""
     edit = SourceEdit(code)
     for call in calls:
         asked = [one.value for one in call.keywords if one.arg == _OPTION]

@@ -166,7 +166,9 @@ def allocated(code: CellCode) -> str:
             continue
         name, part, axis = found
         turns = _turns(edit, loop)
-        if not turns or _times_set(loop, name) != 1:
+        # one that ends early may have far more turns than it takes
+        leaves = any(isinstance(o, ast.Break | ast.Return) for o in ast.walk(loop))
+        if not turns or leaves or _times_set(loop, name) != 1:
             continue
         room, new = edit.free_name(f"{name}_room"), edit.free_name(f"{name}_part")
         length, more = f"{name}.shape[{axis}]", f"{new}.shape[{axis}]"
