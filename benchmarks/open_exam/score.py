@@ -132,7 +132,7 @@ def _time(cell: Facts, trace: Facts, answer: Facts) -> Iterator[Mark]:
 
 
 def _range(cell: Facts, trace: Facts, answer: Facts) -> Iterator[Mark]:
-    """Judge ranges, and the low ends that are told where new code decides."""
+    """Judge ranges and lower bounds."""
     if cell["changes"] and cell["judged"] != "no gain" and trace["fixed"]:
         change = _made(cell, answer)
         high = change.get("high_ms") if cell["judged"] == "prediction" else None

@@ -88,7 +88,7 @@ test('an edited cell is shown with its lines, its button and its table', () => {
   assert.deepEqual(editedNodes({ edited: null }, []), []);
 });
 
-test('what to change is told with its time, its line and its edit', () => {
+test('a change is shown with its time, its line and its edit', () => {
   const change = {
     name: 'tf32',
     heading: 'tf32: Let products use TF32 (line 3)',

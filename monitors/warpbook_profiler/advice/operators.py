@@ -17,6 +17,8 @@ from warpbook_profiler.events.columns import (
 from warpbook_profiler.events.intervals import enclosing, levels
 from warpbook_profiler.facts.trace import Trace
 
+#: begins the names of what a backward pass calls
+BACKWARD = "autograd::engine::evaluate_function"
 #: a place among a thread's operators of which there is none
 _NO_OPERANDS = Operands((), ())
 
@@ -67,6 +69,11 @@ class Operators:
         fits = np.array([name in wanted for name in self.table.names] or [False])
         chosen: Bools = fits[self.table.name]
         return chosen
+
+    @property
+    def are_trained(self) -> bool:
+        """Tell whether there is a backward pass."""
+        return any(name.startswith(BACKWARD) for name in self.table.names)
 
     @property
     def takes_rows(self) -> bool:

@@ -201,7 +201,7 @@ class _Rows:
         if one is None and other is None:
             return None
         if not (is_number(left) or is_number(right) or _reductions(left, right)):
-            # nobody knows which of the two has no axis
+            # which of the two has no axis is unknown
             if self._is_mixed:
                 raise _UnsureError
         if one is None or other is None:
@@ -242,7 +242,7 @@ class _Rows:
         """Write a function's other arguments for all rows.
 
         Raises:
-            _UnsureError: nobody knows what it does with rows.
+            _UnsureError: its effect on rows is unknown.
         """
         plain = name.rstrip("_")
         texts = [ast.unparse(one) for one in rest]

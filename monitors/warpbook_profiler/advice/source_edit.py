@@ -103,10 +103,18 @@ class SourceEdit:
             if keyword.arg in left:
                 self.replace(keyword.value, left.pop(keyword.arg))
         ends = [*call.args, *(keyword.value for keyword in call.keywords)]
-        self._is_sure &= bool(ends)
-        if left and ends:
+        new = ", ".join(f"{key}={value}" for key, value in left.items())
+        if new and not ends:
+            self._splice(self._end(call) - 1, self._end(call) - 1, new)
+        elif new:
             end = max(map(self._end, ends))
-            self._splice(end, end, "".join(f", {key}={left[key]}" for key in left))
+            tail = self._bytes[end : self._end(call) - 1]
+            # the last one may stand in parentheses
+            skipped = 0 if b"#" in tail else tail.rfind(b")") + 1
+            # a comma in the end goes
+            rest = tail[skipped:] if tail[skipped:].strip(b" ") == b"," else b""
+            end += skipped
+            self._splice(end, end + len(rest), f", {new}")
 
     def before(self, statement: ast.stmt, text: str) -> None:
         """Write lines before a statement, in its block."""

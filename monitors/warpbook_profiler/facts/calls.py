@@ -124,6 +124,10 @@ def _launch_of(on_gpu: Columns, api: Columns, rows: Int64s) -> Int64s:
     return np.where(same, row, NONE)
 
 
+#: copies from the host, as Kineto and JAX name them
+TO_GPU = re.compile(r"Memcpy HtoD|CopyHostToDevice")
+
+
 def named(events: Columns, pattern: re.Pattern[str]) -> Bools:
     """Choose the events whose name begins with the pattern."""
     fits = np.fromiter(

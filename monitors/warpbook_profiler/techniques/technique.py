@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _MOST_CHARACTERS = 40
+#: why there is no experiment
+BY_EDIT = "It takes an edit of the cell: --apply makes one where it is sure."
 
 
 def _nothing() -> None:

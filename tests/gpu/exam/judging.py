@@ -190,7 +190,7 @@ def _ranges(ran: _Pairs) -> _Answers:
 
 
 def _bounds(ran: _Pairs) -> _Answers:
-    """Judge the low ends that are told where new code decides afterwards."""
+    """Judge lower bounds."""
     return [
         (cell.name, holds(change.low_ms, None, fixed.least_ms, fixed.most_ms))
         for cell, change, fixed in _promised(ran)

@@ -155,3 +155,22 @@ def test_only_changed_lines_are_shown() -> None:
     lines = changed_lines("a\nb\nc\nd\ne\nf", "a\nb\nc\nd\nE\nf")
     assert lines == "@@ -3,4 +3,4 @@\n c\n d\n-e\n+E\n f"
     assert not changed_lines("a", "") and not changed_lines(None, "a")
+
+
+@pytest.mark.parametrize(
+    ("call", "changed"),
+    [
+        ("f()", "f(z=1)"),
+        ("f((a), )", "f((a), z=1)"),
+        ("f(\n  a,\n  b,  # c)\n)", "f(\n  a,\n  b, z=1,  # c)\n)"),
+        ("f(a, z=(2))", "f(a, z=(1))"),
+        ("f(*a, **k)", "f(*a, **k, z=1)"),
+        ("f(x for x in a)", ""),
+    ],
+)
+def test_a_call_is_given_an_argument(call: str, changed: str) -> None:
+    code = CellCode(call)
+    edit = SourceEdit(code)
+    (node,) = [one for one in ast.walk(code.tree) if isinstance(one, ast.Call)]
+    edit.arguments(node, {"z": "1"})
+    assert edit.source() == changed

@@ -120,7 +120,7 @@ def try_edit(
             began_s = time.monotonic()
             expected = before.look()
             ended_s = time.monotonic()
-            # of too long a cell it is told before it has run a dozen times
+            # a cell that is too long is refused before it has run a dozen times
             planned_pairs(ended_s - began_s, until_s - ended_s)
             # the second tells how far unchanged runs differ
             after, again = second.first_run(held, _EDITED), before.look()

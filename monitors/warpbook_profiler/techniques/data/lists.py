@@ -17,7 +17,8 @@ from warpbook_profiler.advice.source_edit import SourceEdit, bound_names, names_
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Category, Int64s
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.facts.calls import TO_GPU, named
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 #: torch calls it for what a list became
@@ -76,19 +77,19 @@ def lists(evidence: Evidence) -> Iterator[Proposal]:
 def _copies(evidence: Evidence) -> Int64s:
     """Return the small copies to the GPU of what was a list just before."""
     operators, gpu = evidence.operators, evidence.gpu
-    to_gpu = np.array(["HtoD" in name for name in gpu.names] or [False])[gpu.name]
+    to_gpu = named(gpu, TO_GPU)
     small = to_gpu & gpu.is_in(Category.COPY) & (gpu.size_bytes <= _MOST_BYTES)
     copies = np.flatnonzero(small & (gpu.size_bytes > 0))
     copies = copies[operators.outer[copies] != NONE]
     by = operators.outer[copies]
-    named = np.array([operators.name(int(at)) in _COPIES for at in by], np.bool_)
+    is_copied = np.array([operators.name(int(at)) in _COPIES for at in by], np.bool_)
     tops = np.flatnonzero(operators.outermost)
     fresh = np.append(np.flatnonzero(operators.named(_FRESH)), 2**60)
     # torch.tensor(list, device=…) copies before it, torch.tensor(list).to(…) after it
     at, place = np.searchsorted(tops, by), np.searchsorted(tops, fresh[:-1])
     near = (np.abs(place - one) <= _NEAR for one in at)
     is_near = np.array([one.any() for one in near], np.bool_)
-    chosen: Int64s = copies[named & is_near] if len(copies) else copies
+    chosen: Int64s = copies[is_copied & is_near] if len(copies) else copies
     return chosen
 
 
@@ -203,5 +204,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=lists,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

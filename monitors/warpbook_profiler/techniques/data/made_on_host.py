@@ -16,8 +16,9 @@ from warpbook_profiler.advice.torch_code import is_number
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Category, Int64s
+from warpbook_profiler.facts.calls import TO_GPU, named
 from warpbook_profiler.facts.traffic import only_passes
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: what makes a tensor without an input; numbers drawn at random come out otherwise
 _FIXED = frozenset("zeros ones full arange linspace eye tril_indices".split())
@@ -100,7 +101,7 @@ def _drop_freeing(evidence: Evidence, ways: Ways, made: Int64s) -> None:
 def _found(evidence: Evidence) -> tuple[Int64s, Int64s]:
     """Return copies to the GPU of what was just filled, and who filled it."""
     operators, gpu = evidence.operators, evidence.gpu
-    to_gpu = np.array(["HtoD" in name for name in gpu.names] or [False])[gpu.name]
+    to_gpu = named(gpu, TO_GPU)
     copies = np.flatnonzero(to_gpu & gpu.is_in(Category.COPY))
     copy_of = dict(zip(operators.outer[copies].tolist(), copies.tolist(), strict=True))
     launches = np.zeros(len(operators.table) + 1, np.bool_)
@@ -217,8 +218,7 @@ def _edited(code: CellCode, flow: ValueFlow, made: list[ast.Call]) -> str:
             continue
         if not all(_is_known(flow, call, move, device) for move in several):
             return ""
-        text = edit.text(call)[:-1].rstrip().removesuffix(",")
-        edit.replace(call, f"{text}, device={device})")
+        edit.arguments(call, {"device": device})
     return edit.source()
 
 
@@ -239,5 +239,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=made_on_host,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

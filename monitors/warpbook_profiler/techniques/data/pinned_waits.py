@@ -129,10 +129,8 @@ def _edited(evidence: Evidence, calls: list[Call]) -> str:
     """Write the option into the only copy; empty where one may go to the host."""
     if len(calls) != 1 or not calls[0].in_loop or _copies_to_host(evidence):
         return ""
-    edit, call = SourceEdit(evidence.code), calls[0].node
-    text = edit.text(call)[:-1].rstrip().removesuffix(",")
-    comma = "" if text.endswith("(") else ", "
-    edit.replace(call, f"{text}{comma}non_blocking=True)")
+    edit = SourceEdit(evidence.code)
+    edit.arguments(calls[0].node, {"non_blocking": "True"})
     return edit.source()
 
 

@@ -22,7 +22,7 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import ITEM_BYTES, only_passes
 from warpbook_profiler.techniques.gpu.pointwise import FUSION
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
 _PRODUCTS = ("aten::bmm", "aten::baddbmm", "aten::mm")
@@ -297,5 +297,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=attention,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

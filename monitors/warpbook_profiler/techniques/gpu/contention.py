@@ -17,7 +17,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.roofline import Called
 from warpbook_profiler.facts.traffic import tensor_sizes
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _ADDS = frozenset(
     "scatter_add scatter_reduce index_add index_reduce bincount histc _histc histogram "
@@ -108,5 +108,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=contention,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

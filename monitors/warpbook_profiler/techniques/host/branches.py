@@ -18,7 +18,7 @@ from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _READ = "aten::is_nonzero"
 #: fewer are no loop
@@ -329,5 +329,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=branches,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

@@ -19,7 +19,7 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.gpu.pointwise import FUSION
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: by operator: the class of one step, and that of the whole sequence
 _CELLS = {
@@ -224,5 +224,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=cell_by_cell,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

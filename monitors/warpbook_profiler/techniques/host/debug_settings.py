@@ -12,6 +12,7 @@ from warpbook_monitors import units
 from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.cell_code import CellCode, Constant
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import BACKWARD
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
@@ -28,7 +29,6 @@ _LEAST_LONG = 8
 _BLOCKED_SHARE = 0.95
 #: host's and GPU's clocks agree so well
 _TOLERANCE_NS = 2_000
-_BACKWARD = "autograd::engine::evaluate_function"
 _ANOMALY = ("set_detect_anomaly", "detect_anomaly")
 _CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::item")
 _LEAST_CHECKS = 3
@@ -81,7 +81,7 @@ def _anomaly(evidence: Evidence) -> Iterator[Proposal]:
     operators = evidence.operators
     table = operators.table
     of_backward = np.array(
-        [name.startswith(_BACKWARD) for name in table.names] or [False]
+        [name.startswith(BACKWARD) for name in table.names] or [False]
     )[table.name]
     in_backward = np.append(of_backward, False)[operators.parent]
     is_check = operators.named("aten::isnan") & in_backward

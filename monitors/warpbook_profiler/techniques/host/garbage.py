@@ -53,7 +53,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("gc",),
-            what="Python's garbage collector, called or by itself, while the GPU waits",
+            what="Python's garbage collector while the GPU waits",
             time="predicted",
         ),
     ),

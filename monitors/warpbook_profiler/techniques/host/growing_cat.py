@@ -25,9 +25,9 @@ from warpbook_profiler.techniques.models.static_cache import (
     allocated,
     grows_for_attention,
 )
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
-_CAT, _BACKWARD = "aten::cat", "autograd::engine::evaluate_function"
+_CAT = "aten::cat"
 #: torch's names for it in a source, and CuPy's
 _NAMES = ("cat", "concat", "concatenate", "hstack", "vstack", "dstack", "append")
 _LEAST_CALLS = 8
@@ -182,7 +182,7 @@ def _is_read(evidence: Evidence, calls: Int64s, sizes: list[int]) -> bool:
 
 
 def _trains(evidence: Evidence) -> bool:
-    return any(name.startswith(_BACKWARD) for name in evidence.operators.table.names)
+    return evidence.operators.are_trained
 
 
 def _in_source(code: CellCode) -> _Written | None:
@@ -272,5 +272,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=growing_cat,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

@@ -19,7 +19,7 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE
 from warpbook_profiler.techniques.host.printing import printed
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _NONZERO, _SELECT = "aten::nonzero", "aten::masked_select"
 _INDEXES = ("aten::index", "aten::index_put_", "aten::_index_put_impl_")
@@ -231,5 +231,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=masks,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

@@ -16,7 +16,7 @@ from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s, rows_by
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: with what the formatting of a tensor of floats begins
 _BEGINS = ("aten::isfinite", "aten::ne", "aten::__and__", "aten::masked_select")
@@ -130,5 +130,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=printing,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

@@ -19,7 +19,7 @@ from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Bools, Category, Int64s
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: operators that copy a tensor to the host; others read a value in passing
 _COPIES = ("aten::to", "aten::_to_copy", "aten::copy_")
@@ -273,5 +273,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=read_back,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

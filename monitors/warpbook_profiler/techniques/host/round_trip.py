@@ -18,13 +18,12 @@ from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.torch_code import opaque_calls
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Bools, Int64s
-from warpbook_profiler.facts.calls import named
+from warpbook_profiler.facts.calls import TO_GPU, named
 from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _TO_HOST = re.compile(r"Memcpy DtoH|CopyDeviceToHost")
-_TO_GPU = re.compile(r"Memcpy HtoD|CopyHostToDevice")
 #: numbers and labels come and go for reasons of their own
 _LEAST_BYTES = 1_024
 #: a window with more is judged by these
@@ -169,7 +168,7 @@ def _waits_within(evidence: Evidence, copy: int) -> Int64s:
 def _pairs(evidence: Evidence) -> Iterator[_Pair]:
     gpu, calls = evidence.gpu, evidence.calls
     known = (calls.launch != NONE) & (gpu.size_bytes >= _LEAST_BYTES)
-    to_host, to_gpu = named(gpu, _TO_HOST) & known, named(gpu, _TO_GPU) & known
+    to_host, to_gpu = named(gpu, _TO_HOST) & known, named(gpu, TO_GPU) & known
     if not (to_host.any() and to_gpu.any()):
         return
     copies = np.flatnonzero(to_host | to_gpu)
@@ -236,5 +235,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=round_trip,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

@@ -15,7 +15,7 @@ from warpbook_profiler.advice.row_code import of_all_rows
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s, Operands
 from warpbook_profiler.facts.traffic import least_bytes, reduces
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: fewer rows are no loop worth a word
 _LEAST_ROWS = 8
@@ -246,5 +246,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=row_by_row,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

@@ -21,7 +21,7 @@ from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.calls import named
 from warpbook_profiler.facts.kernels import communicates
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _EVENTS = re.compile(r"(cuda|cu|hip)(EventRecord|StreamWaitEvent|EventCreate)")
 #: changes of the stream, below which nobody would notice them
@@ -147,5 +147,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=streams,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

@@ -18,7 +18,7 @@ from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, counted, percent
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.host.launches import DYNAMIC, READS
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: how an operator that reads one number or a few is called
 _READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
@@ -166,5 +166,5 @@ TECHNIQUE = Technique(
     ),
     rule=waits,
     questions=(HOST_WAITS,),
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

@@ -1,4 +1,4 @@
-"""Waits for the GPU that a loop asks for in each turn, and nobody needs."""
+"""Waits for the GPU in each turn of a loop that does not need them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.events.intervals import Coverage
 from warpbook_profiler.facts.calls import named
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _WAIT = re.compile(r"(cuda|hip)(Device|Stream|Event)Synchronize")
 #: a result that the host reads after the wait, or what it writes anew
@@ -109,5 +109,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=waits_in_loop,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

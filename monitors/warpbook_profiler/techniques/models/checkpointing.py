@@ -11,7 +11,7 @@ import numpy as np
 from warpbook_monitors import units
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.operators import BACKWARD, Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
@@ -30,7 +30,6 @@ _CHECKPOINTS = (
     "gradient_checkpointing_enable",
     "apply_activation_checkpointing",
 )
-_BACKWARD = "autograd::engine::evaluate_function"
 #: of the GPU's memory, from which keeping activations may not fit
 _MOST_MEMORY = 0.8
 #: of what is computed again, what the forward pass has too
@@ -86,7 +85,7 @@ def checkpoint_off(evidence: Evidence) -> Iterator[Proposal]:
 def _again(operators: Operators) -> Int64s:
     """Give the operators of a forward pass that a backward pass calls."""
     table = operators.table
-    steps = [name.startswith(_BACKWARD) for name in table.names]
+    steps = [name.startswith(BACKWARD) for name in table.names]
     is_step = np.array([*steps, False])[table.name]
     if not is_step.any():
         return np.zeros(0, np.int64)

@@ -15,7 +15,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import ITEM_BYTES
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _CHOOSES = "aten::nonzero"
 _PRODUCTS = ("aten::mm", "aten::addmm")
@@ -179,5 +179,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=experts_at_once,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

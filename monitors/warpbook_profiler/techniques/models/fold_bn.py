@@ -34,7 +34,6 @@ _CONVOLUTIONS = (
     "aten::_conv_depthwise2d",
     "aten::conv_depthwise3d",
 )
-_BACKWARD = "autograd::engine::evaluate_function"
 #: arguments of the norm: its running mean, and whether it takes the batch's own
 _MEAN, _TRAINS = 3, 5
 #: a window with more is judged by these
@@ -57,7 +56,7 @@ class _Pair(NamedTuple):
 def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to fold norms that take no statistics into the convolutions."""
     operators, chip = evidence.operators, evidence.chip
-    is_trained = any(name.startswith(_BACKWARD) for name in operators.table.names)
+    is_trained = operators.are_trained
     pairs = [] if is_trained else list(_pairs(operators))
     if not pairs or chip is None:
         return

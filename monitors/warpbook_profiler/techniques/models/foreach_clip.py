@@ -18,7 +18,7 @@ from warpbook_profiler.advice.source_edit import SourceEdit, bound_names, names_
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: also of squares, which are summed up
 _NORMS = ("aten::linalg_vector_norm", "aten::norm", "aten::sum")
@@ -371,5 +371,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=foreach_clip,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

@@ -24,7 +24,7 @@ from warpbook_profiler.techniques.models.foreach_clip import (
     in_optimizer,
     join,
 )
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _LEAST_TENSORS = 16
 #: what one turn calls, without views, for an average in place or a new one
@@ -236,5 +236,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=foreach_ema,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

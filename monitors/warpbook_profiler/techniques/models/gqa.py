@@ -18,9 +18,8 @@ from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.gpu.attention import HALVES, Fused, fused_attentions
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
-_BACKWARD = "autograd::engine::evaluate_function"
 #: what may be between a copy and the attention
 _BEFORE = 8
 
@@ -49,7 +48,7 @@ def gqa(evidence: Evidence) -> Iterator[Proposal]:
         events = operators.launched_from(*(one.attention.position,) * 2)
         ways.resize(events, _attended(evidence, one, events))
     first = widened[0]
-    trains = any(name.startswith(_BACKWARD) for name in operators.table.names)
+    trains = operators.are_trained
     yield Proposal(
         name="gqa",
         title=(
@@ -136,10 +135,8 @@ def _grouped(code: CellCode) -> str:
             continue
         values = edit.operand(narrow[1])
         edit.replace(arguments[1], edit.operand(narrow[0]))
-        edit.replace(arguments[2], values if keywords else f"{values}, enable_gqa=True")
-        if keywords:
-            last = keywords[-1].value
-            edit.replace(last, f"{edit.text(last)}, enable_gqa=True")
+        edit.replace(arguments[2], values)
+        edit.arguments(call.node, {"enable_gqa": "True"})
         is_changed = True
     return edit.source() if is_changed else ""
 
@@ -215,5 +212,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=gqa,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

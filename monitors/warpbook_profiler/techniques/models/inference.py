@@ -25,7 +25,7 @@ _INFERS_NORM = re.compile(
 )
 _MODES = re.compile(r"aten::(\w*dropout|\w*batch_norm)")
 _WITHOUT_AUTOGRAD = ("inference_mode", "no_grad")
-_BACKWARD, _OPTIMIZER = "autograd::engine::evaluate_function", "Optimizer."
+_OPTIMIZER = "Optimizer."
 #: what says that something goes back through the results
 _TRAINS = (
     *("backward", "grad", "requires_grad_", "jacrev", "jacfwd", "vjp", "jvp"),
@@ -37,7 +37,7 @@ _LEAST_NODES = 20
 def no_autograd(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to record nothing of what nothing goes back through."""
     operators, code = evidence.operators, evidence.code
-    if any(name.startswith(_BACKWARD) for name in operators.table.names):
+    if operators.are_trained:
         return
     if any(name.startswith(_OPTIMIZER) for name in operators.annotations.names):
         return

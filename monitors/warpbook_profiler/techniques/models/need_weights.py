@@ -1,4 +1,4 @@
-"""An attention layer that gives weights which nobody takes."""
+"""An attention layer that returns weights that are not used."""
 
 from __future__ import annotations
 
@@ -109,12 +109,7 @@ def _without(code: CellCode, calls: list[ast.Call]) -> str:
         return ""
     edit = SourceEdit(code)
     for call in calls:
-        asked = [one.value for one in call.keywords if one.arg == _OPTION]
-        last = [*call.args, *(one.value for one in call.keywords)][-1]
-        if asked:
-            edit.replace(asked[0], "False")
-        else:
-            edit.replace(last, f"{edit.text(last)}, {_OPTION}=False")
+        edit.arguments(call, {_OPTION: "False"})
     return edit.source()
 
 
@@ -122,7 +117,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("need-weights",),
-            what="`nn.MultiheadAttention` that gives weights which nobody takes",
+            what="`nn.MultiheadAttention` that returns weights that are not used",
             time="predicted; not below where there is a backward pass",
             lab="which-sdpa",
         ),

@@ -19,9 +19,9 @@ from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.techniques.gpu.attention import fused_attentions
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
-_CAT, _BACKWARD = "aten::cat", "autograd::engine::evaluate_function"
+_CAT = "aten::cat"
 #: of one token's query with all keys
 _PRODUCT = "aten::bmm"
 _LEAST_TOKENS = 8
@@ -54,7 +54,7 @@ def static_cache(evidence: Evidence) -> Iterator[Proposal]:
     operators = evidence.operators
     grown = [reads for reads in _reads(operators) if _grows(reads)]
     # writing in place is not for what a backward pass goes through
-    is_trained = any(name.startswith(_BACKWARD) for name in operators.table.names)
+    is_trained = operators.are_trained
     if not grown or is_trained:
         return
     ways, time_ns, calls = Ways(evidence), 0, 0
@@ -150,8 +150,7 @@ def _generated(code: CellCode) -> str:
         names = {one.arg for one in call.node.keywords}
         if not arguments or names & {"cache_implementation", "past_key_values", None}:
             return ""
-        last = arguments[-1]
-        edit.replace(last, f'{edit.text(last)}, cache_implementation="static"')
+        edit.arguments(call.node, {"cache_implementation": '"static"'})
     return edit.source()
 
 
@@ -228,5 +227,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=static_cache,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

@@ -24,7 +24,7 @@ from warpbook_profiler.techniques.gpu.attention import (
     fused_attentions,
     is_masked,
 )
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _CAT = "aten::cat"
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
@@ -160,5 +160,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=use_cache,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

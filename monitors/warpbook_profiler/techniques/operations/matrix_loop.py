@@ -16,7 +16,7 @@ from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _PREFIXES = ("aten::linalg_", "aten::_linalg_", "aten::cholesky")
 #: functions of torch and torch.linalg that take a batch as they take one matrix
@@ -222,5 +222,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=matrix_loop,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

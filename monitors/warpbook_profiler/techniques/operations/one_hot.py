@@ -19,7 +19,7 @@ from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import ITEM_BYTES
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _SCATTER = "aten::scatter_"
 _MUL, _SUM = "aten::mul", "aten::sum"
@@ -283,5 +283,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=one_hot,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

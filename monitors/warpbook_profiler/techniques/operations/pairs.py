@@ -20,7 +20,7 @@ from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Operands
 from warpbook_profiler.facts.traffic import ITEM_BYTES
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 Dims = tuple[int, ...]
 
@@ -364,5 +364,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=pairs,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )

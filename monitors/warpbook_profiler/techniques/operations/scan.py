@@ -19,7 +19,7 @@ from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes
-from warpbook_profiler.techniques.technique import ChangeKind, Technique
+from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: fewer rows are no loop worth a word
 _LEAST_ROWS = 8
@@ -374,5 +374,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=scan,
-    untried="Its lines have to be written anew, and only you know what they are for.",
+    untried=BY_EDIT,
 )
