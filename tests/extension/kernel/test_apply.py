@@ -15,6 +15,7 @@ from tests.extension.kernel.state_digest import digest
 from warpbook.kernel.profile import applying
 from warpbook.kernel.runs.recording import RunRecord
 from warpbook.kernel.trying import turns
+from warpbook.kernel.trying.once import divided
 from warpbook_profiler.model.change import Change
 
 #: sleeps are long beside what a busy machine adds
@@ -151,6 +152,7 @@ def test_the_first_or_a_named_change_is_shown_with_what_was_measured(
     edited, _ = applied(shell, "whole-tensor")
     assert edited.changes == ("whole-tensor",)
     assert edited.sentence.startswith("Not shown as better: its results differ")
+    assert edited.diff and not edited.code
     edited, _ = applied(shell, "")
     assert edited.changes == ("read-once",) and "Better: " in edited.sentence
     assert "helper" in edited.code and "helper" not in shell.user_ns
@@ -162,6 +164,13 @@ def test_the_first_or_a_named_change_is_shown_with_what_was_measured(
     assert_unchanged(states)
     shell.run_cell("1 + 1")
     assert isinstance(shell.run_cell("%gpuapply").error_in_exec, UsageError)
+
+
+def test_a_cell_is_divided_at_lines_of_python() -> None:
+    cell = "s = 'a\fb'\nfast = slow.compile(time.time)\nfast()\n"
+    once, rest = divided(cell, "s = 'a\fb'\nslow(time.time)\n")
+    assert once == "fast = slow.compile(time.time)\n"
+    assert rest == "s = 'a\fb'\nfast()\n"
 
 
 @pytest.mark.parametrize("name", ["read-once", "all"])

@@ -63,7 +63,11 @@ def test_limits_are_found_again_on_the_same_machine_alone(data_folder: Path) -> 
     assert limits_here(H200, "2.11") == MEASURED == load("GPU-1234", "580.1", "2.11")
     assert limits_here("NVIDIA H100", "2.11") is limits_here(H200, "2.12") is None
     save(msgspec.structs.replace(MEASURED, host="another", measured_ms=2e12))
+    # a damaged file of somebody else's is not in the way
+    (data_folder / "A.json").write_text("[" * 100_000)
     assert limits_here(H200, "2.11") == MEASURED
+    with pytest.raises(LimitsUnreadable, match="Delete the file"):
+        limits_here(H200, "2.12")
     assert {path.suffix for path in data_folder.iterdir()} == {".json"}
 
 
@@ -176,3 +180,9 @@ def test_what_recording_costs_here_narrows_the_bare_run(tmp_path: Path) -> None:
     assert after.high_ns / after.low_ns < before.high_ns / before.low_ns
     assert before.low_ns < after.time_ns < before.time_ns
     assert after.calibration != before.calibration
+
+
+def test_a_dtype_that_the_defaults_lack_has_no_time() -> None:
+    assert (
+        Calibration("NVIDIA B200", 10).times("multiply.c10::Float4_e2m1fn_x2") is None
+    )

@@ -259,7 +259,7 @@ def test_rows_of_a_summary_are_of_many_launches(tmp_path: Path) -> None:
 
 #: as much of NVIDIA's module as is used, and what it does with another file
 MODULE = """
-import os, sys
+import math, os, sys
 
 class Metric:
     def __init__(self, unit, value): self._unit, self._value = unit, value
@@ -274,6 +274,7 @@ class Action:
             "gpu__time_duration.sum": Metric("ns", 2000),
             "sm__throughput.avg.pct_of_peak_sustained_elapsed": Metric("%", 91.5),
             "dram__throughput.avg.pct_of_peak_sustained_elapsed": Metric("%", None),
+            "sm__warps_active.avg.pct_of_peak_sustained_active": Metric("%", math.nan),
         }.get(name)
 
 class Range:

@@ -9,6 +9,7 @@ from tests.profiler.trace.written import call, kernel, trace
 from warpbook_profiler.capture.kineto_operands import operands_of
 from warpbook_profiler.events.columns import lists_of
 from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.verdict.analysis import analyse
 
 
 def test_sizes_in_lists_are_told_apart_from_sizes() -> None:
@@ -42,3 +43,14 @@ def test_a_file_tells_them(tmp_path: Path) -> None:
     (operands,) = events.operands
     assert operands.lists == (((8, 4), (2, 4)), ())
     assert operands.dims == ((), ())
+
+
+def test_sizes_that_no_tensor_has_are_not_known(tmp_path: Path) -> None:
+    args = {"External id": 3, "Input Dims": [[2**40] * 30], "Input type": ["float"]}
+    operator = call(0, 1.0, cat="cpu_op", name="aten::add", dur=9.0, args=args)
+    work = kernel(5, 8.0, args={"External id": 3})
+    path = tmp_path / "trace.json"
+    path.write_bytes(trace(operator, call(5, 3.0), work))
+    events, run = read_chrome_trace(str(path))
+    assert not events.operands
+    assert analyse(events, run).verdict is not None
