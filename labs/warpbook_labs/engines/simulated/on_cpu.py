@@ -144,6 +144,7 @@ def converse(first: bytes, exchange: Callable[[Struct], bytes]) -> None:
     job = msgspec.msgpack.decode(first, type=RunOnRanks | BeginRank)
     if isinstance(job, BeginRank):
         processes.serve_rank(job, exchange)
+        return
 
     def one(_: Load, case: HostCase) -> CaseRun:
         return _run(partial(processes.Ranks, job, case, exchange), case)
