@@ -370,7 +370,7 @@ def test_options_that_make_no_sense_are_refused(shell: Any, options: str) -> Non
 def test_a_change_that_is_never_tried_says_why(shell: Any) -> None:
     result = shell.run_cell("%%gpuprof --try keep-mask\nran = True")
     error = result.error_before_exec or result.error_in_exec
-    assert "have to be written anew" in str(error) and "tf32" in str(error)
+    assert "takes an edit of the cell" in str(error) and "tf32" in str(error)
     assert "ran" not in shell.user_ns
 
 
