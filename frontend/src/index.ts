@@ -6,6 +6,7 @@ import { dashboardPlugin } from './plugins/dashboard';
 import { labsPlugin } from './plugins/labs';
 import { launcherPlugin } from './plugins/launcher';
 import { machinesPlugin } from './plugins/machines';
+import { openTracePlugin } from './plugins/open_trace';
 import { outputPlugin } from './plugins/output';
 import { panelPlugin } from './plugins/panel';
 import { reportsPlugin } from './plugins/reports';
@@ -22,6 +23,7 @@ export default [
   dashboardPlugin,
   outputPlugin,
   reportsPlugin,
+  openTracePlugin,
   labsPlugin,
   launcherPlugin
 ];

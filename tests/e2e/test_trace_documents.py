@@ -116,6 +116,55 @@ def test_other_files_keep_their_viewers_and_bad_ones_say_what_is_wrong(
     opened.errors = [error for error in opened.errors if "422" not in error]
 
 
+def test_a_trace_is_opened_by_its_path_by_upload_and_by_a_drop(
+    opened: LabPage, lab: Lab, tmp_path: Path, screenshots: Path
+) -> None:
+    lab.notebooks.joinpath("runs").mkdir(exist_ok=True)
+    shutil.copy(GRAPH, lab.notebooks / "runs" / "deep.json.gz")
+    mine = tmp_path / "mine.json"
+    mine.write_bytes(gzip.decompress(EAGER.read_bytes()))
+    dialog = opened.page.locator(".jp-Dialog")
+
+    def ask() -> None:
+        # the command ends with the dialog
+        opened.page.evaluate(
+            "() => void window.jupyterapp.commands.execute('warpbook:open-trace')"
+        )
+
+    ask()
+    opened.page.screenshot(path=screenshots / "open-a-trace.png")
+    dialog.get_by_role("textbox").fill("runs/gone.json")
+    dialog.get_by_role("button", name="Open").click()
+    expect(dialog).to_contain_text("runs/gone.json is not opened")
+    expect(dialog).to_contain_text("Upload a file that is elsewhere.")
+    dialog.get_by_role("button").last.click()
+    ask()
+    dialog.get_by_role("textbox").fill("runs/deep.json.gz")
+    dialog.get_by_role("textbox").press("Enter")
+    expect(tab(opened).get_by_role("heading", name="deep.json.gz")).to_be_visible()
+    ask()
+    with opened.page.expect_file_chooser() as chooser:
+        dialog.get_by_role("button", name="Upload…").click()
+    chooser.value.set_files(mine)
+    expect(tab(opened).get_by_role("heading", name="mine.json")).to_be_visible()
+    opened.execute("warpbook:dashboard")
+    dropped = opened.page.evaluate_handle(
+        """() => {
+            const dropped = new DataTransfer();
+            dropped.items.add(new File(['{"traceEvents": [', '{"ph'], 'cut.json'));
+            return dropped;
+        }"""
+    )
+    for event in ("dragover", "drop"):
+        opened.page.dispatch_event(
+            "#warpbook-dashboard .wb-root", event, {"dataTransfer": dropped}
+        )
+    expect(tab(opened).get_by_role("alert")).to_contain_text("damaged trace")
+    opened.errors = [
+        error for error in opened.errors if "422" not in error and "404" not in error
+    ]
+
+
 def test_a_trace_is_compared_with_another_and_downloaded(opened: LabPage) -> None:
     urls: list[str] = []
     opened.page.on("request", lambda request: urls.append(request.url))

@@ -24,11 +24,10 @@ import { gpuIcon } from '../core/icon';
 import type { CellReport } from '../shapes/protocol';
 import { Records } from '../server/records';
 import type { Stream } from '../core/page_stream';
-import { IWarpbook, OPEN_REPORT } from './tokens';
+import { IWarpbook, OPEN_REPORT, TRACE_FACTORY } from './tokens';
 import { TraceFiles } from '../server/traces';
 import { trans } from '../core/translation';
 
-const FACTORY = 'warpbook report';
 const FILE_TYPE = 'warpbook-trace';
 const MODEL = 'warpbook-trace';
 /** What torch.profiler writes; any other `.json` keeps its own viewer first. */
@@ -71,7 +70,7 @@ function openFiles(
   const tracker = new WidgetTracker<Document>({ namespace: 'warpbook-traces' });
   const factory = new TraceFactory(
     {
-      name: FACTORY,
+      name: TRACE_FACTORY,
       modelName: MODEL,
       fileTypes: [FILE_TYPE, 'json'],
       defaultFor: [FILE_TYPE],
@@ -119,7 +118,7 @@ function openFiles(
   if (restorer !== null) {
     void restorer.restore(tracker, {
       command: 'docmanager:open',
-      args: ({ context }) => ({ path: context.path, factory: FACTORY }),
+      args: ({ context }) => ({ path: context.path, factory: TRACE_FACTORY }),
       name: ({ context }) => context.path
     });
   }
