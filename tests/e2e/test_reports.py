@@ -67,6 +67,39 @@ hand_in("graph", "graph()", 3, profile("graph_replay"), previous=eager)
 """
 
 
+#: names without a place to break, in all that a notebook shows as tables
+NAMES = """\
+import warpbook
+from IPython.display import HTML, display
+from warpbook.kernel.runs.comparison import Difference
+from warpbook.reports.html import report_html
+name = "W" * 1500
+def long(rows):
+    return (msgspec.structs.replace(rows[0], name=name), *rows[1:])
+before = profile("train_fp32")
+figures = msgspec.structs.replace(before, kernels=long(before.kernels),
+    annotations=long(before.annotations), operators=long(before.operators))
+hand_in("names", "W" * 200, 9, figures)
+display(HTML(report_html(figures, "names", is_open=True)))
+display(Difference(compare(before, figures), "names"))
+display(warpbook.labs.list())"""
+#: tables whose names have less room than 24 letters, or than the longest of them
+NARROW = """view => [...view.querySelectorAll("table")].flatMap(table => {
+    if (!table.checkVisibility()) return [];
+    const cells = [...table.querySelectorAll("tbody td:first-child")];
+    const letters = cell => {
+        const context = document.createElement("canvas").getContext("2d");
+        context.font = getComputedStyle(cell).font;
+        const text = cell.innerText.trim();
+        return Math.min(context.measureText("0").width * 24,
+            context.measureText(text).width);
+    };
+    const wanted = Math.max(0, ...cells.map(letters));
+    const has = cells[0]?.getBoundingClientRect().width ?? 0;
+    return has + 1 < wanted ? [`${table.innerText.slice(0, 80)}: ${has}`] : [];
+})"""
+
+
 def profile(name: str) -> CellProfile:
     """What the kernel computes too, from the same trace."""
     return analyse(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
@@ -221,6 +254,33 @@ def test_a_report_says_what_held_the_cell_back(
     first.get_by_role("button", name="mixed-precision").click()
     tab = page.page.locator(".lm-TabBar-tabLabel", has_text="mixed-precision.ipynb")
     expect(tab).to_be_visible()
+
+
+def test_a_name_is_read_in_every_table(page: LabPage, lab: Lab, lab_url: str) -> None:
+    cells = [HAND_IN, NAMES, "%load_ext warpbook\n%gpu"]
+    page.open(lab_url, lab.write_notebook("names.ipynb", cells))
+    for cell in range(len(cells)):
+        page.run(cell)
+    expect(page.output(1)).to_contain_text("area-codes")
+    page.open_report("W" * 60)
+    shown = (page.output(1), page.output(2), page.dashboard)
+    for width_px in (1440, 1280):
+        page.page.set_viewport_size({"width": width_px, "height": 1000})
+        for part in ("Causes", "Kernels and operators"):
+            page.open_part(page.drawer, part)
+            for view in shown:
+                expect(view.locator("table").first).to_be_attached()
+                assert view.evaluate(NARROW) == [], width_px
+        for view in (*shown, page.drawer):
+            assert view.evaluate("view => view.scrollWidth <= view.clientWidth")
+    # the whole of it by pointer, by keyboard and for a screen reader, and in a copy
+    for view in (page.output(1), page.drawer):
+        name = view.get_by_role("cell", name="W" * 1500).first
+        expect(name).to_have_attribute("title", "W" * 1500)
+        assert name.text_content() == "W" * 1500
+        height = (name.bounding_box() or {})["height"]
+        name.focus()
+        assert (name.bounding_box() or {})["height"] > 5 * height
 
 
 def test_runs_are_compared_with_the_one_before_and_with_any_other(

@@ -11,7 +11,7 @@ from warpbook.reports.labs import LABS
 from warpbook.reports.pictures import memory_svg, roofline_svg
 from warpbook.reports.style import STYLE, colour_of
 from warpbook.reports.text import PLACE_IT
-from warpbook_monitors.plain_text import shortened
+from warpbook_monitors.html_table import name_cell, table_html
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.report_view import (
@@ -27,9 +27,6 @@ from warpbook_profiler.model.report_view import (
 )
 from warpbook_profiler.report.profile_view import view_of
 from warpbook_profiler.report.tables import shown
-
-#: a whole name is shown when the pointer rests on it
-_NAME_WIDTH = 100
 
 
 def report_html(
@@ -203,9 +200,8 @@ def _table(table: ReportTable, *, is_whole: bool = False) -> str:
     rows, more = (table.rows, 0) if is_whole else shown(table)
     header = "".join(f"<th>{escape(name)}</th>" for name in table.header)
     caption = f"<caption>{more:,} more</caption>" if more else ""
-    kind = ' class="warpbook-code"' if table.is_code else ""
-    return (
-        f"<table{kind}>{caption}<thead><tr><th>{escape(table.title)}</th>{header}</tr>"
+    return table_html(
+        f"<table>{caption}<thead><tr><th>{escape(table.title)}</th>{header}</tr>"
         f"</thead><tbody>{''.join(map(_row, rows))}</tbody></table>"
     )
 
@@ -215,8 +211,7 @@ def _row(row: tuple[TableCell, ...]) -> str:
     cells = "".join(
         f"<td>{escape(figure.text)}{_bar(figure.bar)}</td>" for figure in figures
     )
-    shown_name = escape(shortened(name.text, _NAME_WIDTH))
-    return f'<tr><td title="{escape(name.text)}">{shown_name}</td>{cells}</tr>'
+    return f"<tr>{name_cell(name.text)}{cells}</tr>"
 
 
 def _bar(length: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from html import escape
 
 from warpbook.reports.style import STYLE
+from warpbook_monitors.html_table import table_html
 from warpbook_monitors.model_memory.view import MemoryView
 
 #: of a bar in characters; with its ends it fits 80
@@ -90,7 +91,9 @@ def _table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     body = "".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return table_html(
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
 
 
 def _figure(view: MemoryView) -> str:

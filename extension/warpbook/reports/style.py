@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpbook_monitors.html_table import TABLE_STYLE
 from warpbook_monitors.verdict_kinds import Kind
 
 #: of causes, on light and on dark pages
@@ -22,7 +23,9 @@ _COLOURS = {
 }
 _PLAIN = "#888888"
 # every rule begins with the report's own class, so that no other output changes
-STYLE = """
+STYLE = (
+    TABLE_STYLE
+    + """
 .warpbook-report { font-size: 13px; line-height: 1.4; max-width: 60em; }
 .warpbook-report dl { display: grid; grid-template-columns: max-content 1fr;
   gap: 0 1em; margin: 0.3em 0; }
@@ -53,26 +56,20 @@ STYLE = """
 .warpbook-report .warpbook-groups dl { grid-template-columns: fit-content(60%) 1fr; }
 .warpbook-report .warpbook-groups dd { text-align: right; }
 .warpbook-report .warpbook-groups h4 { font-size: inherit; margin: 0.3em 0 0; }
-.warpbook-report table { border-collapse: collapse; margin: 0.6em 0; width: 100%;
-  table-layout: fixed; }
-.warpbook-report th, .warpbook-report td { text-align: right; padding: 1px 0.6em;
-  width: 6.4em; white-space: nowrap; }
-.warpbook-report tr > :first-child { text-align: left; width: auto;
-  overflow: hidden; text-overflow: ellipsis; white-space: pre; }
-.warpbook-report .warpbook-code th, .warpbook-report .warpbook-code td {
-  width: 4.8em; padding: 1px 0.3em; }
-.warpbook-report .warpbook-code tr > :first-child { width: auto; white-space: pre; }
+.warpbook-report table { width: 100%; }
+.warpbook-report th, .warpbook-report td { padding: 1px 0 1px 0.8em;
+  text-align: right; white-space: nowrap; width: 1%; }
+.warpbook-report tr > :first-child { padding-left: 0; width: auto; }
 .warpbook-report .warpbook-bar { border-bottom: 2px solid #4c8dbe;
   float: right; }
 .warpbook-report .warpbook-picture { margin: 0.6em 0; }
 .warpbook-report .warpbook-picture svg { width: 100%; max-width: 46em; }
 .warpbook-report .warpbook-picture figcaption { opacity: 0.7; }
 .warpbook-report td:first-child { font-family: monospace; }
-.warpbook-report table, .warpbook-report caption { font-size: inherit;
-  color: inherit; }
-.warpbook-report caption { caption-side: bottom; text-align: left; opacity: 0.7;
-  padding: 1px 0.6em; }
+.warpbook-report caption { caption-side: bottom; color: inherit; font-size: inherit;
+  opacity: 0.7; padding: 1px 0; text-align: left; }
 """
+)
 
 
 def colour_of(kind: Kind | None) -> str:

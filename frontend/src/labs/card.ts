@@ -14,6 +14,7 @@ import type {
   Cell,
   Part
 } from '../shapes/protocol';
+import { nameAttributes, nameNodes, scrolled } from '../core/table';
 import { cellText, heading, isFigure } from './card_cells';
 import { marked, safe } from './words';
 
@@ -80,38 +81,32 @@ function logText(lines: readonly string[], more: number): string {
 }
 
 function table({ heads, rows }: CardTable): HTMLElement {
-  const align = (cell: Cell | undefined): Record<string, string> =>
-    cell !== undefined && isFigure(cell) ? { class: 'wb-figure-cell' } : {};
-  return h(
-    'table',
-    { class: 'wb-table' },
+  const head = heads.map((name, at) =>
+    h('th', align(rows[0]?.[at]), safe(name))
+  );
+  return scrolled(
     h(
-      'thead',
-      {},
-      h(
-        'tr',
-        {},
-        ...heads.map((name, at) => h('th', align(rows[0]?.[at]), safe(name)))
-      )
-    ),
-    h(
-      'tbody',
-      {},
-      ...rows.map(row =>
-        h(
-          'tr',
-          {},
-          ...row.map(cell => h('td', align(cell), ...cellNodes(cell)))
-        )
-      )
+      'table',
+      { class: 'wb-table' },
+      h('thead', {}, h('tr', {}, ...head)),
+      h('tbody', {}, ...rows.map(row => h('tr', {}, ...row.map(tableCell))))
     )
   );
 }
 
-function cellNodes(cell: Cell): (Node | string)[] {
-  const words = cellText(cell);
-  const isCode = cell.type === 'location' || cell.type === 'code';
-  return isCode ? [h('code', {}, safe(words))] : marked(words);
+function tableCell(cell: Cell): HTMLElement {
+  const words = safe(cellText(cell));
+  if (cell.type === 'location' || cell.type === 'code') {
+    return h('td', nameAttributes(words), h('code', {}, ...nameNodes(words)));
+  }
+  return h('td', align(cell), ...marked(cellText(cell)));
+}
+
+/** Figures are set to the right. */
+function align(cell: Cell | undefined): Record<string, string> {
+  return cell !== undefined && isFigure(cell)
+    ? { class: 'wb-figure-cell' }
+    : {};
 }
 
 function timeline({ end_ns, lanes }: CardTimeline): Node {

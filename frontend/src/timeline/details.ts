@@ -1,6 +1,6 @@
 /** All that is known about the pinned event of a timeline. */
 
-import { figures } from '../dashboard/parts/table';
+import { figures } from '../core/table';
 import { h } from '../core/dom';
 import { clip, count, durationNs, share, text } from '../core/format';
 import type { TimelineDetails, TimelineEvent } from '../shapes/protocol';

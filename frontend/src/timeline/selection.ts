@@ -1,6 +1,6 @@
 /** A selected part of a timeline in figures. */
 
-import { figures, table } from '../dashboard/parts/table';
+import { figures, table } from '../core/table';
 import { h } from '../core/dom';
 import { clip, count, durationNs, NONE, text } from '../core/format';
 import type { TimelineStatistics, TimelineUse } from '../shapes/protocol';

@@ -28,6 +28,7 @@ from warpbook_labs.cards.model import (
     TextCell,
 )
 from warpbook_monitors import units
+from warpbook_monitors.html_table import TABLE_STYLE, name_cell, table_html
 from warpbook_monitors.plain_text import bounded, printable
 
 _WIDTH, _LEFT, _LANE, _BAR = 640, 90, 24, 16
@@ -83,7 +84,9 @@ CODE = re.compile("`([^`]+)`")
 _WORDS = (TextCell, StatusCell, LocationCell, CodeCell)
 # every rule begins with the card's own class, so that no other output changes; said
 # twice it counts for more than the page's own rules for tables
-STYLE = """
+STYLE = (
+    TABLE_STYLE
+    + """
 .warpbook-lab { font-size: 13px; line-height: 1.4; max-width: 60em; }
 .warpbook-lab p { margin: 0.3em 0; }
 .warpbook-lab .warpbook-verdict { font-weight: 600; }
@@ -103,18 +106,14 @@ STYLE = """
   margin: 0; padding: 0; width: auto; }
 .warpbook-lab dt { opacity: 0.75; }
 .warpbook-lab dd { overflow-wrap: anywhere; }
-.warpbook-lab table { border-collapse: collapse; color: inherit;
-  font-size: inherit; margin: 0.3em 0; }
 .warpbook-lab.warpbook-lab tr > th, .warpbook-lab.warpbook-lab tr > td {
   padding: 1px 1em 1px 0; text-align: left; vertical-align: top; }
-.warpbook-lab.warpbook-lab tr > .warpbook-number { text-align: right;
-  width: 5.6em; }
-.warpbook-lab .warpbook-lines { table-layout: fixed; width: 100%; }
+.warpbook-lab.warpbook-lab tr > .warpbook-number { text-align: right; }
 .warpbook-lab svg { max-width: 46em; width: 100%; }
 .warpbook-lab code { background: none; font-size: 12px; padding: 0; }
-.warpbook-lab.warpbook-lab td > code { background: none; display: block;
-  overflow: hidden; text-overflow: ellipsis; white-space: pre; }
+.warpbook-lab.warpbook-lab td > code { background: none; white-space: inherit; }
 """
+)
 
 
 def card_html(card: Card, style: str = STYLE) -> str:
@@ -187,17 +186,15 @@ def _table(table: CardTable) -> str:
         for name, cell in zip(table.heads, first, strict=True)
     )
     rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
-    has_code = any(isinstance(cell, (LocationCell, CodeCell)) for cell in first)
-    kind = ' class="warpbook-lines"' if has_code else ""
-    return f"<table{kind}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return table_html(
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    )
 
 
 def _cell(cell: Cell) -> str:
     if isinstance(cell, (LocationCell, CodeCell)):
-        text = f"<code>{_safe(cell_text(cell))}</code>"
-    else:
-        text = words_html(cell_text(cell))
-    return f"<td{_number(cell)}>{text}</td>"
+        return name_cell(printable(cell_text(cell)), "<code>{}</code>")
+    return f"<td{_number(cell)}>{words_html(cell_text(cell))}</td>"
 
 
 def _number(cell: Cell) -> str:

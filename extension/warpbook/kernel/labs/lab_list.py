@@ -17,6 +17,7 @@ from warpbook_labs.course.overview import (
     speed_words,
 )
 from warpbook_labs.lab.entries import LabEntry, SoFar
+from warpbook_monitors.html_table import table_html
 from warpbook_monitors.plain_text import joined
 
 
@@ -57,7 +58,7 @@ class LabList:
         head = "".join(
             f"<th>{title}</th>"
             for title in (
-                *("", "lab", "minutes", "level", "needs", "here", "you", "after"),
+                *("lab", "title", "minutes", "level", "needs", "here", "you", "after"),
             )
         )
         rows = ""
@@ -75,10 +76,10 @@ class LabList:
             below = f"<p>{shown(words)}<code>{shown(command)}</code></p>{below}"
         if self.notice:
             below = f"<p>{shown(self.notice, 400)}</p>{below}"
-        return (
-            f'<div class="warpbook-lab"><style>{STYLE}</style><table><thead><tr>{head}'
-            f"</tr></thead><tbody>{rows}</tbody></table>{below}</div>"
+        table = table_html(
+            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         )
+        return f'<div class="warpbook-lab"><style>{STYLE}</style>{table}{below}</div>'
 
 
 def _progress() -> dict[str, SoFar]:
@@ -98,9 +99,9 @@ def _row(lab: LabEntry) -> str:
     if lab.why:
         here += f": {lab.why}"
     return (
-        f"<tr><td>{lab.number}</td><td><code>{shown(lab.id)}</code> {shown(lab.title)}"
-        f"</td><td>{lab.minutes}</td><td>{shown(lab.difficulty or '')}</td>"
-        f"<td>{shown(', '.join(lab.needs))}</td>"
+        f"<tr><td>{lab.number} <code>{shown(lab.id)}</code></td>"
+        f"<td>{shown(lab.title)}</td><td>{lab.minutes}</td>"
+        f"<td>{shown(lab.difficulty or '')}</td><td>{shown(', '.join(lab.needs))}</td>"
         f"<td>{shown(here, 300)}</td><td>{shown(how_far(lab.progress))}</td>"
         f"<td>{shown(', '.join(lab.after))}</td></tr>"
     )

@@ -14,6 +14,7 @@ from warpbook.kernel.telemetry.holder_text import holder_lines, indented
 from warpbook.protocol import StateNow
 from warpbook_monitors import units
 from warpbook_monitors.frames import Absence, Device, Reading
+from warpbook_monitors.html_table import TABLE_STYLE, table_html
 from warpbook_monitors.labels import device_label
 from warpbook_monitors.metrics import UTILIZATION_NOTE
 from warpbook_monitors.plain_text import aligned, joined, printable
@@ -32,8 +33,9 @@ _COLUMNS = {
 _NO_FIGURE = "—"
 
 
-_TABLE_STYLE = "border-collapse: collapse; margin: 0.5em 0"
-_CELL_STYLE = "padding: 0.1em 0.8em; text-align: right; white-space: nowrap"
+_CELL_STYLE = (
+    "font-size: 12px; padding: 1px 0 1px 8px; text-align: right; white-space: nowrap"
+)
 #: sizes below a heading stay in their column
 _LINE_STYLE = "white-space: pre-wrap"
 _HOLDER_STYLE = f"{_LINE_STYLE}; font-family: monospace"
@@ -68,7 +70,8 @@ def state_html(state: StateNow, source: str) -> str:
             lines = "<br>".join(escape(printable(str(part))) for part in parts)
             style = _HOLDER_STYLE if kind == "holders" else _LINE_STYLE
             written.append(f'<div style="{style}; margin: 0.3em 0">{lines}</div>')
-    return f'<div class="warpbook-gpu">{"".join(written)}</div>'
+    style = f"<style>{TABLE_STYLE}</style>"
+    return f'<div class="warpbook-gpu">{style}{"".join(written)}</div>'
 
 
 def _kind(part: _Part) -> str:
@@ -79,10 +82,9 @@ def _kind(part: _Part) -> str:
 
 def _table_html(table: _Table) -> str:
     header, *rows = table.rows
-    return (
-        f'<table style="{_TABLE_STYLE}"><thead><tr>{_cells("th", header)}</tr></thead>'
-        + "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
-        + "</table>"
+    body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
+    return table_html(
+        f"<table><thead><tr>{_cells('th', header)}</tr></thead>{body}</table>"
     )
 
 

@@ -8,7 +8,7 @@ import type { RunOfCell } from '../../server/history';
 import type { Receipt } from '../../shapes/protocol';
 import type { Stream } from '../../core/page_stream';
 import type { PointerPress } from '../parts/pointer_press';
-import { table } from '../parts/table';
+import { table } from '../../core/table';
 import { trans } from '../../core/translation';
 import { cellTitle, ending } from '../parts/server_words';
 

@@ -5,7 +5,7 @@ import { clip, date, duration, NONE, when } from '../../core/format';
 import type { KeptRecord } from '../../shapes/protocol';
 import type { RecordKind, Records, Search } from '../../server/records';
 import { ANYTHING } from '../../server/records';
-import { table } from '../parts/table';
+import { table } from '../../core/table';
 import { mark, trans } from '../../core/translation';
 import { cellTitle } from '../parts/server_words';
 

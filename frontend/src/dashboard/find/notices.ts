@@ -13,7 +13,7 @@ import type { Stream } from '../../core/page_stream';
 import { deviceLabel } from '../../core/words';
 import type { Content } from '../parts/content';
 import { card } from '../parts/content';
-import { table } from '../parts/table';
+import { table } from '../../core/table';
 import { trans } from '../../core/translation';
 
 /** More would push the charts out of sight. */

@@ -12,7 +12,7 @@ import { phrase, trans } from '../../core/translation';
 import type { Content } from '../parts/content';
 import { card } from '../parts/content';
 import { conditionList } from './span';
-import { figures, table } from '../parts/table';
+import { figures, table } from '../../core/table';
 import {
   cellTitle,
   ending,

@@ -12,7 +12,7 @@ import type {
 import { deviceHeading } from '../../core/words';
 import type { Content } from '../parts/content';
 import { card } from '../parts/content';
-import { figures, table } from '../parts/table';
+import { figures, table } from '../../core/table';
 import { trans } from '../../core/translation';
 import { labelled, notes } from '../parts/server_words';
 

@@ -19,7 +19,7 @@ import {
   tableNodes,
   verdictNodes
 } from './report_parts';
-import { figures } from '../parts/table';
+import { figures, scrolled } from '../../core/table';
 
 /** A kernel that is well tells something every ten seconds. */
 const SILENT_MS = 30_000;
@@ -67,7 +67,7 @@ export class LiveView implements Drawn {
       this.figures,
       this.notes,
       this.chart,
-      this.windows,
+      scrolled(this.windows),
       this.newest
     );
     this.write();

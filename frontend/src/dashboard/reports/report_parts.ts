@@ -13,7 +13,7 @@ import type {
   TimeBar
 } from '../../shapes/protocol';
 import { bar, sortableTable } from './sortable';
-import { figures } from '../parts/table';
+import { figures } from '../../core/table';
 
 /** More would push the figures out of sight. */
 const MOST_WARNINGS = 20;
@@ -152,9 +152,7 @@ export function editedNodes(
       ? []
       : [h('pre', { class: 'wb-diff' }, clip(diff, MOST_DIFF))]),
     ...buttons,
-    ...(table === null
-      ? []
-      : [h('div', { class: 'wb-scroll' }, sortableTable(table))])
+    ...(table === null ? [] : [sortableTable(table)])
   ];
 }
 
@@ -199,9 +197,7 @@ function causeRow(cause: CauseView): HTMLElement {
 export function lineTable({
   lines
 }: Pick<ReportView, 'lines'>): HTMLElement | null {
-  return lines === null
-    ? null
-    : h('div', { class: 'wb-scroll' }, sortableTable(lines));
+  return lines === null ? null : sortableTable(lines);
 }
 
 /** Tables side by side where there is room. */

@@ -7,7 +7,7 @@ import type { Statements } from '../../core/statements';
 import { statusWords, wallNs } from './live';
 import type { PointerPress } from '../parts/pointer_press';
 import { whose } from './whose';
-import { table } from '../parts/table';
+import { table } from '../../core/table';
 import { phrase, trans } from '../../core/translation';
 import { cellTitle } from '../parts/server_words';
 

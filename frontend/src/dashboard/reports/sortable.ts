@@ -2,13 +2,12 @@
 
 import { h } from '../../core/dom';
 import { clip } from '../../core/format';
+import { nameCell, scrolled } from '../../core/table';
 import type { ReportTable, TableCell } from '../../shapes/protocol';
 
 /** More rows than these are shown when they are asked for. */
 const MOST_ROWS = 10;
-const MOST_NAME = 64;
-const MOST_CODE = 200;
-const MOST_TITLE = 2000;
+const MOST_FIGURE = 64;
 
 type Row = readonly TableCell[];
 
@@ -19,7 +18,7 @@ export function sortableTable({
   header,
   rows,
   is_code: isCode
-}: ReportTable): HTMLTableElement {
+}: ReportTable): HTMLElement {
   let sorted: { column: number; descending: boolean } | null = null;
   let most = isCode ? Infinity : MOST_ROWS;
   const body = h('tbody');
@@ -58,53 +57,33 @@ export function sortableTable({
         head.removeAttribute('aria-sort');
       }
     });
-    body.replaceChildren(
-      ...order.slice(0, most).map(row => tableRow(row, isCode))
-    );
+    body.replaceChildren(...order.slice(0, most).map(tableRow));
     more.hidden = rows.length <= most;
     more.textContent = `all ${rows.length}`;
   }
 
   write();
-  return h(
-    'table',
-    { class: isCode ? 'wb-table wb-code' : 'wb-table' },
-    h('caption', {}, `${clip(title, 100)} `, more),
-    h('thead', {}, h('tr', {}, ...headCells)),
-    body
-  );
-}
-
-function tableRow(cells: Row, isCode: boolean): HTMLTableRowElement {
-  const most = isCode ? MOST_CODE : MOST_NAME;
-  return h(
-    'tr',
-    {},
-    ...cells.map(({ text, bar: length }, column) =>
-      column === 0
-        ? nameCell(text, most, length)
-        : h(
-            'td',
-            { class: 'wb-figure-cell' },
-            clip(text, MOST_NAME),
-            length > 0 ? bar(length) : null
-          )
+  return scrolled(
+    h(
+      'table',
+      { class: isCode ? 'wb-table wb-code' : 'wb-table' },
+      h('caption', {}, `${clip(title, 100)} `, more),
+      h('thead', {}, h('tr', {}, ...headCells)),
+      body
     )
   );
 }
 
-/** A name that may be thousands of characters of C++: short, whole on hover. */
-function nameCell(
-  text: string,
-  most: number,
-  length: number
-): HTMLTableCellElement {
-  const isCut = text.length > most;
+function tableRow(cells: Row): HTMLTableRowElement {
   return h(
-    'td',
-    isCut ? { title: clip(text, MOST_TITLE) } : {},
-    isCut ? ends(text, most) : text,
-    length > 0 ? bar(length) : null
+    'tr',
+    {},
+    ...cells.map(({ text, bar: length }, column) => {
+      const below = length > 0 ? bar(length) : null;
+      return column > 0
+        ? h('td', { class: 'wb-figure-cell' }, clip(text, MOST_FIGURE), below)
+        : nameCell(text, below);
+    })
   );
 }
 
@@ -134,10 +113,4 @@ function inOrder(
     }
     return sign * (a < b ? -1 : Number(a > b));
   });
-}
-
-/** Cut text in its middle: a path, or a kernel, is known by both its ends. */
-function ends(value: string, most: number): string {
-  const tail = Math.floor(most / 2);
-  return `${value.slice(0, most - tail - 1)}…${value.slice(-tail)}`;
 }
