@@ -73,7 +73,7 @@ def _work(rank: int, count: int, labels: mp.SimpleQueue[str]) -> None:
             torch.cuda.synchronize()
             if not prepare_only:
                 if rank == 0:
-                    labels.put("between")
+                    labels.put("pause between two kinds of work")
                 time.sleep(PAUSE_S)
         if prepare_only and rank == 0:
             time.sleep(2)

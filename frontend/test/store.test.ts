@@ -25,6 +25,20 @@ test('a missing value is a break, never zero', () => {
   assert.equal(store.latest(GPU).state, 'lost');
 });
 
+test('nothing is of now while there is no connection', () => {
+  const store = greeted();
+  store.message(frame(100, [7, 0.5]));
+  store.status({ phase: 'waiting', why: 'The connection was lost.' });
+  assert.deepEqual(store.latest(GPU), {
+    state: 'stale',
+    why: 'The connection was lost.',
+    values: []
+  });
+  assert.equal(store.value(GPU, 'power_watts'), null);
+  store.status({ phase: 'open', why: '' });
+  assert.equal(store.latest(GPU).state, 'ok');
+});
+
 test('a gap breaks the line, announced or not', () => {
   const store = greeted();
   store.message(frame(100, [1, 0]));

@@ -31,6 +31,9 @@ def test_everything_opens_and_says_that_it_is_a_replay(
     )
     expect(page.dashboard).to_contain_text("What the chip does")
     page.wait_moving(page.dashboard)
+    # the recording's kinds of work follow one another every few seconds
+    pills = page.dashboard.locator(".wb-pill", has_text="changing…")
+    expect(pills.first).to_be_visible()
     tile = page.dashboard.locator(".wb-gpu-tile").first
     strip = re.compile("Strip: SM active over 1.min")
     expect(tile).to_have_attribute("aria-description", strip)

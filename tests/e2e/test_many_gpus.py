@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,10 @@ def test_an_xid_error_is_told_with_what_it_means_and_what_to_do(
     notice = page.dashboard.locator(".wb-notice")
     expect(notice).to_contain_text("GPU 2")
     expect(notice).to_contain_text("79")
+    tile = page.dashboard.locator(".wb-gpu-tile").nth(2)
+    expect(tile.locator(".wb-badge")).to_have_text("LOST")
+    expect(tile).to_have_attribute("title", re.compile("XID 79: .* Reboot"))
+    expect(page.dashboard.locator(".wb-origin")).to_contain_text("7 of 8 GPUs")
     page.page.screenshot(path=screenshots / "xid.png")
     page.dashboard.locator(".wb-notices").get_by_text("Dismiss").click()
     expect(notice).to_have_count(0)

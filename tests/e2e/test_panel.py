@@ -153,9 +153,9 @@ def test_an_alert_and_an_xid_are_told_with_what_to_do(
     page.show_panel()
     health = page.panel.locator(".wb-panel-section", has_text="Health")
     expect(health).to_contain_text("No alert holds now.")
-    stub.ring(0, 8, 79)
+    stub.ring(0, 8, 95)
     # once: the alert says all that the event says
-    expect(health.get_by_label("Alerts")).to_contain_text("GPU 0, XID 79: The GPU")
+    expect(health.get_by_label("Alerts")).to_contain_text("GPU 0, XID 95: Memory")
     expect(health.get_by_label("Events")).to_be_hidden()
     expect(page.panel.locator(".wb-panel-section").first).to_contain_text("Health")
     stub.set(0, memory_used_bytes=139 * GIB)

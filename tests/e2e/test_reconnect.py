@@ -19,9 +19,13 @@ def test_the_page_says_that_it_is_disconnected_and_comes_back(
         expect(page.status_item).to_contain_text("Replay: GPU 0 SM")
     expect(page.status_item).to_have_text("GPU: disconnected")
     expect(page.dashboard.locator(".wb-connection")).to_contain_text("Trying again.")
+    host = page.dashboard.locator(".wb-device").last
+    expect(host.locator(".wb-badge")).to_have_text("STALE")
+    expect(host.locator(".wb-device-state")).to_contain_text("Trying again.")
     with lab.serve():
         expect(page.status_item).to_contain_text("Replay: GPU 0 SM")
         expect(page.dashboard.locator(".wb-connection [role=status]")).to_be_empty()
         page.wait_moving(page.dashboard)
+        expect(host.locator(".wb-badge")).to_have_text("LIVE")
         page.shut_down_kernel()
     page.forgive_lost_server()

@@ -16,8 +16,9 @@ import type {
   ServerMessage,
   State
 } from '../shapes/protocol';
-import type { Listener } from './connection';
+import type { Listener, Status } from './connection';
 import { longestSilenceMs } from './retry';
+import { trans } from './translation';
 
 /** Ten minutes at 10 Hz; the arrays are twice as long, to be moved seldom. */
 const KEPT_ROWS = 6_000;
@@ -35,7 +36,11 @@ export interface Latest {
   readonly values: readonly (number | null)[];
 }
 
-const UNSEEN: Latest = { state: 'unavailable', why: '', values: [] };
+export const NOTHING_READ: Latest = {
+  state: 'unavailable',
+  why: '',
+  values: []
+};
 
 export class Store implements Listener {
   devices: readonly Device[] = [];
@@ -56,6 +61,8 @@ export class Store implements Listener {
   private readonly columns = new Map<string, Float32Array>();
   private byPosition: { id: string; columns: Float32Array[] }[] = [];
   private rows = 0;
+  /** Why nothing is read now; empty while the connection is open. */
+  private silence = '';
   /** When the newest frame came, by the client's clock. */
   private frameAtMs = -Infinity;
   /** Late frames in a row: when they began, and the smallest offset among them. */
@@ -75,7 +82,10 @@ export class Store implements Listener {
   }
 
   latest(device: Device): Latest {
-    return this.newest.get(device.id) ?? UNSEEN;
+    const latest = this.newest.get(device.id) ?? NOTHING_READ;
+    return latest.state === 'ok' && this.silence !== ''
+      ? { state: 'stale', why: this.silence, values: [] }
+      : latest;
   }
 
   /** The present value of a metric, null where there is none. */
@@ -140,6 +150,16 @@ export class Store implements Listener {
         return;
     }
     this.changed();
+  }
+
+  /** Without a connection nothing that was read is of now. */
+  status({ phase, why }: Status): void {
+    const silence =
+      phase === 'open' ? '' : why || trans.__('There is no connection.');
+    if (silence !== this.silence) {
+      this.silence = silence;
+      this.changed();
+    }
   }
 
   rewound(): void {

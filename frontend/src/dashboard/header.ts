@@ -5,8 +5,11 @@ import { notebookName } from '../notebook/bands';
 import { h, setText } from '../core/dom';
 import { clip } from '../core/format';
 import type { Stream } from '../core/page_stream';
+import type { Latest } from '../core/store';
+import { NOTHING_READ } from '../core/store';
 import { absenceWords, replayWords } from '../core/words';
 import type { Controls } from './controls';
+import { Badge } from './tiles/badge';
 import { trans } from '../core/translation';
 
 /** More notebooks than this share the legend's last words. */
@@ -80,31 +83,42 @@ export class Header {
     const { store } = this.stream;
     const { replay } = store;
     const gpus = store.devices.filter(({ kind }) => kind === 'gpu');
+    // the best of them: of each GPU its own badge tells
+    const states = gpus.map(gpu => store.latest(gpu));
+    const best = states.find(({ state }) => state === 'ok') ?? states[0];
     const words = replay
       ? replayWords(replay)
-      : gpus.length > 0
-        ? trans.__('measured now')
-        : trans.__('This server sees no GPU');
-    const badge = replay ? 'REPLAY' : gpus.length > 0 ? 'LIVE' : '';
+      : best === undefined
+        ? trans.__('This server sees no GPU')
+        : this.measuredWords(states);
     const { label } = store;
     this.during.hidden = replay === null;
     setText(
       this.during,
       label === null ? '' : trans.__('Recording: %1', clip(label, 80))
     );
-    if (this.origin.dataset['words'] === `${badge} ${words}`) {
+    const badge = new Badge({ origin: replay ? 'replay' : 'live' });
+    badge.update(best ?? NOTHING_READ);
+    const written = `${badge.node.textContent} ${words}`;
+    if (this.origin.dataset['words'] === written) {
       return;
     }
-    this.origin.dataset['words'] = `${badge} ${words}`;
-    const kind = replay ? 'wb-badge-replay' : 'wb-badge-live';
+    this.origin.dataset['words'] = written;
     this.origin.replaceChildren(
       h('h2', {}, trans.__('GPU dashboard')),
-      badge ? h('span', { class: `wb-badge ${kind}` }, badge) : '',
+      best === undefined ? '' : badge.node,
       this.controls.badge,
       h('span', { class: 'wb-origin-words', title: words }, words),
       this.during
     );
     this.origin.title = replay?.description ?? '';
+  }
+
+  private measuredWords(states: readonly Latest[]): string {
+    const count = states.filter(({ state }) => state === 'ok').length;
+    return count === states.length
+      ? trans.__('measured now')
+      : trans.__('%1 of %2 GPUs measured now', count, states.length);
   }
 
   private writeLegend(): void {

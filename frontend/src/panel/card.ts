@@ -2,6 +2,7 @@
 
 import { activityOf } from '../core/activity';
 import { Badge } from '../dashboard/tiles/badge';
+import { Pill } from '../dashboard/tiles/pill';
 import { h, setText } from '../core/dom';
 import { clip, text, unbroken, usedOfTotal } from '../core/format';
 import type { Device } from '../shapes/protocol';
@@ -11,8 +12,7 @@ import {
   deviceLabel,
   isUnread,
   missingWords,
-  stateName,
-  verdictName
+  stateName
 } from '../core/words';
 import { trans } from '../core/translation';
 
@@ -129,9 +129,8 @@ export class Card {
     const { statements } = this.stream;
     const verdict = statements.verdict(this.device);
     this.verdict.hidden = verdict === null;
+    this.pill.write(verdict);
     if (verdict !== null) {
-      this.pill.dataset['kind'] = verdict.kind;
-      setText(this.pill, verdictName(verdict.kind, verdict.unit));
       setText(this.sentence, unbroken(clip(verdict.sentence, 300)));
       const lines = [verdict.sentence, verdict.rule];
       if (verdict.kind === 'mixed' || verdict.kind === 'unknown') {
@@ -153,12 +152,12 @@ export class Card {
   private readonly memory: Figure;
   private readonly power = new Figure(trans.__('Power'), []);
   private readonly temperature = new Figure(trans.__('Temperature'), []);
-  private readonly pill = h('span', { class: 'wb-pill' });
+  private readonly pill = new Pill();
   private readonly sentence = h('span', {});
   private readonly verdict = h(
     'p',
     { class: 'wb-gpu-verdict', hidden: '' },
-    this.pill,
+    this.pill.node,
     this.sentence
   );
   private readonly condition = h('p', {

@@ -1652,6 +1652,7 @@ export interface Verdict {
   readonly sentence: string;
   readonly rule: string;
   readonly window_s: number | null;
+  readonly is_changing: boolean;
   readonly unit: 'CUDA cores' | 'tensor cores' | null;
 }
 

@@ -913,9 +913,11 @@ export const isVerdict: Shape<types.Verdict> = check.record<types.Verdict>({
   sentence: check.text,
   rule: check.text,
   window_s: check.optional(check.number),
+  is_changing: check.flag,
   unit: check.optional(check.text),
 }, {
   window_s: null,
+  is_changing: false,
   unit: null,
 });
 

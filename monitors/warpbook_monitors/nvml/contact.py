@@ -23,7 +23,12 @@ class Contact:
         self._find = find
         self._forget = forget
         self._lost = ""
+        self._gone = ""
         self._retry_ns = 0
+
+    def give_up(self, why: str) -> None:
+        """Read it no more; any thread may say so."""
+        self._gone = why
 
     def read(self, now_ns: int, ask: Callable[[Handle, int], None]) -> None:
         """Call `ask` with the handle, unless the device is lost.
@@ -31,6 +36,8 @@ class Contact:
         Raises:
             DeviceLost: it is, with the reason.
         """
+        if self._gone:
+            raise DeviceLost(self._gone)
         if self._lost and now_ns < self._retry_ns:
             raise DeviceLost(self._lost)
         try:

@@ -95,9 +95,19 @@ def event_kinds(gpu: Handle) -> int:
 class Events:
     """Follows the events of some GPUs between `start` and `stop`."""
 
-    def __init__(self, ringers: Callable[[], Iterable[Ringer]]) -> None:
-        """Take who can ring; asked at each start, for a GPU may have come."""
+    def __init__(
+        self,
+        ringers: Callable[[], Iterable[Ringer]],
+        give_up: Callable[[str, str], None],
+    ) -> None:
+        """Take who can ring, and what is called for a GPU that is lost.
+
+        Args:
+            ringers: asked at each start, for a GPU may have come.
+            give_up: takes the id of the device and why; called before it is told.
+        """
         self._ringers = ringers
+        self._give_up = give_up
         self._tell: Callable[[Event], None] = lambda _: None
         self._wanted = threading.Event()
         self._closed = threading.Event()
@@ -154,7 +164,12 @@ class Events:
                 gpu = nvml.address(data.device)
                 device = ids.get((gpu, data.gpuInstanceId)) or ids.get((gpu, _WHOLE))
                 event = _event(data, device)
-                if event is not None and self._goes_on() and self._is_new(event):
+                if event is None:
+                    continue
+                if event.code is not None and explain(event.code).loses_gpu:
+                    why = f"XID {event.code}: {event.title}. Reboot the machine."
+                    self._give_up(ids[gpu, _WHOLE], why)
+                if self._goes_on() and self._is_new(event):
                     self._tell(event)
         finally:
             call("nvmlEventSetFree", event_set)

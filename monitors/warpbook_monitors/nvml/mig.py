@@ -65,6 +65,10 @@ class MigProbe:
             self.device = self._describe()
         return tuple(self._sheet.values)
 
+    def give_up(self, why: str) -> None:
+        """Take the instance for lost from now on."""
+        self._contact.give_up(why)
+
     def rest(self) -> None:
         self._window.rest()
 

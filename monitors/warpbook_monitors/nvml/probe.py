@@ -104,6 +104,10 @@ class NvmlProbe:
             self.device = self._describe()
         return tuple(self._sheet.values)
 
+    def give_up(self, why: str) -> None:
+        """Take the GPU for lost from now on."""
+        self._contact.give_up(why)
+
     def rest(self) -> None:
         """Forget the window of GPM and the counters of links."""
         self._window.rest()
@@ -205,7 +209,7 @@ class NvmlSource:
         #: by number, the GPUs whose opening has not come back
         self._attempts: dict[int, Attempt[NvmlProbe]] = {}
         self._absences: list[Absence] = []
-        self._events = Events(self._who_rings)
+        self._events = Events(self._who_rings, self._give_up)
 
     def open(self) -> Discovery:
         """Start NVML and open every GPU that it shows.
@@ -308,6 +312,11 @@ class NvmlSource:
                 else:
                     what = f"A MIG instance of GPU {probe.device.index}"
                     self._absences.append(_absence(what, instance.state, str(instance)))
+
+    def _give_up(self, gpu: str, why: str) -> None:
+        for probe in list(self._probes):
+            if gpu in (probe.device.id, probe.device.facts.get("parent")):
+                probe.give_up(why)
 
     def _who_rings(self) -> Iterator[Ringer]:
         for probe in self._probes:

@@ -18,6 +18,8 @@ class Xid(NamedTuple):
     title: str
     meaning: str
     remedy: str
+    #: whatever NVML still answers is no reading of the GPU
+    loses_gpu: bool = False
 
 
 _SANITIZE = (
@@ -164,6 +166,7 @@ _XIDS: dict[int, Xid] = {
         "Save what is left: the machine must be rebooted. Look at the system's log "
         "for PCIe errors, check power and cooling; if it comes back, the GPU needs "
         "service.",
+        loses_gpu=True,
     ),
     80: Xid(
         "warning",

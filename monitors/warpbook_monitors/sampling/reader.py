@@ -8,7 +8,7 @@ import threading
 import time
 
 from warpbook_monitors.errors import NoReading
-from warpbook_monitors.frames import Device, Reading
+from warpbook_monitors.frames import Device, Reading, State
 from warpbook_monitors.sampling.own_cost import Costs
 from warpbook_monitors.source import Probe
 
@@ -119,4 +119,14 @@ class Reader:
             if self._reading.why != why:
                 _log.exception("Reading %s failed.", self._probe.device.id)
             return Reading(self._position, "unavailable", why=why)
-        return Reading(self._position, "ok", values)
+        if any(value is not None for value in values):
+            return Reading(self._position, "ok", values)
+        state, why = self._silence()
+        return Reading(self._position, state, why=why)
+
+    def _silence(self) -> tuple[State, str]:
+        """Say why none of the metrics has a value."""
+        refused = [metric for metric in self.device.metrics if metric.state != "ok"]
+        if len(refused) < len(self.device.metrics) or not refused:
+            return "unavailable", "None of its metrics has a value now."
+        return refused[0].state, refused[0].why

@@ -40,8 +40,10 @@ class Verdict(Struct, frozen=True):
     sentence: str
     #: the comparison that decided, with its figures
     rule: str
-    #: the seconds up to now that it covers; None for the verdict of a given span
+    #: the seconds that it covers; None for the verdict of a given span
     window_s: float | None = None
+    #: whether another kind of work has begun since, too short to be judged
+    is_changing: bool = False
     #: of a compute-bound GPU
     unit: Unit | None = None
 

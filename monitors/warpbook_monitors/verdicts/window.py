@@ -1,15 +1,17 @@
-"""Which of the last seconds a live verdict is of: those since the work changed.
+"""Which readings a live verdict is of: the last whole window of one kind of work.
 
-A GPU that began something else a second ago is judged by that second. What changes all
-the time, such as a loop that loads and computes in turn, is judged as one. Counters
-follow a change within 0.3 s (measured: H100, H200, ten readings a second).
+Work is of one kind while its readings differ by no step. Until another kind fills a
+window of its own, the verdict is of what was before, and says that it changes. What
+changes all the time, such as a loop that loads and computes in turn, is judged as one.
+Counters follow a change within 0.3 s (measured: H100, H200, ten readings a second).
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -32,13 +34,30 @@ _LEVELS = (
 )
 #: steady work of one kind varies by less (measured: 0.02)
 _STEP_RATIO = 0.1
-#: readings that are steady for so long are judged alone
-_STEADY_S = 0.6
-#: so many readings beyond all before them are another kind of work
-_NEW_READINGS = 4
+#: readings that are steady for so long are a window of their own
+_STEADY_MS = 600.0
+#: so are unsteady ones for so long, if all of them are unlike what was before
+_UNLIKE_MS = 800.0
+#: or whatever they are like: work that comes and goes is one kind
+_UNSTEADY_MS = 1200.0
 
-#: of one reading: its time, and its values in the order of the device's metrics
-_Row = tuple[float, Sequence[float | None]]
+
+class _Row(NamedTuple):
+    """One reading of a device."""
+
+    time_ms: float
+    #: in the order of the device's metrics
+    values: Sequence[float | None]
+    #: in the order of `_LEVELS`, None where nothing was read
+    levels: Sequence[float | None]
+
+
+class _Phase(NamedTuple):
+    """The rows that are judged, and whether what goes on now is unlike them."""
+
+    first: int
+    end: int
+    is_changing: bool = False
 
 
 class Window:
@@ -47,55 +66,55 @@ class Window:
     def __init__(self, seconds: float = 3.0) -> None:
         """Judge over `seconds` at most."""
         self.seconds = seconds
-        self._frames: deque[Frame] = deque()
+        #: by device; twice the window, for what was before a change
+        self._rows: dict[str, deque[_Row]] = {}
+        self._newest_ms = 0.0
         #: between frames: one long step is a rest, and no pace
         self._steps_ms: deque[float] = deque(maxlen=2)
 
-    def append(self, frame: Frame) -> None:
-        """Take the newest frame; what is older than the window goes."""
-        if self._frames and frame.time_ms < self._frames[-1].time_ms:
+    def append(self, frame: Frame, devices: Sequence[Device]) -> None:
+        """Take the newest frame; what is older than is needed goes."""
+        if frame.time_ms < self._newest_ms:
             # the clock was set back
-            self._frames.clear()
+            self._rows.clear()
             self._steps_ms.clear()
-        if self._frames:
-            self._steps_ms.append(frame.time_ms - self._frames[-1].time_ms)
-        self._frames.append(frame)
-        while self._frames[0].time_ms < frame.time_ms - self.seconds * 1000:
-            self._frames.popleft()
+        elif self._newest_ms:
+            self._steps_ms.append(frame.time_ms - self._newest_ms)
+        self._newest_ms = frame.time_ms
+        for reading in frame.readings:
+            device = devices[reading.device]
+            if device.kind in ("gpu", "mig") and reading.state == "ok":
+                rows = self._rows.setdefault(device.id, deque())
+                levels = _levels(device, reading.values)
+                rows.append(_Row(frame.time_ms, reading.values, levels))
+                while rows[0].time_ms < frame.time_ms - 2000 * self.seconds:
+                    rows.popleft()
 
     def judge(self, devices: Sequence[Device]) -> dict[str, Verdict]:
         """Judge each GPU by its id; one that is not read now is left out."""
-        rows: dict[int, list[_Row]] = {}
-        newest: dict[int, str] = {}
-        for frame in self._frames:
-            for reading in frame.readings:
-                newest[reading.device] = reading.state
-                if reading.state == "ok":
-                    row = (frame.time_ms, reading.values)
-                    rows.setdefault(reading.device, []).append(row)
         return {
-            device.id: self._judged(device, rows[position])
-            for position, device in enumerate(devices)
-            if device.kind in ("gpu", "mig") and newest.get(position) == "ok"
+            device.id: self._judged(device, list(rows))
+            for device in devices
+            if (rows := self._rows.get(device.id))
+            and rows[-1].time_ms == self._newest_ms
         }
 
     def _judged(self, device: Device, rows: list[_Row]) -> Verdict:
-        seldom = self._seldom(len(rows))
+        newest = sum(row.time_ms >= self._begin_ms(rows[-1]) for row in rows)
+        seldom = self._seldom(newest)
         if seldom is not None:
             return seldom
-        levels = [_levels(device, values) for _, values in rows]
-        first = _first_new_reading(levels)
-        steady = _steady_readings(rows, levels)
-        if steady >= MIN_READINGS and rows[-1][0] - rows[-steady][0] >= (
-            _STEADY_S * 1000
-        ):
-            first = max(first, len(rows) - steady)
-        if len(rows) - first < MIN_READINGS <= len(rows):
-            # so soon after a change nothing is known of what began
-            first = 0
-        verdict = judge(device, [values for _, values in rows[first:]])
-        window_s = (rows[-1][0] - rows[first][0]) / 1000
-        return structs.replace(verdict, window_s=round(window_s, 3))
+        first, end, is_changing = _phase(rows)
+        begin_ms = self._begin_ms(rows[end - 1])
+        judged = [row for row in rows[first:end] if row.time_ms >= begin_ms]
+        return structs.replace(
+            judge(device, [row.values for row in judged]),
+            window_s=round((judged[-1].time_ms - judged[0].time_ms) / 1000, 3),
+            is_changing=is_changing,
+        )
+
+    def _begin_ms(self, last: _Row) -> float:
+        return last.time_ms - 1000 * self.seconds
 
     def _seldom(self, readings: int) -> Verdict | None:
         """Say that the pace is too slow to judge, if it is."""
@@ -124,57 +143,67 @@ def _levels(device: Device, values: Sequence[float | None]) -> list[float | None
     return shares
 
 
-def _first_new_reading(levels: Sequence[Sequence[float | None]]) -> int:
-    """Find where the work changed last: all readings since lie beyond those before.
+def _phase(rows: Sequence[_Row]) -> _Phase:
+    """Find the last rows that are a whole window; without one, all but a new kind."""
+    count = len(rows)
+    newest = end = count
+    while end > 0:
+        first = _steady_from(rows, end)
+        if _is_whole(rows[first:end], _STEADY_MS):
+            break
+        if end == count:
+            newest = first
+        end = first
+    else:
+        return _without_newest(rows, 0, newest)
+    if end == count:
+        return _Phase(first, end)
+    before = _ranges(rows[first:end])
+    is_unlike = all(_is_beyond(row.levels, before) for row in rows[end:])
+    if _is_whole(rows[end:], _UNLIKE_MS if is_unlike else _UNSTEADY_MS):
+        return _without_newest(rows, end, newest)
+    return _Phase(first, end, _is_beyond(rows[-1].levels, before))
 
-    Returns:
-        The place of the first reading since then; 0 where nothing changed.
-    """
-    firsts = range(2, len(levels) - _NEW_READINGS + 1)
-    changes = [_last_change(_column(levels, at), firsts) for at in range(len(_LEVELS))]
-    return max(changes, default=0)
+
+def _without_newest(rows: Sequence[_Row], first: int, newest: int) -> _Phase:
+    """Leave out the newest steady rows if nothing before was like them."""
+    if newest > first and _is_beyond(rows[-1].levels, _ranges(rows[first:newest])):
+        return _Phase(first, newest, True)
+    return _Phase(first, len(rows))
 
 
-def _last_change(values: Sequence[float | None], firsts: range) -> int:
-    """Find the last place from which on one share lies beyond what it was before."""
-    low, high = math.inf, -math.inf
-    ranges_before: list[tuple[float, float]] = []
-    for value in values:
-        ranges_before.append((low, high))
-        if value is not None:
-            low, high = min(low, value), max(high, value)
-    low, high = math.inf, -math.inf
-    for first in range(len(values) - 1, 0, -1):
-        value = values[first]
-        if value is not None:
-            low, high = min(low, value), max(high, value)
-        before_low, before_high = ranges_before[first]
-        if before_low > before_high or low > high:
-            # nothing was read on one side
-            continue
-        is_beyond = low > before_high + _STEP_RATIO or high < before_low - _STEP_RATIO
-        if first in firsts and is_beyond:
-            return first
+def _is_whole(rows: Sequence[_Row], least_ms: float) -> bool:
+    return len(rows) >= MIN_READINGS and rows[-1].time_ms - rows[0].time_ms >= least_ms
+
+
+def _steady_from(rows: Sequence[_Row], end: int) -> int:
+    """Return the first of the rows up to `end` that differ by no step."""
+    least, most = list(rows[end - 1].levels), list(rows[end - 1].levels)
+    for first in range(end - 2, -1, -1):
+        for column, level in enumerate(rows[first].levels):
+            low, high = least[column], most[column]
+            if level is None or low is None or high is None:
+                continue
+            least[column], most[column] = min(low, level), max(high, level)
+            if max(high, level) - min(low, level) > _STEP_RATIO:
+                return first + 1
     return 0
 
 
-def _steady_readings(
-    rows: Sequence[_Row], levels: Sequence[Sequence[float | None]]
-) -> int:
-    """Count the newest readings that differ by no step, at least one."""
-    least, most = list(levels[-1]), list(levels[-1])
-    for back in range(2, len(rows) + 1):
-        for column, value in enumerate(levels[-back]):
-            low, high = least[column], most[column]
-            if value is None or low is None or high is None:
-                continue
-            least[column], most[column] = min(low, value), max(high, value)
-            if max(high, value) - min(low, value) > _STEP_RATIO:
-                return back - 1
-    return len(rows)
+def _ranges(rows: Sequence[_Row]) -> list[tuple[float, float]]:
+    """Return the least and the most of each level; of none, infinitely far apart."""
+    columns = zip(*(row.levels for row in rows), strict=True)
+    known = [[level for level in column if level is not None] for column in columns]
+    return [
+        (min(column, default=-math.inf), max(column, default=math.inf))
+        for column in known
+    ]
 
 
-def _column(
-    levels: Iterable[Sequence[float | None]], column: int
-) -> list[float | None]:
-    return [row[column] for row in levels]
+def _is_beyond(
+    levels: Sequence[float | None], ranges: Sequence[tuple[float, float]]
+) -> bool:
+    return any(
+        level is not None and not low - _STEP_RATIO <= level <= high + _STEP_RATIO
+        for level, (low, high) in zip(levels, ranges, strict=True)
+    )

@@ -80,6 +80,26 @@ def test_an_xid_is_told_with_what_to_do(stub: StubNvml, heard: Told) -> None:
     assert abs(event.time_ms - time.time() * 1000) < 60_000
 
 
+def test_a_gpu_that_fell_off_the_bus_has_no_reading_whatever_nvml_says(
+    stub: StubNvml, heard: Told
+) -> None:
+    """The stub answers as before, as a driver may that has not noticed."""
+    with heard.sampler.watch("test"):
+        for code in (13, 48, 95, 119, 79):
+            heard.next(Frame)
+            assert [reading.state for reading in heard.next(Frame).readings] == [
+                "ok",
+                "ok",
+            ]
+            stub.ring(1, XID_EVENT, code)
+            assert heard.next(Event).code == code
+        heard.next(Frame)
+        other, gone = heard.next(Frame).readings
+    assert other.state == "ok"
+    assert gone.state == "lost" and not gone.values
+    assert gone.why == f"XID 79: {explain(79).title}. Reboot the machine."
+
+
 @pytest.mark.parametrize(
     ("nvml_type", "kind", "severity"),
     [

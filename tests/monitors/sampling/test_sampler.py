@@ -19,7 +19,7 @@ class Thing:
 
     id: str
     what: str = "A thing"
-    value: float = 0.5
+    value: float | None = 0.5
     lost: bool = False
     broken: bool = False
     hang: threading.Event = field(default_factory=threading.Event)
@@ -145,6 +145,16 @@ def test_a_lost_device_says_so_and_may_come_back(run) -> None:
         assert lost.readings[0].why == "It fell off the bus."
         thing.lost = False
         stream.wait(state(0, "ok"))
+
+
+def test_a_device_none_of_whose_metrics_is_read_is_not_ok(run) -> None:
+    thing = Thing("gpu:a", value=None)
+    sampler, stream = run(thing)
+    with sampler.watch("test"):
+        stream.wait(lambda message: is_frame(message) and thing.reads > 0)
+        reading = stream.wait(is_frame).readings[0]
+    assert (reading.state, reading.values) == ("unavailable", ())
+    assert reading.why == "None of its metrics has a value now."
 
 
 def test_a_probe_with_a_defect_is_told_and_read_again(run, caplog) -> None:

@@ -46,7 +46,7 @@ def told_kinds(
     for frame in recording.frames:
         if frame.label != label:
             begin_ms, label = frame.time_ms, frame.label
-        window.append(frame)
+        window.append(frame, recording.hello.devices)
         verdict = window.judge(recording.hello.devices).get(wanted)
         if label in KINDS and frame.time_ms - begin_ms >= SETTLED_MS:
             kind = "not read" if verdict is None else name(verdict)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.monitors.verdicts.labelled_phases import name, named_ratio, told_kinds
+from tests.monitors.verdicts.labelled_phases import KINDS, name, named_ratio, told_kinds
 from warpbook_monitors.frames import Device, Frame, Metric, Reading
 from warpbook_monitors.recordings.recording import read_recording
 from warpbook_monitors.recordings.replay import SHIPPED
@@ -38,7 +38,7 @@ class Stream:
         for _ in range(round(10 * seconds)):
             self.time_ms += 100
             reading = Reading(0, "ok", values)
-            self.window.append(Frame(0, self.time_ms, (reading,)))
+            self.window.append(Frame(0, self.time_ms, (reading,)), [GPU])
             if round(self.time_ms / 100) % self.look_every == 0:
                 judged.append(self.window.judge([GPU])["gpu:0"])
         return judged
@@ -49,6 +49,36 @@ def test_each_phase_of_the_recording_is_named_within_a_second() -> None:
     counts = told_kinds(read_recording(SHIPPED))
     assert len(counts) == 10
     assert named_ratio(counts) >= 0.98, counts
+
+
+def test_no_verdict_of_the_recording_is_of_two_kinds_of_work() -> None:
+    """The last one stays, marked as changing, until the next has a whole window."""
+    recording, window = read_recording(SHIPPED), Window()
+    devices = recording.hello.devices
+    kinds, changes = ["unknown", "idle"], set()
+    for frame in recording.frames:
+        window.append(frame, devices)
+        verdict = window.judge(devices)[devices[0].id]
+        # between two kinds of work the GPU is idle
+        phase = KINDS.get(frame.label or "", "idle")
+        if phase != kinds[-1]:
+            kinds.append(phase)
+        assert name(verdict) in kinds[-3:], (frame.label, verdict)
+        if verdict.is_changing:
+            changes.add((name(verdict), phase))
+    for kind in set(KINDS.values()) - {"idle"}:
+        assert {("idle", kind), (kind, "idle")} <= changes, kind
+
+
+@pytest.mark.parametrize("busy_s", [0.4, 1.0, 1.5, 2.5])
+def test_work_that_ends_soon_is_never_mixed_with_what_was_around_it(busy_s) -> None:
+    stream = Stream()
+    verdicts = stream.play(IDLE, 3) + stream.play(BUSY, busy_s)
+    assert verdicts[30].is_changing and verdicts[30].kind == "idle"
+    verdicts += stream.play(IDLE, 2) + stream.play(BUSY, 2)
+    kinds = {name(verdict) for verdict in verdicts}
+    assert kinds == {"unknown", "idle", "compute-bound: tensor cores"}
+    assert not verdicts[-1].is_changing
 
 
 def test_change_is_told_within_a_second_and_says_of_which_time() -> None:
@@ -101,7 +131,7 @@ def test_a_clock_that_is_set_back_begins_a_new_window() -> None:
     for begin_ms, used in (7_200_000.0, 1.0), (3_600_000.0, 0.0):
         for tick in range(10):
             reading = Reading(0, "ok", (used,))
-            window.append(Frame(tick, begin_ms + 100 * tick, (reading,)))
+            window.append(Frame(tick, begin_ms + 100 * tick, (reading,)), [gpu])
     assert window.judge([gpu])["gpu:0"].kind == "idle"
 
 
@@ -112,7 +142,7 @@ def test_a_gpu_that_is_read_too_seldom_is_not_judged_and_told_so(step_ms) -> Non
     window = Window()
 
     def verdict_at(time_ms: float) -> Verdict:
-        window.append(Frame(0, time_ms, (Reading(0, "ok", (0.0,)),)))
+        window.append(Frame(0, time_ms, (Reading(0, "ok", (0.0,)),)), [gpu])
         return window.judge([gpu])["gpu:0"]
 
     assert verdict_at(0.0).sentence == "Too little was read to judge."

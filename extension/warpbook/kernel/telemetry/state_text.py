@@ -173,7 +173,9 @@ def _enumerated(names: Sequence[str]) -> str:
 def _told(state: StateNow, device: Device) -> Iterator[str]:
     """What the readings mean: the verdict, and memory that grows."""
     if device.id in state.verdicts:
-        yield f"{device.name}: {state.verdicts[device.id].sentence}"
+        verdict = state.verdicts[device.id]
+        words = "changing; before that: " if verdict.is_changing else ""
+        yield f"{device.name}: {words}{verdict.sentence}"
     outlook = state.outlook.get(device.id)
     if outlook is not None and (outlook.slope_bytes_per_s or 0) > 0:
         yield f"{device.name}: {outlook.sentence}"

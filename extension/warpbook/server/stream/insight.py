@@ -24,13 +24,13 @@ class Insight:
         self._minute = Minute()
         self._told_ms = 0.0
         self._looked_ms = 0.0
-        self._kinds: Mapping[str, tuple[str, str | None]] = {}
+        self._kinds: Mapping[str, tuple[str, str | None, bool]] = {}
 
     def take(
         self, frame: Frame, devices: Sequence[Device]
     ) -> tuple[Verdicts | Health, ...]:
         """Take a frame; give what is to be told now, which is often nothing."""
-        self._window.append(frame)
+        self._window.append(frame, devices)
         self._minute.append(frame, devices)
         # absolute, because the clock may be set back
         is_due = abs(frame.time_ms - self._told_ms) >= PERIOD_MS
@@ -39,7 +39,8 @@ class Insight:
         self._looked_ms = frame.time_ms
         verdicts = self._window.judge(devices)
         kinds = {
-            device: (verdict.kind, verdict.unit) for device, verdict in verdicts.items()
+            device: (verdict.kind, verdict.unit, verdict.is_changing)
+            for device, verdict in verdicts.items()
         }
         if not is_due and kinds == self._kinds:
             return ()

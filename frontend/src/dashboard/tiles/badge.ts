@@ -1,4 +1,4 @@
-/** Whether a device is measured now, played back, or gone: beside each name of one. */
+/** Whether a device is measured now, played back, awaited or gone: beside its name. */
 
 import { h, setText } from '../../core/dom';
 import type { Device } from '../../shapes/protocol';
@@ -9,7 +9,7 @@ import { mark, trans } from '../../core/translation';
 export class Badge {
   readonly node = h('span', {});
 
-  constructor(private readonly device: Device) {}
+  constructor(private readonly device: Pick<Device, 'origin'>) {}
 
   /** Write how the device is now. */
   update(latest: Latest): void {
@@ -22,7 +22,10 @@ export class Badge {
     if (this.device.origin === 'replay') {
       return ['replay', trans.__('REPLAY')];
     }
-    return latest.state === 'ok' || isUnread(latest)
+    if (isUnread(latest)) {
+      return ['waiting', trans.__('WAITING')];
+    }
+    return latest.state === 'ok'
       ? ['live', trans.__('LIVE')]
       : ['wrong', trans.__(WRONG[latest.state] ?? mark('NOT READ'))];
   }

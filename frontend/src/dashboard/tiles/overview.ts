@@ -12,10 +12,10 @@ import {
   deviceLabel,
   isUnread,
   missingWords,
-  stateName,
-  verdictName
+  stateName
 } from '../../core/words';
 import { Badge } from './badge';
+import { Pill } from './pill';
 import { heat, heatBackground } from './heat';
 import { trans } from '../../core/translation';
 
@@ -121,7 +121,7 @@ class GpuTile {
         this.badge.node
       ),
       h('span', { class: 'wb-gpu-tile-model', title: model }, model),
-      h('span', { class: 'wb-gpu-tile-verdict' }, this.pill, this.state),
+      h('span', { class: 'wb-gpu-tile-verdict' }, this.pill.node, this.state),
       h('span', { class: 'wb-gpu-tile-activity' }, this.activity),
       this.strip,
       h('span', { class: 'wb-gpu-tile-figures' }, this.memory, this.power)
@@ -136,9 +136,7 @@ class GpuTile {
     this.badge.update(latest);
     const wrong = latest.state !== 'ok' && !isUnread(latest);
     const verdict = wrong ? null : statements.verdict(device);
-    this.pill.hidden = verdict === null;
-    this.pill.dataset['kind'] = verdict?.kind ?? '';
-    setText(this.pill, verdict === null ? '' : verdictName(verdict.kind));
+    this.pill.write(verdict, null);
     setText(this.state, wrong ? stateName(latest.state) : '');
     this.node.classList.toggle('wb-gpu-tile-wrong', wrong);
     const why = clip(wrong ? latest.why : (verdict?.sentence ?? ''), 300);
@@ -205,7 +203,7 @@ class GpuTile {
   }
 
   private readonly badge: Badge;
-  private readonly pill = h('span', { class: 'wb-pill', hidden: '' });
+  private readonly pill = new Pill();
   private readonly state = h('span', { class: 'wb-gpu-tile-state' });
   private readonly activity = h('span', {});
   private readonly memory = h('span', {});

@@ -2,10 +2,11 @@
 
 import type { Drawable } from '../../chart/loop';
 import { h, setText } from '../../core/dom';
-import { clip, unbroken } from '../../core/format';
-import type { Device } from '../../shapes/protocol';
+import { clip, duration, unbroken } from '../../core/format';
+import type { Device, Verdict } from '../../shapes/protocol';
 import type { Stream } from '../../core/page_stream';
-import { deviceLabel, verdictName } from '../../core/words';
+import { deviceLabel } from '../../core/words';
+import { Pill } from './pill';
 import { trans } from '../../core/translation';
 
 const PERIOD_MS = 500;
@@ -35,7 +36,7 @@ export class VerdictLine implements Drawable {
       h(
         'p',
         { class: 'wb-verdict-words' },
-        this.pill,
+        this.pill.node,
         ' ',
         this.sentence,
         ' ',
@@ -54,17 +55,9 @@ export class VerdictLine implements Drawable {
     this.drawnAt = now;
     const { statements } = this.stream;
     const verdict = statements.verdict(this.device);
-    this.pill.hidden = verdict === null;
-    this.pill.dataset['kind'] = verdict?.kind ?? '';
-    setText(
-      this.pill,
-      verdict === null ? '' : verdictName(verdict.kind, verdict.unit)
-    );
+    this.pill.write(verdict);
     setText(this.sentence, shownWords(verdict?.sentence));
-    setText(
-      this.rule,
-      ruleWords(verdict?.rule ?? '', verdict?.window_s ?? null)
-    );
+    setText(this.rule, verdict === null ? '' : ruleWords(verdict));
     const outlook = statements.outlook(this.device);
     const soon = outlook?.full_in_s ?? Infinity;
     setText(this.outlook, shownWords(outlook?.sentence));
@@ -96,7 +89,7 @@ export class VerdictLine implements Drawable {
     });
   }
 
-  private readonly pill = h('span', { class: 'wb-pill', hidden: '' });
+  private readonly pill = new Pill();
   private readonly sentence = h('span', {});
   private readonly rule = h('small', { class: 'wb-rule' });
   private readonly outlook = h('span', { class: 'wb-outlook' });
@@ -108,10 +101,15 @@ export class VerdictLine implements Drawable {
 }
 
 /** The comparison that decided, and over how long: the charts show this moment. */
-function ruleWords(rule: string, seconds: number | null): string {
-  return rule === '' || seconds === null
-    ? shownWords(rule)
-    : trans.__('Over the last %1 s: %2', seconds.toFixed(1), shownWords(rule));
+function ruleWords({ rule, window_s, is_changing }: Verdict): string {
+  const words = shownWords(rule);
+  if (rule === '' || window_s === null) {
+    return words;
+  }
+  const over = duration(1000 * window_s);
+  return is_changing
+    ? trans.__('Over %1 before the change: %2', over, words)
+    : trans.__('Over the last %1: %2', over, words);
 }
 
 function shownWords(words: string | undefined): string {
