@@ -2,11 +2,14 @@
 
 Pages that forges show at the top of a repository (README, CONTRIBUTING, SECURITY,
 CHANGELOG) are pages of the site, too, and links between them and docs/ lead there. So
-are the texts of labs/texts/, with their pictures.
+are the texts of labs/texts/, with their pictures. The site's search is a user's: it has
+no decisions and no evidence.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import posixpath
 import re
 from pathlib import Path
@@ -33,6 +36,13 @@ OBJECT_KEYS = r"""
 ::: \1
     options: {show_if_no_docstring: true, show_root_full_path: false, show_bases: false}
 """
+#: what the site has, and its search has not
+NOT_SEARCHED = ("adr/", "evidence/", "examples/", "benchmarks.html", "corpus.html")
+#: a row of a table that has no head: the page would show its bars
+BARE_ROW = re.compile(r"^(?:<p>|<li>)?\|.*", re.MULTILINE)
+CODE = re.compile(r"<(pre|code).*?</\1>", re.DOTALL)
+# a warning ends a strict build
+log = logging.getLogger("mkdocs.hooks.docs_site")
 #: its text, its target and its anchor
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
@@ -82,6 +92,25 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         return f"[{link[1]}]({path}{link[3] or ''})"
 
     return LINK.sub(in_site, markdown)
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
+    """Warn of rows of tables that a page shows as they are written."""
+    for row in BARE_ROW.findall(CODE.sub("", html)):
+        log.warning("%s: a row without a table: %s", page.file.src_uri, row[:60])
+    return html
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Leave out of the search what users do not look for."""
+    file = Path(config.site_dir) / "search" / "search_index.json"
+    index = json.loads(file.read_text(encoding="utf-8"))
+    index["docs"] = [
+        entry
+        for entry in index["docs"]
+        if not entry["location"].startswith(NOT_SEARCHED)
+    ]
+    file.write_text(json.dumps(index), encoding="utf-8")
 
 
 def _expanded(entry: Any, docs: Path) -> Any:
