@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import numpy as np
 import pytest
 import torch
 
@@ -22,6 +25,8 @@ from warpbook_labs.course.reading import (
 from warpbook_labs.errors import NoText
 from warpbook_labs.lab.files import TEXTS
 from warpbook_labs.lab.languages.language import Here
+from warpbook_profiler.model.calibration import defaults
+from warpbook_profiler.model.ceilings import DTYPE_LABELS, ceilings
 
 TEXT_LIST = read_texts()
 LABS, _ = overview(Here("13.3", "", True, True, 0), {})
@@ -48,7 +53,7 @@ def test_a_text_has_its_pictures_its_sources_and_one_right_choice(folder: Path) 
 
 def test_texts_have_ids_of_their_own_and_go_with_labs_that_are_there() -> None:
     labs = {lab.id for lab in LABS}
-    assert [text.number for text in TEXT_LIST] == [1, 2, 3, 4]
+    assert [text.number for text in TEXT_LIST] == [1, 2, 3, 4, 5, 6]
     assert not {text.id for text in TEXT_LIST} & labs
     assert {question.lab for question in QUESTIONS} <= labs
     assert {text.id: text.entry.questions for text in TEXT_LIST} == {
@@ -56,6 +61,8 @@ def test_texts_have_ids_of_their_own_and_go_with_labs_that_are_there() -> None:
         "cudnn-algorithms": 6,
         "dgx-and-infiniband": 6,
         "inference-ladder": 4,
+        "accelerator-generations": 4,
+        "memory-hierarchy": 3,
     }
 
 
@@ -141,6 +148,104 @@ def test_what_the_text_on_dtypes_says_of_numbers_is_what_pytorch_computes() -> N
     true = torch.tensor([True])
     assert (true + true).dtype == torch.bool and true.sum().dtype == torch.int64
     assert "67 MB" in words and 8192 * 8192 // 1_000_000 == 67
+
+
+#: of CUDA's own types no header is read here
+C_TYPES = {
+    "bool": ctypes.c_bool,
+    "unsigned char": ctypes.c_ubyte,
+    "signed char": ctypes.c_byte,
+    "short": ctypes.c_short,
+    "int": ctypes.c_int,
+    "long long": ctypes.c_longlong,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+}
+
+
+def table(text: str, head: str) -> list[list[str]]:
+    """The cells of the rows below a head, without the marks of code."""
+    words = (TEXTS / text / "text.md").read_text().replace("`", "")
+    rows = words[words.index(f"| {head} |") :].partition("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def test_dtypes_have_the_names_that_numpy_and_pytorch_give_them() -> None:
+    _, _, *rows = table("choosing_a_dtype", "PyTorch | NumPy")
+    for name, numpy_name, _, c_type, cuda in rows:
+        tensor = torch.zeros(2, dtype=getattr(torch, name))
+        if numpy_name == "-":
+            with pytest.raises(TypeError):
+                tensor.numpy()
+        else:
+            array = np.zeros(2, numpy_name)
+            assert torch.from_numpy(array).dtype == tensor.dtype
+        if c_type in C_TYPES:
+            assert ctypes.sizeof(C_TYPES[c_type]) == tensor.itemsize
+        if cuda != "-":
+            (bits,) = re.findall(r"_R_(\d+)", cuda)
+            assert int(bits) == 8 * tensor.itemsize
+    assert len(rows) == 12
+
+
+def test_formats_of_generations_are_those_of_the_datasheets() -> None:
+    head, _, _, _, *rows = table("accelerator_generations", "| T4 | A100 SXM4")
+    names = {"A100 SXM4": "A100-SXM4-80GB", "H100 SXM": "H100 80GB HBM3"}
+    for place, product in enumerate(head[1:], start=1):
+        sheet = ceilings(f"NVIDIA {names.get(product, product)}")
+        assert sheet is not None
+        peaks = {
+            DTYPE_LABELS[name]: peak / 1e12 for name, peak in sheet.flops_per_s.items()
+        } | {"memory, TB/s": sheet.memory_bytes_per_s / 1e12}
+        for label, *cells in rows:
+            cell = cells[place - 1]
+            said = 0.0 if cell == "-" else float(cell.replace(",", ""))
+            assert said == pytest.approx(peaks.get(label, 0.0), rel=0.002)
+
+
+def test_the_picture_of_tiles_has_each_byte_where_the_functions_say() -> None:
+    folder = TEXTS / "accelerator_generations"
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (folder / "text.md").read_text(), re.DOTALL
+    )
+    places: dict[str, Any] = {}
+    exec(code, places)
+    picture = (folder / "layouts.svg").read_text()
+
+    def drawn(part: str) -> list[int]:
+        group = re.search(rf'<g id="{part}".*?</g>', picture, re.DOTALL)
+        assert group
+        return [int(place) for place in re.findall(r">(\d+)<", group[0])]
+
+    pieces = [(row, column) for row in range(8) for column in range(0, 32, 4)]
+    assert drawn("turing") == [places["turing"](*piece) // 4 for piece in pieces]
+    assert drawn("ampere") == [places["ampere"](row, 0) // 32 for row in range(32)]
+    for name, rows in (("turing", 8), ("ampere", 32)):
+        taken = {
+            places[name](row, column) for row in range(rows) for column in range(32)
+        }
+        assert taken == set(range(32 * rows))
+
+
+def test_the_memory_hierarchy_has_the_speeds_that_ship() -> None:
+    curves = defaults().curves
+    picture = (TEXTS / "memory_hierarchy" / "hierarchy.svg").read_text()
+    shown = {row[0]: row[2] for row in table("memory_hierarchy", "memory | size, H200")}
+    for memory, curve, size in (
+        ("L2 cache", "pass", 32 << 20),
+        ("device memory (HBM)", "pass", 1 << 30),
+        ("host memory, pinned", "copy.to_gpu.pinned", 128 << 20),
+        ("host memory, pageable", "copy.to_gpu.pageable", 128 << 20),
+    ):
+        (point,) = (
+            point
+            for point in curves[curve]
+            if point.amount == pytest.approx(size, rel=0.01)
+        )
+        number, unit = shown[memory].split()
+        speed = float(number) * {"GB/s": 1e9, "TB/s": 1e12}[unit]
+        assert speed == pytest.approx(point.amount / point.usual_ns * 1e9, rel=0.02)
+        assert f">{shown[memory]}<" in picture
 
 
 def test_pooling_and_the_network_are_computed_again() -> None:

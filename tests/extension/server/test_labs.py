@@ -81,6 +81,8 @@ async def test_texts_are_listed_and_opened_as_labs_are(jp_fetch, jp_root_dir) ->
         "cudnn-algorithms",
         "dgx-and-infiniband",
         "inference-ladder",
+        "accelerator-generations",
+        "memory-hierarchy",
     ]
     assert texts[0]["questions"] == 7 and "int8-linear" in texts[0]["labs"]
     opened = await answer_of(
