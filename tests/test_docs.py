@@ -13,10 +13,13 @@ from typing import get_args
 import msgspec
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 from traitlets.config import Config
 
 import warpbook
 from warpbook import protocol
+from warpbook.backup.contents import KNOWN, MADE_ANEW
 from warpbook.cli.doctor.check import Check
 from warpbook.cli.main import make_parser
 from warpbook.hub_protocol import SubmissionReceipt, SubmissionState, Verdict
@@ -241,6 +244,37 @@ def test_every_page_is_on_its_folders_list(folder: str) -> None:
     assert pages - {"README.md"} == set(re.findall(r"\]\(([\w-]+\.md)\)", listed))
 
 
+def test_every_page_is_reached_by_links_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached:
+            reached.add(page)
+            links = re.findall(r"\]\(([^)#:\s]+\.md)\b", page.read_text())
+            waiting += [(page.parent / link).resolve() for link in links]
+    texts = (ROOT / "labs" / "texts").rglob("text.md")
+    # a decision is reached from the page that it explains, or from its folder
+    others = {"adr", "evidence", "examples"}
+    pages = {page for page in (*PAGES, *texts) if not others & {*page.parts}}
+    assert pages - reached == set()
+
+
+def test_the_search_of_the_site_leaves_out_decisions_and_evidence(
+    tmp_path: Path,
+) -> None:
+    # the API reference takes longest, and is not what this is about
+    config = load_config(
+        str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), plugins=["search"]
+    )
+    # strict: a row that a page would show with its bars ends it
+    build(config)
+    index = json.loads((tmp_path / "search" / "search_index.json").read_text())
+    found = {entry["location"].partition("#")[0] for entry in index["docs"]}
+    assert {"how-to/record-a-trace.html", "tutorials/cluster-job.html"} <= found
+    assert list((tmp_path / "adr").glob("*.html"))
+    assert [name for name in found if name.startswith(("adr/", "evidence/"))] == []
+
+
 PICTURES = sorted((ROOT / "docs" / "pictures").iterdir())
 
 
@@ -257,6 +291,12 @@ def test_what_contributing_says_to_change_is_there() -> None:
     paths = re.findall(rf"`((?:{roots})/[^`]*)`", table)
     assert len(paths) > 10
     assert [path for path in paths if not list(ROOT.glob(path.rstrip("/")))] == []
+
+
+def test_what_stays_in_the_home_is_on_the_page_on_uninstalling() -> None:
+    page = (ROOT / "docs" / "how-to" / "uninstall.md").read_text()
+    kept = [content.name.rpartition("/")[2] for content in KNOWN]
+    assert [name for name in (*kept[:2], *MADE_ANEW) if name not in page] == []
 
 
 def test_python_floor_is_the_same_everywhere() -> None:

@@ -19,6 +19,7 @@ import warpbook
 from tests.programs import ROOT
 
 TUTORIALS = ROOT / "docs" / "tutorials"
+HOW_TO = ROOT / "docs" / "how-to"
 TEMPLATES = ROOT / "extension" / "warpbook_hub" / "service" / "templates"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: figures differ from run to run, and so do their units
@@ -26,8 +27,8 @@ FIGURE = re.compile(r"\d[\d,.]*\d|\d")
 UNIT = re.compile(r"# (ns|µs|ms|s)\b")
 
 
-def blocks(name: str) -> list[tuple[str, str]]:
-    return BLOCK.findall((TUTORIALS / name).read_text(encoding="utf-8"))
+def blocks(name: str, folder: Path = TUTORIALS) -> list[tuple[str, str]]:
+    return BLOCK.findall((folder / name).read_text(encoding="utf-8"))
 
 
 def plain(text: str) -> str:
@@ -44,12 +45,20 @@ def shows(output: str, shortened: str) -> None:
         assert any(map(pattern.search, lines)), f"{line!r} is not in\n{output}"
 
 
-def test_a_first_lab_is_opened_mended_and_handed_in(tmp_path: Path) -> None:
+def run(words: list[str], folder: Path) -> str:
+    """Run a tutorial's command in a folder that is its home, and give what it says."""
     environment = os.environ | {
-        "HOME": str(tmp_path),
-        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "HOME": str(folder),
+        "XDG_DATA_HOME": str(folder / "data"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
+    done = subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def test_a_first_lab_is_opened_mended_and_handed_in(tmp_path: Path) -> None:
     commands = 0
     for language, text in blocks("first-lab.md"):
         if language == "cuda":
@@ -59,17 +68,41 @@ def test_a_first_lab_is_opened_mended_and_handed_in(tmp_path: Path) -> None:
             words = shlex.split(first.removeprefix("$ "))
             if words[2] in ("check", "submit"):
                 words.append("--no-gpu")
-            done = subprocess.run(
-                words,
-                cwd=tmp_path,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            shows(done.stdout + done.stderr, shortened)
+            shows(run(words, tmp_path), shortened)
             commands += 1
     assert commands >= 5
+
+
+def test_a_cluster_jobs_traces_name_the_rank_that_is_late(tmp_path: Path) -> None:
+    said = ""
+    for language, text in blocks("cluster-job.md"):
+        if language == "python":
+            (tmp_path / "train.py").write_text(text)
+        if language == "bash":  # what Slurm would start
+            (command,) = re.findall(r"^srun (.*)$", text, re.MULTILINE)
+            said = run(shlex.split(command), tmp_path)
+            assert len(list((tmp_path / "traces").iterdir())) == 2, said
+        if language == "console":
+            first, shortened = text.split("\n", 1)
+            said = run(shlex.split(first.removeprefix("$ ")), tmp_path)
+            shows(said, shortened)
+    assert "Rank 1" in said
+
+
+def test_what_records_a_training_step_gives_a_trace_with_its_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = (
+        text
+        for language, text in blocks("record-a-trace.md", HOW_TO)
+        if language == "python"
+    )
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    (trace,) = (tmp_path / "traces").iterdir()
+    profile = warpbook.analyze(trace)
+    assert len(profile.steps) == 4
+    assert "FLOP/s" in str(profile)
 
 
 @pytest.fixture
