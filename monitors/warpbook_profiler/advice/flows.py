@@ -8,12 +8,12 @@ size, such as those of two turns of a loop, are no chain.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from warpbook_profiler.advice.operators import Operators
-from warpbook_profiler.events.columns import Int64s, groups
+from warpbook_profiler.events.columns import groups
 from warpbook_profiler.facts.traffic import ITEM_BYTES, reduces
 
 #: a longer row does not stay on its multiprocessor while it is reduced
@@ -53,7 +53,7 @@ class _Kind:
     reduces_long_rows: bool
 
 
-@dataclass
+@dataclass(eq=False)
 class _Made:
     """What an operator gave."""
 
@@ -82,22 +82,35 @@ class Flows:
         table = operators.table
         #: one number for operators of one name with the same operands
         self.kind = groups(table.name, table.operand)[1]
-        self._known: dict[tuple[int, ...], list[_Chain]] = {}
+        self._kinds: dict[int, _Kind] = {}
+        self._known: dict[tuple[int, ...], list[tuple[list[int], Moved]]] = {}
 
-    def chains(self, events: Int64s) -> Iterator[tuple[Int64s, Moved]]:
+    def chains(
+        self, operators: Sequence[int], kinds: Sequence[int]
+    ) -> Iterator[tuple[list[int], Moved]]:
         """Give the chains of two and more operators within a sequence of kernels.
 
         Args:
-            events: positions among the events on the GPU, in launching order.
+            operators: which one called for each kernel, in launching order.
+            kinds: what `kind` has of these.
+
+        Yields:
+            the places of a chain's kernels in the sequence, and what it moves.
         """
-        direct = self._operators.direct[events].tolist()
-        members = list(dict.fromkeys(direct))
-        kinds = tuple(self.kind[members].tolist())
-        if kinds not in self._known:
-            self._known[kinds] = _chains([_kind(self._operators, at) for at in members])
-        for chain in self._known[kinds]:
-            operators = {members[at] for at in chain.operators}
-            yield events[[one in operators for one in direct]], _moved(chain)
+        members = dict(zip(operators, kinds, strict=True))
+        key = tuple(members.values())
+        if key not in self._known:
+            for at, kind in members.items():
+                if kind not in self._kinds:
+                    self._kinds[kind] = _kind(self._operators, at)
+            chains = _chains([self._kinds[kind] for kind in key])
+            self._known[key] = [(sorted(one.operators), _moved(one)) for one in chains]
+        if len(members) == len(operators):
+            yield from self._known[key]
+            return
+        place = {member: at for at, member in enumerate(members)}
+        for chain, moved in self._known[key]:
+            yield [at for at, one in enumerate(operators) if place[one] in chain], moved
 
 
 def _chains(kinds: list[_Kind]) -> list[_Chain]:
@@ -142,18 +155,13 @@ def _taken(kind: _Kind, made: list[_Made]) -> tuple[list[_Made], list[_Tensor]]:
         rest: list[_Tensor] = []
         for tensor in left:
             # what was made last, and is not taken yet, comes first
-            fits = (
-                one
-                for one in reversed(made)
-                if one.is_taken is not is_new
-                and one not in taken
-                and _fits(one, tensor)
-            )
-            one = next(fits, None)
-            if one is None:
-                rest.append(tensor)
+            for one in reversed(made):
+                is_free = one.is_taken is not is_new and one not in taken
+                if is_free and _fits(one, tensor):
+                    taken.append(one)
+                    break
             else:
-                taken.append(one)
+                rest.append(tensor)
         left = rest
         if is_new and not taken:
             # another look at what others took is no link

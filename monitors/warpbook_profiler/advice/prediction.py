@@ -91,7 +91,6 @@ class Prediction:
     def of(self, proposal: Proposal) -> Advice | None:
         """Give the change with its time; None where it gains nothing worth a word."""
         after = None
-        bare_ns = float(self._evidence.bare_run.time_ns)
         if proposal.ways is not None:
             after = self._after(proposal.ways, proposal.is_bound)
         basis: Basis = "unknown"
@@ -103,7 +102,7 @@ class Prediction:
             if gain < _LEAST_GAIN:
                 if not proposal.is_shown_without_gain:
                     return None
-                after = _After(bare_ns, bare_ns, bare_ns, 1.0, 1.0, 1.0, False)
+                after = self._unchanged
                 basis, reason = "predicted", proposal.no_gain or _NO_GAIN
             is_of_use = basis == "predicted" and gain >= _OF_USE
             place = (0 if is_of_use else 1, -gain)
@@ -138,10 +137,14 @@ class Prediction:
         # a replay that misses a measured time may miss what it promises in proportion
         ratio = bare_run.time_ns / self._before_ns[1] if self._is_measured else 1.0
         edits = ways.edits()
-        windows_ns = [
-            window_ns(edit.program(), edit.times(times))
-            for edit, times in zip(edits, self._times, strict=True)
-        ]
+
+        def replayed_ns(at: int) -> float:
+            return window_ns(edits[at].program(), edits[at].times(self._times[at]))
+
+        usual_ns = replayed_ns(1)
+        if not is_bound and 1 - max(usual_ns, 1.0) / self._before_ns[1] < _LEAST_GAIN:
+            return self._unchanged
+        windows_ns = [replayed_ns(0), usual_ns, replayed_ns(2)]
         # new code of the host may take any time, and what was late need not be
         edit = edits[0] if is_bound else edits[1]
         left_ns = window_ns(edit.program(stalls=False), edit.times(self._no_host))
@@ -174,6 +177,11 @@ class Prediction:
             speeds[1],
             is_by_host and high_ns > _NEAR * low_ns,
         )
+
+    @property
+    def _unchanged(self) -> _After:
+        bare_ns = float(self._evidence.bare_run.time_ns)
+        return _After(bare_ns, bare_ns, bare_ns, 1.0, 1.0, 1.0, False)
 
     def _cold_ns(self, edit: Edit) -> float:
         """Return the host's time before the first call and after the last."""

@@ -6,6 +6,8 @@ gone at best and as usual; at worst other code of the host takes as long.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from warpbook_profiler.advice.chip import Span
@@ -62,6 +64,12 @@ class Ways:
         for edit, new_ns in zip(self.all, span, strict=True):
             edit.resize(events, old_ns, old_ns.astype(np.float64) * new_ns / total_ns)
 
+    def resize_each(self, events: Int64s, spans: Sequence[Span]) -> None:
+        """Have each of these events take a time of its own."""
+        old_ns = self._evidence.gpu.duration_ns[events]
+        for edit, new_ns in zip(self.all, np.array(spans).T, strict=True):
+            edit.resize(events, old_ns, old_ns * new_ns / np.maximum(old_ns, 1))
+
     def drop(self, events: Int64s) -> None:
         """Take events off the GPU, with their launches."""
         for edit in self.all:
@@ -71,32 +79,36 @@ class Ways:
         """Take operators away: their work on the GPU, and their time on the host."""
         self._operators.append(positions)
 
-    def join_operators(self, positions: Int64s) -> None:
-        """Have the first of these do the work of all, with the Python in between.
+    def join_operators(self, chains: Sequence[Sequence[int]]) -> None:
+        """Have the first of each chain do the work of all, with the Python in between.
 
         Not all of that: see `drop_gaps`.
         """
-        self.drop_operators(positions[1:])
-        self.drop_gaps(positions)
+        self.drop_operators(np.array([at for chain in chains for at in chain[1:]]))
+        self.drop_gaps(chains)
 
-    def drop_gaps(self, positions: Int64s) -> None:
+    def drop_gaps(self, chains: Sequence[Sequence[int]]) -> None:
         """Take away what Python does between operators that follow one another.
 
         Longer pauses, and those in which somebody calls CUDA, are other work, and stay.
         """
         table = self._evidence.operators.table
-        before = positions[:-1]
+        pairs = [
+            (chain[0], *pair) for chain in chains for pair in zip(chain, chain[1:])
+        ]
+        first, before, after = np.array(pairs, np.int64).reshape(-1, 3).T
         ends = table.start_ns[before] + table.duration_ns[before]
-        starts = table.start_ns[positions[1:]]
+        starts = table.start_ns[after]
         is_near = (starts >= ends) & (starts - ends < _OTHER_WORK_NS)
-        is_near &= table.track[before] == table.track[positions[1:]]
+        is_near &= table.track[before] == table.track[after]
         called_ns = self._evidence.calls.api.start_ns
         is_near &= np.searchsorted(called_ns, ends) == np.searchsorted(
             called_ns, starts
         )
-        if is_near.any():
-            thread = int(table.track[positions[0]])
-            self.drop_host(thread, ends[is_near], starts[is_near])
+        first, ends, starts = first[is_near], ends[is_near], starts[is_near]
+        for thread in dict.fromkeys(table.track[first].tolist()):
+            mine = table.track[first] == thread
+            self.drop_host(thread, ends[mine], starts[mine])
 
     def drop_host(
         self, thread: int, start_ns: Int64s, end_ns: Int64s, in_worst: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from warpbook_profiler.facts.occupancy import (
     Occupancy,
     occupancy,
 )
+
+#: a trace has a few hundred; they are asked about again and again
+_MOST_NAMES = 4_096
 
 # a kernel's own name, behind its result and its namespaces
 _OWN = r"(void )?(\w+::|\(anonymous namespace\)::)*"
@@ -97,6 +101,7 @@ def is_communication(name: str) -> bool:
     return bool(_COMMUNICATION.match(name))
 
 
+@lru_cache(_MOST_NAMES)
 def only_moves(name: str) -> bool:
     """Tell whether a library's kernel does little with each number that it reads."""
     if _GENERATED.match(name) and not moves(name):
@@ -111,6 +116,7 @@ def copies_layout(name: str) -> bool:
     return bool(_LAYOUT.search(name))
 
 
+@lru_cache(_MOST_NAMES)
 def uses_tensor_cores(name: str) -> bool | None:
     """Tell whether a kernel computes on the tensor cores; None if its name says not.
 

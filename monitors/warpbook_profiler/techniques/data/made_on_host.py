@@ -26,6 +26,8 @@ _RANDOM = frozenset("randn rand randint randperm normal".split())
 _FILLS = frozenset("random_ to _to_copy".split())
 _CASTS = frozenset("to bool float half double long int type bfloat16".split())
 _LOOKS = frozenset("view reshape unsqueeze expand detach".split())
+#: what an operator does to a tensor of the host, by name
+_MAKES, _BEGINS, _FILLED, _LOOKS_AT, _OTHER = range(5)
 _COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 #: of the bare run, below which nobody looks for it
 _LEAST_SHARE = 0.03
@@ -106,31 +108,51 @@ def _found(evidence: Evidence) -> tuple[Int64s, Int64s]:
     copy_of = dict(zip(operators.outer[copies].tolist(), copies.tolist(), strict=True))
     launches = np.zeros(len(operators.table) + 1, np.bool_)
     launches[operators.outer] = True
+    names = operators.table.names
+    role = np.array([_role(name) for name in names] or [_OTHER], np.int8)
+    moves = np.array([name in _COPIES for name in names] or [False])
+    outer = np.flatnonzero(operators.outermost)
+    has_copy = np.zeros(len(launches), np.bool_)
+    has_copy[operators.outer[copies]] = True
+    is_copy = has_copy[outer] & moves[operators.table.name[outer]]
+    of_host = is_copy | ~launches[outer]
+    outer, is_copy = outer[of_host], is_copy[of_host]
+    roles = role[operators.table.name[outer]]
     found, fills = list[int](), list[int]()
     # tensors that were filled and are not copied yet; the newest comes last
     filled: list[list[int]] = []
     begun: list[int] = []
-    for at in np.flatnonzero(operators.outermost).tolist():
-        base = operators.name(at).removeprefix("aten::")
-        if at in copy_of and operators.name(at) in _COPIES:
+    for at, is_moved, does in zip(
+        outer.tolist(), is_copy.tolist(), roles.tolist(), strict=True
+    ):
+        if is_moved:
             if filled and len(found) < _MOST_COPIES:
                 found.append(copy_of[at])
                 fills += filled.pop()
-            continue
-        if launches[at]:
-            continue
-        if base in _FIXED | _RANDOM:
+        elif does == _MAKES:
             filled.append([at])
-        elif base == "empty":
+        elif does == _BEGINS:
             begun = [at]
-        elif (base in _FILLS or only_passes(f"aten::{base}")) and (begun or filled):
+        elif does == _FILLED and (begun or filled):
             filled = [*filled, begun] if begun else filled
             filled[-1].append(at)
             begun = []
-        elif base not in _LOOKS:
+        elif does != _LOOKS_AT:
             # who else computes on the host may take what was filled
             filled, begun = [], []
     return np.array(found, np.int64), np.unique(np.array(fills, np.int64))
+
+
+def _role(name: str) -> int:
+    """Return what an operator does to a tensor of the host."""
+    base = name.removeprefix("aten::")
+    if base in _FIXED | _RANDOM:
+        return _MAKES
+    if base == "empty":
+        return _BEGINS
+    if base in _FILLS or only_passes(f"aten::{base}"):
+        return _FILLED
+    return _LOOKS_AT if base in _LOOKS else _OTHER
 
 
 def _is_random(name: str) -> bool:

@@ -151,7 +151,7 @@ def fuse(
         members = np.array(one.members, np.int64)
         kept = operators.launched_within(members[:1])
         time_ns += evidence.time_ns(operators.launched_within(members))
-        ways.join_operators(members)
+        ways.join_operators([one.members])
         span = None if chip is None else chip.attend(one.flops, one.dtype, one.head)
         if span is None:
             is_predicted = False

@@ -7,7 +7,7 @@ import importlib
 import math
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.chip import Chip, Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.flows import Flows, Moved
 from warpbook_profiler.advice.fused_code import fused_code
@@ -81,9 +81,10 @@ class _Chain:
     """Kernels that follow one another over tensors of one size."""
 
     #: among the events on the GPU, and the operator of each
-    events: Int64s
-    operators: Int64s
+    events: list[int]
+    operators: list[int]
     moved: Moved
+    time_ns: int
 
 
 def pointwise(evidence: Evidence) -> Iterator[Proposal]:
@@ -93,34 +94,30 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     if not chains:
         return
     ways = Ways(evidence)
-    time_ns = kernels = 0
     # beside the call of the first operator, which stays
     own_ns = evidence.takes("operator").usual_ns
     call = Span(*(max(ns - own_ns, 0.0) for ns in evidence.takes("compiled_call")))
-    for chain in chains:
-        time_ns += evidence.time_ns(chain.events)
-        kernels += len(chain.events)
-        ways.join_operators(np.unique(chain.operators))
-        ways.add_host(evidence.calls.launch[chain.events[:1]], call)
-        if chip is not None:
-            low, high = (
-                chip.pass_over(size_bytes)
-                for size_bytes in (chain.moved.least_bytes, chain.moved.most_bytes)
-            )
-            # most of what is read twice is the result of another, or still in a cache
-            usual_ns = low.usual_ns + _READ_TWICE * (high.usual_ns - low.usual_ns)
-            usual_ns += chip.least_ns(_READ_AGAIN * chain.moved.again_bytes)
-            span = Span(low.low_ns, usual_ns, high.high_ns)
-            ways.resize(chain.events[:1], span.at_most(evidence.time_ns(chain.events)))
-    longest = max(chains, key=lambda chain: evidence.time_ns(chain.events))
+    ways.join_operators([sorted({*chain.operators}) for chain in chains])
+    first = np.array([chain.events[0] for chain in chains])
+    # of a graph's kernels several may begin a chain
+    launches, counts = np.unique(evidence.calls.launch[first], return_counts=True)
+    for count in np.unique(counts).tolist():
+        ways.add_host(launches[counts == count], call.times(count))
+    if chip is not None:
+        spans = {moved: _span(chip, moved) for moved in {one.moved for one in chains}}
+        fused = [spans[chain.moved].at_most(chain.time_ns) for chain in chains]
+        ways.resize_each(first, fused)
+    time_ns = sum(chain.time_ns for chain in chains)
+    kernels = sum(len(chain.events) for chain in chains)
+    longest = max(chains, key=lambda chain: chain.time_ns)
     names = [operators.name(at).removeprefix("aten::") for at in longest.operators]
+    members = {at for chain in chains for at in chain.operators}
     draws = any(
-        _base(operators.name(at)) in _RANDOM
-        for chain in chains
-        for at in chain.operators.tolist()
+        _base(operators.table.names[name]) in _RANDOM
+        for name in np.unique(operators.table.name[[*members]]).tolist()
     )
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-    line = evidence.line_at(int(operators.table.start_ns[int(longest.operators[0])]))
+    line = evidence.line_at(int(operators.table.start_ns[longest.operators[0]]))
     source = fused_code(evidence.code, names, line, "torch.compile")
     yield Proposal(
         name="fuse",
@@ -139,11 +136,20 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
             if draws
             else ""
         ),
-        operator=operators.name(int(longest.operators[0])),
+        operator=operators.name(longest.operators[0]),
         line=line if source is None else source.line,
         # compiled random numbers are others
         code="" if source is None or draws else source.code,
     )
+
+
+def _span(chip: Chip, moved: Moved) -> Span:
+    """Give how long one kernel takes in the place of a chain."""
+    low, high = map(chip.pass_over, (moved.least_bytes, moved.most_bytes))
+    # most of what is read twice is the result of another, or still in a cache
+    usual_ns = low.usual_ns + _READ_TWICE * (high.usual_ns - low.usual_ns)
+    usual_ns += chip.least_ns(_READ_AGAIN * moved.again_bytes)
+    return Span(low.low_ns, usual_ns, high.high_ns)
 
 
 def _chains(evidence: Evidence) -> list[_Chain]:
@@ -161,20 +167,38 @@ def _chains(evidence: Evidence) -> list[_Chain]:
     table, flows, chains = operators.table, Flows(operators), []
     is_whole = [_base(name) in _WHOLE for name in table.names] or [False]
     whole = np.array(is_whole)[table.name]
+    cuts: dict[tuple[int, ...], list[slice]] = {}
     for run in runs(evidence, order, passes, 2, size):
         called = direct[run]
-        for part in _cut(flows.kind[called].tolist(), whole[called].tolist()):
-            for events, moved in flows.chains(run[part]):
-                is_long = gpu.duration_ns[events].mean() >= _LEAST_MEAN_NS
+        kinds = tuple(flows.kind[called].tolist())
+        if kinds not in cuts:
+            cuts[kinds] = list(_cut(kinds, whole[called].tolist()))
+        if not cuts[kinds]:
+            continue
+        events, by, adds = run.tolist(), called.tolist(), gives_new[run].tolist()
+        took_ns = gpu.duration_ns[run].tolist()
+        for part in cuts[kinds]:
+            for places, moved in flows.chains(by[part], kinds[part]):
+                at = [part.start + place for place in places]
+                time_ns = sum(took_ns[one] for one in at)
+                is_long = time_ns / len(at) >= _LEAST_MEAN_NS
                 # what works in place may be on another tensor each time
-                if is_long and gives_new[events].sum() >= _LEAST_NEW:
-                    chains.append(_Chain(events, direct[events], moved))
+                if is_long and sum(adds[one] for one in at) >= _LEAST_NEW:
+                    chains.append(
+                        _Chain(
+                            [events[one] for one in at],
+                            [by[one] for one in at],
+                            moved,
+                            time_ns,
+                        )
+                    )
     return chains
 
 
 def _of_rows_too(size: list[int]) -> list[int]:
     """Give operators on a number of each row the size of those around them."""
-    if len(size) > _MOST_FILLED:
+    least = min((elements for elements in size if elements > 0), default=0)
+    if len(size) > _MOST_FILLED or least > max(size, default=0) // _ROW_RATIO:
         return size
     filled, is_small = size.copy(), [False] * len(size)
     for at in range(1, len(size)):
@@ -190,7 +214,7 @@ def _of_rows_too(size: list[int]) -> list[int]:
     return filled
 
 
-def _cut(kinds: list[int], wholes: list[bool]) -> Iterator[slice]:
+def _cut(kinds: Sequence[int], wholes: list[bool]) -> Iterator[slice]:
     """Cut a run where it is too long for one kernel, or begins with a new tensor.
 
     A turn of a loop does, as far as is known. What is cut to one kernel is no chain.
@@ -206,11 +230,12 @@ def _cut(kinds: list[int], wholes: list[bool]) -> Iterator[slice]:
             yield slice(first, until)
 
 
-def _turns(kinds: list[int]) -> set[int]:
+def _turns(kinds: Sequence[int]) -> set[int]:
     """Find where the same operators with the same operands begin once more."""
     begins, at = set[int](), 0
     while at < len(kinds):
-        for length in range(1, _MOST_MEMBERS // 2 + 1):
+        longest = min(_MOST_MEMBERS // 2, (len(kinds) - at) // _LEAST_TURNS)
+        for length in range(1, longest + 1):
             until = at + length
             while until < len(kinds) and kinds[until] == kinds[until - length]:
                 until += 1

@@ -70,7 +70,7 @@ def one_hot(evidence: Evidence) -> Iterator[Proposal]:
         rows_ns = (one.rows * row_ns for row_ns in _ROW_NS)
         span = Span(*map(max, moved, rows_ns))
         ways.resize(of_product[:1], span)
-        ways.drop_gaps(np.append(one.makes, product))
+        ways.drop_gaps([[*one.makes.tolist(), *product.tolist()]])
         # an index asks the host for less than a product does
         launch = evidence.calls.launch[of_product[:1]]
         table, begun = operators.table, evidence.calls.api.start_ns[launch]

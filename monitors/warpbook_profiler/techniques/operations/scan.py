@@ -94,7 +94,7 @@ def scan(evidence: Evidence) -> Iterator[Proposal]:
             if loop.is_list:
                 joined = _joined(evidence, repeat)
                 ways.drop_operators(joined)
-                ways.drop_gaps(np.append(repeat.operators[-1:], joined))
+                ways.drop_gaps([[last, *joined.tolist()]])
         rows = sum(repeat.turns for repeat in mine)
         longest = max(mine, key=lambda repeat: repeat.turns)
         begun, ended = longest.operators[[0, -1]]
