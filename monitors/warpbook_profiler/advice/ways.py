@@ -7,6 +7,7 @@ gone at best and as usual; at worst other code of the host takes as long.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -93,9 +94,7 @@ class Ways:
         Longer pauses, and those in which somebody calls CUDA, are other work, and stay.
         """
         table = self._evidence.operators.table
-        pairs = [
-            (chain[0], *pair) for chain in chains for pair in zip(chain, chain[1:])
-        ]
+        pairs = [(chain[0], *pair) for chain in chains for pair in pairwise(chain)]
         first, before, after = np.array(pairs, np.int64).reshape(-1, 3).T
         ends = table.start_ns[before] + table.duration_ns[before]
         starts = table.start_ns[after]
