@@ -139,12 +139,19 @@ def test_the_memory_calculator_is_used_by_its_labels(
     output = page.output(0)
     bar = output.get_by_role("img", name="At the peak: 9.42 GiB of 22.5 GiB, 42 %")
     expect(bar).to_be_visible()
+    # a first question is asked below its answer; what few change is folded
     batch = output.get_by_label("Batch (--batch)")
+    boxes = [node.bounding_box() for node in (bar, batch)]
+    assert boxes[0]["y"] < boxes[1]["y"] < boxes[0]["y"] + 600
+    checkpoint = output.get_by_label("Checkpointing (--checkpoint)")
+    expect(output.locator(":is(select, input):visible")).to_have_count(5)
+    expect(checkpoint).to_be_hidden()
     batch.fill("64")
     batch.press("Enter")
-    expect(output).to_contain_text("Fits 22.5 GiB, with 954 MiB kept free: no")
+    expect(output).to_contain_text("Fits 22.5 GiB, with 1.00 GiB kept free: no")
     expect(output).to_contain_text("warpbook memory gpt2 --batch 64 --fits 24GB")
-    output.get_by_label("Checkpointing (--checkpoint)").select_option("full")
+    output.get_by_role("button", name="More options").press("Enter")
+    checkpoint.select_option("full")
     expect(output).to_contain_text("full checkpointing")
     # what the controls say nothing of is not there
     expect(output.get_by_label("Keys and values (--kv-dtype)")).to_be_hidden()

@@ -47,7 +47,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--fits",
         type=_argument(read_gpu_size),
         metavar="SIZE",
-        help="say whether a GPU that is sold with 80GB has room, of which 1GB is kept "
+        help="say whether a GPU that is sold with 80GB has room, of which 1GiB is kept "
         "free, and what to change first if not",
     )
     _add_options(parser)

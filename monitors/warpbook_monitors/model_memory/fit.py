@@ -13,7 +13,7 @@ from warpbook_monitors.model_memory.plan import Plan, PlanError, check_plan, opt
 from warpbook_monitors.model_memory.stages import stage_memories
 
 #: kept free, for the CUDA context and fragmentation
-RESERVED_BYTES = 10**9
+RESERVED_BYTES = 2**30
 #: what gains less is no advice
 _LEAST_GAIN = 0.02
 _MOST_TENSOR, _MOST_DATA, _MOST_MICRO_BATCHES = 8, 1024, 10_000
@@ -80,13 +80,13 @@ def read_gpu_size(text: str) -> int:
     number, prefix, binary = given.groups()
     power = "KMGT".index(prefix.upper()) + 1
     size_bytes = int(float(number) * (1024 if binary else 1000) ** power)
-    if power == 3 and not binary and number.isdigit():
-        _, mib = SOLD_AS.get(int(number), ("", 0))
+    if power == 3 and not binary and float(number).is_integer():
+        _, mib = SOLD_AS.get(int(float(number)), ("", 0))
         size_bytes = mib << 20 or size_bytes
     if size_bytes > _MOST_BYTES:
         raise ValueError(f"{text[:40]!r} is more than 1000TB")
     if size_bytes <= RESERVED_BYTES:
-        raise ValueError(f"{text[:40]!r} is too little: 1GB of it is kept free")
+        raise ValueError(f"{text[:40]!r} is too little: 1GiB of it is kept free")
     return size_bytes
 
 

@@ -111,7 +111,7 @@ def test_a_name_in_a_file_steers_no_terminal(
     [
         (("gpt5",), 1, "is no known model: take one of bert-base"),
         (("gpt2", "--sequence", "9999"), 1, "--sequence 1024 or less"),
-        (("gpt2", "--fits", "1GB"), 2, "1GB of it is kept free"),
+        (("gpt2", "--fits", "1GB"), 2, "1GiB of it is kept free"),
         (("gpt2", "--fits", "much"), 2, "write 80GB or 24GiB"),
         (("gpt2", "--batch", "0"), 2, "Expected `int` >= 1"),
         (("gpt2", "--batch", "20000"), 2, "Expected `int` <= 10000"),

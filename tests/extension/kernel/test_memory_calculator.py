@@ -31,7 +31,7 @@ def control(calculator: Any, label: str) -> Any:
 
 
 def drawn(calculator: Any) -> str:
-    return str(calculator.children[-1].value)
+    return str(calculator.children[0].value)
 
 
 def test_a_control_changes_the_bar(capfd: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +92,7 @@ def test_what_does_not_fit_together_is_told_and_can_be_mended() -> None:
         ({"batch": 0}, ValueError, r"memory\(batch=0\): Expected `int` >= 1"),
         ({"precision": "fp12"}, ValueError, r"memory\(precision='fp12'\)"),
         ({"fits": "much"}, ValueError, "write 80GB or 24GiB"),
-        ({"fits": "1GB"}, ValueError, "1GB of it is kept free"),
+        ({"fits": "1GB"}, ValueError, "1GiB of it is kept free"),
         ({"batches": 2}, TypeError, "has no argument 'batches'. All: batch, "),
         ({"sequence": 9999}, MonitorError, "--sequence 1024 or less"),
     ],
@@ -118,9 +118,14 @@ def test_a_name_in_a_file_is_escaped(tmp_path: Path) -> None:
 def test_a_gpu_has_the_memory_that_its_driver_tells() -> None:
     calculator = warpbook.memory("gpt2", fits="141GB")
     menu = dict(control(calculator, "Memory of the GPU").options)
-    assert menu["H200 141GB"] == "141GB"
+    assert menu["H200 141GB: 143,771 MiB"] == "141GB"
     # in MiB, as nvidia-smi has them
-    for fits, mib in (("141GB", 143_771), ("80 gb", 81_559), ("24GB", 23_034)):
+    for fits, mib in (
+        ("141GB", 143_771),
+        ("80 gb", 81_559),
+        ("80.0GB", 81_559),
+        ("24GB", 23_034),
+    ):
         calculator = warpbook.memory("gpt2", fits=fits)
         assert calculator.view.capacity_bytes == mib << 20
     assert warpbook.memory("gpt2", fits="30GB").view.capacity_bytes == 30 * 10**9

@@ -21,6 +21,8 @@ from warpbook_monitors.model_memory.view import MemoryView, model_memory, view_o
 from warpbook_monitors.plain_text import joined
 
 _ROWS = {"display": "flex", "flex_flow": "row wrap"}
+#: what a first question is about; the others are folded
+_FIRST = ("batch", "tokens", "side", "inference")
 #: fields of which 0 is the model's own
 _LENGTHS = ("tokens", "side")
 
@@ -33,7 +35,7 @@ def memory(model: str, *, fits: str = "80GB", **plan: Any) -> MemoryCalculator:
     Args:
         model: a known name, or the path of a description or a `config.json`, as
             `warpbook memory` takes it.
-        fits: the GPU's memory, "80GB" as it is sold or "24GiB"; 1GB of it is kept
+        fits: the GPU's memory, "80GB" as it is sold or "24GiB"; 1GiB of it is kept
             free.
         plan: options of `warpbook memory` without their dashes: `batch=8`,
             `sequence=1024`, `inference=True`, `tp=2`, `zero=1`, `no_flash=True`.
@@ -67,7 +69,7 @@ def _plan_of(arguments: dict[str, Any]) -> Plan:
 
 
 class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
-    """Controls above a stacked bar of a GPU's memory at the peak, and its values.
+    """A stacked bar of a GPU's memory at the peak, its values, and controls below.
 
     Attributes:
         plan: what was computed last.
@@ -76,7 +78,10 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
 
     def __init__(self, model: str, fits: str, plan: Plan) -> None:
         self.plan, self.view = plan, _view(model, plan, fits)
-        sold = {f"{gpu} {gb}GB": f"{gb}GB" for gb, (gpu, _) in SOLD_AS.items()}
+        sold = {
+            f"{gpu} {gb}GB: {mib:,} MiB": f"{gb}GB"
+            for gb, (gpu, mib) in SOLD_AS.items()
+        }
         sizes = sold if fits in sold.values() else {fits: fits, **sold}
         models = tuple(dict.fromkeys((model, *known_names())))
         style = {"description_width": "initial"}
@@ -89,15 +94,23 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
         self._controls = {option: _control(option, plan) for option in OPTIONS}
         self._drawing = ipywidgets.HTML()
         controls = list(self._controls.values())
+        first = [self._controls[option] for option in OPTIONS if option.field in _FIRST]
+        more = [widget for widget in controls if widget not in first]
+        # a button: the header of ipywidgets' Accordion takes no keys
+        self._more = ipywidgets.ToggleButton(description="More options")
+        self._folded = ipywidgets.Box(more, layout=_ROWS)
         super().__init__(
             [
-                ipywidgets.Box([self._model, self._fits], layout=_ROWS),
-                ipywidgets.Box(controls, layout=_ROWS),
                 self._drawing,
+                ipywidgets.Box([self._model, self._fits, *first], layout=_ROWS),
+                self._more,
+                self._folded,
             ]
         )
         self._read_controls()
         self._draw()
+        self._fold()
+        self._more.observe(self._fold, names="value")
         for widget in (self._model, self._fits, *controls):
             widget.observe(self._change, names="value")
 
@@ -118,6 +131,9 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
             return
         self.plan, self.view = plan, view
         self._draw()
+
+    def _fold(self, _change: object = None) -> None:
+        self._folded.layout.display = None if self._more.value else "none"
 
     def _read_controls(self) -> Plan:
         """Return the plan that is set, and hide what says nothing of it."""
