@@ -3,10 +3,11 @@
 import type uPlot from 'uplot';
 import { h, setText } from '../core/dom';
 import { clock, text } from '../core/format';
-import type { Device, Unit } from '../shapes/protocol';
+import type { Device, MemoryOutlook, Unit } from '../shapes/protocol';
 import type { Store } from '../core/store';
 import type { Colors } from '../core/theme';
 import { readColors } from '../core/theme';
+import { Forecast } from './forecast';
 import type { Gestures } from './gestures';
 import { dragged, listenToClicks, listenToWheel } from './gestures';
 import type { HiddenLines } from './legend';
@@ -35,6 +36,8 @@ export interface ChartSpec {
   /** A value to compare with, drawn dashed. */
   readonly limit?: { readonly label: string; readonly value: number };
   readonly height: number;
+  /** Whether its line is the memory that is forecast. */
+  readonly hasForecast?: boolean;
   /** Whether it takes two places where there are three in a row. */
   readonly isWide?: boolean;
 }
@@ -46,6 +49,8 @@ export interface ChartOptions {
   readonly marks: Marks;
   /** Without it, charts can only be read. */
   readonly gestures?: Gestures;
+  /** Where the memory of the GPU is heading. */
+  readonly forecast?: () => MemoryOutlook | null;
   /** Which lines are hidden; without it, the chart itself remembers. */
   readonly hidden?: HiddenLines;
   /** What stands beside the legend. */
@@ -64,6 +69,9 @@ export class Chart implements Drawable {
     readonly spec: ChartSpec,
     private readonly options: ChartOptions
   ) {
+    this.forecast = new Forecast(
+      spec.hasForecast ? options.forecast : undefined
+    );
     this.legend = new Legend(spec, options.hidden ?? hiddenOnPage());
     this.plotNode = h('div', {
       class: 'wb-plot',
@@ -122,6 +130,7 @@ export class Chart implements Drawable {
       this.spec.lines.map(({ metric }) => metric)
     );
     const [rows, highest] = this.rows(samples);
+    this.forecast.update(view, view.following);
     const { limit } = this.spec;
     this.top = this.spec.top ?? limit?.value ?? roundTop(highest, this.unit);
     // a limit is a line with room above it, not the end
@@ -130,7 +139,7 @@ export class Chart implements Drawable {
     const plot = this.plot;
     plot.batch(() => {
       plot.setData([samples.times, ...rows] as uPlot.AlignedData, false);
-      plot.setScale('x', { min: view.fromMs, max: view.toMs });
+      plot.setScale('x', { min: view.fromMs, max: this.forecast.endMs });
       plot.setScale('y', { min: 0, max });
     });
   }
@@ -222,7 +231,7 @@ export class Chart implements Drawable {
     this.plotNode.setAttribute(
       'aria-label',
       `${this.spec.title} over time; ${when}: ${values.join(', ')}. ` +
-        'Left and right arrows read single values.'
+        `${this.forecast.words}Left and right arrows read single values.`
     );
   }
 
@@ -247,7 +256,10 @@ export class Chart implements Drawable {
             drawEnvelopes(u, this.envelopes);
           }
         ],
-        draw: [u => spec.limit && drawLimit(u, spec.limit.value, colors)],
+        draw: [
+          u => spec.limit && drawLimit(u, spec.limit.value, colors),
+          u => this.forecast.draw(u, lineColor(colors, 0))
+        ],
         setCursor: [u => this.hover(u, tip)],
         setSelect: [u => gestures && dragged(u, gestures)]
       }
@@ -327,6 +339,7 @@ export class Chart implements Drawable {
   private readonly reader: Reader;
   private plot: uPlot | null = null;
   private colors: Colors | null = null;
+  private readonly forecast: Forecast;
   private view: View | null = null;
   private envelopes: Envelope[] = [];
   /** Whether no line has a reading here. */

@@ -299,6 +299,7 @@ export class Dashboard extends Widget {
       store: this.stream.store,
       syncKey: this.id || 'warpbook',
       marks: (fromMs, toMs) => this.marks(fromMs, toMs),
+      forecast: () => this.stream.statements.outlook(device),
       gestures: {
         get selecting() {
           return selecting();

@@ -10,6 +10,7 @@ interface TileKind {
   readonly title: string;
   /** Metric names with the short label that the chart uses. */
   readonly lines: readonly (readonly [string, string])[];
+  readonly hasForecast?: boolean;
   /** It takes two places where there are three in a row. */
   readonly isWide?: boolean;
   /** The device's fact that ends the value axis. */
@@ -39,7 +40,8 @@ const CHIP: TileKind = {
 const MEMORY: TileKind = {
   title: mark('Memory'),
   lines: [['memory_used_bytes', mark('used')]],
-  topFact: 'memory_total_bytes'
+  topFact: 'memory_total_bytes',
+  hasForecast: true
 };
 const PIPES: readonly TileKind[] = [
   {
@@ -223,6 +225,7 @@ function chart(kind: TileKind, device: Device): ChartSpec[] {
         lines[0]?.unit === 'ratio' ? 1 : numberFact(device, kind.topFact ?? ''),
       height: HEIGHT,
       ...(kind.isWide && { isWide: true }),
+      ...(kind.hasForecast && { hasForecast: true }),
       ...(limit !== null && { limit: { label: trans.__(label), value: limit } })
     }
   ];
