@@ -89,6 +89,18 @@ def test_a_cluster_jobs_traces_name_the_rank_that_is_late(tmp_path: Path) -> Non
     assert "Rank 1" in said
 
 
+def test_the_memory_of_a_planned_run_is_what_the_page_shows(tmp_path: Path) -> None:
+    (text,) = (
+        text
+        for language, text in blocks("plan-a-nemo-run.md", HOW_TO)
+        if language == "console"
+    )
+    command, shortened = text.split("\n", 1)
+    said = run(shlex.split(command.removeprefix("$ ")), tmp_path)
+    # nothing is measured: each figure is the same everywhere
+    assert [line for line in shortened.splitlines() if line not in said] == []
+
+
 def test_what_records_a_training_step_gives_a_trace_with_its_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
