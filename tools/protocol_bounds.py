@@ -38,6 +38,7 @@ BOUNDS = {
     "ChecklistGroup.entries": 100,
     "ChecklistView.groups": 20,
     "ChecklistView.warnings": 1000,
+    "Comparison.bars": 2,
     "Comparison.causes": 1000,
     "Comparison.cautions": 20,
     "Comparison.kernels": 1000,
@@ -75,6 +76,8 @@ BOUNDS = {
     "LabList.problems": 1000,
     "LabList.texts": 100,
     "LabSolution.mistakes": 100,
+    "Likeness.differing": 100,
+    "Likeness.parts": 100,
     "Live.notes": 100,
     "Live.slow_steps": 100,
     "Live.windows": 1000,
@@ -109,4 +112,5 @@ BOUNDS = {
     "TimelineStatistics.rows": 1000,
     "TimelineWindow.bars": 1000,
     "TimelineWindow.rows": 1000,
+    "Work.rows": 1000,
 }

@@ -42,15 +42,18 @@ test('the report of a file is called by its name', () => {
 
 test('where there is nothing to compare with nothing is offered', () => {
   const alone = { others: [], compare: never, chooseFile: null };
-  const report = { id: 'a' } as unknown as CellReport;
+  const report = { id: 'a', title: 'a', started_ms: 0 } as CellReport;
   assert.equal(comparePart(report, alone), null);
   const offered = comparePart(report, { ...alone, chooseFile: never });
   const node = offered as unknown as FakeNode;
   assert.deepEqual(
     node.all('button').map(button => button.textContent),
-    ['A trace file…']
+    ['Swap', 'A trace file…']
   );
-  assert.equal(node.all('select').length, 0);
+  assert.deepEqual(
+    node.all('select').map(select => select.attributes.get('aria-label')),
+    ['Before', 'After']
+  );
 });
 
 test('Perfetto is a link that takes nothing along', () => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab
@@ -50,7 +51,7 @@ def hand_in(name, title, seconds_ago, profile, previous=None):
     post(CellReport(
         id=f"{{name}}-{{kernel_id[:8]}}", protocol=PROTOCOL_VERSION,
         kernel_id=kernel_id, notebook="train.ipynb",
-        cell_id="c", execution_count=7, title=title, started_ms=ended - 20,
+        cell_id=name, execution_count=7, title=title, started_ms=ended - 20,
         ended_ms=ended, status="ok", profile=profile, difference=found,
         notes=() if found is None else ("Against its run before: " + found.sentence,)))
 """
@@ -295,29 +296,43 @@ def test_runs_are_compared_with_the_one_before_and_with_any_other(
         f"Against its run before: {compare(eager, graph).sentence}"
     )
     comparison = page.drawer.get_by_role("region", name="Comparison")
-    expect(comparison).to_contain_text("Too few runs to tell a change from chance")
-    whole = table(page, "Whole")
-    launched = whole.locator("tr", has_text="GPU idle: the host launched")
+    expect(comparison).to_contain_text("Too few runs or steps")
+    expect(bars(comparison)).to_have_count(2)
+    largest = table(page, "Largest differences")
+    launched = largest.locator("tr", has_text="GPU idle: the host launched")
     expect(launched).to_contain_text("-8.15 ms")
     expect(table(page, "GPU work by operators").last).to_contain_text("400 → 0")
-
     expect(comparison).to_contain_text(
-        "Before: the cell's run before. Now: train.ipynb"
+        "Before: the cell's run before. After: train.ipynb"
     )
-    compare_with(comparison, "fit(")
+
+    # other work is refused in the words of the terminal, until a person insists
+    choose(comparison, "Before", "fit(")
     runs = re.compile(
-        r"Before: train.ipynb \[7\]: fit\(.*Now: train.ipynb \[7\]: graph"
+        r"Before: train.ipynb \[7\]: fit\(.*After: train.ipynb \[7\]: graph"
     )
     expect(comparison).to_contain_text(runs)
-    expect(comparison).to_contain_text(compare(train, graph).sentence)
+    refused = compare(train, graph)
+    assert refused.sentence.startswith("Not the same work: ")
+    expect(comparison).to_contain_text(refused.sentence)
+    expect(bars(comparison)).to_have_count(0)
+    page.page.screenshot(path=screenshots / "comparison-refused.png")
+    comparison.get_by_role("button", name="Compare them anyway").click()
+    expect(bars(comparison)).to_have_count(2)
+    expect(comparison).to_contain_text(compare(train, graph, least_score=0).sentence)
+
+    choose(comparison, "Before", "eager()")
+    expect(comparison).to_contain_text(compare(eager, graph).sentence)
+    widths = [drawn_px(bar) for bar in bars(comparison).all()]
+    assert widths[1] / widths[0] == pytest.approx(1.66 / 9.23, abs=0.02)
     comparison.scroll_into_view_if_needed()
+    page.page.screenshot(path=screenshots / "comparison.png")
     page.set_theme("JupyterLab Dark")
     page.page.screenshot(path=screenshots / "comparison-dark.png")
-    # the same two from the other side: the earlier one still comes first
-    show(page, "fit(")
-    compare_with(comparison, "graph()")
-    expect(comparison).to_contain_text(runs)
-    expect(comparison).to_contain_text(compare(train, graph).sentence)
+    # a person says which is which, whenever they ran
+    comparison.get_by_role("button", name="Swap").click()
+    expect(comparison).to_contain_text(compare(graph, eager).sentence)
+    expect(comparison).to_contain_text("Before: train.ipynb [7]: graph()")
 
 
 def test_an_edit_is_applied_below_its_cell(
@@ -357,10 +372,20 @@ post(report)"""
     assert sources[2:] == ["faster()", "once()", "fastest()", "last"]
 
 
-def compare_with(comparison: Locator, title: str) -> None:
-    """Choose another report by its title: its id has the kernel's in it."""
-    other = comparison.locator("option", has_text=title).first
-    comparison.get_by_label("Compare with").select_option(other.get_attribute("value"))
+def choose(comparison: Locator, place: str, title: str) -> None:
+    """Choose a report by its title: its id has the kernel's in it."""
+    chooser = comparison.get_by_label(place, exact=True)
+    other = chooser.locator("option", has_text=title).first
+    chooser.select_option(other.get_attribute("value"))
+
+
+def bars(comparison: Locator) -> Locator:
+    return comparison.locator(".wb-time-parts")
+
+
+def drawn_px(bar: Locator) -> float:
+    """How wide the parts of a bar are together."""
+    return sum(part.bounding_box()["width"] for part in bar.locator("span").all())
 
 
 def test_a_real_cell_without_a_gpu_is_reported_with_its_lines(

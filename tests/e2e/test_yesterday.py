@@ -176,8 +176,8 @@ def test_a_report_of_yesterday_is_found_and_compared_with_todays(
     panel.get_by_role("button", name="train('yesterday')").click()
     expect(page.drawer).to_contain_text("train('yesterday') <b>")
     page.page.screenshot(path=screenshots / "yesterday-report.png")
-    other = page.drawer.get_by_label("Comparison").locator("select")
-    other.select_option("r-today")
+    before = page.drawer.get_by_label("Comparison").get_by_label("Before", exact=True)
+    before.select_option("r-today")
     expect(page.drawer.locator(".wb-difference")).not_to_be_empty()
     # and shown in time
     panel.get_by_role("button", name="Show in time").last.click()

@@ -6,25 +6,43 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
 
 from warpbook.cli.output import print_json, terminal_width
-from warpbook_monitors import units
+from warpbook.reports.text import comparison_lines
 from warpbook_monitors.budget import EXCEEDED, TRACES
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.plain_text import aligned, fitted, printable, shortened
-from warpbook_profiler.compare.comparability import LEAST_SCORE, Comparability
-from warpbook_profiler.compare.versus import Asked, Grown, Versus, plain, versus
-from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_monitors.plain_text import fitted, printable
+from warpbook_profiler.compare.compare import Comparison, compare
+from warpbook_profiler.compare.likeness import LEAST_SCORE
+from warpbook_profiler.compare.times import Time, signed_share
+from warpbook_profiler.files.file_profile import read_profile
+from warpbook_profiler.report.comparison_view import shown
 
 #: the exit statuses that a CI decides by; 2 is also a wrong command line
 STATUSES = {"not slower": 0, "slower": 1, "unknown": 3}
+#: of what `--json` prints; it grows by one when a key's meaning changes or a key goes
+SCHEMA_VERSION = 1
 BAD_INPUT = 2
 _DEFAULT_LIMIT = 0.05
 _PERCENT = re.compile(r"\s*(\d{1,6}(?:\.\d{1,9})?|\.\d{1,9})\s*(%?)\s*")
-_MOST_ROWS = 12
-_NAME_LENGTH = 60
+
+Verdict = Literal["slower", "not slower", "unknown"]
+
+
+class Versus(Struct, frozen=True):
+    """Whether the trace after is slower than the one before by more than a limit."""
+
+    verdict: Verdict
+    limit: float
+    exit_status: int
+    comparison: Comparison
+    schema: str = "warpbook.versus"
+    version: int = SCHEMA_VERSION
 
 
 def share(text: str) -> float:
@@ -54,7 +72,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--vs",
         type=Path,
         metavar="OLD",
-        help="compare the one TRACE with an older trace of the same work; exit status "
+        help="compare: OLD is before, the one TRACE is after; exit status "
         "0: not slower, 1: slower, 2: bad input, 3: not decidable",
     )
     group.add_argument(
@@ -97,9 +115,9 @@ def run(options: argparse.Namespace) -> int:
     )
     try:
         old, new = (
-            read_chrome_trace(str(at)) for at in (options.vs, options.traces[0])
+            read_profile(str(path)).profile for path in (options.vs, options.traces[0])
         )
-        whole = versus(old, new, Asked(limit, least, options.noise))
+        comparison = compare(old, new, least_score=least, noise=options.noise)
     except MonitorError as error:
         # 1 would say that it is slower
         print(f"warpbook: {printable(str(error))}", file=sys.stderr)
@@ -107,12 +125,20 @@ def run(options: argparse.Namespace) -> int:
     except EXCEEDED:
         print(f"warpbook: {TRACES.words}", file=sys.stderr)
         return BAD_INPUT
-    status = STATUSES[whole.verdict]
+    verdict = _judged(comparison.time, limit)
+    status = STATUSES[verdict]
     try:
         if options.json:
-            print_json(plain(whole) | {"exit_status": status})
+            print_json(plain(Versus(verdict, limit, status, comparison)))
         else:
-            print("\n".join(fitted(map(printable, _text(whole)), terminal_width())))
+            width = terminal_width()
+            said, *more = comparison_lines(shown(comparison), width)
+            lines = [
+                f"{verdict}: {said}{_bound(verdict, comparison.time, limit)}",
+                f"Before: {options.vs}. After: {options.traces[0]}.",
+                *more,
+            ]
+            print("\n".join(fitted(map(printable, lines), width)))
         sys.stdout.flush()
     except BrokenPipeError:
         # whoever read it has gone, and the answer is the same
@@ -120,56 +146,27 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
-def _text(whole: Versus) -> Iterator[str]:
-    yield f"{whole.verdict}: {whole.sentence}"
-    for name, side in (("old", whole.before), ("new", whole.after)):
-        for warning in side.warnings:
-            yield f"! {name}: {warning}"
-    yield ""
-    yield from _comparable(whole.comparability, whole.least_score)
-    if whole.comparability.score < whole.least_score:
-        return
-    grown = [row for row in whole.grown if row.change_ns > 0][:_MOST_ROWS]
-    less = [row for row in whole.grown if row.change_ns < 0][::-1][:_MOST_ROWS]
-    unit = "a step" if whole.per_step else "in all"
-    for title, rows in (("More time", grown), ("Less time", less)):
-        if rows:
-            yield ""
-            yield from aligned([(title, "new", "old", unit), *map(_row, rows)])
+def _judged(time: Time | None, limit: float) -> Verdict:
+    """Conclude only where the whole interval lies on one side of the limit."""
+    if time is not None and time.low > limit:
+        return "slower"
+    if time is not None and time.high <= limit:
+        return "not slower"
+    return "unknown"
 
 
-def _comparable(alike: Comparability, least: float) -> Iterator[str]:
-    needed = f"at least {units.share(least)} are needed"
-    yield f"The same work: {units.share(alike.score)}, {needed}"
-    rows = [("", "the same", "old", "new")]
-    for part in alike.parts:
-        same = "not known" if part.score is None else f"{units.share(part.score)}"
-        was, now = (shortened(one, _NAME_LENGTH) for one in (part.before, part.after))
-        rows.append((f"  {part.name}", same, was, now))
-    yield from aligned(rows)
-    if alike.differing:
-        yield ""
-        yield from aligned(
-            [
-                ("Done more or less often", "old", "new", "sizes"),
-                *(
-                    (
-                        f"  {row.kind}: {shortened(row.name, _NAME_LENGTH)}",
-                        f"{row.before_calls:,.6g}",
-                        f"{row.after_calls:,.6g}",
-                        row.shapes or "not known",
-                    )
-                    for row in alike.differing[:_MOST_ROWS]
-                ),
-            ]
-        )
+def _bound(verdict: Verdict, time: Time | None, limit: float) -> str:
+    if time is None:
+        return ""
+    place = {
+        "slower": "The whole change is beyond",
+        "not slower": "The whole change is within",
+        "unknown": "The change may be within or beyond",
+    }[verdict]
+    return f" {place} the limit of {signed_share(limit)}."
 
 
-def _row(row: Grown) -> tuple[str, str, str, str]:
-    sign = "-" if row.change_ns < 0 else "+"
-    return (
-        f"  {row.kind}: {shortened(row.name, _NAME_LENGTH)}",
-        units.duration_ns(row.after_ns),
-        units.duration_ns(row.before_ns),
-        f"{sign}{units.duration_ns(abs(row.change_ns))}",
-    )
+def plain(whole: Versus) -> dict[str, object]:
+    """Give what JSON holds of it."""
+    document: dict[str, object] = msgspec.to_builtins(whole)
+    return document

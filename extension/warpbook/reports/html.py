@@ -13,6 +13,7 @@ from warpbook.reports.style import STYLE, colour_of
 from warpbook.reports.text import PLACE_IT
 from warpbook_monitors.html_table import name_cell, table_html
 from warpbook_profiler.checklist.answers import Checklist
+from warpbook_profiler.compare.compare import Comparison
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.report_view import (
     CauseView,
@@ -78,6 +79,21 @@ def document_html(
         f'<div class="warpbook-report" aria-label="{escape(label)}">'
         f'<style>{STYLE}</style><p class="warpbook-verdict">{escape(said)}</p>'
         f"{_notes(notes)}{''.join(map(_table, tables))}</div>"
+    )
+
+
+def comparison_html(shown: Comparison, label: str) -> str:
+    """Write a comparison: both bars, then what differs most."""
+    cautions = "".join(
+        f'<p class="warpbook-warning">{escape(caution)}</p>'
+        for caution in shown.cautions
+    )
+    bars = "".join(map(_time_bar, shown.bars))
+    return (
+        f'<div class="warpbook-report" aria-label="{escape(label)}">'
+        f'<style>{STYLE}</style><p class="warpbook-verdict">{escape(shown.sentence)}'
+        f"</p>{cautions}{bars}{_notes(shown.notes)}"
+        f"{''.join(map(_table, shown.tables))}</div>"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpbook_monitors.plain_text import joined, labelled
+from warpbook_profiler.compare.compare import Comparison
 from warpbook_profiler.model.report_view import (
     CauseView,
     ChangeView,
@@ -15,6 +16,7 @@ from warpbook_profiler.model.report_view import (
 )
 from warpbook_profiler.report.tables import as_lines
 
+_BAR_WIDTH = 60
 #: where no button does it
 PLACE_IT = "%gpuapply puts it into the next cell, until another cell is profiled."
 
@@ -29,6 +31,25 @@ def document_text(
 ) -> str:
     """Write a sentence, notes and tables."""
     return joined([said, *notes, *as_lines(tables)])
+
+
+def comparison_lines(shown: Comparison, width: int | None = None) -> Iterator[str]:
+    """Write a comparison line by line: both bars, then what differs most.
+
+    Args:
+        shown: with its bars and tables.
+        width: of the terminal in characters, if it is one.
+    """
+    yield shown.sentence
+    yield from (f"! {caution}" for caution in shown.cautions)
+    yield from shown.notes
+    for bar in shown.bars:
+        yield ""
+        yield bar.title
+        length = round(_BAR_WIDTH * sum(part.ratio for part in bar.parts))
+        yield f"    {'#' * max(length, 1)}"
+        yield f"    {', '.join(part.label for part in bar.parts)}"
+    yield from as_lines(shown.tables, width)
 
 
 def report_lines(

@@ -60,10 +60,17 @@ export class History {
     });
   }
 
-  /** What differs between two cell reports, by their ids; the earlier is first. */
-  difference(report: string, other: string): Promise<Comparison> {
-    const route = `reports/${encodeURIComponent(report)}/difference`;
-    return this.read(route, isComparison, { with: other });
+  /**
+   * What differs between two cell reports, by their ids.
+   * @param anyway - compare other work, too
+   */
+  difference(
+    before: string,
+    after: string,
+    anyway: boolean
+  ): Promise<Comparison> {
+    const route = `reports/${encodeURIComponent(after)}/difference`;
+    return this.read(route, isComparison, { before, anyway: String(anyway) });
   }
 
   /** What a report, by its id, answers to the optimisation checklist. */

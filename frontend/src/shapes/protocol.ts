@@ -353,6 +353,7 @@ export interface CellProfile {
   readonly cpu: CpuTime | null;
   readonly annotations: AnnotationRow[];
   readonly autograd_nodes: number | null;
+  readonly work: Work | null;
 }
 
 /**
@@ -494,19 +495,22 @@ export interface CollectiveTotal {
   readonly bus_bytes: number | null;
 }
 
-/** Two profiles of the same code, the earlier one first. */
+/** Two profiles, in the order that a person chose. */
 export interface Comparison {
+  readonly verdict:
+    'about the same' | 'less time' | 'more time' | 'not comparable' | 'unknown';
   readonly sentence: string;
-  readonly is_same: boolean;
+  readonly likeness: Likeness;
   readonly notes: string[];
   readonly cautions: string[];
-  readonly chance: number | null;
-  readonly wall: Pair;
+  readonly time: Time | null;
   readonly causes: Pair[];
   readonly paths: Pair[];
   readonly kernels: Pair[];
   readonly operators: Pair[];
+  readonly shares: [Record<string, number>, Record<string, number>];
   readonly clocks: [Clocks | null, Clocks | null];
+  readonly bars: TimeBar[];
   readonly tables: ReportTable[];
 }
 
@@ -663,6 +667,16 @@ export interface Devices {
   readonly time_ms: number;
   readonly devices: Device[];
   readonly absences: Absence[];
+}
+
+/** What was called so many times in the one run, and so many in the other. */
+export interface Difference {
+  readonly kind: 'kernel' | 'operator';
+  readonly name: string;
+  readonly sizes: string;
+  readonly dtypes: string;
+  readonly before_calls: number;
+  readonly after_calls: number;
 }
 
 /** A time in nanoseconds. */
@@ -1018,6 +1032,22 @@ export interface LaunchTimes {
   readonly queue_delay_median_ns: number | null;
   readonly step_ns: number;
   readonly early: number;
+}
+
+/** How far two runs did the same work. */
+export interface Likeness {
+  readonly score: number | null;
+  readonly least_score: number;
+  readonly parts: LikenessPart[];
+  readonly differing: Difference[];
+}
+
+/** One thing that is the same in both runs, or not. */
+export interface LikenessPart {
+  readonly name: string;
+  readonly score: number | null;
+  readonly before: string;
+  readonly after: string;
 }
 
 /** One item of the checklist with its answer. */
@@ -1506,6 +1536,20 @@ export interface TextEntry {
   readonly questions: number;
 }
 
+/** How long both took, and how much more the later one does. */
+export interface Time {
+  readonly basis: 'runs' | 'steps' | 'window';
+  readonly before_ns: number;
+  readonly after_ns: number;
+  readonly before_count: number;
+  readonly after_count: number;
+  readonly per_step: boolean;
+  readonly change: number;
+  readonly low: number;
+  readonly high: number;
+  readonly noise: number | null;
+}
+
 /** Where the time of the bare run goes. */
 export interface TimeBar {
   readonly title: string;
@@ -1662,6 +1706,30 @@ export interface Verdicts {
   readonly time_ms: number;
   readonly window_s: number;
   readonly verdicts: Record<string, Verdict>;
+}
+
+/**
+ * What was done in the steps of a schedule, or in all of a run without one.
+ * What an optimizer does is left out: nearly all programs that train do that
+ * alike.
+ */
+export interface Work {
+  readonly device: string;
+  readonly versions: Record<string, string>;
+  readonly steps: number;
+  readonly time_ns: number;
+  readonly busy_ns: number;
+  readonly launches: number;
+  readonly rows: WorkRow[];
+}
+
+/** All calls of one operator or kernel with the same sizes and dtypes. */
+export interface WorkRow {
+  readonly kind: 'kernel' | 'operator';
+  readonly name: string;
+  readonly sizes: string;
+  readonly dtypes: string;
+  readonly calls: number;
 }
 
 export type ServerMessage =

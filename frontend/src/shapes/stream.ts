@@ -493,6 +493,24 @@ export const isTrial: Shape<types.Trial> = check.record<types.Trial>({
   first_ns: null,
 });
 
+export const isWorkRow: Shape<types.WorkRow> = check.record<types.WorkRow>({
+  kind: check.text,
+  name: check.text,
+  sizes: check.text,
+  dtypes: check.text,
+  calls: check.whole,
+});
+
+export const isWork: Shape<types.Work> = check.record<types.Work>({
+  device: check.text,
+  versions: check.map(check.text, 100000),
+  steps: check.whole,
+  time_ns: check.whole,
+  busy_ns: check.whole,
+  launches: check.whole,
+  rows: check.list(isWorkRow, 1000),
+});
+
 export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellProfile>({
   verdict: check.optional(isCellVerdict),
   findings: check.list(isFinding, 1000),
@@ -537,6 +555,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   cpu: check.optional(isCpuTime),
   annotations: check.list(isAnnotationRow, 100000),
   autograd_nodes: check.optional(check.whole),
+  work: check.optional(isWork),
 }, {
   memory: [],
   repeats: null,
@@ -558,6 +577,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   cpu: null,
   annotations: [],
   autograd_nodes: null,
+  work: null,
 });
 
 export const isLine: Shape<types.Line> = check.record<types.Line>({
@@ -585,12 +605,35 @@ export const isClocks: Shape<types.Clocks> = check.record<types.Clocks>({
   is_throttled: check.flag,
 });
 
+export const isDifference: Shape<types.Difference> = check.record<types.Difference>({
+  kind: check.text,
+  name: check.text,
+  sizes: check.text,
+  dtypes: check.text,
+  before_calls: check.number,
+  after_calls: check.number,
+});
+
+export const isLikenessPart: Shape<types.LikenessPart> = check.record<types.LikenessPart>({
+  name: check.text,
+  score: check.optional(check.number),
+  before: check.text,
+  after: check.text,
+});
+
+export const isLikeness: Shape<types.Likeness> = check.record<types.Likeness>({
+  score: check.optional(check.number),
+  least_score: check.number,
+  parts: check.list(isLikenessPart, 100),
+  differing: check.list(isDifference, 100),
+});
+
 export const isPair: Shape<types.Pair> = check.record<types.Pair>({
   name: check.text,
-  before_ns: check.optional(check.whole),
-  after_ns: check.optional(check.whole),
-  before_calls: check.optional(check.whole),
-  after_calls: check.optional(check.whole),
+  before_ns: check.optional(check.number),
+  after_ns: check.optional(check.number),
+  before_calls: check.optional(check.number),
+  after_calls: check.optional(check.number),
 }, {
   before_calls: null,
   after_calls: null,
@@ -615,20 +658,47 @@ export const isReportTable: Shape<types.ReportTable> = check.record<types.Report
   is_code: false,
 });
 
+export const isTime: Shape<types.Time> = check.record<types.Time>({
+  basis: check.text,
+  before_ns: check.number,
+  after_ns: check.number,
+  before_count: check.whole,
+  after_count: check.whole,
+  per_step: check.flag,
+  change: check.number,
+  low: check.number,
+  high: check.number,
+  noise: check.optional(check.number),
+});
+
+export const isTimePart: Shape<types.TimePart> = check.record<types.TimePart>({
+  kind: check.optional(check.text),
+  label: check.text,
+  ratio: check.number,
+});
+
+export const isTimeBar: Shape<types.TimeBar> = check.record<types.TimeBar>({
+  title: check.text,
+  parts: check.list(isTimePart, 100),
+});
+
 export const isComparison: Shape<types.Comparison> = check.record<types.Comparison>({
+  verdict: check.text,
   sentence: check.text,
-  is_same: check.flag,
+  likeness: isLikeness,
   notes: check.list(check.text, 20),
   cautions: check.list(check.text, 20),
-  chance: check.optional(check.number),
-  wall: isPair,
+  time: check.optional(isTime),
   causes: check.list(isPair, 1000),
   paths: check.list(isPair, 1000),
   kernels: check.list(isPair, 1000),
   operators: check.list(isPair, 1000),
+  shares: check.tuple(check.map(check.number, 100000), check.map(check.number, 100000)),
   clocks: check.tuple(check.optional(isClocks), check.optional(isClocks)),
+  bars: check.list(isTimeBar, 2),
   tables: check.list(isReportTable, 100000),
 }, {
+  bars: [],
   tables: [],
 });
 
@@ -716,17 +786,6 @@ export const isHeadline: Shape<types.Headline> = check.record<types.Headline>({
 export const isTableSection: Shape<types.TableSection> = check.record<types.TableSection>({
   title: check.text,
   tables: check.list(isReportTable, 100),
-});
-
-export const isTimePart: Shape<types.TimePart> = check.record<types.TimePart>({
-  kind: check.optional(check.text),
-  label: check.text,
-  ratio: check.number,
-});
-
-export const isTimeBar: Shape<types.TimeBar> = check.record<types.TimeBar>({
-  title: check.text,
-  parts: check.list(isTimePart, 100),
 });
 
 export const isTrialView: Shape<types.TrialView> = check.record<types.TrialView>({

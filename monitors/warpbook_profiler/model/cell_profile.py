@@ -15,6 +15,7 @@ from warpbook_profiler.model.memory import MemoryUse
 from warpbook_profiler.model.pictures import MemoryCurve, Roof, RooflinePoint
 from warpbook_profiler.model.trials import Edited, Trial
 from warpbook_profiler.model.use import CpuTime
+from warpbook_profiler.model.work import Work
 
 
 class KernelRow(Struct, frozen=True):
@@ -268,3 +269,5 @@ class CellProfile(Struct, frozen=True):
     annotations: tuple[AnnotationRow, ...] = ()
     #: that autograd made for a backward pass; None where the trace does not tell
     autograd_nodes: int | None = None
+    #: what was done, to tell whether another run did the same; None on the way to views
+    work: Work | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from warpbook_monitors import units
 from warpbook_monitors.verdict_kinds import Kind
@@ -85,22 +85,24 @@ def cause_views(findings: Sequence[Finding], labs: Labs) -> tuple[CauseView, ...
 
 def time_bar(findings: Sequence[Finding], bare: BareRun | None) -> TimeBar | None:
     """Divide the time without the profiler by its causes."""
-    shares = shares_by_kind(findings)
+    parts = time_parts(shares_by_kind(findings))
+    return TimeBar(_time_title(bare), parts) if parts else None
+
+
+def time_parts(shares: Mapping[Kind, float]) -> tuple[TimePart, ...]:
+    """Divide a time by its causes; empty where nothing explains it."""
     total = sum(shares.values())
     if not total:
-        return None
+        return ()
     parts: list[tuple[Kind | None, str, float]] = [
         (kind, kind, share) for kind, share in shares.items()
     ]
     if total < 1 - _LEAST_PART:
         parts.append((None, "not explained", 1 - total))
     whole = max(total, 1.0)
-    return TimeBar(
-        _time_title(bare),
-        tuple(
-            TimePart(kind, f"{name} {units.share(share / whole)}", share / whole)
-            for kind, name, share in parts
-        ),
+    return tuple(
+        TimePart(kind, f"{name} {units.share(share / whole)}", share / whole)
+        for kind, name, share in parts
     )
 
 

@@ -44,6 +44,7 @@ from warpbook_profiler.verdict.completeness import examine, profiler_cost, saw_n
 from warpbook_profiler.verdict.cpu.judging import judge_cpu
 from warpbook_profiler.verdict.findings import find, judge
 from warpbook_profiler.verdict.metrics import measure
+from warpbook_profiler.verdict.work import work_of
 
 #: Rows of a table beyond these are added up into one.
 MAX_ROWS = 50
@@ -133,6 +134,7 @@ def profile(trace: Trace) -> CellProfile:
         cpu=None if on_cpu is None else on_cpu.time,
         annotations=annotated_parts(trace, recorded),
         autograd_nodes=autograd_nodes(trace),
+        work=work_of(trace),
     )
 
 

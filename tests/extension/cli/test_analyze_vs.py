@@ -32,13 +32,13 @@ def as_json(
 @pytest.mark.parametrize(
     ("now_us", "limit", "status", "said"),
     [
-        (121.0, "5%", 1, "slower: Slower: "),
-        (121.0, "0.05", 1, "beyond the limit of +5.0 %"),
-        (121.0, "30%", 0, "not slower: Not slower: "),
-        (101.0, "5%", 0, "within the limit of +5.0 %"),
-        (80.0, "5%", 0, "-2"),
+        (121.0, "5%", 1, "slower: 2"),
+        (121.0, "0.05", 1, "beyond the limit of +5.0 %."),
+        (121.0, "30%", 0, "not slower: 2"),
+        (101.0, "5%", 0, "not slower: About the same: "),
+        (80.0, "5%", 0, "not slower: 20 % less time: "),
         # the limit lies within the interval
-        (105.0, "5%", 3, "unknown: Can't be told from chance: "),
+        (105.0, "5%", 3, "may be within or beyond the limit of +5.0 %."),
     ],
 )
 def test_the_exit_status_says_whether_it_is_slower(
@@ -53,69 +53,60 @@ def test_the_exit_status_says_whether_it_is_slower(
     assert run(tmp_path, stepped(100.0), new, limit=limit) == status
     text = capsys.readouterr().out
     assert said in text.splitlines()[0]
-    assert "a step instead of" in text and "8 and 8 steps" in text
+    assert " a step" in text and "8 steps against 8" in text
+    assert text.splitlines()[1].endswith("new.json.")
+    # two bars to the same scale
+    bars = [line for line in text.splitlines() if set(line.strip()) == {"#"}]
+    lengths = [len(bar.strip()) for bar in bars]
+    assert max(lengths) == 60 and lengths[1] / lengths[0] == pytest.approx(
+        now_us / 100, rel=0.1
+    )
 
 
 def test_what_grew_is_named_the_largest_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    comparison = as_json(capsys, tmp_path, stepped(100.0), stepped(150.0, seed=2))
-    assert (comparison["schema"], comparison["version"]) == ("warpbook.versus", 1)
-    assert comparison["verdict"] == "slower"
-    first = comparison["grown"][0]
-    assert (first["kind"], first["name"]) == ("kernel", "ampere_sgemm_128x64_tn")
-    assert first["change_ns"] == pytest.approx(10 * 50_000, rel=0.05)
+    answer = as_json(capsys, tmp_path, stepped(100.0), stepped(150.0, seed=2))
+    assert (answer["schema"], answer["version"]) == ("warpbook.versus", 1)
+    assert answer["verdict"] == "slower"
+    comparison = answer["comparison"]
+    first = comparison["kernels"][0]
+    assert first["name"] == "ampere_sgemm_128x64_tn"
+    change_ns = first["after_ns"] - first["before_ns"]
+    assert change_ns == pytest.approx(10 * 50_000, rel=0.05)
     assert first["before_calls"] == first["after_calls"] == 10
-    assert (
-        comparison["time"]["basis"] == "steps" and comparison["time"]["noise"] is None
-    )
-    assert (
-        comparison["time"]["low"]
-        <= comparison["time"]["change"]
-        <= comparison["time"]["high"]
-    )
-    assert comparison["comparability"]["score"] == 1.0
-    assert comparison["comparability"]["differing"] == []
+    time = comparison["time"]
+    assert time["basis"] == "steps" and time["noise"] is None
+    assert time["low"] <= time["change"] <= time["high"]
+    assert comparison["likeness"]["score"] == 1.0
+    assert comparison["likeness"]["differing"] == []
 
 
-@pytest.mark.parametrize(
-    ("other", "part"),
-    [
-        ({"gpu": "NVIDIA L4"}, "GPU"),
-        ({"size": 1024}, "operators"),
-        ({"size": 1024, "schedule": False}, "operators"),
-    ],
-)
-def test_other_work_is_not_compared_and_the_rows_are_shown(
-    other: dict[str, Any],
-    part: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+def test_another_gpu_is_not_compared_unless_a_person_asks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    new = stepped(200.0, **other)
-    comparison = as_json(capsys, tmp_path, stepped(100.0), new)
-    assert (comparison["exit_status"], comparison["verdict"], comparison["time"]) == (
-        3,
-        "unknown",
-        None,
-    )
-    assert "not of the same work" in comparison["sentence"]
-    (score,) = (
-        compared["score"]
-        for compared in comparison["comparability"]["parts"]
-        if compared["name"] == part
-    )
-    assert score == 0.0
-    if part == "operators":
-        rows = comparison["comparability"]["differing"]
-        assert {"512x512 512x512", "1024x1024 1024x1024"} <= {
-            row["shapes"] for row in rows
-        }
-        # who knows better may say so
-        comparison = as_json(
-            capsys, tmp_path, stepped(100.0), new, "--least-comparable", "10%"
-        )
-        assert comparison["verdict"] == "slower"
+    given = stepped(100.0), stepped(200.0, gpu="NVIDIA L4")
+    answer = as_json(capsys, tmp_path, *given)
+    assert (answer["exit_status"], answer["verdict"]) == (3, "unknown")
+    assert answer["comparison"]["verdict"] == "not comparable"
+    assert answer["comparison"]["time"] is None
+    assert "device (NVIDIA L4 instead of " in answer["comparison"]["sentence"]
+    # who knows better may say so
+    answer = as_json(capsys, tmp_path, *given, "--least-comparable", "0")
+    assert answer["verdict"] == "slower"
+
+
+@pytest.mark.parametrize("schedule", [True, False])
+def test_other_sizes_are_compared_with_a_caution_and_their_rows(
+    schedule: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = stepped(200.0, size=1024, schedule=schedule)
+    comparison = as_json(capsys, tmp_path, stepped(100.0), new)["comparison"]
+    assert comparison["verdict"] == "more time"
+    assert "sizes (0 % the same)" in comparison["cautions"][0]
+    rows = comparison["likeness"]["differing"]
+    sizes = {row["sizes"] for row in rows}
+    assert {"512x512 512x512", "1024x1024 1024x1024"} <= sizes
 
 
 def test_counts_of_more_steps_are_of_one_step(
@@ -124,7 +115,7 @@ def test_counts_of_more_steps_are_of_one_step(
     new = stepped(100.0, steps=12, seed=2)
     comparison = as_json(capsys, tmp_path, stepped(100.0), new)
     assert comparison["verdict"] == "not slower"
-    assert comparison["comparability"]["score"] > 0.95
+    assert comparison["comparison"]["likeness"]["score"] > 0.95
 
 
 @pytest.mark.parametrize(
@@ -148,7 +139,8 @@ def test_a_window_without_steps_must_differ_by_more_than_noise(
     old, new = (stepped(us, schedule=False) for us in (100.0, now_us))
     comparison = as_json(capsys, tmp_path, old, new, *options)
     assert comparison["exit_status"] == status
-    assert comparison["time"]["basis"] == "window" and comparison["time"]["noise"] > 0
+    time = comparison["comparison"]["time"]
+    assert time["basis"] == "window" and time["noise"] > 0
 
 
 def test_a_window_in_which_the_gpu_idles_is_mostly_noise(
@@ -157,8 +149,8 @@ def test_a_window_in_which_the_gpu_idles_is_mostly_noise(
     old, new = (stepped(us, schedule=False, kernels=1) for us in (2.0, 4.0))
     comparison = as_json(capsys, tmp_path, old, new)
     assert comparison["exit_status"] == 3
-    assert comparison["time"]["noise"] > 0.3
-    assert "schedule()" in comparison["sentence"]
+    assert comparison["comparison"]["time"]["noise"] > 0.3
+    assert "schedule()" in comparison["comparison"]["notes"][0]
 
 
 def test_a_trace_that_lost_its_kernels_is_not_compared(
@@ -170,7 +162,8 @@ def test_a_trace_that_lost_its_kernels_is_not_compared(
     lossy["traceEvents"] = [event for event in events if event not in kernels[::2]]
     comparison = as_json(capsys, tmp_path, stepped(100.0), json.dumps(lossy).encode())
     assert comparison["exit_status"] == 3
-    assert "The new trace can't be judged." in comparison["sentence"]
+    sentence = comparison["comparison"]["sentence"]
+    assert "The run after can't be judged." in sentence
 
 
 def test_versions_are_compared_where_a_program_added_them(
@@ -182,7 +175,7 @@ def test_versions_are_compared_where_a_program_added_them(
     comparison = as_json(capsys, tmp_path, old, new)
     (part,) = (
         part_compared
-        for part_compared in comparison["comparability"]["parts"]
+        for part_compared in comparison["comparison"]["likeness"]["parts"]
         if part_compared["name"] == "versions"
     )
     assert part["score"] == 0.0
@@ -201,8 +194,9 @@ def test_set_up_of_one_of_them_is_no_slowness(
     first = call(0, 0.0, name="cudaFree", dur=899_990.0)
     cold["traceEvents"].append(first)
     comparison = as_json(capsys, tmp_path, old, json.dumps(cold).encode())
-    assert comparison["after"]["set_up_ns"] == 899_990_000
-    assert comparison["time"]["change"] == pytest.approx(0.0, abs=0.01)
+    assert "After: Set-up took 900 ms" in " ".join(comparison["comparison"]["notes"])
+    time = comparison["comparison"]["time"]
+    assert time["change"] == pytest.approx(0.0, abs=0.01)
     assert comparison["verdict"] == "not slower"
 
 

@@ -8,6 +8,7 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from tests.extension.server.test_ingest import report
+from warpbook.cli.main import main
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.verdict.analysis import analyse
 
@@ -33,26 +34,53 @@ async def half_a_second(client) -> float:
 def difference(jp_fetch):
     """Ask for what two reports differ in."""
 
-    async def difference(one: str, other: str) -> dict:
-        path = ("warpbook", "api", "v1", "reports", one, "difference")
-        return json.loads((await jp_fetch(*path, params={"with": other})).body)
+    async def difference(before: str, after: str, **params: str) -> dict:
+        path = ("warpbook", "api", "v1", "reports", after, "difference")
+        params["before"] = before
+        return json.loads((await jp_fetch(*path, params=params)).body)
 
     return difference
 
 
-async def test_the_earlier_run_comes_first_whichever_is_asked(
-    ingest, difference
-) -> None:
+async def test_the_order_is_the_one_that_a_person_chose(ingest, difference) -> None:
     await ingest("/v1/reports", profiled("eager", "tiny_kernels", 1_000.0))
     await ingest("/v1/reports", profiled("graph", "graph_replay", 9_000.0))
-    comparison = await difference("graph", "eager")
-    assert comparison == await difference("eager", "graph")
+    comparison = await difference("eager", "graph")
     assert comparison["sentence"].startswith(
         "82 % less time: 1.66 ms instead of 9.23 ms."
     )
     assert comparison["paths"] and comparison["kernels"] and comparison["operators"]
     assert comparison["clocks"] == [None, None], "nobody read the GPUs then"
-    assert (await difference("eager", "eager"))["is_same"]
+    titles = [bar["title"] for bar in comparison["bars"]]
+    assert titles[0].startswith("Before: 9.23 ms") and len(titles) == 2
+    swapped = await difference("graph", "eager")
+    assert swapped["sentence"].startswith("5.6 times as long: 9.23 ms instead of")
+    same = await difference("eager", "eager")
+    assert same["verdict"] == "about the same" and same["cautions"] == []
+
+
+async def test_other_work_is_refused_as_in_a_terminal(
+    ingest, difference, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = {"notebook": "train.ipynb", "cell_id": "c-1"}
+    await ingest("/v1/reports", profiled("train", "train_fp32", 1_000.0, **cell))
+    await ingest("/v1/reports", profiled("graph", "graph_replay", 9_000.0))
+    await ingest("/v1/reports", profiled("edited", "tiny_kernels", 9_900.0, **cell))
+    refused = await difference("train", "graph")
+    assert refused["verdict"] == "not comparable" and refused["time"] is None
+    assert refused["bars"] == []
+    traces = [
+        str(TRACES / f"{name}.json.gz") for name in ("graph_replay", "train_fp32")
+    ]
+    assert main(["analyze", traces[0], "--vs", traces[1]]) == 3
+    assert f"unknown: {refused['sentence']}" in capsys.readouterr().out
+    # who asks for it, and the runs of one cell, get a caution with the same words
+    for answer in (
+        await difference("train", "graph", anyway="true"),
+        await difference("train", "edited"),
+    ):
+        assert answer["verdict"] == "unknown" or answer["time"] is not None
+        assert " alike. It differs in " in answer["cautions"][0]
 
 
 async def test_the_clocks_of_both_runs_come_from_the_history(

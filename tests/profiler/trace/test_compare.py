@@ -7,9 +7,11 @@ import pytest
 
 from warpbook_monitors.history.span import DeviceSpan, MetricSpan
 from warpbook_monitors.verdicts.health import Condition
-from warpbook_profiler.compare.compare import Clocks, clocks_of, compare
+from warpbook_profiler.compare.clocks import Clocks, clocks_of
+from warpbook_profiler.compare.compare import compare
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.cell_profile import CellProfile, KernelRow, Repeats
+from warpbook_profiler.report.comparison_view import shown
 from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
@@ -37,7 +39,15 @@ def test_the_same_work_in_a_graph_took_less_idle_time() -> None:
     only_before = {row.name: row for row in difference.paths}["aten::add"]
     assert (only_before.before_calls, only_before.after_calls) == (400, None)
     total = sum(row.change_ns for row in difference.causes)
-    assert total == difference.wall.change_ns
+    assert difference.time is not None
+    assert total == difference.time.after_ns - difference.time.before_ns
+    # one bar fills the width, the other is to the same scale
+    lengths = [sum(part.ratio for part in bar.parts) for bar in shown(difference).bars]
+    assert lengths == pytest.approx([1.0, 1.66 / 9.23], rel=0.01)
+    assert [bar.title[:15] for bar in shown(difference).bars] == [
+        "Before: 9.23 ms",
+        "After: 1.66 ms,",
+    ]
 
 
 def test_the_largest_change_comes_first() -> None:
@@ -53,18 +63,23 @@ def test_the_largest_change_comes_first() -> None:
 
 
 def test_what_explains_little_is_not_called_the_most_of_it() -> None:
-    a = msgspec.structs.replace(profile("tiny_kernels"), metrics=None)
+    a = msgspec.structs.replace(profile("tiny_kernels"), metrics=None, launches=None)
     row = a.operators[0]
     less = msgspec.structs.replace(row, self_ns=row.self_ns - 1000)
+    assert a.work is not None
+    work = msgspec.structs.replace(a.work, time_ns=a.work.time_ns // 4)
     b = msgspec.structs.replace(
-        a, wall_ns=a.wall_ns // 2, operators=(less, *a.operators[1:])
+        a, launches=None, work=work, operators=(less, *a.operators[1:])
     )
-    assert "Most of it" not in compare(a, b).sentence
+    difference = compare(a, b)
+    assert difference.verdict == "less time" and "Most" not in difference.sentence
 
 
 def test_a_profile_against_itself_is_the_same() -> None:
     difference = compare(profile("train_fp32"), profile("train_fp32"))
-    assert difference.is_same and difference.sentence.startswith("About the same")
+    assert difference.verdict == "about the same"
+    assert difference.sentence.startswith("About the same")
+    assert difference.cautions == () and difference.likeness.score == 1.0
     assert "Too few runs" in difference.notes[0]
     assert {row.change_ns for row in difference.kernels} == {0}
 
@@ -73,20 +88,15 @@ def test_repeats_tell_a_change_from_chance() -> None:
     slow = profile("tiny_kernels", 2.0, 2.1, 2.2, 2.3, 2.15)
     fast = profile("tiny_kernels", 1.0, 1.1, 1.2, 1.3, 1.15)
     difference = compare(slow, fast)
-    assert difference.chance is not None and difference.chance < 0.02
     assert difference.sentence.startswith("47 % less time: 1.15 ms instead of 2.15 ms")
-    assert "the difference is more than chance" in difference.notes[0]
-    # the exact two-sided value for five against five that do not overlap is 2 of 252
-    assert difference.chance == pytest.approx(2 / 252, abs=0.005)
+    assert "5 runs against 5: the change is -5" in difference.notes[0]
     noisy = profile("tiny_kernels", 1.0, 9.0, 2.0, 2.4, 2.2)
-    alike = compare(slow, noisy)
-    assert alike.is_same and "may be chance" in alike.notes[0]
+    assert compare(slow, noisy).verdict == "unknown"
 
 
 def test_what_is_not_proven_different_is_not_called_the_same() -> None:
     noisy = profile("tiny_kernels", 40.0, 60.0, 9.0, 46.0, 50.0)
     difference = compare(noisy, profile("tiny_kernels", 10.0, 55.0, 10.7, 44.0, 9.0))
-    assert difference.is_same
     assert (
         difference.sentence == "Can't be told from chance: 10.7 ms instead of 46.0 ms."
     )
@@ -99,7 +109,8 @@ def test_three_runs_of_each_are_too_few() -> None:
     difference = compare(
         profile("tiny_kernels", 1.0, 1.1, 1.2), profile("tiny_kernels", 2.0, 2.1, 2.2)
     )
-    assert difference.chance is None and "repeat both with -r 5" in difference.notes[0]
+    assert difference.time is not None and difference.time.basis == "window"
+    assert "repeat both with -r 5" in difference.notes[0]
 
 
 def test_a_throttled_run_is_no_regression() -> None:
@@ -120,7 +131,8 @@ def test_a_throttled_run_is_no_regression() -> None:
 
 def test_unknown_clocks_are_said() -> None:
     difference = compare(profile("tiny_kernels"), profile("graph_replay"), (COOL, None))
-    assert "are not known" in difference.notes[1] and difference.cautions == ()
+    assert "are not known" in difference.notes[1]
+    assert not any("The GPU itself" in caution for caution in difference.cautions)
     half = Clocks(None, 40.0, (), is_throttled=False)
     difference = compare(profile("tiny_kernels"), profile("graph_replay"), (COOL, half))
     assert "40 °C, 45;" in difference.notes[1] and "MHz" not in difference.notes[1]

@@ -1,4 +1,4 @@
-"""What `a.diff(b)` shows: two profiles of the same code beside one another."""
+"""What `a.diff(b)` shows: two profiles beside one another."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from typing import Any
 
 import msgspec
 
-from warpbook.reports.html import document_html
-from warpbook.reports.text import document_text
+from warpbook.reports.html import comparison_html
+from warpbook.reports.text import comparison_lines
+from warpbook_monitors.plain_text import joined
 from warpbook_profiler.compare.compare import Comparison
-from warpbook_profiler.compare.comparison_tables import comparison_tables
+from warpbook_profiler.report.comparison_view import shown
 
 
 class Difference:
     """The comparison of two profiles.
 
-    Every part of `Comparison` is an attribute: `difference.wall`, `difference.chance`,
-    `difference.kernels`, ... each row with `change_ns`.
+    Every part of `Comparison` is an attribute: `difference.verdict`, `difference.time`,
+    `difference.likeness`, `difference.kernels`, ... each row with `change_ns`.
     """
 
     def __init__(self, figures: Comparison, title: str) -> None:
@@ -38,16 +39,9 @@ class Difference:
         return {"title": self.title, **plain}
 
     def __repr__(self) -> str:
-        figures = self.figures
-        notes = (*figures.cautions, *figures.notes)
-        return document_text(figures.sentence, notes, comparison_tables(figures))
+        return joined(comparison_lines(shown(self.figures)))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        figures = self.figures
-        html = document_html(
-            figures.sentence,
-            (*figures.cautions, *figures.notes),
-            comparison_tables(figures),
-            f"Comparison of {self.title}",
-        )
+        label = f"Comparison of {self.title}"
+        html = comparison_html(shown(self.figures), label)
         return {"text/plain": repr(self), "text/html": html}

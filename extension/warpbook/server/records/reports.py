@@ -19,7 +19,7 @@ from warpbook.server.records.records import Records
 from warpbook.server.stream.selection import encode
 from warpbook.server.stream.stream_part import StreamPart
 from warpbook_monitors.archive.errors import UNREADABLE
-from warpbook_profiler.compare.comparison_tables import comparison_tables
+from warpbook_profiler.report.comparison_view import shown
 from warpbook_profiler.report.profile_view import view_of
 
 MAX_REPORTS = 50
@@ -145,8 +145,9 @@ def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
 
 
 def for_views(report: CellReport) -> bytes:
-    """Encode what each view is sent; few of them ask for the checklist."""
-    return encode(replace(report, checklist=None))
+    """Encode what each view is sent; few ask for the checklist, none for the work."""
+    profile = replace(report.profile, work=None)
+    return encode(replace(report, profile=profile, checklist=None))
 
 
 def _with_view(report: CellReport) -> CellReport:
@@ -157,5 +158,5 @@ def _with_view(report: CellReport) -> CellReport:
 def _viewed(report: CellReport) -> CellReport:
     difference = report.difference
     if difference is not None:
-        difference = replace(difference, tables=comparison_tables(difference))
+        difference = shown(difference)
     return replace(report, view=view_of(report.profile, LABS), difference=difference)

@@ -1,4 +1,4 @@
-"""`GET api/v1/reports/<id>/difference?with=OTHER`: two reports that a person picks."""
+"""`GET api/v1/reports/<id>/difference?before=OTHER`: two reports that one picks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 
 from jupyter_server.auth.decorator import authorized
 from msgspec import Struct
-from msgspec.structs import replace
 from tornado import web
 
 from warpbook.protocol import CellReport, Comparison
@@ -14,14 +13,17 @@ from warpbook.server.past.history import Past
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import ReportId
-from warpbook_profiler.compare.compare import Clocks, clocks_of, compare
-from warpbook_profiler.compare.comparison_tables import comparison_tables
+from warpbook_profiler.compare.clocks import Clocks, clocks_of
+from warpbook_profiler.compare.compare import compare
+from warpbook_profiler.compare.likeness import LEAST_SCORE
+from warpbook_profiler.report.comparison_view import shown
 
 
-class Difference(Struct, frozen=True, rename={"other": "with"}):
-    """Which other report is compared."""
+class Difference(Struct, frozen=True):
+    """Which report is the one before, and whether other work is compared, too."""
 
-    other: ReportId
+    before: ReportId
+    anyway: bool = False
 
 
 class DifferenceHandler(Handler):
@@ -37,16 +39,18 @@ class DifferenceHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self, report_id: str) -> None:
-        """Compare with the other one, the earlier first."""
-        named = (report_id, self.query(Difference).other)
-        reports = [await self.kept_report(name) for name in named]
-        before, after = sorted(reports, key=lambda report: report.started_ms)
+        """Compare the one before with this one, in that order whenever they ran."""
+        query = self.query(Difference)
+        before = await self.kept_report(query.before)
+        after = await self.kept_report(report_id)
         clocks = (await self._clocks(before), await self._clocks(after))
+        anyway = query.anyway or _are_of_one_cell(before, after)
 
         def compared() -> Comparison:
             # with repeats it needs numpy, which must not be imported on the event loop
-            difference = compare(before.profile, after.profile, clocks)
-            return replace(difference, tables=comparison_tables(difference))
+            least_score = 0.0 if anyway else LEAST_SCORE
+            profiles = before.profile, after.profile
+            return shown(compare(*profiles, clocks, least_score=least_score))
 
         self.finish_json(encode(await asyncio.to_thread(compared)))
 
@@ -62,3 +66,8 @@ class DifferenceHandler(Handler):
             return None
         spans = await self._past.spans(report.started_ms, report.ended_ms, devices)
         return clocks_of(spans, wanted)
+
+
+def _are_of_one_cell(one: CellReport, other: CellReport) -> bool:
+    cell = (one.notebook, one.cell_id)
+    return None not in cell and cell == (other.notebook, other.cell_id)

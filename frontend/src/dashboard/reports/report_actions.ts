@@ -33,7 +33,8 @@ export function reportActions(
   const others = [...statements.reports.values(), ...place.files];
   return {
     others: others.filter(({ id }) => id !== report.id),
-    compare: other => history.difference(report.id, other.id),
+    compare: (before, after, anyway) =>
+      history.difference(before.id, after.id, anyway),
     chooseFile: place.chooseFile,
     openTab: openTab === null ? null : () => openTab(report),
     download:

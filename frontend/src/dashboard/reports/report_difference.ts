@@ -5,14 +5,18 @@ import { clip, when } from '../../core/format';
 import type { CellReport, Comparison } from '../../shapes/protocol';
 import { StatusLine } from '../../core/status';
 import { trans } from '../../core/translation';
-import { tableNodes } from './report_parts';
+import { tableNodes, timeBar } from './report_parts';
 import { whose } from './whose';
 
 export interface DifferenceActions {
   /** The other reports of the list. */
   readonly others: readonly CellReport[];
-  /** Ask the server what differs between this report and another. */
-  readonly compare: (other: CellReport) => Promise<Comparison>;
+  /** Ask the server what differs between two runs; `anyway` if they did other work. */
+  readonly compare: (
+    before: CellReport,
+    after: CellReport,
+    anyway: boolean
+  ) => Promise<Comparison>;
   /** Lets a person choose a trace file, and reads it; null where nobody can. */
   readonly chooseFile: (() => Promise<CellReport | null>) | null;
 }
@@ -78,53 +82,66 @@ function picker(
   place: HTMLElement
 ): HTMLElement {
   // of a cell that runs there is no profile yet
-  const newestFirst = others
+  const runs = [report, ...others]
     .filter(({ status }) => status !== 'running')
     .sort((one, other) => other.started_ms - one.started_ms);
-  const select = h(
-    'select',
-    { class: 'wb-select', change: () => void show() },
-    h('option', { value: '' }, 'another report…'),
-    ...newestFirst.map(({ id, started_ms: startedMs, title }) =>
-      h('option', { value: id }, `${when(startedMs)}  ${clip(title, 60)}`)
-    )
-  );
+  const before = chooser(trans.__('Before'), runs, '');
+  const after = chooser(trans.__('After'), runs, report.id);
 
-  async function show(): Promise<void> {
-    const other = others.find(({ id }) => id === select.value);
-    if (other !== undefined) {
-      await tell(() => compared(other));
+  function chosen(select: HTMLSelectElement): CellReport | undefined {
+    return runs.find(({ id }) => id === select.value);
+  }
+
+  async function show(anyway = false): Promise<void> {
+    const [was, now] = [chosen(before), chosen(after)];
+    if (was !== undefined && now !== undefined) {
+      await tell(async () => {
+        const comparison = await compare(was, now, anyway);
+        return [
+          runsNode(runWords(was), runWords(now)),
+          ...comparisonNodes(comparison),
+          ...anywayNodes(comparison, () => void show(true))
+        ];
+      });
     }
   }
 
-  async function choose(
-    chosen: () => Promise<CellReport | null>
-  ): Promise<void> {
-    select.value = '';
-    await tell(async () => {
-      const other = await chosen();
-      return other === null ? null : compared(other);
-    });
+  function swap(): void {
+    [before.value, after.value] = [after.value, before.value];
+    void show();
   }
 
-  async function compared(other: CellReport): Promise<Node[]> {
-    const comparison = await compare(other);
-    // as the server does: the older run is the one before
-    const [before, now] =
-      other.started_ms < report.started_ms ? [other, report] : [report, other];
-    return [
-      runsNode(runWords(before), runWords(now)),
-      ...comparisonNodes(comparison)
-    ];
+  /** A file takes the place that is free, else that of the run before. */
+  async function choose(
+    chosenFile: () => Promise<CellReport | null>
+  ): Promise<void> {
+    let file: CellReport | null = null;
+    await tell(async () => {
+      file = await chosenFile();
+      return [];
+    });
+    if (file !== null) {
+      add(file);
+      (after.value === '' ? after : before).value = (file as CellReport).id;
+      await show();
+    }
+  }
+
+  function add(file: CellReport): void {
+    if (!runs.some(({ id }) => id === file.id)) {
+      runs.push(file);
+      before.append(option(file));
+      after.append(option(file));
+    }
   }
 
   /** Show what is asked for, unless something else was meanwhile. */
-  async function tell(ask: () => Promise<Node[] | null>): Promise<void> {
+  async function tell(ask: () => Promise<Node[]>): Promise<void> {
     const waits = new StatusLine('Asking the server…').node;
     place.replaceChildren(waits);
     let nodes: Node[];
     try {
-      nodes = (await ask()) ?? [];
+      nodes = await ask();
     } catch (error) {
       const words = (error as Error).message;
       nodes = [h('p', { class: 'wb-warning', role: 'alert' }, words)];
@@ -134,28 +151,75 @@ function picker(
     }
   }
 
+  for (const select of [before, after]) {
+    select.addEventListener('change', () => void show());
+  }
   return h(
     'div',
     { class: 'wb-controls' },
-    others.length === 0
-      ? 'Compare with'
-      : h('label', { class: 'wb-controls' }, 'Compare with', select),
+    h('label', { class: 'wb-controls' }, trans.__('Before'), before),
+    h(
+      'button',
+      {
+        class: 'wb-button',
+        title: trans.__('Exchange the run before and the run after'),
+        click: swap
+      },
+      trans.__('Swap')
+    ),
+    h('label', { class: 'wb-controls' }, trans.__('After'), after),
     chooseFile === null
       ? null
       : h(
           'button',
           { class: 'wb-button', click: () => void choose(chooseFile) },
-          'A trace file…'
+          trans.__('A trace file…')
         )
   );
 }
 
-/** Say which run the columns "Before" and "Now" are of. */
-function runsNode(before: string, now: string): HTMLElement {
+function chooser(
+  name: string,
+  runs: readonly CellReport[],
+  value: string
+): HTMLSelectElement {
+  const select = h(
+    'select',
+    { class: 'wb-select', 'aria-label': name },
+    h('option', { value: '' }, trans.__('choose a report…')),
+    ...runs.map(option)
+  );
+  select.value = value;
+  return select;
+}
+
+function option({ id, started_ms: startedMs, title }: CellReport): HTMLElement {
+  return h('option', { value: id }, `${when(startedMs)}  ${clip(title, 60)}`);
+}
+
+/** A way past the refusal, where it is only that the work differs. */
+function anywayNodes(
+  { verdict, likeness }: Comparison,
+  compareAnyway: () => void
+): Node[] {
+  const { score, least_score: leastScore } = likeness;
+  return verdict === 'not comparable' && score !== null && score < leastScore
+    ? [
+        h(
+          'button',
+          { class: 'wb-button', click: compareAnyway },
+          trans.__('Compare them anyway')
+        )
+      ]
+    : [];
+}
+
+/** Say which runs the bars and columns are of. */
+function runsNode(before: string, after: string): HTMLElement {
   return h(
     'p',
     { class: 'wb-note' },
-    trans.__('Before: %1. Now: %2.', before, now)
+    trans.__('Before: %1. After: %2.', before, after)
   );
 }
 
@@ -167,16 +231,18 @@ function runWords(report: CellReport): string {
   return `${name}, ${when(report.started_ms)}`;
 }
 
-/** What differs: in words, then figure by figure, the largest change first. */
+/** What differs: in words, as two bars, then figure by figure. */
 export function comparisonNodes({
   sentence,
   cautions,
+  bars,
   notes,
   tables
 }: Comparison): Node[] {
   return [
     h('p', {}, h('strong', {}, clip(sentence, 1000))),
     ...cautions.map(words => h('p', { class: 'wb-warning' }, clip(words, 400))),
+    ...bars.map(timeBar),
     ...notes.map(words => h('p', { class: 'wb-note' }, clip(words, 400))),
     tableNodes(tables)
   ];

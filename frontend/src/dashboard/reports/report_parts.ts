@@ -48,7 +48,7 @@ function headlineNodes({ kind, cause, change }: Headline): Node[] {
 }
 
 /** One bar of where the time goes, with its parts in words below. */
-function timeBar({ title, parts }: TimeBar): HTMLElement {
+export function timeBar({ title, parts }: TimeBar): HTMLElement {
   const segment = (ratio: number, kind: string | null, label: string) => {
     const node = h('span', {
       class: 'wb-time-part',
