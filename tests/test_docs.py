@@ -22,6 +22,7 @@ from warpbook import protocol
 from warpbook.backup.contents import KNOWN, MADE_ANEW
 from warpbook.cli.doctor.check import Check
 from warpbook.cli.main import make_parser
+from warpbook.cli.versus import Versus
 from warpbook.hub_protocol import SubmissionReceipt, SubmissionState, Verdict
 from warpbook.reports.labs import LABS
 from warpbook_hub.work.results import State
@@ -34,7 +35,6 @@ from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors.model_memory.view import ModelMemory
 from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.checklist.answers import Checklist
-from warpbook_profiler.compare.versus import Versus
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.limits import Limits
 from warpbook_profiler.report.report import JobReport
