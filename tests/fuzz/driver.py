@@ -74,7 +74,7 @@ GOOD = {
     "steps": "100",
     "at_ns": "0",
     "text": "gemm",
-    "with": "r-1",
+    "before": "r-1",
     "limit": "5",
     "theme": "dark",
     "kind": "timeline",

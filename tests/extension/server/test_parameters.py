@@ -49,7 +49,7 @@ GOOD = {
     "to_ns": "5",
     "at_ns": "0",
     "text": "x",
-    "with": "report",
+    "before": "report",
 }
 
 

@@ -178,8 +178,8 @@ async def test_a_report_beyond_the_newest_is_drawn_and_its_events_are_there(
     assert window["rows"][0]["events"] == EVENTS
     figure = await jp_fetch(*path, "timeline", "figure")
     assert json.loads(figure.body)["doc"]
-    response = await jp_fetch(*path, "difference", params={"with": "r-2"})
-    assert json.loads(response.body)["is_same"]
+    response = await jp_fetch(*path, "difference", params={"before": "r-2"})
+    assert json.loads(response.body)["verdict"] == "about the same"
 
 
 async def test_a_disk_that_hangs_holds_up_no_view(

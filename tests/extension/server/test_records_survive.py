@@ -169,7 +169,7 @@ def test_a_report_of_before_the_restart_is_compared_drawn_and_zoomed_into(
         after = profiled("after", "graph_replay", now_ms(), **whose(running))
         assert running.ingest("/v1/reports", after).status_code == 204
         response = running.get(
-            "warpbook/api/v1/reports/after/difference", **{"with": "before"}
+            "warpbook/api/v1/reports/after/difference", before="before"
         ).json()
         assert response["sentence"].startswith("82 % less time")
         window = running.get("warpbook/api/v1/reports/before/timeline").json()

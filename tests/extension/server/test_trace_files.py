@@ -91,7 +91,7 @@ async def test_two_files_are_compared(root, ask) -> None:
     os.utime(root / "tiny.pt.trace.json.gz", (1, 1))
     eager = await ask("trace", path="tiny.pt.trace.json.gz")
     graph = await ask("trace", path="graph.json.gz")
-    comparison = await ask(f"reports/{graph['id']}/difference", **{"with": eager["id"]})
+    comparison = await ask(f"reports/{graph['id']}/difference", before=eager["id"])
     assert comparison["sentence"].startswith("82 % less time: ")
 
 
