@@ -1,4 +1,6 @@
-"""Tables in static HTML whose first column stays readable in a narrow place.
+"""Static HTML in a notebook: tables, and keys.
+
+The first column of a table stays readable in a narrow place.
 
 It is as wide as its longest name, or 24 letters where there is no room. Both ends of a
 longer name are shown; the whole is in its title, in a copy, and there with the focus.
@@ -24,6 +26,10 @@ TABLE_STYLE = """
   white-space: pre-wrap; }
 .warpbook-table :focus .warpbook-begin { display: inline; }
 """
+
+
+#: of a place whose keys are not the notebook's, too: there Enter begins to edit
+OWN_KEYS = 'data-lm-suppress-shortcuts="true"'
 
 
 def table_html(table: str) -> str:

@@ -276,6 +276,13 @@ def test_a_name_is_read_in_every_table(page: LabPage, lab: Lab, lab_url: str) ->
             assert view.evaluate("view => view.scrollWidth <= view.clientWidth")
     # the whole of it by pointer, by keyboard and for a screen reader, and in a copy
     for view in (page.output(1), page.drawer):
+        # a key does one thing: in a notebook Enter begins to edit the cell, too
+        fold = view.locator("summary").first
+        was_open = fold.evaluate("fold => fold.parentElement.open")
+        fold.press("Enter")
+        assert fold.evaluate("fold => fold.parentElement.open") is not was_open
+        expect(fold).to_be_focused()
+        fold.press("Enter")
         name = view.get_by_role("cell", name="W" * 1500).first
         expect(name).to_have_attribute("title", "W" * 1500)
         assert name.text_content() == "W" * 1500
@@ -388,6 +395,67 @@ def drawn_px(bar: Locator) -> float:
     return sum(part.bounding_box()["width"] for part in bar.locator("span").all())
 
 
+def by_keyboard(page: LabPage) -> None:
+    """Run the cell that was run last once more, and open its report; leave it."""
+    press = page.page.keyboard.press
+    listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
+    reports = listed.get_by_role("row", name="lines.ipynb")
+    expect(reports).to_have_count(1)
+    cell = page.page.locator(".jp-Notebook .jp-Cell").nth(1)
+    cell.press("Control+Enter")
+    expect(reports).to_have_count(2)
+    press("Control+Alt+r")
+    report = page.page.locator(".wb-report-tab")
+    expect(report.get_by_role("heading").first).to_be_focused()
+    tabs = report.get_by_role("tab")
+    for _ in range(10):
+        press("Tab")
+        if tabs.first.evaluate("tab => tab === document.activeElement"):
+            break
+    press("End")
+    expect(tabs.last).to_be_focused()
+    expect(report.get_by_role("tabpanel", name="Figures")).to_be_visible()
+    press("Alt+w")
+    expect(report).to_have_count(0)
+    expect(cell).to_be_focused()
+
+    # in the drawer, where keys move its tabs and not the charts
+    press("Control+Alt+g")
+    expect(page.page.get_by_label("Time window")).to_be_focused()
+    press("Tab")
+    press("r")
+    opener = page.dashboard.locator("[data-opens]:focus")
+    expect(opener).to_contain_text("a = torch.ones(64, 64)")
+    press("Enter")
+    expect(page.drawer).to_match_aria_snapshot(
+        """
+        - complementary "Explore":
+          - heading /lines.ipynb .*a = torch.ones/
+          - button "Open in a tab"
+          - button "Close"
+          - paragraph: /No GPU in this profile/
+          - paragraph: /-bound/
+          - tablist "Parts of the report":
+            - tab "Causes" [selected]
+            - tab "Kernels and operators"
+            - tab "Figures"
+          - tabpanel "Causes":
+            - table "Lines of the cell"
+          - button "Save as HTML"
+        """
+    )
+    expect(page.drawer.get_by_role("heading").first).to_be_focused()
+    for _ in range(3):
+        press("Tab")
+    expect(page.drawer.get_by_role("tab").first).to_be_focused()
+    press("ArrowRight")
+    expect(page.drawer.get_by_role("tab").nth(1)).to_be_focused()
+    expect(page.page.locator(".wb-held")).to_have_count(0)
+    press("Escape")
+    expect(page.drawer).to_be_hidden()
+    expect(opener).to_be_focused()
+
+
 def test_a_real_cell_without_a_gpu_is_reported_with_its_lines(
     page: LabPage, lab: Lab, lab_url: str
 ) -> None:
@@ -400,7 +468,7 @@ for n in range(5):
     page.open(lab_url, notebook)
     page.run(0)
     page.run(1)
-    page.run(1)
+    by_keyboard(page)
     # else the newest might be the first run's, or another test's
     runs = page.dashboard.get_by_role("row", name="lines.ipynb").locator(".wb-link")
     expect(runs.filter(has_text="a = torch.ones(64, 64)")).to_have_count(2)

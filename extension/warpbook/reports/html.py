@@ -11,7 +11,7 @@ from warpbook.reports.labs import LABS
 from warpbook.reports.pictures import memory_svg, roofline_svg
 from warpbook.reports.style import STYLE, colour_of
 from warpbook.reports.text import PLACE_IT
-from warpbook_monitors.html_table import name_cell, table_html
+from warpbook_monitors.html_table import OWN_KEYS, name_cell, table_html
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.compare.compare import Comparison
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -63,7 +63,8 @@ def report_html(
         for section, picture in zip(view.sections, pictures, strict=False)
     )
     return (
-        f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
+        f'<div class="warpbook-report" {OWN_KEYS} role="region" '
+        f'aria-label="Profile of {escape(title)}">'
         f"<style>{STYLE}</style>{_verdict(view.headline)}{_time_bar(view.time)}"
         f"{_figures(view.figures)}{_notes(notes)}{cautions}{_changes(view.changes)}"
         f"{_trials(trials)}{_edited(view.edited)}{memory_svg(profile)}{code}{folded(*_causes(view.causes))}"
@@ -76,7 +77,8 @@ def document_html(
 ) -> str:
     """Write a sentence, notes and tables."""
     return (
-        f'<div class="warpbook-report" aria-label="{escape(label)}">'
+        f'<div class="warpbook-report" {OWN_KEYS} role="region" '
+        f'aria-label="{escape(label)}">'
         f'<style>{STYLE}</style><p class="warpbook-verdict">{escape(said)}</p>'
         f"{_notes(notes)}{''.join(map(_table, tables))}</div>"
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 
 from warpbook.reports.style import STYLE
-from warpbook_monitors.html_table import table_html
+from warpbook_monitors.html_table import OWN_KEYS, table_html
 from warpbook_monitors.model_memory.view import MemoryView
 
 #: of a bar in characters; with its ends it fits 80
@@ -77,7 +77,8 @@ def memory_html(view: MemoryView) -> str:
         for row in view.rows
     )
     return (
-        f'<div class="warpbook-report" aria-label="Memory of a model">'
+        f'<div class="warpbook-report" {OWN_KEYS} role="region" '
+        'aria-label="Memory of a model">'
         f"<style>{STYLE}{_STYLE}</style><p>{escape(view.title)}</p>{where}{fit}{words}"
         f"{_figure(view)}{_table(('Held at the peak', 'Size', 'Share'), held)}"
         "<details><summary>All that is needed, not all at once</summary>"

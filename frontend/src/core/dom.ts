@@ -43,6 +43,21 @@ export function setText(element: Element, text: string): void {
   }
 }
 
+/** The button that opens something, by what `data-opens` says of it. */
+export function openerOf(place: Element, opens: string): HTMLElement | null {
+  return place.querySelector(`[data-opens="${CSS.escape(opens)}"]`);
+}
+
+/** Write a list anew; the focus stays on the button that opens the same. */
+export function rewrite(list: HTMLElement, ...children: Node[]): void {
+  const focused = document.activeElement as HTMLElement | null;
+  const opens = list.contains(focused) ? focused?.dataset['opens'] : undefined;
+  list.replaceChildren(...children);
+  if (opens !== undefined) {
+    openerOf(list, opens)?.focus();
+  }
+}
+
 /** Save a file where the browser puts downloads. */
 export function saveFile(file: File): void {
   const url = URL.createObjectURL(file);

@@ -12,7 +12,7 @@ import type { Mark } from '../chart/marks';
 import { PastCells } from '../chart/pastcells';
 import type { Span } from '../core/viewport';
 import { HOUR_MS, MONTH_MS, Viewport } from '../core/viewport';
-import { h } from '../core/dom';
+import { h, openerOf } from '../core/dom';
 import { History } from '../server/history';
 import type { Machines } from '../notebook/machines';
 import type { CellReport, Device } from '../shapes/protocol';
@@ -78,9 +78,10 @@ export class Dashboard extends Widget {
     this.loop = new DrawLoop(store, this.viewport, this.details);
     this.controls = new Controls(this.viewport, history);
     this.header = new Header(stream, bands, this.controls);
-    this.drawer = new Drawer(new BokehLoader(connection), () =>
-      this.select(null)
-    );
+    this.drawer = new Drawer(new BokehLoader(connection), opener => {
+      this.select(null);
+      this.goBack(opener);
+    });
     this.cards = new Cards(
       stream,
       history,
@@ -166,7 +167,10 @@ export class Dashboard extends Widget {
 
   protected override onActivateRequest(message: Message): void {
     super.onActivateRequest(message);
-    this.node.querySelector('select')?.focus();
+    const { activeElement } = document;
+    if (activeElement === this.node || !this.node.contains(activeElement)) {
+      this.node.querySelector('select')?.focus();
+    }
   }
 
   private moved(): void {
@@ -189,7 +193,12 @@ export class Dashboard extends Widget {
     const { key, target } = event;
     const typing =
       target instanceof HTMLSelectElement || target instanceof HTMLInputElement;
-    if (event.ctrlKey || event.metaKey || event.altKey || typing) {
+    const isDone = event.defaultPrevented || typing;
+    if (event.ctrlKey || event.metaKey || event.altKey || isDone) {
+      return;
+    }
+    // a card scrolls by the keys that move the charts
+    if (this.drawer.hasFocus && key !== 'Escape') {
       return;
     }
     const onChart =
@@ -201,6 +210,8 @@ export class Dashboard extends Widget {
       this.escape();
     } else if (key === ' ' && onChart) {
       this.controls.togglePause();
+    } else if (key.toLowerCase() === 'r') {
+      this.reports.focus();
     } else if (!moveByKey(key, this.viewport)) {
       return;
     }
@@ -221,6 +232,13 @@ export class Dashboard extends Widget {
     } else {
       this.viewport.follow();
     }
+  }
+
+  /** Give the focus to what opened the card, or to what was written in its place. */
+  private goBack(opener: HTMLElement | null): void {
+    const { opens } = opener?.dataset ?? {};
+    const again = opens === undefined ? null : openerOf(this.node, opens);
+    (opener?.isConnected ? opener : again)?.focus();
   }
 
   private select(span: Span | null): void {

@@ -5,7 +5,12 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
-import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
+import {
+  ICommandPalette,
+  MainAreaWidget,
+  Notification,
+  WidgetTracker
+} from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
@@ -16,6 +21,7 @@ import {
 } from '@jupyterlab/docregistry';
 import { FileDialog } from '@jupyterlab/filebrowser';
 import type { Contents } from '@jupyterlab/services';
+import type { Widget } from '@lumino/widgets';
 import { whose } from '../dashboard/reports/whose';
 import { ReportTab } from '../dashboard/reports/report_tab';
 import { h } from '../core/dom';
@@ -24,7 +30,7 @@ import { gpuIcon } from '../core/icon';
 import type { CellReport } from '../shapes/protocol';
 import { Records } from '../server/records';
 import type { Stream } from '../core/page_stream';
-import { IWarpbook, OPEN_REPORT, TRACE_FACTORY } from './tokens';
+import { CATEGORY, IWarpbook, OPEN_REPORT, TRACE_FACTORY } from './tokens';
 import { TraceFiles } from '../server/traces';
 import { trans } from '../core/translation';
 
@@ -40,19 +46,25 @@ export const reportsPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Reports of trace files and of cells, in the main area.',
   autoStart: true,
   requires: [IWarpbook],
-  optional: [IDocumentManager, ILayoutRestorer, ILabShell],
+  optional: [IDocumentManager, ILayoutRestorer, ILabShell, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     { stream }: IWarpbook,
     documents: IDocumentManager | null,
     restorer: ILayoutRestorer | null,
-    labShell: ILabShell | null
+    labShell: ILabShell | null,
+    palette: ICommandPalette | null
   ) => {
     const traces = new TraceFiles(stream.connection);
     const chooseFile =
       documents === null ? null : () => chosenFile(documents, traces);
     openFiles(app, stream, traces, chooseFile, restorer);
     openCells(app, stream, traces, chooseFile, restorer, labShell);
+    palette?.addItem({
+      command: OPEN_REPORT,
+      category: CATEGORY,
+      args: { isPalette: true }
+    });
   }
 };
 
@@ -114,7 +126,10 @@ function openFiles(
   app.docRegistry.addModelFactory(new TraceModelFactory());
   // its types do without exactOptionalPropertyTypes
   app.docRegistry.addWidgetFactory(factory as DocumentRegistry.WidgetFactory);
-  factory.widgetCreated.connect((_, widget) => void tracker.add(widget));
+  factory.widgetCreated.connect((_, widget) => {
+    returnFocus(app, widget);
+    void tracker.add(widget);
+  });
   if (restorer !== null) {
     void restorer.restore(tracker, {
       command: 'docmanager:open',
@@ -139,12 +154,20 @@ function openCells(
     namespace: 'warpbook-reports'
   });
   const ids = new WeakMap<object, string>();
+  const newest = () =>
+    [...statements.reports.values()]
+      .sort((one, other) => one.started_ms - other.started_ms)
+      .at(-1);
   app.commands.addCommand(OPEN_REPORT, {
-    label: trans.__('Open a Report in a Tab'),
+    label: args =>
+      args['isPalette']
+        ? trans.__('Open the Newest Report')
+        : trans.__('Open a Report in a Tab'),
     execute: async args => {
-      const { id } = args;
+      const id = args['id'] ?? newest()?.id;
       if (typeof id !== 'string') {
-        throw new Error(trans.__('It takes the id of a report.'));
+        Notification.info(trans.__('No cell has been profiled yet.'));
+        return null;
       }
       const present = tracker.find(widget => ids.get(widget) === id);
       if (present !== undefined) {
@@ -168,6 +191,7 @@ function openCells(
       });
       const widget = new MainAreaWidget({ content });
       ids.set(widget, id);
+      returnFocus(app, widget);
       widget.id = `warpbook-report-${id}`;
       widget.toolbar.hide();
       widget.title.label = 'Report';
@@ -188,6 +212,20 @@ function openCells(
       name: widget => ids.get(widget) ?? ''
     });
   }
+}
+
+/** When a report is closed that has the focus, what had it before has it again. */
+function returnFocus({ shell }: JupyterFrontEnd, report: Widget): void {
+  const { currentWidget } = shell;
+  const opener = document.activeElement as HTMLElement | null;
+  report.disposed.connect(() => {
+    if (report.node.contains(document.activeElement)) {
+      if (currentWidget?.isDisposed === false) {
+        shell.activateById(currentWidget.id);
+      }
+      opener?.focus();
+    }
+  });
 }
 
 /** Let a person choose a trace file; null if they choose none. */

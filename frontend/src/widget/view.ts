@@ -41,7 +41,12 @@ export class Monitor {
     this.loop = new DrawLoop(store, this.viewport);
     this.node = h(
       'section',
-      { class: 'wb-root wb-widget', 'aria-label': 'GPU monitor' },
+      {
+        class: 'wb-root wb-widget',
+        'aria-label': 'GPU monitor',
+        // its keys are not the notebook's, too
+        'data-lm-suppress-shortcuts': 'true'
+      },
       this.head.node,
       this.body,
       this.note

@@ -28,7 +28,7 @@ from warpbook_labs.cards.model import (
     TextCell,
 )
 from warpbook_monitors import units
-from warpbook_monitors.html_table import TABLE_STYLE, name_cell, table_html
+from warpbook_monitors.html_table import OWN_KEYS, TABLE_STYLE, name_cell, table_html
 from warpbook_monitors.plain_text import bounded, printable
 
 _WIDTH, _LEFT, _LANE, _BAR = 640, 90, 24, 16
@@ -128,7 +128,7 @@ def card_html(card: Card, style: str = STYLE) -> str:
     sections = "".join(map(_section, card.sections))
     before = f"<style>{style}</style>" if style else ""
     return (
-        '<div class="warpbook-lab" role="region" '
+        f'<div class="warpbook-lab" {OWN_KEYS} role="region" '
         f'aria-label="{_safe(f"Card of {card.title}")}">{before}'
         f'<p class="warpbook-verdict warpbook-{kind}">{words_html(heading(card))}</p>'
         f"{sections}</div>"

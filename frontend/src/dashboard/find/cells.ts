@@ -2,7 +2,7 @@
 
 import type { Band, Bands } from '../../notebook/bands';
 import { notebookName } from '../../notebook/bands';
-import { h } from '../../core/dom';
+import { h, rewrite } from '../../core/dom';
 import { when, duration } from '../../core/format';
 import type { RunOfCell } from '../../server/history';
 import type { Receipt } from '../../shapes/protocol';
@@ -81,7 +81,6 @@ export class CellList {
     }
     const runs = this.runs();
     this.node.hidden = runs.length === 0;
-    // a button that is made anew loses the keyboard's focus
     const written = JSON.stringify(
       runs.map(({ cells, open }) => [cells, open !== null])
     );
@@ -89,7 +88,8 @@ export class CellList {
       return;
     }
     this.written = written;
-    this.node.replaceChildren(
+    rewrite(
+      this.node,
       h('h3', {}, trans.__('Cells')),
       table(
         trans.__('What the newest cells cost: open one for its receipt'),
@@ -102,7 +102,15 @@ export class CellList {
         runs.map(({ cells: [title = '', ...rest], open }) => [
           open === null
             ? title
-            : h('button', { class: 'wb-link', click: open }, title),
+            : h(
+                'button',
+                {
+                  class: 'wb-link',
+                  'data-opens': [title, ...rest].join(' '),
+                  click: open
+                },
+                title
+              ),
           ...rest
         ])
       )

@@ -94,18 +94,27 @@ export class ContentView {
   }
 
   show(content: Content): void {
+    const hadFocus = this.node.contains(document.activeElement);
     this.clear();
     this.content = content;
     this.node.replaceChildren(
       h(
         'header',
         {},
-        h('h3', {}, content.title),
+        h('h3', { tabindex: '-1' }, content.title),
         h('div', { class: 'wb-controls' }, ...this.buttons(content))
       ),
       ...content.parts.map(part => this.nodeOf(part))
     );
     this.node.scrollTop = 0;
+    if (hadFocus) {
+      this.focus();
+    }
+  }
+
+  /** Begin at its title, which a screen reader reads then. */
+  focus(): void {
+    this.node.querySelector('h3')?.focus();
   }
 
   /** Draw the figures again, in the colours of the theme that holds now. */

@@ -13,10 +13,13 @@ export class Drawer {
     hidden: ''
   });
 
-  /** @param closed - called when a person has closed it */
+  /**
+   * @param bokeh - draws figures
+   * @param closed - called when a person has closed it, with what had opened it
+   */
   constructor(
     bokeh: BokehLoader,
-    private readonly closed: () => void
+    private readonly closed: (opener: HTMLElement | null) => void
   ) {
     this.view = new ContentView(this.node, bokeh, ({ openTab }) => [
       openTab
@@ -40,19 +43,23 @@ export class Drawer {
 
   /** Show what has to be asked for first. */
   async showLater(title: string, load: () => Promise<Content>): Promise<void> {
-    this.node.hidden = false;
-    await this.view.showLater(title, load);
+    this.enter();
+    const shown = this.view.showLater(title, load);
+    this.view.focus();
+    await shown;
   }
 
   show(content: Content): void {
-    this.node.hidden = false;
+    this.enter();
     this.view.show(content);
+    this.view.focus();
   }
 
   /** Close it as a person does. */
   leave(): void {
+    const hadFocus = this.hasFocus;
     this.close();
-    this.closed();
+    this.closed(hadFocus ? this.opener : null);
   }
 
   close(): void {
@@ -65,5 +72,18 @@ export class Drawer {
     this.view.restyle();
   }
 
+  get hasFocus(): boolean {
+    return this.node.contains(document.activeElement);
+  }
+
+  /** Be seen, and remember where the focus was. */
+  private enter(): void {
+    if (!this.hasFocus) {
+      this.opener = document.activeElement as HTMLElement | null;
+    }
+    this.node.hidden = false;
+  }
+
   private readonly view: ContentView;
+  private opener: HTMLElement | null = null;
 }

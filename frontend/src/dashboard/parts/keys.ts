@@ -24,6 +24,7 @@ const LIST: readonly (readonly [string, string])[] = [
   ],
   [mark('click on a line’s name'), mark('hide that line, or show it again')],
   [mark('Home and End'), mark('the oldest that is kept; now')],
+  [mark('R'), mark('go to the newest report')],
   [mark('Space'), mark('on a chart: pause and resume')],
   [
     mark('Esc'),

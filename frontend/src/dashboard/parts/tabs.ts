@@ -10,10 +10,14 @@ export interface Tab {
   readonly parts: readonly Part[];
 }
 
-const STEPS: Readonly<Record<string, number>> = {
-  ArrowLeft: -1,
-  ArrowRight: 1
-};
+/** Which tab a key goes to, from one of so many. */
+const KEYS: Readonly<Record<string, (from: number, count: number) => number>> =
+  {
+    ArrowLeft: (from, count) => (from + count - 1) % count,
+    ArrowRight: (from, count) => (from + 1) % count,
+    Home: () => 0,
+    End: (_, count) => count - 1
+  };
 
 export class Tabs implements Drawn {
   readonly node: HTMLElement;
@@ -41,7 +45,12 @@ export class Tabs implements Drawn {
       )
     );
     this.panels = tabs.map(({ name }) =>
-      h('div', { class: 'wb-tab-panel', role: 'tabpanel', 'aria-label': name })
+      h('div', {
+        class: 'wb-tab-panel',
+        role: 'tabpanel',
+        'aria-label': name,
+        tabindex: '0'
+      })
     );
     this.node = h(
       'div',
@@ -94,13 +103,11 @@ export class Tabs implements Drawn {
   }
 
   private step(event: KeyboardEvent, from: number): void {
-    const step = STEPS[event.key];
-    if (step === undefined) {
+    const next = KEYS[event.key]?.(from, this.buttons.length);
+    if (next === undefined) {
       return;
     }
     event.preventDefault();
-    const count = this.buttons.length;
-    const next = (from + step + count) % count;
     this.select(next);
     this.buttons[next]?.focus();
   }

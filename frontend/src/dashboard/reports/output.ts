@@ -30,6 +30,8 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
     private readonly bokeh: BokehLoader
   ) {
     super();
+    // what has the focus in here keeps its keys: in a notebook 0 0 restarts the kernel
+    this.node.dataset['lmSuppressShortcuts'] = 'true';
     this.addWidget(html);
     this.addWidget(new Widget({ node: this.place }));
     this.stops = [
@@ -99,19 +101,9 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
     this.place.replaceChildren(buttons, details);
   }
 
-  private readonly place = h('div', {
-    class: 'wb-root wb-output',
-    focusin: event => keepKeys(event)
-  });
+  private readonly place = h('div', { class: 'wb-root wb-output' });
   private readonly stops: (() => void)[];
   private drawn: Drawn[] = [];
   private reportId: string | null = null;
   private shown: string | null = null;
-}
-
-/** What has the focus in here keeps its keys: in a notebook 0 0 restarts the kernel. */
-function keepKeys({ target }: Event): void {
-  if (target instanceof HTMLElement) {
-    target.dataset['lmSuppressShortcuts'] = 'true';
-  }
 }

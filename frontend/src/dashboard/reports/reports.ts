@@ -1,6 +1,6 @@
 /** The list of cell reports on the dashboard; each opens in the drawer. */
 
-import { h } from '../../core/dom';
+import { h, rewrite } from '../../core/dom';
 import { clip, when, durationNs, NONE, share } from '../../core/format';
 import type { CellProfile, CellReport } from '../../shapes/protocol';
 import type { Statements } from '../../core/statements';
@@ -77,15 +77,12 @@ export class ReportList {
             ]),
             reports.length
           );
-    const focused = this.list.contains(document.activeElement)
-      ? (document.activeElement as HTMLElement).dataset['report']
-      : undefined;
-    this.list.replaceChildren(body);
-    if (focused !== undefined) {
-      this.list
-        .querySelector<HTMLElement>(`[data-report="${CSS.escape(focused)}"]`)
-        ?.focus();
-    }
+    rewrite(this.list, body);
+  }
+
+  /** Go to the newest report. */
+  focus(): void {
+    this.list.querySelector('button')?.focus();
   }
 
   /** The button that opens a report, with how its cell stands if it runs. */
@@ -98,7 +95,7 @@ export class ReportList {
         'button',
         {
           class: 'wb-link',
-          'data-report': report.id,
+          'data-opens': report.id,
           click: () =>
             this.open(this.statements.reports.get(report.id) ?? report)
         },
