@@ -225,6 +225,14 @@ class LabPage:
         """Choose one of a report's tabs."""
         report.get_by_role("tab", name=name, exact=True).click()
 
+    def tab_to(self, wanted: Locator, most: int = 10) -> None:
+        """Reach a control by the Tab key."""
+        for _ in range(most):
+            self.page.keyboard.press("Tab")
+            if wanted.evaluate("wanted => wanted === document.activeElement"):
+                return
+        raise AssertionError(f"{wanted} is not reached by {most} Tabs")
+
     def wait_quiet(self) -> None:
         """Wait until no frame comes any more, of a page that has asked for no more."""
 

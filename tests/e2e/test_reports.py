@@ -408,10 +408,7 @@ def by_keyboard(page: LabPage) -> None:
     report = page.page.locator(".wb-report-tab")
     expect(report.get_by_role("heading").first).to_be_focused()
     tabs = report.get_by_role("tab")
-    for _ in range(10):
-        press("Tab")
-        if tabs.first.evaluate("tab => tab === document.activeElement"):
-            break
+    page.tab_to(tabs.first)
     press("End")
     expect(tabs.last).to_be_focused()
     expect(report.get_by_role("tabpanel", name="Figures")).to_be_visible()
@@ -445,9 +442,7 @@ def by_keyboard(page: LabPage) -> None:
         """
     )
     expect(page.drawer.get_by_role("heading").first).to_be_focused()
-    for _ in range(3):
-        press("Tab")
-    expect(page.drawer.get_by_role("tab").first).to_be_focused()
+    page.tab_to(page.drawer.get_by_role("tab").first)
     press("ArrowRight")
     expect(page.drawer.get_by_role("tab").nth(1)).to_be_focused()
     expect(page.page.locator(".wb-held")).to_have_count(0)

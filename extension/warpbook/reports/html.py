@@ -11,6 +11,7 @@ from warpbook.reports.labs import LABS
 from warpbook.reports.pictures import memory_svg, roofline_svg
 from warpbook.reports.style import STYLE, colour_of
 from warpbook.reports.text import PLACE_IT
+from warpbook.reports.time_pictures import flame_svg, timeline_svg
 from warpbook_monitors.html_table import OWN_KEYS, name_cell, table_html
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.compare.compare import Comparison
@@ -45,7 +46,8 @@ def report_html(
         title: what it is called for who can't see it.
         notes: what follows the figures.
         checklist: follows the causes, where it is known.
-        is_open: its causes, tables and figures are unfolded, and all rows are there.
+        is_open: its causes, tables and figures are unfolded, and all rows and
+            pictures are there.
     """
     view = view_of(profile, LABS)
     cautions = "".join(
@@ -58,6 +60,7 @@ def report_html(
     code = "" if view.lines is None else table(view.lines)
     answers = "" if checklist is None else _checklist(checklist)
     pictures = (roofline_svg(profile),) + ("",) * len(view.sections)
+    over_time = flame_svg(profile) + timeline_svg(profile) if is_open else ""
     sections = "".join(
         folded(section.title, picture + "".join(map(table, section.tables)))
         for section, picture in zip(view.sections, pictures, strict=False)
@@ -68,7 +71,8 @@ def report_html(
         f"<style>{STYLE}</style>{_verdict(view.headline)}{_time_bar(view.time)}"
         f"{_figures(view.figures)}{_notes(notes)}{cautions}{_changes(view.changes)}"
         f"{_trials(trials)}{_edited(view.edited)}{memory_svg(profile)}{code}{folded(*_causes(view.causes))}"
-        f"{folded('Checklist', answers)}{sections}{folded(*_groups(view.groups))}</div>"
+        f"{folded('Checklist', answers)}{sections}"
+        f"{folded('Over time', over_time)}{folded(*_groups(view.groups))}</div>"
     )
 
 

@@ -6,7 +6,7 @@ Colours are those of any theme: what is not a colour of its own is the text's.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from warpbook_monitors import units
@@ -19,7 +19,7 @@ from warpbook_profiler.model.picture_words import (
 )
 from warpbook_profiler.model.pictures import MemoryCurve, Roof, RooflinePoint
 
-_WIDTH, _HEIGHT = 640, 230
+WIDTH, _HEIGHT = 640, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 16, 12, 34
 _COLOURS = {
     "FP64": "#8c564b",
@@ -48,13 +48,14 @@ def memory_svg(profile: CellProfile) -> str:
     drawings = []
     for curve in profile.memory_curves:
         said = f"{peak_words(curve)}; {allocator_words(curve, uses.get(curve.device))}"
-        drawings.append(_figure(said, _memory_parts(curve)))
+        drawings.append(svg_figure(said, _memory_parts(curve)))
     return "".join(drawings)
 
 
-def _figure(said: str, parts: Iterator[str]) -> str:
+def svg_figure(said: str, parts: Iterable[str], height: int = _HEIGHT) -> str:
+    """Put a picture above what it says; parts are escaped already."""
     return (
-        f'<figure class="warpbook-picture"><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'<figure class="warpbook-picture"><svg viewBox="0 0 {WIDTH} {height}" '
         f'role="img" aria-label="{escape(said)}" fill="none" stroke-width="1.5">'
         f"{''.join(parts)}</svg><figcaption>{escape(said)}</figcaption></figure>"
     )
@@ -80,21 +81,22 @@ def _axes(
     x: tuple[float, float], y: tuple[float, float], is_log: bool
 ) -> tuple[_Axis, _Axis]:
     return (
-        _Axis(*x, (_LEFT, _WIDTH - _RIGHT), is_log),
+        _Axis(*x, (_LEFT, WIDTH - _RIGHT), is_log),
         _Axis(*y, (_HEIGHT - _BOTTOM, _TOP), is_log),
     )
 
 
 def _frame(x_label: str) -> Iterator[str]:
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    bottom, right = _HEIGHT - _BOTTOM, WIDTH - _RIGHT
     yield (
         f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" stroke="currentColor" '
         'opacity="0.5"/>'
     )
-    yield _text((_LEFT + right) / 2, _HEIGHT - 4, x_label, "middle")
+    yield svg_text((_LEFT + right) / 2, _HEIGHT - 4, x_label, "middle")
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
+def svg_text(x: float, y: float, text: str, anchor: str) -> str:
+    """Write into a picture."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="11" '
         f'fill="currentColor">{escape(text)}</text>'
@@ -110,7 +112,7 @@ def _roofline(profile: CellProfile, gpu: str) -> str:
     if not points:
         return ""
     roofs = [roof for roof in profile.roofs if roof.gpu == gpu]
-    return _figure(
+    return svg_figure(
         f"Roofline, {gpu}. {basis_words(roofs)}", _roofline_parts(points, roofs)
     )
 
@@ -133,9 +135,9 @@ def _roofline_parts(
     x, y = _axes(reach, (floor, max(ys) * _ROOM), is_log=True)
     yield from _frame("FLOP for each byte that must be moved")
     for power in _powers(*reach):
-        yield _text(x.at(power), _HEIGHT - _BOTTOM + 13, f"{power:g}", "middle")
+        yield svg_text(x.at(power), _HEIGHT - _BOTTOM + 13, f"{power:g}", "middle")
     for power in _powers(floor, max(ys) * _ROOM):
-        yield _text(_LEFT - 5, y.at(power) + 4, f"{power / 1e12:g} T", "end")
+        yield svg_text(_LEFT - 5, y.at(power) + 4, f"{power / 1e12:g} T", "end")
     for roof, dtype, peak in lines:
         # the slope begins where it comes into the picture
         begin = max(reach[0], floor / roof.memory_bytes_per_s)
@@ -149,7 +151,7 @@ def _roofline_parts(
             f"<title>{escape(_roof_words(roof, label, peak))}</title></path>"
         )
         said = f"{label} {units.rate(peak, 'FLOP')}"
-        yield _text(x.at(reach[1]), y.at(peak) - 4, said, "end")
+        yield svg_text(x.at(reach[1]), y.at(peak) - 4, said, "end")
     for point, (intensity, rate) in zip(points, at, strict=True):
         label = DTYPE_LABELS.get(point.dtype or "", "")
         yield (
@@ -188,8 +190,12 @@ def _memory_parts(curve: MemoryCurve) -> Iterator[str]:
     yield from _frame("ms since the start of the cell")
     for share in (0.0, 0.5, 1.0):
         at_ns = last_ns * share
-        yield _text(x.at(at_ns), _HEIGHT - _BOTTOM + 13, f"{at_ns / 1e6:.3g}", "middle")
-        yield _text(_LEFT - 5, y.at(most * share) + 4, units.size(most * share), "end")
+        yield svg_text(
+            x.at(at_ns), _HEIGHT - _BOTTOM + 13, f"{at_ns / 1e6:.3g}", "middle"
+        )
+        yield svg_text(
+            _LEFT - 5, y.at(most * share) + 4, units.size(most * share), "end"
+        )
     reserved = _stairs(x, y, curve.times_ns, curve.reserved_bytes)
     yield f'<path d="M{reserved}" stroke="{_PLAIN}"/>'
     allocated = _stairs(x, y, curve.times_ns, curve.allocated_bytes)
@@ -203,7 +209,7 @@ def _memory_parts(curve: MemoryCurve) -> Iterator[str]:
         f'<circle cx="{peak_x}" cy="{peak_y}" r="4" fill="{_COLOURS["FP8"]}">'
         f"<title>{escape(peak_words(curve))}</title></circle>"
     )
-    yield _text(x.at(last_ns), y.at(curve.reserved_bytes[-1]) - 4, "reserved", "end")
+    yield svg_text(x.at(last_ns), y.at(curve.reserved_bytes[-1]) - 4, "reserved", "end")
 
 
 def _stairs(x: _Axis, y: _Axis, times_ns: Sequence[int], values: Sequence[int]) -> str:

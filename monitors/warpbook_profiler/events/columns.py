@@ -19,7 +19,7 @@ Int8s = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
 
 #: Longer names (C++ templates reach kilobytes) are cut here.
-MAX_NAME_LENGTH = 300
+MAX_NAME_LENGTH = 1000
 #: In `size_bytes`, `device` and `correlation`: there is none.
 NONE = -1
 #: No GPU has as much memory: a larger size is none.

@@ -18,6 +18,7 @@ from warpbook.figures.memory import memory_figure
 from warpbook.figures.roofline import roofline_figure
 from warpbook.reports.html import report_html
 from warpbook.reports.pictures import memory_svg, roofline_svg
+from warpbook.reports.time_pictures import flame_svg, timeline_svg
 from warpbook_monitors.frames import Device, Metric
 from warpbook_monitors.history.readings import Floats, Readings
 from warpbook_profiler.files.chrome import read_chrome_trace
@@ -239,6 +240,40 @@ def test_a_saved_notebook_has_both_pictures_without_a_script() -> None:
     html = report_html(cell_profile, "cell")
     assert roofline_svg(cell_profile) in html and memory_svg(cell_profile) in html
     assert "<img" not in html and "<script" not in html
+
+
+def test_a_file_has_the_calls_and_the_events_over_time() -> None:
+    whole, name = profile("train_fp32"), HOSTILE + "x" * 900
+    nodes = tuple(
+        msgspec.structs.replace(node, name=name if at == 0 else node.name)
+        for at, node in enumerate(whole.call_tree)
+    )
+    events = sum(len(lane.names) for lane in whole.lanes)
+    hostile = msgspec.structs.replace(
+        whole,
+        call_tree=nodes,
+        names=(name, *whole.names[1:]),
+        completeness=msgspec.structs.replace(whole.completeness, lanes_omitted=70_000),
+    )
+    gpu, host, timeline = ET.fromstring(
+        f"<p>{flame_svg(hostile)}{timeline_svg(hostile)}</p>"
+    )
+    for graph in (gpu, host):
+        # a callee lies within its caller, all within the width
+        boxes = [
+            (float(r.get("x", "")), float(r.get("width", "")))
+            for r in graph.iter("rect")
+        ]
+        assert boxes and all(0 <= x and x + wide <= 640.1 for x, wide in boxes)
+    titles = [title.text or "" for title in timeline.iter("title")]
+    assert any(title.startswith(f"{name}: ") for title in titles)
+    bars = "".join(path.get("d", "") for path in timeline.iter("path"))
+    assert bars.count("z") == events
+    said = timeline.findtext("figcaption") or ""
+    assert "Not drawn: 70,000 shorter events" in said
+    file = report_html(hostile, "cell", is_open=True)
+    assert "<img" not in file and "<script" not in file and len(file) < 400_000
+    assert timeline_svg(profile("tiny_kernels", lanes=(), names=())) == ""
 
 
 def test_a_long_curve_stays_small_in_a_saved_notebook() -> None:

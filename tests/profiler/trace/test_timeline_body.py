@@ -61,7 +61,7 @@ MANY_NS = np.zeros(MAX_EVENTS + 1, "<i8")
         ({"name": bytes_of([0, 1], "<i4")}, "name"),
         ({"name": bytes_of([0, -1], "<i4")}, "name"),
         ({"track": bytes_of([0, 1], "<u2")}, "track"),
-        ({"names": ("k" * 301,)}, "too long"),
+        ({"names": ("k" * 1001,)}, "too long"),
         ({"names": ("k",) * (MAX_NAMES + 1)}, "too many"),
         ({"tracks": (Track("x" * 81, "gpu", 0),)}, "too long"),
         ({"tracks": (Track("x", "gpu", 0),) * 300}, "too many"),

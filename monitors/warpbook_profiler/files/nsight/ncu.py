@@ -22,7 +22,7 @@ from warpbook_profiler.model.errors import NotATrace, TraceFileError, TraceTooLa
 MAX_BYTES = NCU.most_bytes
 MAX_LAUNCHES = NCU.items
 MAX_LINES = 5_000_000
-_LONGEST_NAME, _LONGEST_LINE, _MOST_COLUMNS = 300, NCU.value_bytes, 10_000
+_LONGEST_NAME, _LONGEST_LINE, _MOST_COLUMNS = 1000, NCU.value_bytes, 10_000
 #: what is of use, by the names that it has on the pages
 METRICS = {
     "duration": ("gpu__time_duration.sum", "gpu__time_duration.avg", "Duration"),

@@ -28,7 +28,7 @@ from warpbook_profiler.model.errors import NotATrace, TraceTooLarge
 
 ENDING = ".ncu-rep"
 _MODULE = "ncu_report"
-_LONGEST_NAME = 300
+_LONGEST_NAME = 1000
 #: a launch: the kernel's name, and of each metric its name, unit and value
 Row = tuple[str, list[tuple[str, str, float]]]
 
