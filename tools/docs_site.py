@@ -71,10 +71,9 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     if source.startswith("texts/"):
         text = source.removeprefix("texts/").removesuffix(".md").replace("_", "-")
         command = f"`warpbook labs quiz --text {text}`"
-        magic = f"`%labquiz --text {text}`"
         return (
-            f"{markdown}\n## Questions\n\nOn a terminal: {command}. In a notebook: "
-            f"{magic}.\n"
+            f"{markdown}\n## Questions\n\n*GPU Labs* in JupyterLab's launcher has "
+            f"them beside this text. In a terminal: {command}.\n"
         )
     if source == "reference/json.md":
         markdown = OBJECT.sub(OBJECT_KEYS, markdown)

@@ -53,6 +53,9 @@ LABS = (
     lab_protocol.LabHints,
     lab_protocol.LabSolution,
     lab_protocol.LabCards,
+    lab_protocol.QuizSheet,
+    lab_protocol.QuizMark,
+    lab_protocol.QuizBegin,
 )
 ALERT_RULES = (alert_rules_protocol.AlertRules,)
 #: the files, each loaded by those parts of the page that need it

@@ -69,6 +69,9 @@ ANSWERS = (
     lab_protocol.LabHints,
     lab_protocol.LabSolution,
     lab_protocol.LabCards,
+    lab_protocol.QuizSheet,
+    lab_protocol.QuizMark,
+    lab_protocol.QuizBegin,
 )
 
 Schema = dict[str, Any]

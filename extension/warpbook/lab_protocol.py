@@ -126,3 +126,38 @@ class LabCards(Struct, frozen=True):
     cards: tuple[LabMark, ...]
     #: of the newest, all that is shown of it; None where nothing was handed in
     newest: Card | None
+
+
+class AskedQuestion(Struct, frozen=True):
+    """A question of a quiz, as a person sees it."""
+
+    #: the id of the lab that teaches it
+    lab: str
+    ask: str
+    #: with a gap for the choice; empty if there is none
+    code: str
+    #: their letters are "a", "b", and so on
+    choices: tuple[str, ...]
+
+
+class QuizSheet(Struct, frozen=True):
+    """Answer of `GET .../api/v1/quizzes/NAME`: what can be asked here."""
+
+    title: str
+    questions: tuple[AskedQuestion, ...]
+    #: which questions are left out, and why; empty if none is
+    notice: str
+
+
+class QuizMark(Struct, frozen=True):
+    """Answer of `GET .../api/v1/quizzes/NAME/mark`: how one question was answered."""
+
+    is_right: bool
+    words: str
+
+
+class QuizBegin(Struct, frozen=True):
+    """Answer of `GET .../api/v1/quizzes/placement/begin`: the lab to begin with."""
+
+    lab: str
+    words: str

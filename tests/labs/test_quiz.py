@@ -12,7 +12,6 @@ from warpbook_labs.course.overview import overview
 from warpbook_labs.course.quiz import (
     BadAnswers,
     Choice,
-    Marked,
     left_out_words,
     mark_words,
     placement,
@@ -67,10 +66,12 @@ def test_marks_say_what_was_wrong_and_what_is_right() -> None:
     right = [mark.right for mark in mark_answers(questions, "???")]
     marks = list(mark_answers(questions, ["c", right[1], right[2]]))
     assert [mark.is_right for mark in marks] == [False, True, True]
-    words = mark_words(1, marks[0])
-    assert words.startswith("1. c: right is b. It is 4; right is 2;")
+    words = mark_words(marks[0])
+    assert words.startswith(
+        "Wrong: you chose c, the right choice is b. It is 4; right is 2;"
+    )
     assert words.endswith(f"{questions[0].because} Lab: occupancy.")
-    assert "right" in mark_words(2, marks[1])
+    assert mark_words(marks[1]).startswith(f"Right: {right[1]}. ")
 
 
 def test_a_question_without_a_right_choice_is_refused() -> None:
@@ -83,23 +84,13 @@ def test_a_question_without_a_right_choice_is_refused() -> None:
         list(mark_answers([broken], ["a"]))
 
 
-def marks_of(**answers: bool) -> list[Marked]:
-    return [
-        Marked(lab.replace("_", "-"), "", "a" if is_right else "b", "a", "", "")
-        for lab, is_right in answers.items()
-    ]
-
-
 def test_one_begins_where_the_first_answer_is_wrong_in_reading_order() -> None:
-    marks = marks_of(area_codes=True, thread_and_block=False, roofline=False)
-    assert placement(marks, LABS).begin == "thread-and-block"
-    # two questions of one lab: both count
-    marks = [*marks_of(area_codes=True, roofline=True), *marks_of(area_codes=False)]
-    assert placement(marks, LABS).begin == "area-codes"
-    right = marks_of(area_codes=True, vector_add=True, roofline=True)
-    assert placement(right, LABS).begin == "thread-and-block"
-    all_right = marks_of(**{lab.id: True for lab in LABS})
-    assert placement(all_right, LABS).begin == LABS[-1].id
+    asked = {"area-codes", "thread-and-block", "roofline"}
+    wrong = {"thread-and-block", "roofline"}
+    assert placement(asked, wrong, LABS).begin == "thread-and-block"
+    right = {"area-codes", "vector-add", "roofline"}
+    assert placement(right, (), LABS).begin == "thread-and-block"
+    assert placement({lab.id for lab in LABS}, (), LABS).begin == LABS[-1].id
 
 
 def test_every_track_but_that_of_traces_has_a_question() -> None:
@@ -114,7 +105,7 @@ def test_what_can_not_be_checked_here_is_not_asked(tmp_path: Path) -> None:
     questions, why = questions_here(QUIZ.questions, without)
     assert set(why) == {"thread-and-block", "flash-attention"}
     assert len(questions) == len(QUIZ.questions) - 2
-    words = "Not asked here: thread-and-block, flash-attention. "
+    words = "Questions on thread-and-block, flash-attention are left out. "
     assert words in left_out_words(why)
     # learners of a course may have no judge of answers
     source = tmp_path / "catalogue" / "memory"

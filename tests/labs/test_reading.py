@@ -73,7 +73,7 @@ def test_a_text_is_opened_with_its_pictures_and_never_over_the_persons_own(
         notebook = open_text(text.id, tmp_path / text.id)
         written = nbformat.read(notebook, as_version=4)
         nbformat.validate(written)
-        assert f"%labquiz --text {text.id}" in written.cells[-1].source
+        assert f"warpbook labs quiz --text {text.id}" in written.cells[-1].source
         picture = re.search(r"\]\((\S+\.svg)\)", written.cells[0].source)
         assert picture is not None and (notebook.parent / picture[1]).is_file()
         notebook.write_text("mine")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from warpbook.kernel.labs.lab_magic import lab, labquiz
+from warpbook.kernel.labs.lab_magic import lab
 from warpbook.kernel.link.machine_feed import MachineFeed
 from warpbook.kernel.link.server_link import ServerLink
 from warpbook.kernel.profile.gpuadvise import GpuAdvise
@@ -27,7 +27,6 @@ _MAGICS = (
     ("line", "gpulease"),
     ("line", "gpuwatch"),
     ("cell", "lab"),
-    ("line", "labquiz"),
 )
 #: what each shell has loaded: how to take each hook away again
 _loaded: dict[int, tuple[Callable[[], None], ...]] = {}
@@ -54,7 +53,6 @@ def load(shell: Any) -> None:
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")
     shell.register_magic_function(gpulease, "line", "gpulease")
     shell.register_magic_function(lab, "cell", "lab")
-    shell.register_magic_function(labquiz, "line", "labquiz")
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)
     out_of_memory.install()

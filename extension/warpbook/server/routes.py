@@ -26,6 +26,11 @@ from warpbook.server.labs.labs_routes import (
     LabsHandler,
     LabSolutionHandler,
 )
+from warpbook.server.labs.quiz_routes import (
+    QuizBeginHandler,
+    QuizHandler,
+    QuizMarkHandler,
+)
 from warpbook.server.memory.holder_watch import HoldersHandler, HolderWatch
 from warpbook.server.past.export import ExportHandler
 from warpbook.server.past.history import Past
@@ -114,6 +119,9 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/labs/{LAB}/hints", LabHintsHandler, shared),
         (f"{API}/labs/{LAB}/cards", LabCardsHandler, shared),
         (f"{API}/labs/{LAB}/solution", LabSolutionHandler, shared),
+        (f"{API}/quizzes/placement/begin", QuizBeginHandler, shared),
+        (f"{API}/quizzes/{LAB}", QuizHandler, shared),
+        (f"{API}/quizzes/{LAB}/mark", QuizMarkHandler, shared),
         (f"{_REPORT}/figure", ReportFigureHandler, past),
         (f"{_REPORT}/difference", DifferenceHandler, past),
         (f"{_REPORT}/checklist", ChecklistHandler, shared),

@@ -13,6 +13,7 @@ import type {
 import { courseSection } from './course';
 import { fits, LabFilters } from './filters';
 import { labRow, problem } from './row';
+import { PLACEMENT, Quiz } from './quiz';
 import type { LabsServer } from './server';
 import { textSections } from './texts';
 import { trans } from '../core/translation';
@@ -30,6 +31,11 @@ export class LabBrowser extends Widget {
     private readonly openNotebook: (path: string) => Promise<unknown>
   ) {
     super();
+    this.quiz = new Quiz(
+      server,
+      (id, button) => void this.open({ id }, button),
+      () => this.showLists()
+    );
     this.addClass('wb-root');
     this.addClass('wb-labs');
     this.node.setAttribute('role', 'region');
@@ -42,18 +48,27 @@ export class LabBrowser extends Widget {
         this.here,
         h(
           'button',
+          { class: 'wb-button', click: () => this.ask(PLACEMENT) },
+          trans.__('Quiz: where to begin')
+        ),
+        h(
+          'button',
           { class: 'wb-button', click: () => void this.refresh() },
           trans.__('Refresh')
         )
       ),
       this.said,
-      this.notice,
-      this.next,
-      this.courses,
-      this.filters.node,
-      this.tracks,
-      this.texts
+      this.quiz.node,
+      this.lists
     );
+    this.showLists();
+  }
+
+  /** Show a quiz in place of the labs. */
+  ask(quiz: string): void {
+    this.lists.hidden = true;
+    this.quiz.node.hidden = false;
+    void this.quiz.ask(quiz);
   }
 
   /** Ask the server again; what is unfolded closes. */
@@ -169,7 +184,11 @@ export class LabBrowser extends Widget {
     if (state !== this.textsState) {
       this.textsState = state;
       this.texts.replaceChildren(
-        ...textSections(texts, (text, button) => void this.open(text, button))
+        ...textSections(
+          texts,
+          (text, button) => void this.open(text, button),
+          ({ id }) => this.ask(id)
+        )
       );
     }
   }
@@ -218,8 +237,14 @@ export class LabBrowser extends Widget {
     return row;
   }
 
+  private showLists(): void {
+    this.quiz.node.hidden = true;
+    this.lists.hidden = false;
+    this.node.querySelector('button')?.focus();
+  }
+
   private async open(
-    { id }: LabEntry | TextEntry,
+    { id }: Pick<LabEntry | TextEntry, 'id'>,
     button: HTMLButtonElement
   ): Promise<void> {
     if (button.getAttribute('aria-disabled') === 'true') {
@@ -248,6 +273,17 @@ export class LabBrowser extends Widget {
   private readonly courses = h('div', { class: 'wb-labs-tracks' });
   private readonly tracks = h('div', { class: 'wb-labs-tracks' });
   private readonly texts = h('div', { class: 'wb-labs-tracks' });
+  private readonly lists = h(
+    'div',
+    { class: 'wb-labs-lists' },
+    this.notice,
+    this.next,
+    this.courses,
+    this.filters.node,
+    this.tracks,
+    this.texts
+  );
+  private readonly quiz: Quiz;
   private state = '';
   private textsState = '';
 }

@@ -10,7 +10,10 @@ import type {
   LabHints,
   LabList,
   LabOpened,
-  LabSolution
+  LabSolution,
+  QuizBegin,
+  QuizMark,
+  QuizSheet
 } from '../shapes/protocol';
 import {
   isCourseList,
@@ -18,13 +21,20 @@ import {
   isLabHints,
   isLabList,
   isLabOpened,
-  isLabSolution
+  isLabSolution,
+  isQuizBegin,
+  isQuizMark,
+  isQuizSheet
 } from '../shapes/labs';
 
 const isMessage = record<{ message: string }>({ message: text });
 
 export class LabsServer {
   constructor(private readonly settings: ServerConnection.ISettings) {}
+
+  get baseUrl(): string {
+    return this.settings.baseUrl;
+  }
 
   /** Which labs there are, whether each can be done here, and how far one is. */
   list(): Promise<LabList> {
@@ -59,6 +69,23 @@ export class LabsServer {
   /** How the last submissions went. */
   cards(lab: string): Promise<LabCards> {
     return this.ask('GET', `labs/${lab}/cards`, isLabCards);
+  }
+
+  /** The questions of the placement quiz, or of a text. */
+  quiz(name: string): Promise<QuizSheet> {
+    return this.ask('GET', `quizzes/${name}`, isQuizSheet);
+  }
+
+  /** Mark one answer, which takes a lab's engine some seconds. */
+  mark(name: string, question: number, answer: string): Promise<QuizMark> {
+    const query = URLExt.objectToQueryString({ question, answer });
+    return this.ask('GET', `quizzes/${name}/mark${query}`, isQuizMark);
+  }
+
+  /** With which lab to begin, given the questions that were not answered right. */
+  begin(wrong: readonly number[]): Promise<QuizBegin> {
+    const query = URLExt.objectToQueryString({ wrong: wrong.join(',') });
+    return this.ask('GET', `quizzes/placement/begin${query}`, isQuizBegin);
   }
 
   private async ask<T>(

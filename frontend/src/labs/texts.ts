@@ -10,10 +10,12 @@ import { trans } from '../core/translation';
  *
  * @param texts - from the server
  * @param open - opens the notebook of a text
+ * @param ask - shows its questions
  */
 export function textSections(
   texts: readonly TextEntry[],
-  open: (text: TextEntry, button: HTMLButtonElement) => void
+  open: (text: TextEntry, button: HTMLButtonElement) => void,
+  ask: (text: TextEntry) => void
 ): HTMLElement[] {
   if (texts.length === 0) {
     return [];
@@ -27,7 +29,13 @@ export function textSections(
       h(
         'ul',
         { class: 'wb-list wb-labs-list' },
-        ...texts.map(text => textRow(text, button => open(text, button)))
+        ...texts.map(text =>
+          textRow(
+            text,
+            button => open(text, button),
+            () => ask(text)
+          )
+        )
       )
     )
   ];
@@ -36,7 +44,8 @@ export function textSections(
 /** Make the row of a text: what it is about, and a button that opens it. */
 export function textRow(
   text: TextEntry,
-  open: (button: HTMLButtonElement) => void
+  open: (button: HTMLButtonElement) => void,
+  ask: () => void
 ): HTMLElement {
   const title = clip(text.title, 120);
   const facts = [
@@ -53,6 +62,15 @@ export function textRow(
       'div',
       { class: 'wb-lab-head' },
       h('h4', {}, title),
+      h(
+        'button',
+        {
+          class: 'wb-button',
+          'aria-label': trans.__('Questions on the text %1', title),
+          click: ask
+        },
+        trans.__('Questions')
+      ),
       h(
         'button',
         {

@@ -4,6 +4,13 @@ import type { Shape } from './checks';
 import * as check from './checks';
 import type * as types from './protocol';
 
+export const isAskedQuestion: Shape<types.AskedQuestion> = check.record<types.AskedQuestion>({
+  lab: check.text,
+  ask: check.text,
+  code: check.text,
+  choices: check.list(check.text, 8),
+});
+
 export const isBytesCell: Shape<types.BytesCell> = check.record<types.BytesCell>({
   type: check.oneOf('bytes'),
   size_bytes: check.whole,
@@ -265,4 +272,20 @@ export const isLabSolution: Shape<types.LabSolution> = check.record<types.LabSol
   reference: check.text,
   discussion: check.text,
   mistakes: check.list(isLabMistake, 100),
+});
+
+export const isQuizBegin: Shape<types.QuizBegin> = check.record<types.QuizBegin>({
+  lab: check.text,
+  words: check.text,
+});
+
+export const isQuizMark: Shape<types.QuizMark> = check.record<types.QuizMark>({
+  is_right: check.flag,
+  words: check.text,
+});
+
+export const isQuizSheet: Shape<types.QuizSheet> = check.record<types.QuizSheet>({
+  title: check.text,
+  questions: check.list(isAskedQuestion, 50),
+  notice: check.text,
 });

@@ -153,6 +153,14 @@ export interface AnnotationRow {
   readonly work: number | null;
 }
 
+/** A question of a quiz, as a person sees it. */
+export interface AskedQuestion {
+  readonly lab: string;
+  readonly ask: string;
+  readonly code: string;
+  readonly choices: string[];
+}
+
 /** The window without the profiler's part; the verdict is judged on it. */
 export interface BareRun {
   readonly basis: 'estimated' | 'measured';
@@ -1281,6 +1289,29 @@ export interface PostMortem {
   readonly asked_bytes: number | null;
   readonly holders: DeviceHolders | null;
   readonly sentence: string;
+}
+
+/**
+ * Answer of `GET .../api/v1/quizzes/placement/begin`: the lab to begin with.
+ */
+export interface QuizBegin {
+  readonly lab: string;
+  readonly words: string;
+}
+
+/**
+ * Answer of `GET .../api/v1/quizzes/NAME/mark`: how one question was answered.
+ */
+export interface QuizMark {
+  readonly is_right: boolean;
+  readonly words: string;
+}
+
+/** Answer of `GET .../api/v1/quizzes/NAME`: what can be asked here. */
+export interface QuizSheet {
+  readonly title: string;
+  readonly questions: AskedQuestion[];
+  readonly notice: string;
 }
 
 /** Bytes or operations per second. */

@@ -7,7 +7,7 @@ asks the engine of the question's lab.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import Annotated, Any, Literal
@@ -34,17 +34,6 @@ def question_lines(number: int, question: QuizQuestion) -> Iterator[str]:
         yield f"  {letter}  {choice.text}"
 
 
-def question_markdown(number: int, question: QuizQuestion) -> str:
-    parts = [f"**{number}.** {question.ask}"]
-    if question.code:
-        parts.append(f"```\n{question.code}\n```")
-    rows = []
-    for letter, choice in question.lettered.items():
-        words = f"`{choice.text}`" if question.code else choice.text
-        rows.append(f"- **{letter}** {words}")
-    return "\n\n".join([*parts, "\n".join(rows)])
-
-
 def left_out_words(why: Mapping[str, str]) -> str:
     """Say which labs' questions can't be asked here; empty if all can.
 
@@ -55,33 +44,26 @@ def left_out_words(why: Mapping[str, str]) -> str:
     for lab, reason in why.items():
         by_reason.setdefault(reason, []).append(lab)
     return " ".join(
-        f"Not asked here: {', '.join(labs)}. {reason}"
+        f"Questions on {', '.join(labs)} are left out. {reason}"
         for reason, labs in by_reason.items()
     )
 
 
-def mark_words(number: int, mark: Marked) -> str:
+def mark_words(mark: Marked) -> str:
     """Say how one question was answered, and why the right choice is right."""
     if mark.is_right:
-        return f"{number}. {mark.chosen}: right. {mark.because}"
-    return " ".join(
-        filter(
-            None,
-            [
-                f"{number}. {mark.chosen}: right is {mark.right}.",
-                mark.finding,
-                mark.because,
-                f"Lab: {mark.lab}.",
-            ],
-        )
-    )
+        return f"Right: {mark.right}. {mark.because}"
+    if mark.chosen == UNKNOWN:
+        verdict = f"Not answered: the right choice is {mark.right}."
+    else:
+        verdict = f"Wrong: you chose {mark.chosen}, the right choice is {mark.right}."
+    parts = (verdict, mark.finding, mark.because, f"Lab: {mark.lab}.")
+    return " ".join(filter(None, parts))
 
 
 def begin_words(result: Placement, labs: Sequence[LabEntry]) -> str:
     titles = {lab.id: f"{lab.number} {lab.title}" for lab in labs}
-    return (
-        f"{marks_words(result.marks)} Begin with {titles[result.begin]}, {result.why}."
-    )
+    return f"Begin with {titles[result.begin]}, {result.why}."
 
 
 def marks_words(marks: Sequence[Marked]) -> str:
@@ -92,6 +74,8 @@ def marks_words(marks: Sequence[Marked]) -> str:
 #: stands in a question's source for what the person chooses
 _CHOICE, _SHOWN, _GAP = "{choice}", "{shown}", "____"
 LETTERS = "abcdefgh"
+#: the quiz that says with which lab to begin
+PLACEMENT = "placement"
 #: an answer of who does not know
 UNKNOWN = "?"
 
@@ -196,7 +180,6 @@ class Placement(Struct, frozen=True):
     #: the id of a lab
     begin: str
     why: str
-    marks: tuple[Marked, ...]
 
 
 def read_quiz(name: str, folder: Path = QUIZZES) -> Quiz:
@@ -275,24 +258,25 @@ def read_answers(
     return answers
 
 
-def placement(marks: Sequence[Marked], labs: Sequence[LabEntry]) -> Placement:
+def placement(
+    asked: Collection[str], wrong: Collection[str], labs: Sequence[LabEntry]
+) -> Placement:
     """Say with which lab to begin.
 
     It is the first lab with a question that was not answered right; after all right
     answers the first lab that no question was about.
 
     Args:
-        marks: one at least.
+        asked: the ids of labs that a question was about.
+        wrong: those of them with a question that was not answered right.
         labs: in the order in which the person does them.
     """
-    wrong = {mark.lab for mark in marks if not mark.is_right}
-    covered = {mark.lab for mark in marks}
     for lab in labs:
         if lab.id in wrong:
             words = "the first lab whose questions were not all answered right"
-            return Placement(lab.id, words, tuple(marks))
+            return Placement(lab.id, words)
     for lab in labs:
-        if lab.id not in covered:
+        if lab.id not in asked:
             words = "the first lab that no question was about: all answers are right"
-            return Placement(lab.id, words, tuple(marks))
-    return Placement(labs[-1].id, "the last lab: all answers are right", tuple(marks))
+            return Placement(lab.id, words)
+    return Placement(labs[-1].id, "the last lab: all answers are right")

@@ -113,10 +113,10 @@ def open_text(name: str, place: Path) -> Path:
     cells = [
         *_cells(words),
         words_cell(
-            "## Questions\n\nRun the cell for the questions, then put a letter for "
-            "each behind the command. Nothing is kept."
+            "## Questions\n\n*GPU Labs* in the launcher has this text, and beside it "
+            "its questions. In a terminal they are "
+            f"`warpbook labs quiz --text {text.id}`."
         ),
-        code_cell(f"%load_ext warpbook\n%labquiz --text {text.id}"),
     ]
     place.mkdir(parents=True, exist_ok=True)
     notebook = place / f"{text.id}.ipynb"

@@ -218,6 +218,27 @@ def test_without_sqlalchemy_the_list_says_what_to_install(tmp_path: Path) -> Non
     assert loaded == "[]", done.stderr
 
 
+async def test_a_quiz_is_asked_marked_and_names_a_lab(jp_fetch) -> None:
+    async def answer(*path: str, **params: str) -> dict:
+        path = (*API[:-1], "quizzes", *path)
+        return json.loads((await jp_fetch(*path, params=params)).body)
+
+    sheet = await answer("placement")
+    assert len(sheet["questions"]) == 21 and sheet["notice"] == ""
+    assert set(sheet["questions"][0]) == {"lab", "ask", "code", "choices"}
+    right = await answer("placement", "mark", question="1", answer="c")
+    assert right["is_right"] and right["words"].startswith("Right: c. x counts")
+    unknown = await answer("dgx-and-infiniband", "mark", question="6", answer="?")
+    assert unknown["words"].startswith("Not answered: the right choice is a.")
+    begin = await answer("placement", "begin", wrong="3,2")
+    assert begin["lab"] == "vector-add" and "Begin with 2 Vector" in begin["words"]
+    for bad in ({"question": "0", "answer": "a"}, {"question": "1", "answer": "--x"}):
+        await refused(400, answer("placement", "mark", **bad))
+    reason = await refused(409, answer("placement", "mark", question="22", answer="a"))
+    assert "no question 22" in reason
+    assert "no text `nowhere`" in await refused(404, answer("nowhere"))
+
+
 async def test_courses_are_the_hubs_and_none_without_one(
     jp_fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     quiz.add_argument(
         "--text", default="", metavar="ID", help="the questions of this text instead"
     )
+    quiz.add_argument(
+        "--only", type=int, metavar="N", help="ask and mark this question alone"
+    )
     for name, help_text in (
         ("open", "put a lab's text and its starter, or a text, into your folder"),
         ("check", "check your source against the cases that the lab shows"),

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from warpbook.cli.output import CommandError, print_json
 from warpbook_labs.course.overview import look_here, overview, so_far
 from warpbook_labs.course.quiz import (
     LETTERS,
+    PLACEMENT,
     UNKNOWN,
     BadAnswers,
     Marked,
-    Placement,
     QuizQuestion,
     begin_words,
     left_out_words,
@@ -29,7 +29,6 @@ from warpbook_labs.course.quiz import (
 from warpbook_labs.course.quiz_grading import mark_answers
 from warpbook_labs.course.reading import find_text
 from warpbook_labs.errors import BadQuiz
-from warpbook_labs.lab.entries import LabEntry
 from warpbook_monitors.plain_text import joined
 
 _WIDTH = 88
@@ -43,10 +42,14 @@ def quiz(options: argparse.Namespace) -> int:
         CommandError: the answers are none.
     """
     labs = overview(look_here(), so_far({}))[0]
-    of = find_text(options.text) if options.text else read_quiz("placement")
+    of = find_text(options.text) if options.text else read_quiz(PLACEMENT)
     questions, why = questions_here(of.questions, labs)
     if not questions:
         raise BadQuiz(f"No question can be asked here. {left_out_words(why)}")
+    if options.only is not None:
+        if not 1 <= options.only <= len(questions):
+            raise BadQuiz(f"There is no question {options.only}.")
+        questions = questions[options.only - 1 : options.only]
     if options.answers:
         try:
             answers = read_answers(options.answers, questions)
@@ -61,19 +64,22 @@ def quiz(options: argparse.Namespace) -> int:
     else:
         answers = tuple(_answers(questions))
     marks = tuple(mark_answers(questions, answers))
-    if options.text:
-        _print(options.json, {"marks": marks}, [*_marks(marks), marks_words(marks)])
-    else:
-        result = placement(marks, labs)
-        _print(options.json, result, _result(result, labs))
-    return 0
-
-
-def _print(is_json: bool, value: object, lines: Iterable[str]) -> None:
-    if is_json:
-        print_json(value)
+    answer: dict[str, object] = {"marks": marks}
+    lines = [*_marks(marks), marks_words(marks)]
+    if not options.text and options.only is None:
+        result = placement(
+            {mark.lab for mark in marks},
+            {mark.lab for mark in marks if not mark.is_right},
+            labs,
+        )
+        answer |= {"begin": result.begin, "why": result.why}
+        lines += textwrap.wrap(begin_words(result, labs), _WIDTH)
+        lines.append(f"Then: warpbook labs open {result.begin}")
+    if options.json:
+        print_json(answer)
     else:
         print(joined(lines))
+    return 0
 
 
 def _sheet(
@@ -106,15 +112,9 @@ def _answers(questions: Sequence[QuizQuestion]) -> Iterator[str]:
         yield answer
 
 
-def _result(result: Placement, labs: Sequence[LabEntry]) -> Iterator[str]:
-    yield from _marks(result.marks)
-    yield from textwrap.wrap(begin_words(result, labs), _WIDTH)
-    yield f"Then: warpbook labs open {result.begin}"
-
-
 def _marks(marks: Sequence[Marked]) -> Iterator[str]:
     for number, mark in enumerate(marks, 1):
-        yield from textwrap.wrap(mark_words(number, mark), _WIDTH)
+        yield from textwrap.wrap(f"{number}. {mark_words(mark)}", _WIDTH)
     yield ""
 
 

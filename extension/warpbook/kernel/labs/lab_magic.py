@@ -1,4 +1,4 @@
-"""`%%lab` keeps a lab's source in a file and checks it; `%labquiz` asks questions."""
+"""`%%lab` saves a lab's source in a file and checks it."""
 
 # IPython's decorators have no types
 # mypy: disallow-untyped-decorators=False
@@ -40,21 +40,6 @@ def lab(line: str, cell: str) -> None:
         return
     display(Notice(words))
     display(parts.check_kept(loaded, file))
-
-
-@magic_arguments()
-@argument("answers", nargs="*", metavar="LETTER", help="of each question, in order")
-@argument("--text", default="", metavar="ID", help="the questions of this text instead")
-def labquiz(line: str) -> None:
-    """Ask where to begin with the labs; with answers: say where, and why."""
-    options = parse_argstring(labquiz, line)
-    parts = labs.parts()
-    if isinstance(parts, Notice):
-        display(parts)
-        return
-    from warpbook.kernel.labs.lab_quiz import quiz
-
-    display(quiz(options.answers, options.text))
 
 
 def _keep(parts: Any, name: str, cell: str) -> tuple[Any, str]:

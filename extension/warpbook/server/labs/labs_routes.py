@@ -41,7 +41,7 @@ class LabsHandler(Handler):
         await self._broadcaster.ready()
         sampler = self._broadcaster.sampler
         gpus = sum(it.index is not None for it in sampler.devices)
-        listing = await _done(_labs, gpus if sampler.replay is None else 0)
+        listing = await done(_labs, gpus if sampler.replay is None else 0)
         self.finish_json(encode(listing))
 
 
@@ -64,7 +64,7 @@ class LabOpenHandler(Handler):
             )
         # one child at a time: opening is rare, and a person waits for it
         async with self.settings.setdefault("warpbook_opening_lab", asyncio.Lock()):
-            with _refusals():
+            with refusals():
                 opened = await (await asyncio.to_thread(_opener))(lab, Path(root))
         self.finish_json(encode(opened))
 
@@ -79,13 +79,13 @@ class LabHintsHandler(Handler):
     @authorized
     async def get(self, lab: str) -> None:
         """Give the hints that are open."""
-        self.finish_json(encode(await _done(_hints, lab, False)))
+        self.finish_json(encode(await done(_hints, lab, False)))
 
     @web.authenticated
     @authorized
     async def post(self, lab: str) -> None:
         """Open one more, and give all that are open."""
-        self.finish_json(encode(await _done(_hints, lab, True)))
+        self.finish_json(encode(await done(_hints, lab, True)))
 
 
 class LabCardsHandler(Handler):
@@ -98,7 +98,7 @@ class LabCardsHandler(Handler):
     @authorized
     async def get(self, lab: str) -> None:
         """Tell how the last submissions went."""
-        self.finish_json(encode(await _done(_cards, lab)))
+        self.finish_json(encode(await done(_cards, lab)))
 
 
 class LabSolutionHandler(Handler):
@@ -113,24 +113,24 @@ class LabSolutionHandler(Handler):
         """Give the reference and its discussion, as the rules permit."""
         # it may wait for the hub, which holds up no other question about labs
         async with self.settings.setdefault("warpbook_solution", asyncio.Lock()):
-            with _refusals():
+            with refusals():
                 answer = await asyncio.to_thread(_solution, lab)
         self.finish_json(encode(answer))
 
 
-async def _done(work: Callable[..., _T], *arguments: object) -> _T:
+async def done(work: Callable[..., _T], *arguments: object) -> _T:
     """Do it on a thread, one at a time."""
 
     def alone() -> _T:
         with _one_at_a_time:
             return work(*arguments)
 
-    with _refusals():
+    with refusals():
         return await asyncio.to_thread(alone)
 
 
 @contextlib.contextmanager
-def _refusals() -> Iterator[None]:
+def refusals() -> Iterator[None]:
     """Answer what can't be done with its reason."""
     try:
         yield

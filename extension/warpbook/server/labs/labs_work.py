@@ -1,4 +1,4 @@
-"""Labs, for the server: the list, hints and cards; opening is done by a child.
+"""Labs, for the server: the list, hints and cards; a child opens, and marks answers.
 
 It needs SQLAlchemy and NumPy for what a person did, so it is called on threads. The
 Python of a lab never runs in this process.
@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from warpbook.lab_protocol import (
+    AskedQuestion,
     LabCards,
     LabHints,
     LabList,
@@ -22,6 +24,9 @@ from warpbook.lab_protocol import (
     LabMistake,
     LabOpened,
     LabSolution,
+    QuizBegin,
+    QuizMark,
+    QuizSheet,
 )
 from warpbook.lab_solutions import solution_of
 from warpbook_labs.course.overview import (
@@ -34,10 +39,21 @@ from warpbook_labs.course.overview import (
     speed_words,
 )
 from warpbook_labs.course.progress import Progress, read_progress, submissions_file
-from warpbook_labs.course.reading import Reading, read_texts, text_folder
+from warpbook_labs.course.quiz import (
+    PLACEMENT,
+    Marked,
+    begin_words,
+    left_out_words,
+    mark_words,
+    placement,
+    questions_here,
+    read_quiz,
+)
+from warpbook_labs.course.reading import Reading, find_text, read_texts, text_folder
 from warpbook_labs.errors import BadText, LabError, NotInstalled
 from warpbook_labs.lab.catalogues import folder_of, read_lab
-from warpbook_labs.lab.entries import SoFar
+from warpbook_labs.lab.entries import LabEntry, SoFar
+from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.texts import plain_math
 from warpbook_monitors.plain_text import bounded
 
@@ -47,8 +63,9 @@ if TYPE_CHECKING:
 #: what opened labs are put into, below the folder that the server shows
 FOLDER = "labs"
 _MOST_CARDS = 50
-_OPENING_S = 60.0
+_LONGEST_S = 60.0
 _MOST_WORDS = 500
+_MOST_MARK_WORDS = 2000
 
 
 def labs(gpus: int) -> LabList:
@@ -146,46 +163,105 @@ async def open_lab(lab: str, root: Path) -> LabOpened:
     """
     text = text_folder(lab)
     folder = _folder(lab) if text is None else text
+    name = str(folder) if text is None else lab
     # not in the root, whose files a child would take for modules
+    reply = await _child_reply(
+        folder.parent, _OpenReply, "open", name, "--folder", str(root / FOLDER)
+    )
+    return LabOpened(lab, Path(reply.notebook).relative_to(root).as_posix())
+
+
+def quiz_sheet(name: str) -> QuizSheet:
+    """Give the questions of the placement quiz or of a text that can be asked here."""
+    quiz = read_quiz(name) if name == PLACEMENT else find_text(name)
+    questions, left_out = questions_here(quiz.questions, _listed_labs())
+    asked = tuple(
+        AskedQuestion(
+            question.lab,
+            question.ask,
+            question.code,
+            tuple(choice.text for choice in question.choices),
+        )
+        for question in questions
+    )
+    return QuizSheet(quiz.title, asked, left_out_words(left_out))
+
+
+async def quiz_mark(name: str, question: int, answer: str) -> QuizMark:
+    """Have a child ask the engine of a question's lab about an answer."""
+    text = () if name == PLACEMENT else ("--text", name)
+    reply = await _child_reply(
+        CATALOGUE, _MarkReply, "quiz", "--only", str(question), *text, "--", answer
+    )
+    (mark,) = reply.marks
+    return QuizMark(mark.is_right, bounded(mark_words(mark), _MOST_MARK_WORDS))
+
+
+def quiz_begin(wrong: Collection[int]) -> QuizBegin:
+    """Name the lab to begin with.
+
+    Args:
+        wrong: the numbers of the placement quiz's questions with no right answer.
+    """
+    labs_here = _listed_labs()
+    questions, _ = questions_here(read_quiz(PLACEMENT).questions, labs_here)
+    wrong_labs = {
+        question.lab for number, question in enumerate(questions, 1) if number in wrong
+    }
+    result = placement({question.lab for question in questions}, wrong_labs, labs_here)
+    return QuizBegin(result.begin, begin_words(result, labs_here))
+
+
+def _listed_labs() -> tuple[LabEntry, ...]:
+    return overview(look_here(), {})[0]
+
+
+async def _child_reply(cwd: Path, kind: type[_R], action: str, *arguments: str) -> _R:
+    """Give what `warpbook labs ACTION --json` prints.
+
+    Raises:
+        LabError: it failed, or took too long.
+    """
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *(
-            "-m",
-            "warpbook.cli.main",
-            "labs",
-            "open",
-            str(folder) if text is None else lab,
-        ),
-        *("--folder", str(root / FOLDER), "--json"),
-        cwd=folder.parent,
+        *(sys.executable, "-m", "warpbook.cli.main", "labs", action, "--json"),
+        *arguments,
+        cwd=cwd,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        said, wrong = await asyncio.wait_for(child.communicate(), _OPENING_S)
+        said, wrong = await asyncio.wait_for(child.communicate(), _LONGEST_S)
     except asyncio.TimeoutError:
-        raise LabError(f"Opening took more than {_OPENING_S:.0f} s.") from None
+        raise LabError(f"It took more than {_LONGEST_S:.0f} s.") from None
     finally:
         with contextlib.suppress(ProcessLookupError):
             child.kill()
     try:
-        answer = msgspec.json.decode(
-            said.rpartition(b"\n{")[2] or said, type=_OpenReply
-        )
+        reply = msgspec.json.decode(said.rpartition(b"\n{")[2] or said, type=kind)
     except msgspec.MsgspecError:
         words = wrong.decode(errors="replace").strip().rpartition("\n")[2]
-        raise LabError(f"It could not be opened: {words}") from None
-    if answer.error:
-        raise LabError(answer.error)
-    return LabOpened(lab, Path(answer.notebook).relative_to(root).as_posix())
+        raise LabError(f"The command failed: {words}") from None
+    if reply.error:
+        raise LabError(reply.error)
+    return reply
 
 
-class _OpenReply(msgspec.Struct):
-    """What `warpbook labs open --json` prints."""
+class _Reply(msgspec.Struct):
+    """What every command prints that fails."""
 
-    notebook: str = ""
     error: str = ""
+
+
+class _OpenReply(_Reply):
+    notebook: str = ""
+
+
+class _MarkReply(_Reply):
+    marks: tuple[Marked, ...] = ()
+
+
+_R = TypeVar("_R", bound=_Reply)
 
 
 def _folder(lab: str) -> Path:
