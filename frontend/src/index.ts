@@ -9,6 +9,7 @@ import { machinesPlugin } from './plugins/machines';
 import { openTracePlugin } from './plugins/open_trace';
 import { outputPlugin } from './plugins/output';
 import { panelPlugin } from './plugins/panel';
+import { profileCellPlugin } from './plugins/profile_cell';
 import { reportsPlugin } from './plugins/reports';
 import { statusBarPlugin } from './plugins/statusbar';
 import { streamPlugin } from './plugins/stream';
@@ -24,6 +25,7 @@ export default [
   outputPlugin,
   reportsPlugin,
   openTracePlugin,
+  profileCellPlugin,
   labsPlugin,
   launcherPlugin
 ];

@@ -48,7 +48,8 @@ export class Dashboard extends Widget {
     arrangement = new Arrangement(),
     rules: RulesServer | null = null,
     openTab: ((report: CellReport) => void) | null = null,
-    machines: Machines | null = null
+    machines: Machines | null = null,
+    private readonly doors: HTMLElement = h('div')
   ) {
     super({
       node: h('div', {
@@ -134,6 +135,7 @@ export class Dashboard extends Widget {
       onThemeChange(() => this.restyle()),
       bands?.onChange(() => this.ran()) ?? (() => undefined)
     ];
+    this.doors.hidden = true;
     this.place();
     this.moved();
   }
@@ -277,7 +279,9 @@ export class Dashboard extends Widget {
 
   /** The server told something about devices or cells. */
   private updateStatements(): void {
-    this.controls.setKeeping(this.stream.statements.keeping);
+    const { keeping, reports } = this.stream.statements;
+    this.controls.setKeeping(keeping);
+    this.doors.hidden = reports.size > 0;
     this.reports.update();
     this.cells.update();
     this.notices.update();
@@ -299,6 +303,7 @@ export class Dashboard extends Widget {
     this.details.clear();
     this.body.replaceChildren(
       this.notices.node,
+      this.doors,
       ...this.sections.gpuNodes,
       ...(this.elsewhere === null ? [] : [this.elsewhere.node]),
       this.cells.node,

@@ -19,7 +19,9 @@ import type { Bands } from '../notebook/bands';
 import type { Keeper } from '../dashboard/tiles/arrangement';
 import { Arrangement } from '../dashboard/tiles/arrangement';
 import { Dashboard } from '../dashboard/dashboard';
+import { doors } from '../dashboard/doors';
 import { gpuIcon } from '../core/icon';
+import { PLACEMENT } from '../labs/quiz';
 import type { Machines } from '../notebook/machines';
 import {
   CATEGORY,
@@ -28,7 +30,10 @@ import {
   IMachines,
   IWarpbook,
   OPEN_DASHBOARD,
-  OPEN_REPORT
+  OPEN_LABS,
+  OPEN_REPORT,
+  OPEN_TRACE,
+  WHY_SLOW
 } from './tokens';
 import { trans } from '../core/translation';
 
@@ -84,7 +89,14 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
         arrangement,
         rulesServer(app.serviceManager.serverSettings),
         ({ id }) => void app.commands.execute(OPEN_REPORT, { id }),
-        machines
+        machines,
+        doors({
+          whySlow: () => void app.commands.execute(WHY_SLOW),
+          openTrace: () => void app.commands.execute(OPEN_TRACE),
+          openLabs: () => void app.commands.execute(OPEN_LABS),
+          openQuiz: () =>
+            void app.commands.execute(OPEN_LABS, { quiz: PLACEMENT })
+        })
       );
       let { windowSeconds } = settings;
       const stop = settings.onChange(() => {

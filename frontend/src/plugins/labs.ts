@@ -1,4 +1,4 @@
-/** Opens the browser of labs: command, palette, launcher, restoring. */
+/** Opens the browser of labs: command, palette, restoring. */
 
 import type {
   JupyterFrontEnd,
@@ -12,10 +12,10 @@ import {
   showErrorMessage,
   WidgetTracker
 } from '@jupyterlab/apputils';
-import { ILauncher } from '@jupyterlab/launcher';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { Notebook } from '@jupyterlab/notebook';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { gpuIcon } from '../core/icon';
 import { ASK_FOR_LAB } from '../labs/words';
 import { LabBrowser } from '../labs/browser';
@@ -34,7 +34,6 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Labs by track, and how far one is.',
   autoStart: true,
   optional: [
-    ILauncher,
     ICommandPalette,
     ILayoutRestorer,
     ILabShell,
@@ -43,7 +42,6 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
   ],
   activate: (
     app: JupyterFrontEnd,
-    launcher: ILauncher | null,
     palette: ICommandPalette | null,
     restorer: ILayoutRestorer | null,
     labShell: ILabShell | null,
@@ -59,15 +57,16 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
       label: args =>
         args['isPalette']
           ? trans.__('Open the GPU Labs')
-          : trans.__('GPU Labs'),
+          : trans.__('Learn: GPU Labs'),
       caption: trans.__(
-        'Exercises on kernels and memory: what each needs, and how far you are'
+        'Exercises on kernels and memory, checked without a GPU too, and a quiz that says where to begin'
       ),
       icon: gpuIcon,
-      execute: async () => {
+      execute: async args => {
         const present = tracker.currentWidget;
         if (present !== null) {
           app.shell.activateById(present.id);
+          askQuiz(present.content, args);
           return present;
         }
         const content = new LabBrowser(server, path =>
@@ -82,6 +81,7 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
         // only JupyterLab has room for a second document in its main area
         app.shell.add(widget, labShell === null ? 'right' : 'main');
         app.shell.activateById(widget.id);
+        askQuiz(content, args);
         await tracker.add(widget);
         return widget;
       }
@@ -104,7 +104,6 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
       category: CATEGORY,
       args: { isPalette: true }
     });
-    launcher?.add({ command: OPEN_LABS, category: CATEGORY, rank: 2 });
     if (restorer !== null) {
       void restorer.restore(tracker, {
         command: OPEN_LABS,
@@ -119,6 +118,15 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
     }
   }
 };
+
+function askQuiz(
+  browser: LabBrowser,
+  { quiz }: ReadonlyPartialJSONObject
+): void {
+  if (typeof quiz === 'string') {
+    browser.ask(quiz);
+  }
+}
 
 /** Say of code that has graded a file that the file's cell is newer. */
 function warnOfUnrun(notebook: Notebook, code: string): void {

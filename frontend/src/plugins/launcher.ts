@@ -1,4 +1,4 @@
-/** The tiles of the launcher: the dashboard, and the tour where it is at hand. */
+/** The tiles of the launcher: the dashboard, three ways in, the tour where it is at hand. */
 
 import type {
   JupyterFrontEnd,
@@ -9,7 +9,14 @@ import { PageConfig } from '@jupyterlab/coreutils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { ITranslator } from '@jupyterlab/translation';
 import { gpuIcon } from '../core/icon';
-import { CATEGORY, OPEN_DASHBOARD, OPEN_TOUR } from './tokens';
+import {
+  CATEGORY,
+  OPEN_DASHBOARD,
+  OPEN_LABS,
+  OPEN_TOUR,
+  OPEN_TRACE,
+  WHY_SLOW
+} from './tokens';
 import { setTranslator, trans } from '../core/translation';
 
 /** Where `warpbook up` puts it. */
@@ -27,7 +34,9 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null
   ) => {
     setTranslator(translator);
-    launcher?.add({ command: OPEN_DASHBOARD, category: CATEGORY, rank: 0 });
+    [WHY_SLOW, OPEN_TRACE, OPEN_LABS, OPEN_DASHBOARD].forEach((command, rank) =>
+      launcher?.add({ command, category: CATEGORY, rank })
+    );
     // said by `warpbook up`, which puts the tour there
     if (PageConfig.getOption('warpbookOpenDashboard') !== 'true') {
       return;
@@ -39,6 +48,6 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
       execute: () => app.commands.execute('docmanager:open', { path: TOUR })
     });
     palette?.addItem({ command: OPEN_TOUR, category: CATEGORY });
-    launcher?.add({ command: OPEN_TOUR, category: CATEGORY, rank: 1 });
+    launcher?.add({ command: OPEN_TOUR, category: CATEGORY, rank: 4 });
   }
 };

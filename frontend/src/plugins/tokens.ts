@@ -40,6 +40,7 @@ export const OPEN_LABS = 'warpbook:open-labs';
 export const OPEN_PANEL = 'warpbook:panel';
 export const OPEN_REPORT = 'warpbook:open-report';
 export const OPEN_TOUR = 'warpbook:tour';
+export const WHY_SLOW = 'warpbook:why-slow';
 /** Takes a `path`, or asks for a file. */
 export const OPEN_TRACE = 'warpbook:open-trace';
 /** Makes a document of a trace file. */
