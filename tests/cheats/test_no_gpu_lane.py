@@ -80,7 +80,7 @@ def test_honest_sources_pass_as_controls(ended) -> None:
 
 #: wrong whatever the values are, or against the rules
 DISHONEST = {
-    "writes nothing and hopes for what lies there": ("", "is nothing; right is"),
+    "writes nothing and hopes for what lies there": ("", "is nothing; expected"),
     "reads the output for the answer": (
         "out[i] = out[n - 1 - i];",
         "uninitialised read",
@@ -111,7 +111,7 @@ DISHONEST = {
     "traps": ('asm volatile("trap;");', "gave up"),
     "answers for the case that is shown": (
         f"if (n == 1000) {{ {RIGHT} }} else out[i] = 0;",
-        "is 0; right is",
+        "is 0; expected",
     ),
 }
 

@@ -23,7 +23,7 @@ CAUSES: dict[str, str] = {
     # what the assembler refuses
     "room": r"uses too much",
     # right of its form, and wrong of its numbers
-    "result": r"right is",
+    "result": r"expected",
     # right numbers, and more work than a lab allows
     "traffic": r"Counted: .*(sectors|requests|bank conflicts)",
     "work": r"Counted: ",

@@ -58,7 +58,8 @@ def test_three_doors_by_keyboard(
         press(quiz.get_by_role("button", name="Back to the labs"))
         labs = page.page.locator(".wb-labs")
         press(labs.get_by_role("button", name="Questions on the text A ladder"))
-        for _ in range(3):
+        for number in range(1, 4):
+            expect(quiz.get_by_text(f"Question {number} of 4")).to_be_visible()
             keys.press("Space")
             press(quiz.get_by_role("button", name="Next"))
         press(quiz.get_by_label("I don’t know"))
@@ -74,7 +75,9 @@ def test_three_doors_by_keyboard(
         page.run(1)
         page.execute("warpbook:dashboard")
         press(doors.get_by_role("button", name="Profile a cell"))
-        expect(dialog.get_by_label("Cell")).to_contain_text("slow.ipynb: time.sleep")
+        expect(dialog.get_by_label("Cell", exact=True)).to_contain_text(
+            "slow.ipynb: time.sleep"
+        )
         press(dialog.get_by_role("button", name="Profile this cell"))
         expect(page.output(2)).to_contain_text("python-bound")
         assert page.cells()[2]["source"] == f"%%gpuprof\n{CELLS[1]}"

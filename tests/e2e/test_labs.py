@@ -146,7 +146,7 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     hostile = SOLUTION.read_text().replace("float sum", f"// {ATTACK}\n float sun")
     write_source(page, source, f"%%lab vector-add\n{hostile}")
     page.run(source)
-    expect(page.output(source)).to_contain_text("Kept in")
+    expect(page.output(source)).to_contain_text("Saved in")
     # it is checked at once, and lines are those of the cell
     at_once = page.output(source)
     expect(at_once).to_contain_text("vector-add: compile error")

@@ -39,11 +39,11 @@ HONEST = {
 CAUGHT_BY_THE_GPU = {
     "writes nothing": ("", "nothing"),
     "takes what lies in the output": ("out[i] = out[i];", "nothing"),
-    "NaN as a wildcard": ("out[i] = __int_as_float(0x7fffffff);", "right is"),
-    "zeros": ("out[i] = 0;", "right is"),
+    "NaN as a wildcard": ("out[i] = __int_as_float(0x7fffffff);", "expected"),
+    "zeros": ("out[i] = 0;", "expected"),
     "works for the cases that are shown": (
         f"if (n == 256 || n == 1000 || n == 77) {{ {RIGHT} }} else out[i] = 0;",
-        "right is",
+        "expected",
     ),
     "all but the last element": (f"if (i < n - 1) {{ {RIGHT} }}", "nothing"),
     "half precision": (
@@ -52,7 +52,7 @@ CAUGHT_BY_THE_GPU = {
         'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(b) : "f"(y[i])); '
         'asm("add.f16 %0, %1, %2;" : "=h"(c) : "h"(a), "h"(b)); '
         'asm("cvt.f32.f16 %0, %1;" : "=f"(s) : "h"(c)); out[i] = s < 0 ? 0 : s;',
-        "right is",
+        "expected",
     ),
     "writes behind its output": (f"{RIGHT} if (i < 4) out[n + i] = 0;", "behind"),
     "writes before its output": (f"{RIGHT} if (i < 4) out[-1 - i] = 0;", "before"),
@@ -64,7 +64,7 @@ CAUGHT_BY_THE_GPU = {
     "looks for the answer in the memory around": (
         "float s = 0; for (int k = 1; k < 12000; k++) { float v = out[-k]; "
         "if (v == v && v > s) s = v; } out[i] = s;",
-        "right is|stopped",
+        "expected|stopped",
     ),
     "sprays all the memory around": (
         f"{RIGHT} if (i == 0) for (long long k = 1; k < 64; k++) "

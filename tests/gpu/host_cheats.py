@@ -60,7 +60,7 @@ CAUGHT = {
     "takes what lies in the output": (source("out.add_(0); whole.add_(0)"), "nothing"),
     "NaN as a wildcard": (
         source("out.fill_(float('nan')); whole.copy_(x)"),
-        "right is",
+        "expected",
     ),
     "one of two outputs": (source("whole.copy_(x)"), "nothing"),
     "says done before it is": (

@@ -82,7 +82,7 @@ def test_how_many_elements_there_are_is_told_of_cases_that_are_shown_only() -> N
         assert fit_to_tell([case]) == (case,)  # type: ignore[type-var]
         hidden = msgspec.structs.replace(case, is_hidden=True, sizes=None)
         [shown] = fit_to_tell([hidden])  # type: ignore[type-var]
-        assert shown.message == "out[3] is 1; right is 0, exactly."
+        assert shown.message == "out[3] is 1; expected 0, exactly."
         assert shown.wrong == msgspec.structs.replace(WRONG, wrong=None, elements=None)
 
 
@@ -90,7 +90,7 @@ def test_a_wrong_element_of_a_hidden_case_is_told_without_its_size() -> None:
     source = CORRECT.replace("sum < 0 ? 0", "sum < 0 ? 1")
     case_shown = told_of("vector-add", source)
     assert case_shown.wrong is not None and case_shown.wrong.got == "1"
-    words = "is 1; right is 0, exactly. Line 7 wrote it last, from what lines 4 to "
+    words = "is 1; expected 0, exactly. Line 7 wrote it last, from what lines 4 to "
     assert case_shown.message.endswith(f"{words}6 computed.")
     shown = told_of("vector-add", source, is_hidden=False)
     assert "of 1,021 elements are wrong." in shown.message

@@ -54,10 +54,18 @@ def test_labs_that_wait_for_one_another_are_found_and_refused(tmp_path: Path) ->
         load_all(tmp_path)
 
 
-def test_the_next_lab_is_the_first_that_is_not_passed_and_can_be_checked() -> None:
+def test_the_next_lab_is_not_passed_and_can_be_checked() -> None:
     assert LABS[0].id == "area-codes"
     following = next_lab(LABS)
     assert following is not None and following.id == LABS[1].id
+    # it follows the last that is passed, and what was passed over comes in the end
+    passed = [
+        msgspec.structs.replace(lab, progress=SoFar("passed" if number == 3 else "new"))
+        for number, lab in enumerate(LABS)
+    ]
+    following, last = next_lab(passed), next_lab(passed, LABS[-1].id)
+    assert following is not None and following.id == LABS[4].id
+    assert last is not None and last.id == LABS[0].id
     without = [
         msgspec.structs.replace(lab, can_check=lab.id != LABS[1].id, why="No.")
         for lab in LABS

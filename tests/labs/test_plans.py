@@ -50,7 +50,7 @@ def questions(rng):
 
 def judge(question, answer):
     right = question.arguments["x"] ** 2
-    return "" if answer == right else f"It is {answer}; right is {right}."
+    return "" if answer == right else f"Returned {answer}; expected {right}."
 """
 RIGHT = "def square(x):\n    return x * x\n"
 
@@ -119,7 +119,7 @@ def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(
     assert (result.status, result.right, result.of) == ("failed", 2, 8)
     assert "square: 2 of 8 correct, 75 % are required." in result.message
     first, second, *_ = result.cases
-    assert first.message == "It is 2; right is 1. It was asked square(1)"
+    assert first.message == "Returned 2; expected 1. Call: square(1)"
     assert second.passed and second.printed == "at 2\n"
     # of those hidden one failure is told, and neither its numbers nor what it printed
     hidden = [case for case in result.cases if case.is_hidden]
@@ -163,7 +163,7 @@ def test_long_arguments_are_shown_by_head_and_length_and_whole_on_demand(
     source = "def square(x):\n    return sum(x) + (x[0] > 1)\n"
     result = check_plan(load(folder), source, seed=7)
     wrong, *_ = (case for case in result.cases if not case.passed)
-    items = re.search(r"asked square\(\[2(, 1234567\.5)+, \.\.\. 101 in", wrong.message)
+    items = re.search(r"Call: square\(\[2(, 1234567\.5)+, \.\.\. 101 in", wrong.message)
     assert items and 4 <= items[0].count("1234567.5")
     assert wrong.message.endswith("(whole: warpbook labs check powers --question)")
     # one is whole, since results are kept
@@ -206,14 +206,14 @@ def test_enough_right_answers_are_enough(lab: LoadedLab) -> None:
 
 FAILURES = {
     "def square(x):\n    y = 1\n    return y / 0\n": (
-        "Line 3: ZeroDivisionError: division by zero. It was asked square(1)"
+        "Line 3: ZeroDivisionError: division by zero. Call: square(1)"
     ),
     "def square(x):\n    return 2.5\n": "must return int, and returns float: 2.5",
     "def square(x):\n    pass\n": "must return int, and returns nothing (None)",
     "def square(x):\n    return {(x,): x}\n": "must return int, and returns",
     "def square(x):\n    return [x]\n": "must return int, and returns list: [1]",
     "def square(x):\n    return lambda: 3\n": (
-        "no plain data: it is of type function. It was asked square(1)"
+        "no plain data: it is of type function. Call: square(1)"
     ),
     "import numpy\ndef square(x):\n    return numpy.array([x])\n": "of type ndarray",
     "def square(x):\n    return x + 0.5\n": "must return int, and returns float: 1.5",

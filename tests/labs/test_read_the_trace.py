@@ -120,7 +120,7 @@ def test_a_wrong_kind_is_told_with_the_share_of_each(lab: LoadedLab) -> None:
         if question.about == "a number read in each step"
     )
     words = lab.cases.judge(planted, "compute-bound")
-    assert "right is 'sync-bound'" in words and "sync-bound 5" in words
+    assert "expected 'sync-bound'" in words and "sync-bound 5" in words
     line = next(
         question for question in of_kind(lab, "line") if question.about == planted.about
     )

@@ -154,4 +154,6 @@ def _check_free(
         for name in (member.username, f"{member.first_name} {member.last_name}")
     }
     if others is not None or key in names:
-        raise Conflict("Somebody of the course is called so. Choose another pseudonym.")
+        raise Conflict(
+            "A member of the course has this name. Choose another pseudonym."
+        )

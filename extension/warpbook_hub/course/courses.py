@@ -133,7 +133,7 @@ def viewer(connection: Connection, course_id: str, username: str) -> Viewer:
     )
     row = connection.execute(query).first()
     if row is None:
-        raise NotFound(f"You are not of the course `{bounded(course_id)}`.")
+        raise NotFound(f"You are not a member of the course `{bounded(course_id)}`.")
     return Viewer(row.person, row.role, row.section, row.hidden_ms is not None)
 
 

@@ -149,7 +149,7 @@ class WorkLoop:
         self._has_said = now
         self._is_draining = answer.is_draining
         for job in answer.lost:
-            self._say(f"Job {job} is another's now, or nobody's.")
+            self._say(f"Job {job} no longer belongs to this grader.")
             # what is done is handed over all the same: the hub notes that it is late
             self._engine.cancel(job)
 

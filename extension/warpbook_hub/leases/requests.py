@@ -89,11 +89,13 @@ def extend(connection: Connection, now_ms: int, person: str, minutes: int) -> Ow
         select(LEASE_GPUS.c.name).where(LEASE_GPUS.c.id == row.gpu)
     ).scalar_one()
     if any(one.model in ("", gpu) for one in grants.waiting(connection, now_ms)):
-        raise Conflict("Others wait for this GPU: the lease ends when it said.")
+        raise Conflict("Others wait for this GPU: its lease can't be extended.")
     wanted_ms = now_ms + minutes * MINUTE_MS
     until_ms = until_session(connection, now_ms, row.course, wanted_ms, row.id)
     if until_ms <= row.until_ms:
-        raise Conflict("A reserved session begins then, or it lasts as long already.")
+        raise Conflict(
+            "A reserved session begins then, or the lease is that long already."
+        )
     change = update(GPU_LEASES).where(GPU_LEASES.c.id == row.id)
     connection.execute(change.values(until_ms=until_ms))
     return own_lease(connection, now_ms, person)

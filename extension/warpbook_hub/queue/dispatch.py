@@ -134,7 +134,7 @@ def reclaim(connection: Connection, now_ms: int) -> int:
     query = select(JOBS).where(JOBS.c.state == "leased", JOBS.c.lease_until_ms < now_ms)
     expired = connection.execute(query).all()
     for job in expired:
-        words = "The grader was not heard of until its lease ended."
+        words = "The grader had no contact until its lease ended."
         take_back(connection, now_ms, job, words, is_crash=True)
     return len(expired)
 

@@ -138,7 +138,7 @@ def activate(connection: Connection, now_ms: int, actor: str, grader: str) -> No
     """
     query = select(GRADERS.c.state).where(GRADERS.c.id == grader)
     if connection.execute(query).scalar() == "retired":
-        raise Conflict("This grader is retired. Make it known again by its name.")
+        raise Conflict("This grader is retired. Add it again by its name.")
     _set_state(connection, grader, "active")
     audit.note(connection, now_ms, actor, "grader activated", grader)
 

@@ -11,7 +11,7 @@ STATES = {
     "nothing": ("not begun", "·"),
     "waits": ("waits", "…"),
     "runs": ("runs", "▸"),
-    "parked": ("parked", "!"),
+    "parked": ("not gradable", "!"),
     "tried": ("tried", "○"),
     "passed": ("passed", "✓"),
 }

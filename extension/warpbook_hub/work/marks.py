@@ -51,7 +51,7 @@ def marks_of(connection: Connection, course_id: str, person: str) -> tuple[Mark,
     """
     by_person = _marks(connection, course_id, [person])
     if person not in by_person:
-        raise NotFound("This person is not of this course.")
+        raise NotFound("This person is not a member of this course.")
     return by_person[person]
 
 

@@ -242,7 +242,7 @@ def _lane(connection: Connection, now_ms: int, lab: Publication, person: str) ->
     )
     member = connection.execute(query).first()
     if member is None:
-        raise NotFound("You are not of this course.")
+        raise NotFound("You are not a member of this course.")
     if member.role != "learner":
         return STAFF_LANE
     window = window_of(connection, lab.id, person)

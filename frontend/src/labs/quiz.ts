@@ -112,6 +112,7 @@ export class Quiz {
             ...(letter === chosen ? { checked: '' } : {}),
             change: () => this.choose(at, letter)
           }),
+          h('span', { class: 'wb-note' }, letter),
           question.code === '' || letter === UNKNOWN
             ? h('span', {}, ...marked(words))
             : h('code', {}, words)

@@ -33,6 +33,6 @@ export function unrunWords(labs: readonly string[]): string {
   const names = labs.slice(0, 3).map(lab => `%%lab ${lab}`);
   return (
     `Edited and not run: the cell ${names.join(', ')}. ` +
-    'What its last run wrote is graded; run the cell to have your edits checked.'
+    'The source of its last run is graded; run the cell to have your edits checked.'
   );
 }

@@ -92,7 +92,7 @@ class CodeCell(Struct, frozen=True, tag="code"):
 
 
 #: said first where a result is kept nowhere
-PRACTICE = "Practice run: nothing was kept."
+PRACTICE = "Checked only: nothing was handed in."
 
 Cell = (
     TextCell

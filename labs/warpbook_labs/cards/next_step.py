@@ -64,5 +64,5 @@ def next_section(words: Iterable[str]) -> CardSection:
 
 def next_words(lab: LabEntry | None, command: str) -> str:
     if lab is None:
-        return "No lab is left that is not passed and can be checked here."
+        return "All labs that can be checked here are passed."
     return f"{lab.number} {lab.title}, about {lab.minutes} minutes: `{command}`"

@@ -19,7 +19,7 @@ def wrong_words(wrong: WrongElement) -> str:
 def number_words(wrong: WrongElement) -> str:
     place = ", ".join(map(str, wrong.index))
     return (
-        f"{wrong.output}[{place}] is {wrong.got}; right is {wrong.expected}, "
+        f"{wrong.output}[{place}] is {wrong.got}; expected {wrong.expected}, "
         f"{wrong.allowed}"
     )
 

@@ -153,12 +153,12 @@ def notebook(loaded: LoadedLab, source: str) -> str:
         words_cell(
             f"## Check again\n\n`%%lab` has checked your source already. This checks "
             f"`{language_of(lab).source_name}` as it is now, such as after a change in "
-            "another editor. Nothing is kept."
+            "another editor. Nothing is handed in."
         ),
         code_cell("lab.check()"),
         words_cell(
-            "## Submit\n\nYour source is kept, then graded with hidden cases, which "
-            "are drawn for this submission alone"
+            "## Submit\n\nYour source is handed in, then graded with hidden cases, "
+            "which are drawn for this submission alone"
             + (", and for speed where there is a GPU." if lab.speed else ".")
         ),
         code_cell("lab.submit()"),
@@ -275,10 +275,10 @@ def _row(lab: Lab, parameter: Parameter) -> str:
 def _your_turn(lab: Lab) -> str:
     language = language_of(lab)
     return (
-        f"## Your turn\n\nRunning this cell keeps what it holds in "
+        f"## Your turn\n\nRunning this cell saves its source in "
         f"`{language.source_name}`, beside this notebook, and checks it against all "
         f"{'questions' if lab.plan else 'cases'} that you see; `%%lab {lab.id} "
-        f"--no-check` only keeps it.{language.source_note} Lines are counted from the "
+        f"--no-check` only saves it.{language.source_note} Lines are counted from the "
         f"cell's first one. `warpbook labs check {lab.id}` on a terminal takes the "
         "same file."
     )

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 from collections.abc import Sequence
 
 
-def next_lab(labs: Sequence[LabEntry], other_than: str = "") -> LabEntry | None:
-    """Give the first lab that is not passed and can be checked here; None if none is.
+def next_lab(labs: Sequence[LabEntry], after: str = "") -> LabEntry | None:
+    """Return the next lab that is not passed and can be checked here; None if none is.
 
     Args:
         labs: in the order in which they are done.
-        other_than: the id of a lab that is not meant.
+        after: the id of a lab; if left out, the last that is passed.
     """
-    left = (lab for lab in _not_passed(labs) if lab.id != other_than)
+    left = (lab for lab in _left(labs, after) if lab.id != after)
     return next((lab for lab in left if lab.can_check), None)
 
 
@@ -47,7 +47,7 @@ def skipped_words(labs: Sequence[LabEntry]) -> str:
         A sentence; empty where none is skipped.
     """
     by_reason: dict[str, list[str]] = {}
-    for lab in _not_passed(labs):
+    for lab in _left(labs):
         if lab.can_check:
             break
         by_reason.setdefault(lab.why, []).append(f"{lab.number} {lab.title}")
@@ -57,9 +57,15 @@ def skipped_words(labs: Sequence[LabEntry]) -> str:
     )
 
 
-def _not_passed(labs: Sequence[LabEntry]) -> list[LabEntry]:
-    """Give those of which it is known that they are not passed."""
-    return [lab for lab in labs if lab.progress and lab.progress.state != "passed"]
+def _left(labs: Sequence[LabEntry], after: str = "") -> list[LabEntry]:
+    """Return those not passed: what follows `after` or the last pass, then the rest."""
+    begin = 0
+    for place, lab in enumerate(labs, 1):
+        is_passed = lab.progress is not None and lab.progress.state == "passed"
+        if lab.id == after or (is_passed and not after):
+            begin = place
+    in_turn = (*labs[begin:], *labs[:begin])
+    return [lab for lab in in_turn if lab.progress and lab.progress.state != "passed"]
 
 
 def look_here(gpus_here: int | None = None) -> Here:

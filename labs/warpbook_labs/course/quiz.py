@@ -52,11 +52,11 @@ def left_out_words(why: Mapping[str, str]) -> str:
 def mark_words(mark: Marked) -> str:
     """Say how one question was answered, and why the right choice is right."""
     if mark.is_right:
-        return f"Right: {mark.right}. {mark.because}"
+        return f"Right: {mark.right}, {mark.text}. {mark.because}"
+    verdict = f"You chose {mark.chosen}; the right choice is"
     if mark.chosen == UNKNOWN:
-        verdict = f"Not answered: the right choice is {mark.right}."
-    else:
-        verdict = f"Wrong: you chose {mark.chosen}, the right choice is {mark.right}."
+        verdict = "Not answered: the right choice is"
+    verdict = f"{verdict} {mark.right}, {mark.text}."
     parts = (verdict, mark.finding, mark.because, f"Lab: {mark.lab}.")
     return " ".join(filter(None, parts))
 
@@ -165,6 +165,8 @@ class Marked(Struct, frozen=True):
     #: who did not know
     chosen: str
     right: str
+    #: of the right choice
+    text: str
     #: what the engine says of the choice that was made; empty if it is right
     finding: str
     because: str

@@ -39,8 +39,11 @@ def mark_answers(
         else:
             is_right, finding = False, ""
         right = answer if is_right else _right_letter(question, answer)
+        text = question.lettered[right].text.rstrip(".")
+        if question.code:
+            text = f"`{text}`"
         yield Marked(
-            question.lab, question.ask, answer, right, finding, question.because
+            question.lab, question.ask, answer, right, text, finding, question.because
         )
 
 

@@ -162,7 +162,9 @@ def submit(
     try:
         return grade(store, loaded, number, limits, use_gpu)
     except (KeyboardInterrupt, TooBusy) as problem:
-        words = f"Submission {number} is kept. Grade it with: {_later(loaded, number)}"
+        words = (
+            f"Submission {number} is recorded. Grade it with: {_later(loaded, number)}"
+        )
         if isinstance(problem, TooBusy):
             raise TooBusy(f"{problem} {words}") from None
         raise Interrupted(number, words) from None
@@ -186,8 +188,8 @@ def grade(
         raise LookupError(f"There is no submission {number} of {loaded.lab.id}.")
     if loaded.private is None:
         raise KeptApart(
-            f"Submission {number} is kept. It can't be graded here: its hidden cases "
-            f"are kept apart from this machine. Where {VAULT} names the folder that "
+            f"Submission {number} is recorded. It can't be graded here: its hidden "
+            f"cases are on another machine. Where {VAULT} names the folder that "
             f"has them: {_later(loaded, number)}"
         )
     result = _graded(Submission(loaded, kept.source, kept.seed, limits, use_gpu))

@@ -22,17 +22,16 @@ Dim = tuple[int, int, int]
 
 #: after these the context is of no use any more: the kernel did it
 _CRASHES = {
-    "CUDA_ERROR_ILLEGAL_ADDRESS": "it read or wrote an address that is not its own",
-    "CUDA_ERROR_MISALIGNED_ADDRESS": "it used an address that is no multiple of what "
-    "it read or wrote there",
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "it came to an instruction that is none",
-    "CUDA_ERROR_LAUNCH_FAILED": "it came to `__trap()`, or did what the GPU does not "
-    "name any further",
+    "CUDA_ERROR_ILLEGAL_ADDRESS": "it read or wrote an invalid address",
+    "CUDA_ERROR_MISALIGNED_ADDRESS": "it used a misaligned address",
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "it reached an invalid instruction",
+    "CUDA_ERROR_LAUNCH_FAILED": "it reached `__trap()`, or failed in a way that "
+    "the GPU does not name",
     "CUDA_ERROR_ASSERT": "an assertion failed",
     "CUDA_ERROR_HARDWARE_STACK_ERROR": "its stack overflowed",
     "CUDA_ERROR_INVALID_ADDRESS_SPACE": "it used an address in the wrong kind of "
     "memory",
-    "CUDA_ERROR_INVALID_PC": "it jumped to where no program is",
+    "CUDA_ERROR_INVALID_PC": "it jumped to an address without code",
     "CUDA_ERROR_LAUNCH_TIMEOUT": "the system's own watchdog stopped it",
 }
 #: what kernels may take with `malloc`, where they could hide something between calls

@@ -329,7 +329,7 @@ def when_quiet(
             return timed.result, _with_tries(conditions, number)
     raise TooBusy(
         f"{why} It was measured {tries} times, and disturbed each time. The submission "
-        "is kept, and can be graded again."
+        "is recorded, and can be graded again."
     )
 
 

@@ -115,7 +115,7 @@ def verdict(ratio: Ratio, least: float) -> Verdict:
 def _times(given_ns: Sequence[float]) -> NDArray[np.float64]:
     times = np.asarray(given_ns, dtype=np.float64)
     if not (np.isfinite(times) & (times > 0)).all():
-        raise ValueError("A call took no time at all: the clock is not to be believed.")
+        raise ValueError("A call took 0 s: the clock can't be trusted.")
     return times
 
 

@@ -135,7 +135,7 @@ def _result(gpu: Gpu, request: Request, *runs: parent.WorkerReport) -> DeviceRes
             raise NotOnGpu(heard.ended.message)
     for case in request.cases[len(done) :]:
         sizes = None if case.is_hidden else dict(case.sizes)
-        words = "It was not run: an earlier case ended it all."
+        words = "It was not run: an earlier case ended the process."
         done.append(
             DeviceCase(case.about, case.is_hidden, False, "not run", words, sizes)
         )

@@ -69,7 +69,7 @@ def joined(
         words = f"{result.message} On the GPU its results are right this time."
         return msgspec.structs.replace(result, message=words)
     if result.status != "passed":
-        words = f"Data races are not looked for, only results: {result.message}"
+        words = f"Only results are checked, not data races: {result.message}"
         result = msgspec.structs.replace(
             result,
             status="passed",

@@ -243,7 +243,7 @@ def idle_places(metrics: Metrics) -> ReportTable:
     return ReportTable(
         "What the CPU did while the GPU idled",
         "Where",
-        ("Line", "And", "Idle"),
+        ("Line", "Host activity", "Idle"),
         tuple(
             (
                 cells.words(place.operator or NO_OPERATOR),

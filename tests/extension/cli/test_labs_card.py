@@ -18,7 +18,7 @@ def test_a_real_check_is_laid_out_in_columns() -> None:
     lines = list(card_lines(card))
     assert lines[:3] == [
         "✗ vector-add: failed. 1 of 3 cases passed.",
-        "Practice run: nothing was kept.",
+        "Checked only: nothing was handed in.",
         "",
     ]
     assert "  ✗ failed  shown  a last block that is not full" in lines

@@ -48,9 +48,11 @@ def test_the_list_tells_by_track_what_can_be_done_here() -> None:
     assert "a GPU for speed" in html and "speed is not graded" in html
 
 
-def keep(shell: Any, source: str) -> str:
-    """Keep a source without a check; give what is said of that."""
+def save(shell: Any, source: str) -> str:
+    """Save a source without a check; return what is said of that."""
     shell.run_cell_magic("lab", "vector-add --no-check", source)
+    # no warning: HTML would have its colour
+    assert set(shell.display_pub.outputs[-1]["data"]) == {"text/plain"}
     return shown_text(shell)
 
 
@@ -61,17 +63,17 @@ def html(shown: Any) -> str:
 def test_the_magic_keeps_a_source_and_puts_aside_what_another_wrote(
     shell: Any, here: Path
 ) -> None:
-    said = keep(shell, REFERENCE)
+    said = save(shell, REFERENCE)
     kept = here / "vector-add" / "kernel.cu"
     assert kept.read_text() == f"// %%lab vector-add\n{REFERENCE}"
     lines = len(REFERENCE.splitlines())
-    assert said == f"Kept in {kept}: {lines} lines. Nothing was checked."
-    assert "What was there before" not in keep(shell, REFERENCE + "// more\n")
+    assert said == f"Saved in {kept}: {lines} lines. It is not checked."
+    assert "What was there before" not in save(shell, REFERENCE + "// more\n")
     kept.write_text("// by another editor\n")
-    assert "What was there before is in kernel.before-1.cu." in keep(shell, REFERENCE)
+    assert "What was there before is in kernel.before-1.cu." in save(shell, REFERENCE)
     assert (kept.parent / "kernel.before-1.cu").read_text() == "// by another editor\n"
     shell.run_cell_magic("lab", "no-such-lab", "x")
-    assert shown_text(shell).startswith("This cell was not kept. There is no lab")
+    assert shown_text(shell).startswith("This cell is not saved. There is no lab")
 
 
 def test_the_magic_checks_at_once_and_lines_are_those_of_the_cell(shell: Any) -> None:
@@ -90,7 +92,7 @@ def test_a_check_says_which_version_of_the_file_it_grades(
 ) -> None:
     lab = warpbook.labs.open("vector-add")
     assert "no %%lab cell of it has run in this kernel." in html(lab.check())
-    keep(shell, REFERENCE)
+    save(shell, REFERENCE)
     first, again = html(lab.check()), html(lab.check())
     assert "Source: kernel.cu, as its cell wrote it at" in first
     assert "edits in a cell count once the cell is run" not in first
@@ -189,7 +191,7 @@ def test_a_notebook_runs_from_top_to_bottom_without_a_gpu(here: Path) -> None:
     nbformat.validate(saved)
     assert all(not cell.get("outputs") for cell in saved.cells)
     _, said = ran(opened.notebook)
-    assert "Kept in" in said and "No hint is open" in said
+    assert "Saved in" in said and "No hint is open" in said
     assert re.search(r"vector-add: failed\. 0 of 3 cases", said)
     assert "This is the starter, as it came" in said
 
@@ -203,7 +205,7 @@ def test_without_what_labs_need_a_notebook_explains(
     (hidden / "__init__.py").write_text("raise ImportError('hidden by the test')")
     monkeypatch.setenv("PYTHONPATH", str(hidden.parent))
     _, said = ran(opened.notebook)
-    assert "This cell was not kept." in said
+    assert "This cell is not saved." in said
     assert said.count("pip install 'warpbook[labs]'") >= 5
 
 
@@ -219,7 +221,7 @@ def test_a_check_that_takes_long_says_how_far_it_is(
     shell: Any, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check_progress, "_QUICK_S", 0.0)
-    keep(shell, REFERENCE)
+    save(shell, REFERENCE)
     before = len(shell.display_pub.outputs)
     assert "passed" in repr(warpbook.labs.open("vector-add").check())
     lines = [
@@ -234,7 +236,7 @@ def test_a_check_that_takes_long_says_how_far_it_is(
 
 def test_who_keeps_a_source_finds_the_interpreter_warm(shell: Any, here: Path) -> None:
     warm.close()
-    keep(shell, REFERENCE)
+    save(shell, REFERENCE)
     wait_for("a warm one", lambda: any(map(is_ready, warm._warm.values())) or None)
 
 

@@ -227,9 +227,11 @@ async def test_a_quiz_is_asked_marked_and_names_a_lab(jp_fetch) -> None:
     assert len(sheet["questions"]) == 21 and sheet["notice"] == ""
     assert set(sheet["questions"][0]) == {"lab", "ask", "code", "choices"}
     right = await answer("placement", "mark", question="1", answer="c")
-    assert right["is_right"] and right["words"].startswith("Right: c. x counts")
+    assert right["is_right"] and right["words"].startswith(
+        "Right: c, `(z * h + y) * w + x`. x counts"
+    )
     unknown = await answer("dgx-and-infiniband", "mark", question="6", answer="?")
-    assert unknown["words"].startswith("Not answered: the right choice is a.")
+    assert unknown["words"].startswith("Not answered: the right choice is a, ")
     begin = await answer("placement", "begin", wrong="3,2")
     assert begin["lab"] == "vector-add" and "Begin with 2 Vector" in begin["words"]
     for bad in ({"question": "0", "answer": "a"}, {"question": "1", "answer": "--x"}):

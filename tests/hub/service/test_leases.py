@@ -236,7 +236,9 @@ def test_the_page_is_for_everybody(lease_hub: LeaseHub) -> None:
         assert serious(page) == []
         report(hub, h100, l4, unfit)
         page.reload()
-        expect(page.get_by_text(re.compile(r"\b(10|9|8) more minutes"))).to_be_visible()
+        expect(
+            page.get_by_text(re.compile(r"\babout (10|9|8) min more"))
+        ).to_be_visible()
         assert serious(page) == []
         page = staff.open("/gpus")
         expect(page.locator("#board")).to_contain_text(HOLDER)

@@ -252,7 +252,7 @@ def test_what_failed_on_the_gpu_and_flags_are_told() -> None:
         "Submission 3. Practice grade (graded on this machine)."
     )
     assert texts(card_of(RICH, SOURCE).sections[0])[0] == (
-        "Practice run: nothing was kept."
+        "Checked only: nothing was handed in."
     )
 
 

@@ -93,7 +93,10 @@ def run(state, x, y, factor, out):
     first = checked(simulated, source).cases[0]
     assert first.wrong is not None and first.wrong.index == (5,)
     assert (first.wrong.computed_line, first.wrong.line) == (9, 11)
-    assert " Line 9 computed it; line 11 wrote it last. It came from " in first.message
+    assert (
+        " Line 9 computed it; line 11 wrote it last. The value comes from "
+        in first.message
+    )
 
 
 def test_of_hidden_cases_the_jail_has_other_inputs_than_the_judge(

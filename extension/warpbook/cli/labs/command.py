@@ -78,7 +78,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
             )
         if name == "submit":
             _add_hub(command)
-    command = action("regrade", "grade once more what is kept; earlier results stay")
+    command = action("regrade", "grade a submission once more; earlier results stay")
     command.add_argument(
         "what",
         metavar="SUBMISSION|LAB",
@@ -159,7 +159,7 @@ def _add_no_gpu(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--no-gpu",
         action="store_true",
-        help="leave the GPU to others: nothing is run there, and no speed told",
+        help="don't use the GPU: nothing runs there, and speed is not graded",
     )
 
 
@@ -179,12 +179,12 @@ def _add_hub(submit: argparse.ArgumentParser) -> None:
         help="with your token for the hub (default: WARPBOOK_HUB_TOKEN)",
     )
     submit.add_argument(
-        "--course", default="", metavar="ID", help="if several have the lab"
+        "--course", default="", metavar="ID", help="the course, if several have the lab"
     )
     submit.add_argument(
-        "--replace", action="store_true", help="in the place of one that still waits"
+        "--replace", action="store_true", help="replace the submission that still waits"
     )
-    submit.add_argument("--wait", action="store_true", help="stay until it is graded")
+    submit.add_argument("--wait", action="store_true", help="wait until it is graded")
 
 
 def _listed(options: argparse.Namespace) -> int:

@@ -142,9 +142,7 @@ class OpenLab:
         try:
             entry = next_here(self.id)
             if entry is None:
-                return Notice(
-                    "No other lab is left that is not passed and can be checked here."
-                )
+                return Notice("All other labs that can be checked here are passed.")
             return opened(entry.id, str(self.source.parent.parent))
         except PROBLEMS as problem:
             return Notice(str(problem))

@@ -18,27 +18,27 @@ from warpbook.kernel.runs.profile import Notice
 @argument(
     "--no-check",
     action="store_true",
-    help="keep the cell, and check nothing",
+    help="save the cell, and check nothing",
 )
 def lab(line: str, cell: str) -> None:
-    """Keep the cell in the lab's own file, and check it against the cases shown."""
+    """Save the cell in the lab's own file, and check it against the cases shown."""
     options = parse_argstring(lab, line)
     parts = labs.parts()
     if isinstance(parts, Notice):
-        display(Notice(f"This cell was not kept. {parts.message}"))
+        display(Notice(f"This cell is not saved. {parts.message}"))
         return
     try:
         file, words = _keep(parts, options.name, cell)
     except parts.PROBLEMS as problem:
-        display(Notice(f"This cell was not kept. {problem}"))
+        display(Notice(f"This cell is not saved. {problem}"))
         return
     loaded = parts.find(options.name)
     if options.no_check:
-        display(Notice(f"{words} Nothing was checked."))
+        display({"text/plain": f"{words} It is not checked."}, raw=True)
         # who has written a source checks it soon
         parts.get_ready(loaded)
         return
-    display(Notice(words))
+    display({"text/plain": words}, raw=True)
     display(parts.check_kept(loaded, file))
 
 
@@ -48,7 +48,7 @@ def _keep(parts: Any, name: str, cell: str) -> tuple[Any, str]:
 
     file, aside = sources.keep_source(parts.find(name), cell)
     lines = len(cell.splitlines())
-    words = f"Kept in {file}: {lines:,} line{'' if lines == 1 else 's'}."
+    words = f"Saved in {file}: {lines:,} line{'' if lines == 1 else 's'}."
     if aside:
         words += f" What was there before is in {aside}."
     return file, words

@@ -309,7 +309,7 @@ class RayPool:
                 now_s > run.began_s + self._bounds.wall_s + _START_S
             ):
                 run.is_given_up = True
-                words = f"Nothing was heard of it from its node {run.node.name}."
+                words = f"Its node {run.node.name} reports nothing of it."
                 self._tell(run.order, "timed out", words, run.began_s)
                 ray.cancel(ref, force=True)
 

@@ -28,7 +28,7 @@ STATES = {
     "grades": "grades",
     "unclear": "is used without a lease",
     "unfit": "can't be leased",
-    "lost": "not heard of",
+    "lost": "no contact",
 }
 
 

@@ -22,7 +22,7 @@ STATES = {
     "waits": "waits in the queue",
     "runs": "is being graded",
     "graded": "graded",
-    "parked": "parked: a person has to look at it",
+    "parked": "parked: an instructor has to retry or cancel it",
     "replaced": "replaced by a newer one, not graded",
     "cancelled": "cancelled",
 }
@@ -79,7 +79,7 @@ def due(window: Window) -> str:
 
 def later(extended_ms: int) -> str:
     """Say by how much an outage has moved a date."""
-    return f"{max(1, round(extended_ms / MINUTE_MS))} min later: the hub was away"
+    return f"{duration(extended_ms / 1000)} later: the hub was away"
 
 
 def _utc(time_ms: int) -> datetime:
@@ -109,7 +109,9 @@ def duration(seconds: float) -> str:
         return f"about {max(1, round(seconds))} s"
     if seconds < 90 * 60:
         return f"about {round(seconds / 60)} min"
-    return f"about {seconds / 3600:.1f} h"
+    if seconds < 48 * 3600:
+        return f"about {seconds / 3600:.1f} h"
+    return f"about {seconds / 86400:.1f} days"
 
 
 def place_words(place: Place | None) -> str:

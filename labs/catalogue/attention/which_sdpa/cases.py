@@ -323,12 +323,12 @@ def judge(question: Question, answer: Any) -> str:
         right = _backend(given["call"])
     elif question.function == "score_bytes":
         size = _score_bytes(given["call"])
-        return "" if answer == size else f"It is {answer:,}; right is {size:,}."
+        return "" if answer == size else f"Returned {answer:,}; expected {size:,}."
     elif question.function == "reasons":
         return _off(answer, _reasons(given["call"], given["backend"]))
     else:
         return _wrong_changes(given["call"], given["wanted"], answer)
-    return "" if answer == right else f"It is {answer[:30]!r}; right is {right!r}."
+    return "" if answer == right else f"Returned {answer[:30]!r}; expected {right!r}."
 
 
 def _ran(kernels: list[str]) -> str:
@@ -342,13 +342,13 @@ def _off(answer: list[str], right: set[str]) -> str:
     if set(answer) == right and len(answer) == len(right):
         return ""
     words = ", ".join(sorted(right)) or "none: it takes the call"
-    return f"These are {', '.join(answer)[:60] or 'none'}; right is {words}."
+    return f"Returned {', '.join(answer)[:60] or 'none'}; expected {words}."
 
 
 def _wrong_changes(call: Call, wanted: str, answer: list[str]) -> str:
     fewest = _fewest(call, wanted)
     if fewest is None:
-        words = f"These are {', '.join(answer)[:60] or 'none'}; right is impossible."
+        words = f"Returned {', '.join(answer)[:60] or 'none'}; expected impossible."
         return "" if answer == IMPOSSIBLE else words
     unknown = [change for change in answer if change not in CHANGES]
     if unknown or len(set(answer)) != len(answer):
@@ -360,7 +360,7 @@ def _wrong_changes(call: Call, wanted: str, answer: list[str]) -> str:
         return "`causal` computes something else here: the mask is not a causal one."
     backend = _backend(_changed(call, tuple(answer), wanted))
     if backend != wanted:
-        return f"Then {backend!r} runs; right is what makes {wanted!r} run."
+        return f"Then {backend!r} runs; expected what makes {wanted!r} run."
     if fewest != len(answer):
         return f"{wanted!r} runs then, by {len(answer)} changes; {fewest} are enough."
     return ""

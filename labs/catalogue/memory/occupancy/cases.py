@@ -185,15 +185,15 @@ def judge(question: Question, answer: Any) -> str:
     why = f"; what allows no more: {limits}" if limits else "; not even one fits"
     if question.function == "resident_blocks":
         wanted = right.blocks
-        return "" if answer == wanted else f"It is {answer}; right is {wanted}{why}."
+        return "" if answer == wanted else f"Returned {answer}; expected {wanted}{why}."
     if question.function == "occupancy":
         if math.isclose(answer, right.ratio, abs_tol=1e-6):
             return ""
-        return f"It is {answer:.4g}; right is {right.ratio:.4g}{why}."
+        return f"Returned {answer:.4g}; expected {right.ratio:.4g}{why}."
     least = _loads(right.blocks * kernel["threads"], given["memory"])
     if answer == least:
         return ""
-    return f"It is {answer}; right is {least}, with {right.blocks} resident blocks."
+    return f"Returned {answer}; expected {least}, with {right.blocks} resident blocks."
 
 
 def _loads(threads: int, memory: Numbers) -> int:

@@ -226,7 +226,7 @@ def judge(question: Question, answer: Any) -> str:
     if answer == right:
         return ""
     return (
-        f"It is {answer[:20]!r}; right is {right!r}: its bytes take "
+        f"Returned {answer[:20]!r}; expected {right!r}: its bytes take "
         f"{memory_s * 1e6:,.3g} us, its arithmetic {compute_s * 1e6:,.3g} us."
     )
 
@@ -240,6 +240,6 @@ def _off(answer: float, right: float, share: float, unit: str) -> str:
     if math.isclose(answer, right, rel_tol=0, abs_tol=share * abs(right)):
         return ""
     if share == _EXACT:
-        return f"It is {answer:,.12g} {unit}; right is {right:,.12g}."
+        return f"Returned {answer:,.12g} {unit}; expected {right:,.12g}."
     within = f"within {100 * share:.0f} %"
-    return f"It is {answer:,.4g} {unit}; right is {right:,.4g}, {within}."
+    return f"Returned {answer:,.4g} {unit}; expected {right:,.4g}, {within}."

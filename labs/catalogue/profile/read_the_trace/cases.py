@@ -336,13 +336,13 @@ def judge(question: Question, answer: Any) -> str:
     if question.function == "line":
         if answer == said.line:
             return ""
-        return f"It is {answer}; right is {said.line}. {said.first[0].evidence}"
+        return f"Returned {answer}; expected {said.line}. {said.first[0].evidence}"
     if answer == said.verdict.kind:
         return ""
     shares = ", ".join(
         f"{kind} {100 * share:.0f} %" for kind, share in said.shares.items()
     )
-    words = f"It is {answer[:30]!r}; right is {said.verdict.kind!r}."
+    words = f"Returned {answer[:30]!r}; expected {said.verdict.kind!r}."
     return f"{words} Of the window: {shares or 'nothing'}."
 
 
@@ -367,5 +367,7 @@ def _times(pieces: list[dict[str, Any]]) -> dict[str, int]:
 def _off(answer: float, right: int, why: str = "") -> str:
     if math.isclose(answer, right, rel_tol=0, abs_tol=_CLOSE * abs(right)):
         return ""
-    words = f"It is {answer:,.0f} ns; right is {right:,}, within {100 * _CLOSE:.0f} %."
+    words = (
+        f"Returned {answer:,.0f} ns; expected {right:,}, within {100 * _CLOSE:.0f} %."
+    )
     return f"{words} {why}".strip()

@@ -347,7 +347,7 @@ def judge(question: Question, answer: Any) -> str:
         right = 1 - sum(lengths) / (len(lengths) * max(lengths))
     if math.isclose(answer, right, rel_tol=_EXACT, abs_tol=1e-12):
         return ""
-    return f"It is {answer:.6g}; right is {right:.6g}."
+    return f"Returned {answer:.6g}; expected {right:.6g}."
 
 
 def advance(

@@ -255,7 +255,7 @@ def judge(question: Question, answer: Any) -> str:
     model, per_second = (question.arguments[name] for name in ("model", "per_second"))
     idle = 1 - per_second * model["item_s"]
     right = math.ceil(per_second * model["fixed_s"] / idle) if idle > 0 else 0
-    return "" if answer == right else f"It is {answer:,}; right is {right:,}."
+    return "" if answer == right else f"Returned {answer:,}; expected {right:,}."
 
 
 def advance(

@@ -234,7 +234,7 @@ def judge(question: Question, answer: Any) -> str:
     if question.function != "plan":
         price = _peak_mib if question.function == "peak_mib" else _recomputed_gflop
         right = price(chain, question.arguments["segments"])
-        return "" if answer == right else f"It is {answer}; right is {right}."
+        return "" if answer == right else f"Returned {answer}; expected {right}."
     cap_mib = question.arguments["cap_mib"]
     try:
         peak, gflop = _peak_mib(chain, answer), _recomputed_gflop(chain, answer)

@@ -355,7 +355,7 @@ def judge(question: Question, answer: Any) -> str:
         right = _seconds(**given)
         if math.isclose(answer, right, rel_tol=_EXACT):
             return ""
-        return f"It is {1e6 * answer:,.6g} µs; right is {1e6 * right:,.6g} µs."
+        return f"Returned {1e6 * answer:,.6g} µs; expected {1e6 * right:,.6g} µs."
     cluster = given.get("cluster")
     ranks = len(cluster["groups"]) if cluster else given["ranks"]
     try:

@@ -297,7 +297,7 @@ def judge(question: Question, answer: Any) -> str:
         buckets = _buckets(machine, layers, given["plan"])
         right = _step_s(machine, layers, buckets)
         is_right = math.isclose(answer, right, rel_tol=1e-6)
-        return "" if is_right else f"It is {answer:.6g}; right is {right:.6g}."
+        return "" if is_right else f"Returned {answer:.6g}; expected {right:.6g}."
     try:
         buckets = _buckets(machine, layers, answer)
     except _BrokenRule as problem:

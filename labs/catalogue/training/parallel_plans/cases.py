@@ -443,6 +443,6 @@ def _off(answer: float, right: float, share: float, unit: float, name: str) -> s
     digits = 6 if share == _EXACT else 4
     within = f", within {100 * share:.0f} %" if share > _EXACT else ""
     return (
-        f"It is {answer / unit:,.{digits}g} {name}; "
-        f"right is {right / unit:,.{digits}g}{within}."
+        f"Returned {answer / unit:,.{digits}g} {name}; "
+        f"expected {right / unit:,.{digits}g}{within}."
     )

@@ -270,7 +270,7 @@ def judge(question: Question, answer: Any) -> str:
     )
     if question.function == "total_time":
         right = _run(pipeline, given["backward"], given["schedule"]).time
-        return "" if answer == right else f"It is {answer}; right is {right}."
+        return "" if answer == right else f"Returned {answer}; expected {right}."
     backward = given.get("backward", 2)
     try:
         run = _run(pipeline, backward, answer)

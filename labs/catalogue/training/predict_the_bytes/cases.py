@@ -227,10 +227,10 @@ def judge(question: Question, answer: Any) -> str:
     given = question.arguments
     if question.function == "parameters":
         right = model_of_config(given["config"]).parameters
-        return "" if answer == right else f"It is {answer:,}; right is {right:,}."
+        return "" if answer == right else f"Returned {answer:,}; expected {right:,}."
     if question.function == "sequences_that_fit":
         fit = _sequences(**given)
-        return "" if answer == fit else f"It is {answer:,}; right is {fit:,}."
+        return "" if answer == fit else f"Returned {answer:,}; expected {fit:,}."
     if question.function == "kv_cache_bytes":
         return _off(answer, _cache(**given)[1], _EXACT)
     memory = _training(**given)
@@ -251,4 +251,4 @@ def _off(answer: float, right: float, share: float) -> str:
     if math.isclose(answer, right, rel_tol=0, abs_tol=share * abs(right)):
         return ""
     within = f", within {100 * share:.0f} %" if share > _EXACT else ""
-    return f"It is {answer / 1e9:,.6g} GB; right is {right / 1e9:,.6g} GB{within}."
+    return f"Returned {answer / 1e9:,.6g} GB; expected {right / 1e9:,.6g} GB{within}."

@@ -293,7 +293,7 @@ def judge(question: Question, answer: Any) -> str:
     """Hold rungs and steps against what they are."""
     count = _rungs if question.function == "rungs" else _halving_steps
     right = count(**question.arguments)
-    return "" if answer == right else f"It is {answer}; right is {right}."
+    return "" if answer == right else f"Returned {answer}; expected {right}."
 
 
 def advance(

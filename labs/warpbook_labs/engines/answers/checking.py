@@ -214,7 +214,7 @@ def _case_result(
         # what is raised seldom ends as a sentence
         call, is_whole = call_words(function, question)
         code = call_code(function, question)
-        quoted = f". It was asked {call}"
+        quoted = f". Call: {call}"
         if code and not is_whole:
             quoted += f" (whole: warpbook labs check {loaded.lab.id} --question)"
         words = f"{_cut(words, _MOST_WORDS - len(quoted)).rstrip('.')}{quoted}"

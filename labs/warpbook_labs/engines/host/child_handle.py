@@ -161,7 +161,7 @@ class ChildHandle:
             self.is_over = reply.ends
             raise Raised(reply.message)
         if not isinstance(reply, Done) or (turn and reply.turn != turn):
-            raise Lost("crash", "It answered what it was not asked.")
+            raise Lost("crash", "It sent an unexpected answer.")
 
     def hear(self, patience_s: float) -> Reply:
         """Wait for what it says next.
@@ -256,7 +256,7 @@ class ChildHandle:
         try:
             code = self._process.wait(2)
         except subprocess.TimeoutExpired:
-            return "It closed the pipe on which it is asked."
+            return "It closed its pipe to the grader."
         how = f"with exit code {code}"
         if code < 0:
             how = f"by {signal.Signals(-code).name}"

@@ -99,7 +99,7 @@ def _with_origin(
         verb = "lead" if len(others) > 1 else "leads"
         words = f"{case.message} {source[0].upper()}{source[1:]} {verb} to it."
         return msgspec.structs.replace(case, message=words)
-    words = f"It came from {named_lines(others)}."
+    words = f"The value comes from {named_lines(others)}."
     place = len(case.message)
     if case.advice and case.message.endswith(case.advice):
         place -= len(case.advice)

@@ -50,7 +50,7 @@ class LabProcess:
         try:
             status, *results = decode(content)
         except (UnfitValue, ValueError, TypeError):
-            raise LabPythonError("It gave back malformed data.") from None
+            raise LabPythonError("It returned malformed data.") from None
         if status == "done" and len(results) == 1:
             return results[0]
         kind, words = [*map(str, results), "", ""][:2]

@@ -126,7 +126,7 @@ def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
             raise BadQuestion(f"{call} is not in lab.toml.")
     missing = set(wanted) - {question.function for question in questions}
     if missing:
-        raise BadQuestion(f"{', '.join(sorted(missing))} is asked nothing.")
+        raise BadQuestion(f"{', '.join(sorted(missing))} has no question.")
     return questions
 
 

@@ -181,7 +181,7 @@ def operation_of(launch: Launch) -> Operation:
     except Exception as problem:
         raise _nonsense(launch) from problem
     if operation is None:
-        raise ProgramRefused("An operation is asked for that is not known.")
+        raise ProgramRefused("The operation is not known.")
     return operation
 
 

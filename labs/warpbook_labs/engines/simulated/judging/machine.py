@@ -272,7 +272,7 @@ class Machine:
 
     def _target(self, view: View) -> Span:
         if not can_be_written(view):
-            raise ProgramRefused("Elements that lie over each other can't be written.")
+            raise ProgramRefused("Overlapping elements can't be written.")
         return self.memory.span(view)
 
     def _tune(self, launch: recorded.Launch, is_replayed: bool = False) -> float:
@@ -280,7 +280,7 @@ class Machine:
         try:
             return self.tuner.saw(launch, self._is_last_call and is_done)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise ProgramRefused("A convolution has no shape that it could.") from error
+            raise ProgramRefused("The shapes of a convolution do not fit.") from error
 
     # order
 
@@ -371,7 +371,7 @@ class Machine:
     def _end_capture(self, end: recorded.EndCapture) -> None:
         capture = self._capture
         if capture is None or capture.graph.number != end.graph:
-            raise ProgramRefused("A capture ends that did not begin.")
+            raise ProgramRefused("A capture ends that was never begun.")
         graph = capture.graph
         self.watch.not_joined(capture)
         self._capture = None
@@ -385,7 +385,7 @@ class Machine:
     def _replay(self, replay: recorded.Replay) -> None:
         graph = self._graphs.get(replay.graph)
         if graph is None or not graph.is_whole or self._capture is not None:
-            raise ProgramRefused("A graph is replayed that is not whole.")
+            raise ProgramRefused("An incomplete graph is replayed.")
         self._replayed += len(graph.nodes)
         if self._replayed > MOST_REPLAYED:
             raise ProgramRefused(f"Graphs replay more than {MOST_REPLAYED:,} nodes.")
@@ -400,6 +400,6 @@ class Machine:
     def _release_graph(self, release: recorded.ReleaseGraph) -> None:
         graph = self._graphs.get(release.graph)
         if graph is None or not graph.is_whole:
-            raise ProgramRefused("A graph is released that is not whole.")
+            raise ProgramRefused("An incomplete graph is released.")
         graph.is_whole = False
         self._allocator.forget_graph(graph.number)

@@ -185,7 +185,7 @@ class Memory:
         if storage_number in self._storages:
             raise ProgramRefused(f"Memory {storage_number} was allocated twice.")
         if size_bytes < 0:
-            raise ProgramRefused("Memory of less than no bytes was asked for.")
+            raise ProgramRefused("A negative number of bytes was requested.")
         self._seen += 1
         self._held_bytes += size_bytes
         if self._seen > MOST_STORAGES:
@@ -226,7 +226,7 @@ def span_of(storage: Storage, view: View) -> Span:
     """Look at a storage through a view that may say anything."""
     dtype = DTYPES.get(view.dtype)
     if dtype is None:
-        raise ProgramRefused("A tensor has a dtype that the simulated GPU has not.")
+        raise ProgramRefused("The simulated GPU does not have the dtype of a tensor.")
     if view.is_mapped and storage.place != "pinned":
         raise ProgramRefused("The GPU sees no memory of the host that is not pinned.")
     item_bytes = dtype.itemsize
@@ -239,7 +239,7 @@ def span_of(storage: Storage, view: View) -> Span:
             for number in (*view.shape, *view.strides, view.offset)
         )
     ):
-        raise ProgramRefused("A tensor has no shape that there could be.")
+        raise ProgramRefused("The shape of a tensor is invalid.")
     count = math.prod(view.shape)
     if math.prod(extent for extent in view.shape if extent) > MOST_ELEMENTS:
         raise ProgramRefused(f"A tensor has more than {MOST_ELEMENTS:,} elements.")

@@ -190,7 +190,7 @@ class Timeline:
 def _whole(duration_ns: float) -> int:
     """Round a time that may be anything."""
     if not 0 <= duration_ns <= _LONGEST_NS:
-        raise ProgramRefused("An operation takes no time that there could be.")
+        raise ProgramRefused("The time of an operation is invalid.")
     return round(duration_ns)
 
 

@@ -13,4 +13,4 @@ def questions(rng):
 
 def judge(question, answer):
     right = -(-question.arguments["threads"] // 32)
-    return "" if answer == right else f"It is {answer}; right is {right}."
+    return "" if answer == right else f"Returned {answer}; expected {right}."

@@ -62,7 +62,7 @@ def _watch(place: Place, pc: int, state: State, strength: int) -> None:
 def _of(place: Place, number: int, pc: int, state: State) -> Phases:
     known = state.mbarriers.get(int(place.at[number]))
     if known is None:
-        raise Unsupported("an mbarrier that nobody has begun", state.line(pc))
+        raise Unsupported("an mbarrier that is not initialized", state.line(pc))
     return known
 
 

@@ -215,7 +215,7 @@ class Reach:
         }.get(kind, "")
         thread = state.lanes.name_of(int(state.lanes.thread[chosen[at]]))
         count = int(bad.sum())
-        others = f"; {count - 1:,} more threads do alike" if count > 1 else ""
+        others = f"; {count - 1:,} more threads do the same" if count > 1 else ""
         raise Fault(
             kind,
             f"{thread} {self._verb} {width} bytes{on}: {where}{what}{others}.",

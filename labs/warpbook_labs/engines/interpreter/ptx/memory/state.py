@@ -173,7 +173,7 @@ class State:
             return ""
         return (
             f" At the barrier on line {self.crowded_line} more threads wait than it "
-            "counts: which of them it lets go together is open."
+            "counts: which of them it releases together is undefined."
         )
 
     def shared_place(self, at: int) -> str:
@@ -189,8 +189,8 @@ class State:
 
 _WHY = {
     "": "",
-    "volatile": " `volatile` does not: it has the compiler read and write anew, and "
-    "puts no threads in an order.",
+    "volatile": " `volatile` does not: it makes the compiler read and write each time, "
+    "and orders no threads.",
     "no fence": " The second has seen a flag, but does no `__threadfence()` after it.",
     "scope": " An atomic operation is one for its block alone (`_block`).",
 }

@@ -119,7 +119,7 @@ def _no_function(instruction: Instruction, state: State) -> Step:
         raise Fault(
             "out of bounds",
             f"{thread} calls a function{on} by the address {int(pointer[lane]):#x}, "
-            "where none is that takes and gives as much.",
+            "where none is that has these parameters and results.",
             line,
         )
 
