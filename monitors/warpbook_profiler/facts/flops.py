@@ -1,7 +1,7 @@
 """Arithmetic and least traffic of an operator, modelled from what it was called with.
 
-Counted are multiplications and additions, each as one, of the operators that carry
-nearly all of a network's arithmetic, as `torch.utils.flop_counter` counts them; in two
+Multiplications and additions count as one each, of the operators that carry nearly all
+of a network's arithmetic, as `torch.utils.flop_counter` counts them; in two
 things that differs, because no chip can do more than its peak: of a causal attention
 only the pairs that are looked at count, and of a convolution in groups each group's
 own. Bytes are the least that must move: each operand and each result once.

@@ -163,10 +163,10 @@ def test_opening_again_keeps_ones_work_and_a_submission_passes(here: Path) -> No
     assert "```cpp\n// launch: add_relu" in shown["text/markdown"]
     assert "What often goes wrong" in shown["text/plain"]
     following = again.next()
-    assert following.id == "area-codes"
-    beside = here / "area-codes" / "area-codes.ipynb"
+    assert following.id == "thread-and-block"
+    beside = here / "thread-and-block" / "thread-and-block.ipynb"
     assert following.notebook == beside
-    link = '<a href="area-codes/area-codes.ipynb">Open its notebook</a>'
+    link = '<a href="thread-and-block/thread-and-block.ipynb">Open its notebook</a>'
     assert link in following._repr_html_()
     assert "1 submission, hints open: 0; best: " in again._repr_html_()
     assert "cases 1 to 3" in again.run(4).message
