@@ -66,7 +66,7 @@ def test_a_submission_is_kept_and_graded_once_the_vault_is_there(
     parted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path / "labs.db")
-    with pytest.raises(KeptApart, match=r"Submission 1 is kept.*regrade .* 1"):
+    with pytest.raises(KeptApart, match=r"Submission 1 is recorded.*regrade .* 1"):
         submit(store, learners_lab(parted), right(), use_gpu=False)
     kept = store.submission(1)
     assert kept is not None and kept.source == right() and store.gradings(1) == []

@@ -108,7 +108,7 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     passed = warpbook("labs", "submit", "vector-add")
     assert passed.returncode == 0
     assert "`warpbook labs solution vector-add`" in passed.stdout
-    assert "minutes: `warpbook labs open area-codes`" in passed.stdout
+    assert "minutes: `warpbook labs open thread-and-block`" in passed.stdout
     solution = warpbook("labs", "solution", "vector-add")
     assert solution.returncode == 0
     assert "bool is_aligned" in solution.stdout and "\nDiscussion\n" in solution.stdout
@@ -118,7 +118,7 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     )
     assert row.endswith(" passed")
     listed = warpbook("labs", "list").stdout
-    assert listed.endswith("warpbook labs open area-codes\n")
+    assert listed.endswith("warpbook labs open thread-and-block\n")
     assert (home / ".local" / "share" / "warpbook" / "labs.db").is_file()
 
 
@@ -308,7 +308,7 @@ def test_a_submission_that_is_interrupted_says_how_it_is_graded(
     process.send_signal(signal.SIGINT)
     printed, said = process.communicate(timeout=120)
     again = f"labs regrade {folder} 1"
-    words = f"Submission 1 is kept. Grade it with: warpbook {again}"
+    words = f"Submission 1 is recorded. Grade it with: warpbook {again}"
     assert process.returncode == 130
     if is_json:
         assert json.loads(printed) == {"error": words, "submission": 1}
