@@ -32,6 +32,13 @@ CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 NO_WORDS = re.compile(r"[\w-]+: ?[\d.]+%|\([\d.]+%\)|%%|\{[^{}]*\}")
 #: a percentage has a space before its sign
 BARE_SHARE = re.compile(r"\d%")
+#: a sentence that begins with what is said of its subject: "Told are the GPUs that ..."
+INVERTED = re.compile(
+    r"(?:^|(?<=[.!?:] ))(?:Told|Refused|Counted|Shown|Measured|Named|Listed|"
+    r"Asked|Read|Judged|Wanted|Known|Found|Ignored|Supported|Graded|Checked|"
+    r"Not [a-z]+ed|Not known) (?:is|are|was|were)\b",
+    re.MULTILINE,
+)
 #: each row: a retired phrase, and the field's word for it
 ROW = re.compile(r"^\| ([^|]+?) \| ([^|]+?) \|$", re.MULTILINE)
 
@@ -81,6 +88,15 @@ def test_a_percentage_has_a_space_before_its_sign() -> None:
         for match in BARE_SHARE.finditer(text)
     ]
     assert not places, "write 98 %, in code units.share(ratio)"
+
+
+def test_a_sentence_begins_with_its_subject() -> None:
+    places = [
+        f"{place}: {text[match.start() : match.end() + 30]!r}"
+        for place, text in read_by_people()
+        for match in INVERTED.finditer(text)
+    ]
+    assert not places, "write 'The GPUs that ... are listed'"
 
 
 def test_shares_are_written_by_one_function() -> None:
