@@ -19,7 +19,7 @@ from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.plain_text import fitted, printable
 from warpbook_profiler.compare.compare import Comparison, compare
 from warpbook_profiler.compare.likeness import LEAST_SCORE
-from warpbook_profiler.compare.times import Time, signed_share
+from warpbook_profiler.compare.times import signed_share
 from warpbook_profiler.files.file_profile import read_profile
 from warpbook_profiler.report.comparison_view import shown
 
@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
     except EXCEEDED:
         print(f"warpbook: {TRACES.words}", file=sys.stderr)
         return BAD_INPUT
-    verdict = _judged(comparison.time, limit)
+    verdict = _judged(comparison, limit)
     status = STATUSES[verdict]
     try:
         if options.json:
@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
             width = terminal_width()
             said, *more = comparison_lines(shown(comparison), width)
             lines = [
-                f"{verdict}: {said}{_bound(verdict, comparison.time, limit)}",
+                f"{verdict}: {said}{_bound(verdict, comparison, limit)}",
                 f"Before: {options.vs}. After: {options.traces[0]}.",
                 *more,
             ]
@@ -146,17 +146,18 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
-def _judged(time: Time | None, limit: float) -> Verdict:
+def _judged(comparison: Comparison, limit: float) -> Verdict:
     """Conclude only where the whole interval lies on one side of the limit."""
-    if time is not None and time.low > limit:
+    time = comparison.time
+    if time is None or comparison.verdict == "not comparable":
+        return "unknown"
+    if time.low > limit:
         return "slower"
-    if time is not None and time.high <= limit:
-        return "not slower"
-    return "unknown"
+    return "not slower" if time.high <= limit else "unknown"
 
 
-def _bound(verdict: Verdict, time: Time | None, limit: float) -> str:
-    if time is None:
+def _bound(verdict: Verdict, comparison: Comparison, limit: float) -> str:
+    if comparison.verdict == "not comparable":
         return ""
     place = {
         "slower": "The whole change is beyond",

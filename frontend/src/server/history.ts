@@ -60,17 +60,10 @@ export class History {
     });
   }
 
-  /**
-   * What differs between two cell reports, by their ids.
-   * @param anyway - compare other work, too
-   */
-  difference(
-    before: string,
-    after: string,
-    anyway: boolean
-  ): Promise<Comparison> {
+  /** What differs between two cell reports, by their ids. */
+  difference(before: string, after: string): Promise<Comparison> {
     const route = `reports/${encodeURIComponent(after)}/difference`;
-    return this.read(route, isComparison, { before, anyway: String(anyway) });
+    return this.read(route, isComparison, { before });
   }
 
   /** What a report, by its id, answers to the optimisation checklist. */

@@ -80,7 +80,7 @@ class Comparison(Struct, frozen=True):
     notes: tuple[str, ...]
     #: what differs beside the time; the GPU itself ran faster or slower
     cautions: tuple[str, ...]
-    #: None where the runs are not compared
+    #: None where one of them is not known
     time: Time | None
     #: busy time and the causes of idle time
     causes: tuple[Pair, ...]
@@ -109,11 +109,11 @@ def compare(
         before: the run to compare with.
         after: the run that is judged.
         clocks: of the time of each, where they are known.
-        least_score: how alike their work must be; 0 compares whatever they did.
+        least_score: how alike their work must be, to conclude from their times.
         noise: how far two profiles of one code differ; None takes what is known.
     """
     alike = likeness(before.work, after.work, least_score)
-    refusal = _refusal(before, after, alike)
+    refusal = _refusal(before, after)
     time = None if refusal else compare_times(before, after, noise)
     if time is None:
         return Comparison(
@@ -146,11 +146,12 @@ def compare(
     idle = [cause for cause in causes if cause.name != BUSY]
     # without a GPU the operators did the work
     parts = (*idle, *paths) if causes else operators
+    notes = (*clock_notes(clocks), *_warnings(before, after))
     return Comparison(
-        time.outcome,
-        _sentence(time, parts),
+        time.outcome if alike.is_enough else "not comparable",
+        _sentence(time, parts) if alike.is_enough else _unlike_sentence(time, alike),
         alike,
-        (certainty(time), *clock_notes(clocks), *_warnings(before, after)),
+        (certainty(time), *notes) if alike.is_enough else notes,
         (*_unlike(alike), *clock_cautions(time.change, clocks)),
         time,
         causes,
@@ -172,8 +173,8 @@ def shortened(comparison: Comparison) -> Comparison:
     )
 
 
-def _refusal(before: CellProfile, after: CellProfile, alike: Likeness) -> str:
-    """Say why the times tell nothing; empty where they may be compared."""
+def _refusal(before: CellProfile, after: CellProfile) -> str:
+    """Say why the times are not known; empty where they are."""
     for name, run in (("before", before), ("after", after)):
         if run.completeness.refusal:
             return f"The run {name} can't be judged. {run.completeness.refusal}"
@@ -181,13 +182,7 @@ def _refusal(before: CellProfile, after: CellProfile, alike: Likeness) -> str:
             return f"The run {name} holds nothing of what its GPU did."
         if run.work is not None and not run.work.rows and not run.work.time_ns:
             return f"The run {name} is empty: no time, operator or kernel was recorded."
-    if alike.is_enough or alike.score is None:
-        return ""
-    return (
-        f"Not the same work: {units.share(alike.score)} alike, and "
-        f"{units.share(alike.least_score)} are needed. They differ in "
-        f"{words(alike)}."
-    )
+    return ""
 
 
 def _warnings(before: CellProfile, after: CellProfile) -> Iterator[str]:
@@ -197,7 +192,7 @@ def _warnings(before: CellProfile, after: CellProfile) -> Iterator[str]:
 
 
 def _unlike(alike: Likeness) -> Iterator[str]:
-    """Say what else differs between runs that are compared."""
+    """Say what differs beside the time."""
     if alike.score is None:
         yield (
             "Nothing tells whether both did the same work: no operator or kernel was "
@@ -208,6 +203,15 @@ def _unlike(alike: Likeness) -> Iterator[str]:
     if differing:
         share = units.share(alike.score)
         yield f"The work is {share} alike. It differs in {differing}."
+
+
+def _unlike_sentence(time: Time, alike: Likeness) -> str:
+    """Tell both times without a conclusion."""
+    score = "not known" if alike.score is None else units.share(alike.score)
+    return (
+        f"Not the same work ({score} alike, {units.share(alike.least_score)} needed): "
+        f"{said(time)}, from which nothing is concluded."
+    )
 
 
 BUSY = "GPU busy"

@@ -19,9 +19,9 @@ from msgspec import Struct
 from warpbook_monitors import units
 from warpbook_profiler.model.work import Work, WorkRow
 
-#: Below it two runs are not compared, unless a person asks for it, or both are runs of
-#: one cell. An edit of a model's size, dtype or optimizer leaves 0.72 or more of a
-#: program of torch, another architecture at most 0.6 (docs/how-to/compare-runs.md).
+#: Below it nothing is concluded from two times. An edit of a model's size, dtype or
+#: optimizer leaves 0.72 or more of a program of torch, another architecture at most 0.6
+#: (docs/how-to/compare-runs.md).
 LEAST_SCORE = 0.65
 #: what differs by less is not told
 _TOLD = 0.99
@@ -61,7 +61,7 @@ class Likeness(Struct, frozen=True):
 
     #: from 0 to 1; 0 on different devices; None where nothing tells
     score: float | None
-    #: below it the runs are not compared
+    #: below it nothing is concluded from the times
     least_score: float
     parts: tuple[LikenessPart, ...]
     #: what differs, the largest count first
@@ -69,7 +69,7 @@ class Likeness(Struct, frozen=True):
 
     @property
     def is_enough(self) -> bool:
-        """Whether the runs may be compared; what is not known forbids nothing."""
+        """Whether the times may be compared; what is not known forbids nothing."""
         return self.score is None or self.score >= self.least_score
 
 

@@ -52,10 +52,11 @@ def _bars(time: Time, shares: Iterable[Mapping[Kind, float]]) -> Iterator[TimeBa
 
 def _tables(comparison: Comparison) -> tuple[ReportTable, ...]:
     time, alike = comparison.time, comparison.likeness
+    work = with_rows(_parts(alike), _differing(alike))
     if time is None:
-        return with_rows(_parts(alike), _differing(alike))
+        return work
     unit = " of a step" if time.per_step else ""
-    return with_rows(
+    times = with_rows(
         _table(f"Largest differences{unit}", "Part", _largest(comparison, time)),
         _table(f"GPU time{unit}", "Figure", comparison.causes),
         _table(f"GPU work by operators{unit}", "Operators", comparison.paths),
@@ -63,9 +64,8 @@ def _tables(comparison: Comparison) -> tuple[ReportTable, ...]:
         _table(
             f"Operators on the host, own time{unit}", "Operator", comparison.operators
         ),
-        _parts(alike),
-        _differing(alike),
     )
+    return (*times, *work) if alike.is_enough else (*work, *times)
 
 
 def _largest(comparison: Comparison, time: Time) -> list[Pair]:
@@ -127,9 +127,8 @@ def _parts(alike: Likeness) -> ReportTable:
         for part in alike.parts
     )
     score = cells.UNKNOWN if alike.score is None else units.share(alike.score)
-    title = f"The same work: {score} alike"
-    if alike.least_score:
-        title += f", {units.share(alike.least_score)} needed"
+    needed = units.share(alike.least_score)
+    title = f"The same work: {score} alike, {needed} needed to conclude"
     return ReportTable(title, "Part", ("Before", "After", "The same"), rows)
 
 

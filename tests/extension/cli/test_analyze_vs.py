@@ -89,8 +89,8 @@ def test_another_gpu_is_not_compared_unless_a_person_asks(
     answer = as_json(capsys, tmp_path, *given)
     assert (answer["exit_status"], answer["verdict"]) == (3, "unknown")
     assert answer["comparison"]["verdict"] == "not comparable"
-    assert answer["comparison"]["time"] is None
-    assert "device (NVIDIA L4 instead of " in answer["comparison"]["sentence"]
+    assert answer["comparison"]["sentence"].startswith("Not the same work")
+    assert "device (NVIDIA L4 instead of " in answer["comparison"]["cautions"][0]
     # who knows better may say so
     answer = as_json(capsys, tmp_path, *given, "--least-comparable", "0")
     assert answer["verdict"] == "slower"

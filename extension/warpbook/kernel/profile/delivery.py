@@ -95,7 +95,6 @@ class Delivery:
             finished.figures, ran.title, finished.window_ms, _gpus(finished)
         )
         profile.code, profile.process = ran.code or None, state_of_this_process()
-        profile.cell_id = ran.cell_id
         if self._shell is not None:
             profile.report_id = str(uuid.uuid4())
         if ran.status != "ok":
@@ -205,9 +204,8 @@ def _gpus(finished: FastestRun) -> tuple[str, ...]:
 
 def _against(previous: Profile, profile: Profile) -> Comparison:
     """Compare; a caution comes with it if the GPU ran differently."""
-    # whatever an edit did to its work, it is the same cell
-    difference = compare(previous.figures, profile.figures, least_score=0.0)
+    difference = compare(previous.figures, profile.figures)
     if difference.verdict not in ("less time", "more time"):
         return difference
     # only of a change the server is worth asking for clocks
-    return previous.diff(profile, anyway=True).figures
+    return previous.diff(profile).figures

@@ -103,11 +103,9 @@ class ProfiledBlock:
             raise self._outcome
         return self._outcome
 
-    def diff(
-        self, other: Profile | ProfiledBlock, *, anyway: bool = False
-    ) -> Difference:
-        """Compare with another profile, as `Profile.diff` does."""
-        return self.profile.diff(profile_in(other), anyway=anyway)
+    def diff(self, other: Profile | ProfiledBlock) -> Difference:
+        """Compare with another profile: this one is before, the other one after."""
+        return self.profile.diff(profile_in(other))
 
     def __enter__(self) -> ProfiledBlock:
         if self._runs is not None:

@@ -17,7 +17,6 @@ from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.checklist.process import ProcessState
 from warpbook_profiler.compare.clocks import Clocks, clocks_of
 from warpbook_profiler.compare.compare import compare
-from warpbook_profiler.compare.likeness import LEAST_SCORE
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.live import Live
 from warpbook_profiler.report.profile_view import view_of
@@ -60,8 +59,6 @@ class Profile:
         self.live: Live | None = None
         #: the code that ran, and what its process had set; None of a trace file
         self.code: str | None = None
-        #: None outside of a notebook
-        self.cell_id: str | None = None
         self.process: ProcessState | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -81,14 +78,10 @@ class Profile:
         plain = msgspec.json.decode(msgspec.json.encode(self.figures))
         return {"title": self.title, **plain}
 
-    def diff(self, other: Profile, *, anyway: bool = False) -> Difference:
+    def diff(self, other: Profile) -> Difference:
         """Compare with another profile: this one is before, the other one after.
 
         The server is asked for clocks and temperature of both runs.
-
-        Args:
-            other: the run after.
-            anyway: compare other work, too; runs of one cell always are.
 
         Raises:
             TypeError: the other holds no profile.
@@ -96,12 +89,7 @@ class Profile:
         other = profile_in(other)
         link = ServerLink()
         clocks = (_clocks(self, link), _clocks(other, link))
-        is_one_cell = self.cell_id is not None and self.cell_id == other.cell_id
-        least_score = 0.0 if anyway or is_one_cell else LEAST_SCORE
-        difference = compare(
-            self.figures, other.figures, clocks, least_score=least_score
-        )
-        return Difference(difference, other.title)
+        return Difference(compare(self.figures, other.figures, clocks), other.title)
 
     def advise(self) -> Advice:
         """Go through the optimisation checklist with what was measured."""

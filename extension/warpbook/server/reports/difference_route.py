@@ -15,15 +15,13 @@ from warpbook.server.stream.selection import encode
 from warpbook.server.web.parameters import ReportId
 from warpbook_profiler.compare.clocks import Clocks, clocks_of
 from warpbook_profiler.compare.compare import compare
-from warpbook_profiler.compare.likeness import LEAST_SCORE
 from warpbook_profiler.report.comparison_view import shown
 
 
 class Difference(Struct, frozen=True):
-    """Which report is the one before, and whether other work is compared, too."""
+    """Which report is the one before."""
 
     before: ReportId
-    anyway: bool = False
 
 
 class DifferenceHandler(Handler):
@@ -40,17 +38,13 @@ class DifferenceHandler(Handler):
     @authorized
     async def get(self, report_id: str) -> None:
         """Compare the one before with this one, in that order whenever they ran."""
-        query = self.query(Difference)
-        before = await self.kept_report(query.before)
+        before = await self.kept_report(self.query(Difference).before)
         after = await self.kept_report(report_id)
         clocks = (await self._clocks(before), await self._clocks(after))
-        anyway = query.anyway or _are_of_one_cell(before, after)
 
         def compared() -> Comparison:
             # with repeats it needs numpy, which must not be imported on the event loop
-            least_score = 0.0 if anyway else LEAST_SCORE
-            profiles = before.profile, after.profile
-            return shown(compare(*profiles, clocks, least_score=least_score))
+            return shown(compare(before.profile, after.profile, clocks))
 
         self.finish_json(encode(await asyncio.to_thread(compared)))
 
@@ -66,8 +60,3 @@ class DifferenceHandler(Handler):
             return None
         spans = await self._past.spans(report.started_ms, report.ended_ms, devices)
         return clocks_of(spans, wanted)
-
-
-def _are_of_one_cell(one: CellReport, other: CellReport) -> bool:
-    cell = (one.notebook, one.cell_id)
-    return None not in cell and cell == (other.notebook, other.cell_id)

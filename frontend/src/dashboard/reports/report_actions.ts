@@ -33,8 +33,7 @@ export function reportActions(
   const others = [...statements.reports.values(), ...place.files];
   return {
     others: others.filter(({ id }) => id !== report.id),
-    compare: (before, after, anyway) =>
-      history.difference(before.id, after.id, anyway),
+    compare: (before, after) => history.difference(before.id, after.id),
     chooseFile: place.chooseFile,
     openTab: openTab === null ? null : () => openTab(report),
     download:

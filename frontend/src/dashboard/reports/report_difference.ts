@@ -11,11 +11,10 @@ import { whose } from './whose';
 export interface DifferenceActions {
   /** The other reports of the list. */
   readonly others: readonly CellReport[];
-  /** Ask the server what differs between two runs; `anyway` if they did other work. */
+  /** Ask the server what differs between two runs. */
   readonly compare: (
     before: CellReport,
-    after: CellReport,
-    anyway: boolean
+    after: CellReport
   ) => Promise<Comparison>;
   /** Lets a person choose a trace file, and reads it; null where nobody can. */
   readonly chooseFile: (() => Promise<CellReport | null>) | null;
@@ -92,15 +91,14 @@ function picker(
     return runs.find(({ id }) => id === select.value);
   }
 
-  async function show(anyway = false): Promise<void> {
+  async function show(): Promise<void> {
     const [was, now] = [chosen(before), chosen(after)];
     if (was !== undefined && now !== undefined) {
       await tell(async () => {
-        const comparison = await compare(was, now, anyway);
+        const comparison = await compare(was, now);
         return [
           runsNode(runWords(was), runWords(now)),
-          ...comparisonNodes(comparison),
-          ...anywayNodes(comparison, () => void show(true))
+          ...comparisonNodes(comparison)
         ];
       });
     }
@@ -195,23 +193,6 @@ function chooser(
 
 function option({ id, started_ms: startedMs, title }: CellReport): HTMLElement {
   return h('option', { value: id }, `${when(startedMs)}  ${clip(title, 60)}`);
-}
-
-/** A way past the refusal, where it is only that the work differs. */
-function anywayNodes(
-  { verdict, likeness }: Comparison,
-  compareAnyway: () => void
-): Node[] {
-  const { score, least_score: leastScore } = likeness;
-  return verdict === 'not comparable' && score !== null && score < leastScore
-    ? [
-        h(
-          'button',
-          { class: 'wb-button', click: compareAnyway },
-          trans.__('Compare them anyway')
-        )
-      ]
-    : [];
 }
 
 /** Say which runs the bars and columns are of. */
