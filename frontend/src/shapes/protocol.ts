@@ -679,7 +679,7 @@ export interface Devices {
 
 /** What was called so many times in the one run, and so many in the other. */
 export interface Difference {
-  readonly kind: 'kernel' | 'operator';
+  readonly kind: 'GPU work' | 'operator';
   readonly name: string;
   readonly sizes: string;
   readonly dtypes: string;
@@ -1754,9 +1754,9 @@ export interface Work {
   readonly rows: WorkRow[];
 }
 
-/** All calls of one operator or kernel with the same sizes and dtypes. */
+/** All calls of one operator, kernel or copy with the same sizes and dtypes. */
 export interface WorkRow {
-  readonly kind: 'kernel' | 'operator';
+  readonly kind: 'GPU work' | 'operator';
   readonly name: string;
   readonly sizes: string;
   readonly dtypes: string;

@@ -181,7 +181,7 @@ def _refusal(before: CellProfile, after: CellProfile) -> str:
         if run.gpu_name and run.metrics is None and run.launches:
             return f"The run {name} holds nothing of what its GPU did."
         if run.work is not None and not run.work.rows and not run.work.time_ns:
-            return f"The run {name} is empty: no time, operator or kernel was recorded."
+            return f"The run {name} is empty: nothing was recorded in it."
     return ""
 
 
@@ -195,8 +195,8 @@ def _unlike(alike: Likeness) -> Iterator[str]:
     """Say what differs beside the time."""
     if alike.score is None:
         yield (
-            "Nothing tells whether both did the same work: no operator or kernel was "
-            "recorded."
+            "Nothing tells whether both did the same work: no operator and no work "
+            "of a GPU was recorded."
         )
         return
     differing = words(alike)

@@ -1,6 +1,6 @@
 """How far two runs did the same work, so that their times may be compared.
 
-The score is the larger one of operators and kernels: a CUDA graph launches the same
+The score is the larger one of operators and GPU work: a CUDA graph launches the same
 kernels by no operator, and another GPU has other kernels for the same operators. Each
 is the geometric mean of two parts that are the same, one of the calls and one of the
 names, since a deeper model calls the same names more often.
@@ -46,7 +46,7 @@ class LikenessPart(Struct, frozen=True):
 class Difference(Struct, frozen=True):
     """What was called so many times in the one run, and so many in the other."""
 
-    kind: Literal["operator", "kernel"]
+    kind: Literal["operator", "GPU work"]
     name: str
     #: of an operator's tensors, or a kernel's blocks; "" where not known
     sizes: str
@@ -86,14 +86,14 @@ def likeness(before: Work | None, after: Work | None, least_score: float) -> Lik
         return LikenessPart(name, score(was, now), _calls(was), _calls(now))
 
     operators = counted("operators", "operator", _name, _alike)
-    kernels = counted("kernels", "kernel", _family, _alike)
-    known = [part.score for part in (operators, kernels) if part.score is not None]
+    gpu_work = counted("GPU work", "GPU work", _family, _alike)
+    known = [part.score for part in (operators, gpu_work) if part.score is not None]
     parts = (
         _device(before, after),
         operators,
         counted("sizes", "operator", _sizes, _same_details),
         counted("dtypes", "operator", _dtypes, _same_details),
-        kernels,
+        gpu_work,
         _number("launches", before.launches / by[0], after.launches / by[1]),
         _number("steps", before.steps, after.steps),
         _versions(before, after),
@@ -112,7 +112,7 @@ def words(alike: Likeness) -> str:
             continue
         if part.before == part.after or part.name in ("sizes", "dtypes"):
             said.append(f"{part.name} ({units.share(part.score)} the same)")
-        elif part.name in ("operators", "kernels"):
+        elif part.name in ("operators", "GPU work"):
             share = units.share(part.score)
             calls = f"{part.after} calls instead of {part.before}"
             said.append(f"{part.name} ({share} the same, {calls})")

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 
 class WorkRow(Struct, frozen=True):
-    """All calls of one operator or kernel with the same sizes and dtypes."""
+    """All calls of one operator, kernel or copy with the same sizes and dtypes."""
 
-    kind: Literal["operator", "kernel"]
+    kind: Literal["operator", "GPU work"]
     name: str
     #: of an operator's tensors, or a kernel's blocks; "" where not known
     sizes: str

@@ -12,7 +12,6 @@ from warpbook_monitors.plain_text import shortened
 from warpbook_profiler.events.columns import (
     NONE,
     Bools,
-    Category,
     Columns,
     Int64s,
     groups,
@@ -50,7 +49,7 @@ def work_of(trace: Trace) -> Work:
     launched_ns = on_gpu.start_ns.copy()
     known = calls.launch != NONE
     launched_ns[known] = calls.api.start_ns[calls.launch[known]]
-    kernels = on_gpu.where(within(launched_ns) & on_gpu.is_in(Category.KERNEL))
+    gpu_work = on_gpu.where(within(launched_ns))
     began_ns = calls.api.start_ns[calls.launches]
     device = run.gpu_name if len(on_gpu) or len(began_ns) else None
     return Work(
@@ -60,7 +59,7 @@ def work_of(trace: Trace) -> Work:
         steps.whole_ns,
         steps.busy_ns,
         int(((began_ns >= steps.start_ns) & (began_ns <= steps.end_ns)).sum()),
-        (*_operators(operators), *_kernels(kernels)),
+        (*_operators(operators), *_gpu_work(gpu_work)),
     )
 
 
@@ -86,19 +85,21 @@ def _operators(operators: Columns) -> list[WorkRow]:
     return _rows("operator", counts)
 
 
-def _kernels(kernels: Columns) -> list[WorkRow]:
+def _gpu_work(work: Columns) -> list[WorkRow]:
     counts: Counter[_Key] = Counter()
-    first, group = groups(kernels.name, kernels.shape)
+    first, group = groups(work.name, work.shape)
     calls = np.bincount(group, minlength=len(first))
     for row, count in zip(first, calls, strict=True):
-        at = kernels.shape[row]
-        blocks = "x".join(map(str, kernels.shapes[at].grid)) if at != NONE else ""
-        name = _NUMBER.sub(r"\1", kernels.names[kernels.name[row]])
+        at = work.shape[row]
+        blocks = "x".join(map(str, work.shapes[at].grid)) if at != NONE else ""
+        name = _NUMBER.sub(r"\1", work.names[work.name[row]])
         counts[name, blocks, ""] += int(count)
-    return _rows("kernel", counts)
+    return _rows("GPU work", counts)
 
 
-def _rows(kind: Literal["operator", "kernel"], counts: Counter[_Key]) -> list[WorkRow]:
+def _rows(
+    kind: Literal["operator", "GPU work"], counts: Counter[_Key]
+) -> list[WorkRow]:
     ordered = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
     others: Counter[str] = Counter()
     for (name, _, _), calls in ordered[_MOST_ROWS:]:
