@@ -108,10 +108,10 @@ async def test_no_other_view_and_no_disk_is_told_of_it(root, ask, connect) -> No
 @pytest.mark.parametrize(
     ("content", "status", "fault", "words"),
     [
-        (b"# Notes", 422, "not_a_trace", "no trace of torch.profiler"),
+        (b"# Notes", 422, "not_a_trace", "Choose a file of "),
         (b'{"cells": []}', 422, "not_a_trace", "no list of events"),
         (b'{"traceEvents": []}', 422, "not_a_trace", "no events of torch.profiler"),
-        (gzip.decompress(TINY.read_bytes())[:9_000], 422, "damaged", "truncated"),
+        (gzip.decompress(TINY.read_bytes())[:9_000], 422, "damaged", "record anew"),
         (TINY.read_bytes()[:9_000], 422, "damaged", "end-of-stream"),
         (b"\x1f\x8b\x08\x00garbage", 422, "damaged", "can't be read"),
     ],

@@ -22,6 +22,17 @@ from warpbook_profiler.files.file_answer import Fault, Told
 #: requests that wait for the one that is served
 _MOST_WAITING = 8
 _MOST_TITLE, _MOST_PROBLEM = 200, 400
+#: what to do, by fault
+_REMEDIES: dict[Fault, str] = {
+    "not_a_trace": (
+        "Choose a file of prof.export_chrome_trace(path), or an export of Nsight."
+    ),
+    "damaged": (
+        "Copy the whole file again; if it was cut while it was written, record anew."
+    ),
+    "too_large": "Record fewer steps, or use warpbook analyze in a terminal.",
+    "unreadable": "The account of this server must be allowed to read it: chmod +r.",
+}
 
 _decode = msgspec.msgpack.Decoder(Told).decode
 
@@ -85,7 +96,7 @@ class TraceFiles:
                 "too_large",
                 f"It has {status.st_size >> 20:,} MiB, and this server reads traces of "
                 f"at most {self._max_bytes >> 20:,} MiB (WarpbookApp.trace_megabytes). "
-                "Record fewer steps, or use warpbook analyze in a terminal.",
+                f"{_REMEDIES['too_large']}",
             )
         # another state of the file is another report
         state = f"{path}\0{status.st_mtime_ns}\0{status.st_size}"
@@ -96,8 +107,9 @@ class TraceFiles:
             return self._reports.add_of_file(report)
         answer = await self._read(file)
         if answer.profile is None:
+            fault = answer.fault or "unreadable"
             words = bounded(answer.problem, _MOST_PROBLEM)
-            raise NoReport(answer.fault or "unreadable", words)
+            raise NoReport(fault, f"{words} {_REMEDIES[fault]}")
         saved_ms = status.st_mtime_ns / 1e6
         report = CellReport(
             id=report_id,
