@@ -35,6 +35,7 @@ PACKAGES = (
     "extension/warpbook_hub",
 )
 SCHEMA = ROOT / "frontend" / "schema" / "plugin.json"
+COLOURS = ROOT / "frontend" / "style" / "colours.css"
 
 
 def main() -> int:
@@ -87,6 +88,20 @@ def metric(table: str) -> Iterator[str]:
     kinds = getattr(metrics, table).values()
     rows = ((f"`{kind.name}`", kind.unit, kind.meaning) for kind in kinds)
     return _table(("metric", "unit", "meaning"), rows)
+
+
+def colours() -> Iterator[str]:
+    """Give the tokens of the page, with what each means."""
+    light, dark = COLOURS.read_text("utf-8").split("\n}\n", 2)[:2]
+    in_dark = dict(re.findall(r"(--wb-[\w-]+): (.+?);", dark))
+    rows, meaning = [], ""
+    for note, name, value in re.findall(
+        r"/\* (.+?) \*/|(--wb-[\w-]+): (.+?);", light.partition("{")[2]
+    ):
+        meaning = note or meaning
+        if name:
+            rows.append((meaning, f"`{name}`", value, in_dark.get(name, value)))
+    return _table(("meaning", "token", "light", "dark"), rows)
 
 
 def server_settings() -> Iterator[str]:
@@ -146,6 +161,7 @@ def rooms() -> Iterator[str]:
 
 
 TABLES: dict[str, Callable[..., Iterator[str]]] = {
+    "colours": colours,
     "command": command,
     "options": options,
     "metrics": metric,

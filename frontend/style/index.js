@@ -1,4 +1,5 @@
 import 'uplot/dist/uPlot.min.css';
+import './colours.css';
 import './chart.css';
 import './dashboard.css';
 import './labs.css';

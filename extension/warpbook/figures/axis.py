@@ -20,6 +20,7 @@ from bokeh.models import (
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
+from warpbook.colours import PLAIN, SERIES
 from warpbook.figures.item import add_title, fit_narrow_place, words
 from warpbook_monitors.frames import Device
 from warpbook_monitors.history.readings import Floats, Readings
@@ -27,14 +28,16 @@ from warpbook_monitors.labels import full_name
 
 #: with fewer samples within the cell there is no course to see
 LEAST_SAMPLES = 3
+#: as the live charts have them
+_SM, _POWER_COLOUR, _TENSOR, _, _DRAM = SERIES["light"]
 _SHARES = (
-    ("sm_active_ratio", "SM active", "#1f77b4"),
-    ("tensor_active_ratio", "tensor cores", "#2ca02c"),
-    ("dram_active_ratio", "DRAM", "#ff7f0e"),
+    ("sm_active_ratio", "SM active", _SM),
+    ("tensor_active_ratio", "tensor cores", _TENSOR),
+    ("dram_active_ratio", "DRAM", _DRAM),
     # of GPUs without GPM, this alone
-    ("gpu_utilization_ratio", "GPU utilization (NVML)", "#888888"),
+    ("gpu_utilization_ratio", "GPU utilization (NVML)", PLAIN),
 )
-_POWER, _POWER_COLOUR = "power_watts", "#d62728"
+_POWER = "power_watts"
 _PERCENT = "return Math.round(tick * 100) + ' %'"
 
 

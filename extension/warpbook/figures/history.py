@@ -14,7 +14,8 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from warpbook.figures.history_charts import SERIES, history_charts
+from warpbook.colours import SERIES
+from warpbook.figures.history_charts import history_charts
 from warpbook.figures.item import add_title, figure_item, fit_narrow_place
 from warpbook_monitors.frames import Device, Unit
 from warpbook_monitors.history.readings import Floats, Readings

@@ -1,7 +1,7 @@
 """Which lines stand together when a span is explored: those of the live charts.
 
 The live charts' own table is `frontend/src/dashboard/tiles/tiles.ts`, their colours
-are in `frontend/style/chart.css`; a test holds these against both.
+are in `frontend/style/colours.css`; a test holds these against both.
 """
 
 from __future__ import annotations
@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from warpbook.colours import SERIES
 from warpbook_monitors.frames import Device, Metric, Unit
 
-#: of the lines of one chart, by theme
-SERIES = {
-    "light": ("#2563a8", "#c8501e", "#1b8a5a", "#8a4fa8", "#a87b00"),
-    "dark": ("#6ea8fe", "#ff9e64", "#5fd3a0", "#cf9bf0", "#e8c34a"),
-}
 #: by title, the metrics of each chart in the order of their colours
 CHARTS: dict[str, tuple[str, ...]] = {
     "NVML says": ("gpu_utilization_ratio", "memory_utilization_ratio"),

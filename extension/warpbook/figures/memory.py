@@ -14,6 +14,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from warpbook.colours import PLAIN, SERIES
 from warpbook.figures.item import add_title, fit_narrow_place, words
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import shortened
@@ -24,7 +25,8 @@ from warpbook_profiler.model.pictures import MemoryCurve
 
 _TICKS = "return +(tick / 2 ** 30).toPrecision(3) + ' GiB'"
 _TITLE_WIDTH = 76
-_ALLOCATED, _RESERVED, _PEAK = "#1f77b4", "#888888", "#d62728"
+_ALLOCATED, _PEAK, *_ = SERIES["light"]
+_RESERVED = PLAIN
 
 
 def memory_figure(profile: CellProfile) -> Model:

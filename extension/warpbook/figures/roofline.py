@@ -8,9 +8,9 @@ from itertools import chain
 from bokeh.layouts import column
 from bokeh.model import Model
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
-from bokeh.palettes import Category10
 from bokeh.plotting import figure
 
+from warpbook.colours import DTYPES, PLAIN
 from warpbook.figures.item import add_title, fit_narrow_place, words
 from warpbook_monitors import units
 from warpbook_profiler.model.ceilings import DTYPE_LABELS
@@ -20,9 +20,7 @@ from warpbook_profiler.model.pictures import Roof, RooflinePoint
 
 #: room around points and roofs, on logarithmic axes
 _ROOM = 3.0
-_COLOURS = dict(zip(dict.fromkeys(DTYPE_LABELS.values()), Category10[10], strict=False))
 _UNKNOWN = "dtype not known"
-_UNKNOWN_COLOUR = "#888888"
 _DASHES = {"measured": "solid", "datasheet": "dashed"}
 _TERA = 1e12
 
@@ -104,7 +102,7 @@ def _draw_roof(
     plot.line(
         [reach[0], ridge, reach[1]],
         [reach[0] * slope, peak, peak],
-        line_color=_COLOURS[DTYPE_LABELS[dtype]],
+        line_color=DTYPES[DTYPE_LABELS[dtype]],
         line_dash=_DASHES[roof.basis],
         line_width=1.5,
         legend_label=f"{DTYPE_LABELS[dtype]}, {roof.basis}",
@@ -119,7 +117,7 @@ def _draw_points(
         "intensity",
         "rate",
         size="size",
-        color=_COLOURS.get(label, _UNKNOWN_COLOUR),
+        color=DTYPES.get(label, PLAIN),
         alpha=0.7,
         source=ColumnDataSource(_columns(points)),
         legend_label=label,

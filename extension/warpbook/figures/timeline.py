@@ -17,6 +17,7 @@ from bokeh.palettes import Category20
 from bokeh.plotting import figure
 from bokeh.transform import transform
 
+from warpbook.colours import FOUND
 from warpbook.figures.item import without_math
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.timeline_answers import TimelineRow
@@ -29,7 +30,6 @@ _ROW_HEIGHT = 20
 #: around the frame, so that the page knows where it is: what it draws itself is lane
 #: labels to the left, and names and arrows over the bars
 _LABELS_WIDTH, _TOOLBAR_HEIGHT = 132, 36
-_FOUND_COLOUR = "#d6006c"
 #: nothing is shorter, and a pixel must not become a division by nothing
 _LEAST_MS = 2e-5
 
@@ -138,8 +138,8 @@ def explorer(rows: Sequence[TimelineRow], wall_ns: int) -> figure:
         right="right",
         top="top",
         bottom="bottom",
-        fill_color=_FOUND_COLOUR,
-        line_color=_FOUND_COLOUR,
+        fill_color=FOUND,
+        line_color=FOUND,
         source=_empty("found", *_PLACE),
     )
     plot.add_layout(

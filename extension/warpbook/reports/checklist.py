@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from warpbook.colours import ERROR, GOOD, PLAIN
 from warpbook.reports.style import STYLE
 from warpbook_profiler.checklist.answers import Answer, Checklist
 from warpbook_profiler.checklist.view import (
@@ -15,10 +16,10 @@ from warpbook_profiler.checklist.view import (
 )
 
 _COLOURS: dict[Answer, str] = {
-    "no": "#b8442f",
-    "yes": "#2f9158",
-    "unknown": "#d08700",
-    "not applicable": "#888888",
+    "no": ERROR,
+    "yes": GOOD,
+    "unknown": PLAIN,
+    "not applicable": PLAIN,
 }
 
 

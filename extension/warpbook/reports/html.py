@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from html import escape
 
+from warpbook.colours import colour_of
 from warpbook.reports.checklist import groups_html
 from warpbook.reports.labs import LABS
 from warpbook.reports.pictures import memory_svg, roofline_svg
-from warpbook.reports.style import STYLE, colour_of
+from warpbook.reports.style import STYLE
 from warpbook.reports.text import PLACE_IT
 from warpbook.reports.time_pictures import flame_svg, timeline_svg
 from warpbook_monitors.html_table import OWN_KEYS, name_cell, table_html

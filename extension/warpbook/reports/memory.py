@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from html import escape
 
+from warpbook.colours import HELD, PLAIN
 from warpbook.reports.style import STYLE
 from warpbook_monitors.html_table import OWN_KEYS, table_html
 from warpbook_monitors.model_memory.view import MemoryView
@@ -13,18 +14,6 @@ from warpbook_monitors.model_memory.view import MemoryView
 #: of a bar in characters; with its ends it fits 80
 _COLUMNS = 76
 _WIDTH, _HEIGHT, _MARGIN = 640, 38, 6
-#: seen on light and on dark pages
-_LINE = "#808080"
-#: by the letter of what is held; apart in brightness, too
-_COLOURS = {
-    "W": "#2f6fb0",
-    "G": "#d98200",
-    "S": "#6fb4e0",
-    "M": "#b9a15a",
-    "A": "#2f9158",
-    "C": "#2f9158",
-    "T": "#8c5fb0",
-}
 _STYLE = """
 .warpbook-report .warpbook-held img { width: 100%; max-width: 46em; }
 .warpbook-report .warpbook-held { margin: 0.6em 0; }
@@ -65,7 +54,7 @@ def memory_html(view: MemoryView) -> str:
     held = (
         (
             f'<span class="warpbook-swatch" aria-hidden="true" '
-            f'style="background:{_COLOURS[segment.letter]}"></span>'
+            f'style="background:{HELD[segment.letter]}"></span>'
             f"{escape(segment.label)}",
             escape(segment.text),
             escape(segment.share),
@@ -123,12 +112,12 @@ def _shapes(view: MemoryView) -> Iterator[str]:
         width = max(pixels(segment.size_bytes) - 1, 0.5)
         yield (
             f'<rect x="{pixels(start_bytes)}" y="{_MARGIN}" height="{height}" '
-            f'width="{width}" fill="{_COLOURS[segment.letter]}"/>'
+            f'width="{width}" fill="{HELD[segment.letter]}"/>'
         )
         start_bytes += segment.size_bytes
     yield (
         f'<rect x="0.5" y="{_MARGIN}" width="{_WIDTH - 1}" height="{height}" '
-        f'fill="none" stroke="{_LINE}"/>'
+        f'fill="none" stroke="{PLAIN}"/>'
     )
     if view.capacity_bytes is not None:
         mark = (

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from warpbook.colours import DTYPES, PLAIN, SERIES
 from warpbook_monitors import units
 from warpbook_profiler.model.ceilings import DTYPE_LABELS
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -21,16 +22,6 @@ from warpbook_profiler.model.pictures import MemoryCurve, Roof, RooflinePoint
 
 WIDTH, _HEIGHT = 640, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 16, 12, 34
-_COLOURS = {
-    "FP64": "#8c564b",
-    "FP32": "#1f77b4",
-    "TF32": "#9467bd",
-    "FP16": "#2ca02c",
-    "BF16": "#d98200",
-    "FP8": "#d62728",
-    "INT8": "#e377c2",
-}
-_PLAIN = "#888888"
 #: of memory over time: what is between is the most of each step
 _STEPS = 240
 _ROOM = 3.0
@@ -147,7 +138,7 @@ def _roofline_parts(
         yield (
             f'<path d="M{x.at(begin)} {y.at(begin * roof.memory_bytes_per_s)}'
             f'L{x.at(bend)} {y.at(peak)}H{x.at(reach[1])}" '
-            f'stroke="{_COLOURS.get(label, _PLAIN)}"{dash}>'
+            f'stroke="{DTYPES.get(label, PLAIN)}"{dash}>'
             f"<title>{escape(_roof_words(roof, label, peak))}</title></path>"
         )
         said = f"{label} {units.rate(peak, 'FLOP')}"
@@ -157,7 +148,7 @@ def _roofline_parts(
         yield (
             f'<circle cx="{x.at(intensity)}" cy="{y.at(rate)}" '
             f'r="{3 + 9 * point.share_ratio**0.5:.1f}" '
-            f'fill="{_COLOURS.get(label, _PLAIN)}" fill-opacity="0.6">'
+            f'fill="{DTYPES.get(label, PLAIN)}" fill-opacity="0.6">'
             f"<title>{escape(_point_words(point))}</title></circle>"
         )
 
@@ -197,16 +188,16 @@ def _memory_parts(curve: MemoryCurve) -> Iterator[str]:
             _LEFT - 5, y.at(most * share) + 4, units.size(most * share), "end"
         )
     reserved = _stairs(x, y, curve.times_ns, curve.reserved_bytes)
-    yield f'<path d="M{reserved}" stroke="{_PLAIN}"/>'
+    yield f'<path d="M{reserved}" stroke="{PLAIN}"/>'
     allocated = _stairs(x, y, curve.times_ns, curve.allocated_bytes)
     floor = y.at(0)
     yield (
-        f'<path d="M{_LEFT} {floor}L{allocated}V{floor}Z" fill="{_COLOURS["FP32"]}" '
-        f'fill-opacity="0.35" stroke="{_COLOURS["FP32"]}"/>'
+        f'<path d="M{_LEFT} {floor}L{allocated}V{floor}Z" fill="{SERIES["light"][0]}" '
+        f'fill-opacity="0.35" stroke="{SERIES["light"][0]}"/>'
     )
     peak_x, peak_y = x.at(max(curve.peak_ns, 0)), y.at(curve.peak_allocated_bytes)
     yield (
-        f'<circle cx="{peak_x}" cy="{peak_y}" r="4" fill="{_COLOURS["FP8"]}">'
+        f'<circle cx="{peak_x}" cy="{peak_y}" r="4" fill="{SERIES["light"][1]}">'
         f"<title>{escape(peak_words(curve))}</title></circle>"
     )
     yield svg_text(x.at(last_ns), y.at(curve.reserved_bytes[-1]) - 4, "reserved", "end")

@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
+from warpbook.colours import SERIES, WARNING
 from warpbook_monitors.html_table import TABLE_STYLE
-from warpbook_monitors.verdict_kinds import Kind
 
-#: of causes, on light and on dark pages
-_COLOURS = {
-    "sync-bound": "#b8442f",
-    "launch-bound": "#d08700",
-    "host-bound": "#a8842c",
-    "transfer-bound": "#8c5fb0",
-    "communication-bound": "#b0608f",
-    "memory-bound": "#3c7ebb",
-    "compute-bound": "#2f9158",
-    "input-bound": "#8c5fb0",
-    "python-bound": "#a8842c",
-    "overhead-bound": "#d08700",
-    "operator-bound": "#2f9158",
-    "thread-bound": "#b0608f",
-    "wait-bound": "#b8442f",
-}
-_PLAIN = "#888888"
 # every rule begins with the report's own class, so that no other output changes
 STYLE = (
     TABLE_STYLE
@@ -32,7 +15,9 @@ STYLE = (
 .warpbook-report dt, .warpbook-report dd { float: none; font-weight: normal;
   margin: 0; padding: 0; width: auto; }
 .warpbook-report dt { opacity: 0.7; }
-.warpbook-report .warpbook-warning { border-left: 3px solid #d08700;
+.warpbook-report .warpbook-warning { border-left: 3px solid """
+    + WARNING
+    + """;
   padding-left: 0.6em; margin: 0.3em 0; }
 .warpbook-report .warpbook-verdict { font-weight: 600; margin: 0.3em 0; }
 .warpbook-report .warpbook-badge { border: 2px solid; border-radius: 1em;
@@ -60,7 +45,9 @@ STYLE = (
 .warpbook-report th, .warpbook-report td { padding: 1px 0 1px 0.8em;
   text-align: right; white-space: nowrap; width: 1%; }
 .warpbook-report tr > :first-child { padding-left: 0; width: auto; }
-.warpbook-report .warpbook-bar { border-bottom: 2px solid #4c8dbe;
+.warpbook-report .warpbook-bar { border-bottom: 2px solid """
+    + SERIES["light"][0]
+    + """;
   float: right; }
 .warpbook-report .warpbook-picture { margin: 0.6em 0; }
 .warpbook-report .warpbook-picture svg { width: 100%; max-width: 46em; }
@@ -70,8 +57,3 @@ STYLE = (
   opacity: 0.7; padding: 1px 0; text-align: left; }
 """
 )
-
-
-def colour_of(kind: Kind | None) -> str:
-    """Give the colour of a cause; None is not explained."""
-    return _COLOURS.get(kind or "", _PLAIN)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from html import escape
 
+from warpbook.colours import BANDS
 from warpbook.reports.pictures import WIDTH, svg_figure, svg_text
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import shortened
@@ -21,7 +22,6 @@ _ROW, _LETTER, _AXIS = 16, 7.2, 16
 _LEAST_SHARE = 0.002
 _MOST_DEPTH = 60
 _LABELS = 90
-_COLOURS = ("#4c8dbe", "#d98200", "#2f9158", "#b0608f", "#8c5fb0", "#a8842c")
 
 
 def flame_svg(profile: CellProfile) -> str:
@@ -129,4 +129,4 @@ def _timeline(profile: CellProfile, lanes: list[Lane], height: int) -> Iterator[
 
 def _colour(name: str) -> str:
     """Choose one of some colours; the same name has the same one."""
-    return _COLOURS[sum(map(ord, name)) % len(_COLOURS)]
+    return BANDS[sum(map(ord, name)) % len(BANDS)]

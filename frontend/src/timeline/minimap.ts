@@ -61,7 +61,7 @@ export class Minimap {
       row.starts_ns.forEach((startNs, at) => {
         const busy = row.is_merged ? (row.busy_ratios[at] ?? 0) : 1;
         const name = row.names[at] ?? 0;
-        pen.fillStyle = palette[name % palette.length] ?? '#888888';
+        pen.fillStyle = palette[name % palette.length] ?? '#000000';
         pen.globalAlpha = Math.max(busy, LEAST_ALPHA);
         const wide = (row.durations_ns[at] ?? 0) * perNs;
         const left = (startNs - this.whole.fromNs) * perNs;

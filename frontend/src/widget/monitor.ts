@@ -7,6 +7,7 @@
  */
 
 import 'uplot/dist/uPlot.min.css';
+import '../../style/colours.css';
 import '../../style/chart.css';
 import '../../style/monitor.css';
 import { findFeed } from './feed';

@@ -3,10 +3,11 @@
 import re
 
 from tests.programs import ROOT
-from warpbook.figures.history_charts import CHARTS, SERIES, history_charts
+from warpbook.colours import SERIES
+from warpbook.figures.history_charts import CHARTS, history_charts
 from warpbook_monitors.frames import Device, Metric
 
-STYLE = (ROOT / "frontend/style/chart.css").read_text()
+STYLE = (ROOT / "frontend/style/colours.css").read_text()
 TILES = (ROOT / "frontend/src/dashboard/tiles/tiles.ts").read_text()
 TILE = re.compile(
     r"title: mark\('([^']+)'\),(?:\s+isWide: true,)?\s+lines: (\[.*?\]\s*\])", re.S

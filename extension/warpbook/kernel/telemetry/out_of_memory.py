@@ -13,6 +13,7 @@ from typing import Any
 from IPython.display import display
 from msgspec.structs import replace
 
+from warpbook.colours import WARNING
 from warpbook.kernel.link.allocator import gpu_uuid
 from warpbook.kernel.link.server_link import LinkError, ServerLink
 from warpbook.kernel.link.where import kernel_id, notebook_path
@@ -34,7 +35,7 @@ _MESSAGES = (
 )
 #: "raise ... from error", so often
 _MAX_CAUSES = 10
-_STYLE = "border-left: 3px solid #d08700; padding-left: 0.6em; max-width: 60em"
+_STYLE = f"border-left: 3px solid {WARNING}; padding-left: 0.6em; max-width: 60em"
 
 
 class OutOfMemoryWatch:
