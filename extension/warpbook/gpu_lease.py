@@ -8,6 +8,7 @@ import time
 from warpbook.class_hub import ClassHub, hub_here
 from warpbook.hub_client import HubProblem
 from warpbook.hub_protocol import LeaseFor, LeaseLonger, OwnLease
+from warpbook_monitors import units
 
 ACTIONS = ("status", "take", "extend", "return")
 _POLL_S = 1.0
@@ -62,7 +63,7 @@ def words(lease: OwnLease) -> str:
     if lease.state == "waiting":
         what = lease.name or "any GPU"
         when = (
-            f"about {(lease.eta_s + 59) // 60} minutes, or less"
+            f"about {units.duration_about(lease.eta_s)}, or less"
             if lease.eta_s is not None
             else "nobody can say how long"
         )

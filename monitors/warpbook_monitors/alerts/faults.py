@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from warpbook_monitors import units
 from warpbook_monitors.alerts.rule import Finding, Rule, Seconds, is_above
 from warpbook_monitors.alerts.situation import Seen, Situation
 from warpbook_monitors.verdicts.health import REASONS
@@ -97,8 +98,9 @@ class CorrectedEcc(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 device,
                 f"{gpu.label}: many memory errors",
                 f"ECC corrected {grew or 0:.0f} errors within "
-                f"{self.window_s / 60:.0f} min. Results are right, but memory may be "
-                "going bad: keep checkpoints, and tell who looks after the machine.",
+                f"{units.duration_about(self.window_s)}. Results are right, "
+                "but memory may be going bad: keep checkpoints, and tell who looks "
+                "after the machine.",
             )
             waits = _is_up(gpu, "remapped_rows_pending") or _is_up(
                 gpu, "retired_pages_pending"

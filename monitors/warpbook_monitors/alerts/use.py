@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from warpbook_monitors import units
 from warpbook_monitors.alerts.rule import Finding, Rule, Seconds, is_above
 from warpbook_monitors.alerts.situation import Seen, Situation
 from warpbook_monitors.memory.holders import Holder
@@ -62,8 +63,9 @@ class IdleWhileBusy(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True)
                 "warning",
                 gpu.device.id,
                 f"{labels} idle while a cell runs",
-                f"{_short(holder.name)} has been busy for {_span(self.for_s)} without "
-                f"using {labels}. It may wait for data or for the CPU, or hang: "
+                f"{_short(holder.name)} has been busy for "
+                f"{units.duration_about(self.for_s)} without using "
+                f"{labels}. It may wait for data or for the CPU, or hang: "
                 "interrupt it, or profile a shorter run.",
                 kernel_id,
             )
@@ -91,8 +93,9 @@ class HeldIdle(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 gpu.device.id,
                 f"{gpu.label} is held by an idle kernel",
                 f"{_short(holder.name)} holds {(holder.used_bytes or 0) / 2**30:.1f} "
-                f"GiB and has run nothing for {_span(holder.idle_s or 0)}. Restart "
-                "its kernel to give the memory back; its variables are lost then.",
+                "GiB and has run nothing for "
+                f"{units.duration_about(holder.idle_s or 0)}. Restart its "
+                "kernel to give the memory back; its variables are lost then.",
                 kernel_id,
             )
 
@@ -119,11 +122,3 @@ def _kernels(now: Situation) -> Iterator[tuple[Seen, Holder, str]]:
 
 def _short(name: str) -> str:
     return name if len(name) <= 60 else f"…{name[-59:]}"
-
-
-def _span(seconds: float) -> str:
-    """Say a span of time."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"

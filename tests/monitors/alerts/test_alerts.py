@@ -289,21 +289,22 @@ def test_a_kernel_that_works_on_one_of_its_gpus_is_not_idle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("holder", "row", "is_told"),
+    ("holder", "row", "told"),
     [
-        (held("idle", 1800), IDLE, True),
-        (held("idle", 1700), IDLE, False),
-        (held("busy", None), IDLE, False),
-        (held("idle", 9000), BUSY, False),
-        (held("idle", 9000), {}, False),
-        (held("idle", 9000, 500 << 20), IDLE, False),
+        (held("idle", 1800), IDLE, "30 min"),
+        (held("idle", 141_000), IDLE, "39 h"),
+        (held("idle", 1700), IDLE, ""),
+        (held("busy", None), IDLE, ""),
+        (held("idle", 9000), BUSY, ""),
+        (held("idle", 9000), {}, ""),
+        (held("idle", 9000, 500 << 20), IDLE, ""),
     ],
 )
-def test_memory_that_a_kernel_holds_for_nothing_is_told(holder, row, is_told) -> None:
+def test_memory_that_a_kernel_holds_for_nothing_is_told(holder, row, told) -> None:
     alerts = Machine().seconds(12, row, holders={"gpu:0": holder})
-    assert [alert.rule for alert in alerts] == ["held_idle"] * is_told
-    if is_told:
-        assert "holds 10.0 GiB and has run nothing for 30 min" in alerts[0].text
+    assert [alert.rule for alert in alerts] == ["held_idle"] * bool(told)
+    if told:
+        assert f"holds 10.0 GiB and has run nothing for {told}" in alerts[0].text
 
 
 def test_the_monitors_own_trouble_is_told() -> None:
