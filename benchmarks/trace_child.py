@@ -1,6 +1,6 @@
 """One reading of a trace file by one contender, in its own Python; prints JSON.
 
-    python benchmarks/trace_child.py {warpbook,hta,tb} TRACE
+    python benchmarks/trace_child.py {warpbook,json_load,hta,tb} TRACE
 
 `seconds` is from the file to the finished report or tables, without imports.
 """
@@ -28,6 +28,16 @@ def warpbook(path):
     def work():
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
             assert main(["analyze", path]) == 0
+
+    return work
+
+
+def json_load(path):
+    """What reading the file takes at least in plain Python."""
+
+    def work():
+        with open(path) as file:
+            json.load(file)
 
     return work
 

@@ -20,6 +20,7 @@ import msgspec
 from protocol_bounds import BOUNDS, MOST_ITEMS, MOST_KEYS
 
 from warpbook import alert_rules_protocol, lab_protocol, protocol
+from warpbook_profiler.model import progress
 
 Schema = dict[str, Any]
 
@@ -38,6 +39,7 @@ STREAM = (
     protocol.RecordList,
     protocol.Detail,
     protocol.Comparison,
+    progress.TraceProgress,
     protocol.ChecklistView,
 )
 TIMELINE = (

@@ -25,6 +25,7 @@ from warpbook_labs.cards import model
 from warpbook_labs.lab.languages.language import LANGUAGE_NAMES
 from warpbook_monitors import frames, verdict_kinds
 from warpbook_profiler.checklist import answers
+from warpbook_profiler.model import progress
 
 SOURCES = ROOT / "frontend" / "src"
 HEADER = "// Generated from extension/warpbook/*protocol.py. Do not edit."
@@ -61,6 +62,7 @@ ANSWERS = (
     protocol.TimelineDetails,
     protocol.Comparison,
     protocol.ChecklistView,
+    progress.TraceProgress,
     alert_rules_protocol.AlertRules,
     alert_rules_protocol.AlertRuleChange,
     lab_protocol.CourseList,

@@ -63,3 +63,21 @@ test('Perfetto is a link that takes nothing along', () => {
   assert.equal(link?.attributes.get('rel'), 'noopener noreferrer');
   assert.match(node.textContent, /This page sends nothing there/);
 });
+
+test('who waits for a report is told how far it is', async () => {
+  const progress =
+    '{"stage": "Reading the trace", "detail": "", "share": null}';
+  let answer: (response: Response) => void = () => undefined;
+  const traces = new TraceFiles({
+    read: path =>
+      path.startsWith('api/v1/trace/progress?path=a.json')
+        ? Promise.resolve(new Response(progress))
+        : new Promise(resolve => (answer = resolve))
+  });
+  const said = await new Promise(say => {
+    const { signal } = new AbortController();
+    traces.report('a.json', { signal, say }).catch(() => undefined);
+  });
+  assert.deepEqual(said, JSON.parse(progress));
+  answer(new Response('{}'));
+});

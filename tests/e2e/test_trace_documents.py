@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Locator, expect
 
+from benchmarks.trace_file import write_trace
 from tests.e2e.lab import BASE_URL, Lab
 from tests.e2e.lab_page import LabPage
 from tests.e2e.test_accessible import serious
@@ -90,6 +91,25 @@ def test_a_double_click_opens_the_report_of_a_trace(
     opened.set_theme("JupyterLab Dark")
     opened.wait_for_figure(report)
     opened.page.screenshot(path=screenshots / "trace-document-dark.png")
+
+
+def test_a_large_trace_says_how_far_it_is_until_its_tab_is_closed(
+    opened: LabPage, lab: Lab, screenshots: Path
+) -> None:
+    name = "large.pt.trace.json"
+    write_trace(lab.notebooks / name, 250_000)
+    listed(opened, name).dblclick()
+    report = tab(opened)
+    report.locator("progress").wait_for()
+    opened.page.screenshot(path=screenshots / "trace-document-progress.png")
+    words = re.compile(
+        r"(Reading the trace|Predicting changes).*\d of \d.*, [\d.<\s]+%"
+    )
+    expect(report).to_have_text(words)
+    with opened.page.expect_event(
+        "requestfailed", lambda request: "api/v1/trace?" in request.url
+    ):
+        tabs(opened, name).locator(".lm-TabBar-tabCloseIcon").click()
 
 
 def test_other_files_keep_their_viewers_and_bad_ones_say_what_is_wrong(

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from warpbook.cli import versus
-from warpbook.cli.output import CommandError, terminal_width
+from warpbook.cli.output import CommandError, progress_line, terminal_width
 from warpbook.reports.labs import LABS
 from warpbook.reports.page import report_page
 from warpbook.reports.text import report_lines
@@ -112,8 +112,11 @@ def run(options: argparse.Namespace) -> int:
         return _judge_kernels(options.traces[0], options.json)
     if options.html is not None:
         path = options.traces[0]
-        return _write_page(profile_of(*_read(path, options)), path, options.html)
-    whole, names = _report(options)
+        with progress_line():
+            read = profile_of(*_read(path, options))
+        return _write_page(read, path, options.html)
+    with progress_line():
+        whole, names = _report(options)
     if options.json:
         sys.stdout.buffer.write(msgspec.json.encode(plain(whole)) + b"\n")
     else:

@@ -59,7 +59,10 @@ from warpbook.server.reports.timeline_routes import (
     WindowHandler,
 )
 from warpbook.server.reports.trace_files import TraceFiles
-from warpbook.server.reports.trace_route import TraceFileHandler
+from warpbook.server.reports.trace_route import (
+    TraceFileHandler,
+    TraceProgressHandler,
+)
 from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream_socket import StreamHandler
 from warpbook.server.web.bokehjs import bokehjs_folder
@@ -110,6 +113,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/history/export", ExportHandler, past),
         (f"{API}/receipt", ReceiptHandler, {**shared, "receipts": parts.receipts}),
         (f"{API}/trace", TraceFileHandler, trace_files),
+        (f"{API}/trace/progress", TraceProgressHandler, trace_files),
         (f"{API}/records", RecordsHandler, records),
         (f"{API}/records/{KIND}/(.{{1,1000}})", RecordHandler, records),
         (f"{API}/cells", CellsHandler, records),

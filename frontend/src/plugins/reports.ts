@@ -96,7 +96,8 @@ function openFiles(
           factory: 'Editor'
         });
       return new ReportTab(stream, {
-        load: () => traces.report(contents.localPath(context.path)),
+        load: waiting =>
+          traces.report(contents.localPath(context.path), waiting),
         instead: () =>
           path.endsWith('.gz')
             ? []

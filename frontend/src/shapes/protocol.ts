@@ -1694,6 +1694,15 @@ export interface TimelineWindow {
   readonly omitted: number;
 }
 
+/**
+ * A stage of an analysis, and the part of it that is done where that is known.
+ */
+export interface TraceProgress {
+  readonly stage: string;
+  readonly detail: string;
+  readonly share: number | null;
+}
+
 /** One change to a cell: refused, or measured against the unchanged cell. */
 export interface Trial {
   readonly name: string;

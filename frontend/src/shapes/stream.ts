@@ -1183,6 +1183,15 @@ export const isSpanStatistics: Shape<types.SpanStatistics> = check.record<types.
   views: [],
 });
 
+export const isTraceProgress: Shape<types.TraceProgress> = check.record<types.TraceProgress>({
+  stage: check.text,
+  detail: check.text,
+  share: check.optional(check.number),
+}, {
+  detail: "",
+  share: null,
+});
+
 export const isVerdicts: Shape<types.Verdicts> = check.record<types.Verdicts>({
   type: check.oneOf('verdicts'),
   time_ms: check.number,

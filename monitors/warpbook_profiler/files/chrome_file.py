@@ -12,7 +12,7 @@ import gzip
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,8 +86,15 @@ def is_gzip(path: str) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
+def read_pieces(
+    path: str, part: Part = WHOLE, count: Callable[[int], None] = lambda _: None
+) -> Iterator[Piece]:
     """Decode a file or a part of it, a piece at a time.
+
+    Args:
+        path: of the file.
+        part: of the file.
+        count: is told how many bytes of the file each step has read.
 
     Raises:
         TraceFileError: it is damaged, too large, or no such trace.
@@ -95,7 +102,7 @@ def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
     opening, text, total = _OPENING if part.begin else b"", b"", 0
     closing = b""
     read_bytes = [PIECE_BYTES]
-    for chunk in _chunks(path, part, read_bytes):
+    for chunk in _chunks(path, part, read_bytes, count):
         total += len(chunk)
         if total > MAX_TRACE_BYTES:
             raise TraceTooLarge(path, f"larger than {MAX_TRACE_BYTES:,} bytes.")
@@ -183,15 +190,22 @@ def _refused(
     return kind(path, f"{what}: {said}.")
 
 
-def _chunks(path: str, part: Part, read_bytes: list[int]) -> Iterator[bytes]:
+def _chunks(
+    path: str, part: Part, read_bytes: list[int], count: Callable[[int], None]
+) -> Iterator[bytes]:
     """Read as many bytes at a time as the list says just then."""
     left = (part.end or sys.maxsize) - part.begin
     is_first = not part.begin
     try:
-        with gzip.open(path) if is_gzip(path) else Path(path).open("rb") as file:
-            file.seek(part.begin)
+        is_packed = is_gzip(path)
+        with Path(path).open("rb") as packed:
+            packed.seek(part.begin)
+            file = gzip.open(packed) if is_packed else packed
+            at = part.begin
             while chunk := file.read(min(read_bytes[0], left)):
                 left -= len(chunk)
+                count(packed.tell() - at)
+                at = packed.tell()
                 yield chunk.removeprefix(_BYTE_ORDER_MARK) if is_first else chunk
                 is_first = False
     except (gzip.BadGzipFile, EOFError, zlib.error) as problem:

@@ -8,12 +8,14 @@ begin. Whatever goes wrong, the file is read once more in one piece.
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -29,12 +31,15 @@ from warpbook_profiler.files.chrome_file import (
     is_gzip,
     read_pieces,
 )
+from warpbook_profiler.model import progress
 from warpbook_profiler.model.errors import TraceFileError
 
 #: what is worth a new process, which takes 0.15 s to start, and what one is that is
 #: this one once more
 PART_BYTES, FORKED_PART_BYTES = 40_000_000, 8_000_000
 _MOST_PARTS = 8
+_MB = 1_000_000
+_READING = "Reading the trace"
 #: how far from where it might be a place to cut is looked for
 _SEARCHED_BYTES = 100_000
 
@@ -50,12 +55,30 @@ def gather(path: str) -> Gathered:
         parts = _parts(path)
         if len(parts) > 1:
             return _gather_side_by_side(path, parts)
-    return _gather(path, WHOLE)
+    return _gather(path, WHOLE, _ReadBytes(path, 1), 0)
 
 
-def _gather(path: str, part: Part) -> Gathered:
+class _ReadBytes:
+    """What is read of a file, by all processes that are this one once more."""
+
+    def __init__(self, path: str, parts: int) -> None:
+        self._total_mb = os.path.getsize(path) // _MB if os.path.isfile(path) else 0
+        # processes that are forked later share it
+        self._by_part = memoryview(mmap.mmap(-1, 8 * parts)).cast("Q")
+        self._told_mb = 0
+
+    def add(self, part: int, count: int) -> None:
+        """Count bytes of a part; the process that reads the first one tells of all."""
+        self._by_part[part] += count
+        read_mb = sum(self._by_part) // _MB
+        if not part and read_mb > self._told_mb:
+            self._told_mb = read_mb
+            progress.tell(_READING, read_mb, max(self._total_mb, read_mb), " MB")
+
+
+def _gather(path: str, part: Part, read: _ReadBytes, at: int) -> Gathered:
     gathered = Gathered()
-    for piece in read_pieces(path, part):
+    for piece in read_pieces(path, part, partial(read.add, at)):
         gathered.add(piece)
         gathered.check(path)
     return gathered
@@ -63,11 +86,12 @@ def _gather(path: str, part: Part) -> Gathered:
 
 def _gather_side_by_side(path: str, parts: list[Part]) -> Gathered:
     with contextlib.ExitStack() as stack:
-        workers = []
-        for part in parts[1:]:
-            start = _forked if _is_alone() else _started
-            workers.append(stack.enter_context(start(path, part)))
-        gathered = _gather(path, parts[0])
+        workers, read = [], _ReadBytes(path, len(parts))
+        for at, part in enumerate(parts[1:], 1):
+            alone = _is_alone()
+            reader = _forked(path, part, read, at) if alone else _started(path, part)
+            workers.append(stack.enter_context(reader))
+        gathered = _gather(path, parts[0], read, 0)
         for worker in workers:
             # only what this very module has written
             gathered.join(pickle.load(worker))
@@ -83,14 +107,14 @@ def _is_alone() -> bool:
 
 
 @contextlib.contextmanager
-def _forked(path: str, part: Part) -> Iterator[IO[bytes]]:
+def _forked(path: str, part: Part, read: _ReadBytes, at: int) -> Iterator[IO[bytes]]:
     """Read a part in this process once more, and give what it tells."""
     answer, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         # nothing of the parent's may be tidied up here, whatever happens
         with contextlib.suppress(BaseException):
-            _tell(path, part, write_end)
+            _tell(_gather(path, part, read, at), write_end)
         os._exit(0)
     os.close(write_end)
     try:
@@ -143,14 +167,15 @@ def _parts(path: str) -> list[Part]:
     return [*parts, Part(begin)]
 
 
-def _tell(path: str, part: Part, to: int) -> None:
+def _tell(gathered: Gathered, to: int) -> None:
     with open(to, "wb") as pipe:
-        pickle.dump(_gather(path, part), pipe, pickle.HIGHEST_PROTOCOL)
+        pickle.dump(gathered, pipe, pickle.HIGHEST_PROTOCOL)
 
 
 def _main() -> None:
     path, begin, end = sys.argv[1:]
-    _tell(path, Part(int(begin), int(end)), sys.stdout.fileno())
+    part = Part(int(begin), int(end))
+    _tell(_gather(path, part, _ReadBytes(path, 1), 0), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

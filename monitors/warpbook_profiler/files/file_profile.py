@@ -6,6 +6,7 @@ memory is bounded here: what a file makes of itself is not known before it is re
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from warpbook_profiler.facts.set_up import without_set_up
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.files.file_answer import Fault, Told
 from warpbook_profiler.files.read_trace import read_trace
+from warpbook_profiler.model import progress
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.errors import (
     NotATrace,
@@ -64,6 +66,7 @@ def tell(path: str) -> Told:
     """Read and analyse a trace file, or say why not."""
     try:
         read = read_profile(path)
+        progress.tell("Preparing the timeline")
         timeline = pack(read.events, read.run)
     except TraceFileError as error:
         return Told(fault=_fault(error), problem=error.problem)
@@ -86,7 +89,16 @@ def _main() -> None:
     # the server, and the cells of whoever waits, go first
     os.nice(10)
     hold(TRACES)
-    sys.stdout.buffer.write(msgspec.msgpack.encode(tell(sys.argv[1])))
+    with progress.heard_by(_say):
+        answer = tell(sys.argv[1])
+    sys.stdout.buffer.write(msgspec.msgpack.encode(answer))
+
+
+def _say(now: progress.TraceProgress) -> None:
+    """Write a line on stderr; nobody may read it any more."""
+    with contextlib.suppress(OSError):
+        sys.stderr.buffer.write(msgspec.json.encode(now) + b"\n")
+        sys.stderr.flush()
 
 
 if __name__ == "__main__":

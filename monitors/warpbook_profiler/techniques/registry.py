@@ -14,6 +14,7 @@ from warpbook_profiler.checklist.code_settings import CodeSettings
 from warpbook_profiler.checklist.facts import Facts, Question
 from warpbook_profiler.checklist.judging import PROFILE_FIRST, judge
 from warpbook_profiler.checklist.process import ProcessState
+from warpbook_profiler.model import progress
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import MOST_CHANGES, Change
 from warpbook_profiler.techniques.data import (
@@ -111,7 +112,9 @@ def advise(evidence: Evidence) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """
     prediction, advice = Prediction(evidence), list[Advice]()
     problems = list(_installed().problems)
-    for technique in techniques():
+    every = techniques()
+    for at, technique in enumerate(every):
+        progress.tell("Predicting changes", at, len(every))
         try:
             advice += _advice(technique, evidence, prediction)
         except Exception as error:

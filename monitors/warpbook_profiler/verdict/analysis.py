@@ -31,6 +31,7 @@ from warpbook_profiler.facts.paths import steps_as_one
 from warpbook_profiler.facts.roofline import roofline, roofs
 from warpbook_profiler.facts.steps import step_rows
 from warpbook_profiler.facts.trace import Trace
+from warpbook_profiler.model import progress
 from warpbook_profiler.model.cell_profile import (
     CellProfile,
     CopyRow,
@@ -58,6 +59,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
 
 
 def profile(trace: Trace) -> CellProfile:
+    progress.tell("Computing causes")
     events, run, on_gpu, calls = trace.events, trace.run, trace.on_gpu, trace.calls
     copies = events.only(Category.COPY, Category.MEMSET)
     launches = int(calls.launches.sum())

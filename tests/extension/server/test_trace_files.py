@@ -86,6 +86,16 @@ async def test_a_file_is_read_again_only_if_it_changed(root, ask, monkeypatch) -
     assert changed["profile"]["wall_ns"] < first["profile"]["wall_ns"]
 
 
+async def test_who_waits_is_told_how_far_it_is(root, ask) -> None:
+    name = "tiny.pt.trace.json.gz"
+    report, told = asyncio.ensure_future(ask("trace", path=name)), set()
+    while not report.done():
+        told.add((await ask("trace/progress", path=f"/{name}"))["stage"])
+    assert told & {"Starting to read the trace", "Predicting changes"}
+    assert (await report)["title"] == name
+    assert (await ask("trace/progress", path=name))["stage"] == ""
+
+
 async def test_two_files_are_compared(root, ask) -> None:
     shutil.copy(TRACES / "graph_replay.json.gz", root / "graph.json.gz")
     os.utime(root / "tiny.pt.trace.json.gz", (1, 1))

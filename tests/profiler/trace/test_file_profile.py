@@ -23,6 +23,7 @@ from warpbook_profiler.model.errors import (
     TraceFileError,
     TraceTooLarge,
 )
+from warpbook_profiler.model.progress import TraceProgress, heard_by
 from warpbook_profiler.timeline.timeline_body import unpack
 
 TRACE = ROOT / "tests" / "data" / "traces" / "tiny_kernels.json.gz"
@@ -54,6 +55,25 @@ def test_the_process_tells_the_profile_and_all_events() -> None:
     assert answer.profile.verdict.kind == "launch-bound"
     assert answer.timeline is not None
     assert len(unpack(answer.timeline).start_ns) == answer.timeline_events
+
+
+def test_it_tells_how_far_it_is(tmp_path: Path) -> None:
+    path, said = tmp_path / "trace.json", list[TraceProgress]()
+    path.write_bytes(gzip.decompress(TRACE.read_bytes()) + b" " * 2_000_000)
+    with heard_by(said.append):
+        tell(str(path))
+    tell(str(path))
+    assert list(dict.fromkeys(one.stage for one in said)) == [
+        "Reading the trace",
+        "Computing causes",
+        "Predicting changes",
+        "Preparing the timeline",
+    ]
+    assert [one.words for one in said[:3]] == [
+        "Reading the trace: 1 of 3 MB, 33 %",
+        "Reading the trace: 2 of 3 MB, 67 %",
+        "Reading the trace: 3 of 3 MB, 100 %",
+    ]
 
 
 def test_a_process_that_may_have_less_reads_with_that() -> None:

@@ -18,6 +18,7 @@ from warpbook.server.records.timelines import Timelines
 from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.python_path import NOWHERE, own_path
 from warpbook_profiler.files.file_answer import Fault, Told
+from warpbook_profiler.model.progress import TraceProgress
 
 #: requests that wait for the one that is served
 _MOST_WAITING = 8
@@ -35,6 +36,11 @@ _REMEDIES: dict[Fault, str] = {
 }
 
 _decode = msgspec.msgpack.Decoder(Told).decode
+_decode_progress = msgspec.json.Decoder(TraceProgress).decode
+#: of a child's lines, which are short
+_LINES_BYTES = 65_536
+_QUEUED = TraceProgress("Waiting for other traces to be read")
+_STARTING = TraceProgress("Starting to read the trace")
 
 
 class NoReport(Exception):
@@ -66,6 +72,8 @@ class TraceFiles:
         # each takes a core, and memory in proportion to its file
         self._reading = asyncio.Lock()
         self._waiting = 0
+        #: by path, of each that somebody waits for
+        self._progress: dict[str, TraceProgress] = {}
 
     async def report(self, path: str, file: Path) -> CellReport:
         """Give the report of a file; it is read again only if it changed.
@@ -80,11 +88,18 @@ class TraceFiles:
         if self._waiting >= _MOST_WAITING:
             raise NoReport("busy", "Too many traces are being read; try again soon.")
         self._waiting += 1
+        self._progress.setdefault(path, _QUEUED)
         try:
             async with self._reading:
+                self._progress[path] = _STARTING
                 return await self._made(path, file)
         finally:
             self._waiting -= 1
+            self._progress.pop(path, None)
+
+    def progress(self, path: str) -> TraceProgress:
+        """Tell how far the report of a file is; no stage where nobody waits for it."""
+        return self._progress.get(path, TraceProgress(""))
 
     async def _made(self, path: str, file: Path) -> CellReport:
         try:
@@ -105,7 +120,7 @@ class TraceFiles:
         report = self._reports.get(report_id)
         if report is not None and self._has_timeline(report):
             return self._reports.add_of_file(report)
-        answer = await self._read(file)
+        answer = await self._read(path, file)
         if answer.profile is None:
             fault = answer.fault or "unreadable"
             words = bounded(answer.problem, _MOST_PROBLEM)
@@ -134,7 +149,7 @@ class TraceFiles:
     def _has_timeline(self, report: CellReport) -> bool:
         return report.timeline_events is None or self._timelines.has(report.id)
 
-    async def _read(self, file: Path) -> Told:
+    async def _read(self, path: str, file: Path) -> Told:
         # not in the file's folder, whose modules a child would take for ours
         child = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -143,11 +158,11 @@ class TraceFiles:
             env={**os.environ, "PYTHONPATH": own_path(), "OPENBLAS_NUM_THREADS": "1"},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
         try:
-            said, _ = await asyncio.wait_for(child.communicate(), self._max_s)
+            said = await asyncio.wait_for(self._answer(path, child), self._max_s)
         except asyncio.TimeoutError:
             raise NoReport(
                 "too_slow",
@@ -168,3 +183,18 @@ class TraceFiles:
                 "The process that read it ended without an answer; it may have run "
                 "out of memory.",
             ) from None
+
+    async def _answer(self, path: str, child: asyncio.subprocess.Process) -> bytes:
+        """Return what a child writes, and keep how far it is meanwhile."""
+        assert child.stdout and child.stderr
+        answer = asyncio.ensure_future(child.stdout.read())
+        try:
+            while lines := await child.stderr.read(_LINES_BYTES):
+                # the last line may not be whole
+                whole = lines.rpartition(b"\n")[0].rpartition(b"\n")[2]
+                with contextlib.suppress(msgspec.MsgspecError):
+                    self._progress[path] = _decode_progress(whole)
+            await child.wait()
+            return await answer
+        finally:
+            answer.cancel()

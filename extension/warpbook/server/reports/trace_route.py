@@ -28,38 +28,12 @@ class TracePath(Struct, frozen=True):
     path: FilePath
 
 
-class TraceFileHandler(Handler):
-    """Answers with a cell report, or with a fault's name as `reason`.
-
-    Cost: one process at a time, bounded in time and memory; nine requests at most.
-    """
+class _OfFile(Handler):
+    """A request about a file that the server can see."""
 
     query_type = TracePath
 
     _trace_files: TraceFiles
-    _work: asyncio.Task[CellReport] | None = None
-
-    @web.authenticated
-    @authorized
-    async def get(self) -> None:
-        """Read the file, unless it was read before and is as it was."""
-        path, file = await self._file(self.query(TracePath).path)
-        self._work = asyncio.ensure_future(self._trace_files.report(path, file))
-        try:
-            report = await self._work
-        except NoReport as refusal:
-            status = _STATUS.get(refusal.fault, _UNPROCESSABLE)
-            raise web.HTTPError(status, str(refusal), reason=refusal.fault) from None
-        except asyncio.CancelledError:
-            # nobody waits for the answer
-            return
-        self.finish_json(encode(report))
-
-    def on_connection_close(self) -> None:
-        """Stop reading for a page that has gone."""
-        super().on_connection_close()
-        if self._work is not None:
-            self._work.cancel()
 
     async def _file(self, path: str) -> tuple[str, Path]:
         """Find a file by the rules of Jupyter's contents: root, hidden files, rights.
@@ -85,3 +59,47 @@ class TraceFileHandler(Handler):
             # a loop of links, or a name that no file can have
             raise web.HTTPError(404, "There is no such file.") from None
         return name, Path(to_os_path(name, manager.root_dir)).absolute()
+
+
+class TraceFileHandler(_OfFile):
+    """Answers with a cell report, or with a fault's name as `reason`.
+
+    Cost: one process at a time, bounded in time and memory; nine requests at most.
+    """
+
+    _work: asyncio.Task[CellReport] | None = None
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """Read the file, unless it was read before and is as it was."""
+        path, file = await self._file(self.query(TracePath).path)
+        self._work = asyncio.ensure_future(self._trace_files.report(path, file))
+        try:
+            report = await self._work
+        except NoReport as refusal:
+            status = _STATUS.get(refusal.fault, _UNPROCESSABLE)
+            raise web.HTTPError(status, str(refusal), reason=refusal.fault) from None
+        except asyncio.CancelledError:
+            # nobody waits for the answer
+            return
+        self.finish_json(encode(report))
+
+    def on_connection_close(self) -> None:
+        """Stop reading for a page that has gone."""
+        super().on_connection_close()
+        if self._work is not None:
+            self._work.cancel()
+
+
+class TraceProgressHandler(_OfFile):
+    """`GET api/v1/trace/progress?path=`: how far the report of that file is.
+
+    Cost: nothing is read.
+    """
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        path, _ = await self._file(self.query(TracePath).path)
+        self.finish_json(encode(self._trace_files.progress(path)))

@@ -1,8 +1,11 @@
 /** A title and its parts, drawn in an element: what the drawer and a tab share. */
 
 import type { BokehLoader } from '../../core/bokeh';
-import { h } from '../../core/dom';
+import { h, setText } from '../../core/dom';
+import { share as percent } from '../../core/format';
 import { StatusLine } from '../../core/status';
+import type { Waiting } from '../../server/traces';
+import type { TraceProgress } from '../../shapes/protocol';
 import type { Drawing } from './picture';
 import { Picture } from './picture';
 import { trans } from '../../core/translation';
@@ -51,22 +54,30 @@ export class ContentView {
   /**
    * Show what has to be asked for first.
    * @param title - what it is called meanwhile
-   * @param load - asks for it
+   * @param load - asks for it, and tells how far it is
    * @param instead - what a person may do where it fails, beside trying again
    */
   async showLater(
     title: string,
-    load: () => Promise<Content>,
+    load: (waiting: Waiting) => Promise<Content>,
     instead: () => Node[] = () => []
   ): Promise<void> {
-    const asking = card(
-      title,
-      new StatusLine(trans.__('Asking the server…')).node
-    );
+    const status = new StatusLine(trans.__('Asking the server…'));
+    const figures = h('span', { class: 'wb-note' });
+    const bar = h('progress', { max: '1', 'aria-label': title, hidden: '' });
+    const asking = card(title, status.node, h('p', {}, bar, ' ', figures));
     this.show(asking);
+    const stop = new AbortController();
+    this.stop = () => stop.abort();
+    const say = ({ stage, detail, share }: TraceProgress) => {
+      status.say(stage);
+      bar.hidden = share === null;
+      bar.value = share ?? 0;
+      setText(figures, share === null ? '' : `${detail}, ${percent(share)}`);
+    };
     let content: Content;
     try {
-      content = await load();
+      content = await load({ signal: stop.signal, say });
     } catch (error) {
       const again = () => void this.showLater(title, load, instead);
       content = card(
@@ -123,6 +134,8 @@ export class ContentView {
   }
 
   clear(): void {
+    this.stop();
+    this.stop = () => undefined;
     this.content = null;
     this.pictures.forEach(picture => picture.clear());
     this.pictures = [];
@@ -139,5 +152,7 @@ export class ContentView {
   }
 
   private content: Content | null = null;
+  /** Ends what the view waits for. */
+  private stop: () => void = () => undefined;
   private pictures: Drawn[] = [];
 }

@@ -5,6 +5,7 @@ import { Widget } from '@lumino/widgets';
 import { BokehLoader } from '../../core/bokeh';
 import { h } from '../../core/dom';
 import { History } from '../../server/history';
+import type { Waiting } from '../../server/traces';
 import type { CellReport } from '../../shapes/protocol';
 import type { Stream } from '../../core/page_stream';
 import { onThemeChange } from '../../core/theme';
@@ -16,7 +17,7 @@ import { trans } from '../../core/translation';
 
 export interface TabOptions extends Omit<ReportPlace, 'show' | 'openTab'> {
   /** Asks for the report. */
-  readonly load: () => Promise<CellReport>;
+  readonly load: (waiting: Waiting) => Promise<CellReport>;
   /** What a person may do where there is none. */
   readonly instead: () => Node[];
 }
@@ -47,7 +48,8 @@ export class ReportTab extends Widget {
   /** Ask for the report and show it. */
   async load(title: string): Promise<void> {
     const { load, instead } = this.options;
-    const content = async () => this.contentOf(await load());
+    const content = async (waiting: Waiting) =>
+      this.contentOf(await load(waiting));
     await this.view.showLater(title, content, instead);
   }
 
