@@ -24,18 +24,22 @@ test('a little is not nothing', () => {
   );
   assert.deepEqual(words, ['0 %', '< 0.1 %', '0.3 %', '50 %', '139 %', '–']);
   assert.equal(seen(duration(0.00093)), '0.93 µs');
-  assert.equal(seen(duration(0)), '0.00 ms');
+  assert.equal(seen(duration(0)), '0 ms');
   assert.equal(count(1234567), '1,234,567');
 });
 
 test('a cause says what to try, what it gives, and who teaches it', () => {
   const cause = {
+    id: 'cause-0',
     kind: 'launch-bound',
+    label: 'launch-bound',
     share: '90 %',
     share_ratio: 0.9,
     evidence: '800 launches.',
     advice: 'Launch less. Without this cause: 1.50 ms at best.',
-    lab: 'cuda-graphs'
+    lab: 'cuda-graphs',
+    changes: [],
+    rows: []
   } as const;
   const [, rows] = causeNodes({ causes: [cause] }) as unknown as FakeNode[];
   assert.equal(
@@ -48,9 +52,14 @@ test('a cause says what to try, what it gives, and who teaches it', () => {
 
 test('a verdict has its cause, its change and a bar of the time', () => {
   const view = {
-    headline: { kind: 'mixed', cause: 'No one cause.', change: 'Use TF32.' },
+    headline: {
+      kind: 'mixed',
+      label: 'mixed',
+      cause: 'No one cause.',
+      change: 'Use TF32.'
+    },
     time: {
-      title: 'Where the time goes',
+      title: 'Shares are of 3.1 ms.',
       parts: [
         { kind: 'memory-bound', label: 'memory-bound 70 %', ratio: 0.7 },
         { kind: null, label: 'not explained 30 %', ratio: 0.3 }
@@ -64,7 +73,7 @@ test('a verdict has its cause, its change and a bar of the time', () => {
   assert.deepEqual(texts, [
     'mixed No one cause.',
     'Use TF32.',
-    'Where the time goesmemory-bound 70 %not explained 30 %',
+    'Shares are of 3.1 ms.memory-bound 70 %not explained 30 %',
     'Too short.'
   ]);
 });
@@ -90,19 +99,23 @@ test('an edited cell is shown with its lines, its button and its table', () => {
 
 test('a change is shown with its time, its line and its edit', () => {
   const change = {
+    id: 'change-0',
     name: 'tf32',
     heading: 'tf32: Let products use TF32 (line 3)',
     evidence: 'Products are float32.',
     sentence: 'About 1.76 ms instead of 11.0 ms.',
     diff: '<b>code</b>',
-    lab: null
+    lab: null,
+    acts_on: 'Acts on compute-bound 76 %.',
+    causes: [],
+    rows: []
   };
   const texts = changeNodes({ changes: [change] });
   const [, rows] = texts as unknown as FakeNode[];
   assert.equal(
     rows?.textContent,
     'tf32: Let products use TF32 (line 3) About 1.76 ms instead of 11.0 ms. ' +
-      'Products are float32.<b>code</b>'
+      'Products are float32. Acts on compute-bound 76 %.<b>code</b>'
   );
   assert.deepEqual(changeNodes({ changes: [] }), []);
 });

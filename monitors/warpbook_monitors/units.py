@@ -4,12 +4,23 @@ from __future__ import annotations
 
 
 def duration(milliseconds: float) -> str:
-    """Write a time with the unit that fits it."""
-    if milliseconds >= 1000:
-        return f"{_digits(milliseconds / 1000)} s"
-    if milliseconds >= 1 or milliseconds == 0:
-        return f"{_digits(milliseconds)} ms"
-    return f"{_digits(milliseconds * 1000)} µs"
+    """Write a time with the unit that fits it; nothing is "0 ms"."""
+    if not milliseconds:
+        return "0 ms"
+    # rounded first: 999.9 µs are 1.00 ms
+    for unit, size, limit in (("µs", 1e-3, 0.9995), ("ms", 1.0, 999.5)):
+        if milliseconds < limit:
+            return f"{_digits(milliseconds / size)} {unit}"
+    seconds = milliseconds / 1000
+    if seconds < 59.95:
+        return f"{_digits(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    if not hours:
+        return f"{minutes} min {rest:02} s"
+    if hours < 24:
+        return f"{hours} h {minutes_left:02} min"
+    return f"{hours // 24:,} d {hours % 24} h"
 
 
 def duration_ns(nanoseconds: float) -> str:

@@ -194,7 +194,7 @@ def test_a_report_says_what_held_the_cell_back(
     expect(verdict).to_contain_text(figures.verdict.cause)
     change = page.drawer.locator(".wb-cell-change")
     expect(change).to_have_text(figures.verdict.change)
-    bar = page.drawer.get_by_role("list", name="Where the")
+    bar = page.drawer.get_by_role("list", name="Shares are of")
     expect(bar.get_by_role("listitem").first).to_contain_text("compute-bound")
     expect(page.drawer).to_contain_text("71 seen on the GPU")
     causes = page.drawer.get_by_role("list", name="What explains the time")

@@ -60,6 +60,7 @@ def report_html(
     folded = partial(_folded, is_open=is_open)
     code = "" if view.lines is None else table(view.lines)
     answers = "" if checklist is None else _checklist(checklist)
+    time = f"<p>{escape(view.base)}</p>" if view.time is None else _time_bar(view.time)
     pictures = (roofline_svg(profile),) + ("",) * len(view.sections)
     over_time = flame_svg(profile) + timeline_svg(profile) if is_open else ""
     sections = "".join(
@@ -69,7 +70,7 @@ def report_html(
     return (
         f'<div class="warpbook-report" {OWN_KEYS} role="region" '
         f'aria-label="Profile of {escape(title)}">'
-        f"<style>{STYLE}</style>{_verdict(view.headline)}{_time_bar(view.time)}"
+        f"<style>{STYLE}</style>{_verdict(view.headline)}{time}"
         f"{_figures(view.figures)}{_notes(notes)}{cautions}{_changes(view.changes)}"
         f"{_trials(trials)}{_edited(view.edited)}{memory_svg(profile)}{code}{folded(*_causes(view.causes))}"
         f"{folded('Checklist', answers)}{sections}"
@@ -117,7 +118,7 @@ def _verdict(headline: Headline | None) -> str:
         return ""
     badge = (
         f'<span class="warpbook-badge" style="border-color:{colour_of(headline.kind)}">'
-        f"{escape(headline.kind)}</span> "
+        f"{escape(headline.label)}</span> "
     )
     cause = f'<p class="warpbook-verdict">{badge}{escape(headline.cause)}</p>'
     if not headline.change:
@@ -125,10 +126,8 @@ def _verdict(headline: Headline | None) -> str:
     return f'{cause}<p class="warpbook-change">{escape(headline.change)}</p>'
 
 
-def _time_bar(time: TimeBar | None) -> str:
+def _time_bar(time: TimeBar) -> str:
     """Draw where the time goes as one bar, with its parts in words below."""
-    if time is None:
-        return ""
     bar = "".join(
         f'<span style="color:{colour_of(part.kind)};width:{part.ratio:.1%}" '
         f'title="{escape(part.label)}"></span>'
@@ -160,7 +159,8 @@ def _figures(figures: Sequence[LabelledFigure]) -> str:
 def _changes(changes: Sequence[ChangeView]) -> str:
     rows = "".join(
         f"<li><strong>{escape(change.heading)}</strong> {escape(change.sentence)} "
-        f"<span>{escape(change.evidence)}</span>{_diff(change.diff)}</li>"
+        f"<span>{escape(change.evidence)} {escape(change.acts_on)}</span>"
+        f"{_diff(change.diff)}</li>"
         for change in changes
     )
     return f"<h4>What to change</h4><ol>{rows}</ol>" if rows else ""
@@ -193,7 +193,7 @@ def _cause(cause: CauseView) -> str:
     lab = "" if cause.lab is None else f"Lab: {cause.lab}."
     advice = " ".join(filter(None, (cause.advice, lab)))
     return (
-        f"<li>{escape(cause.share)} {escape(cause.kind)}: {escape(cause.evidence)} "
+        f"<li>{escape(cause.share)} {escape(cause.label)}: {escape(cause.evidence)} "
         f"<em>{escape(advice)}</em></li>"
     )
 

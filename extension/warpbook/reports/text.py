@@ -64,8 +64,10 @@ def report_lines(
     """
     if view.headline is not None:
         headline = view.headline
-        yield f"{headline.kind}: {headline.cause} {headline.change}".rstrip()
+        yield f"{headline.label}: {headline.cause} {headline.change}".rstrip()
         yield ""
+    if view.base:
+        yield view.base
     yield from _labelled(view.figures)
     yield from notes
     for warning in view.warnings:
@@ -103,7 +105,7 @@ def _labelled(figures: Sequence[LabelledFigure]) -> list[str]:
 def _change(change: ChangeView) -> Iterator[str]:
     yield change.heading
     yield f"    {change.sentence}"
-    yield f"    {change.evidence}"
+    yield f"    {change.evidence} {change.acts_on}".rstrip()
     yield from (f"        {line}" for line in change.diff.splitlines())
 
 
@@ -119,6 +121,6 @@ def _edited(edited: EditedView, width: int | None) -> Iterator[str]:
 
 
 def _cause(cause: CauseView) -> Iterator[str]:
-    yield f"{cause.share} {cause.kind}: {cause.evidence}"
+    yield f"{cause.share} {cause.label}: {cause.evidence}"
     lab = "" if cause.lab is None else f"Lab: {cause.lab}."
     yield f"    {' '.join(filter(None, (cause.advice, lab)))}".rstrip()

@@ -99,13 +99,16 @@ export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) {
     return NONE;
   }
-  if (ms !== 0 && Math.abs(ms) < 1) {
+  if (ms === 0) {
+    return '0\u00a0ms';
+  }
+  if (Math.abs(ms) < 0.9995) {
     return `${threeFigures(ms * 1000)}\u00a0µs`;
   }
   if (ms < 999.5) {
     return `${threeFigures(ms)}\u00a0ms`;
   }
-  if (ms < 60_000) {
+  if (ms < 59_950) {
     return `${threeFigures(ms / 1000)}\u00a0s`;
   }
   if (ms >= DAY_MS) {

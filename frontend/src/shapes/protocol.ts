@@ -295,12 +295,16 @@ export interface CardTimeline {
 
 /** One cause and what it explains. */
 export interface CauseView {
+  readonly id: string;
   readonly kind: VerdictKind;
+  readonly label: string;
   readonly share: string;
   readonly share_ratio: number;
   readonly evidence: string;
   readonly advice: string;
   readonly lab: string | null;
+  readonly changes: string[];
+  readonly rows: string[];
 }
 
 /** A cell that a page saw run: the body of `POST .../api/v1/cells`. */
@@ -412,6 +416,8 @@ export interface CellVerdict {
   readonly kind: VerdictKind;
   readonly sentence: string;
   readonly change: string;
+  readonly parts: string[];
+  readonly change_at: number | null;
 }
 
 /** One change, with the time of the cell after it; names are the program's. */
@@ -432,16 +438,22 @@ export interface Change {
   readonly code: string;
   readonly diff: string;
   readonly lab: string | null;
+  readonly parts: string[];
+  readonly slices: string[];
 }
 
 /** One change to make. */
 export interface ChangeView {
+  readonly id: string;
   readonly name: string;
   readonly heading: string;
   readonly sentence: string;
   readonly evidence: string;
   readonly diff: string;
   readonly lab: string | null;
+  readonly acts_on: string;
+  readonly causes: string[];
+  readonly rows: string[];
 }
 
 /** All items in the order in which they are gone through. */
@@ -548,6 +560,7 @@ export interface CopyRow {
   readonly calls: number;
   readonly size_bytes: number | null;
   readonly time_ns: number;
+  readonly parts: string[];
 }
 
 /** All copies of one direction between two kinds of memory. */
@@ -775,6 +788,8 @@ export interface Finding {
     | 'tensor-cores'
     | 'zero-copy'
     | null;
+  readonly part: string;
+  readonly is_far: boolean;
 }
 
 /** All devices at one tick of the sampler's clock. */
@@ -808,8 +823,11 @@ export interface GroupRow {
 /** The verdict: what to read before everything else. */
 export interface Headline {
   readonly kind: VerdictKind;
+  readonly label: string;
   readonly cause: string;
   readonly change: string;
+  readonly causes: string[];
+  readonly change_id: string | null;
 }
 
 /** What slowed each GPU over the last minute; comes once a second. */
@@ -917,6 +935,13 @@ export interface KernelRow {
   readonly calls: number;
   readonly time_ns: number;
   readonly share_ratio: number;
+  readonly longest_ns: number | null;
+  readonly grid: [number, number, number] | null;
+  readonly block: [number, number, number] | null;
+  readonly other_shapes: number;
+  readonly occupancy: number | null;
+  readonly of_roof: number | null;
+  readonly parts: string[];
   readonly lines: string;
 }
 
@@ -1392,11 +1417,13 @@ export interface ReportTable {
   readonly header: string[];
   readonly rows: TableCell[][];
   readonly is_code: boolean;
+  readonly links: RowLinks[];
 }
 
 /** A report from its headline to its last table. */
 export interface ReportView {
   readonly headline: Headline | null;
+  readonly base: string;
   readonly time: TimeBar | null;
   readonly figures: LabelledFigure[];
   readonly warnings: string[];
@@ -1432,6 +1459,14 @@ export interface RooflinePoint {
   readonly size_bytes: number | null;
   readonly of_datasheet: number | null;
   readonly of_measured: number | null;
+}
+
+/** What a row of a table belongs to; ids are unique within a report. */
+export interface RowLinks {
+  readonly id: string;
+  readonly causes: string[];
+  readonly changes: string[];
+  readonly slice: string;
 }
 
 /** What the first profile of a process did once, before the cell began. */
@@ -1581,7 +1616,7 @@ export interface Time {
   readonly noise: number | null;
 }
 
-/** Where the time of the bare run goes. */
+/** Where a time goes; the parts sum to it. */
 export interface TimeBar {
   readonly title: string;
   readonly parts: TimePart[];
@@ -1592,6 +1627,7 @@ export interface TimePart {
   readonly kind: VerdictKind | null;
   readonly label: string;
   readonly ratio: number;
+  readonly causes: string[];
 }
 
 /**

@@ -108,20 +108,28 @@ export const isCallNode: Shape<types.CallNode> = check.record<types.CallNode>({
 });
 
 export const isCauseView: Shape<types.CauseView> = check.record<types.CauseView>({
+  id: check.text,
   kind: check.text,
+  label: check.text,
   share: check.text,
   share_ratio: check.number,
   evidence: check.text,
   advice: check.text,
   lab: check.optional(check.text),
+  changes: check.list(check.text, 100000),
+  rows: check.list(check.text, 100000),
 });
 
 export const isCellVerdict: Shape<types.CellVerdict> = check.record<types.CellVerdict>({
   kind: check.text,
   sentence: check.text,
   change: check.text,
+  parts: check.list(check.text, 100000),
+  change_at: check.optional(check.whole),
 }, {
   change: "",
+  parts: [],
+  change_at: null,
 });
 
 export const isChange: Shape<types.Change> = check.record<types.Change>({
@@ -141,12 +149,16 @@ export const isChange: Shape<types.Change> = check.record<types.Change>({
   code: check.text,
   diff: check.text,
   lab: check.optional(check.text),
+  parts: check.list(check.text, 100000),
+  slices: check.list(check.text, 100000),
 }, {
   operator: null,
   line: null,
   code: "",
   diff: "",
   lab: null,
+  parts: [],
+  slices: [],
 });
 
 export const isCompleteness: Shape<types.Completeness> = check.record<types.Completeness>({
@@ -171,6 +183,9 @@ export const isCopyRow: Shape<types.CopyRow> = check.record<types.CopyRow>({
   calls: check.whole,
   size_bytes: check.optional(check.whole),
   time_ns: check.whole,
+  parts: check.list(check.text, 100000),
+}, {
+  parts: [],
 });
 
 export const isCpuUse: Shape<types.CpuUse> = check.record<types.CpuUse>({
@@ -229,8 +244,12 @@ export const isFinding: Shape<types.Finding> = check.record<types.Finding>({
   change: check.text,
   bound_ns: check.optional(check.whole),
   topic: check.optional(check.text),
+  part: check.text,
+  is_far: check.flag,
 }, {
   topic: null,
+  part: "",
+  is_far: false,
 });
 
 export const isGroupRow: Shape<types.GroupRow> = check.record<types.GroupRow>({
@@ -245,8 +264,22 @@ export const isKernelRow: Shape<types.KernelRow> = check.record<types.KernelRow>
   calls: check.whole,
   time_ns: check.whole,
   share_ratio: check.number,
+  longest_ns: check.optional(check.whole),
+  grid: check.optional(check.tuple(check.whole, check.whole, check.whole)),
+  block: check.optional(check.tuple(check.whole, check.whole, check.whole)),
+  other_shapes: check.whole,
+  occupancy: check.optional(check.number),
+  of_roof: check.optional(check.number),
+  parts: check.list(check.text, 100000),
   lines: check.text,
 }, {
+  longest_ns: null,
+  grid: null,
+  block: null,
+  other_shapes: 0,
+  occupancy: null,
+  of_roof: null,
+  parts: [],
   lines: "",
 });
 
@@ -639,6 +672,13 @@ export const isPair: Shape<types.Pair> = check.record<types.Pair>({
   after_calls: null,
 });
 
+export const isRowLinks: Shape<types.RowLinks> = check.record<types.RowLinks>({
+  id: check.text,
+  causes: check.list(check.text, 100000),
+  changes: check.list(check.text, 100000),
+  slice: check.text,
+});
+
 export const isTableCell: Shape<types.TableCell> = check.record<types.TableCell>({
   text: check.text,
   value: check.optional(check.number),
@@ -654,8 +694,10 @@ export const isReportTable: Shape<types.ReportTable> = check.record<types.Report
   header: check.list(check.text, 100),
   rows: check.list(check.list(isTableCell, 100), 10000),
   is_code: check.flag,
+  links: check.list(isRowLinks, 100000),
 }, {
   is_code: false,
+  links: [],
 });
 
 export const isTime: Shape<types.Time> = check.record<types.Time>({
@@ -675,6 +717,9 @@ export const isTimePart: Shape<types.TimePart> = check.record<types.TimePart>({
   kind: check.optional(check.text),
   label: check.text,
   ratio: check.number,
+  causes: check.list(check.text, 100000),
+}, {
+  causes: [],
 });
 
 export const isTimeBar: Shape<types.TimeBar> = check.record<types.TimeBar>({
@@ -752,12 +797,16 @@ export const isLive: Shape<types.Live> = check.record<types.Live>({
 });
 
 export const isChangeView: Shape<types.ChangeView> = check.record<types.ChangeView>({
+  id: check.text,
   name: check.text,
   heading: check.text,
   sentence: check.text,
   evidence: check.text,
   diff: check.text,
   lab: check.optional(check.text),
+  acts_on: check.text,
+  causes: check.list(check.text, 100000),
+  rows: check.list(check.text, 100000),
 });
 
 export const isEditedView: Shape<types.EditedView> = check.record<types.EditedView>({
@@ -779,8 +828,11 @@ export const isFigureGroup: Shape<types.FigureGroup> = check.record<types.Figure
 
 export const isHeadline: Shape<types.Headline> = check.record<types.Headline>({
   kind: check.text,
+  label: check.text,
   cause: check.text,
   change: check.text,
+  causes: check.list(check.text, 100000),
+  change_id: check.optional(check.text),
 });
 
 export const isTableSection: Shape<types.TableSection> = check.record<types.TableSection>({
@@ -796,6 +848,7 @@ export const isTrialView: Shape<types.TrialView> = check.record<types.TrialView>
 
 export const isReportView: Shape<types.ReportView> = check.record<types.ReportView>({
   headline: check.optional(isHeadline),
+  base: check.text,
   time: check.optional(isTimeBar),
   figures: check.list(isLabelledFigure, 1000),
   warnings: check.list(check.text, 1000),

@@ -122,6 +122,32 @@ class Edit:
         """
         self._edge_lag_ns = np.minimum(self._edge_lag_ns, lag_ns)
 
+    @property
+    def saved_shares(self) -> Floats:
+        """Return of each event on the GPU how much of its time is gone, 0 to 1."""
+        pieces = self._program.pieces
+        left_ns = np.where(self._left <= 0, 0.0, self._piece_ns)
+        left = np.clip(left_ns / np.maximum(pieces.duration_ns, 1.0), 0.0, 1.0)
+        return (1.0 - left)[pieces.piece]
+
+    @property
+    def saved_host_ns(self) -> float:
+        """Return how much of the host's recorded time is gone, without waits."""
+        host = self._program.host
+        saved_ns = host.gap_ns * (1.0 - self._gap)
+        saved_ns += self._program.waits.cost_ns * (1.0 - self._cost)
+        return float(saved_ns.sum() + host.tail_ns * (1.0 - self._tail))
+
+    @property
+    def stops_waiting(self) -> bool:
+        """Tell whether calls that waited for the GPU do not any more."""
+        return bool((~self._waits & (self._program.waits.kind != NOTHING)).any())
+
+    @property
+    def closes_up(self) -> bool:
+        """Tell whether work follows other work sooner, or none does any more."""
+        return bool((self._step_ns < self._program.step_ns).any())
+
     def program(self, stalls: bool = True) -> Program:
         """Give the program after the change.
 

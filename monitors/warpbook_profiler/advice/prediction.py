@@ -18,15 +18,14 @@ from msgspec import structs
 from warpbook_profiler.advice.edits import Edit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.shortened import Shortened, about, shortened
 from warpbook_profiler.advice.source_edit import changed_lines
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.advice.words import sentence
-from warpbook_profiler.model.change import Basis, Change
+from warpbook_profiler.model.change import LEAST_GAIN, Basis, Change
 from warpbook_profiler.replay.estimate import SPREAD_RATIO
 from warpbook_profiler.replay.simulation import HostTimes, window_ns
 
-#: of the bare run; a smaller gain, as usual, is none that one would see
-_LEAST_GAIN = 0.05
 #: from which a prediction is of use: no bound comes before it
 _OF_USE = 0.1
 #: times as long as with a host that takes no time: the host decides; and a range that
@@ -99,7 +98,7 @@ class Prediction:
             basis = "not below" if proposal.is_bound else "predicted"
             speed = after.most_speed if proposal.is_bound else after.usual_speed
             gain = 1 - 1 / speed
-            if gain < _LEAST_GAIN:
+            if gain < LEAST_GAIN:
                 if not proposal.is_shown_without_gain:
                     return None
                 after = self._unchanged
@@ -109,6 +108,11 @@ class Prediction:
             if basis == "not below" and after.low_ns < _NEARLY_NOTHING_NS:
                 after, basis = None, "unknown"
         is_told = basis == "predicted"
+        concerns = Shortened((), ())
+        if proposal.ways is not None:
+            concerns = shortened(self._evidence, proposal.ways.usual)
+        elif proposal.events is not None:
+            concerns = about(self._evidence, proposal.events)
         change = Change(
             name=proposal.name,
             title=proposal.title,
@@ -127,6 +131,8 @@ class Prediction:
             line=proposal.line,
             code=proposal.code,
             diff=changed_lines(self._evidence.run.source, proposal.code),
+            parts=concerns.parts,
+            slices=concerns.slices,
         )
         bare_run = self._evidence.bare_run
         told = structs.replace(change, sentence=sentence(change, bare_run))
@@ -142,7 +148,7 @@ class Prediction:
             return window_ns(edits[at].program(), edits[at].times(self._times[at]))
 
         usual_ns = replayed_ns(1)
-        if not is_bound and 1 - max(usual_ns, 1.0) / self._before_ns[1] < _LEAST_GAIN:
+        if not is_bound and 1 - max(usual_ns, 1.0) / self._before_ns[1] < LEAST_GAIN:
             return self._unchanged
         windows_ns = [replayed_ns(0), usual_ns, replayed_ns(2)]
         # new code of the host may take any time, and what was late need not be

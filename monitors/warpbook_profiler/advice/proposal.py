@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Proposal:
     line: int | None = None
     #: the cell's whole source after it; empty where no edit of it is sure
     code: str = ""
+    #: without `ways`, what it is about: positions among the events on the GPU
+    events: Int64s | None = None
     #: shown even where it gains nothing, since a person would expect a gain of it
     is_shown_without_gain: bool = False
     #: why it gains nothing, where another reason is known than the replay's

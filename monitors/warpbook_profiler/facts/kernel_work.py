@@ -9,6 +9,7 @@ libraries and compilers tell, and of a kernel of somebody's own its launch does;
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,9 @@ _OF_NUMBERS = {"8 bits": TENSOR_8_BIT, "half": TENSOR, "single": FP32, "double":
 _FP32_GEMM = re.compile(r"ffma|simt|sgemm|f32f32_f32f32", re.I)
 
 
-class _Limited(NamedTuple):
+class Limit(NamedTuple):
+    """What limits kernels, and how near they come to it."""
+
     bound: str
     #: of the datasheet's ceiling, and of the one that was measured here
     of_ceiling: float | None = None
@@ -62,6 +65,15 @@ class _Limited(NamedTuple):
     multiprocessors_used: float | None = None
     #: where it is far from this limit
     far: Slowness | None = None
+
+
+class LimitedKernels(NamedTuple):
+    """Kernels that are alike in name, launch and operator."""
+
+    launched: Launched
+    calls: int
+    time_ns: float
+    limit: Limit
 
 
 class _Sums:
@@ -75,7 +87,7 @@ class _Sums:
         self._multiprocessors: int | None = None
         self._used_by_time = 0.0
 
-    def add(self, limited: _Limited, name: str, time_ns: float, kernels: int) -> None:
+    def add(self, limited: Limit, name: str, time_ns: float, kernels: int) -> None:
         """Add kernels that are alike."""
         self.names.add(name)
         self.time_ns += time_ns
@@ -103,14 +115,10 @@ class _Sums:
         return sheet, measured
 
 
-def kernel_work(
-    events: Columns, kernels: Columns, run: Run, compute_ns: int
-) -> tuple[KernelWork, ...]:
-    """Sort the kernels' time by what limits it, the longest first.
-
-    Args:
-        compute_ns: the union of these kernels; the groups share it by their time.
-    """
+def limited_kernels(
+    events: Columns, kernels: Columns, run: Run
+) -> tuple[LimitedKernels, ...]:
+    """Return what limits the kernels; those that communicate are left out."""
     kernels = kernels.where(~communicates(events, kernels))
     operators, operator = called(events, kernels)
     gpus = dict(enumerate(run.gpus))
@@ -121,7 +129,7 @@ def kernel_work(
     first, group = groups(kernels.name, kernels.shape, kernels.device, operator)
     times = np.bincount(group, kernels.duration_ns, minlength=len(first))
     counts = np.bincount(group, minlength=len(first))
-    limits: dict[tuple[str, Slowness | None], _Sums] = {}
+    limited = []
     for row, time_ns, count in zip(first, times, counts, strict=True):
         by = operator[row]
         launched = Launched(
@@ -131,8 +139,24 @@ def kernel_work(
             float(time_ns / count),
         )
         limit = _limit(launched, roofs[by] if by != NONE else None)
+        limited.append(LimitedKernels(launched, int(count), float(time_ns), limit))
+    return tuple(limited)
+
+
+def kernel_work(
+    limited: Iterable[LimitedKernels], compute_ns: int
+) -> tuple[KernelWork, ...]:
+    """Sort the kernels' time by what limits it, the longest first.
+
+    Args:
+        limited: the kernels.
+        compute_ns: the union of them; the groups share it by their time.
+    """
+    limits: dict[tuple[str, Slowness | None], _Sums] = {}
+    for kernels in limited:
+        limit = kernels.limit
         sums = limits.setdefault((limit.bound, limit.far), _Sums())
-        sums.add(limit, launched.name, float(time_ns), int(count))
+        sums.add(limit, kernels.launched.name, kernels.time_ns, kernels.calls)
     total = sum(sums.time_ns for sums in limits.values())
     work = [
         KernelWork(
@@ -154,7 +178,7 @@ class _UnderRoof(NamedTuple):
     """Where an operator's calls stand, all their kernels together."""
 
     #: memory, or the unit of the main kernel
-    limit: _Limited
+    limit: Limit
     main: str
     has_formula: bool
 
@@ -180,7 +204,7 @@ def _under_roof(operator: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
     if memory_ns is not None and compute_ns is not None and memory_ns > compute_ns:
         bound = MEMORY
     return _UnderRoof(
-        _Limited(bound, share(sheet), share(measured)),
+        Limit(bound, share(sheet), share(measured)),
         operator.main,
         need.flops is not None,
     )
@@ -200,7 +224,7 @@ def _under_any_roof(operator: Called, need: Need) -> _UnderRoof | None:
         return None
     is_low = intensity < meets[0]
     bound = MEMORY if is_low else _unit(operator.main, need.dtype)
-    return _UnderRoof(_Limited(bound), operator.main, has_formula=True)
+    return _UnderRoof(Limit(bound), operator.main, has_formula=True)
 
 
 def _unit(main: str, dtype: str | None) -> str:
@@ -217,7 +241,7 @@ def _unit(main: str, dtype: str | None) -> str:
     return TENSOR_8_BIT if dtype in IN_8_BITS else TENSOR
 
 
-def _few(kernel: Launched) -> _Limited | None:
+def _few(kernel: Launched) -> Limit | None:
     """Tell kernels that can't fill the GPU: short ones, and those of few blocks."""
     shape, gpu = kernel.shape, kernel.gpu
     sm_count = None if gpu is None else gpu.sm_count
@@ -226,8 +250,8 @@ def _few(kernel: Launched) -> _Limited | None:
     if shape.blocks >= _SMALL_BLOCKS_PER_SM * sm_count:
         return None
     if kernel.time_ns < _SHORT_NS:
-        return _Limited(SMALL)
-    return _Limited(
+        return Limit(SMALL)
+    return Limit(
         # GPUs that differ are told apart
         f"too few blocks for {sm_count} multiprocessors",
         multiprocessors=sm_count,
@@ -235,10 +259,10 @@ def _few(kernel: Launched) -> _Limited | None:
     )
 
 
-def _limit(kernel: Launched, roof: _UnderRoof | None) -> _Limited:
+def _limit(kernel: Launched, roof: _UnderRoof | None) -> Limit:
     name, few = kernel.name, _few(kernel)
     if roof is None:
-        return few or _Limited(_alone(kernel))
+        return few or Limit(_alone(kernel))
     limit = roof.limit
     share = limit.of_measured if limit.of_ceiling is None else limit.of_ceiling
     is_near = share is not None and share >= _NEAR_ROOF
@@ -247,15 +271,15 @@ def _limit(kernel: Launched, roof: _UnderRoof | None) -> _Limited:
     if share is not None and share < _FAR_FROM_ROOF:
         limit = limit._replace(far=slowness(kernel))
     if not is_near and not roof.has_formula:
-        alone = _Limited(_alone(kernel))
+        alone = Limit(_alone(kernel))
         return limit if limit.far and alone.bound == limit.bound else alone
     if limit.bound == MEMORY or name == roof.main:
         return limit
     # the roof is the main kernel's; what a helper beside it needs is not known
     if only_moves(name):
-        return _Limited(MEMORY)
+        return Limit(MEMORY)
     is_alike = uses_tensor_cores(name) == uses_tensor_cores(roof.main)
-    return roof.limit if is_alike else _Limited(UNKNOWN)
+    return roof.limit if is_alike else Limit(UNKNOWN)
 
 
 def _alone(kernel: Launched) -> str:

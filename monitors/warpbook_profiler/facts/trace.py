@@ -11,6 +11,8 @@ from warpbook_profiler.events.columns import ON_GPU, Category, Columns, Int64s
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.calls import Calls, find_calls
 from warpbook_profiler.facts.idle import GapCauses, Gaps, device_gaps, host_wait_causes
+from warpbook_profiler.facts.kernel_work import LimitedKernels, limited_kernels
+from warpbook_profiler.facts.parts import parts_of_work
 from warpbook_profiler.facts.paths import Paths
 from warpbook_profiler.facts.places import Places
 from warpbook_profiler.facts.roofline import Called, called
@@ -71,6 +73,16 @@ class Trace:
     def called(self) -> tuple[list[Called], Int64s]:
         """Return what called the kernels, and for each kernel its place there."""
         return called(self.events, self.kernels)
+
+    @cached_property
+    def limited(self) -> tuple[LimitedKernels, ...]:
+        """Return what limits the kernels."""
+        return limited_kernels(self.events, self.kernels, self.run)
+
+    @cached_property
+    def parts(self) -> dict[str, tuple[str, ...]]:
+        """Return which parts of the window work on the GPU is in, by its name."""
+        return parts_of_work(self.events, self.limited)
 
     @cached_property
     def paths(self) -> Paths:

@@ -26,6 +26,20 @@ class KernelRow(Struct, frozen=True):
     time_ns: int
     #: of the summed kernel time of the cell
     share_ratio: float
+    #: the longest call; None in profiles that an older warpbook kept
+    longest_ns: int | None = None
+    #: of most of its time, and how many other launch shapes it has; None where launches
+    #: were not recorded
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    other_shapes: int = 0
+    #: of a multiprocessor's warps, the mean over its time; None where not known
+    occupancy: float | None = None
+    #: time at the ceiling over time taken: the datasheet's ceiling, or the measured one
+    #: of a GPU without a datasheet; None where its work is not known
+    of_roof: float | None = None
+    #: parts of the window that its calls are in; see `Finding.part`
+    parts: tuple[str, ...] = ()
     #: of Python, that `torch.compile` made it of, "train.py:12, 14"; empty where that
     #: is not known
     lines: str = ""
@@ -39,6 +53,8 @@ class CopyRow(Struct, frozen=True):
     #: None where the profiler did not say (torch before 2.9)
     size_bytes: int | None
     time_ns: int
+    #: parts of the window that they are in; see `Finding.part`
+    parts: tuple[str, ...] = ()
 
 
 class OperatorRow(Struct, frozen=True):

@@ -10,6 +10,8 @@ from msgspec import Struct
 #: "unknown": nothing can be said before it is tried
 Basis = Literal["predicted", "not below", "unknown"]
 
+#: of the bare run; a smaller gain, as usual, is none that one would see
+LEAST_GAIN = 0.05
 #: nobody tries more of one window
 MOST_CHANGES = 6
 
@@ -49,6 +51,19 @@ class Change(Struct, frozen=True):
     diff: str = ""
     #: id of the lab that teaches it, where one does
     lab: str | None = None
+    #: of the window, what it makes shorter; see `Finding.part`
+    parts: tuple[str, ...] = ()
+    #: names of work on the GPU that it makes shorter, the longest first
+    slices: tuple[str, ...] = ()
+
+    def gains(self, before_ns: int) -> bool:
+        """Return whether it is known to gain what one would see, or nothing is known.
+
+        Args:
+            before_ns: what the bare run takes now.
+        """
+        after_ns = self.low_ns if self.time_ns is None else self.time_ns
+        return after_ns is None or after_ns <= (1 - LEAST_GAIN) * before_ns
 
     @property
     def gains_nothing(self) -> bool:

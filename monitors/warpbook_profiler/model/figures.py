@@ -28,6 +28,21 @@ Topic = Literal[
 ]
 
 
+#: of idle time and copies, the part of the window that a cause explains; kernels are
+#: in `KernelWork.part`
+WAITS, LAUNCHING, BETWEEN, OTHER_WORK, UNTOLD = (
+    "waits",
+    "launching",
+    "between",
+    "other work",
+    "untold",
+)
+HOST_COPIES, DEVICE_COPIES, COMMUNICATION = (
+    "host copies",
+    "device copies",
+    "communication",
+)
+
 #: why kernels are far from their roof, as far as their launches tell it
 Slowness = Literal["short", "few blocks", "last round", "few warps", "untold"]
 
@@ -64,6 +79,16 @@ class KernelWork(Struct, frozen=True):
     kinds: int | None = None
     #: of kernels that reach little of their ceiling
     far: Slowness | None = None
+
+    @property
+    def part(self) -> str:
+        """Return the part of the window that they are."""
+        return kernel_part(self.bound, self.far)
+
+
+def kernel_part(bound: str, far: Slowness | None) -> str:
+    """Return the part of the window that kernels with one limit are."""
+    return f"{bound} kernels" if far is None else f"{bound} kernels, {far}"
 
 
 class IdleSplit(Struct, frozen=True):
@@ -157,8 +182,9 @@ class Metrics(Struct, frozen=True):
     copy_ns: int
     communication_ns: int
     communication_compute_overlap_ns: int
+    #: kernels that communicate hide copies, too
     copy_compute_overlap_ns: int
-    #: not hidden behind kernels that compute
+    #: not hidden
     exposed_communication_ns: int
     exposed_copy_ns: int
     idle: IdleSplit
@@ -209,6 +235,10 @@ class Finding(Struct, frozen=True):
     bound_ns: int | None
     #: the technique of the change; None where it is none of these
     topic: Topic | None = None
+    #: which part of the window it is; no two causes have the same
+    part: str = ""
+    #: kernels far below every ceiling: the kind names the nearest one
+    is_far: bool = False
 
 
 class CellVerdict(Struct, frozen=True):
@@ -218,6 +248,10 @@ class CellVerdict(Struct, frozen=True):
     sentence: str
     #: the end of the sentence: what to change; empty where nothing is advised
     change: str = ""
+    #: of the window, what its cause is; see `Finding.part`
+    parts: tuple[str, ...] = ()
+    #: place of the change among all; None where the sentence names none of them
+    change_at: int | None = None
 
     @property
     def cause(self) -> str:

@@ -25,6 +25,17 @@ class TableCell(Struct, frozen=True):
     bar: float = 0.0
 
 
+class RowLinks(Struct, frozen=True):
+    """What a row of a table belongs to; ids are unique within a report."""
+
+    id: str
+    #: ids of the causes that it is part of, and of the changes that act on it
+    causes: tuple[str, ...]
+    changes: tuple[str, ...]
+    #: what its events are called in the timeline; empty where it has none
+    slice: str
+
+
 class ReportTable(Struct, frozen=True):
     """Rows of cells; the first column is a name, the others are figures."""
 
@@ -36,6 +47,8 @@ class ReportTable(Struct, frozen=True):
     rows: tuple[tuple[TableCell, ...], ...]
     #: the names are source code in its order: all of it is shown
     is_code: bool = False
+    #: of each row, in their order; empty where rows belong to nothing
+    links: tuple[RowLinks, ...] = ()
 
 
 class LabelledFigure(Struct, frozen=True):
@@ -63,10 +76,16 @@ class Headline(Struct, frozen=True):
     """The verdict: what to read before everything else."""
 
     kind: Kind
+    #: the kind in words, "compute-bound", or that kernels are far from their roof
+    label: str
     #: what holds the code back, with its evidence
     cause: str
-    #: what to change, with the time after it; empty where nothing is advised
+    #: what to change about it, with the time after it; empty where nothing is advised
     change: str
+    #: ids of the causes that it names
+    causes: tuple[str, ...]
+    #: id of the change; None where it is none of the report's
+    change_id: str | None
 
 
 class TimePart(Struct, frozen=True):
@@ -78,12 +97,14 @@ class TimePart(Struct, frozen=True):
     label: str
     #: of the bar
     ratio: float
+    #: ids of the causes in it
+    causes: tuple[str, ...] = ()
 
 
 class TimeBar(Struct, frozen=True):
-    """Where the time of the bare run goes."""
+    """Where a time goes; the parts sum to it."""
 
-    #: whose time it is
+    #: which time
     title: str
     parts: tuple[TimePart, ...]
 
@@ -95,7 +116,10 @@ Labs = Mapping[Topic | None, str]
 class CauseView(Struct, frozen=True):
     """One cause and what it explains."""
 
+    id: str
     kind: Kind
+    #: the kind in words, as in the headline
+    label: str
     #: "84 %" of the time
     share: str
     share_ratio: float
@@ -104,11 +128,15 @@ class CauseView(Struct, frozen=True):
     advice: str
     #: id of the lab that teaches it, where one does
     lab: str | None
+    #: ids of the changes that act on it, and of the rows that are part of it
+    changes: tuple[str, ...]
+    rows: tuple[str, ...]
 
 
 class ChangeView(Struct, frozen=True):
     """One change to make."""
 
+    id: str
     name: str
     #: what to do, and at which line
     heading: str
@@ -120,6 +148,11 @@ class ChangeView(Struct, frozen=True):
     diff: str
     #: id of the lab that teaches it, where one does
     lab: str | None
+    #: "Acts on memory-bound 34 %."; empty where no cause is known
+    acts_on: str
+    #: ids of the causes and rows that it acts on
+    causes: tuple[str, ...]
+    rows: tuple[str, ...]
 
 
 class TrialView(Struct, frozen=True):
@@ -148,6 +181,8 @@ class ReportView(Struct, frozen=True):
 
     #: None where no verdict is possible
     headline: Headline | None
+    #: what every share is of, once; empty where no time is known
+    base: str
     #: None where no part of the time is explained
     time: TimeBar | None
     #: the figures to read first

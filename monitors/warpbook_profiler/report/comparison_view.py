@@ -41,7 +41,8 @@ def _bars(time: Time, shares: Iterable[Mapping[Kind, float]]) -> Iterator[TimeBa
         time.basis, " a step" if time.per_step else ", less the profiler's own time"
     )
     for (name, time_ns), explained in zip(sides, shares, strict=True):
-        parts = time_parts(explained) or (TimePart(None, "not explained", 1.0),)
+        named = (TimePart(kind, kind, share) for kind, share in explained.items())
+        parts = time_parts(named) or (TimePart(None, "not explained", 1.0),)
         yield TimeBar(
             f"{name}: {units.duration_ns(time_ns)}{unit}",
             tuple(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+
+from msgspec import structs
 
 from warpbook_monitors import units
-from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.advice.words import heading
-from warpbook_profiler.model.bare_run import BareRun
-from warpbook_profiler.model.bare_words import took
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import Change
-from warpbook_profiler.model.figures import Finding
+from warpbook_profiler.model.figures import CellVerdict, Finding
 from warpbook_profiler.model.report_view import (
     CauseView,
     ChangeView,
@@ -25,12 +24,12 @@ from warpbook_profiler.model.report_view import (
     TimePart,
     TrialView,
 )
-from warpbook_profiler.report import cpu_words as cpu_words
-from warpbook_profiler.report import figure_groups, tables
+from warpbook_profiler.report import cpu_words, figure_groups, tables
+from warpbook_profiler.report.base import Base, base_of
 from warpbook_profiler.report.collective_table import collectives
 from warpbook_profiler.report.edited import edited_view
 from warpbook_profiler.report.headline_figures import headline_figures
-from warpbook_profiler.verdict.leading_cause import shares_by_kind
+from warpbook_profiler.report.links import Links, cause_id, change_id
 
 #: of the bar: less is not seen
 _LEAST_PART = 0.01
@@ -43,88 +42,134 @@ def view_of(profile: CellProfile, labs: Labs) -> ReportView:
         profile: of a cell.
         labs: which lab a cause or change points to.
     """
+    links = Links(profile.findings, profile.changes)
+    base = base_of(profile.bare, profile.metrics, profile.cpu)
+    sections = _sections(profile, base, links)
     return ReportView(
-        headline=_headline(profile),
-        time=time_bar(profile.findings, profile.bare),
+        headline=headline(profile.verdict, profile.findings, links),
+        base=base.words,
+        time=time_bar(profile.findings, base.words),
         figures=figure_groups.labelled_figures(headline_figures(profile)),
         warnings=_warnings(profile),
-        changes=change_views(profile.changes),
+        changes=change_views(profile.changes, profile.findings, links),
         trials=tuple(
             TrialView(trial.name, trial.outcome, trial.sentence)
             for trial in profile.trials
         ),
         edited=edited_view(profile),
         lines=tables.lines(profile.lines) if profile.lines else None,
-        causes=cause_views(profile.findings, labs),
-        sections=_sections(profile),
+        causes=cause_views(profile.findings, labs, links),
+        sections=sections,
         groups=_groups(profile),
     )
 
 
-def _headline(profile: CellProfile) -> Headline | None:
-    verdict = profile.verdict
+def headline(
+    verdict: CellVerdict | None, findings: Sequence[Finding], links: Links
+) -> Headline | None:
+    """Word the verdict; None where there is none."""
     if verdict is None:
         return None
-    return Headline(verdict.kind, verdict.cause, verdict.change)
+    named = [finding for finding in findings if finding.part in verdict.parts]
+    label: str = verdict.kind
+    if verdict.kind not in ("mixed", "unknown") and named:
+        label = _label(named[0])
+    return Headline(
+        verdict.kind,
+        label,
+        verdict.cause,
+        verdict.change,
+        links.causes_of(verdict.parts),
+        None if verdict.change_at is None else change_id(verdict.change_at),
+    )
 
 
-def cause_views(findings: Sequence[Finding], labs: Labs) -> tuple[CauseView, ...]:
+def cause_views(
+    findings: Sequence[Finding], labs: Labs, links: Links
+) -> tuple[CauseView, ...]:
     """Word the causes, in their order."""
     return tuple(
         CauseView(
+            cause_id(at),
             finding.kind,
+            _label(finding),
             units.share(finding.share),
             finding.share,
             finding.evidence,
             figure_groups.advice(finding),
             labs.get(finding.topic),
+            links.changes_of(finding),
+            links.rows_of(cause_id(at)),
         )
-        for finding in findings
+        for at, finding in enumerate(findings)
     )
 
 
-def time_bar(findings: Sequence[Finding], bare: BareRun | None) -> TimeBar | None:
-    """Divide the time without the profiler by its causes."""
-    parts = time_parts(shares_by_kind(findings))
-    return TimeBar(_time_title(bare), parts) if parts else None
+def time_bar(findings: Sequence[Finding], title: str) -> TimeBar | None:
+    """Divide the time that shares are of by its causes."""
+    parts: dict[str, TimePart] = {}
+    for at, finding in enumerate(findings):
+        label = _label(finding)
+        part = parts.get(label, TimePart(finding.kind, label, 0.0))
+        parts[label] = structs.replace(
+            part,
+            ratio=part.ratio + finding.share,
+            causes=(*part.causes, cause_id(at)),
+        )
+    shown = time_parts(parts.values())
+    return TimeBar(title, shown) if shown else None
 
 
-def time_parts(shares: Mapping[Kind, float]) -> tuple[TimePart, ...]:
-    """Divide a time by its causes; empty where nothing explains it."""
-    total = sum(shares.values())
+def time_parts(parts: Iterable[TimePart]) -> tuple[TimePart, ...]:
+    """Return the parts of a time with their shares, the largest first.
+
+    What they do not explain is the last one; nothing is returned of no parts.
+    """
+    in_order = sorted(parts, key=lambda part: -part.ratio)
+    total = sum(part.ratio for part in in_order)
     if not total:
         return ()
-    parts: list[tuple[Kind | None, str, float]] = [
-        (kind, kind, share) for kind, share in shares.items()
-    ]
     if total < 1 - _LEAST_PART:
-        parts.append((None, "not explained", 1 - total))
-    whole = max(total, 1.0)
+        in_order.append(TimePart(None, "not explained", 1 - total))
     return tuple(
-        TimePart(kind, f"{name} {units.share(share / whole)}", share / whole)
-        for kind, name, share in parts
+        structs.replace(part, label=f"{part.label} {units.share(part.ratio)}")
+        for part in in_order
     )
 
 
-def _time_title(bare: BareRun | None) -> str:
-    if bare is None:
-        return "Where the time of this run goes"
-    return f"Where the {took(bare)} without the profiler go"
-
-
-def change_views(changes: Sequence[Change]) -> tuple[ChangeView, ...]:
+def change_views(
+    changes: Sequence[Change], findings: Sequence[Finding], links: Links
+) -> tuple[ChangeView, ...]:
     """Word the changes, in their order."""
     return tuple(
         ChangeView(
+            change_id(at),
             change.name,
             heading(change),
             change.sentence,
             change.evidence,
             change.diff,
             change.lab,
+            _acts_on([one for one in findings if one.part in change.parts]),
+            links.causes_of(change.parts),
+            links.rows_of(change_id(at)),
         )
-        for change in changes
+        for at, change in enumerate(changes)
     )
+
+
+def _acts_on(findings: Sequence[Finding]) -> str:
+    shares: dict[str, float] = {}
+    for finding in findings:
+        label = _label(finding)
+        shares[label] = shares.get(label, 0.0) + finding.share
+    named = [f"{label} {units.share(share)}" for label, share in shares.items()]
+    return f"Acts on {', '.join(named)}." if named else ""
+
+
+def _label(finding: Finding) -> str:
+    """Name a cause: what is far from a roof is not bound by it."""
+    return "far from the roof" if finding.is_far else finding.kind
 
 
 def _groups(profile: CellProfile) -> tuple[FigureGroup, ...]:
@@ -143,25 +188,27 @@ def _warnings(profile: CellProfile) -> tuple[str, ...]:
     return (*profile.completeness.warnings, *cautions)
 
 
-def _sections(profile: CellProfile) -> tuple[TableSection, ...]:
+def _sections(
+    profile: CellProfile, base: Base, links: Links
+) -> tuple[TableSection, ...]:
     metrics = profile.metrics
     work = with_rows(
-        tables.kernels(profile.kernels),
-        None if metrics is None else tables.kernel_work(metrics),
+        tables.kernels(profile.kernels, base.time_ns, links),
+        None if metrics is None else tables.kernel_work(metrics, links),
         tables.steps(profile.steps),
         tables.modules(profile.modules),
         tables.functions(profile.functions),
         tables.paths(profile.paths),
-        tables.annotated_parts(profile.annotations),
-        tables.operators(profile.operators),
-        tables.roofline(profile.roofline),
+        tables.annotated_parts(profile.annotations, links),
+        tables.operators(profile.operators, links),
+        tables.roofline(profile.roofline, links),
     )
     waits = with_rows(
-        None if metrics is None else tables.sync_points(metrics),
-        None if metrics is None else tables.idle_places(metrics),
+        None if metrics is None else tables.sync_points(metrics, links),
+        None if metrics is None else tables.idle_places(metrics, links),
         None if metrics is None else tables.streams(metrics),
-        tables.copies(profile.copies),
-        None if metrics is None else collectives(metrics),
+        tables.copies(profile.copies, links),
+        None if metrics is None else collectives(metrics, links),
         tables.memory(profile.memory),
         tables.memory_peaks(profile.memory_curves),
     )

@@ -17,10 +17,11 @@ from warpbook_profiler.model.cell_profile import (
     PathRow,
     StepRow,
 )
-from warpbook_profiler.model.figures import Metrics
+from warpbook_profiler.model.figures import LAUNCHING, OTHER_WORK, WAITS, Metrics
 from warpbook_profiler.model.memory import MemoryUse
 from warpbook_profiler.model.pictures import MemoryCurve, RooflinePoint
 from warpbook_profiler.model.report_view import ReportTable, TableCell
+from warpbook_profiler.report.links import Links, RowOf
 
 NO_OPERATOR = "(no operator)"
 #: what text and HTML show of a table; a page shows the others when it is asked to
@@ -28,6 +29,7 @@ ROWS_SHOWN = 10
 _LEAST_NAME_WIDTH = 24
 _NAME_WIDTH = 52
 _HOST_WORK = {"launching": "launched", "other": "other work"}
+_PARTS = {"launching": LAUNCHING, "other": OTHER_WORK}
 
 
 def shown(table: ReportTable) -> tuple[tuple[tuple[TableCell, ...], ...], int]:
@@ -74,26 +76,50 @@ def _name_width(
     return min(max(width - figures, _LEAST_NAME_WIDTH), _NAME_WIDTH)
 
 
-def kernels(rows: Sequence[KernelRow]) -> ReportTable:
-    """List the kernels by their time."""
+def kernels(rows: Sequence[KernelRow], base_ns: int, links: Links) -> ReportTable:
+    """List the kernels by their time.
+
+    Args:
+        rows: to list.
+        base_ns: what shares are of.
+        links: of the report.
+    """
     longest_ns = max((row.time_ns for row in rows), default=0)
     return ReportTable(
         "Kernels",
         "Kernel",
-        ("Calls", "Time", "Share"),
+        (
+            *("Calls", "Total", "Share", "Mean", "Most"),
+            *("Grid", "Occupancy", "Of its roof"),
+        ),
         tuple(
             (
                 cells.words(row.name + (f" ({row.lines})" if row.lines else "")),
                 cells.count(row.calls),
                 cells.time_ns(row.time_ns, longest_ns),
-                cells.ratio(row.share_ratio),
+                cells.ratio(row.time_ns / base_ns if base_ns else None),
+                cells.time_ns(row.time_ns / row.calls),
+                cells.time_ns(row.longest_ns),
+                _grid(row),
+                cells.ratio(row.occupancy),
+                cells.ratio(row.of_roof),
             )
             for row in rows
         ),
+        links=links.rows("kernels", (RowOf(row.parts, row.name) for row in rows)),
     )
 
 
-def copies(rows: Sequence[CopyRow]) -> ReportTable:
+def _grid(row: KernelRow) -> TableCell:
+    if row.grid is None:
+        return cells.UNKNOWN_CELL
+    x, y, z = row.grid
+    shown = (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)
+    others = f" (+{row.other_shapes:,})" if row.other_shapes else ""
+    return TableCell(" × ".join(f"{size:,}" for size in shown) + others, x * y * z)
+
+
+def copies(rows: Sequence[CopyRow], links: Links) -> ReportTable:
     """List the copies by direction and kind of memory, with their rate."""
     return ReportTable(
         "Copies and memsets",
@@ -109,10 +135,13 @@ def copies(rows: Sequence[CopyRow]) -> ReportTable:
             )
             for row in rows
         ),
+        links=links.rows(
+            "copies", (RowOf(row.parts, f"Memcpy {row.kind}") for row in rows)
+        ),
     )
 
 
-def annotated_parts(rows: Sequence[AnnotationRow]) -> ReportTable:
+def annotated_parts(rows: Sequence[AnnotationRow], links: Links) -> ReportTable:
     """List the parts of a program that it names itself."""
     times_ns = [time for row in rows for time in (row.host_ns, row.gpu_ns or 0)]
     longest_ns = max(times_ns, default=0)
@@ -130,10 +159,11 @@ def annotated_parts(rows: Sequence[AnnotationRow]) -> ReportTable:
             )
             for row in rows
         ),
+        links=links.rows("annotations", (RowOf(slice=row.name) for row in rows)),
     )
 
 
-def operators(rows: Sequence[OperatorRow]) -> ReportTable:
+def operators(rows: Sequence[OperatorRow], links: Links) -> ReportTable:
     """List the operators by their own time on the host."""
     longest_ns = max((row.self_ns for row in rows), default=0)
     return ReportTable(
@@ -147,6 +177,10 @@ def operators(rows: Sequence[OperatorRow]) -> ReportTable:
                 cells.time_ns(row.self_ns, longest_ns),
             )
             for row in rows
+        ),
+        links=links.rows(
+            "operators",
+            (RowOf(slice=row.name, operator=row.name) for row in rows),
         ),
     )
 
@@ -213,7 +247,7 @@ def memory(rows: Sequence[MemoryUse]) -> ReportTable:
     )
 
 
-def sync_points(metrics: Metrics) -> ReportTable:
+def sync_points(metrics: Metrics, links: Links) -> ReportTable:
     """List the places that wait for the GPU."""
     points = sorted(metrics.sync_points, key=lambda point: -point.stall_ns)
     return ReportTable(
@@ -234,10 +268,17 @@ def sync_points(metrics: Metrics) -> ReportTable:
             )
             for point in points
         ),
+        links=links.rows(
+            "waits",
+            (
+                RowOf((WAITS,) if point.stall_ns else (), point.name, point.operator)
+                for point in points
+            ),
+        ),
     )
 
 
-def idle_places(metrics: Metrics) -> ReportTable:
+def idle_places(metrics: Metrics, links: Links) -> ReportTable:
     """List where the host was while the GPU waited for it."""
     places = sorted(metrics.idle_places, key=lambda place: -place.time_ns)
     return ReportTable(
@@ -253,10 +294,17 @@ def idle_places(metrics: Metrics) -> ReportTable:
             )
             for place in places
         ),
+        links=links.rows(
+            "idle",
+            (
+                RowOf((_PARTS[place.cause],), place.operator or "", place.operator)
+                for place in places
+            ),
+        ),
     )
 
 
-def kernel_work(metrics: Metrics) -> ReportTable:
+def kernel_work(metrics: Metrics, links: Links) -> ReportTable:
     """List what limits the kernels, and how near they come to it."""
     return ReportTable(
         "Kernels by their limit",
@@ -272,10 +320,13 @@ def kernel_work(metrics: Metrics) -> ReportTable:
             )
             for work in metrics.kernel_work
         ),
+        links=links.rows(
+            "limits", (RowOf((work.part,)) for work in metrics.kernel_work)
+        ),
     )
 
 
-def roofline(points: Sequence[RooflinePoint]) -> ReportTable:
+def roofline(points: Sequence[RooflinePoint], links: Links) -> ReportTable:
     """List the operators whose work is known by their rates under the roofs."""
     return ReportTable(
         "Operators under the roofline",
@@ -294,6 +345,10 @@ def roofline(points: Sequence[RooflinePoint]) -> ReportTable:
                 cells.ratio(point.of_measured),
             )
             for point in points
+        ),
+        links=links.rows(
+            "roofline",
+            (RowOf(slice=point.name, operator=point.name) for point in points),
         ),
     )
 

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from warpbook_profiler.model.bare_words import times
 from warpbook_profiler.model.report_view import (
     FigureGroup,
-    Headline,
     Labs,
     ReportView,
     TableSection,
 )
-from warpbook_profiler.report import cpu_words as cpu_words
-from warpbook_profiler.report import figure_groups, tables
+from warpbook_profiler.report import cpu_words, figure_groups, tables
+from warpbook_profiler.report.base import Base, base_of
 from warpbook_profiler.report.collective_table import collectives
+from warpbook_profiler.report.links import Links
 from warpbook_profiler.report.profile_view import (
     cause_views,
     change_views,
+    headline,
     sections_of,
     time_bar,
     with_rows,
@@ -34,17 +35,22 @@ def view_of_trace(report: TraceReport, labs: Labs) -> ReportView:
     """
     verdict = report.verdict
     cautions = () if report.bare is None else report.bare.cautions
+    links = Links(report.findings, report.changes)
+    metrics = report.metrics if report.gpu_recorded else None
+    base = base_of(report.bare, metrics, report.cpu)
+    sections = _sections(report, base, links)
     return ReportView(
-        headline=Headline(verdict.kind, verdict.cause, verdict.change),
-        time=time_bar(report.findings, report.bare),
+        headline=headline(verdict, report.findings, links),
+        base=base.words,
+        time=time_bar(report.findings, base.words),
         figures=figure_groups.labelled_figures(_figures(report)),
         warnings=(*report.completeness.warnings, *cautions),
-        changes=change_views(report.changes),
+        changes=change_views(report.changes, report.findings, links),
         trials=(),
         edited=None,
         lines=None,
-        causes=cause_views(report.findings, labs),
-        sections=_sections(report),
+        causes=cause_views(report.findings, labs, links),
+        sections=sections,
         groups=_groups(report),
     )
 
@@ -71,25 +77,27 @@ def _groups(report: TraceReport) -> tuple[FigureGroup, ...]:
     )
 
 
-def _sections(report: TraceReport) -> tuple[TableSection, ...]:
+def _sections(
+    report: TraceReport, base: Base, links: Links
+) -> tuple[TableSection, ...]:
     metrics = report.metrics
     of_host = (
-        tables.annotated_parts(report.annotations),
-        tables.operators(report.operators),
+        tables.annotated_parts(report.annotations, links),
+        tables.operators(report.operators, links),
     )
     if not report.gpu_recorded:
         return sections_of(with_rows(*of_host), ())
     work = with_rows(
-        tables.kernels(report.kernels),
-        tables.kernel_work(metrics),
+        tables.kernels(report.kernels, base.time_ns, links),
+        tables.kernel_work(metrics, links),
         *of_host,
-        tables.roofline(report.roofline),
+        tables.roofline(report.roofline, links),
     )
     waits = with_rows(
-        tables.sync_points(metrics),
-        tables.idle_places(metrics),
+        tables.sync_points(metrics, links),
+        tables.idle_places(metrics, links),
         tables.streams(metrics),
-        tables.copies(report.copies),
-        collectives(metrics),
+        tables.copies(report.copies, links),
+        collectives(metrics, links),
     )
     return sections_of(work, waits)

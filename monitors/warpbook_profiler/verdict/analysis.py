@@ -6,8 +6,6 @@ milliseconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from msgspec import structs
 
@@ -25,17 +23,18 @@ from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.annotations import annotated_parts
 from warpbook_profiler.facts.autograd import autograd_nodes
 from warpbook_profiler.facts.call_tree import CallTree
+from warpbook_profiler.facts.kernel_rows import kernel_rows
 from warpbook_profiler.facts.lanes import LaneEvents, make_lanes
 from warpbook_profiler.facts.memory_curves import memory_curves
 from warpbook_profiler.facts.paths import steps_as_one
 from warpbook_profiler.facts.roofline import roofline, roofs
 from warpbook_profiler.facts.steps import step_rows
+from warpbook_profiler.facts.totals import MAX_ROWS, totals
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model import progress
 from warpbook_profiler.model.cell_profile import (
     CellProfile,
     CopyRow,
-    KernelRow,
     OperatorRow,
     PathRow,
 )
@@ -47,8 +46,6 @@ from warpbook_profiler.verdict.findings import find, judge
 from warpbook_profiler.verdict.metrics import measure
 from warpbook_profiler.verdict.work import work_of
 
-#: Rows of a table beyond these are added up into one.
-MAX_ROWS = 50
 _PATH_STEP = " > "
 #: deep recursion is cut
 _MAX_PATH_LENGTH = 600
@@ -116,8 +113,8 @@ def profile(trace: Trace) -> CellProfile:
         synchronization_ns=None if blind else _total_ns(calls.api, calls.waits),
         peak_allocated_bytes=run.peak_allocated_bytes,
         peak_reserved_bytes=run.peak_reserved_bytes,
-        kernels=_kernel_rows(trace.kernels, run),
-        copies=_copy_rows(copies),
+        kernels=kernel_rows(trace),
+        copies=_copy_rows(trace),
         operators=operators,
         names=names,
         lanes=lanes,
@@ -168,66 +165,17 @@ def _gpu_was_recorded(trace: Trace) -> bool:
     return not trace.calls.launches.any() and (traced or not trace.run.cuda_used)
 
 
-@dataclass(frozen=True)
-class _Group:
-    """All events of one name."""
-
-    name: str
-    calls: int
-    time_ns: int
-    size_bytes: int | None
-
-
-def _groups(events: Columns, time_ns: Int64s) -> list[_Group]:
-    """Add up by name, the longest first; the rest beyond MAX_ROWS becomes one."""
-    count = len(events.names)
-    calls = np.bincount(events.name, minlength=count)
-    # float64 sums of nanoseconds are exact up to 104 days
-    time = np.bincount(events.name, time_ns, minlength=count)
-    sizes = np.bincount(events.name, np.maximum(events.size_bytes, 0), minlength=count)
-    unsized = np.bincount(events.name, events.size_bytes == NONE, minlength=count) > 0
-    order = np.argsort(-time, kind="stable")
-    order = order[calls[order] > 0]
-
-    def group(name: str, rows: Int64s) -> _Group:
-        return _Group(
-            name,
-            int(calls[rows].sum()),
-            round(time[rows].sum()),
-            None if unsized[rows].any() else int(sizes[rows].sum()),
-        )
-
-    if len(order) <= MAX_ROWS:
-        return [group(events.names[row], order[[n]]) for n, row in enumerate(order)]
-    kept, rest = order[: MAX_ROWS - 1], order[MAX_ROWS - 1 :]
-    return [group(events.names[row], kept[[n]]) for n, row in enumerate(kept)] + [
-        group(f"({len(rest):,} others)", rest)
-    ]
-
-
-def _kernel_rows(kernels: Columns, run: Run) -> tuple[KernelRow, ...]:
-    total_ns = int(kernels.duration_ns.sum())
-    return tuple(
-        KernelRow(
-            group.name,
-            group.calls,
-            group.time_ns,
-            group.time_ns / total_ns if total_ns else 0.0,
-            run.kernel_lines.get(group.name, ""),
-        )
-        for group in _groups(kernels, kernels.duration_ns)
-    )
-
-
-def _copy_rows(copies: Columns) -> tuple[CopyRow, ...]:
+def _copy_rows(trace: Trace) -> tuple[CopyRow, ...]:
+    copies = trace.events.only(Category.COPY, Category.MEMSET)
     return tuple(
         CopyRow(
             group.name.removeprefix("Memcpy "),
             group.calls,
             group.size_bytes,
             group.time_ns,
+            trace.parts.get(group.name, ()),
         )
-        for group in _groups(copies, copies.duration_ns)
+        for group in totals(copies, copies.duration_ns)
     )
 
 
@@ -275,7 +223,7 @@ def _operators(trace: Trace) -> tuple[tuple[OperatorRow, ...], Columns]:
     named = steps_as_one(operators)
     operator_rows = tuple(
         OperatorRow(group.name, group.calls, group.time_ns)
-        for group in _groups(named, self_ns[is_operator])
+        for group in totals(named, self_ns[is_operator])
     )
     return operator_rows, operators.where(outermost[is_operator])
 

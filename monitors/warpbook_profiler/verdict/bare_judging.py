@@ -17,7 +17,7 @@ from warpbook_profiler.events.columns import Bools, Category, Columns, rows_by
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.bare_run import BareRun, BareTimes, Limit
-from warpbook_profiler.model.bare_words import longer, sentence, took
+from warpbook_profiler.model.bare_words import longer, sentence
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.figures import CellVerdict, Finding, Metrics
 from warpbook_profiler.replay.estimate import SPREAD_RATIO, Bare, bare
@@ -97,8 +97,8 @@ def judge_bare(trace: Trace, recorded: Metrics) -> Judged:
     findings = _promised(findings, ends[0][1], result, metrics)
     changes, problems = advise(Evidence(trace, estimate, result, metrics))
     result = structs.replace(result, cautions=(*result.cautions, *problems))
-    verdict = judge(metrics, findings, run.gpu_name, took(result), changes, of_host)
-    findings = _without_general_advice(findings, verdict, changes)
+    verdict = judge(metrics, findings, run.gpu_name, result, changes, of_host)
+    findings = _without_general_advice(findings, verdict)
     if result.between:
         verdict = _between(result, findings, None if depends_on_host else shares)
     return Judged(result, metrics, findings, verdict, changes)
@@ -214,10 +214,10 @@ def _promised(
 
 
 def _without_general_advice(
-    findings: tuple[Finding, ...], verdict: CellVerdict, changes: tuple[Change, ...]
+    findings: tuple[Finding, ...], verdict: CellVerdict
 ) -> tuple[Finding, ...]:
     """Leave out what may help with the verdict's cause where a change is named."""
-    if not changes:
+    if verdict.change_at is None:
         return findings
     return tuple(
         structs.replace(finding, change="") if finding.kind == verdict.kind else finding
@@ -239,13 +239,12 @@ def _between(
         "no one cause" if kind == "mixed" else kind for kind in bare_run.between
     )
     evidence = " ".join(finding.evidence for finding in findings[:2])
-    if shares is not None:
-        return CellVerdict(
-            "mixed", f"Between {one} and {other}: {in_words(shares)}. {evidence}"
-        )
-    return CellVerdict(
-        "mixed",
-        f"Between {one} and {other}: the profiler slowed the host down, and how much "
-        f"of it decides. Run the cell once without the profiler, then profile it "
-        f"again. Half-way: {evidence}",
+    parts = tuple(finding.part for finding in findings[:2])
+    said = (
+        f"Between {one} and {other}: the profiler slowed the host down by an unknown "
+        "amount. Run the cell once without the profiler, then profile it again. In "
+        f"the middle of the range: {evidence}"
     )
+    if shares is not None:
+        said = f"Between {one} and {other}: {in_words(shares)}. {evidence}"
+    return CellVerdict("mixed", said, parts=parts)

@@ -8,19 +8,29 @@ The profiler's own doing belongs to nobody and is taken from the window first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from warpbook_monitors import units
 from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.events.run import GpuLimits
 from warpbook_profiler.facts.kernel_work import UNKNOWN
-from warpbook_profiler.model.bare_words import at_best
+from warpbook_profiler.model.bare_run import BareRun
+from warpbook_profiler.model.bare_words import at_best, took
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.figures import (
+    BETWEEN,
+    COMMUNICATION,
+    DEVICE_COPIES,
+    HOST_COPIES,
+    LAUNCHING,
+    OTHER_WORK,
+    UNTOLD,
+    WAITS,
     CellVerdict,
     Finding,
     Metrics,
     SyncTotal,
+    kernel_part,
 )
 from warpbook_profiler.verdict.advice import copied_better
 from warpbook_profiler.verdict.kernel_causes import (
@@ -32,6 +42,8 @@ from warpbook_profiler.verdict.kernel_causes import (
 )
 from warpbook_profiler.verdict.leading_cause import (
     CLEAR_SHARE,
+    HOST_KINDS,
+    MOST_NAMED,
     in_words,
     leading,
     leads_alone,
@@ -47,7 +59,6 @@ _WARM_UP = (
     "Warm up before you measure if these are first calls, in which CUDA loads and sets "
     "things up; else make them once, outside the loop."
 )
-_UNITS = (("h", 3.6e12), ("min", 6e10), ("s", 1e9), ("ms", 1e6), ("µs", 1e3))
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
 
@@ -62,6 +73,9 @@ def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...
     window_ns = metrics.window_ns - metrics.idle.profiler_ns
     if window_ns <= 0:
         return ()
+    far = {
+        work.part for work in metrics.kernel_work if work.far or work.multiprocessors
+    }
     findings = [
         Finding(
             kind,
@@ -71,8 +85,10 @@ def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...
             change,
             None if gain_ns is None else max(window_ns - gain_ns, 0),
             topic,
+            part,
+            part in far,
         )
-        for kind, topic, explains_ns, gain_ns, evidence, change in _causes(
+        for kind, topic, part, explains_ns, gain_ns, evidence, change in _causes(
             metrics, window_ns, gpus
         )
         if explains_ns >= _LEAST_SHARE * window_ns
@@ -84,65 +100,84 @@ def judge(
     metrics: Metrics,
     findings: tuple[Finding, ...],
     gpu_name: str | None = None,
-    took: str | None = None,
+    bare: BareRun | None = None,
     changes: Sequence[Change] = (),
     kind: Kind | None = None,
 ) -> CellVerdict:
     """Say in one sentence what holds the window back.
 
+    The change that it names is the first that acts on the cause that it names, and
+    gains what one would see.
+
     Args:
         metrics: of the window.
         findings: of these metrics.
         gpu_name: what it ran on.
-        took: the window's time in words, where it is not that of the metrics.
+        bare: the window's time, where it is not that of the metrics.
         changes: what to change, the one that gains most first.
         kind: the cause to name; without one, that which leads.
     """
     if not metrics.gpu_busy_ns:
         return CellVerdict("unknown", "Nothing ran on the GPU in this window.")
     shares = shares_by_kind(findings)
-    advice = _advice(changes)
     untold = _untold_share(metrics)
     if untold >= CLEAR_SHARE and untold > max(shares.values(), default=0.0):
         tool = ""
         if OF_NVIDIA.match(gpu_name or ""):
-            tool = ": look at the longest with Nsight Compute"
-        return CellVerdict(
-            "unknown",
-            f"Kernels took {units.share(untold)} of the time of which neither "
-            f"operator nor launch tells what limits them{tool}.{advice}",
-            advice.strip(),
+            tool = " Nsight Compute shows what limits the longest."
+        cause = (
+            f"Neither operators nor launches tell what limits the kernels that took "
+            f"{of_window(untold)}.{tool}"
         )
+        return _verdict("unknown", cause, (kernel_part(UNKNOWN, None),), changes, bare)
     if kind not in shares:
         kind = leading(shares)
     if kind == "mixed":
-        return CellVerdict(
-            "mixed",
-            f"No one cause stands out: {in_words(shares) or 'none was found'}. "
-            + " ".join(finding.evidence for finding in findings[:2])
-            + advice,
-            advice.strip(),
+        named = tuple(shares)[:MOST_NAMED]
+        evidence = " ".join(finding.evidence for finding in findings[:2])
+        cause = (
+            f"No one cause leads: {in_words(shares) or 'none was found'}. {evidence}"
         )
-    findings = tuple(finding for finding in findings if finding.kind == kind)
-    first = findings[0]
+        return _verdict("mixed", cause, _parts(findings, named), changes, bare)
+    first, *_ = of_kind = tuple(one for one in findings if one.kind == kind)
     if not leads_alone(kind, shares):
-        change = advice or f" {first.change}"
-        host = f"The host decides: {in_words(shares)}."
-        return CellVerdict(kind, f"{host} {first.evidence}{change}", change.strip())
-    if advice:
-        return CellVerdict(first.kind, f"{first.evidence}{advice}", advice.strip())
-    window = _time(metrics.window_ns - metrics.idle.profiler_ns)
-    gain = "" if first.bound_ns is None else f" {at_best(first, took or window)}"
-    change = f"{first.change}{gain}"
-    return CellVerdict(first.kind, f"{first.evidence} {change}", change.strip())
+        cause = f"The host decides: {in_words(shares)}. {first.evidence}"
+        parts = _parts(findings, HOST_KINDS)
+        return _verdict(kind, cause, parts, changes, bare, first.change)
+    window = units.duration_ns(metrics.window_ns - metrics.idle.profiler_ns)
+    advice = first.change
+    if first.bound_ns is not None:
+        advice += f" {at_best(first, window if bare is None else took(bare))}"
+    parts = _parts(of_kind, (kind,))
+    return _verdict(kind, first.evidence, parts, changes, bare, advice.strip())
 
 
-def _advice(changes: Sequence[Change]) -> str:
-    """Say the change that gains most, as far as that is known."""
-    best = next((change for change in changes if not change.gains_nothing), None)
-    if best is None:
-        return ""
-    return f" {best.title} {best.sentence}"
+def _parts(findings: Iterable[Finding], kinds: Collection[Kind]) -> tuple[str, ...]:
+    return tuple(finding.part for finding in findings if finding.kind in kinds)
+
+
+def _verdict(
+    kind: Kind,
+    cause: str,
+    parts: tuple[str, ...],
+    changes: Sequence[Change],
+    bare: BareRun | None,
+    advice: str = "",
+) -> CellVerdict:
+    """Put the change that acts on the cause behind it, else what may help with it."""
+    at = next(
+        (
+            at
+            for at, change in enumerate(changes)
+            if not change.gains_nothing
+            and not set(parts).isdisjoint(change.parts)
+            and (bare is None or change.gains(bare.time_ns))
+        ),
+        None,
+    )
+    if at is not None:
+        advice = f"{changes[at].title} {changes[at].sentence}"
+    return CellVerdict(kind, f"{cause} {advice}".rstrip(), advice, parts, at)
 
 
 def _untold_share(metrics: Metrics) -> float:
@@ -150,17 +185,6 @@ def _untold_share(metrics: Metrics) -> float:
     window_ns = metrics.window_ns - metrics.idle.profiler_ns
     untold_ns = sum(w.time_ns for w in metrics.kernel_work if w.bound == UNKNOWN)
     return untold_ns / window_ns if window_ns > 0 else 0.0
-
-
-def _time(nanoseconds: int) -> str:
-    """Write three digits of a time, with the unit that suits it."""
-    for unit, size in _UNITS:
-        # rounded first: 999.9 µs are 1.00 ms
-        value = float(f"{nanoseconds / size:.3g}")
-        if value >= 1:
-            places = 2 if value < 10 else 1 if value < 100 else 0
-            return f"{value:,.{places}f} {unit}"
-    return f"{nanoseconds} ns"
 
 
 def _causes(
@@ -181,6 +205,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         yield (
             "sync-bound",
             "host-waits",
+            WAITS,
             idle.host_synchronize_ns,
             # who waits no more still has to do what it did beside
             min(
@@ -195,12 +220,13 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     yield (
         "launch-bound",
         "graphs",
+        LAUNCHING,
         idle.host_launching_ns,
         idle.host_launching_ns,
         f"The GPU idled {of_window(idle.host_launching_ns / window_ns)} while the "
         f"host launched {metrics.launches:,} "
         f"piece{'s' if metrics.launches != 1 else ''} of work one by one, "
-        f"{_time(round(metrics.launch.cost_median_ns or 0))} a launch"
+        f"{units.duration_ns(round(metrics.launch.cost_median_ns or 0))} a launch"
         f"{_mostly(metrics, 'launching')}.",
         _LAUNCH_LESS,
     )
@@ -210,6 +236,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     yield (
         "launch-bound",
         None if are_launched_as_one else "graphs",
+        BETWEEN,
         idle.kernel_wait_ns,
         idle.kernel_wait_ns,
         f"The GPU idled {of_window(idle.kernel_wait_ns / window_ns)} going from one "
@@ -226,10 +253,11 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     yield (
         "host-bound",
         "host-waits",
+        OTHER_WORK,
         other,
         other,
         f"The GPU idled {of_window(other / window_ns)} while the host did other "
-        f"work, most of it {where} ({_time(parts[where])})"
+        f"work, most of it {where} ({units.duration_ns(parts[where])})"
         f"{_mostly(metrics, 'other')}.",
         _WARM_UP if parts[where] == idle.host_api_ns else _MOVE_OFF,
     )
@@ -243,6 +271,7 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         yield (
             "unknown",
             None,
+            UNTOLD,
             idle_ns,
             None,
             f"The GPU idled {of_window(idle_ns / window_ns)}, and no launch in the "
@@ -253,6 +282,7 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     yield (
         "unknown",
         None,
+        UNTOLD,
         idle_ns,
         None,
         # a launch that was not recorded counts here, too
@@ -295,6 +325,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         yield (
             "transfer-bound",
             topic,
+            HOST_COPIES,
             exposed_ns,
             exposed_ns,
             f"Copies between host and GPU took {units.share(exposed_ns / window_ns)} "
@@ -306,6 +337,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     yield (
         "memory-bound",
         "memory-traffic",
+        DEVICE_COPIES,
         device_ns,
         device_ns,
         f"Copies within device memory took {units.share(device_ns / window_ns)} of the "
@@ -315,10 +347,12 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     yield (
         "communication-bound",
         "communication",
+        COMMUNICATION,
         metrics.exposed_communication_ns,
         metrics.exposed_communication_ns,
         f"Communication between GPUs took "
         f"{units.share(metrics.exposed_communication_ns / window_ns)} of the time "
-        f"with nothing computed beside it ({_time(metrics.communication_ns)} in all).",
+        "with nothing computed beside it "
+        f"({units.duration_ns(metrics.communication_ns)} in all).",
         "Overlap it with the backward pass, send larger buckets, or send less (bf16).",
     )

@@ -26,8 +26,9 @@ _FAR: dict[Slowness, str] = {
     "untold": "and their launches do not tell why",
 }
 
-#: kind, technique, explained, what could be gained (None: not known), evidence, change
-Cause = tuple[Kind, Topic | None, int, int | None, str, str]
+#: kind, technique, part of the window, explained, what could be gained (None: not
+#: known), evidence, change
+Cause = tuple[Kind, Topic | None, str, int, int | None, str, str]
 
 
 def of_window(ratio: float) -> str:
@@ -70,6 +71,7 @@ def kernel_causes(
             yield (
                 "launch-bound",
                 None,
+                work.part,
                 work.time_ns,
                 work.time_ns,
                 f"{work.kernels:,} kernel{'s' if work.kernels != 1 else ''} too small "
@@ -81,6 +83,7 @@ def kernel_causes(
             yield (
                 "compute-bound",
                 None,
+                work.part,
                 work.time_ns,
                 round(work.time_ns * (1 - used / work.multiprocessors)),
                 f"{work.kernels:,} long kernel{'s' if work.kernels != 1 else ''} with "
@@ -94,6 +97,7 @@ def kernel_causes(
             yield (
                 "memory-bound",
                 "memory-traffic",
+                work.part,
                 work.time_ns,
                 gain_ns,
                 f"Kernels limited by device memory took {share}{rate}.",
@@ -108,6 +112,7 @@ def kernel_causes(
             yield (
                 "compute-bound",
                 topic,
+                work.part,
                 work.time_ns,
                 gain_ns,
                 f"Kernels that compute on the {work.bound} took {share}{rate}.",

@@ -21,6 +21,9 @@ HOST_KINDS: tuple[Kind, ...] = ("sync-bound", "launch-bound", "host-bound")
 #: two of them are close if the smaller is this part of the larger
 _CLOSE_OF_HOST = 0.6
 
+#: of a window without a leading cause
+MOST_NAMED = 3
+
 Shares = Mapping[Kind, float]
 
 
@@ -69,10 +72,9 @@ def leads_alone(kind: Kind, shares: Shares) -> bool:
 
 
 def in_words(shares: Shares) -> str:
-    """Name the three largest with their shares."""
-    return ", ".join(
-        f"{kind} ({units.share(share)})" for kind, share in [*shares.items()][:3]
-    )
+    """Name the largest with their shares."""
+    named = [*shares.items()][:MOST_NAMED]
+    return ", ".join(f"{kind} {units.share(share)}" for kind, share in named)
 
 
 def _leading(shares: Shares, close: float, clear: float) -> Kind:

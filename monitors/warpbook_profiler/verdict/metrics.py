@@ -32,6 +32,7 @@ from warpbook_profiler.facts.kernels import (
     uses_tensor_cores,
 )
 from warpbook_profiler.facts.launch_times import launch_times
+from warpbook_profiler.facts.parts import BETWEEN_GPUS, WITH_HOST
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.figures import (
     CopyTotal,
@@ -43,9 +44,6 @@ from warpbook_profiler.model.figures import (
 from warpbook_profiler.verdict.collective_totals import collective_totals
 
 _COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
-#: a copy that is communication: from one GPU to another
-_BETWEEN_GPUS = re.compile(r"Memcpy PtoP")
-_WITH_HOST = re.compile(r"(Memcpy )?(HtoD|DtoH) |Copy(HostToDevice|DeviceToHost)$")
 _HIP_COPY = re.compile(r"Copy(Host|Device)To(Host|Device)$")
 
 
@@ -62,7 +60,7 @@ def measure(
     """
     events, run, calls, on_gpu = trace.events, trace.run, trace.calls, trace.on_gpu
     is_kernel = on_gpu.is_in(Category.KERNEL)
-    between = named(on_gpu, _BETWEEN_GPUS)
+    between = named(on_gpu, BETWEEN_GPUS)
     is_communication = (communicates(events, on_gpu) & is_kernel) | between
     compute = on_gpu.where(is_kernel & ~is_communication)
     communication = on_gpu.where(is_communication)
@@ -73,8 +71,11 @@ def measure(
     both_comm = intersection_ns(
         in_compute, (communication.start_ns, communication.end_ns)
     )
-    both_copy = intersection_ns(in_compute, (copies.start_ns, copies.end_ns))
-    with_host = copies.where(named(copies, _WITH_HOST))
+    # what runs beside communication is its time, and counts once
+    hiding = on_gpu.where(is_kernel | is_communication)
+    in_kernels = (hiding.start_ns, hiding.end_ns)
+    both_copy = intersection_ns(in_kernels, (copies.start_ns, copies.end_ns))
+    with_host = copies.where(named(copies, WITH_HOST))
     in_host_copies = (with_host.start_ns, with_host.end_ns)
     communication_ns = union_ns(communication.start_ns, communication.end_ns)
     copy_ns = union_ns(copies.start_ns, copies.end_ns)
@@ -95,7 +96,7 @@ def measure(
     plain_waits = calls.waits & ~calls.blocking_copies
     return Metrics(
         exposed_host_copy_ns=union_ns(*in_host_copies)
-        - intersection_ns(in_compute, in_host_copies),
+        - intersection_ns(in_kernels, in_host_copies),
         window_ns=window_ns,
         gpu_span_ns=_span(on_gpu),
         gpu_busy_ns=union_ns(on_gpu.start_ns, on_gpu.end_ns),
@@ -153,7 +154,7 @@ def _of_kernels(trace: Trace, compute_ns: int) -> _OfKernels:
         tensor_ns,
         unknown_ns,
         _occupancy(kernels, run),
-        kernel_work(events, kernels, run, compute_ns),
+        kernel_work(trace.limited, compute_ns),
         flops,
         modelled_bytes,
         modelled_share,

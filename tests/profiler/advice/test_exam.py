@@ -17,7 +17,7 @@ from warpbook_profiler.model.bare_run import BareTimes
 from warpbook_profiler.model.bare_words import took
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import Change
-from warpbook_profiler.report.profile_view import time_bar
+from warpbook_profiler.report.profile_view import view_of
 from warpbook_profiler.verdict.analysis import analyse
 
 #: by cell: the expert's change
@@ -155,9 +155,8 @@ def test_a_time_far_below_the_work_of_the_gpu_is_of_something_else() -> None:
     assert "cuda-graph" in [change.name for change in cell_profile.changes[:2]]
 
 
-def test_the_bar_of_an_estimated_host_shows_the_range() -> None:
+def test_the_base_of_an_estimated_host_shows_the_range() -> None:
     cell_profile = profiled("resnet18_one_image", False)
-    bar = time_bar(cell_profile.findings, cell_profile.bare)
-    assert bar is not None and cell_profile.bare is not None
-    assert bar.title.startswith(f"Where the {took(cell_profile.bare)} without")
-    assert " to " in bar.title
+    assert cell_profile.bare is not None
+    base = view_of(cell_profile, {}).base
+    assert f"without the profiler, the middle of {took(cell_profile.bare)};" in base

@@ -127,7 +127,9 @@ def test_the_profilers_own_waits_are_not_the_cells() -> None:
 
 def test_a_copy_says_whether_its_memory_was_pinned() -> None:
     (row,) = profile("pinned_h2d").copies
-    assert row == CopyRow("HtoD (Pinned -> Device)", 8, 8 * 134_217_728, 19_344_292)
+    assert row == CopyRow(
+        "HtoD (Pinned -> Device)", 8, 8 * 134_217_728, 19_344_292, ("host copies",)
+    )
 
 
 def test_the_profilers_buffer_request_is_nobodys_operator() -> None:

@@ -11,6 +11,7 @@ from torch._dynamo import utils
 from tests.profiler.trace.written import call, kernel, trace
 from warpbook_profiler.capture.inductor import kernel_lines
 from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.report.links import Links
 from warpbook_profiler.report.tables import kernels
 from warpbook_profiler.verdict.analysis import analyse
 
@@ -49,5 +50,5 @@ def test_lines_are_those_that_inductor_kept(
     path.write_bytes(trace(call(1, 90.0), kernel(1, 100.0, name=NAME)))
     events, run = read_chrome_trace(str(path))
     rows = analyse(events, replace(run, kernel_lines=found)).kernels
-    shown = kernels(rows).rows[0][0].text
+    shown = kernels(rows, 0, Links((), ())).rows[0][0].text
     assert shown == (f"{NAME} ({lines})" if lines else NAME)

@@ -24,7 +24,7 @@ const MOST_DIFF = 20_000;
 export function verdictNodes(view: ReportView): Node[] {
   return [
     ...(view.headline === null ? [] : headlineNodes(view.headline)),
-    ...(view.time === null ? [] : [timeBar(view.time)]),
+    ...timeNodes(view),
     ...view.warnings
       .slice(0, MOST_WARNINGS)
       .map(words => h('p', { class: 'wb-warning' }, clip(words, 400)))
@@ -32,12 +32,12 @@ export function verdictNodes(view: ReportView): Node[] {
 }
 
 /** The badge with the cause, and what to change below. */
-function headlineNodes({ kind, cause, change }: Headline): Node[] {
+function headlineNodes({ kind, label, cause, change }: Headline): Node[] {
   return [
     h(
       'p',
       { class: 'wb-cell-verdict' },
-      pill(kind),
+      pill(kind, label),
       ' ',
       h('strong', {}, clip(cause, MOST_WORDS))
     ),
@@ -45,6 +45,14 @@ function headlineNodes({ kind, cause, change }: Headline): Node[] {
       ? []
       : [h('p', { class: 'wb-cell-change' }, clip(change, MOST_WORDS))])
   ];
+}
+
+/** What shares are of, with one bar of where that time goes. */
+function timeNodes({ base, time }: ReportView): Node[] {
+  if (time !== null) {
+    return [timeBar(time)];
+  }
+  return base === '' ? [] : [h('p', { class: 'wb-note' }, clip(base, 200))];
 }
 
 /** One bar of where the time goes, with its parts in words below. */
@@ -102,7 +110,11 @@ export function changeNodes(
       ' ',
       clip(change.sentence, MOST_WORDS),
       ' ',
-      h('span', { class: 'wb-note' }, clip(change.evidence, MOST_WORDS)),
+      h(
+        'span',
+        { class: 'wb-note' },
+        clip(`${change.evidence} ${change.acts_on}`, MOST_WORDS)
+      ),
       ...teacher(change.lab),
       ...(change.diff === ''
         ? []
@@ -184,7 +196,7 @@ function causeRow(cause: CauseView): HTMLElement {
     h(
       'div',
       {},
-      pill(cause.kind),
+      pill(cause.kind, cause.label),
       ' ',
       clip(cause.evidence, MOST_WORDS),
       ' ',
@@ -232,8 +244,8 @@ function groupNode(group: FigureGroup): HTMLElement {
 }
 
 /** A verdict's kind, coloured. */
-export function pill(kind: string): HTMLElement {
-  return h('span', { class: 'wb-pill', 'data-kind': kind }, clip(kind, 40));
+export function pill(kind: string, label = kind): HTMLElement {
+  return h('span', { class: 'wb-pill', 'data-kind': kind }, clip(label, 40));
 }
 
 /** The lab that teaches the change; who hears of it opens it. */

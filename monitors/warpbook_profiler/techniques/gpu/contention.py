@@ -66,6 +66,7 @@ def contention(evidence: Evidence) -> Iterator[Proposal]:
             "as additions to few addresses do."
         ),
         ways=None,
+        events=_launched_by(evidence, name),
         reason="How many indices are the same is not in the trace.",
         operator=name,
         line=evidence.code.first_line(name.removeprefix("aten::").rstrip("_")),
@@ -78,6 +79,15 @@ def _adds(by: Called) -> bool:
         # its last scalars are `accumulate` and, of the inner one, `unsafe`
         return "True" in by.operands.scalars[3:4]
     return name in _ADDS
+
+
+def _launched_by(evidence: Evidence, name: str) -> Int64s:
+    """Return the events of an operator, or of a kernel that no operator called."""
+    gpu, (groups, group) = evidence.gpu, evidence.trace.called
+    called = [at for at, one in enumerate(groups) if one.name == name]
+    if called:
+        return np.flatnonzero(evidence.is_kernel)[np.isin(group, called)]
+    return np.flatnonzero(gpu.name == gpu.names.index(name))
 
 
 def _of_kernels(

@@ -18,7 +18,7 @@ from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question
-from warpbook_profiler.events.columns import NONE
+from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _BLOCKING = "CUDA_LAUNCH_BLOCKING"
@@ -137,7 +137,8 @@ def slower_algorithms(
         constant: the setting, True or False.
         pattern: of the operators that it is about.
     """
-    time_ns = _time_of(evidence, pattern)
+    events = _events_of(evidence, pattern)
+    time_ns = evidence.time_ns(events)
     if evidence.share(time_ns) < _LEAST_SHARE:
         return
     edit = SourceEdit(evidence.code)
@@ -151,6 +152,7 @@ def slower_algorithms(
             f"{units.share(evidence.share(time_ns))} of the bare run."
         ),
         ways=None,
+        events=events,
         reason="The other algorithms are not in the trace.",
         line=constant.line,
         code=edit.source(),
@@ -202,11 +204,11 @@ def _without(code: CellCode, *names: str) -> str:
     return edit.source()
 
 
-def _time_of(evidence: Evidence, pattern: re.Pattern[str]) -> int:
+def _events_of(evidence: Evidence, pattern: re.Pattern[str]) -> Int64s:
     operators = evidence.operators
     names = [name for name in operators.table.names if pattern.match(name)]
     chosen = np.flatnonzero(operators.named(*names))
-    return evidence.time_ns(operators.launched_within(chosen))
+    return operators.launched_within(chosen)
 
 
 def _judge(facts: Facts) -> Judgement:

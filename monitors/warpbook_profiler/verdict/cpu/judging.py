@@ -76,6 +76,7 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
             cause.evidence,
             cause.title,
             _told_ns(bound_ns, time, run),
+            part=cause.name,
         )
         for cause, bound_ns in zip(large, bounds, strict=True)
     )
@@ -113,11 +114,15 @@ def _verdict(
             "mixed",
             f"No one cause stands out: {in_words(shares)}. "
             + " ".join(finding.evidence for finding in findings[:2]),
+            parts=tuple(finding.part for finding in findings[:2]),
         )
     cause = next(cause for cause in large if cause.kind == kind)
-    change = next((one for one in changes if one.name == cause.name), None)
-    advice = cause.title if change is None else f"{change.title} {change.sentence}"
-    return CellVerdict(kind, f"{cause.evidence} {advice}", advice)
+    names = [change.name for change in changes]
+    at = names.index(cause.name) if cause.name in names else None
+    advice = cause.title
+    if at is not None:
+        advice = f"{changes[at].title} {changes[at].sentence}"
+    return CellVerdict(kind, f"{cause.evidence} {advice}", advice, (cause.name,), at)
 
 
 def _bound_ns(cause: Cause, parts: Split, run: Run) -> int | None:
@@ -159,6 +164,7 @@ def _change(cause: Cause, bound_ns: int | None, time: CpuTime, run: Run) -> Chan
         line=cause.line,
         code=code,
         diff=changed_lines(run.source, code),
+        parts=(cause.name,),
     )
 
 
