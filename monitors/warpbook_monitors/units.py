@@ -14,13 +14,11 @@ def duration(milliseconds: float) -> str:
     seconds = milliseconds / 1000
     if seconds < 59.95:
         return f"{_digits(seconds)} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes_left = divmod(minutes, 60)
-    if not hours:
-        return f"{minutes} min {rest:02} s"
-    if hours < 24:
-        return f"{hours} h {minutes_left:02} min"
-    return f"{hours // 24:,} d {hours % 24} h"
+    if seconds < 3599.5:
+        return "{} min {:02} s".format(*divmod(round(seconds), 60))
+    if seconds < 86_370:
+        return "{} h {:02} min".format(*divmod(round(seconds / 60), 60))
+    return "{:,} d {} h".format(*divmod(round(seconds / 3600), 24))
 
 
 def duration_ns(nanoseconds: float) -> str:

@@ -158,7 +158,7 @@ def test_the_page_shows_where_the_time_goes_as_one_bar() -> None:
     assert "launch-bound" in text and verdict.sentence.partition(".")[0] in text
     widths = re.findall(r"width:([\d.]+)%\" title=", html)
     assert sum(map(float, widths)) == pytest.approx(100, abs=0.5)
-    assert re.search(r"Shares are of \d.* without the profiler; profiled \d", text)
+    assert re.search(r"Shares are of \d.* without the profiler.*; profiled \d", text)
     # the change is a line of its own
     (change, *_) = shown.figures.changes
     assert f"{change.title} {change.sentence}" in text
