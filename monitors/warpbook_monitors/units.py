@@ -26,6 +26,16 @@ def duration_ns(nanoseconds: float) -> str:
     return duration(nanoseconds / 1e6)
 
 
+def duration_range_ns(low_ns: float, high_ns: float) -> str:
+    """Write a range of times, the unit once where both have it: "1.2 to 3.4 ms"."""
+    low, high = duration_ns(low_ns), duration_ns(high_ns)
+    if low == high:
+        return low
+    number, _, unit = low.rpartition(" ")
+    is_same = " " not in number and high.count(" ") == 1 and high.endswith(f" {unit}")
+    return f"{number if is_same else low} to {high}"
+
+
 def duration_about(seconds: float) -> str:
     """Write a long time in one unit, as one says it."""
     if seconds < 100:

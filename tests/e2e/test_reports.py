@@ -243,7 +243,7 @@ def test_a_report_says_what_held_the_cell_back(
     page.open_part(page.drawer, "Figures")
     bare = page.drawer.get_by_role("region", name="Without the profiler")
     expect(bare).to_contain_text("the GPU")
-    time = page.drawer.get_by_role("region", name="Time of the GPU")
+    time = page.drawer.get_by_role("region", name="As recorded, with the profiler")
     expect(time).to_contain_text("– the host was in operators")
     expect(time).to_contain_text("– less the profiler's part")
     kernels = page.drawer.get_by_role("region", name="Kernels", exact=True)

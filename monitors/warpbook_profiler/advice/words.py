@@ -20,7 +20,7 @@ def sentence(change: Change, bare: BareRun) -> str:
         )
     if change.gains_nothing:
         return _joined(f"No gain: {before}, as before.", change.reason)
-    range_ = f"{low} to {_ns(change.high_ns)}"
+    range_ = units.duration_range_ns(change.low_ns, change.high_ns)
     if change.time_ns is None:
         told = f"{range_}, as the host decides then, instead of {before}"
     else:

@@ -28,8 +28,7 @@ def took(bare: BareRun) -> str:
 
 def span(bare: BareRun) -> str:
     """Write the range, or the spread of what was measured."""
-    low, high = _ns(bare.low_ns), _ns(bare.high_ns)
-    return low if low == high else f"{low} to {high}"
+    return units.duration_range_ns(bare.low_ns, bare.high_ns)
 
 
 def sentence(bare: BareRun) -> str:
@@ -42,9 +41,9 @@ def sentence(bare: BareRun) -> str:
             "decides"
         )
     return (
-        f"{took(bare)} without the profiler, estimated: the host decides, and how much "
-        "the profiler slowed it down is not in a trace. One run of the cell without "
-        "the profiler makes it a number"
+        f"{took(bare)} without the profiler, estimated: the host decides, and the "
+        "trace does not say how much the profiler slowed it down. Run the cell once "
+        "without the profiler to measure it"
     )
 
 
@@ -73,8 +72,7 @@ def measured(runs: int, median_ns: int, spread: str) -> str:
 
 def times(bare: BareTimes) -> str:
     """Say what was measured of code that nothing was estimated of."""
-    low, high = _ns(bare.least_ns), _ns(bare.most_ns)
-    spread = low if low == high else f"{low} to {high}"
+    spread = units.duration_range_ns(bare.least_ns, bare.most_ns)
     return measured(bare.runs, bare.median_ns, spread)
 
 

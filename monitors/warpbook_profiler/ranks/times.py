@@ -13,7 +13,7 @@ from warpbook_profiler.ranks.figures import RankTime
 
 def rank_time(
     rank: int,
-    metrics: Metrics | None,
+    metrics: Metrics,
     cpu: CpuTime | None,
     collectives: Collectives | None,
 ) -> RankTime:
@@ -21,7 +21,7 @@ def rank_time(
 
     Args:
         rank: its number.
-        metrics: None where its GPU was not recorded.
+        metrics: of its window.
         cpu: of a rank without GPU work.
         collectives: of a rank without GPU work.
     """
@@ -35,8 +35,6 @@ def rank_time(
             None,
             None,
         )
-    if metrics is None:
-        return RankTime(rank, 0, None, None, None, None)
     return RankTime(
         rank,
         metrics.window_ns,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from warpbook_monitors import units
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.figures import CellVerdict
-from warpbook_profiler.ranks.figures import Alignment
+from warpbook_profiler.ranks.figures import Alignment, RankTime
 
 #: of the communication, what the late rank must explain
 _MOSTLY_SHARE = 0.5
@@ -23,7 +23,7 @@ def judge_waiting(
     verdict: CellVerdict,
     changes: Sequence[Change],
     rank: int | None,
-    exposed_ns: int,
+    time: RankTime,
     alignment: Alignment,
 ) -> tuple[CellVerdict, tuple[Change, ...]]:
     """Judge a rank anew beside the one that comes last.
@@ -32,9 +32,12 @@ def judge_waiting(
         verdict: of its trace alone.
         changes: of its trace alone.
         rank: its number.
-        exposed_ns: its communication with nothing computed beside it.
+        time: where its window went.
         alignment: of all ranks.
     """
+    waited_ns = time.exposed_ns
+    if waited_ns is None:
+        waited_ns = time.communication_ns
     late = next(
         (one for one in alignment.arrivals if one.rank == alignment.straggler), None
     )
@@ -42,15 +45,18 @@ def judge_waiting(
         late is None
         or rank == late.rank
         or verdict.kind != "communication-bound"
-        or late.late_ns < _MOSTLY_SHARE * exposed_ns
+        or late.late_ns < _MOSTLY_SHARE * (waited_ns or 0)
     ):
         return verdict, tuple(changes)
     cause = (
         f"It waits for rank {late.rank}, which comes "
-        f"{units.duration_ns(late.late_ns)} later to the collectives in all: "
-        f"{units.duration_ns(exposed_ns)} of communication have nothing computed "
-        "beside them."
+        f"{units.duration_ns(late.late_ns)} later to the collectives in all."
     )
+    if time.exposed_ns is not None:
+        cause += (
+            f" Nothing is computed during {units.duration_ns(time.exposed_ns)} of its "
+            "communication."
+        )
     change = (
         f"Make rank {late.rank} as fast as the others: the links are not the cause."
     )

@@ -50,7 +50,9 @@ def groups(
     """
     of_title = {
         "Without the profiler": () if bare is None else figures(bare),
-        "Time of the GPU": _gpu_time(metrics, gpu_recorded),
+        "As recorded, with the profiler": _gpu_time(
+            metrics, gpu_recorded, has_shares=bare is None
+        ),
         "Launches and waits": _launches(metrics, matched, linked_by),
         "Copies and communication": _traffic(metrics),
         "Kernels": _kernels(metrics),
@@ -61,18 +63,22 @@ def groups(
     return tuple(group for group in groups if group.figures)
 
 
-def _gpu_time(metrics: Metrics, gpu_recorded: bool) -> Iterator[tuple[str, str]]:
+def _gpu_time(
+    metrics: Metrics, gpu_recorded: bool, has_shares: bool
+) -> Iterator[tuple[str, str]]:
     idle, window_ns = metrics.idle, metrics.window_ns
+    base_ns = window_ns - idle.profiler_ns
 
     def part(nanoseconds: int) -> str:
-        ratio = nanoseconds / window_ns if window_ns else None
-        return f"{_ns(nanoseconds)} ({share(ratio)})"
+        if not has_shares or base_ns <= 0:
+            return _ns(nanoseconds)
+        return f"{_ns(nanoseconds)} ({share(nanoseconds / base_ns)})"
 
     yield "Window, profiled", _ns(window_ns)
     if not gpu_recorded:
         yield "Busy", UNKNOWN
         yield "Idle", UNKNOWN
-        yield "The profiler's own", part(idle.profiler_ns)
+        yield "The profiler's own", _ns(idle.profiler_ns)
         return
     if idle.profiler_ns >= _TOLD_SHARE * window_ns > 0:
         yield "– less the profiler's part", _ns(window_ns - idle.profiler_ns)
@@ -90,7 +96,7 @@ def _gpu_time(metrics: Metrics, gpu_recorded: bool) -> Iterator[tuple[str, str]]
             yield f"– the host {label}", part(nanoseconds)
     yield "Idle between kernels", part(idle.kernel_wait_ns)
     yield "Idle, other", part(idle.other_ns - idle.profiler_ns)
-    yield "Idle, for the profiler", part(idle.profiler_ns)
+    yield "Idle, for the profiler", _ns(idle.profiler_ns)
 
 
 def _launches(

@@ -7,6 +7,7 @@ import statistics
 from warpbook_monitors import units
 from warpbook_profiler.model.bare_words import times
 from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.report.base import base_of
 
 #: a part of the set-up that took less is not worth a word
 _LEAST_SET_UP_NS = 1_000_000
@@ -64,11 +65,12 @@ def _gpu(profile: CellProfile) -> str:
         return "none that PyTorch can use: CPU operators only"
     if profile.gpu_busy_ns is None:
         return f"{profile.gpu_name}: not recorded"
-    busy = units.duration_ns(profile.gpu_busy_ns)
-    if not profile.wall_ns:
-        return f"{profile.gpu_name} busy for {busy}"
-    ratio = profile.gpu_busy_ns / profile.wall_ns
-    return f"{profile.gpu_name} busy {units.share(ratio)} of the time ({busy})"
+    busy_ns = profile.gpu_busy_ns if profile.bare is None else profile.bare.gpu_busy_ns
+    busy = units.duration_ns(busy_ns)
+    base_ns = base_of(profile.bare, profile.metrics, profile.cpu).time_ns
+    if not base_ns:
+        return f"{profile.gpu_name}, busy for {busy}"
+    return f"{profile.gpu_name}, busy for {busy} ({units.share(busy_ns / base_ns)})"
 
 
 def _gpu_figures(profile: CellProfile) -> list[tuple[str, str]]:
@@ -79,7 +81,7 @@ def _gpu_figures(profile: CellProfile) -> list[tuple[str, str]]:
     if profile.copy_time_ns is not None:
         copies = sum(row.calls for row in profile.copies)
         time = units.duration_ns(profile.copy_time_ns)
-        figures.append(("Copies", f"{copies:,} in {time}"))
+        figures.append(("Copies, memsets", f"{copies:,} in {time}"))
     if profile.launches is not None and profile.launch_api_ns is not None:
         calls = units.duration_ns(profile.launch_api_ns)
         said = f"{profile.launches:,}, {calls} in the calls; {_seen(profile)}"

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
+from warpbook_monitors.units import duration_ns
 from warpbook_profiler.events.columns import Category, Columns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.kernels import communicates
@@ -189,7 +190,10 @@ def merge(
     if len(known) == len(ordered) and _are_ranks(communication.ranks):
         aligned = align(known, times)
     if isinstance(aligned, Alignment):
-        ordered = [_beside(one, aligned) for one in ordered]
+        ordered = [
+            _beside(one, time, aligned)
+            for one, time in zip(ordered, times, strict=True)
+        ]
     slowest = max(ordered, key=lambda rank: rank.metrics.window_ns)
     return JobReport(
         slowest.verdict,
@@ -219,16 +223,15 @@ def merge(
 
 
 def _time(one: TraceReport, collectives: Collectives | None) -> RankTime:
-    recorded = one.gpu_recorded or one.cpu is not None
-    return rank_time(
-        rank_order(one), one.metrics if recorded else None, one.cpu, collectives
-    )
+    if one.cpu is None and not one.gpu_recorded:
+        window_ns = one.metrics.window_ns
+        return RankTime(rank_order(one), window_ns, None, None, None, None)
+    return rank_time(rank_order(one), one.metrics, one.cpu, collectives)
 
 
-def _beside(one: TraceReport, alignment: Alignment) -> TraceReport:
-    exposed_ns = one.metrics.exposed_communication_ns
+def _beside(one: TraceReport, time: RankTime, alignment: Alignment) -> TraceReport:
     verdict, changes = judge_waiting(
-        one.verdict, one.changes, one.rank, exposed_ns, alignment
+        one.verdict, one.changes, one.rank, time, alignment
     )
     return structs.replace(one, verdict=verdict, changes=changes)
 
@@ -281,7 +284,7 @@ def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
         straggler,
         waits_ns,
         f"Rank {straggler} comes last to the collectives: rank {waiting} spends "
-        f"{waits_ns / 1e6:.1f} ms more in them, waiting.",
+        f"{duration_ns(waits_ns)} more in them, waiting.",
     )
 
 

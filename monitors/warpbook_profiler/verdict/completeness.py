@@ -221,8 +221,8 @@ def _wrong(
     yield from (one.sentence for one in wrong)
     if profiler_ns > _TOLERATED_PROFILER_SHARE * (run.end_ns - run.start_ns):
         yield (
-            f"{profiler_ns / 1e6:.1f} ms of the host's time was the profiler's own "
-            "work: without it the cell is faster."
+            f"{units.duration_ns(profiler_ns)} of the host's time was the profiler's "
+            "own work: without it the cell is faster."
         )
 
 

@@ -225,9 +225,8 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         idle.host_launching_ns,
         f"The GPU idled {of_window(idle.host_launching_ns / window_ns)} while the "
         f"host launched {metrics.launches:,} "
-        f"piece{'s' if metrics.launches != 1 else ''} of work one by one, "
-        f"{units.duration_ns(round(metrics.launch.cost_median_ns or 0))} a launch"
-        f"{_mostly(metrics, 'launching')}.",
+        f"piece{'s' if metrics.launches != 1 else ''} of work one by one"
+        f"{_a_launch(metrics)}{_mostly(metrics, 'launching')}.",
         _LAUNCH_LESS,
     )
     pieces = metrics.kernels + sum(copy.calls for copy in metrics.copies)
@@ -261,6 +260,11 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         f"{_mostly(metrics, 'other')}.",
         _WARM_UP if parts[where] == idle.host_api_ns else _MOVE_OFF,
     )
+
+
+def _a_launch(metrics: Metrics) -> str:
+    cost_ns = metrics.launch.cost_median_ns
+    return "" if cost_ns is None else f", {units.duration_ns(cost_ns)} a launch"
 
 
 def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:

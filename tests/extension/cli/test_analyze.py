@@ -29,7 +29,7 @@ def test_the_verdict_comes_first_and_the_figures_follow(
     assert main(["analyze", trace("tiny_kernels")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("launch-bound: The GPU idled 58 % of the time")
-    assert lines[2].startswith("Time  2.97 ms to 9.04 ms without the profiler")
+    assert lines[3].startswith("Time  2.97 to 9.04 ms without the profiler")
     assert any(
         line.split()[-2:] == ["800,", "800"] for line in lines if "matched" in line
     )
@@ -42,8 +42,8 @@ def test_the_verdict_comes_first_and_the_figures_follow(
         ("tiny_kernels", "not known (no operator here has a formula)"),
         ("ddp_rank0", "not known (no shapes were recorded)"),
         # the warning is of the host's time, the figures of what the GPU idled for
-        ("ddp_rank0", "! 3.3 ms of the host's time was the profiler's own work"),
-        ("ddp_rank0", "Idle, for the profiler                  2.62 ms (20 %)"),
+        ("ddp_rank0", " ms of the host's time was the profiler's own work"),
+        ("ddp_rank0", "Idle, for the profiler                  2.62 ms\n"),
         ("tiny_kernels", "– less the profiler's part"),
         ("graph_replay", "a replay of the trace, less the profiler's part"),
         # mostly in a CUDA call that no operator made
@@ -72,7 +72,10 @@ def test_what_is_known_of_the_code_is_in_the_report(
     slow = str(EXAM / "batches_from_pageable.json.gz")
     assert main(["analyze", slow, *options]) == 0
     said = capsys.readouterr().out
-    assert "53.3 ms without the profiler, measured (median of 3 runs, 51.5 ms" in said
+    assert (
+        "53.3 ms without the profiler, measured (median of 3 runs, 51.5 to 55.8 ms"
+        in said
+    )
     assert "Copy from pinned memory, with non_blocking=True. (line 2) [pinned]" in said
 
 
@@ -113,7 +116,7 @@ def test_sections_are_in_the_order_of_the_report_in_a_notebook(
         "Operators under the roofline",
         "Stream idle time by cause",
         "Copies and memsets",
-        "Time of the GPU",
+        "As recorded, with the profiler",
         "Launches and waits",
     )
     assert main(["analyze", trace("train_fp32")]) == 0

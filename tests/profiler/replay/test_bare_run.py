@@ -50,7 +50,7 @@ def test_a_time_that_the_host_decides_is_a_range_that_holds(name: str) -> None:
     for when in ("before", "after"):
         assert bare.low_ns <= TIMES_MS[name][when][0] * MS <= bare.high_ns
     assert bare.high_ns <= 1.02 * bare.profiled_ns
-    assert "One run of the cell without the profiler makes it a number" in bare.sentence
+    assert "Run the cell once without the profiler to measure it" in bare.sentence
 
 
 def test_cells_that_the_profiler_stretched_are_judged_by_what_they_are() -> None:

@@ -70,7 +70,7 @@ def test_the_bound_is_beside_the_measured_time_where_there_is_one() -> None:
     label, value = headline_figures(cell_profile)[0]
     assert label == "Time"
     assert value.startswith("20.0 ms without the profiler, measured (median of 5 runs")
-    assert "19.0 ms to 23.0 ms" in value
+    assert "19.0 to 23.0 ms" in value
 
 
 def test_a_measured_time_of_something_else_is_left_out_with_a_warning() -> None:
