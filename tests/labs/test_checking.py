@@ -148,9 +148,19 @@ def test_what_nvrtc_has_otherwise_than_nvcc_is_told(
     assert "cooperative_groups" not in result.log
 
 
-def test_headers_and_kernels_with_c_plus_plus_names_are_taken(lab: LoadedLab) -> None:
+@pytest.mark.parametrize(
+    "included", ["", "cooperative_groups.h", "cuda/std/limits", "math.h", "climits"]
+)
+def test_headers_and_names_that_nvcc_has_are_taken(
+    lab: LoadedLab, included: str
+) -> None:
     source = right(lab).replace('extern "C" ', "")
-    result = checked(lab, f"#include <cooperative_groups.h>\n{source}")
+    bounds = "__device__ bool is_bound(float x, int k) {\n"
+    bounds += (
+        "    return x == -INFINITY || x == NAN || k == INT_MAX || k == INT_MIN;\n}"
+    )
+    include = f"#include <{included}>" * bool(included)
+    result = checked(lab, f"{include}\n{bounds}\n{source}")
     assert result.status == "passed"
     assert result.resources[0].resources.kernel == "add_relu"
 

@@ -70,6 +70,14 @@ def test_a_kernel_has_mutants_of_its_code_and_rule_and_none_of_its_words() -> No
     assert (1, "// launch: sum<<<ceil_div(n, 255), 256>>>(x, out, n)") not in lines
 
 
+def test_a_rule_may_have_any_numbers() -> None:
+    lines = made("a.cu", "// launch: sum<<<n, 0x20>>>(x, 1.5f, 0)\n")
+    assert {
+        (1, "// launch: sum<<<n, 31>>>(x, 1.5f, 0)"),
+        (1, "// launch: sum<<<n, 0x20>>>(x, 1.5f, (-1))"),
+    } <= lines
+
+
 def test_python_has_mutants_of_its_statements_and_none_of_its_words() -> None:
     lines = made("a.py", PYTHON)
     assert {

@@ -43,15 +43,6 @@ typedef unsigned long uintptr_t; typedef long intptr_t;
 #define INT64_MIN (-INT64_MAX - 1)
 #define UINT64_MAX 18446744073709551615ull
 """
-_LIMITS = """
-#define CHAR_BIT 8
-#define INT_MAX 2147483647
-#define INT_MIN (-INT_MAX - 1)
-#define UINT_MAX 4294967295u
-#define LLONG_MAX 9223372036854775807ll
-#define LLONG_MIN (-LLONG_MAX - 1)
-#define ULLONG_MAX 18446744073709551615ull
-"""
 _FLOATS = """
 #define FLT_MAX 3.402823466e+38f
 #define FLT_MIN 1.175494351e-38f
@@ -61,12 +52,6 @@ _FLOATS = """
 #define DBL_EPSILON 2.2204460492503131e-16
 """
 _MATH = """
-#ifndef INFINITY
-#define INFINITY __int_as_float(0x7f800000)
-#endif
-#ifndef NAN
-#define NAN __int_as_float(0x7fffffff)
-#endif
 #define M_PI 3.14159265358979323846
 """
 _MATH_IN_STD = "".join(
@@ -96,16 +81,16 @@ _INTEGER_NAMES = ("stdint.h", "cstdint", "inttypes.h")
 #: by name: what the compiler does not bring of the host's library
 _OWN: dict[str, str] = {
     **dict.fromkeys(_INTEGER_NAMES, _INTEGERS),
-    **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOATS),
     "math.h": _MATH,
     "cmath": f"{_MATH}namespace std {{ {_MATH_IN_STD} }}\n",
     **dict.fromkeys(("assert.h", "cassert"), _ASSERT),
     # the compiler knows what is in them that a kernel may use, or none may use any
     **dict.fromkeys(
-        "cuda_runtime.h cuda_runtime_api.h cuda.h device_launch_parameters.h stdio.h "
-        "cstdio stddef.h cstddef stdlib.h cstdlib string.h cstring iostream iomanip "
-        "fstream sstream vector map string memory random thread".split(),
+        "cuda_runtime.h cuda_runtime_api.h cuda.h device_launch_parameters.h limits.h "
+        "climits stdio.h cstdio stddef.h cstddef stdlib.h cstdlib string.h cstring "
+        "iostream iomanip fstream sstream vector map string memory random "
+        "thread".split(),
         "",
     ),
 }

@@ -15,6 +15,18 @@ from typing import Any
 from warpbook_labs.compiler import cuda_headers, nvrtc
 from warpbook_labs.errors import NotInstalled
 
+#: what `nvcc` defines without an include, by way of `cuda_runtime.h`
+_MACROS = {
+    "INFINITY": "__int_as_float(0x7f800000)",
+    "NAN": "__int_as_float(0x7fffffff)",
+    "CHAR_BIT": "8",
+    "INT_MAX": "2147483647",
+    "INT_MIN": "(-2147483647 - 1)",
+    "UINT_MAX": "4294967295u",
+    "LLONG_MAX": "9223372036854775807ll",
+    "LLONG_MIN": "(-9223372036854775807ll - 1)",
+    "ULLONG_MAX": "18446744073709551615ull",
+}
 #: what NVRTC says of an `#include`
 _NO_HEADER = re.compile(r" open source file \"([^\"]+)\"")
 _NO_HEADERS = (
@@ -124,6 +136,7 @@ def compile_to_ptx(
             f"--gpu-architecture={architecture}",
             "--generate-line-info",
             "--std=c++20",
+            *(f"--define-macro={name}={value}" for name, value in _MACROS.items()),
             *options,
         ]
         (failed,) = nvrtc.nvrtcCompileProgram(

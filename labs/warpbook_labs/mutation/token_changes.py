@@ -91,7 +91,7 @@ def token_changes(source: str, suffix: str) -> Iterator[Change]:
     """Yield mistakes of operators, constants, types and the order of arguments."""
     text = blanked(source, suffix)
     yield from _symbols(text)
-    yield from _numbers(text)
+    yield from (change for change, _ in _numbers(text))
     for operator, pattern, new in _PATTERNS:
         yield from replaced(operator, pattern, new, text, source)
     yield from _swapped(text)
@@ -107,14 +107,12 @@ def rule_changes(source: str) -> Iterator[Change]:
         for operator, pattern, new in _PATTERNS:
             if operator in ("order", "tail"):
                 yield from replaced(operator, pattern, new, text, source)
-        for change in _numbers(text):
+        for change, is_more in _numbers(text):
             is_divisor = text[: change.begin].endswith((", ", "/ ")) and (
                 "ceil_div(" in text[: change.begin].rpartition(")")[2]
             )
             # more threads than elements are no mistake
-            if is_divisor == (
-                int(change.new, 0) > int(text[change.begin : change.end], 0)
-            ):
+            if is_divisor == is_more:
                 yield change
 
 
@@ -141,7 +139,8 @@ def _symbols(text: str) -> Iterator[Change]:
                 yield Change(operator, *found.span(), table[found[0]])
 
 
-def _numbers(text: str) -> Iterator[Change]:
+def _numbers(text: str) -> Iterator[tuple[Change, bool]]:
+    """Yield changed numbers, and whether each is greater than what it replaces."""
     for found in _NUMBER.finditer(text):
         digits, fraction, exponent, suffix = found.groups(default="")
         if fraction or exponent:
@@ -151,7 +150,7 @@ def _numbers(text: str) -> Iterator[Change]:
             value = int(digits, 0 if digits[:2] in ("0x", "0X") else 10)
             news = [str(value + 1), str(value - 1) if value else "(-1)"]
         for new in news:
-            yield Change("constant", *found.span(), new + suffix)
+            yield Change("constant", *found.span(), new + suffix), new == news[0]
 
 
 def _swapped(text: str) -> Iterator[Change]:
