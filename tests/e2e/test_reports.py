@@ -430,7 +430,6 @@ def by_keyboard(page: LabPage) -> None:
           - button "Open in a tab"
           - button "Close"
           - paragraph: /No GPU in this profile/
-          - paragraph: /-bound/
           - tablist "Parts of the report":
             - tab "Causes" [selected]
             - tab "Kernels and operators"
