@@ -136,11 +136,33 @@ def test_other_files_keep_their_viewers_and_bad_ones_say_what_is_wrong(
     opened.errors = [error for error in opened.errors if "422" not in error]
 
 
+def follow_links(page: LabPage, report: Locator) -> None:
+    """Go from a cause to a row of it and back, and on to a change."""
+    page.open_part(report, "Causes")
+    causes = report.get_by_role("list", name="What explains the time")
+    cause = causes.get_by_role("listitem").first
+    rows = cause.locator(".wb-links", has_text="Rows:")
+    rows.get_by_role("button").first.press("Enter")
+    row = report.locator("tr:focus")
+    expect(row).to_contain_text("sm80_xmma_gemm")
+    kernels = report.get_by_role("table", name="Kernels").first
+    expect(kernels.get_by_role("columnheader")).to_have_text(
+        ["Kernel", "Calls", "Total", "Share", "Mean", "Most", "Grid"]
+        + ["Occupancy", "Of its roof", "Part of"]
+    )
+    # what it is part of, and what acts on that
+    row.get_by_role("button", name="compute-bound").press("Enter")
+    expect(cause).to_be_focused()
+    changes = cause.locator(".wb-links", has_text="Changes:")
+    changes.get_by_role("button", name="bf16").press("Enter")
+    expect(report.locator("li:focus")).to_contain_text("Multiply in bfloat16")
+
+
 def test_a_trace_is_opened_by_its_path_by_upload_and_by_a_drop(
     opened: LabPage, lab: Lab, tmp_path: Path, screenshots: Path
 ) -> None:
     lab.notebooks.joinpath("runs").mkdir(exist_ok=True)
-    shutil.copy(GRAPH, lab.notebooks / "runs" / "deep.json.gz")
+    shutil.copy(TRACES / "train_fp32.json.gz", lab.notebooks / "runs" / "deep.json.gz")
     mine = tmp_path / "mine.json"
     mine.write_bytes(gzip.decompress(EAGER.read_bytes()))
     dialog = opened.page.locator(".jp-Dialog")
@@ -174,6 +196,7 @@ def test_a_trace_is_opened_by_its_path_by_upload_and_by_a_drop(
     opened.tab_to(deep.get_by_role("tab", name="Causes"))
     keyboard.press("ArrowRight")
     expect(deep.get_by_role("table", name="Kernels").first).to_be_visible()
+    follow_links(opened, deep)
     keyboard.press("Alt+w")
     expect(deep).to_be_hidden()
     expect(cell).to_be_focused()

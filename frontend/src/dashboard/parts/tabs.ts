@@ -73,6 +73,11 @@ export class Tabs implements Drawn {
     this.figures.flat().forEach(figure => figure.clear());
   }
 
+  /** Open the tab of a name. */
+  open(name: string): void {
+    this.select(this.tabs.findIndex(tab => tab.name === name));
+  }
+
   private select(chosen: number): void {
     this.buttons.forEach((button, index) => {
       const isChosen = index === chosen;

@@ -15,6 +15,7 @@ import { drawn } from '../parts/content';
 import { FlameGraph } from './flame';
 import type { LiveActions } from './live';
 import { LiveView } from './live';
+import { Links, TABS } from './links';
 import { perfettoPart } from './perfetto';
 import { checklistPart } from './report_checklist';
 import type { DifferenceActions } from './report_difference';
@@ -96,41 +97,42 @@ function profileParts(
   actions: ReportActions,
   isDocument: boolean
 ): (Part | null)[] {
+  const links = new Links(view);
   // what the windows of a long cell add up to stands above
   const notes = report.live === null ? report.notes : report.notes.slice(-1);
   const tabs: [string, (Part | null)[]][] = [
     [
-      'Causes',
+      TABS.causes,
       [
-        ...changeNodes(view, index => changeButtons(report, index)),
+        ...changeNodes(view, links, index => changeButtons(report, index)),
         ...trialNodes(view),
         ...editedNodes(view, editedButtons(report)),
-        ...causeNodes(view),
+        ...causeNodes(view, links),
         lineTable(view)
       ]
     ],
     [
-      'Kernels and operators',
+      TABS.tables,
       [
         flamePart(report.profile),
         rooflinePart(report),
-        ...view.sections.map(({ tables }) => tableNodes(tables))
+        ...view.sections.map(({ tables }) => tableNodes(tables, links))
       ]
     ],
     [
-      'Timeline',
+      TABS.timeline,
       [
         ...timelineParts(report),
         actions.download === null ? null : perfettoPart(actions.download)
       ]
     ],
-    ['Figures', [groupNodes(view)]]
+    [TABS.figures, [groupNodes(view)]]
   ];
   return [
     ...verdictNodes(view),
     ...notes.map(words => h('p', {}, clip(words, 1000))),
     headlineFigures(view),
-    tabsOf(tabs),
+    tabsOf(tabs, links),
     checklistPart(actions.checklist),
     saveButton('Save as HTML', actions.savePage),
     differencePart(report, isDocument ? null : actions)
@@ -138,7 +140,10 @@ function profileParts(
 }
 
 /** Tabs of what there is; null where there is nothing. */
-function tabsOf(tabs: readonly [string, (Part | null)[]][]): Part | null {
+function tabsOf(
+  tabs: readonly [string, (Part | null)[]][],
+  links: Links
+): Part | null {
   const filled = tabs
     .map(([name, parts]) => ({
       name,
@@ -147,7 +152,7 @@ function tabsOf(tabs: readonly [string, (Part | null)[]][]): Part | null {
     .filter(({ parts }) => parts.length > 0);
   return filled.length === 0
     ? null
-    : bokeh => new Tabs(bokeh, 'Parts of the report', filled);
+    : bokeh => (links.tabs = new Tabs(bokeh, 'Parts of the report', filled));
 }
 
 /** Who called whom; null where no call was recorded. */

@@ -12,6 +12,9 @@ import type {
   ReportView,
   TimeBar
 } from '../../shapes/protocol';
+import { trans } from '../../core/translation';
+import type { Links } from './links';
+import { TABS } from './links';
 import { bar, sortableTable } from './sortable';
 import { figures } from '../../core/table';
 
@@ -93,35 +96,41 @@ export function headlineFigures(view: ReportView): HTMLElement {
 /**
  * What to change, with the time of the cell after it.
  * @param view - of the report
+ * @param links - to what each acts on; null has none
  * @param buttons - those of the change at an index
  */
 export function changeNodes(
   { changes }: Pick<ReportView, 'changes'>,
+  links: Links | null = null,
   buttons: (index: number) => Node[] = () => []
 ): Node[] {
   if (changes.length === 0) {
     return [];
   }
-  const rows = changes.map((change, index) =>
-    h(
+  const rows = changes.map((change, index) => {
+    const row = h(
       'li',
       { 'data-change': clip(change.name, 40) },
       h('strong', {}, clip(change.heading, MOST_WORDS)),
       ' ',
       clip(change.sentence, MOST_WORDS),
       ' ',
-      h(
-        'span',
-        { class: 'wb-note' },
-        clip(`${change.evidence} ${change.acts_on}`, MOST_WORDS)
-      ),
+      h('span', { class: 'wb-note' }, clip(change.evidence, MOST_WORDS)),
       ...teacher(change.lab),
+      ...(links === null
+        ? [h('span', { class: 'wb-note' }, ' ', clip(change.acts_on, 200))]
+        : [
+            ...links.to(trans.__('Acts on'), change.causes),
+            ...links.to(trans.__('Rows'), change.rows)
+          ]),
       ...(change.diff === ''
         ? []
         : [h('pre', { class: 'wb-diff' }, clip(change.diff, MOST_DIFF))]),
       ...buttons(index)
-    )
-  );
+    );
+    links?.add(change.id, TABS.causes, () => row);
+    return row;
+  });
   return [
     h('h4', {}, 'What to change'),
     h('ol', { class: 'wb-changes', 'aria-label': 'What to change' }, ...rows)
@@ -169,7 +178,10 @@ export function editedNodes(
 }
 
 /** Every cause with its share, the one that explains most first. */
-export function causeNodes({ causes }: Pick<ReportView, 'causes'>): Node[] {
+export function causeNodes(
+  { causes }: Pick<ReportView, 'causes'>,
+  links: Links | null = null
+): Node[] {
   if (causes.length === 0) {
     return [];
   }
@@ -178,13 +190,13 @@ export function causeNodes({ causes }: Pick<ReportView, 'causes'>): Node[] {
     h(
       'ol',
       { class: 'wb-findings', 'aria-label': 'What explains the time' },
-      ...causes.map(causeRow)
+      ...causes.map(cause => causeRow(cause, links))
     )
   ];
 }
 
-function causeRow(cause: CauseView): HTMLElement {
-  return h(
+function causeRow(cause: CauseView, links: Links | null): HTMLElement {
+  const row = h(
     'li',
     {},
     h(
@@ -200,9 +212,13 @@ function causeRow(cause: CauseView): HTMLElement {
       ' ',
       clip(cause.evidence, MOST_WORDS),
       ' ',
-      h('em', {}, clip(cause.advice, MOST_WORDS), ...teacher(cause.lab))
+      h('em', {}, clip(cause.advice, MOST_WORDS), ...teacher(cause.lab)),
+      ...(links?.to(trans.__('Changes'), cause.changes) ?? []),
+      ...(links?.to(trans.__('Rows'), cause.rows) ?? [])
     )
   );
+  links?.add(cause.id, TABS.causes, () => row);
+  return row;
 }
 
 /** What each line of the cell took, beside its code; null if nobody asked. */
@@ -213,8 +229,12 @@ export function lineTable({
 }
 
 /** Tables side by side where there is room. */
-export function tableNodes(tables: readonly ReportTable[]): HTMLElement {
-  return h('div', { class: 'wb-tables' }, ...tables.map(sortableTable));
+export function tableNodes(
+  tables: readonly ReportTable[],
+  links: Links | null = null
+): HTMLElement {
+  const nodes = tables.map(table => sortableTable(table, links));
+  return h('div', { class: 'wb-tables' }, ...nodes);
 }
 
 /** The figures behind the verdict, in groups; null where there are none. */

@@ -3,7 +3,10 @@
 import { h } from '../../core/dom';
 import { clip } from '../../core/format';
 import { nameCell, scrolled } from '../../core/table';
-import type { ReportTable, TableCell } from '../../shapes/protocol';
+import { trans } from '../../core/translation';
+import type { ReportTable, RowLinks, TableCell } from '../../shapes/protocol';
+import type { Links } from './links';
+import { TABS } from './links';
 
 /** More rows than these are shown when they are asked for. */
 const MOST_ROWS = 10;
@@ -12,13 +15,17 @@ const MOST_FIGURE = 64;
 type Row = readonly TableCell[];
 
 /** A table whose first column is a name and whose others are figures. */
-export function sortableTable({
-  title,
-  name,
-  header,
-  rows,
-  is_code: isCode
-}: ReportTable): HTMLElement {
+export function sortableTable(
+  { title, name, header, rows, is_code: isCode, links: ofRows }: ReportTable,
+  links: Links | null = null
+): HTMLElement {
+  const linksOf = new Map<Row, RowLinks | undefined>(
+    rows.map((row, at) => [row, ofRows[at]])
+  );
+  const shown = new Map<Row, HTMLElement>();
+  const arePart = ofRows.some(
+    ({ causes, changes }) => causes.length + changes.length > 0
+  );
   let sorted: { column: number; descending: boolean } | null = null;
   let most = isCode ? Infinity : MOST_ROWS;
   const body = h('tbody');
@@ -29,13 +36,23 @@ export function sortableTable({
       h('button', { class: 'wb-sort', click: () => sort(column) }, head)
     )
   );
-  const more = h('button', {
-    class: 'wb-link',
-    click: () => {
-      most = Infinity;
-      write();
+  if (links !== null && arePart) {
+    headCells.push(h('th', { scope: 'col' }, trans.__('Part of')));
+  }
+  const more = h('button', { class: 'wb-link', click: () => writeAll() });
+  linksOf.forEach((of, row) => {
+    if (of !== undefined) {
+      links?.add(of.id, TABS.tables, () => {
+        writeAll();
+        return shown.get(row);
+      });
     }
   });
+
+  function writeAll(): void {
+    most = Infinity;
+    write();
+  }
 
   function sort(column: number): void {
     // figures the largest first, names from A to Z; once more turns it round
@@ -57,7 +74,11 @@ export function sortableTable({
         head.removeAttribute('aria-sort');
       }
     });
-    body.replaceChildren(...order.slice(0, most).map(tableRow));
+    shown.clear();
+    for (const row of order.slice(0, most)) {
+      shown.set(row, tableRow(row, linksOf.get(row), links, arePart));
+    }
+    body.replaceChildren(...shown.values());
     more.hidden = rows.length <= most;
     more.textContent = `all ${rows.length}`;
   }
@@ -74,8 +95,18 @@ export function sortableTable({
   );
 }
 
-function tableRow(cells: Row): HTMLTableRowElement {
-  return h(
+/**
+ * @param of - what the row belongs to
+ * @param links - of the report
+ * @param arePart - rows of this table are part of causes, or of changes
+ */
+function tableRow(
+  cells: Row,
+  of: RowLinks | undefined,
+  links: Links | null,
+  arePart: boolean
+): HTMLTableRowElement {
+  const row = h(
     'tr',
     {},
     ...cells.map(({ text, bar: length }, column) => {
@@ -85,6 +116,13 @@ function tableRow(cells: Row): HTMLTableRowElement {
         : nameCell(text, below);
     })
   );
+  if (links !== null && arePart) {
+    const causes = links.to(trans.__('Cause'), of?.causes ?? []);
+    row.append(
+      h('td', {}, ...causes, ...links.to(trans.__('Change'), of?.changes ?? []))
+    );
+  }
+  return row;
 }
 
 /** A bar as long as a share of its place. */

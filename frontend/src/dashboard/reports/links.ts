@@ -1,0 +1,84 @@
+/** Links of a report, both ways: causes, changes and rows of tables. */
+
+import { h } from '../../core/dom';
+import { clip } from '../../core/format';
+import { trans } from '../../core/translation';
+import type { ReportView } from '../../shapes/protocol';
+import type { Tabs } from '../parts/tabs';
+
+/** Of a report, in their order. */
+export const TABS = {
+  causes: 'Causes',
+  tables: 'Kernels and operators',
+  timeline: 'Timeline',
+  figures: 'Figures'
+} as const;
+
+/** More would hide what they stand beside. */
+const MOST_LINKS = 3;
+const MOST_NAME = 60;
+
+export class Links {
+  /** Set when they are drawn. */
+  tabs: Tabs | null = null;
+
+  constructor({ causes, changes, sections }: ReportView) {
+    causes.forEach(({ id, label, share }) =>
+      this.labels.set(id, `${label} ${share}`)
+    );
+    changes.forEach(({ id, name }) => this.labels.set(id, name));
+    for (const { links, rows } of sections.flatMap(({ tables }) => tables)) {
+      links.forEach(({ id }, at) =>
+        this.labels.set(id, rows[at]?.[0]?.text ?? '')
+      );
+    }
+  }
+
+  /**
+   * Say where an end of links is.
+   * @param reveal - shows it, and gives its element
+   */
+  add(id: string, tab: string, reveal: () => HTMLElement | undefined): void {
+    this.ends.set(id, { tab, reveal });
+  }
+
+  /** Buttons behind a word, which go to other ends; nothing where there are none. */
+  to(word: string, ids: readonly string[]): Node[] {
+    const known = ids.filter(id => this.labels.has(id));
+    const more = known.length - MOST_LINKS;
+    return known.length === 0
+      ? []
+      : [
+          h(
+            'div',
+            { class: 'wb-links' },
+            `${word}:`,
+            ...known.slice(0, MOST_LINKS).map(id => this.button(id)),
+            more > 0 ? trans.__('and %1 more', more) : null
+          )
+        ];
+  }
+
+  private button(id: string): HTMLElement {
+    const label = clip(this.labels.get(id) ?? '', MOST_NAME);
+    return h('button', { class: 'wb-link', click: () => this.go(id) }, label);
+  }
+
+  private go(id: string): void {
+    const end = this.ends.get(id);
+    if (end === undefined) {
+      return;
+    }
+    this.tabs?.open(end.tab);
+    const element = end.reveal();
+    element?.setAttribute('tabindex', '-1');
+    element?.focus();
+    element?.scrollIntoView({ block: 'center' });
+  }
+
+  private readonly labels = new Map<string, string>();
+  private readonly ends = new Map<
+    string,
+    { tab: string; reveal: () => HTMLElement | undefined }
+  >();
+}
