@@ -123,4 +123,4 @@ def test_answers_that_are_no_sizes_are_refused_in_words(lab: LoadedLab) -> None:
     question = Question("state_bytes", {"config": CONFIG, "training": training})
     assert "keys weights, gradients, optimizer" in lab.cases.judge(question, {})
     bad = dict.fromkeys(("weights", "gradients", "optimizer"), float("nan"))
-    assert lab.cases.judge(question, bad).startswith("weights: It is nan")
+    assert lab.cases.judge(question, bad).startswith("weights: Returned nan")

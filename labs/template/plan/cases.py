@@ -29,7 +29,7 @@ def judge(question: Question, answer: Any) -> str:
     right = -(-n // threads)
     if answer == right:
         return ""
-    return f"It is {answer}; {right} blocks have {right * threads} threads."
+    return f"Returned {answer}; {right} blocks have {right * threads} threads."
 
 
 def question_about(n: int, threads: int, about: str) -> Question:
