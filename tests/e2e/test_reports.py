@@ -313,6 +313,11 @@ def test_runs_are_compared_with_the_one_before_and_with_any_other(
         "Before: the cell's run before. After: train.ipynb"
     )
 
+    with page.page.expect_download() as download:
+        page.drawer.get_by_role("button", name="Save as HTML").click()
+    saved = Path(download.value.path()).read_text()
+    assert "After: 1.66 ms" in saved and "Largest differences" in saved
+
     # of other work nothing is concluded, in the words of the terminal
     choose(comparison, "Before", "fit(")
     runs = re.compile(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from warpbook.reports.html import report_html
+from warpbook.reports.html import comparison_html, report_html
 from warpbook_profiler.checklist.answers import Checklist
+from warpbook_profiler.compare.compare import Comparison
 from warpbook_profiler.model.cell_profile import CellProfile
 
 # nothing is fetched and nothing runs, whatever a kernel's name says
@@ -25,6 +26,7 @@ def report_page(
     title: str,
     origin: str,
     notes: Sequence[str] = (),
+    difference: Comparison | None = None,
 ) -> str:
     """Write the whole file.
 
@@ -34,8 +36,12 @@ def report_page(
         title: of the cell or the trace file.
         origin: what was profiled, and when.
         notes: what stands below the figures.
+        difference: from the cell's run before, as it is shown; None without one.
     """
     report = report_html(profile, title, notes, checklist=checklist, is_open=True)
+    if difference is not None:
+        label = "Against the cell's run before"
+        report += f"<h2>{label}</h2>{comparison_html(difference, label)}"
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'

@@ -61,7 +61,12 @@ def _page(report: CellReport) -> bytes:
         cell = notebook if number is None else f"{notebook} [{number}]"
         origin = f"{cell}, {when}, status: {report.status}."
     page = report_page(
-        report.profile, checklist_of(report), report.title, origin, report.notes
+        report.profile,
+        checklist_of(report),
+        report.title,
+        origin,
+        report.notes,
+        report.difference,
     )
     # a lone surrogate in a name can't be written
     return page.encode("utf-8", "replace")
