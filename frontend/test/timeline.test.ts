@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TimelineDetails, TimelineWindow } from '../src/shapes/protocol';
-import type { Columns } from '../src/timeline/bars';
-import { barColumns, foundColumns } from '../src/timeline/bars';
+import { ticks } from '../src/timeline/axis';
 import { detailRows } from '../src/timeline/details';
+import { edges, SeenRange } from '../src/timeline/frame';
 import { hitAt } from '../src/timeline/hit';
 import { arrowsOf } from '../src/timeline/arrows';
-import { layOut, rowAt } from '../src/timeline/lanes';
+import { AXIS_PIXELS, layOut, rowAt } from '../src/timeline/lanes';
 import { frameOf } from '../src/timeline/minimap';
 import {
   fitted,
@@ -16,10 +16,6 @@ import {
 } from '../src/timeline/names';
 import type { AtHand } from '../src/timeline/reach';
 import { wanted } from '../src/timeline/reach';
-import type { TimelinePlot } from '../src/timeline/plot';
-import type { Pin } from '../src/timeline/pin';
-import { FakeNode, fakeDocument } from './fake_dom';
-import { Stage } from '../src/timeline/stage';
 import { tooltipLines } from '../src/timeline/tooltip';
 import { partWords } from '../src/timeline/selection';
 
@@ -104,62 +100,38 @@ const drawn: TimelineWindow = {
   names: { 0: 'gemm', 21: 'x'.repeat(500) }
 };
 
-test('events and merged bars become columns of one length', () => {
-  const bars = barColumns(drawn, layOut(drawn.rows, new Set()), 0.25);
-  assert.deepEqual([...(bars['left'] ?? [])], [1, 3, 0]);
-  assert.deepEqual([...(bars['right'] ?? [])], [1.25, 5, 16]);
-  assert.deepEqual([...(bars['colour'] ?? [])], [0, 1, 0]);
-  const [top, bottom] = [bars['top'], bars['bottom']] as Float64Array[];
-  assert.ok((bottom?.[2] ?? 0) - (top?.[2] ?? 0) < 0.5);
-  assert.ok(Math.abs((bottom?.[1] ?? 0) - (top?.[1] ?? 0) - 0.8) < 1e-9);
-});
-
-test('a bar has its true width at each zoom', () => {
-  fakeDocument();
-  const frames: (() => void)[] = [];
-  Object.assign(globalThis, {
-    window: {
-      requestAnimationFrame: (frame: () => void) => frames.push(frame),
-      cancelAnimationFrame: () => frames.splice(0)
+test('a bar has its true width at each zoom, or the least', () => {
+  for (const lengthNs of [2 ** 40, 2 ** 20, 1000, 20]) {
+    const frame = { seen: { fromNs: 0, toNs: lengthNs }, width: 1000 };
+    for (const took of [0, 1, 13, 100, 2 ** 20]) {
+      const [left, right] = edges(7, took, frame);
+      const true_ = (took * frame.width) / lengthNs;
+      if (true_ < 10_000) {
+        assert.ok(Math.abs(right - left - Math.max(true_, 1)) <= 1);
+      }
+      // what is nested in it is no wider
+      const [inner, end] = edges(7 + took / 4, took / 2, frame);
+      assert.ok(inner >= left && end - inner <= right - left);
     }
-  });
-  const drawnMs: number[] = [];
-  const plot = {
-    seen: { fromNs: 0, toNs: 16_000_000 },
-    pixels: 16,
-    frame: { left: 0, top: 0, width: 16, height: 0 },
-    palette: [],
-    setHeight: () => undefined,
-    fill: ({ left, right }: Columns) =>
-      drawnMs.push((right?.[0] ?? 0) - (left?.[0] ?? 0))
-  };
-  const pin = { pinned: null, details: null } as unknown as Pin;
-  const stage = new Stage(pin, () => undefined);
-  stage.mount(
-    plot as unknown as TimelinePlot,
-    new FakeNode('div') as unknown as HTMLElement
-  );
-  const move = (fromNs: number, toNs: number) => {
-    plot.seen = { fromNs, toNs };
-    stage.moved();
-    frames.splice(0).forEach(frame => frame());
-  };
-  stage.fill(drawn);
-  move(1_000_000, 1_016_000);
-  // of another part at the same zoom nothing is drawn anew
-  move(2_000_000, 2_016_000);
-  move(0, 32_000_000);
-  // at least a pixel, and else what it took
-  assert.deepEqual(
-    drawnMs.map(width => Number(width.toFixed(6))),
-    [1, 0.001, 2]
-  );
+  }
 });
 
-test('what was found is marked on its row', () => {
-  const marks = foundColumns(drawn, layOut(drawn.rows, new Set()), 0.25);
-  assert.deepEqual([...(marks['left'] ?? [])], [3]);
-  assert.deepEqual([...(marks['top'] ?? [])], [0]);
+test('what is under the pointer stays there while a person zooms', () => {
+  const range = new SeenRange('cell r-1', { fromNs: 0, toNs: 1000 });
+  range.zoom(0.5, 0.25);
+  assert.deepEqual(range.part, { fromNs: 125, toNs: 625 });
+  range.zoom(1e-9, 0.25);
+  assert.ok(range.part.toNs - range.part.fromNs >= 20);
+});
+
+test('ticks have the digits that tell them apart', () => {
+  const texts = (fromNs: number, toNs: number) =>
+    ticks({ seen: { fromNs, toNs }, width: 500 })
+      .map(({ text }) => text.replace('\u00a0', ' '))
+      .join(', ');
+  assert.equal(texts(0, 2e9), '0.0 s, 0.5 s, 1.0 s, 1.5 s, 2.0 s');
+  assert.equal(texts(1_000_900, 1_002_000), '1.0010 ms, 1.0015 ms, 1.0020 ms');
+  assert.equal(texts(0, 20), '0 ns, 5 ns, 10 ns, 15 ns, 20 ns');
 });
 
 test('a part is named with digits that tell its ends apart', () => {
@@ -172,24 +144,26 @@ test('a part is named with digits that tell its ends apart', () => {
   );
 });
 
-const size = { width: 600, height: 40 };
+const NONE = { collapsed: new Set<string>(), pinned: new Set<string>() };
+const frameOver = (fromNs: number, toNs: number, width = 600) => ({
+  seen: { fromNs, toNs },
+  width,
+  height: 400,
+  scroll: 0
+});
 
 test('names stand where slices are seen and wide enough', () => {
-  const layout = layOut(drawn.rows, new Set());
-  const all = { fromNs: 0, toNs: 6_000_000 };
-  const [name, ...others] = namesInSlices(drawn, layout, all, size);
+  const layout = layOut(drawn.rows, NONE);
+  const names = (fromNs: number, toNs: number) =>
+    namesInSlices(drawn, 0, layout, frameOver(fromNs, toNs));
+  const [name, ...others] = names(0, 6_000_000);
   assert.equal(others.length, 0);
   assert.equal(name?.left, 303);
   assert.equal(name?.width, 194);
   // begins out of sight: the name is where the slice is seen
-  const later = { fromNs: 4_000_000, toNs: 10_000_000 };
-  assert.equal(namesInSlices(drawn, layout, later, size)[0]?.left, 3);
-  const after = { fromNs: 5_000_000, toNs: 11_000_000 };
-  assert.deepEqual(namesInSlices(drawn, layout, after, size), []);
-  assert.deepEqual(
-    namesInSlices(drawn, layout, { fromNs: 0, toNs: 1e9 }, size),
-    []
-  );
+  assert.equal(names(4_000_000, 10_000_000)[0]?.left, 3);
+  assert.deepEqual(names(5_000_000, 11_000_000), []);
+  assert.deepEqual(names(0, 1e9), []);
 });
 
 test('a name is cut to the room that there is', () => {
@@ -228,17 +202,18 @@ test('the event at a moment is found, and how many hide behind it', () => {
       }
     ]
   };
-  assert.equal(hitAt(many, 0, 20, 1)?.lengthNs, 50);
-  assert.equal(hitAt(many, 0, 70, 1), null);
-  const met = hitAt(many, 0, 112, 30);
+  const near = frameOver(0, 200, 200);
+  assert.equal(hitAt(many, 0, 20, near)?.lengthNs, 50);
+  assert.equal(hitAt(many, 0, 70, near), null);
+  const met = hitAt(many, 0, 11.2, frameOver(0, 200, 20));
   assert.equal(met?.startNs, 110);
   assert.equal(met.others, 2);
   assert.match(tooltipLines(met).at(-1) ?? '', /^and 2 more here/);
-  assert.equal(hitAt(many, 7, 20, 1), null);
+  assert.equal(hitAt(many, 7, 20, near), null);
 });
 
 test('a merged bar says what it holds', () => {
-  const hit = hitAt(drawn, 1, 8_000_000, 1);
+  const hit = hitAt(drawn, 1, 80, frameOver(0, 16_000_000, 160));
   assert.deepEqual(hit?.merged, { events: 90, busy: 0.5 });
   assert.match(tooltipLines(hit).join(), /90 events, busy 50.% of 16.0.ms/);
 });
@@ -250,37 +225,48 @@ const rows: TimelineWindow['rows'] = [
   { label: 'Operators', kind: 'operator', level: 1, events: 5 }
 ];
 
-test('an empty lane takes no room, and a collapsed one a thin row', () => {
-  const open = layOut(rows, new Set());
+test('an empty lane takes no room, a collapsed one a thin row', () => {
+  const open = layOut(rows, NONE);
   assert.deepEqual(
     open.lanes.map(({ label }) => label),
     ['Stream 7', 'Operators']
   );
   assert.equal(open.heights[1], 0);
   assert.equal(open.heights[3], 1);
-  const collapsed = layOut(rows, new Set(['operator Operators']));
+  const operators = new Set(['operator Operators']);
+  const collapsed = layOut(rows, { ...NONE, collapsed: operators });
   assert.equal(collapsed.heights[3], 0);
   assert.ok((collapsed.heights[2] ?? 0) < 1);
   assert.ok(collapsed.height < open.height - 1);
-  assert.equal(rowAt(open, open.height - 0.5), 3);
-  assert.equal(rowAt(open, 1.05), null);
-  assert.equal(rowAt(collapsed, collapsed.height - 0.1), 2);
+});
+
+test('a pinned lane stands above the others, which scroll', () => {
+  const pinned = new Set(['operator Operators']);
+  const layout = layOut(rows, { ...NONE, pinned });
+  assert.deepEqual(
+    layout.lanes.map(({ label }) => label),
+    ['Operators', 'Stream 7']
+  );
+  const at = (y: number, scroll: number) =>
+    rowAt(layout, AXIS_PIXELS + y, { scroll });
+  assert.deepEqual([at(5, 0), at(25, 0), at(50, 0)], [2, 3, 0]);
+  assert.deepEqual([at(5, 15), at(25, 15), at(45, 15)], [2, 3, 0]);
+  assert.equal(rowAt(layout, 5, { scroll: 0 }), null);
 });
 
 test('an arrow leads from a launch to its kernel, if both are drawn', () => {
   const event = { row: 0, name: 'k', start_ns: 60, duration_ns: 20 };
   const launch = { row: 2, name: 'l', start_ns: 10, duration_ns: 20 };
   const details = { ...DETAILS, event, launch };
-  const seen = { fromNs: 0, toNs: 100 };
-  const frame = { width: 100, height: 100 };
-  const layout = layOut(rows, new Set());
-  const [arrow] = arrowsOf(details, layout, seen, frame);
+  const frame = frameOver(0, 100, 100);
+  const layout = layOut(rows, NONE);
+  const [arrow] = arrowsOf(details, layout, frame);
   assert.equal(arrow?.from[0], 20);
   assert.equal(arrow.to[0], 60);
   // the kernel's lane is above
   assert.ok(arrow.to[1] < arrow.from[1]);
   const hidden = { ...details, launch: { ...launch, row: 1 } };
-  assert.deepEqual(arrowsOf(hidden, layout, seen, frame), []);
+  assert.deepEqual(arrowsOf(hidden, layout, frame), []);
 });
 
 test('of an event only what is known is listed', () => {

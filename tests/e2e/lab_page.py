@@ -320,8 +320,9 @@ class LabPage:
         wait_for("a chart that moves", moved)
 
     def wait_for_figure(self, place: Locator) -> None:
-        """Wait until Bokeh has drawn: more than one colour on a canvas."""
-        canvases = place.locator(":is(.bk-Figure, .bk-Plot) canvas")
+        """Wait until a figure is drawn: more than one colour on a canvas."""
+        drawn_on = ":is(.bk-Figure, .bk-Plot) canvas, .wb-timeline-canvas"
+        canvases = place.locator(drawn_on)
         expect(canvases.first).to_be_visible()
 
         def drawn() -> bool | None:

@@ -52,7 +52,7 @@ def still_ms(page: LabPage, timeline: Locator) -> tuple[float, float]:
 
 def still_box(page: LabPage, timeline: Locator) -> dict[str, float]:
     """Where the figure is, once nothing that is drawn above pushes it further down."""
-    canvas = timeline.locator(".bk-Figure canvas").first
+    canvas = timeline.locator(".wb-timeline-canvas")
     canvas.scroll_into_view_if_needed()
     before = canvas.bounding_box()
     while True:
@@ -64,7 +64,6 @@ def still_box(page: LabPage, timeline: Locator) -> dict[str, float]:
 
 
 def drag(page: LabPage, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """Drag, which Bokeh takes for a press where the first move comes after 0.3 s."""
     page.page.mouse.move(*start)
     page.page.mouse.down()
     page.page.mouse.move(*end, steps=10)
@@ -107,10 +106,19 @@ def test_a_million_events_are_zoomed_searched_and_added_up(
 
     # what is seen in figures
     page.page.keyboard.press("m")
-    selection = timeline.get_by_role("region", name="Selected part")
+    selection = timeline.get_by_role("region", name="Marked span")
     expect(selection).to_contain_text("GPU 0 busy")
     expect(selection.get_by_role("table").first).to_contain_text("Stream 7")
     expect(selection).to_contain_text("cudaLaunchKernel")
+
+    # "/" searches, and what is typed there are no keys
+    page.page.keyboard.press("/")
+    page.page.keyboard.type("ws0")
+    before = still_ms(page, timeline)
+    assert timeline.get_by_role("searchbox").input_value() == "ws0"
+    page.page.keyboard.press("Escape")
+    page.page.keyboard.press("Escape")
+    assert still_ms(page, timeline) == before
 
     page.page.keyboard.press("0")
     whole = pytest.approx(end, rel=1e-3)
@@ -128,50 +136,48 @@ def test_a_million_events_are_zoomed_searched_and_added_up(
     page.wait_for_figure(timeline)
 
 
-def test_a_box_drawn_with_the_mouse_is_added_up(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
-    timeline = shown(page, lab, lab_url, 40_000)
-    timeline.locator("[title='Statistics of a part']").click()
-    selection = timeline.get_by_role("region", name="Selected part")
-    heading = selection.get_by_role("heading")
-
-    def draw_box() -> bool | None:
-        canvas = still_box(page, timeline)
-        middle = canvas["y"] + canvas["height"] / 2
-        start, end = (canvas["x"] + canvas["width"] * share for share in (0.4, 0.6))
-        drag(page, (start, middle), (end, middle))
-        page.page.wait_for_timeout(2_000)
-        return heading.is_visible() or None
-
-    wait_for("a part that is selected", draw_box)
-    expect(selection).to_contain_text("GPU 0 busy")
-    expect(selection.get_by_role("heading")).to_contain_text("Selected: ")
-
-
-def test_dragging_and_the_wheel_show_other_parts(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
+def test_the_mouse_moves_zooms_and_marks(page: LabPage, lab: Lab, lab_url: str) -> None:
     timeline = shown(page, lab, lab_url, 40_004)
     canvas = still_box(page, timeline)
-    x, y = canvas["x"] + canvas["width"] / 2, canvas["y"] + canvas["height"] / 2
+    x, y = canvas["x"] + canvas["width"] / 4, canvas["y"] + canvas["height"] / 2
     whole = seen_ms(timeline)
+    at_ms = whole[0] + (whole[1] - whole[0]) / 4
     page.page.mouse.move(x, y)
+    # a plain wheel is the page's, which scrolls
+    page.page.mouse.wheel(0, 30)
+    page.page.mouse.wheel(0, -30)
+    assert still_ms(page, timeline) == whole
+    page.page.keyboard.down("Control")
     for _ in range(10):
-        page.page.mouse.wheel(0, -200)
-
-    def zoomed_in() -> tuple[float, float] | None:
-        begin, end = still_ms(page, timeline)
-        return (begin, end) if end - begin < (whole[1] - whole[0]) / 2 else None
-
-    zoomed = wait_for("a nearer part", zoomed_in)
-
-    def dragged() -> bool | None:
-        drag(page, (x, y), (x - 200, y))
-        return still_ms(page, timeline)[0] > zoomed[0] or None
-
-    wait_for("a later part", dragged)
+        page.page.mouse.wheel(0, -100)
+    page.page.keyboard.up("Control")
+    zoomed = still_ms(page, timeline)
+    assert zoomed[1] - zoomed[0] < (whole[1] - whole[0]) / 8
+    # what was under the pointer is there still
+    at = (at_ms - zoomed[0]) / (zoomed[1] - zoomed[0])
+    assert at == pytest.approx(0.25, abs=0.02)
+    drag(page, (x, y), (x - 100, y))
+    moved = still_ms(page, timeline)
+    assert moved[0] - zoomed[0] == pytest.approx(
+        100 / canvas["width"] * (zoomed[1] - zoomed[0]), rel=0.1
+    )
     page.wait_for_figure(timeline)
+
+    start, end = (canvas["x"] + canvas["width"] * share for share in (0.4, 0.6))
+    page.page.keyboard.down("Shift")
+    drag(page, (start, y), (end, y))
+    page.page.keyboard.up("Shift")
+    marked = timeline.get_by_role("region", name="Marked span")
+    expect(marked).to_contain_text("GPU 0 busy")
+    expect(marked.get_by_role("heading")).to_contain_text("Marked: ")
+    # F shows what is marked, Escape gives it up
+    timeline.get_by_role("group").focus()
+    page.page.keyboard.press("f")
+    near = still_ms(page, timeline)
+    share = 0.2 * 1.2
+    assert near[1] - near[0] == pytest.approx(share * (moved[1] - moved[0]), rel=0.05)
+    page.page.keyboard.press("Escape")
+    expect(marked.get_by_role("heading")).to_have_count(0)
 
 
 def test_the_timeline_is_saved_as_a_chrome_trace(
@@ -211,15 +217,15 @@ def test_a_cell_hands_its_events_over(page: LabPage, lab: Lab, lab_url: str) -> 
     timeline = open_report(page, "torch.ones(9).sum()")
     page.wait_for_figure(timeline)
     expect(timeline).to_contain_text(re.compile(r"of \d+ events"))
-    timeline.get_by_role("button", name="Statistics").click()
-    selection = timeline.get_by_role("region", name="Selected part")
+    timeline.get_by_role("button", name="Mark and add up").click()
+    selection = timeline.get_by_role("region", name="Marked span")
     expect(selection).to_contain_text("aten::sum")
 
 
 def test_axe_finds_nothing_serious(page: LabPage, lab: Lab, lab_url: str) -> None:
     timeline = shown(page, lab, lab_url, 4008)
-    timeline.get_by_role("button", name="Statistics").click()
-    expect(timeline.get_by_role("region", name="Selected part")).to_contain_text("GPU")
+    timeline.get_by_role("button", name="Mark and add up").click()
+    expect(timeline.get_by_role("region", name="Marked span")).to_contain_text("GPU")
     page.page.add_script_tag(path=AXE)
     report = page.page.evaluate(
         "() => axe.run({ include: [['.wb-timeline']] }, "
@@ -264,7 +270,7 @@ def test_the_timeline_is_in_the_notebook_too(
     # the notebook's own keys: m would make text of the cell, b would add one
     page.page.keyboard.press("m")
     page.page.keyboard.press("b")
-    expect(timeline).to_contain_text("Selected:")
+    expect(timeline).to_contain_text("Marked:")
     assert len(page.cells()) == 2
     (saved,) = page.cells()[1]["outputs"]
     assert "aten::sum" in "".join(saved["data"]["text/html"])

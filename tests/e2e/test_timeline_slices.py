@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab
 from tests.e2e.lab_page import LabPage
-from tests.e2e.test_timeline import open_report, shown, still_ms
+from tests.e2e.test_timeline import open_report, shown, still_box, still_ms
+from tests.many_events import simulated
 from tests.programs import wait_for
+from warpbook_profiler.events.columns import Category
 
-#: canvases keep no text, so the page notes what is written on the newest frame
-NOTE_CANVAS_TEXT = """() => {
-    const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
-    const isOurs = pen => pen.canvas.className === "wb-timeline-overlay";
+#: canvases keep neither texts nor bars: the page notes those of the newest frame
+NOTE_CANVAS = """() => {
+    const { clearRect, fillText, fillRect } = CanvasRenderingContext2D.prototype;
+    const isOurs = pen => pen.canvas.className === "wb-timeline-canvas";
     window.written = [];
+    window.bars = [];
     CanvasRenderingContext2D.prototype.clearRect = function (...place) {
-        if (isOurs(this)) window.written = [];
+        if (isOurs(this)) window.written = [], window.bars = [];
         return clearRect.apply(this, place);
     };
     CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
         if (isOurs(this)) window.written.push(text);
         return fillText.call(this, text, ...place);
     };
+    CanvasRenderingContext2D.prototype.fillRect = function (...place) {
+        if (isOurs(this)) window.bars.push(place);
+        return fillRect.apply(this, place);
+    };
 }"""
+
+
+def names_written(page: LabPage) -> list[str]:
+    """Names in slices on the newest frame; the rest are times on the axis."""
+    written = page.page.evaluate("() => window.written")
+    return [text for text in written if "\xa0" not in text]
 
 
 def zoomed(page: LabPage, timeline: Locator, times: int = 8) -> None:
@@ -39,7 +53,7 @@ def middle_of_lane(timeline: Locator, lane: str) -> tuple[float, float]:
     """Where the middle of a lane's first row is on the page."""
     head = timeline.locator(".wb-timeline-lane", has_text=lane)
     head.scroll_into_view_if_needed()
-    canvas = timeline.locator(".wb-timeline-overlay").bounding_box()
+    canvas = timeline.locator(".wb-timeline-canvas").bounding_box()
     label = head.bounding_box()
     assert canvas and label
     return canvas["x"] + canvas["width"] / 2, label["y"] + label["height"] / 2
@@ -65,7 +79,7 @@ def test_slices_have_names_and_one_small_tooltip(
     page: LabPage, lab: Lab, lab_url: str
 ) -> None:
     timeline = shown(page, lab, lab_url, 4_016)
-    page.page.evaluate(NOTE_CANVAS_TEXT)
+    page.page.evaluate(NOTE_CANVAS)
     # hundreds of events share a pixel here
     tooltip = over_a_slice(page, timeline, "CUDA calls")
     expect(tooltip).to_contain_text("cudaLaunchKernel")
@@ -81,7 +95,7 @@ def test_slices_have_names_and_one_small_tooltip(
     expect(tooltip).not_to_contain_text("more here")
 
     def is_written() -> bool | None:
-        names = page.page.evaluate("() => window.written")
+        names = names_written(page)
         # what has less room is cut
         is_cut = any(name.endswith("…") for name in names)
         return ("aten::linear" in names and is_cut) or None
@@ -89,7 +103,68 @@ def test_slices_have_names_and_one_small_tooltip(
     wait_for("names in slices", is_written)
     # from far no slice has room
     timeline.get_by_role("button", name="Show all").click()
-    wait_for("no names", lambda: not page.page.evaluate("() => window.written") or None)
+    wait_for("no names", lambda: not names_written(page) or None)
+
+
+def test_bars_are_as_wide_as_their_events_at_each_zoom(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    timeline = shown(page, lab, lab_url, 4_028)
+    columns, run = simulated(4_028)
+    start_ns = columns.start_ns - run.start_ns
+    end_ns = start_ns + columns.duration_ns
+    last_ns = int(end_ns.max())
+    page.page.evaluate(NOTE_CANVAS)
+    page.page.mouse.move(0, 0)
+    timeline.get_by_role("group").focus()
+    place = still_box(page, timeline)
+
+    def drawn(lane: str, row: int = 0) -> list[tuple[float, float]]:
+        """Left and right edges of the bars of a row, but for those that are cut."""
+        label = timeline.locator(".wb-timeline-lane", has_text=lane).bounding_box()
+        assert label
+        middle = label["y"] + label["height"] / 2 + 20 * row - place["y"]
+        return [
+            (left, left + width)
+            for left, top, width, height in page.page.evaluate("() => window.bars")
+            if top <= middle < top + height < top + 20
+            if left > 0 and left + width < place["width"]
+        ]
+
+    page.page.keyboard.press("0")
+    for zoom in (2, 2, 2, 1):
+        for _ in range(zoom):
+            page.page.keyboard.press("w")
+        # halved around its middle each time; it has come, and is drawn
+        last_ns /= 2**zoom
+        begin_ns = (int(end_ns.max()) - last_ns) / 2
+        still_ms(page, timeline)
+        per_ns = place["width"] / last_ns
+        chosen = (columns.category == Category.KERNEL) & (columns.track == 7)
+        lefts = (start_ns[chosen] - begin_ns) * per_ns
+        rights = (end_ns[chosen] - begin_ns) * per_ns
+        # as far as they are drawn whole, in whole pixels
+        first = np.floor(lefts + 0.5)
+        last = np.maximum(np.floor(rights + 0.5), first + 1)
+        seen = (first > 0) & (last < place["width"])
+        expected = np.maximum(rights - lefts, 1)[seen]
+        bars = drawn("Stream 7")
+        assert len(bars) == len(expected)
+        for (left, right), length in zip(bars, expected, strict=True):
+            assert abs(right - left - length) <= 1
+        outer = drawn("Operators")
+        for left, right in drawn("Operators", 1):
+            assert any(a <= left and right <= b for a, b in outer) or (
+                left < outer[0][0] or right > outer[-1][1]
+            )
+    # the tooltip knows what is drawn, and nothing beside it
+    tooltip = page.page.get_by_role("tooltip")
+    _, y = middle_of_lane(timeline, "Stream 7")
+    (left, right), (following, _) = bars[:2]
+    page.page.mouse.move(place["x"] + (left + right) / 2, y)
+    expect(tooltip).to_be_visible()
+    page.page.mouse.move(place["x"] + (right + following) / 2, y)
+    expect(tooltip).not_to_be_visible()
 
 
 def pin_a_slice(page: LabPage, timeline: Locator, lane: str) -> Locator:
@@ -110,7 +185,7 @@ def test_a_click_pins_details_and_arrows_lead_from_launch_to_kernel(
     for known in ("Start", "Duration", "128 × 1 × 1", "Registers per thread", "32"):
         expect(pinned).to_contain_text(known)
     expect(pinned).to_contain_text("Launched by cudaLaunchKernel")
-    canvas = timeline.locator(".wb-timeline-overlay")
+    canvas = timeline.locator(".wb-timeline-canvas")
     expect(canvas).to_have_attribute("data-arrows", "1")
 
     # it stays while the mouse is elsewhere, until another is clicked
@@ -141,7 +216,7 @@ def test_keys_the_minimap_and_lanes_choose_what_is_seen(
 
 
 def keys_move_and_zoom(page: LabPage, timeline: Locator) -> None:
-    chart = timeline.get_by_role("group", name="W and S")
+    chart = timeline.get_by_role("group", name="Events over time")
     chart.focus()
 
     def seen_after(key: str) -> tuple[float, float]:
@@ -181,8 +256,8 @@ def the_minimap_is_dragged(page: LabPage, timeline: Locator) -> None:
 
 
 def a_lane_is_collapsed_and_opened(page: LabPage, timeline: Locator) -> None:
-    canvas = timeline.locator(".wb-timeline-overlay")
-    lane = timeline.get_by_role("button", name="Operators")
+    canvas = timeline.locator(".wb-timeline-canvas")
+    lane = timeline.locator(".wb-timeline-lane", has_text="Operators")
 
     def height() -> float:
         page.page.wait_for_timeout(500)
@@ -197,6 +272,14 @@ def a_lane_is_collapsed_and_opened(page: LabPage, timeline: Locator) -> None:
     lane.press("Enter")
     expect(lane).to_have_attribute("aria-expanded", "true")
     wait_for("all rows", lambda: height() > whole - 2 or None)
+    # pinned it stands above the others, and keeps the focus
+    lane.press("p")
+    expect(timeline.locator(".wb-timeline-lane").first).to_have_text("Operators")
+    expect(lane).to_be_focused()
+    pin = timeline.get_by_role("button", name="Pin Operators to the top")
+    expect(pin).to_have_attribute("aria-pressed", "true")
+    pin.click()
+    expect(timeline.locator(".wb-timeline-lane").first).to_have_text("Stream 7")
 
 
 def test_a_cell_of_plain_python_has_a_sentence_instead_of_a_chart(

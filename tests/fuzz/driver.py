@@ -25,7 +25,7 @@ from warpbook.server.cells import receipt_route, record_routes
 from warpbook.server.cells.receipts import MAX_CELL_BYTES
 from warpbook.server.past import export, history_route
 from warpbook.server.reports import difference_route, report_figures, timeline_routes
-from warpbook.server.web.parameters import Figure, NoQuery, Span
+from warpbook.server.web.parameters import NoQuery, Span
 from warpbook_monitors.errors import RecordingError
 from warpbook_monitors.recordings.recording import read_recording
 from warpbook_monitors.recordings.replay import SHIPPED
@@ -58,7 +58,6 @@ PAGE = {
     "reports/r-1/figure": report_figures.ReportFigure,
     "reports/r-1/difference": difference_route.Difference,
     "reports/r-1/timeline": timeline_routes.Window,
-    "reports/r-1/timeline/figure": Figure,
     "reports/r-1/timeline/statistics": timeline_routes.Part,
     "reports/r-1/timeline/search": timeline_routes.Search,
     "reports/r-1/timeline/export": NoQuery,

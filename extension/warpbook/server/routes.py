@@ -52,7 +52,6 @@ from warpbook.server.reports.report_figures import ReportFigureHandler
 from warpbook.server.reports.report_page_route import ReportPageHandler
 from warpbook.server.reports.timeline_routes import (
     EventHandler,
-    FigureHandler,
     SearchHandler,
     StatisticsHandler,
     TraceHandler,
@@ -131,7 +130,6 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{_REPORT}/checklist", ChecklistHandler, shared),
         (f"{_REPORT}/page", ReportPageHandler, shared),
         (f"{_REPORT}/timeline", WindowHandler, timelines),
-        (f"{_REPORT}/timeline/figure", FigureHandler, timelines),
         (f"{_REPORT}/timeline/statistics", StatisticsHandler, timelines),
         (f"{_REPORT}/timeline/search", SearchHandler, timelines),
         (f"{_REPORT}/timeline/event", EventHandler, timelines),

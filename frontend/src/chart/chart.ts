@@ -266,7 +266,7 @@ export class Chart implements Drawable {
     });
     plot.over.append(tip);
     if (gestures !== undefined) {
-      listenToWheel(plot, gestures);
+      listenToWheel(plot.over, gestures);
       listenToClicks(plot, ms => this.openAt(ms));
     }
     return plot;

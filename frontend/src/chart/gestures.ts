@@ -43,9 +43,15 @@ export function dragged(u: uPlot, gestures: Gestures): void {
   }
 }
 
-/** Wheel with Ctrl or ⌘ (which a pinch is, too) zooms, sideways or with shift pans. */
-export function listenToWheel(u: uPlot, gestures: Gestures): void {
-  u.over.addEventListener(
+/**
+ * Wheel with Ctrl or ⌘ (which a pinch is, too) zooms, sideways or with shift pans.
+ * A plain one is left to the page, which scrolls.
+ */
+export function listenToWheel(
+  over: HTMLElement,
+  gestures: Pick<Gestures, 'zoom' | 'pan'>
+): void {
+  over.addEventListener(
     'wheel',
     event => {
       const { deltaX, deltaY, ctrlKey, metaKey, shiftKey } = event;
@@ -55,13 +61,13 @@ export function listenToWheel(u: uPlot, gestures: Gestures): void {
           -LONGEST_WHEEL_PX,
           Math.min(LONGEST_WHEEL_PX, deltaY)
         );
-        const { left, width } = u.over.getBoundingClientRect();
+        const { left, width } = over.getBoundingClientRect();
         gestures.zoom(
           Math.exp(px * ZOOM_PER_PX),
           (event.clientX - left) / width
         );
       } else if (Math.abs(across) > Math.abs(shiftKey ? 0 : deltaY)) {
-        gestures.pan(across / u.over.clientWidth);
+        gestures.pan(across / over.clientWidth);
       } else {
         return;
       }

@@ -85,6 +85,7 @@ export class BokehLoader {
     return root.Bokeh;
   }
 
-  private readonly linked = new LinkedRanges();
+  /** Ranges over the same time; one that no figure of Bokeh's has can join them. */
+  readonly linked = new LinkedRanges();
   private loading: Promise<NonNullable<BokehRoot['Bokeh']>> | null = null;
 }

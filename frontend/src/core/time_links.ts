@@ -1,17 +1,17 @@
 /** Bokeh figures over the same time that move and zoom together. */
 
 /** The little of BokehJS's ranges that is used here. */
-interface Range {
+export interface LinkedRange {
   readonly name: string | null;
   readonly start: number;
   readonly end: number;
   readonly properties: Readonly<Record<string, unknown>>;
-  setv(values: Readonly<Record<string, unknown>>): void;
+  setv(values: { readonly start: number; readonly end: number }): void;
   on_change(properties: readonly unknown[], listener: () => void): void;
 }
 
 interface Layout {
-  readonly x_range?: Range;
+  readonly x_range?: LinkedRange;
   readonly children?: readonly Layout[];
 }
 
@@ -46,7 +46,7 @@ export class LinkedRanges {
     this.joined.delete(figure);
   }
 
-  private follow(moved: Range): void {
+  private follow(moved: LinkedRange): void {
     if (this.isFollowing) {
       return;
     }
@@ -56,17 +56,17 @@ export class LinkedRanges {
     this.isFollowing = false;
   }
 
-  private others(range: Range): Range[] {
+  private others(range: LinkedRange): LinkedRange[] {
     return [...this.joined.values()]
       .flatMap(ranges => [...ranges])
       .filter(other => other !== range && other.name === range.name);
   }
 
-  private readonly joined = new Map<Figure, ReadonlySet<Range>>();
+  private readonly joined = new Map<Figure, ReadonlySet<LinkedRange>>();
   private isFollowing = false;
 }
 
-function rangesOf({ x_range: range, children = [] }: Layout): Range[] {
+function rangesOf({ x_range: range, children = [] }: Layout): LinkedRange[] {
   const own = range?.name?.startsWith(PREFIX) === true ? [range] : [];
   return [...own, ...children.flatMap(rangesOf)];
 }

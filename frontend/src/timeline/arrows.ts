@@ -1,9 +1,10 @@
 /** Arrows from launches to the work that they put on a GPU, in pixels. */
 
 import type { TimelineDetails, TimelineEvent } from '../shapes/protocol';
+import type { Frame } from './frame';
+import { edges } from './frame';
 import type { Layout } from './lanes';
-import type { FrameSize } from './names';
-import type { Part } from './reach';
+import { rowPlace } from './lanes';
 
 export interface Box {
   readonly left: number;
@@ -19,32 +20,23 @@ export interface Arrow {
 
 /** Narrower events are outlined as if they had so many pixels. */
 const LEAST_WIDTH = 3;
-/** What is far out of sight is drawn from here: canvases lose digits. */
-const FAR_PIXELS = 10_000;
 
 /** Where an event is; null if its row is not drawn. */
 export function boxOf(
   event: Pick<TimelineEvent, 'row' | 'start_ns' | 'duration_ns'>,
   layout: Layout,
-  seen: Part,
-  { width, height }: FrameSize
+  frame: Frame
 ): Box | null {
-  const rowHeight = layout.heights[event.row] ?? 0;
-  if (rowHeight === 0) {
+  const { top, height } = rowPlace(layout, event.row, frame);
+  if (height === 0) {
     return null;
   }
-  const perNs = width / (seen.toNs - seen.fromNs);
-  const x = (ns: number) =>
-    Math.min(Math.max((ns - seen.fromNs) * perNs, -FAR_PIXELS), FAR_PIXELS);
-  const left = x(event.start_ns);
-  const right = x(event.start_ns + event.duration_ns);
-  const perUnit = height / layout.height;
-  const top = (layout.tops[event.row] ?? 0) * perUnit;
+  const [left, right] = edges(event.start_ns, event.duration_ns, frame);
   return {
     left,
     right: Math.max(right, left + LEAST_WIDTH),
     top,
-    bottom: top + rowHeight * perUnit
+    bottom: top + height
   };
 }
 
@@ -52,16 +44,15 @@ export function boxOf(
 export function arrowsOf(
   { event, launch, launched }: TimelineDetails,
   layout: Layout,
-  seen: Part,
-  size: FrameSize
+  frame: Frame
 ): Arrow[] {
   const pairs = [
     ...(launch === null ? [] : [[launch, event] as const]),
     ...launched.map(work => [event, work] as const)
   ];
   return pairs.flatMap(([call, work]) => {
-    const from = boxOf(call, layout, seen, size);
-    const to = boxOf(work, layout, seen, size);
+    const from = boxOf(call, layout, frame);
+    const to = boxOf(work, layout, frame);
     return from === null || to === null ? [] : [between(from, to)];
   });
 }

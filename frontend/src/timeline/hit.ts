@@ -1,6 +1,8 @@
-/** What of a window lies at a place. */
+/** What of a window is drawn at a place. */
 
 import type { TimelineWindow } from '../shapes/protocol';
+import type { Frame } from './frame';
+import { edges } from './frame';
 import { lastBefore } from './names';
 
 export interface Hit {
@@ -14,16 +16,15 @@ export interface Hit {
   readonly others: number;
 }
 
-/**
- * Find the event of a row at a moment.
- *
- * @param nearNs - an event so far away is met too: bars have at least a pixel
- */
+/** A bar so many pixels away is met too. */
+const NEAR_PIXELS = 1;
+
+/** Find the event of a row whose bar is drawn at a distance from the left. */
 export function hitAt(
   drawn: TimelineWindow,
   row: number,
-  atNs: number,
-  nearNs: number
+  x: number,
+  frame: Pick<Frame, 'seen' | 'width'>
 ): Hit | null {
   const bars = drawn.bars[row];
   if (bars === undefined) {
@@ -31,20 +32,24 @@ export function hitAt(
   }
   const { starts_ns: starts, durations_ns: lengths } = bars;
   const away = (at: number) => {
-    const startNs = starts[at] ?? 0;
-    const endNs = startNs + (lengths[at] ?? 0);
-    return Math.max(startNs - atNs, atNs - endNs, 0);
+    const [left, right] = edges(starts[at] ?? 0, lengths[at] ?? 0, frame);
+    return Math.max(left - x, x - right, 0);
   };
+  const { fromNs, toNs } = frame.seen;
+  const pixelNs = (toNs - fromNs) / frame.width;
   let nearest = -1;
   let met = 0;
   // of a row none overlap, so those that are met stand together
-  for (let at = lastBefore(starts, atNs + nearNs); at >= 0; at -= 1) {
-    if (away(at) > nearNs) {
+  const lastNs = fromNs + (x + 2 * NEAR_PIXELS) * pixelNs;
+  for (let at = lastBefore(starts, lastNs); at >= 0; at -= 1) {
+    const far = away(at);
+    if (far <= NEAR_PIXELS) {
+      met += 1;
+      if (nearest < 0 || far < away(nearest)) {
+        nearest = at;
+      }
+    } else if ((starts[at] ?? 0) < fromNs + (x - 2 * NEAR_PIXELS) * pixelNs) {
       break;
-    }
-    met += 1;
-    if (nearest < 0 || away(at) < away(nearest)) {
-      nearest = at;
     }
   }
   if (nearest < 0) {

@@ -2,7 +2,8 @@
 
 import { h } from '../core/dom';
 import type { TimelineWindow } from '../shapes/protocol';
-import type { Layout } from './lanes';
+import { layOut } from './lanes';
+import { PALETTE } from './paint';
 import type { Part } from './reach';
 
 /** As many steps as the strip has pixels, or about. */
@@ -36,15 +37,14 @@ export class Minimap {
   /** @param show - a person drags another part into sight */
   constructor(private readonly show: (part: Part) => void) {}
 
-  /** Draw the whole run once. */
-  draw(
-    drawn: TimelineWindow,
-    layout: Layout,
-    palette: readonly string[]
-  ): void {
+  /** Draw the whole run. */
+  draw(drawn: TimelineWindow): void {
+    // all rows alike: what is collapsed is still a part of the run
+    const none = new Set<string>();
+    const layout = layOut(drawn.rows, { collapsed: none, pinned: none });
     const { canvas } = this;
     const { clientWidth: width, clientHeight: height } = this.node;
-    this.measure();
+    this.pixels = width;
     const ratio = window.devicePixelRatio;
     canvas.width = Math.max(Math.round(width * ratio), 1);
     canvas.height = Math.max(Math.round(height * ratio), 1);
@@ -61,7 +61,7 @@ export class Minimap {
       row.starts_ns.forEach((startNs, at) => {
         const busy = row.is_merged ? (row.busy_ratios[at] ?? 0) : 1;
         const name = row.names[at] ?? 0;
-        pen.fillStyle = palette[name % palette.length] ?? '#000000';
+        pen.fillStyle = PALETTE[name % PALETTE.length] ?? '#000000';
         pen.globalAlpha = Math.max(busy, LEAST_ALPHA);
         const wide = (row.durations_ns[at] ?? 0) * perNs;
         const left = (startNs - this.whole.fromNs) * perNs;
@@ -69,11 +69,6 @@ export class Minimap {
       });
     });
     this.mark(this.seen);
-  }
-
-  /** It may have another size. */
-  measure(): void {
-    this.pixels = this.node.clientWidth;
   }
 
   /** Put the frame around what is seen. */

@@ -1,8 +1,10 @@
 /** Names in slices: of those that are seen and wide enough. */
 
 import type { TimelineWindow } from '../shapes/protocol';
+import type { Frame } from './frame';
+import { edges } from './frame';
 import type { Layout } from './lanes';
-import type { Part } from './reach';
+import { rowPlace } from './lanes';
 
 /** A name in a slice, in pixels from the frame's corner. */
 export interface SliceName {
@@ -14,11 +16,6 @@ export interface SliceName {
   readonly name: number;
 }
 
-export interface FrameSize {
-  readonly width: number;
-  readonly height: number;
-}
-
 /** Narrower slices have no name, and lower rows none at all. */
 const LEAST_WIDTH = 26;
 const LEAST_HEIGHT = 13;
@@ -26,42 +23,38 @@ const PADDING = 3;
 /** Fewer letters than these tell nothing. */
 const LEAST_LETTERS = 2;
 
-/** The slices that have room for a name, without what is out of sight. */
+/** The slices of a row that have room for a name, without what is out of sight. */
 export function namesInSlices(
   drawn: TimelineWindow,
+  y: number,
   layout: Layout,
-  seen: Part,
-  { width, height }: FrameSize
+  frame: Frame
 ): SliceName[] {
-  const perNs = width / (seen.toNs - seen.fromNs);
-  const perUnit = height / layout.height;
+  const row = drawn.bars[y];
+  const { top, height } = rowPlace(layout, y, frame);
+  if (row === undefined || row.is_merged || height < LEAST_HEIGHT) {
+    return [];
+  }
+  const { seen, width } = frame;
   const names: SliceName[] = [];
-  drawn.bars.forEach((row, y) => {
-    const rowHeight = (layout.heights[y] ?? 0) * perUnit;
-    if (row.is_merged || rowHeight < LEAST_HEIGHT) {
-      return;
+  const { starts_ns: starts, durations_ns: lengths } = row;
+  let at = Math.max(lastBefore(starts, seen.fromNs), 0);
+  for (; at < starts.length && (starts[at] ?? 0) < seen.toNs; at += 1) {
+    const [start, end] = edges(starts[at] ?? 0, lengths[at] ?? 0, frame);
+    // a slice that begins out of sight has its name where it is seen
+    const left = Math.max(start, 0);
+    const room = Math.min(end, width) - left;
+    const name = row.names[at] ?? 0;
+    if (room >= LEAST_WIDTH) {
+      names.push({
+        text: shortName(drawn.names[name] ?? ''),
+        left: left + PADDING,
+        width: room - 2 * PADDING,
+        middle: top + height / 2,
+        name
+      });
     }
-    const middle = (layout.tops[y] ?? 0) * perUnit + rowHeight / 2;
-    const { starts_ns: starts, durations_ns: lengths } = row;
-    let at = Math.max(lastBefore(starts, seen.fromNs), 0);
-    for (; at < starts.length && (starts[at] ?? 0) < seen.toNs; at += 1) {
-      const startNs = starts[at] ?? 0;
-      const right = (startNs + (lengths[at] ?? 0) - seen.fromNs) * perNs;
-      // a slice that begins out of sight has its name where it is seen
-      const left = Math.max((startNs - seen.fromNs) * perNs, 0);
-      const room = Math.min(right, width) - left;
-      const name = row.names[at] ?? 0;
-      if (room >= LEAST_WIDTH) {
-        names.push({
-          text: shortName(drawn.names[name] ?? ''),
-          left: left + PADDING,
-          width: room - 2 * PADDING,
-          middle,
-          name
-        });
-      }
-    }
-  });
+  }
   return names;
 }
 

@@ -1,76 +1,122 @@
-/** The mouse over a timeline: what it is over, and what is clicked. */
+/** The mouse over a timeline: what it is over, what is clicked, dragged and wheeled. */
 
+import { listenToWheel } from '../chart/gestures';
+import type { SeenRange } from './frame';
+import { AXIS_PIXELS } from './lanes';
 import type { Part } from './reach';
-import type { Frame } from './plot';
 
-/** A place in the frame. */
+/** A place on the canvas, in pixels from its corner. */
 export interface Place {
-  readonly atNs: number;
-  /** From the top, as a share of the frame's height. */
-  readonly share: number;
-  /** So long is a pixel. */
-  readonly pixelNs: number;
+  readonly x: number;
+  readonly y: number;
 }
 
 export interface PointerEvents {
-  /** Null outside of the frame, and while something is dragged. */
+  /** Null outside, and while something is dragged. */
   over(place: Place | null, event: MouseEvent): void;
   clicked(place: Place): void;
+  /** A span is being drawn, or (`isDone`) has been. */
+  marked(part: Part, isDone: boolean): void;
 }
 
 /** A press that moves further is a drag. */
 const STILL_PIXELS = 4;
 
-/** The place in a frame that a mouse points at; null beside it. */
-export function placeAt(
-  { left, top, width, height }: Frame,
-  seen: Part,
-  x: number,
-  y: number
-): Place | null {
-  const across = (x - left) / width;
-  const share = (y - top) / height;
-  if (!(across >= 0 && across <= 1 && share >= 0 && share < 1)) {
-    return null;
-  }
-  const lengthNs = seen.toNs - seen.fromNs;
-  return {
-    atNs: seen.fromNs + across * lengthNs,
-    share,
-    pixelNs: lengthNs / width
-  };
+interface Press extends Place {
+  readonly seen: Part;
+  /** A span is drawn, instead of moving. */
+  readonly isMark: boolean;
+  isDrag: boolean;
 }
 
-/** Listen to the mouse over an element, whatever Bokeh makes of it too. */
-export function followPointer(
-  element: HTMLElement,
-  view: () => { readonly frame: Frame; readonly seen: Part } | null,
-  events: PointerEvents
-): void {
-  let pressed: { readonly x: number; readonly y: number } | null = null;
-  const place = ({ clientX, clientY }: MouseEvent) => {
-    const { left, top } = element.getBoundingClientRect();
-    const now = view();
-    return now && placeAt(now.frame, now.seen, clientX - left, clientY - top);
-  };
-  const listen = (name: string, listener: (event: MouseEvent) => void) =>
-    element.addEventListener(name, event => listener(event as MouseEvent), {
-      capture: true
+export class Pointer {
+  /** Where it is, as a share of the width; the middle while it is elsewhere. */
+  share = 0.5;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly range: SeenRange,
+    private readonly events: PointerEvents
+  ) {
+    const listen = (name: string, listener: (event: PointerEvent) => void) =>
+      canvas.addEventListener(name, event => listener(event as PointerEvent));
+    listen('pointermove', event => this.moved(event));
+    listen('pointerdown', event => this.pressed(event));
+    listen('pointerup', event => this.released(event));
+    listen('pointercancel', () => (this.press = null));
+    listen('pointerleave', event => {
+      this.share = 0.5;
+      events.over(null, event);
     });
-  listen('pointermove', event =>
-    events.over(event.buttons === 0 ? place(event) : null, event)
-  );
-  listen('pointerleave', event => events.over(null, event));
-  listen('pointerdown', ({ button, clientX, clientY }) => {
-    pressed = button === 0 ? { x: clientX, y: clientY } : null;
-  });
-  listen('pointerup', event => {
-    const { x, y } = pressed ?? { x: Infinity, y: 0 };
-    const moved = Math.hypot(event.clientX - x, event.clientY - y);
-    const at = moved <= STILL_PIXELS ? place(event) : null;
-    pressed = null;
-    if (at !== null) {
-      events.clicked(at);
+    listenToWheel(canvas, {
+      zoom: (factor, share) => range.zoom(factor, share),
+      pan: share => range.pan(share)
+    });
+  }
+
+  private moved(event: PointerEvent): void {
+    const place = this.place(event);
+    this.share = place.x / this.canvas.clientWidth;
+    const { press } = this;
+    if (press === null) {
+      this.events.over(place, event);
+      return;
     }
-  });
+    const away = Math.hypot(place.x - press.x, place.y - press.y);
+    press.isDrag ||= away > STILL_PIXELS;
+    if (press.isDrag) {
+      this.events.over(null, event);
+      this.drag(press, place.x, false);
+    }
+  }
+
+  private drag(press: Press, x: number, isDone: boolean): void {
+    const { fromNs, toNs } = press.seen;
+    const perPixel = (toNs - fromNs) / this.canvas.clientWidth;
+    if (press.isMark) {
+      const [from, to] = [Math.min(press.x, x), Math.max(press.x, x)];
+      const part = {
+        fromNs: fromNs + from * perPixel,
+        toNs: fromNs + to * perPixel
+      };
+      if (to > from) {
+        this.events.marked(part, isDone);
+      }
+    } else {
+      const by = (press.x - x) * perPixel;
+      this.range.show({ fromNs: fromNs + by, toNs: toNs + by });
+    }
+  }
+
+  private pressed(event: PointerEvent): void {
+    if (event.button !== 0) {
+      return;
+    }
+    this.canvas.setPointerCapture(event.pointerId);
+    const place = this.place(event);
+    const isMark = event.shiftKey || place.y < AXIS_PIXELS;
+    const seen = this.range.part;
+    this.press = { ...place, seen, isMark, isDrag: false };
+  }
+
+  private released(event: PointerEvent): void {
+    const { press } = this;
+    this.press = null;
+    if (press === null) {
+      return;
+    }
+    const place = this.place(event);
+    if (!press.isDrag) {
+      this.events.clicked(place);
+    } else if (press.isMark) {
+      this.drag(press, place.x, true);
+    }
+  }
+
+  private place({ clientX, clientY }: MouseEvent): Place {
+    const { left, top } = this.canvas.getBoundingClientRect();
+    return { x: clientX - left, y: clientY - top };
+  }
+
+  private press: Press | null = null;
 }

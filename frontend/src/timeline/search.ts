@@ -7,7 +7,7 @@ import type { TimelineSource } from './source';
 
 /** A person types on. */
 const TYPING_MS = 250;
-const LONGEST_TEXT = 200;
+const LONGEST_TEXT = 400;
 const KINDS: Readonly<Record<string, string>> = {
   gpu: 'on the GPU',
   call: 'calls',
@@ -23,6 +23,8 @@ export interface SearchEvents {
   show(event: TimelineEvent): void;
   /** Where the first step begins. */
   beginNs(): number;
+  /** A person leaves the field. */
+  left(): void;
 }
 
 export class Search {
@@ -53,25 +55,43 @@ export class Search {
 
   private typed(): void {
     window.clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => this.begin(), TYPING_MS);
+    this.timer = window.setTimeout(() => this.beginTyped(), TYPING_MS);
   }
 
-  private begin(): void {
+  focus(): void {
+    this.input.focus();
+    this.input.select();
+  }
+
+  /**
+   * Search for a text.
+   * @param text - in quotes it is a whole name
+   * @param isShown - go to the first match too, from the start of the run
+   */
+  begin(text: string, isShown = false): void {
     window.clearTimeout(this.timer);
-    const text = this.input.value.trim();
-    if (text === this.searched) {
-      return;
-    }
-    this.searched = text;
+    this.input.value = text;
+    this.searched = text.trim();
     this.at = null;
     this.matches = null;
     this.update();
-    this.events.changed(text);
-    void this.ask();
+    this.events.changed(this.searched);
+    void this.ask(isShown ? 0 : undefined).then(() => {
+      if (isShown) {
+        this.step(this.matches?.next);
+      }
+    });
+  }
+
+  private beginTyped(): void {
+    const text = this.input.value;
+    if (text.trim() !== this.searched) {
+      this.begin(text);
+    }
   }
 
   /** Ask what there is around the match that is shown. */
-  private async ask(): Promise<void> {
+  private async ask(beginNs = this.events.beginNs()): Promise<void> {
     const { searched, at } = this;
     if (searched === '') {
       setText(this.words, '');
@@ -80,7 +100,7 @@ export class Search {
     try {
       const answer = await this.source.search(
         searched,
-        at?.start_ns ?? this.events.beginNs(),
+        at?.start_ns ?? beginNs,
         at?.row ?? -1
       );
       if (searched === this.searched && at === this.at) {
@@ -109,11 +129,14 @@ export class Search {
       if (this.input.value.trim() === this.searched) {
         this.step(event.shiftKey ? this.matches?.previous : this.matches?.next);
       } else {
-        this.begin();
+        this.beginTyped();
       }
-    } else if (event.key === 'Escape' && this.input.value !== '') {
-      this.input.value = '';
-      this.begin();
+    } else if (event.key === 'Escape') {
+      if (this.input.value === '') {
+        this.events.left();
+      } else {
+        this.begin('');
+      }
     } else {
       return;
     }

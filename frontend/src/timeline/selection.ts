@@ -1,4 +1,4 @@
-/** A selected part of a timeline in figures. */
+/** A marked span of a timeline in figures. */
 
 import { figures, table } from '../core/table';
 import { h } from '../core/dom';
@@ -26,7 +26,7 @@ export function partWords({ fromNs, toNs }: Part): string {
   return `${at(fromNs)} to ${at(toNs)} (${durationNs(toNs - fromNs)})`;
 }
 
-/** The figures of a selection; `show` goes to a part of the timeline. */
+/** The figures of a marked span; `show` goes to a part of the timeline. */
 export function selectionNodes(
   statistics: TimelineStatistics,
   show: (part: Part) => void
@@ -35,7 +35,7 @@ export function selectionNodes(
   const whole = part.toNs - part.fromNs;
   const kinds = [...new Set(statistics.names.map(({ kind }) => kind))];
   return [
-    h('h4', {}, `Selected: ${partWords(part)}`),
+    h('h4', {}, `Marked: ${partWords(part)}`),
     figures(
       statistics.gpus.flatMap(gpu => [
         [

@@ -1,135 +1,189 @@
-/** What stands over and beside the figure: lanes, names, arrows, tooltip, minimap. */
+/** What a timeline is drawn on: the canvas, its lanes' labels, the strip of the run. */
 
 import { h } from '../core/dom';
-import type { TimelineWindow } from '../shapes/protocol';
-import { barColumns, foundColumns } from './bars';
+import type { TimelineEvent, TimelineWindow } from '../shapes/protocol';
+import type { Frame, SeenRange } from './frame';
+import { Gutter } from './gutter';
 import type { Hit } from './hit';
 import { hitAt } from './hit';
-import type { Layout, Lane } from './lanes';
-import { layOut, rowAt, laneName } from './lanes';
+import type { Layout } from './lanes';
+import { AXIS_PIXELS, layOut, ROW_PIXELS, rowAt } from './lanes';
 import { Minimap } from './minimap';
-import { Overlay } from './overlay';
+import { lastBefore } from './names';
+import { Painter } from './paint';
 import type { Pin } from './pin';
-import type { TimelinePlot, Frame } from './plot';
 import type { Place } from './pointer';
-import { followPointer } from './pointer';
+import { Pointer } from './pointer';
 import type { Part } from './reach';
 import { Tooltip } from './tooltip';
-import { clip } from '../core/format';
 
-const NS_PER_MS = 1e6;
-/** Of a pixel's time: less is a part that was moved, and no other zoom. */
-const SAME_ZOOM = 0.001;
+/** Of the window's height; further lanes are scrolled to. */
+const MOST_HEIGHT = 0.7;
+/** Before the page is laid out. */
+const FIRST_PIXELS = 1000;
+
+export interface StageEvents {
+  /** There is another number of pixels. */
+  resized(): void;
+  /** A person has drawn a span. */
+  marked(part: Part): void;
+}
 
 export class Stage {
   readonly minimap: Minimap;
+  readonly node: HTMLElement;
+  private readonly pointer: Pointer;
 
   /**
+   * @param range - what is seen
    * @param pin - whose event is outlined, and set by a click
-   * @param show - a person drags another part into sight
    */
   constructor(
+    private readonly range: SeenRange,
     private readonly pin: Pin,
-    show: (part: Part) => void
+    private readonly events: StageEvents
   ) {
-    this.minimap = new Minimap(show);
-  }
-
-  /** Stand around another figure, which is in the element. */
-  mount(plot: TimelinePlot, element: HTMLElement): void {
-    this.plot = plot;
-    this.layout = null;
-    this.overlay = new Overlay(plot.palette);
-    followPointer(element, () => this.plot, {
-      over: (at, event) => this.tip(at, event),
-      clicked: at => this.clicked(at)
+    this.minimap = new Minimap(part => range.show(part));
+    this.node = h(
+      'div',
+      { class: 'wb-timeline-scroll', scroll: () => this.moved() },
+      this.gutter.node,
+      this.painter.node
+    );
+    this.pointer = new Pointer(this.painter.node, range, {
+      over: (place, event) => this.tip(place, event),
+      clicked: place => this.clicked(place),
+      marked: (part, isDone) => {
+        this.mark(part);
+        if (isDone) {
+          events.marked(part);
+        }
+      }
     });
-    element.append(this.gutter.node, this.overlay.node);
+    range.on_change([], () => this.moved());
+    this.sizes.observe(this.painter.node);
   }
 
-  unmount(): void {
+  dispose(): void {
     window.cancelAnimationFrame(this.request);
+    this.sizes.disconnect();
     this.tooltip.remove();
-    this.plot = null;
+  }
+
+  get seen(): Part {
+    return this.range.part;
+  }
+
+  /** How many pixels that has. */
+  get pixels(): number {
+    return this.width;
   }
 
   /** Draw a window in its lanes. */
   fill(drawn: TimelineWindow): void {
-    const { plot } = this;
     this.drawn = drawn;
-    if (plot === null) {
-      return;
-    }
-    const layout = layOut(drawn.rows, this.collapsed);
-    if (layout.height !== this.layout?.height) {
-      plot.setHeight(layout.height);
-    }
-    this.layout = layout;
-    this.pixelMs = 0;
-    this.fitBars(plot, drawn, layout);
-    this.laidOut();
-  }
-
-  /** Give the bars the widths of the present zoom, where it is another one. */
-  private fitBars(
-    plot: TimelinePlot,
-    drawn: TimelineWindow,
-    layout: Layout
-  ): void {
-    const { seen } = plot;
-    const pixelMs = (seen.toNs - seen.fromNs) / plot.pixels / NS_PER_MS;
-    if (Math.abs(pixelMs - this.pixelMs) > SAME_ZOOM * pixelMs) {
-      this.pixelMs = pixelMs;
-      plot.fill(
-        barColumns(drawn, layout, pixelMs),
-        foundColumns(drawn, layout, 2 * pixelMs)
-      );
-    }
+    this.layout = layOut(drawn.rows, this.gutter.states);
+    this.gutter.place(this.layout);
+    this.redraw();
   }
 
   /** Draw the whole run in the minimap. */
   fillMinimap(whole: TimelineWindow): void {
-    const { plot } = this;
-    if (plot !== null) {
-      // all rows alike: what is collapsed is still a part of the run
-      this.minimap.draw(whole, layOut(whole.rows, new Set()), plot.palette);
-      this.minimap.mark(plot.seen);
-    }
+    this.whole = whole;
+    this.minimap.draw(whole);
+    this.minimap.mark(this.range.part);
   }
 
-  /** Another part is seen. */
-  moved(): void {
-    this.tooltip.hide();
+  /** Mark a part over all lanes, or none. */
+  mark(part: Part | null): void {
+    this.marked = part;
     this.redraw();
   }
 
-  /** The frame has another size. */
-  laidOut(): void {
-    const { plot, layout } = this;
-    if (plot !== null && layout !== null) {
-      this.gutter.place(layout, plot.frame);
-      this.minimap.measure();
-      this.redraw();
-    }
+  /** Zoom in or out at the pointer, or at the middle while it is elsewhere. */
+  zoom(factor: number): void {
+    this.range.zoom(factor, this.pointer.share);
   }
 
-  /** Draw what is over the bars, at most once a frame. */
+  /** Draw it in the theme's colours. */
+  restyle(): void {
+    this.painter.restyle();
+    this.redraw();
+  }
+
+  /** Draw, at most once a frame, with the widths of the zoom that is seen then. */
   redraw(): void {
     window.cancelAnimationFrame(this.request);
     this.request = window.requestAnimationFrame(() => {
-      const { plot, drawn, layout } = this;
-      if (plot !== null && drawn !== null && layout !== null) {
-        const { seen, frame } = plot;
+      const { drawn, layout, frame, marked } = this;
+      if (drawn !== null && layout !== null && frame !== null) {
         const { pinned, details } = this.pin;
-        this.fitBars(plot, drawn, layout);
-        this.minimap.mark(seen);
-        this.overlay?.draw({ drawn, layout, seen, frame, pinned, details });
+        this.minimap.mark(frame.seen);
+        this.painter.paint({ drawn, layout, frame, pinned, details, marked });
       }
     });
   }
 
-  private tip(at: Place | null, event: MouseEvent): void {
-    const hit = at && this.hit(at);
+  /**
+   * Give the event before or after the pinned one on its row, else the first that is seen.
+   * @returns null where there is none, or bars of many events stand there
+   */
+  neighbour(by: 1 | -1): Omit<TimelineEvent, 'name'> | null {
+    const { drawn, layout } = this;
+    const { pinned } = this.pin;
+    const row =
+      pinned?.row ??
+      drawn?.bars.findIndex(
+        (bars, y) => !bars.is_merged && (layout?.heights[y] ?? 0) > 0
+      );
+    const bars = row === undefined ? undefined : drawn?.bars[row];
+    if (row === undefined || bars === undefined || bars.is_merged) {
+      return null;
+    }
+    const { starts_ns: starts, durations_ns: lengths } = bars;
+    const at =
+      pinned === null
+        ? lastBefore(starts, this.seen.fromNs) + 1
+        : lastBefore(starts, pinned.start_ns) + by;
+    const startNs = starts[at];
+    return startNs === undefined
+      ? null
+      : { row, start_ns: startNs, duration_ns: lengths[at] ?? 0 };
+  }
+
+  private get frame(): Frame | null {
+    const { layout, width } = this;
+    if (layout === null || width === 0) {
+      return null;
+    }
+    const height = AXIS_PIXELS + layout.height * ROW_PIXELS;
+    const most = MOST_HEIGHT * window.innerHeight;
+    return {
+      seen: this.range.part,
+      width,
+      height: Math.ceil(Math.min(height, most)),
+      scroll: this.node.scrollTop
+    };
+  }
+
+  private moved(): void {
+    this.tooltip.hide();
+    this.redraw();
+  }
+
+  private resized(width: number): void {
+    if (width > 0 && width !== this.width) {
+      this.width = width;
+      if (this.whole !== null) {
+        this.fillMinimap(this.whole);
+      }
+      this.redraw();
+      this.events.resized();
+    }
+  }
+
+  private tip(place: Place | null, event: MouseEvent): void {
+    const hit = place && this.hit(place);
     if (hit) {
       this.tooltip.show(hit, event);
     } else {
@@ -137,8 +191,8 @@ export class Stage {
     }
   }
 
-  private clicked(at: Place): void {
-    const hit = this.hit(at);
+  private clicked(place: Place): void {
+    const hit = this.hit(place);
     // a bar of many events has no details
     if (hit?.merged === null) {
       const { row, startNs, lengthNs } = hit;
@@ -146,77 +200,28 @@ export class Stage {
     }
   }
 
-  private hit({ atNs, share, pixelNs }: Place): Hit | null {
-    const { drawn, layout } = this;
-    const row = layout && rowAt(layout, share * layout.height);
-    return drawn === null || row === null
+  private hit({ x, y }: Place): Hit | null {
+    const { drawn, layout, frame } = this;
+    const row = layout && frame && rowAt(layout, y, frame);
+    return drawn === null || frame === null || row === null
       ? null
-      : hitAt(drawn, row, atNs, pixelNs);
+      : hitAt(drawn, row, x, frame);
   }
 
-  private toggle(lane: string): void {
-    if (!this.collapsed.delete(lane)) {
-      this.collapsed.add(lane);
-    }
+  private readonly gutter = new Gutter(() => {
     if (this.drawn !== null) {
       this.fill(this.drawn);
     }
-  }
-
-  private readonly collapsed = new Set<string>();
+  });
+  private readonly painter = new Painter();
   private readonly tooltip = new Tooltip();
-  private readonly gutter = new Gutter(lane => this.toggle(lane));
-  private plot: TimelinePlot | null = null;
-  private overlay: Overlay | null = null;
+  private readonly sizes = new ResizeObserver(([entry]) =>
+    this.resized(Math.floor(entry?.contentRect.width ?? 0))
+  );
+  private width = FIRST_PIXELS;
   private drawn: TimelineWindow | null = null;
+  private whole: TimelineWindow | null = null;
   private layout: Layout | null = null;
-  /** For which zoom the bars have their widths. */
-  private pixelMs = 0;
+  private marked: Part | null = null;
   private request = 0;
-}
-
-/** The element that a figure is drawn into, and that the stage stands in. */
-export function stageElement(place: HTMLElement): HTMLElement {
-  return h('div', { class: 'wb-timeline-stage' }, place);
-}
-
-export class Gutter {
-  readonly node = h('div', { class: 'wb-timeline-lanes' });
-
-  /** @param toggle - collapse a lane, or open it again */
-  constructor(private readonly toggle: (lane: string) => void) {}
-
-  /** Put each label beside its lane. */
-  place({ lanes, height }: Layout, frame: Frame): void {
-    const perUnit = frame.height / height;
-    this.node.style.width = `${frame.left}px`;
-    this.node.style.top = `${frame.top}px`;
-    // the same buttons as long as there are the same lanes: one may have the focus
-    const names = lanes.map(laneName).join('\n');
-    if (names !== this.names) {
-      this.names = names;
-      this.node.replaceChildren(...lanes.map(lane => this.label(lane)));
-    }
-    lanes.forEach((lane, at) => {
-      const label = this.node.children[at] as HTMLElement;
-      label.style.top = `${lane.top * perUnit}px`;
-      label.style.height = `${Math.min(lane.height, 1) * perUnit}px`;
-      label.setAttribute('aria-expanded', String(!lane.isCollapsed));
-    });
-  }
-
-  private label(lane: Lane): HTMLElement {
-    const words = clip(lane.label, 80);
-    return h(
-      'button',
-      {
-        class: 'wb-timeline-lane',
-        title: `${words}: collapse or open`,
-        click: () => this.toggle(laneName(lane))
-      },
-      h('span', {}, words)
-    );
-  }
-
-  private names = '';
 }

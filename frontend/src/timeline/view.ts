@@ -17,17 +17,14 @@ import type {
 } from '../shapes/protocol';
 import { StatusLine } from '../core/status';
 import type { ViewControl } from './controls';
-import { KEY_WORDS, pressed, toolbar } from './controls';
-import type { Parts } from './opening';
-import { Opening } from './opening';
+import { helpList, pressed, toolbar } from './controls';
+import { SeenRange } from './frame';
 import { Pin } from './pin';
-import { TimelinePlot } from './plot';
 import type { Part } from './reach';
-import { around } from './reach';
 import { Search } from './search';
 import { partWords, selectionNodes } from './selection';
 import { TimelineSource } from './source';
-import { Stage, stageElement } from './stage';
+import { Stage } from './stage';
 import { Whole } from './whole';
 import { Windows } from './windows';
 
@@ -46,32 +43,35 @@ export class TimelineView implements ViewControl {
     private readonly bokeh: BokehLoader,
     private readonly report: CellReport
   ) {
-    this.source = new TimelineSource(bokeh.connection, report.id);
+    const { id, profile } = report;
+    this.source = new TimelineSource(bokeh.connection, id);
+    this.range = new SeenRange(`cell ${id}`, {
+      fromNs: 0,
+      toNs: Math.max(profile.wall_ns, LEAST_NS)
+    });
+    this.linked = { roots: [{ model: { x_range: this.range } }] };
     this.pin = new Pin(this.source, {
-      changed: () => this.stage.redraw(),
+      changed: () => {
+        this.chosen = this.pinnedPart ?? this.marked;
+        this.stage.redraw();
+      },
       show: event => this.showEvent(event)
     });
-    this.stage = new Stage(this.pin, part => this.show(part));
-    this.search = new Search(this.source, {
+    this.stage = new Stage(this.range, this.pin, {
+      resized: () => this.windows.moved(),
+      marked: part => this.mark(part)
+    });
+    this.find = new Search(this.source, {
       changed: () => this.windows.refill(),
-      show: event => {
-        this.showEvent(event);
-        void this.pin.set(event);
-      },
-      beginNs: () => this.plot?.seen.fromNs ?? 0
+      show: event => this.pinEvent(event),
+      beginNs: () => this.range.part.fromNs,
+      left: () => this.place.focus()
     });
     this.windows = new Windows(this.source, bokeh.connection, {
-      screen: () => this.plot,
-      text: () => this.search.text,
+      screen: () => (this.isCleared ? null : this.stage),
+      text: () => this.find.text,
       fill: drawn => this.fill(drawn),
-      tell: problem => this.words.write(problem)
-    });
-    this.opening = new Opening(bokeh, this.source, {
-      reach: () => around(this.seen, this.node.clientWidth || FIRST_PIXELS),
-      text: () => this.search.text,
-      draw: parts => this.draw(parts),
-      lost: why => this.lost(why),
-      failed: why => this.fallBack(why)
+      tell: problem => this.lost(problem)
     });
     this.whole = new Whole(this.source, bokeh.connection, {
       draw: whole => {
@@ -80,6 +80,16 @@ export class TimelineView implements ViewControl {
       },
       lost: why => this.lostWhole(why)
     });
+    this.place = h(
+      'div',
+      {
+        class: 'wb-timeline-place',
+        tabindex: '0',
+        role: 'group',
+        'aria-label': 'Events over time. The ? key lists the keys.'
+      },
+      this.stage.node
+    );
     this.node = h(
       'section',
       {
@@ -89,33 +99,32 @@ export class TimelineView implements ViewControl {
       },
       this.words.node
     );
+    this.range.on_change([], () => this.moved());
     this.begin();
   }
 
-  /** Draw it again in the colours of the theme that holds now. */
+  /** Draw it in the colours of the theme that holds now. */
   restyle(): void {
     this.fallback?.restyle();
-    if (this.plot !== null) {
-      void this.opening.open();
-    }
+    this.stage.restyle();
   }
 
   clear(): void {
     this.isCleared = true;
-    this.opening.dispose();
+    this.bokeh.linked.leave(this.linked);
+    this.stage.dispose();
     this.whole.dispose();
     this.windows.dispose();
-    this.search.dispose();
+    this.find.dispose();
     this.fallback?.clear();
-    this.takeDown();
   }
 
-  /** Take the figure off the page, and what stands around it. */
-  private takeDown(): void {
-    this.stage.unmount();
-    this.figure?.clear();
-    this.figure = null;
-    this.plot = null;
+  /**
+   * Highlight the slices of a name, and pin the first of them.
+   * @param name - of events, in full
+   */
+  highlight(name: string): void {
+    this.find.begin(`"${name}"`, true);
   }
 
   private begin(): void {
@@ -136,20 +145,21 @@ export class TimelineView implements ViewControl {
       return;
     }
     this.words.say('Drawing…');
-    void this.opening.open();
+    this.bokeh.linked.join(this.linked);
+    this.windows.refill();
   }
 
   private lost(why: string): void {
-    if (this.plot === null) {
+    if (this.drawn === null) {
       this.fallBack(why);
     } else {
-      this.words.write(`The colours are still those of before. ${why}`);
+      this.words.write(why);
     }
   }
 
   private lostWhole(why: string): void {
     this.stage.minimap.node.hidden = true;
-    if (this.plot !== null) {
+    if (this.drawn !== null) {
       this.words.write(`The strip of the whole run is missing. ${why}`);
     }
   }
@@ -159,7 +169,6 @@ export class TimelineView implements ViewControl {
     if (this.isCleared) {
       return;
     }
-    this.takeDown();
     const { id } = this.report;
     this.fallback ??= new Picture(this.bokeh, {
       path: `api/v1/reports/${encodeURIComponent(id)}/figure`,
@@ -169,106 +178,113 @@ export class TimelineView implements ViewControl {
     this.node.replaceChildren(this.fallback.node, this.words.node);
   }
 
-  private get seen(): Part {
-    const length = Math.max(this.report.profile.wall_ns, LEAST_NS);
-    return this.plot?.seen ?? { fromNs: 0, toNs: length };
-  }
-
-  private async draw({ drawn, json }: Parts): Promise<void> {
-    const { seen } = this;
-    const place = h('div');
-    const element = stageElement(place);
-    this.takeDown();
+  /** Show what has come, instead of what stood there. */
+  private open(drawn: TimelineWindow): void {
     this.fallback?.clear();
     this.fallback = null;
-    this.place.replaceChildren(h('div', { class: 'wb-figure' }, element));
     this.node.replaceChildren(
-      toolbar(this, this.search.node),
+      toolbar(this, this.find.node),
+      this.keys,
       this.stage.minimap.node,
       this.place,
       this.words.node,
       this.pin.node,
-      this.selected
+      this.sums
     );
-    const figure = await this.bokeh.draw(json, place);
-    if (this.isCleared) {
-      figure.clear();
-      return;
-    }
-    this.figure = figure;
-    this.plot = new TimelinePlot(
-      figure,
-      () => this.moved(),
-      part => this.select(part),
-      () => this.stage.laidOut()
-    );
-    this.stage.mount(this.plot, element);
-    this.plot.show(seen);
-    this.plot.select(this.selection);
-    this.windows.take(drawn);
     void this.whole.show(drawn);
   }
 
   zoom(factor: number): void {
-    const seen = this.plot?.seen;
-    if (seen !== undefined) {
-      const middle = (seen.fromNs + seen.toNs) / 2;
-      const half = ((seen.toNs - seen.fromNs) / 2) * factor;
-      this.show({ fromNs: middle - half, toNs: middle + half });
-    }
+    this.stage.zoom(factor);
   }
 
   pan(share: number): void {
-    const seen = this.plot?.seen;
-    if (seen !== undefined) {
-      const by = (seen.toNs - seen.fromNs) * share;
-      this.show({ fromNs: seen.fromNs + by, toNs: seen.toNs + by });
-    }
+    this.range.pan(share);
   }
 
   showAll(): void {
     const { drawn } = this;
     if (drawn !== null) {
-      this.show({ fromNs: Math.min(drawn.first_ns, 0), toNs: drawn.last_ns });
+      this.range.show({
+        fromNs: Math.min(drawn.first_ns, 0),
+        toNs: drawn.last_ns
+      });
     }
+  }
+
+  showChosen(): void {
+    if (this.chosen !== null) {
+      this.range.show(withMargin(this.chosen));
+    }
+  }
+
+  markChosen(): void {
+    const part = this.pinnedPart ?? this.range.part;
+    this.stage.mark(part);
+    this.mark(part);
+  }
+
+  step(by: 1 | -1): void {
+    const event = this.stage.neighbour(by);
+    if (event !== null) {
+      this.pinEvent(event);
+    }
+  }
+
+  search(): void {
+    this.find.focus();
+  }
+
+  help(): void {
+    this.keys.hidden = !this.keys.hidden;
+  }
+
+  private get pinnedPart(): Part | null {
+    const { pinned } = this.pin;
+    return (
+      pinned && {
+        fromNs: pinned.start_ns,
+        toNs: pinned.start_ns + pinned.duration_ns
+      }
+    );
+  }
+
+  private pinEvent(event: Omit<TimelineEvent, 'name'>): void {
+    this.showEvent(event);
+    void this.pin.set(event);
   }
 
   private showEvent({
     start_ns: startNs,
     duration_ns: lengthNs
-  }: TimelineEvent) {
-    const seen = this.plot?.seen;
-    if (seen === undefined) {
-      return;
-    }
+  }: Omit<TimelineEvent, 'name'>) {
+    const { fromNs, toNs } = this.range.part;
     // as near as the person is, but so that the match is seen
     const least = Math.max(lengthNs, LEAST_NS) / MATCH_SHARE;
     const most = Math.max(lengthNs, 1) * MOST_AROUND;
-    const width = Math.min(Math.max(seen.toNs - seen.fromNs, least), most);
+    const width = Math.min(Math.max(toNs - fromNs, least), most);
     const middle = startNs + lengthNs / 2;
-    this.show({ fromNs: middle - width / 2, toNs: middle + width / 2 });
-  }
-
-  private show({ fromNs, toNs }: Part): void {
-    const missing = Math.max(LEAST_NS - (toNs - fromNs), 0) / 2;
-    this.plot?.show({ fromNs: fromNs - missing, toNs: toNs + missing });
+    this.range.show({ fromNs: middle - width / 2, toNs: middle + width / 2 });
   }
 
   private moved(): void {
-    this.stage.moved();
     this.tellSeen();
     this.windows.moved();
   }
 
   private fill(drawn: TimelineWindow): void {
+    const isFirst = this.drawn === null;
     this.drawn = drawn;
+    if (isFirst) {
+      this.open(drawn);
+    }
     this.stage.fill(drawn);
     this.tellSeen();
   }
 
   private tellSeen(): void {
-    const { plot, drawn } = this;
-    if (plot === null || drawn === null) {
+    const { drawn } = this;
+    if (drawn === null) {
       return;
     }
     const all = drawn.rows.reduce((sum, row) => sum + row.events, 0);
@@ -280,19 +296,12 @@ export class TimelineView implements ViewControl {
       ? ' Close events are one bar, as high as it is busy.'
       : '';
     this.words.write(
-      `${partWords(plot.seen)} of ${count(all)} events.${merged}${omitted}`
+      `${partWords(this.range.part)} of ${count(all)} events.${merged}${omitted}`
     );
   }
 
-  selectSeen(): void {
-    if (this.plot !== null) {
-      this.select(this.plot.seen);
-    }
-  }
-
-  private select(part: Part): void {
-    this.selection = part;
-    this.plot?.select(part);
+  private mark(part: Part): void {
+    this.marked = this.chosen = part;
     void this.addUp(part);
   }
 
@@ -300,12 +309,12 @@ export class TimelineView implements ViewControl {
     if (this.pin.unpin()) {
       return true;
     }
-    if (this.selection === null) {
+    if (this.marked === null) {
       return false;
     }
-    this.selection = null;
-    this.plot?.select(null);
-    this.selected.replaceChildren();
+    this.marked = this.chosen = null;
+    this.stage.mark(null);
+    this.sums.replaceChildren();
     return true;
   }
 
@@ -313,12 +322,12 @@ export class TimelineView implements ViewControl {
     let nodes: HTMLElement[];
     try {
       const statistics = await this.source.statistics(part);
-      nodes = selectionNodes(statistics, gap => this.show(gap));
+      nodes = selectionNodes(statistics, gap => this.range.show(gap));
     } catch (error) {
       nodes = [h('p', { class: 'wb-warning' }, (error as Error).message)];
     }
-    if (this.selection === part) {
-      this.selected.replaceChildren(...nodes);
+    if (this.marked === part) {
+      this.sums.replaceChildren(...nodes);
     }
   }
 
@@ -334,28 +343,27 @@ export class TimelineView implements ViewControl {
   }
 
   private readonly source: TimelineSource;
+  private readonly range: SeenRange;
   private readonly pin: Pin;
   private readonly stage: Stage;
-  private readonly search: Search;
+  private readonly find: Search;
   private readonly windows: Windows;
-  private readonly opening: Opening;
   private readonly whole: Whole;
-  private readonly place = h('div', {
-    tabindex: '0',
-    role: 'group',
-    'aria-label': `Events over time. ${KEY_WORDS}`
-  });
+  private readonly place: HTMLElement;
+  private readonly keys = helpList();
   private readonly words = new StatusLine('', { class: 'wb-note' });
-  private readonly selected = h('div', {
+  private readonly sums = h('div', {
     class: 'wb-timeline-selection',
     role: 'region',
-    'aria-label': 'Selected part'
+    'aria-label': 'Marked span'
   });
-  private figure: Figure | null = null;
-  private plot: TimelinePlot | null = null;
+  /** Figures over the same time move along. */
+  private readonly linked: Pick<Figure, 'roots'>;
   private fallback: Picture | null = null;
   private drawn: TimelineWindow | null = null;
-  private selection: Part | null = null;
+  private marked: Part | null = null;
+  /** What was pinned or marked last. */
+  private chosen: Part | null = null;
   private isCleared = false;
 }
 
@@ -374,7 +382,12 @@ export function hasNoEvents(report: CellReport): boolean {
     : profile.lanes.every(({ names }) => names.length === 0);
 }
 
-/** Before the page is laid out. */
-const FIRST_PIXELS = 1000;
 /** A match is seen, so the screen is at most so many times as long. */
 const MOST_AROUND = 200;
+/** Of what was chosen, on either side. */
+const MARGIN = 0.1;
+
+function withMargin({ fromNs, toNs }: Part): Part {
+  const margin = MARGIN * (toNs - fromNs);
+  return { fromNs: fromNs - margin, toNs: toNs + margin };
+}

@@ -34,7 +34,7 @@ class TimelineBars(Struct, frozen=True):
 
     is_merged: bool
     starts_ns: tuple[int, ...]
-    #: of a merged bar, the step
+    #: of a merged bar, from its first event to its last within one step
     durations_ns: tuple[int, ...]
     #: keys of `TimelineWindow.names`; of a merged bar, the name that takes most of it
     names: tuple[int, ...]
@@ -50,7 +50,7 @@ class TimelineWindow(Struct, frozen=True):
 
     from_ns: int
     to_ns: int
-    #: merged bars begin at multiples of it
+    #: each merged bar lies between two multiples of it
     step_ns: int
     #: the whole run: where its first event begins, and its last ends
     first_ns: int

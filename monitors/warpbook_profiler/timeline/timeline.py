@@ -208,7 +208,7 @@ class Timeline:
         """Find what has a text in its name, and what of it is next to an event.
 
         Args:
-            text: to find, in capitals or not.
+            text: to find, in capitals or not; in double quotes it is a whole name.
             at_ns: where the person is: the start of an event, or any moment.
             at_row: the row of that event, or -1.
         """
@@ -280,11 +280,11 @@ class Timeline:
         if newest is not None and newest.text == text:
             return newest
         wanted = text.casefold()
-        names = np.fromiter(
-            (wanted in name.casefold() for name in self.names),
-            np.bool_,
-            len(self.names),
-        )
+        if len(text) > 2 and text[0] == text[-1] == '"':
+            matching = (name == text[1:-1] for name in self.names)
+        else:
+            matching = (wanted in name.casefold() for name in self.names)
+        names = np.fromiter(matching, np.bool_, len(self.names))
         events = tuple(np.flatnonzero(names[row.name]) for row in self.columns)
         self._newest = match = _Match(text, names, events)
         return match

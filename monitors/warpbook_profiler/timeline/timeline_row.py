@@ -117,15 +117,21 @@ class Row:
             )
         level = self._in_steps(from_ns, to_ns, shift)
         width = 1 << shift
-        starts_ns = level.step << shift
+        steps_ns = level.step << shift
+        # from the first event of a step to its last: a bar covers no time before it
+        begun = np.searchsorted(self.spans.end_ns, steps_ns, "right")
+        ended = np.searchsorted(self.spans.start_ns, steps_ns + width, "left") - 1
+        starts_ns = np.clip(self.spans.start_ns[begun], steps_ns, steps_ns + width - 1)
+        ends_ns = np.minimum(self.spans.end_ns[ended], steps_ns + width)
+        lengths_ns = np.maximum(ends_ns - starts_ns, 1)
         return TimelineBars(
             True,
             tuple(starts_ns.tolist()),
-            (width,) * len(starts_ns),
+            tuple(lengths_ns.tolist()),
             tuple(level.name.tolist()),
             tuple(level.count.tolist()),
-            tuple(np.round(level.time_ns / width, 3).tolist()),
-            tuple(self._holding(starts_ns, width, matching, first, last).tolist()),
+            tuple(np.round(level.time_ns / lengths_ns, 3).tolist()),
+            tuple(self._holding(steps_ns, width, matching, first, last).tolist()),
         )
 
     def _in_steps(self, from_ns: int, to_ns: int, shift: int) -> _Steps:

@@ -85,8 +85,8 @@ async def test_a_view_asks_for_windows_statistics_and_names(hand_in, ask) -> Non
     assert search_result["found"] == [{"kind": "gpu", "events": 300, "time_ns": 900}]
     assert search_result["previous"]["start_ns"] == 0
     assert search_result["next"]["start_ns"] == 200
-    figure = await ask("r-1", "figure", theme="dark")
-    assert figure["root_id"]
+    whole_name = await ask("r-1", "search", text='"gem"', at_ns=0)
+    assert whole_name["found"] == []
 
 
 async def test_the_export_is_a_chrome_trace(hand_in, ask) -> None:
@@ -106,11 +106,11 @@ async def test_the_export_is_a_chrome_trace(hand_in, ask) -> None:
         ((), {"from_ns": 0}),
         ((), {"steps": 0}),
         ((), {"steps": 12_001}),
-        ((), {"text": "x" * 201}),
+        ((), {"text": "x" * 401}),
         (("statistics",), {}),
         (("statistics",), {"from_ns": 9, "to_ns": 1}),
         (("search",), {"at_ns": 0}),
-        (("search",), {"at_ns": 0, "text": "x" * 201}),
+        (("search",), {"at_ns": 0, "text": "x" * 401}),
         (("search",), {"at_ns": 0, "text": "x", "at_row": -2}),
         (("search",), {"at_ns": "nan", "text": "x"}),
     ],
@@ -158,7 +158,7 @@ async def test_events_come_only_with_the_secret_and_after_a_report(ingest) -> No
 
 async def test_without_events_the_page_is_told_why(ingest, ask, jp_fetch) -> None:
     await ingest("/v1/reports", report())
-    for route in ((), ("statistics",), ("search",), ("figure",), ("export",)):
+    for route in ((), ("statistics",), ("search",), ("export",)):
         with pytest.raises(HTTPClientError) as missing:
             await ask("r-1", *route, from_ns=0, to_ns=9, at_ns=0, text="x")
         assert missing.value.code == 404
@@ -180,7 +180,7 @@ async def test_a_view_that_is_early_waits_for_the_events(ingest, ask) -> None:
 
 async def test_it_is_refused_without_authentication(jp_fetch, hand_in) -> None:
     await hand_in()
-    for route in ((), ("statistics",), ("search",), ("figure",), ("export",)):
+    for route in ((), ("statistics",), ("search",), ("export",)):
         with pytest.raises(HTTPClientError) as refused:
             await jp_fetch(
                 *("warpbook", "api", "v1", "reports", "r-1", "timeline", *route),

@@ -235,16 +235,20 @@ def overlaps(begin: int, end: int, from_ns: int, to_ns: int) -> bool:
 
 def check_merged(row, bars, step_ns: int, from_ns: int, to_ns: int) -> None:
     begins, ends = row.spans.start_ns, row.spans.end_ns
-    for at, begin_ns in enumerate(bars.starts_ns):
-        assert begin_ns % step_ns == 0 and bars.durations_ns[at] == step_ns
+    for at, drawn_ns in enumerate(bars.starts_ns):
+        begin_ns = drawn_ns // step_ns * step_ns
         end_ns = begin_ns + step_ns
         if begin_ns < from_ns or end_ns > to_ns:
             continue
         within = np.minimum(ends, end_ns) - np.maximum(begins, begin_ns)
         here = (begins < end_ns) & ((ends > begin_ns) | (begins >= begin_ns))
         assert bars.counts[at] == ((begins >= begin_ns) & (begins < end_ns)).sum()
+        # from the first event in the step to the last, and no further
+        first_ns = max(begins[here].min(), begin_ns)
+        length_ns = max(min(ends[here].max(), end_ns) - first_ns, 1)
+        assert (drawn_ns, bars.durations_ns[at]) == (first_ns, length_ns)
         assert bars.busy_ratios[at] == pytest.approx(
-            within[here].sum() / step_ns, abs=6e-4
+            within[here].sum() / length_ns, abs=6e-4
         )
         times = np.bincount(row.name[here], within[here], minlength=6)
         assert times[bars.names[at]] == times.max()

@@ -7,7 +7,6 @@ a thread. numpy must not be imported on the event loop.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -86,10 +85,7 @@ class Timelines:
             _, came = self._expected.pop(report_id, (0.0, None))
             if came is not None:
                 came.set()
-        unkept = await self._records.keep_timeline(report_id, body)
-        # what draws it takes almost a second to import, and is wanted soon
-        await asyncio.to_thread(importlib.import_module, "warpbook.figures.timeline")
-        return unkept
+        return await self._records.keep_timeline(report_id, body)
 
     def _keep(self, report_id: str, timeline: Timeline) -> None:
         self._kept.pop(report_id, None)

@@ -1,4 +1,4 @@
-"""A report's timeline for its view: windows, statistics, search, figure, export."""
+"""A report's timeline for its view: windows, statistics, search, export."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpbook.server.past.export import gather
 from warpbook.server.records.rest import Handler
 from warpbook.server.records.timelines import NoTimeline, Timelines
 from warpbook.server.stream.selection import encode
-from warpbook.server.web.parameters import Figure, RunNs, Text
+from warpbook.server.web.parameters import RunNs, Text
 
 if TYPE_CHECKING:
     from warpbook_profiler.timeline.timeline import Timeline
@@ -179,33 +179,6 @@ class EventHandler(TimelineHandler):
             return answer
 
         await self.answer(report_id, details)
-
-
-class FigureHandler(TimelineHandler):
-    """`GET api/v1/reports/<id>/timeline/figure?theme=`.
-
-    Cost: a figure without data, one at a time.
-    """
-
-    query_type = Figure
-
-    @web.authenticated
-    @authorized
-    async def get(self, report_id: str) -> None:
-        """Give the figure that the view fills with windows."""
-        report = await self.kept_report(report_id)
-        timeline = await self.timeline(report_id)
-
-        def draw(theme: str) -> str:
-            # bokeh must not be imported on the event loop
-            from warpbook.figures.item import figure_item, link_time
-            from warpbook.figures.timeline import explorer
-
-            figure = explorer(tuple(timeline.rows), report.profile.wall_ns)
-            link_time(figure, report.id)
-            return figure_item(figure, theme)
-
-        await self.finish_figure(draw, self.query(Figure).theme)
 
 
 class TraceHandler(TimelineHandler):

@@ -24,7 +24,8 @@ UnixMs = Annotated[float, Meta(ge=0, le=MAX_TIME_MS)]
 _LEAST_MS = 1e-4
 #: ns from the begin of a run: as exact as a browser's numbers
 RunNs = Annotated[int, Meta(ge=-(2**53), le=2**53)]
-Text = Annotated[str, Meta(max_length=200)]
+#: to search for: a name in quotes
+Text = Annotated[str, Meta(max_length=400)]
 #: as Jupyter's contents API names a file
 FilePath = Annotated[str, Meta(min_length=1, max_length=4000)]
 Name = Annotated[str, Meta(max_length=200)]
