@@ -24,8 +24,8 @@ const FAR_PIXELS = 10_000;
  * Give the left and right edge of an event, in whole pixels.
  *
  * This is the only place where a bar gets a width in pixels, and it is called when the
- * bar is drawn or pointed at. Times are rounded in their order, so what is nested stays
- * within what it is nested in.
+ * bar is drawn or pointed at. Times are rounded in their order, so what is nested is
+ * never wider than what it is nested in.
  */
 export function edges(
   startNs: number,
