@@ -135,7 +135,7 @@ with torch.profiler.record_function({attack!r}):
     page.wait_for_figure(page.drawer)
     expect(page.drawer).to_contain_text(attack)
     # over the whole timeline: its tool tips are made of those names too
-    figure = page.drawer.locator(".bk-Figure canvas").first.bounding_box()
+    figure = page.drawer.locator(".wb-timeline-canvas").bounding_box()
     assert figure is not None
     for n in range(1, 20):
         page.page.mouse.move(
