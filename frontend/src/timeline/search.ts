@@ -7,7 +7,7 @@ import type { TimelineSource } from './source';
 
 /** A person types on. */
 const TYPING_MS = 250;
-const LONGEST_TEXT = 400;
+const LONGEST_TEXT = 1200;
 const KINDS: Readonly<Record<string, string>> = {
   gpu: 'on the GPU',
   call: 'calls',

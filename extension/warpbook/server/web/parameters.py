@@ -25,7 +25,7 @@ _LEAST_MS = 1e-4
 #: ns from the begin of a run: as exact as a browser's numbers
 RunNs = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 #: to search for: a name in quotes
-Text = Annotated[str, Meta(max_length=400)]
+Text = Annotated[str, Meta(max_length=1200)]
 #: as Jupyter's contents API names a file
 FilePath = Annotated[str, Meta(min_length=1, max_length=4000)]
 Name = Annotated[str, Meta(max_length=200)]
