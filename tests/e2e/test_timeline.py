@@ -226,6 +226,13 @@ def test_axe_finds_nothing_serious(page: LabPage, lab: Lab, lab_url: str) -> Non
     timeline = shown(page, lab, lab_url, 4008)
     timeline.get_by_role("button", name="Mark and add up").click()
     expect(timeline.get_by_role("region", name="Marked span")).to_contain_text("GPU")
+    # a name leads to its slices, whose names are no longer
+    timeline.get_by_role("button", name="Show aten::linear in the timeline").click()
+    expect(timeline.get_by_role("searchbox")).to_have_value('"aten::linear"')
+    expect(timeline.get_by_role("search")).to_contain_text("1,002 operators")
+    expect(timeline.get_by_role("region", name="Pinned event")).to_contain_text(
+        "aten::linear"
+    )
     page.page.add_script_tag(path=AXE)
     report = page.page.evaluate(
         "() => axe.run({ include: [['.wb-timeline']] }, "

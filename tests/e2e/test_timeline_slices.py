@@ -79,6 +79,13 @@ def test_slices_have_names_and_one_small_tooltip(
     page: LabPage, lab: Lab, lab_url: str
 ) -> None:
     timeline = shown(page, lab, lab_url, 4_016)
+    # the verdict takes one line here, and more when it is asked for
+    verdict = page.drawer.locator(".wb-report-head > summary")
+    line = verdict.bounding_box()
+    assert line and line["height"] < 40
+    expect(page.drawer.get_by_text("Launches", exact=True)).not_to_be_visible()
+    verdict.click()
+    expect(page.drawer.get_by_text("Launches", exact=True)).to_be_visible()
     page.page.evaluate(NOTE_CANVAS)
     # hundreds of events share a pixel here
     tooltip = over_a_slice(page, timeline, "CUDA calls")

@@ -99,7 +99,7 @@ export function helpList(): HTMLElement {
   );
 }
 
-/** The buttons, with the search among them. */
+/** The buttons, then the search. */
 export function toolbar(
   controlled: ViewControl,
   search: HTMLElement
@@ -123,9 +123,9 @@ export function toolbar(
     button('Later (D)', '→', () => controlled.pan(PAN)),
     button('Show all (0)', 'All', () => controlled.showAll()),
     button('Mark and add up (M)', 'Sum', () => controlled.markChosen()),
-    search,
     button('Save as Chrome trace', 'Save', () => void controlled.save()),
-    button('Keys (?)', '?', () => controlled.help())
+    button('Keys (?)', '?', () => controlled.help()),
+    search
   );
 }
 

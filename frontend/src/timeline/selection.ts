@@ -5,6 +5,7 @@ import { h } from '../core/dom';
 import { clip, count, durationNs, NONE, text } from '../core/format';
 import type { TimelineStatistics, TimelineUse } from '../shapes/protocol';
 import type { Part } from './reach';
+import { slicesLink } from './slices';
 
 const NS_PER_MS = 1e6;
 const KINDS: Readonly<Record<string, string>> = {
@@ -70,7 +71,12 @@ export function selectionNodes(
           statistics.names
             .filter(name => name.kind === kind)
             .map(name => [
-              h('span', { title: clip(name.name, 2000) }, clip(name.name, 90)),
+              h(
+                'span',
+                { title: clip(name.name, 2000) },
+                `${clip(name.name, 90)} `,
+                slicesLink(name.name)
+              ),
               count(name.events),
               durationNs(name.time_ns)
             ])

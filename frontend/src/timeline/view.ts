@@ -23,6 +23,7 @@ import { Pin } from './pin';
 import type { Part } from './reach';
 import { Search } from './search';
 import { partWords, selectionNodes } from './selection';
+import { onSlices } from './slices';
 import { TimelineSource } from './source';
 import { Stage } from './stage';
 import { Whole } from './whole';
@@ -99,6 +100,7 @@ export class TimelineView implements ViewControl {
       },
       this.words.node
     );
+    onSlices(this.node, name => this.highlight(name));
     this.range.on_change([], () => this.moved());
     this.begin();
   }

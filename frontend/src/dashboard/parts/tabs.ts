@@ -26,11 +26,13 @@ export class Tabs implements Drawn {
    * @param bokeh - draws figures
    * @param label - what the tabs are of
    * @param tabs - at least one
+   * @param shown - another tab is shown
    */
   constructor(
     private readonly bokeh: BokehLoader,
     label: string,
-    private readonly tabs: readonly Tab[]
+    private readonly tabs: readonly Tab[],
+    private readonly shown: (name: string) => void = () => undefined
   ) {
     this.buttons = tabs.map(({ name }, index) =>
       h(
@@ -91,6 +93,7 @@ export class Tabs implements Drawn {
     if (this.figures[chosen] === undefined) {
       this.draw(chosen);
     }
+    this.shown(this.tabs[chosen]?.name ?? '');
   }
 
   private draw(index: number): void {

@@ -9,6 +9,7 @@ import type {
   ChecklistView,
   ReportView
 } from '../../shapes/protocol';
+import { onSlices } from '../../timeline/slices';
 import { TimelineView } from '../../timeline/view';
 import type { Content, Drawn, Part } from '../parts/content';
 import { drawn } from '../parts/content';
@@ -36,6 +37,8 @@ import { saveButton } from '../parts/save_button';
 import { Tabs } from '../parts/tabs';
 import { whose } from './whose';
 import type { Drawing } from '../parts/picture';
+
+const PARTS = 'Parts of the report';
 
 export interface ReportActions extends DifferenceActions {
   readonly live: LiveActions;
@@ -100,6 +103,10 @@ function profileParts(
   const links = new Links(view);
   // what the windows of a long cell add up to stands above
   const notes = report.live === null ? report.notes : report.notes.slice(-1);
+  const head = headNode(view, notes);
+  let timeline: TimelineView | null = null;
+  const timelinePart = (bokeh: BokehLoader) =>
+    (timeline = new TimelineView(bokeh, report));
   const tabs: [string, (Part | null)[]][] = [
     [
       TABS.causes,
@@ -122,27 +129,53 @@ function profileParts(
     [
       TABS.timeline,
       [
-        ...timelineParts(report),
+        timelinePart,
+        telemetryPart(report),
+        memoryPart(report),
         actions.download === null ? null : perfettoPart(actions.download)
       ]
     ],
     [TABS.figures, [groupNodes(view)]]
   ];
   return [
-    ...verdictNodes(view),
-    ...notes.map(words => h('p', {}, clip(words, 1000))),
-    headlineFigures(view),
-    tabsOf(tabs, links),
+    head,
+    tabsOf(tabs, links, {
+      // a timeline wants the room
+      shown: name => (head.open = name !== TABS.timeline),
+      slices: name => timeline?.highlight(name)
+    }),
     checklistPart(actions.checklist),
     saveButton('Save as HTML', actions.savePage),
     differencePart(report, isDocument ? null : actions)
   ];
 }
 
+/** What stands above the tabs; collapsed it is the verdict on one line. */
+function headNode(
+  view: ReportView,
+  notes: readonly string[]
+): HTMLDetailsElement {
+  const verdict = verdictNodes(view);
+  const line = view.headline === null ? 'Figures of the run' : verdict.shift();
+  return h(
+    'details',
+    { class: 'wb-report-head', open: '' },
+    h('summary', {}, line ?? null),
+    ...verdict,
+    ...notes.map(words => h('p', {}, clip(words, 1000))),
+    headlineFigures(view)
+  );
+}
+
 /** Tabs of what there is; null where there is nothing. */
 function tabsOf(
   tabs: readonly [string, (Part | null)[]][],
-  links: Links
+  links: Links,
+  events: {
+    readonly shown: (name: string) => void;
+    /** Slices in the timeline are asked for. */
+    readonly slices: (name: string) => void;
+  }
 ): Part | null {
   const filled = tabs
     .map(([name, parts]) => ({
@@ -152,7 +185,15 @@ function tabsOf(
     .filter(({ parts }) => parts.length > 0);
   return filled.length === 0
     ? null
-    : bokeh => (links.tabs = new Tabs(bokeh, 'Parts of the report', filled));
+    : bokeh => {
+        const made = new Tabs(bokeh, PARTS, filled, events.shown);
+        links.tabs = made;
+        onSlices(made.node, name => {
+          made.open(TABS.timeline);
+          events.slices(name);
+        });
+        return made;
+      };
 }
 
 /** Who called whom; null where no call was recorded. */
@@ -160,21 +201,17 @@ function flamePart({ call_tree: nodes }: CellProfile): Part | null {
   return nodes.length === 0 ? null : () => new FlameGraph(nodes);
 }
 
-/** What of a report is drawn over time. */
-function timelineParts(report: CellReport): Part[] {
-  const parts = [
-    (bokeh: BokehLoader) => new TimelineView(bokeh, report),
-    telemetryPart(report),
-    memoryPart(report)
-  ];
-  return parts.filter(part => part !== null);
-}
-
 /** The figures of a report without its card. */
 export function reportFigures(report: CellReport, bokeh: BokehLoader): Drawn[] {
-  return [...timelineParts(report), rooflinePart(report, 'Roofline')].flatMap(
-    part => (part === null || part instanceof Node ? [] : [drawn(part, bokeh)])
-  );
+  const figures = [
+    telemetryPart(report),
+    memoryPart(report),
+    rooflinePart(report, 'Roofline')
+  ].filter(part => part !== null);
+  return [
+    new TimelineView(bokeh, report),
+    ...figures.map(figure => drawn(figure, bokeh))
+  ];
 }
 
 /** What the GPUs' own counters said meanwhile; null without a GPU, or of a file. */
