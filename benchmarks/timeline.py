@@ -124,7 +124,7 @@ def warpbook(page: Page, url: str, title: str) -> Result:
     for _ in range(4):
         timeline.get_by_role("button", name="Zoom in").click()
     page.wait_for_timeout(1000)
-    canvas = timeline.locator(".bk-Figure canvas").first
+    canvas = timeline.locator(".wb-timeline-canvas")
     canvas.scroll_into_view_if_needed()
     place: Any = canvas.bounding_box()
     return Result((drawn_ms - began_ms) / 1000, *_drag(page, place), heap)
