@@ -12,8 +12,6 @@ PLAIN = "#7f7f7f"
 WARNING = "#b07000"
 ERROR = "#d6453d"
 GOOD = "#3a8f3a"
-#: what a person looked for, among other colours
-FOUND = "#d6006c"
 #: of the lines of one chart, by theme
 SERIES = {
     "light": ("#2563a8", "#c8501e", "#1b8a5a", "#8a4fa8", "#a87b00"),
